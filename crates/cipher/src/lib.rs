@@ -1,0 +1,26 @@
+//! Block ciphers as data: each is described once, as a circuit of table lookups and GF(2)-linear maps over cells.
+//!
+//! [`Builder`] writes circuits, [`compile`] sorts them into layers for a way of sharing, [`cleartext`] runs them on
+//! plain values, and the [`catalog`] knows every cipher by name. A new cipher is a new file and a line there.
+
+pub mod aes;
+mod builder;
+pub mod catalog;
+mod cells;
+mod circuit;
+pub mod cleartext;
+mod compile;
+pub mod des;
+mod matrix;
+mod table;
+
+pub use builder::Builder;
+pub use catalog::{Cipher, Direction};
+pub use cells::{Cells, CellsError};
+pub use circuit::{Circuit, Op, Port, TableId, Wire};
+pub use compile::{
+    AnyMap, Compiled, CompiledPort, Layer, Linear, Lookup, Maps, Slot, compile, compile_with_views,
+    views_histogram,
+};
+pub use matrix::Matrix;
+pub use table::{Affine, Inversion, Table};

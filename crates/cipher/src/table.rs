@@ -1,0 +1,93 @@
+//! Public lookup tables: entries, and the algebra behind them where there is one.
+
+use polyclave_field::Gf256;
+
+use crate::Matrix;
+
+/// x -> matrix x + constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Affine {
+    /// The linear part.
+    pub matrix: Matrix,
+    /// What is added afterwards.
+    pub constant: u8,
+}
+
+impl Affine {
+    /// The map that changes nothing.
+    pub fn identity(bits: u8) -> Affine {
+        Affine { matrix: Matrix::identity(bits), constant: 0 }
+    }
+
+    /// The image of a cell.
+    pub fn apply(&self, x: u8) -> u8 {
+        self.matrix.apply(x) ^ self.constant
+    }
+}
+
+/// `after(inverse(before(x)))` over GF(2^8), with the inverse of 0 taken as 0: the S-box of AES and its inverse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Inversion {
+    /// Applied to the input.
+    pub before: Affine,
+    /// Applied to the inverse.
+    pub after: Affine,
+}
+
+/// A public table on a cell.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Table {
+    name: String,
+    in_bits: u8,
+    out_bits: u8,
+    entries: Vec<u8>,
+    inversion: Option<Inversion>,
+}
+
+impl Table {
+    /// A table with 2^in_bits entries of `out_bits` bits.
+    ///
+    /// # Panics
+    /// If the number or the size of the entries is another.
+    pub fn new(name: &str, in_bits: u8, out_bits: u8, entries: Vec<u8>) -> Table {
+        assert!((1..=8).contains(&in_bits) && (1..=8).contains(&out_bits), "a cell has 1 to 8 bits");
+        assert_eq!(entries.len(), 1 << in_bits, "table {name} has another number of entries");
+        assert!(
+            entries.iter().all(|e| u16::from(*e) < 1 << out_bits),
+            "an entry of table {name} is too large"
+        );
+        Table { name: name.into(), in_bits, out_bits, entries, inversion: None }
+    }
+
+    /// The table of 8 bits that `algebra` describes.
+    pub fn from_inversion(name: &str, algebra: Inversion) -> Table {
+        let entry = |x| algebra.after.apply(Gf256(algebra.before.apply(x)).inverse_or_zero().0);
+        let entries = (0..=255).map(entry).collect();
+        Table { inversion: Some(algebra), ..Table::new(name, 8, 8, entries) }
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bits of the input cell.
+    pub fn in_bits(&self) -> u8 {
+        self.in_bits
+    }
+
+    /// Bits of the output cell.
+    pub fn out_bits(&self) -> u8 {
+        self.out_bits
+    }
+
+    /// The outputs, by input.
+    pub fn entries(&self) -> &[u8] {
+        &self.entries
+    }
+
+    /// The inversion this table is built on, if it is.
+    pub fn inversion(&self) -> Option<&Inversion> {
+        self.inversion.as_ref()
+    }
+}

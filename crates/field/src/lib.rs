@@ -1,0 +1,5 @@
+//! Finite fields of characteristic two, one element at a time: the readable reference beside the vector kernels.
+
+mod gf256;
+
+pub use gf256::Gf256;

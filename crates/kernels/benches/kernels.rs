@@ -1,0 +1,71 @@
+//! Throughput of every kernel, in bytes of its result.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::affine::{Map, combine_within};
+use polyclave_kernels::gf256::multiply;
+use polyclave_kernels::transpose::{blocks_to_rows, rows_to_blocks};
+
+/// From first-level cache to third-level cache.
+const LENGTHS: [usize; 3] = [1 << 10, 1 << 14, 200_000];
+
+fn bench_combine(criterion: &mut Criterion) {
+    // Multiplication by x: any map but the identity costs the same.
+    let doubling = Map::new([2, 4, 8, 16, 32, 64, 128, 0x1b]);
+    let identity = Map::identity();
+    for (name, map) in [("combine/doubling", &doubling), ("combine/identity", &identity)] {
+        let mut group = criterion.benchmark_group(name);
+        for len in LENGTHS {
+            group.throughput(Throughput::Bytes(len as u64));
+            for count in [2, 4, 8] {
+                let mut arena = vec![0x5a; len * (count + 1)];
+                let terms: Vec<(usize, &Map)> = (1..=count).map(|k| (k * len, map)).collect();
+                group.bench_function(format!("{count} terms/{len}"), |bencher| {
+                    bencher.iter(|| combine_within(black_box(&mut arena), 0, len, black_box(&terms), 0x63))
+                });
+            }
+        }
+    }
+}
+
+fn bench_multiply(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("multiply");
+    for len in LENGTHS {
+        let (a, b, mut product) = (vec![0x57; len], vec![0x83; len], vec![0; len]);
+        group.throughput(Throughput::Bytes(len as u64));
+        group.bench_function(len.to_string(), |bencher| {
+            bencher.iter(|| multiply(black_box(&mut product), black_box(&a), black_box(&b)))
+        });
+    }
+}
+
+fn bench_prg(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("prg");
+    for len in LENGTHS {
+        let (mut prg, mut out) = (AesPrg::new(&[7; 16], 1), vec![0; len]);
+        group.throughput(Throughput::Bytes(len as u64));
+        group.bench_function(len.to_string(), |bencher| bencher.iter(|| prg.fill(black_box(&mut out))));
+    }
+}
+
+fn bench_transpose(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("transpose");
+    for width in [8, 12, 16] {
+        // Strides that are a power of two put all rows into the same cache sets.
+        for lanes in [1 << 10, 4096, 10_000] {
+            let (mut blocks, mut rows) = (vec![1; lanes * width], vec![2; lanes * width]);
+            group.throughput(Throughput::Bytes(blocks.len() as u64));
+            group.bench_function(format!("blocks to rows/width {width}/{lanes}"), |bencher| {
+                bencher.iter(|| blocks_to_rows(black_box(&blocks), width, black_box(&mut rows), lanes))
+            });
+            group.bench_function(format!("rows to blocks/width {width}/{lanes}"), |bencher| {
+                bencher.iter(|| rows_to_blocks(black_box(&rows), lanes, width, black_box(&mut blocks)))
+            });
+        }
+    }
+}
+
+criterion_group!(benches, bench_combine, bench_multiply, bench_prg, bench_transpose);
+criterion_main!(benches);

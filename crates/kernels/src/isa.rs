@@ -1,0 +1,109 @@
+//! Which implementation of each kernel this processor can run.
+//!
+//! The standard library caches its CPUID queries; the choice made from them is cached here, so that a
+//! kernel call costs one load for it. Variants are ordered from slowest to fastest.
+
+use std::sync::LazyLock;
+
+/// Implementations of the byte-vector kernels, [`crate::affine`] and [`crate::gf256`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Isa {
+    /// 64-bit words.
+    Portable,
+    /// 32-byte vectors with nibble tables.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// 64-byte vectors with the Galois field instructions.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Gfni,
+}
+
+impl Isa {
+    /// All that this processor runs, slowest first.
+    pub(crate) fn available() -> Vec<Isa> {
+        #[allow(unused_mut)]
+        let mut found = vec![Isa::Portable];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") {
+                found.push(Isa::Avx2);
+            }
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("gfni")
+            {
+                found.push(Isa::Avx512Gfni);
+            }
+        }
+        found
+    }
+
+    /// The fastest that this processor runs.
+    #[inline]
+    pub(crate) fn best() -> Isa {
+        static BEST: LazyLock<Isa> =
+            LazyLock::new(|| Isa::available().into_iter().max().unwrap_or(Isa::Portable));
+        *BEST
+    }
+}
+
+/// Implementations of the AES counter stream, [`crate::aes_prg`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AesIsa {
+    /// The `aes` crate.
+    Portable,
+    /// One block a register.
+    #[cfg(target_arch = "x86_64")]
+    AesNi,
+    /// Two blocks a register.
+    #[cfg(target_arch = "x86_64")]
+    Vaes256,
+    /// Four blocks a register.
+    #[cfg(target_arch = "x86_64")]
+    Vaes512,
+}
+
+impl AesIsa {
+    /// All that this processor runs, slowest first.
+    pub(crate) fn available() -> Vec<AesIsa> {
+        #[allow(unused_mut)]
+        let mut found = vec![AesIsa::Portable];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("aes") && is_x86_feature_detected!("sse2") {
+            found.push(AesIsa::AesNi);
+            if is_x86_feature_detected!("vaes") && is_x86_feature_detected!("avx2") {
+                found.push(AesIsa::Vaes256);
+                if is_x86_feature_detected!("avx512f") {
+                    found.push(AesIsa::Vaes512);
+                }
+            }
+        }
+        found
+    }
+
+    /// The fastest that this processor runs.
+    #[inline]
+    pub(crate) fn best() -> AesIsa {
+        static BEST: LazyLock<AesIsa> =
+            LazyLock::new(|| AesIsa::available().into_iter().max().unwrap_or(AesIsa::Portable));
+        *BEST
+    }
+}
+
+/// The instruction sets the kernels use on this processor, such as `avx2+vaes`, `avx512+gfni+vaes` or
+/// `portable`: for reports.
+pub fn instruction_set() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    return match (Isa::best(), AesIsa::best()) {
+        (Isa::Avx512Gfni, AesIsa::Vaes512 | AesIsa::Vaes256) => "avx512+gfni+vaes",
+        (Isa::Avx512Gfni, AesIsa::AesNi) => "avx512+gfni+aesni",
+        (Isa::Avx512Gfni, AesIsa::Portable) => "avx512+gfni",
+        (Isa::Avx2, AesIsa::Vaes512 | AesIsa::Vaes256) => "avx2+vaes",
+        (Isa::Avx2, AesIsa::AesNi) => "avx2+aesni",
+        (Isa::Avx2, AesIsa::Portable) => "avx2",
+        (Isa::Portable, AesIsa::Portable) => "portable",
+        (Isa::Portable, _) => "aesni",
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    "portable"
+}

@@ -1,0 +1,61 @@
+//! Errors that say whose fault it is: a peer's, the caller's, or the machine's.
+
+use std::time::Duration;
+
+use crate::Party;
+
+/// What every fallible operation of a protocol returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a session ended early.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The peer closed the connection or its process ended.
+    #[error("{peer} closed the connection ({detail}); see whether it is still running, and its own error")]
+    Closed {
+        /// Who.
+        peer: Party,
+        /// What the transport saw.
+        detail: String,
+    },
+    /// The peer sent nothing (or took nothing) for the whole of the time limit.
+    #[error("{peer} did not answer within {waited:?}; see whether it is running and reachable")]
+    Timeout {
+        /// Who.
+        peer: Party,
+        /// The limit that ran out.
+        waited: Duration,
+    },
+    /// The peer sent what the protocol does not allow at this point.
+    #[error(
+        "{peer} sent something that does not fit: {detail}; both sides must run the same version and command"
+    )]
+    Peer {
+        /// Who.
+        peer: Party,
+        /// What was wrong with it.
+        detail: String,
+    },
+    /// The hello round found that a peer wants to run something else.
+    #[error("{peer} runs with another {field} than this party; start all parties with the same settings")]
+    Disagreement {
+        /// Who.
+        peer: Party,
+        /// The setting that differs.
+        field: &'static str,
+    },
+    /// The caller asked for what cannot be done.
+    #[error("{0}")]
+    Misuse(String),
+    /// The machine failed: no randomness, no socket, no thread.
+    #[error("{0}")]
+    System(String),
+}
+
+impl Error {
+    /// A [`Error::Misuse`].
+    pub fn misuse(what: impl Into<String>) -> Self {
+        Error::Misuse(what.into())
+    }
+}

@@ -1,0 +1,16 @@
+//! Secure multi-party evaluation of the circuits of `polyclave-cipher`.
+//!
+//! [`evaluate`](evaluate::evaluate) drives every cipher under every [`Protocol`](protocol::Protocol). Protocols talk
+//! through the [`Net`](net::Net) port only, and state the adversary they tolerate in their module.
+
+#![warn(missing_docs)]
+
+mod error;
+pub mod mesh;
+pub mod metered;
+pub mod net;
+mod party;
+pub mod testkit;
+
+pub use error::{Error, Result};
+pub use party::Party;

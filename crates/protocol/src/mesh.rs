@@ -1,0 +1,137 @@
+//! The parties of a session as threads of one process, joined by in-memory channels: for tests and `eval`.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::net::Net;
+use crate::{Error, Party, Result};
+
+/// How long a receive waits for a peer's message.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// One party's end of the mesh.
+pub struct Mesh {
+    me: Party,
+    to: Vec<Option<Sender<Vec<u8>>>>,
+    from: Vec<Option<Receiver<Vec<u8>>>>,
+    switchboard: Arc<Switchboard>,
+    stream: String,
+    forks: usize,
+    timeout: Duration,
+}
+
+/// Ends of streams that one party has opened and its peer has not yet picked up, by (stream, from, to).
+#[derive(Default)]
+struct Switchboard {
+    ends: Mutex<HashMap<(String, Party, Party), End>>,
+}
+
+type End = (Option<Sender<Vec<u8>>>, Option<Receiver<Vec<u8>>>);
+
+impl Switchboard {
+    fn ends(&self) -> std::sync::MutexGuard<'_, HashMap<(String, Party, Party), End>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sender(&self, stream: &str, from: Party, to: Party) -> Option<Sender<Vec<u8>>> {
+        self.with_end(stream, from, to, |end| end.0.take())
+    }
+
+    fn receiver(&self, stream: &str, from: Party, to: Party) -> Option<Receiver<Vec<u8>>> {
+        self.with_end(stream, from, to, |end| end.1.take())
+    }
+
+    /// Makes the channel when its first end is asked for and forgets it when both ends are taken.
+    fn with_end<T>(&self, stream: &str, from: Party, to: Party, take: impl FnOnce(&mut End) -> T) -> T {
+        let key = (stream.to_owned(), from, to);
+        let mut ends = self.ends();
+        let end = ends.entry(key.clone()).or_insert_with(|| {
+            let (sender, receiver) = channel();
+            (Some(sender), Some(receiver))
+        });
+        let taken = take(end);
+        if end.0.is_none() && end.1.is_none() {
+            ends.remove(&key);
+        }
+        taken
+    }
+}
+
+/// The ends of a mesh of `n` parties, in order.
+pub fn mesh(n: usize) -> Vec<Mesh> {
+    mesh_with_timeout(n, TIMEOUT)
+}
+
+/// [`mesh`] with another limit on the wait for a message.
+pub fn mesh_with_timeout(n: usize, timeout: Duration) -> Vec<Mesh> {
+    let switchboard = Arc::new(Switchboard::default());
+    Party::all(n).map(|me| Mesh::open(me, n, switchboard.clone(), "0".into(), timeout)).collect()
+}
+
+impl Mesh {
+    fn open(me: Party, n: usize, switchboard: Arc<Switchboard>, stream: String, timeout: Duration) -> Mesh {
+        let peers = |p: Party| p != me;
+        Mesh {
+            me,
+            to: Party::all(n).map(|p| switchboard.sender(&stream, me, p).filter(|_| peers(p))).collect(),
+            from: Party::all(n).map(|p| switchboard.receiver(&stream, p, me).filter(|_| peers(p))).collect(),
+            switchboard,
+            stream,
+            forks: 0,
+            timeout,
+        }
+    }
+}
+
+impl Net for Mesh {
+    fn me(&self) -> Party {
+        self.me
+    }
+
+    fn parties(&self) -> usize {
+        self.to.len()
+    }
+
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        let sender = self.to.get(to.index()).and_then(Option::as_ref);
+        let sender = sender.ok_or_else(|| Error::misuse(format!("{to} is not a peer")))?;
+        let closed = |_| Error::Closed { peer: to, detail: "its end of the channel is gone".into() };
+        sender.send(message.to_vec()).map_err(closed)
+    }
+
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        let receiver = self.from.get(from.index()).and_then(Option::as_ref);
+        let receiver = receiver.ok_or_else(|| Error::misuse(format!("{from} is not a peer")))?;
+        let message = receiver.recv_timeout(self.timeout).map_err(|e| match e {
+            RecvTimeoutError::Timeout => Error::Timeout { peer: from, waited: self.timeout },
+            RecvTimeoutError::Disconnected => {
+                Error::Closed { peer: from, detail: "its end of the channel is gone".into() }
+            }
+        })?;
+        if message.len() != into.len() {
+            let detail = format!("a message of {} bytes where {} were due", message.len(), into.len());
+            return Err(Error::Peer { peer: from, detail });
+        }
+        into.copy_from_slice(&message);
+        Ok(())
+    }
+
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        for (p, message) in Party::all(out.len()).zip(out).filter(|(_, message)| !message.is_empty()) {
+            self.send(p, message)?;
+        }
+        for (p, buffer) in Party::all(into.len()).zip(into).filter(|(_, buffer)| !buffer.is_empty()) {
+            self.recv(p, buffer)?;
+        }
+        Ok(())
+    }
+
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        let stream = format!("{}.{}", self.stream, self.forks);
+        self.forks += 1;
+        let switchboard = self.switchboard.clone();
+        Ok(Box::new(Mesh::open(self.me, self.parties(), switchboard, stream, self.timeout)))
+    }
+}

@@ -1,0 +1,4 @@
+//! What tests of protocols share: networks that cheat or record, and one conformance suite for every protocol.
+
+pub mod record;
+pub mod tamper;

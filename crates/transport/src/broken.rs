@@ -1,0 +1,55 @@
+//! Why a connection is of no use any more, before it is known (or said) whose it was.
+
+use std::io;
+
+use polyclave_protocol::{Error, Party};
+use rustls::AlertDescription;
+
+/// How a connection failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// It ended.
+    Closed(String),
+    /// The other side sent what it must not.
+    Misbehaved(String),
+}
+
+impl Broken {
+    /// As an error about `peer`.
+    pub(crate) fn of(self, peer: Party) -> Error {
+        match self {
+            Broken::Closed(detail) => Error::Closed { peer, detail },
+            Broken::Misbehaved(detail) => Error::Peer { peer, detail },
+        }
+    }
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Broken::Closed(detail) | Broken::Misbehaved(detail)) = self;
+        f.write_str(detail)
+    }
+}
+
+impl From<io::Error> for Broken {
+    fn from(e: io::Error) -> Self {
+        Broken::Closed(e.to_string())
+    }
+}
+
+impl From<rustls::Error> for Broken {
+    fn from(e: rustls::Error) -> Self {
+        use rustls::Error::{AlertReceived, DecryptError, InvalidCertificate, InvalidMessage, PeerIncompatible};
+        Broken::Misbehaved(match e {
+            InvalidCertificate(_) => "its certificate is not the one that this session lists".into(),
+            AlertReceived(AlertDescription::AccessDenied) => {
+                "it refused this party's certificate as not listed in its session".into()
+            }
+            AlertReceived(alert) => format!("it broke off TLS with alert {alert:?}"),
+            InvalidMessage(_) => "its bytes are not TLS".into(),
+            PeerIncompatible(_) => format!("its TLS cannot do TLS 1.3 with AES-128-GCM and X25519 ({e})"),
+            DecryptError => "a TLS record failed its authentication".into(),
+            e => format!("TLS failed: {e}"),
+        })
+    }
+}

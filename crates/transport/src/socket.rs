@@ -1,0 +1,421 @@
+//! One non-blocking TCP connection under TLS, as a stream of bytes in both directions.
+//!
+//! rustls runs without buffers of its own here: ciphertext is received in large pieces into one buffer and decrypted
+//! in place, plaintext goes from there straight to the caller's memory; plaintext to send is encrypted from the
+//! caller's memory into one outgoing buffer. No call blocks; each does what it can now. `moved` tells whether bytes
+//! crossed the socket since it was last asked.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use polyclave_protocol::{Error, Result};
+use rustls::client::UnbufferedClientConnection;
+use rustls::pki_types::CertificateDer;
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
+use rustls::{ClientConfig, ServerConfig};
+
+use crate::broken::Broken;
+use crate::buffer::Buffer;
+use crate::meter::WireMeter;
+use crate::tls::no_name;
+
+/// Plaintext of one full TLS record.
+const RECORD: usize = 16 << 10;
+/// Plaintext encrypted before it is handed to the socket: large enough to make system calls rare, small enough to
+/// stay in cache and to let data for one peer flow while the next is encrypted.
+const CHUNK: usize = 64 << 10;
+/// Free space offered to each receive, once the peer has shown who it is.
+const RECEIVE: usize = 256 << 10;
+/// The same before: strangers get little memory.
+const RECEIVE_FROM_STRANGER: usize = 4 << 10;
+/// The most unprocessed ciphertext that the TLS machine may leave: a handshake message or a record in progress.
+const MOST_UNPROCESSED: usize = 128 << 10;
+
+/// A TLS connection in progress or established.
+pub(crate) struct Socket {
+    tcp: TcpStream,
+    tls: Tls,
+    /// Ciphertext that arrived.
+    inbound: Buffer,
+    /// Plaintext that arrived before anyone asked for it.
+    early: Buffer,
+    /// Ciphertext to be sent.
+    outbound: Buffer,
+    /// Header and beginning of a message, to share one record.
+    staging: Vec<u8>,
+    /// Set when the peer will send nothing more.
+    ended: Option<Broken>,
+    moved: bool,
+    meter: Arc<WireMeter>,
+}
+
+enum Tls {
+    Client(UnbufferedClientConnection),
+    Server(UnbufferedServerConnection),
+}
+
+/// What the TLS machine is asked to do besides reading.
+enum Task<'a> {
+    Read,
+    Encrypt(&'a [u8]),
+    SayGoodbye,
+}
+
+/// What the TLS machine did.
+enum Did {
+    /// Handed out plaintext, or did something of its own: ask again.
+    Something,
+    /// The task, having read all there was.
+    Task,
+    /// Nothing: it needs more from the peer.
+    Nothing,
+    /// Learned that the peer will send nothing more.
+    Ended,
+}
+
+impl Socket {
+    /// The dialling side.
+    pub(crate) fn client(tcp: TcpStream, config: Arc<ClientConfig>, meter: Arc<WireMeter>) -> Result<Self> {
+        let tls = UnbufferedClientConnection::new(config, no_name());
+        let tls = tls.map_err(|e| Error::System(format!("cannot begin a TLS handshake: {e}")))?;
+        Self::new(tcp, Tls::Client(tls), meter)
+    }
+
+    /// The accepting side.
+    pub(crate) fn server(tcp: TcpStream, config: Arc<ServerConfig>, meter: Arc<WireMeter>) -> Result<Self> {
+        let tls = UnbufferedServerConnection::new(config);
+        let tls = tls.map_err(|e| Error::System(format!("cannot begin a TLS handshake: {e}")))?;
+        Self::new(tcp, Tls::Server(tls), meter)
+    }
+
+    fn new(tcp: TcpStream, tls: Tls, meter: Arc<WireMeter>) -> Result<Self> {
+        let set = tcp.set_nonblocking(true).and_then(|()| tcp.set_nodelay(true));
+        set.map_err(|e| Error::System(format!("cannot set up a TCP connection: {e}")))?;
+        Ok(Socket {
+            tcp,
+            tls,
+            inbound: Buffer::default(),
+            early: Buffer::default(),
+            outbound: Buffer::default(),
+            staging: Vec::new(),
+            ended: None,
+            moved: false,
+            meter,
+        })
+    }
+
+    /// Goes on with the TLS handshake; true once it is complete.
+    pub(crate) fn handshake(&mut self) -> Result<bool, Broken> {
+        let mut drained = false;
+        while self.is_handshaking() {
+            match self.advance(Task::Read, &mut |_| ())? {
+                Did::Something => {}
+                Did::Ended => return Err(Broken::Closed("it ended the connection in the TLS handshake".into())),
+                Did::Task | Did::Nothing if drained => break,
+                Did::Task | Did::Nothing => {
+                    self.flush()?;
+                    drained = self.receive(RECEIVE_FROM_STRANGER)?;
+                    if let Some(ended) = &self.ended {
+                        return Err(ended.clone());
+                    }
+                }
+            }
+        }
+        // The last flight of either side is still to be encoded.
+        while !self.is_handshaking() && matches!(self.advance(Task::Encrypt(&[]), &mut |_| ())?, Did::Something) {}
+        self.flush()?;
+        Ok(!self.is_handshaking())
+    }
+
+    /// The certificate whose key the peer has proved to hold, after the handshake.
+    pub(crate) fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+        let certificates = match &self.tls {
+            Tls::Client(tls) => tls.peer_certificates(),
+            Tls::Server(tls) => tls.peer_certificates(),
+        };
+        certificates.and_then(<[_]>::first)
+    }
+
+    /// Encrypts and sends a piece of `head` and then `body`; tells how many bytes were taken, 0 if the socket is full.
+    pub(crate) fn write(&mut self, head: &[u8], body: &[u8]) -> Result<usize, Broken> {
+        self.flush()?;
+        if !self.outbound.is_empty() {
+            return Ok(0);
+        }
+        let mut taken = 0;
+        if !head.is_empty() {
+            let along = body.len().min(RECORD - head.len().min(RECORD));
+            let mut staging = std::mem::take(&mut self.staging);
+            staging.clear();
+            staging.extend_from_slice(head);
+            staging.extend_from_slice(&body[..along]);
+            self.encrypt(&staging)?;
+            self.staging = staging;
+            taken += along;
+        }
+        let rest = &body[taken..body.len().min(CHUNK)];
+        if !rest.is_empty() {
+            self.encrypt(rest)?;
+            taken += rest.len();
+        }
+        self.flush()?;
+        Ok(head.len() + taken)
+    }
+
+    /// Hands to the operating system what it takes.
+    pub(crate) fn flush(&mut self) -> Result<(), Broken> {
+        while !self.outbound.is_empty() {
+            match self.tcp.write(self.outbound.filled()) {
+                Ok(count) => {
+                    self.outbound.consumed(count);
+                    self.meter.count_sent(count);
+                    self.moved = true;
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether everything written is with the operating system.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.outbound.is_empty()
+    }
+
+    /// Fills `head` and then `body` with what has arrived; tells how many bytes that were.
+    pub(crate) fn read(&mut self, head: &mut [u8], body: &mut [u8]) -> Result<usize, Broken> {
+        let mut sink = Sink { head, body, filled: 0 };
+        sink.take_from(&mut self.early);
+        let mut drained = false;
+        while !sink.is_full() {
+            let mut early = std::mem::take(&mut self.early);
+            let did = self.advance(Task::Read, &mut |plaintext| {
+                let rest = sink.put(plaintext);
+                early.append(rest);
+            });
+            self.early = early;
+            match did? {
+                Did::Something | Did::Ended => {}
+                Did::Task | Did::Nothing => match &self.ended {
+                    Some(ended) if sink.filled == 0 => return Err(ended.clone()),
+                    Some(_) => break,
+                    None if drained => break,
+                    None => drained = self.receive(RECEIVE)?,
+                },
+            }
+        }
+        Ok(sink.filled)
+    }
+
+    /// Takes bytes off the network that nobody waits for yet, so that a peer can get rid of them.
+    pub(crate) fn read_ahead(&mut self) -> Result<(), Broken> {
+        if !self.inbound_is_full_or_ended(usize::MAX) {
+            self.receive(RECEIVE)?;
+        }
+        let mut early = std::mem::take(&mut self.early);
+        let mut did = Ok(Did::Something);
+        while matches!(did, Ok(Did::Something)) {
+            did = self.advance(Task::Read, &mut |plaintext| early.append(plaintext));
+        }
+        self.early = early;
+        did.map(|_| ())
+    }
+
+    /// Whether `read_ahead` makes no sense: nothing will come, or more than `limit` lies here already.
+    pub(crate) fn inbound_is_full_or_ended(&self, limit: usize) -> bool {
+        self.ended.is_some() || self.early.len() >= limit
+    }
+
+    /// Whether bytes crossed the socket since this was last asked.
+    pub(crate) fn take_moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// For readiness.
+    pub(crate) fn tcp(&self) -> &TcpStream {
+        &self.tcp
+    }
+
+    fn is_handshaking(&self) -> bool {
+        match &self.tls {
+            Tls::Client(tls) => tls.is_handshaking(),
+            Tls::Server(tls) => tls.is_handshaking(),
+        }
+    }
+
+    fn encrypt(&mut self, plaintext: &[u8]) -> Result<(), Broken> {
+        let mut early = std::mem::take(&mut self.early);
+        let mut did = Ok(Did::Something);
+        while matches!(did, Ok(Did::Something | Did::Ended)) {
+            did = self.advance(Task::Encrypt(plaintext), &mut |arrived| early.append(arrived));
+        }
+        self.early = early;
+        match did? {
+            Did::Task => Ok(()),
+            _ => Err(Broken::Misbehaved("it sent before its TLS handshake was complete".into())),
+        }
+    }
+
+    /// Receives once, offering room for `room` bytes; true if there is nothing more for now.
+    fn receive(&mut self, room: usize) -> Result<bool, Broken> {
+        if self.inbound.len() > MOST_UNPROCESSED {
+            return Err(Broken::Misbehaved("it sent a TLS handshake message without end".into()));
+        }
+        let least = room.min(RECORD + 1024);
+        if self.inbound.is_empty() {
+            self.inbound.free_mut(room);
+        }
+        let free = self.inbound.free_mut(least);
+        let offered = free.len();
+        match self.tcp.read(free) {
+            Ok(0) => self.ended = Some(Broken::Closed("the connection broke off without a goodbye".into())),
+            Ok(count) => {
+                self.inbound.produced(count);
+                self.meter.count_received(count);
+                self.moved = true;
+                return Ok(count < offered);
+            }
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+            Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(false),
+            Err(e) => self.ended = Some(e.into()),
+        }
+        Ok(true)
+    }
+
+    /// One step of the TLS machine. It always sees all of `inbound`, since it may keep positions within it.
+    fn advance(&mut self, task: Task<'_>, plaintext: &mut dyn FnMut(&[u8])) -> Result<Did, Broken> {
+        let inbound = self.inbound.filled_mut();
+        let (discard, did) = match &mut self.tls {
+            Tls::Client(tls) => step(tls.process_tls_records(inbound), &mut self.outbound, task, plaintext),
+            Tls::Server(tls) => step(tls.process_tls_records(inbound), &mut self.outbound, task, plaintext),
+        };
+        self.inbound.consumed(discard);
+        match did {
+            Ok(Did::Ended) => {
+                self.ended = Some(Broken::Closed("it said goodbye".into()));
+                Ok(Did::Ended)
+            }
+            Ok(did) => Ok(did),
+            Err(e) => {
+                self.send_alert();
+                Err(e.into())
+            }
+        }
+    }
+
+    /// After an error of the TLS machine: sends the alert it has for the peer, if the network takes it.
+    fn send_alert(&mut self) {
+        let inbound = self.inbound.filled_mut();
+        let outbound = &mut self.outbound;
+        let _ = match &mut self.tls {
+            Tls::Client(tls) => step(tls.process_tls_records(inbound), outbound, Task::Read, &mut |_| ()),
+            Tls::Server(tls) => step(tls.process_tls_records(inbound), outbound, Task::Read, &mut |_| ()),
+        };
+        let _ = self.flush();
+    }
+}
+
+impl Drop for Socket {
+    /// Says goodbye, so that the peer can tell an end from a cut. Never waits.
+    fn drop(&mut self) {
+        if !self.is_handshaking() && self.outbound.is_empty() {
+            while matches!(self.advance(Task::SayGoodbye, &mut |_| ()), Ok(Did::Something)) {}
+            let _ = self.flush();
+        }
+    }
+}
+
+/// Where plaintext is wanted.
+struct Sink<'a> {
+    head: &'a mut [u8],
+    body: &'a mut [u8],
+    filled: usize,
+}
+
+impl Sink<'_> {
+    fn is_full(&self) -> bool {
+        self.filled == self.head.len() + self.body.len()
+    }
+
+    /// Takes what fits and returns the rest.
+    fn put<'p>(&mut self, plaintext: &'p [u8]) -> &'p [u8] {
+        let mut rest = plaintext;
+        for (part, before) in [(&mut *self.head, 0), (&mut *self.body, self.head.len())] {
+            let part = part.get_mut(self.filled.saturating_sub(before)..).unwrap_or_default();
+            let (now, later) = rest.split_at(part.len().min(rest.len()));
+            part[..now.len()].copy_from_slice(now);
+            self.filled += now.len();
+            rest = later;
+        }
+        rest
+    }
+
+    fn take_from(&mut self, early: &mut Buffer) {
+        let rest = self.put(early.filled()).len();
+        early.consumed(early.len() - rest);
+    }
+}
+
+/// Handles one state of the TLS machine; also tells how many bytes of its input are done with.
+fn step<Side>(
+    status: UnbufferedStatus<'_, '_, Side>,
+    outbound: &mut Buffer,
+    task: Task<'_>,
+    plaintext: &mut dyn FnMut(&[u8]),
+) -> (usize, Result<Did, rustls::Error>) {
+    let mut discard = status.discard;
+    let state = match status.state {
+        Ok(state) => state,
+        Err(e) => return (discard, Err(e)),
+    };
+    let did = match state {
+        ConnectionState::ReadTraffic(mut traffic) => loop {
+            match traffic.next_record() {
+                Some(Ok(record)) => {
+                    discard += record.discard;
+                    plaintext(record.payload);
+                }
+                Some(Err(e)) => break Err(e),
+                None => break Ok(Did::Something),
+            }
+        },
+        ConnectionState::EncodeTlsData(mut data) => loop {
+            match data.encode(outbound.free_mut(0)) {
+                Ok(count) => {
+                    outbound.produced(count);
+                    break Ok(Did::Something);
+                }
+                Err(EncodeError::InsufficientSize(e)) => _ = outbound.free_mut(e.required_size),
+                Err(e @ EncodeError::AlreadyEncoded) => break Err(rustls::Error::General(e.to_string())),
+            }
+        },
+        // What was encoded lies in order before everything that follows; it need not be sent at once.
+        ConnectionState::TransmitTlsData(data) => {
+            data.done();
+            Ok(Did::Something)
+        }
+        ConnectionState::WriteTraffic(mut traffic) => loop {
+            let written = match task {
+                Task::Read => break Ok(Did::Task),
+                Task::Encrypt(plaintext) => traffic.encrypt(plaintext, outbound.free_mut(0)),
+                Task::SayGoodbye => traffic.queue_close_notify(outbound.free_mut(0)),
+            };
+            match written {
+                Ok(count) => {
+                    outbound.produced(count);
+                    break Ok(Did::Task);
+                }
+                Err(EncryptError::InsufficientSize(e)) => _ = outbound.free_mut(e.required_size),
+                Err(EncryptError::EncryptExhausted) => break Err(rustls::Error::EncryptError),
+            }
+        },
+        ConnectionState::BlockedHandshake => Ok(Did::Nothing),
+        ConnectionState::PeerClosed | ConnectionState::Closed => Ok(Did::Ended),
+        state => Err(rustls::Error::General(format!("unexpected state {state:?}"))),
+    };
+    (discard, did)
+}
