@@ -6,10 +6,16 @@
 #![warn(missing_docs)]
 
 mod error;
+pub mod evaluate;
 pub mod mesh;
 pub mod metered;
 pub mod net;
 mod party;
+pub mod protocol;
+pub mod release;
+pub mod session;
+pub mod shamir;
+pub mod tally;
 pub mod testkit;
 
 pub use error::{Error, Result};

@@ -70,6 +70,17 @@ pub fn mesh_with_timeout(n: usize, timeout: Duration) -> Vec<Mesh> {
     Party::all(n).map(|me| Mesh::open(me, n, switchboard.clone(), "0".into(), timeout)).collect()
 }
 
+/// Runs all parties of a mesh, each on a thread of its own, and returns what they return, in order.
+pub fn run_parties<T: Send>(n: usize, party: impl Fn(&mut dyn Net) -> Result<T> + Sync) -> Vec<Result<T>> {
+    let party = &party;
+    std::thread::scope(|scope| {
+        let ends = mesh(n).into_iter();
+        let threads: Vec<_> = ends.map(|mut net| scope.spawn(move || party(&mut net))).collect();
+        let panicked = |_| Err(Error::System("a party's thread panicked".into()));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+    })
+}
+
 impl Mesh {
     fn open(me: Party, n: usize, switchboard: Arc<Switchboard>, stream: String, timeout: Duration) -> Mesh {
         let peers = |p: Party| p != me;

@@ -39,7 +39,9 @@ impl From<io::Error> for Broken {
 
 impl From<rustls::Error> for Broken {
     fn from(e: rustls::Error) -> Self {
-        use rustls::Error::{AlertReceived, DecryptError, InvalidCertificate, InvalidMessage, PeerIncompatible};
+        use rustls::Error::{
+            AlertReceived, DecryptError, InvalidCertificate, InvalidMessage, PeerIncompatible,
+        };
         Broken::Misbehaved(match e {
             InvalidCertificate(_) => "its certificate is not the one that this session lists".into(),
             AlertReceived(AlertDescription::AccessDenied) => {

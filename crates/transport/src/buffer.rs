@@ -57,12 +57,4 @@ impl Buffer {
         self.free_mut(bytes.len())[..bytes.len()].copy_from_slice(bytes);
         self.produced(bytes.len());
     }
-
-    /// Moves as much as fits to `into` and tells how much that was.
-    pub(crate) fn take(&mut self, into: &mut [u8]) -> usize {
-        let count = self.len().min(into.len());
-        into[..count].copy_from_slice(&self.filled()[..count]);
-        self.consumed(count);
-        count
-    }
 }

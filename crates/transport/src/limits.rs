@@ -35,7 +35,8 @@ impl Limits {
     /// Refuses limits under which nothing could move.
     pub(crate) fn check(&self) -> Result<()> {
         if self.max_frame == 0 || self.max_frame > LARGEST_FRAME {
-            let told = format!("a frame limit of {} bytes is not within 1 .. {LARGEST_FRAME}", self.max_frame);
+            let told =
+                format!("a frame limit of {} bytes is not within 1 .. {LARGEST_FRAME}", self.max_frame);
             return Err(Error::misuse(told));
         }
         for (name, limit) in [("connect", self.connect), ("handshake", self.handshake), ("idle", self.idle)] {

@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use polyclave_protocol::{Error, Result};
+use polyclave_protocol::Error;
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::CertificateDer;
 use rustls::server::UnbufferedServerConnection;
@@ -47,6 +47,8 @@ pub(crate) struct Socket {
     staging: Vec<u8>,
     /// Set when the peer will send nothing more.
     ended: Option<Broken>,
+    /// Set by an error of the TLS machine.
+    failed: bool,
     moved: bool,
     meter: Arc<WireMeter>,
 }
@@ -77,20 +79,28 @@ enum Did {
 
 impl Socket {
     /// The dialling side.
-    pub(crate) fn client(tcp: TcpStream, config: Arc<ClientConfig>, meter: Arc<WireMeter>) -> Result<Self> {
+    pub(crate) fn client(
+        tcp: TcpStream,
+        config: Arc<ClientConfig>,
+        meter: Arc<WireMeter>,
+    ) -> Result<Self, Error> {
         let tls = UnbufferedClientConnection::new(config, no_name());
         let tls = tls.map_err(|e| Error::System(format!("cannot begin a TLS handshake: {e}")))?;
         Self::new(tcp, Tls::Client(tls), meter)
     }
 
     /// The accepting side.
-    pub(crate) fn server(tcp: TcpStream, config: Arc<ServerConfig>, meter: Arc<WireMeter>) -> Result<Self> {
+    pub(crate) fn server(
+        tcp: TcpStream,
+        config: Arc<ServerConfig>,
+        meter: Arc<WireMeter>,
+    ) -> Result<Self, Error> {
         let tls = UnbufferedServerConnection::new(config);
         let tls = tls.map_err(|e| Error::System(format!("cannot begin a TLS handshake: {e}")))?;
         Self::new(tcp, Tls::Server(tls), meter)
     }
 
-    fn new(tcp: TcpStream, tls: Tls, meter: Arc<WireMeter>) -> Result<Self> {
+    fn new(tcp: TcpStream, tls: Tls, meter: Arc<WireMeter>) -> Result<Self, Error> {
         let set = tcp.set_nonblocking(true).and_then(|()| tcp.set_nodelay(true));
         set.map_err(|e| Error::System(format!("cannot set up a TCP connection: {e}")))?;
         Ok(Socket {
@@ -101,6 +111,7 @@ impl Socket {
             outbound: Buffer::default(),
             staging: Vec::new(),
             ended: None,
+            failed: false,
             moved: false,
             meter,
         })
@@ -110,9 +121,11 @@ impl Socket {
     pub(crate) fn handshake(&mut self) -> Result<bool, Broken> {
         let mut drained = false;
         while self.is_handshaking() {
-            match self.advance(Task::Read, &mut |_| ())? {
+            match self.advance(Task::Read, None)? {
                 Did::Something => {}
-                Did::Ended => return Err(Broken::Closed("it ended the connection in the TLS handshake".into())),
+                Did::Ended => {
+                    return Err(Broken::Closed("it ended the connection in the TLS handshake".into()));
+                }
                 Did::Task | Did::Nothing if drained => break,
                 Did::Task | Did::Nothing => {
                     self.flush()?;
@@ -124,7 +137,7 @@ impl Socket {
             }
         }
         // The last flight of either side is still to be encoded.
-        while !self.is_handshaking() && matches!(self.advance(Task::Encrypt(&[]), &mut |_| ())?, Did::Something) {}
+        while !self.is_handshaking() && matches!(self.advance(Task::Read, None)?, Did::Something) {}
         self.flush()?;
         Ok(!self.is_handshaking())
     }
@@ -192,13 +205,7 @@ impl Socket {
         sink.take_from(&mut self.early);
         let mut drained = false;
         while !sink.is_full() {
-            let mut early = std::mem::take(&mut self.early);
-            let did = self.advance(Task::Read, &mut |plaintext| {
-                let rest = sink.put(plaintext);
-                early.append(rest);
-            });
-            self.early = early;
-            match did? {
+            match self.advance(Task::Read, Some(&mut sink))? {
                 Did::Something | Did::Ended => {}
                 Did::Task | Did::Nothing => match &self.ended {
                     Some(ended) if sink.filled == 0 => return Err(ended.clone()),
@@ -216,13 +223,8 @@ impl Socket {
         if !self.inbound_is_full_or_ended(usize::MAX) {
             self.receive(RECEIVE)?;
         }
-        let mut early = std::mem::take(&mut self.early);
-        let mut did = Ok(Did::Something);
-        while matches!(did, Ok(Did::Something)) {
-            did = self.advance(Task::Read, &mut |plaintext| early.append(plaintext));
-        }
-        self.early = early;
-        did.map(|_| ())
+        while matches!(self.advance(Task::Read, None)?, Did::Something) {}
+        Ok(())
     }
 
     /// Whether `read_ahead` makes no sense: nothing will come, or more than `limit` lies here already.
@@ -248,15 +250,12 @@ impl Socket {
     }
 
     fn encrypt(&mut self, plaintext: &[u8]) -> Result<(), Broken> {
-        let mut early = std::mem::take(&mut self.early);
-        let mut did = Ok(Did::Something);
-        while matches!(did, Ok(Did::Something | Did::Ended)) {
-            did = self.advance(Task::Encrypt(plaintext), &mut |arrived| early.append(arrived));
-        }
-        self.early = early;
-        match did? {
-            Did::Task => Ok(()),
-            _ => Err(Broken::Misbehaved("it sent before its TLS handshake was complete".into())),
+        loop {
+            match self.advance(Task::Encrypt(plaintext), None)? {
+                Did::Something | Did::Ended => {}
+                Did::Task => return Ok(()),
+                Did::Nothing => return Err(Broken::Misbehaved("its TLS handshake is not complete".into())),
+            }
         }
     }
 
@@ -286,44 +285,45 @@ impl Socket {
         Ok(true)
     }
 
-    /// One step of the TLS machine. It always sees all of `inbound`, since it may keep positions within it.
-    fn advance(&mut self, task: Task<'_>, plaintext: &mut dyn FnMut(&[u8])) -> Result<Did, Broken> {
-        let inbound = self.inbound.filled_mut();
-        let (discard, did) = match &mut self.tls {
-            Tls::Client(tls) => step(tls.process_tls_records(inbound), &mut self.outbound, task, plaintext),
-            Tls::Server(tls) => step(tls.process_tls_records(inbound), &mut self.outbound, task, plaintext),
-        };
-        self.inbound.consumed(discard);
-        match did {
-            Ok(Did::Ended) => {
-                self.ended = Some(Broken::Closed("it said goodbye".into()));
-                Ok(Did::Ended)
-            }
-            Ok(did) => Ok(did),
-            Err(e) => {
-                self.send_alert();
-                Err(e.into())
-            }
+    /// One step of the TLS machine; plaintext goes to `sink` and what does not fit there to `early`.
+    fn advance(&mut self, task: Task<'_>, sink: Option<&mut Sink<'_>>) -> Result<Did, Broken> {
+        let did = self.raw_advance(task, sink);
+        if let Ok(Did::Ended) = did {
+            self.ended = Some(Broken::Closed("it said goodbye".into()));
         }
+        did.map_err(|e| {
+            // The next step encodes the alert that tells the peer why, if there is one. Nobody waits for it to go.
+            if !self.failed {
+                self.failed = true;
+                let _ = self.raw_advance(Task::Read, None);
+                let _ = self.flush();
+            }
+            e.into()
+        })
     }
 
-    /// After an error of the TLS machine: sends the alert it has for the peer, if the network takes it.
-    fn send_alert(&mut self) {
+    fn raw_advance(&mut self, task: Task<'_>, sink: Option<&mut Sink<'_>>) -> Result<Did, rustls::Error> {
+        // All of `inbound`, whatever the task, since the TLS machine keeps positions within it.
         let inbound = self.inbound.filled_mut();
-        let outbound = &mut self.outbound;
-        let _ = match &mut self.tls {
-            Tls::Client(tls) => step(tls.process_tls_records(inbound), outbound, Task::Read, &mut |_| ()),
-            Tls::Server(tls) => step(tls.process_tls_records(inbound), outbound, Task::Read, &mut |_| ()),
+        let mut arrived = Arrived { sink, early: &mut self.early };
+        let (discard, did) = match &mut self.tls {
+            Tls::Client(tls) => {
+                step(tls.process_tls_records(inbound), &mut self.outbound, task, &mut arrived)
+            }
+            Tls::Server(tls) => {
+                step(tls.process_tls_records(inbound), &mut self.outbound, task, &mut arrived)
+            }
         };
-        let _ = self.flush();
+        self.inbound.consumed(discard);
+        did
     }
 }
 
 impl Drop for Socket {
     /// Says goodbye, so that the peer can tell an end from a cut. Never waits.
     fn drop(&mut self) {
-        if !self.is_handshaking() && self.outbound.is_empty() {
-            while matches!(self.advance(Task::SayGoodbye, &mut |_| ()), Ok(Did::Something)) {}
+        if !self.failed && !self.is_handshaking() && self.outbound.is_empty() {
+            while matches!(self.advance(Task::SayGoodbye, None), Ok(Did::Something)) {}
             let _ = self.flush();
         }
     }
@@ -344,7 +344,8 @@ impl Sink<'_> {
     /// Takes what fits and returns the rest.
     fn put<'p>(&mut self, plaintext: &'p [u8]) -> &'p [u8] {
         let mut rest = plaintext;
-        for (part, before) in [(&mut *self.head, 0), (&mut *self.body, self.head.len())] {
+        let head = self.head.len();
+        for (part, before) in [(&mut *self.head, 0), (&mut *self.body, head)] {
             let part = part.get_mut(self.filled.saturating_sub(before)..).unwrap_or_default();
             let (now, later) = rest.split_at(part.len().min(rest.len()));
             part[..now.len()].copy_from_slice(now);
@@ -360,12 +361,25 @@ impl Sink<'_> {
     }
 }
 
+/// What becomes of arriving plaintext.
+struct Arrived<'a, 's, 'm> {
+    sink: Option<&'a mut Sink<'s>>,
+    early: &'m mut Buffer,
+}
+
+impl Arrived<'_, '_, '_> {
+    fn put(&mut self, plaintext: &[u8]) {
+        let rest = self.sink.as_mut().map_or(plaintext, |sink| sink.put(plaintext));
+        self.early.append(rest);
+    }
+}
+
 /// Handles one state of the TLS machine; also tells how many bytes of its input are done with.
 fn step<Side>(
     status: UnbufferedStatus<'_, '_, Side>,
     outbound: &mut Buffer,
     task: Task<'_>,
-    plaintext: &mut dyn FnMut(&[u8]),
+    arrived: &mut Arrived<'_, '_, '_>,
 ) -> (usize, Result<Did, rustls::Error>) {
     let mut discard = status.discard;
     let state = match status.state {
@@ -377,7 +391,7 @@ fn step<Side>(
             match traffic.next_record() {
                 Some(Ok(record)) => {
                     discard += record.discard;
-                    plaintext(record.payload);
+                    arrived.put(record.payload);
                 }
                 Some(Err(e)) => break Err(e),
                 None => break Ok(Did::Something),
@@ -414,7 +428,7 @@ fn step<Side>(
             }
         },
         ConnectionState::BlockedHandshake => Ok(Did::Nothing),
-        ConnectionState::PeerClosed | ConnectionState::Closed => Ok(Did::Ended),
+        ConnectionState::PeerClosed => Ok(Did::Ended),
         state => Err(rustls::Error::General(format!("unexpected state {state:?}"))),
     };
     (discard, did)

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use polyclave_protocol::{Error, Result};
+use polyclave_protocol::Error;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
@@ -28,12 +28,15 @@ pub struct Identity {
 
 impl Identity {
     /// A fresh key pair with its self-signed certificate.
-    pub fn generate() -> Result<Identity> {
+    pub fn generate() -> Result<Identity, Error> {
         let broken = |e: rcgen::Error| Error::System(format!("cannot make a TLS certificate: {e}"));
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).map_err(broken)?;
         let parameters = rcgen::CertificateParams::new(["polyclave.invalid".to_owned()]).map_err(broken)?;
         let certificate = parameters.self_signed(&key).map_err(broken)?;
-        Ok(Identity { certificate: certificate.der().clone(), key: PrivatePkcs8KeyDer::from(key.serialize_der()) })
+        Ok(Identity {
+            certificate: certificate.der().clone(),
+            key: PrivatePkcs8KeyDer::from(key.serialize_der()),
+        })
     }
 
     /// The public half, to be given to every other party over a channel that cannot be forged.
@@ -42,7 +45,7 @@ impl Identity {
     }
 
     /// For the side that dials: it insists on one peer.
-    pub(crate) fn client_config(&self, peer: CertificateDer<'static>) -> Result<Arc<ClientConfig>> {
+    pub(crate) fn client_config(&self, peer: CertificateDer<'static>) -> Result<Arc<ClientConfig>, Error> {
         let provider = provider();
         let pinned = Pinned::new(vec![peer], &provider);
         let mut config = ClientConfig::builder_with_provider(provider)
@@ -58,7 +61,10 @@ impl Identity {
     }
 
     /// For the side that accepts: any peer of the session may call.
-    pub(crate) fn server_config(&self, peers: Vec<CertificateDer<'static>>) -> Result<Arc<ServerConfig>> {
+    pub(crate) fn server_config(
+        &self,
+        peers: Vec<CertificateDer<'static>>,
+    ) -> Result<Arc<ServerConfig>, Error> {
         let provider = provider();
         let pinned = Pinned::new(peers, &provider);
         let mut config = ServerConfig::builder_with_provider(provider)

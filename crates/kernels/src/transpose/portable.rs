@@ -19,7 +19,7 @@ pub(super) fn blocks_to_rows(
         let strip = first..lanes.end.min(first + STRIP);
         for i in 0..width {
             let row = &mut rows[i * stride..][strip.clone()];
-            let bytes = blocks[i..].iter().step_by(width).skip(first);
+            let bytes = blocks[first * width + i..].iter().step_by(width);
             for (byte, &source) in row.iter_mut().zip(bytes) {
                 *byte = source;
             }
@@ -39,7 +39,7 @@ pub(super) fn rows_to_blocks(
         let strip = first..lanes.end.min(first + STRIP);
         for i in 0..width {
             let row = &rows[i * stride..][strip.clone()];
-            let bytes = blocks[i..].iter_mut().step_by(width).skip(first);
+            let bytes = blocks[first * width + i..].iter_mut().step_by(width);
             for (byte, &source) in bytes.zip(row) {
                 *byte = source;
             }

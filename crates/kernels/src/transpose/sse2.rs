@@ -1,132 +1,111 @@
-//! Transposes of sixteen blocks of 8 or 16 bytes, by interleaving bytes.
+//! Transposes by interleaving bytes: eight bytes of sixteen blocks at a time.
 //!
-//! Number the bytes of `N` registers by a register index and a position of four bits. Interleaving the
-//! registers whose indices differ in one bit moves that bit to the low end of the position, and the top
-//! bit of the position into its place in the index. Four such steps, from the highest index bit to the
-//! lowest, exchange index and position of sixteen registers.
+//! Number the bytes of eight registers by a register index of three bits and a position of four.
+//! Interleaving the registers whose indices differ in one bit moves that bit to the low end of the
+//! position, and the top bit of the position into its place in the index.
 //!
-//! Each function handles the lanes up to the last multiple of sixteen and returns their number.
+//! Lanes are taken in strips of a cache line: no more than eight rows are then in use at once, as many as
+//! the ways of a first-level cache, should the stride put all rows into the same sets.
+//!
+//! Both functions assume a width that is a multiple of eight; they handle the lanes up to the last
+//! multiple of sixteen and return their number.
 
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::*;
 
-pub(super) fn blocks_to_rows_16(blocks: &[u8], rows: &mut [u8], stride: usize, lanes: usize) -> usize {
-    let done = lanes - lanes % 16;
-    for (group, blocks) in blocks.as_chunks::<16>().0.as_chunks::<16>().0.iter().enumerate() {
-        let mut registers = [zero(); 16];
-        for (register, block) in registers.iter_mut().zip(blocks) {
-            *register = load(block);
-        }
-        transpose(&mut registers);
-        for (row, register) in registers.into_iter().enumerate() {
-            store(chunk_mut(rows, row * stride + 16 * group), register);
-        }
-    }
-    done
-}
+const STRIP: usize = 64;
 
-pub(super) fn rows_to_blocks_16(rows: &[u8], stride: usize, blocks: &mut [u8], lanes: usize) -> usize {
+#[target_feature(enable = "sse2")]
+pub(super) fn blocks_to_rows(
+    blocks: &[u8],
+    width: usize,
+    rows: &mut [u8],
+    stride: usize,
+    lanes: usize,
+) -> usize {
     let done = lanes - lanes % 16;
-    for (group, blocks) in blocks.as_chunks_mut::<16>().0.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-        let mut registers = [zero(); 16];
-        for (row, register) in registers.iter_mut().enumerate() {
-            *register = load(chunk(rows, row * stride + 16 * group));
-        }
-        transpose(&mut registers);
-        for (block, register) in blocks.iter_mut().zip(registers) {
-            store(block, register);
-        }
-    }
-    done
-}
-
-pub(super) fn blocks_to_rows_8(blocks: &[u8], rows: &mut [u8], stride: usize, lanes: usize) -> usize {
-    let done = lanes - lanes % 16;
-    for (group, pairs) in blocks.as_chunks::<16>().0.as_chunks::<8>().0.iter().enumerate() {
-        let mut registers = [zero(); 8];
-        for (register, pair) in registers.iter_mut().zip(pairs) {
-            *register = load(pair);
+    for (lane, byte) in corners(done, width) {
+        let mut registers = [_mm_setzero_si128(); 8];
+        for (pair, register) in registers.iter_mut().enumerate() {
+            let at = (lane + 2 * pair) * width + byte;
+            *register = _mm_set_epi64x(half(blocks, at + width), half(blocks, at));
         }
         // Position (lane 0, byte 2..0), index (lane 3..1); the fourth step exchanges what the first put
         // into the index, lane bit 0, with byte bit 0.
-        interleave(&mut registers, 4);
-        interleave(&mut registers, 2);
-        interleave(&mut registers, 1);
-        interleave(&mut registers, 4);
+        interleave::<4>(&mut registers);
+        interleave::<2>(&mut registers);
+        interleave::<1>(&mut registers);
+        interleave::<4>(&mut registers);
         // Now the index bits 4, 2, 1 are the byte bits 0, 2, 1.
         for (index, register) in registers.into_iter().enumerate() {
-            let row = (index >> 2) | ((index & 3) << 1);
-            store(chunk_mut(rows, row * stride + 16 * group), register);
+            let row = byte + ((index >> 2) | ((index & 3) << 1));
+            let target = rows[row * stride + lane..].first_chunk_mut::<16>().expect("sizes were checked");
+            // SAFETY: the reference covers the 16 bytes written; the store has no alignment.
+            unsafe { _mm_storeu_si128(target.as_mut_ptr().cast(), register) };
         }
     }
     done
 }
 
-pub(super) fn rows_to_blocks_8(rows: &[u8], stride: usize, blocks: &mut [u8], lanes: usize) -> usize {
+#[target_feature(enable = "sse2")]
+pub(super) fn rows_to_blocks(
+    rows: &[u8],
+    stride: usize,
+    width: usize,
+    blocks: &mut [u8],
+    lanes: usize,
+) -> usize {
     let done = lanes - lanes % 16;
-    for (group, pairs) in blocks.as_chunks_mut::<16>().0.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        let mut registers = [zero(); 8];
+    for (lane, byte) in corners(done, width) {
+        let mut registers = [_mm_setzero_si128(); 8];
         for (row, register) in registers.iter_mut().enumerate() {
-            *register = load(chunk(rows, row * stride + 16 * group));
+            let source =
+                rows[(byte + row) * stride + lane..].first_chunk::<16>().expect("sizes were checked");
+            // SAFETY: the reference covers the 16 bytes read; the load has no alignment.
+            *register = unsafe { _mm_loadu_si128(source.as_ptr().cast()) };
         }
         // Position (lane 3..0), index (byte 2..0); three steps leave lane bit 0 above the byte bits.
-        interleave(&mut registers, 4);
-        interleave(&mut registers, 2);
-        interleave(&mut registers, 1);
-        for (pair, register) in pairs.iter_mut().zip(registers) {
-            store(pair, register);
+        interleave::<4>(&mut registers);
+        interleave::<2>(&mut registers);
+        interleave::<1>(&mut registers);
+        for (pair, register) in registers.into_iter().enumerate() {
+            let at = (lane + 2 * pair) * width + byte;
+            *half_mut(blocks, at) = _mm_cvtsi128_si64(register).to_le_bytes();
+            let upper = _mm_unpackhi_epi64(register, register);
+            *half_mut(blocks, at + width) = _mm_cvtsi128_si64(upper).to_le_bytes();
         }
     }
     done
 }
 
-/// Exchanges index and position.
-#[inline]
-fn transpose(registers: &mut [__m128i; 16]) {
-    interleave(registers, 8);
-    interleave(registers, 4);
-    interleave(registers, 2);
-    interleave(registers, 1);
+/// First lane and first byte of every piece of sixteen lanes by eight bytes, strip after strip.
+fn corners(lanes: usize, width: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..lanes).step_by(STRIP).flat_map(move |first| {
+        let strip = first..lanes.min(first + STRIP);
+        (0..width).step_by(8).flat_map(move |byte| strip.clone().step_by(16).map(move |lane| (lane, byte)))
+    })
 }
 
-/// Interleaves the registers whose indices differ in `bit`.
+/// Interleaves the registers whose indices differ in `BIT`.
 #[inline]
-fn interleave<const N: usize>(registers: &mut [__m128i; N], bit: usize) {
-    for index in (0..N).filter(|index| index & bit == 0) {
-        let (a, b) = (registers[index], registers[index | bit]);
-        // SAFETY: SSE2 belongs to x86-64.
-        unsafe {
-            registers[index] = _mm_unpacklo_epi8(a, b);
-            registers[index | bit] = _mm_unpackhi_epi8(a, b);
-        }
+#[target_feature(enable = "sse2")]
+fn interleave<const BIT: usize>(registers: &mut [__m128i; 8]) {
+    // A loop of constant length without branches is one the compiler unrolls into registers.
+    for pair in 0..4 {
+        let low = 2 * (pair - pair % BIT) + pair % BIT;
+        let (a, b) = (registers[low], registers[low + BIT]);
+        registers[low] = _mm_unpacklo_epi8(a, b);
+        registers[low + BIT] = _mm_unpackhi_epi8(a, b);
     }
 }
 
 #[inline]
-fn zero() -> __m128i {
-    // SAFETY: SSE2 belongs to x86-64.
-    unsafe { _mm_setzero_si128() }
+fn half(blocks: &[u8], at: usize) -> i64 {
+    i64::from_le_bytes(*blocks[at..].first_chunk().expect("sizes were checked"))
 }
 
 #[inline]
-fn chunk(bytes: &[u8], at: usize) -> &[u8; 16] {
-    bytes[at..].first_chunk().expect("sizes were checked")
-}
-
-#[inline]
-fn chunk_mut(bytes: &mut [u8], at: usize) -> &mut [u8; 16] {
-    bytes[at..].first_chunk_mut().expect("sizes were checked")
-}
-
-#[inline]
-fn load(bytes: &[u8; 16]) -> __m128i {
-    // SAFETY: SSE2 belongs to x86-64; the reference covers the 16 bytes read, at any alignment.
-    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
-}
-
-#[inline]
-fn store(bytes: &mut [u8; 16], vector: __m128i) {
-    // SAFETY: SSE2 belongs to x86-64; the reference covers the 16 bytes written, at any alignment.
-    unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), vector) }
+fn half_mut(blocks: &mut [u8], at: usize) -> &mut [u8; 8] {
+    blocks[at..].first_chunk_mut().expect("sizes were checked")
 }

@@ -1,4 +1,5 @@
 //! What tests of protocols share: networks that cheat or record, and one conformance suite for every protocol.
 
+pub mod conformance;
 pub mod record;
 pub mod tamper;

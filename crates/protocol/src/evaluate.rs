@@ -1,0 +1,61 @@
+//! The one function that runs every cipher under every protocol.
+
+use polyclave_cipher::Compiled;
+
+use crate::net::Net;
+use crate::protocol::{Input, Owner, Protocol};
+use crate::tally::Phase;
+use crate::{Error, Result};
+
+/// Evaluates a circuit on `lanes` lanes; the outputs stay shared. `inputs` in the order of the circuit's ports, `batch`
+/// from [`Protocol::prepare`] for the same circuit and number of lanes.
+pub fn evaluate<P: Protocol>(
+    protocol: &mut P,
+    compiled: &Compiled,
+    lanes: usize,
+    inputs: &[Input<'_, P::Shared>],
+    mut batch: P::Batch,
+    net: &mut dyn Net,
+) -> Result<Vec<P::Shared>> {
+    let ports = compiled.inputs();
+    if inputs.len() != ports.len() {
+        let (name, expected, given) = (compiled.name(), ports.len(), inputs.len());
+        return Err(Error::Misuse(format!("{name} takes {expected} inputs, {given} were given")));
+    }
+    protocol.enter(Phase::Input);
+    let mut bank = protocol.bank(compiled, lanes);
+    for (port, input) in ports.iter().zip(inputs) {
+        protocol.input(port, input, &mut bank, net)?;
+    }
+    protocol.enter(Phase::Online);
+    for layer in compiled.layers() {
+        protocol.linear(&layer.linear, &mut bank);
+        if !layer.lookups.is_empty() {
+            protocol.lookup(compiled, &layer.lookups, &mut bank, &mut batch, net)?;
+        }
+    }
+    Ok(compiled.outputs().iter().map(|port| protocol.output(port, &bank)).collect())
+}
+
+/// Makes the material for one evaluation, as a phase of its own.
+pub fn prepare<P: Protocol>(
+    protocol: &mut P,
+    compiled: &Compiled,
+    lanes: usize,
+    net: &mut dyn Net,
+) -> Result<P::Batch> {
+    protocol.enter(Phase::Preprocessing);
+    protocol.prepare(compiled, lanes, net)
+}
+
+/// Reveals a shared value to its owner, behind the protocol's check.
+pub fn release<P: Protocol>(
+    protocol: &mut P,
+    shared: &P::Shared,
+    to: Owner,
+    net: &mut dyn Net,
+) -> Result<Option<P::Released>> {
+    protocol.enter(Phase::Output);
+    protocol.check(net)?;
+    protocol.release(shared, to, net)
+}

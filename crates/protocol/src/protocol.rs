@@ -1,0 +1,96 @@
+//! One party's side of one protocol, as [`evaluate`](crate::evaluate::evaluate) drives it.
+
+use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps};
+
+use crate::net::Net;
+use crate::release::Released;
+use crate::tally::{Cost, Phase, Tally};
+use crate::{Party, Result};
+
+/// Where the value of an input port comes from. All parties name the same source.
+pub enum Input<'a, S> {
+    /// All parties know it.
+    Public(&'a Cells),
+    /// This party gives it.
+    Mine(&'a Cells),
+    /// Another party gives it.
+    From(Party),
+    /// It is shared already.
+    Shared(&'a S),
+}
+
+/// Who learns an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Every party.
+    All,
+    /// One party.
+    Party(Party),
+}
+
+/// A protocol's local state for one session: long-lived keys are in its setup, shared values in banks.
+///
+/// All parties make the same calls in the same order with the same public arguments; the hello round
+/// ([`crate::session`]) has compared them. After an error the state is of no further use.
+pub trait Protocol: Maps {
+    /// Shares of one port, outside of any bank; wiped on drop.
+    type Shared;
+    /// Shares of an evaluation under way, by slot; wiped on drop.
+    type Bank;
+    /// Material for one evaluation, handed out once.
+    type Batch;
+    /// A revealed value: [`Unverified`](crate::release::Unverified) for passive protocols.
+    type Released: Released;
+
+    /// What evaluating `compiled` will take, by the protocol's own arithmetic.
+    fn cost(&self, compiled: &Compiled) -> Cost;
+
+    /// Makes the material for one evaluation. Does not depend on inputs.
+    fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Self::Batch>;
+
+    /// An empty bank.
+    fn bank(&mut self, compiled: &Compiled, lanes: usize) -> Self::Bank;
+
+    /// Fills the slots of an input port.
+    fn input(
+        &mut self,
+        port: &CompiledPort,
+        input: &Input<'_, Self::Shared>,
+        bank: &mut Self::Bank,
+        net: &mut dyn Net,
+    ) -> Result<()>;
+
+    /// Local maps, in order. Never talks.
+    fn linear(&mut self, maps: &[Linear], bank: &mut Self::Bank);
+
+    /// The lookups of one layer, together.
+    fn lookup(
+        &mut self,
+        compiled: &Compiled,
+        lookups: &[Lookup],
+        bank: &mut Self::Bank,
+        batch: &mut Self::Batch,
+        net: &mut dyn Net,
+    ) -> Result<()>;
+
+    /// Takes the shares of an output port out of a bank.
+    fn output(&mut self, port: &CompiledPort, bank: &Self::Bank) -> Self::Shared;
+
+    /// Whatever the protocol must verify before anything is revealed; once per release. Passive protocols have
+    /// nothing to verify.
+    fn check(&mut self, net: &mut dyn Net) -> Result<()>;
+
+    /// Reveals a shared value to its owner, after [`check`](Protocol::check). `None` for everybody else.
+    fn release(
+        &mut self,
+        shared: &Self::Shared,
+        to: Owner,
+        net: &mut dyn Net,
+    ) -> Result<Option<Self::Released>>;
+
+    /// Says which part of the session follows, for the counts.
+    fn enter(&mut self, phase: Phase);
+
+    /// What this party has done so far.
+    fn tally(&self) -> Tally;
+}

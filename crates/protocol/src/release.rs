@@ -1,0 +1,35 @@
+//! Values that have left the protocol, and what they are worth.
+
+use polyclave_cipher::Cells;
+
+/// A revealed value whose reader knows what it is worth.
+pub trait Released {
+    /// Whether every party's messages were checked before the value was revealed.
+    const VERIFIED: bool;
+
+    /// The value. Where it is not verified, this trusts all parties with its correctness.
+    fn accept(self) -> Cells;
+}
+
+impl Released for Unverified<Cells> {
+    const VERIFIED: bool = false;
+
+    fn accept(self) -> Cells {
+        self.trust_all_parties()
+    }
+}
+
+/// Output of a passively secure protocol: right if every party followed the protocol, and nothing was checked.
+#[derive(Debug)]
+pub struct Unverified<T>(T);
+
+impl<T> Unverified<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Unverified(value)
+    }
+
+    /// The value, by somebody who has decided to trust all parties with its correctness.
+    pub fn trust_all_parties(self) -> T {
+        self.0
+    }
+}

@@ -1,0 +1,348 @@
+//! The arithmetic of shared vectors: openings, multiplications, and openings under a mask.
+//!
+//! Adversary: passive, at most t < n/2 parties, static. Each function states why what it opens tells nothing. Every
+//! elementary operation sends one byte to every peer (Damgard and Keller 2010, section 3.2).
+
+use std::sync::Arc;
+
+use polyclave_cipher::Matrix;
+use polyclave_field::Gf256;
+use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::affine::{Map, Term, combine};
+use polyclave_kernels::gf256::multiply;
+use zeroize::Zeroizing;
+
+use super::prss::{Degree, Prss, TILE, View};
+use super::setup::{Setup, point};
+use crate::net::Net;
+use crate::session::{SessionId, random_bytes};
+use crate::tally::{Phase, Tally};
+use crate::{Party, Result};
+
+/// Shares of a vector; wiped on drop.
+pub(super) type Shares = Zeroizing<Vec<u8>>;
+
+pub(super) fn zeroed(len: usize) -> Shares {
+    Zeroizing::new(vec![0; len])
+}
+
+/// What is opened under a mask.
+#[derive(Clone, Copy)]
+pub(super) enum Secret<'a> {
+    /// A shared vector.
+    Value(&'a [u8]),
+    /// The product of two shared vectors: multiplied and opened in one operation.
+    Product(&'a [u8], &'a [u8]),
+}
+
+impl Secret<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Secret::Value(x) | Secret::Product(x, _) => x.len(),
+        }
+    }
+}
+
+/// A vector to open under a mask, and the images of it that are wanted.
+pub(super) struct Opening<'a> {
+    pub(super) secret: Secret<'a>,
+    /// The bits of the mask that may be random: the identity, or a projection for narrow cells.
+    pub(super) mask: Arc<View>,
+    pub(super) views: Vec<Arc<View>>,
+}
+
+/// The public c = z + r of every opening, and the shares of the images of r.
+pub(super) struct Opened {
+    public: Vec<u8>,
+    masks: Shares,
+    /// By opening: where its values start in `public`, its first view in `masks`, and the number of values.
+    layout: Vec<(usize, usize, usize)>,
+    views: Vec<Vec<Arc<View>>>,
+}
+
+impl Opened {
+    /// Shares of M(z) + constant = M(c) + [M(r)] + constant for a range of the values of an opening.
+    pub(super) fn share(
+        &self,
+        opening: usize,
+        view: usize,
+        range: std::ops::Range<usize>,
+        constant: u8,
+        dst: &mut [u8],
+    ) {
+        let (public, masks, len) = self.layout[opening];
+        let identity = Map::identity();
+        let c = &self.public[public..][range.clone()];
+        let r = &self.masks[masks + view * len..][range];
+        let terms = [Term { src: c, map: &self.views[opening][view].map }, Term { src: r, map: &identity }];
+        combine(dst, &terms, constant);
+    }
+
+    /// [`share`](Opened::share) of all values.
+    pub(super) fn shares(&self, opening: usize, view: usize, constant: u8) -> Shares {
+        let len = self.layout[opening].2;
+        let mut shares = zeroed(len);
+        self.share(opening, view, 0..len, constant, &mut shares);
+        shares
+    }
+}
+
+/// One party's arithmetic in one session and stream.
+pub(super) struct Arithmetic {
+    pub(super) prss: Prss,
+    me: Party,
+    parties: usize,
+    /// Coefficients of resharing polynomials: this party's own randomness.
+    own_randomness: AesPrg,
+    /// Recombination: a polynomial of degree below n at 0, from its values at all points.
+    lagrange: Vec<Map>,
+    /// For each party the powers 1 .. t of its point.
+    point_powers: Vec<Vec<Map>>,
+    /// Multiplication by every constant.
+    pub(super) scalars: Vec<Map>,
+    pub(super) tally: Tally,
+    pub(super) phase: Phase,
+    outgoing: Vec<Shares>,
+    incoming: Vec<Shares>,
+}
+
+impl Arithmetic {
+    pub(super) fn new(setup: &Setup, session: SessionId, stream: u64) -> Result<Arithmetic> {
+        let (parties, threshold) = (setup.structure.parties(), setup.structure.threshold());
+        let scalar = |c: Gf256| Map::new(Matrix::scalar(c.0).columns());
+        let points: Vec<Gf256> = Party::all(parties).map(point).collect();
+        let mut seed = Zeroizing::new([0; 16]);
+        random_bytes(&mut *seed)?;
+        Ok(Arithmetic {
+            prss: Prss::new(setup, session, stream),
+            me: setup.me,
+            parties,
+            own_randomness: AesPrg::new(&seed, 0),
+            lagrange: Gf256::lagrange(&points, Gf256::ZERO).into_iter().map(scalar).collect(),
+            point_powers: points
+                .iter()
+                .map(|x| (1..=threshold as u32).map(|k| scalar(x.pow(k))).collect())
+                .collect(),
+            scalars: (0..=255).map(|c| scalar(Gf256(c))).collect(),
+            tally: Tally::default(),
+            phase: Phase::Preprocessing,
+            outgoing: (0..parties).map(|_| zeroed(0)).collect(),
+            incoming: (0..parties).map(|_| zeroed(0)).collect(),
+        })
+    }
+
+    /// Opens shared vectors under fresh masks; all images of them that are wanted follow locally. One operation a value,
+    /// one round.
+    ///
+    /// Opened is z + r, with the whole polynomial: r has the degree of z or, for products, a zero sharing of degree 2t
+    /// is added, so that given the shares of any t parties every remaining coefficient is pseudorandom (see
+    /// [`super::prss`]). Damgard and Keller 2010, section 3.4, for bits; here for any linear image.
+    pub(super) fn open_masked(&mut self, openings: Vec<Opening<'_>>, net: &mut dyn Net) -> Result<Opened> {
+        let total: usize = openings.iter().map(|o| o.secret.len()).sum();
+        let total_masks: usize = openings.iter().map(|o| o.secret.len() * o.views.len()).sum();
+        let mut message = std::mem::take(&mut self.outgoing[self.me.index()]);
+        resize(&mut message, total);
+        let mut masks = zeroed(total_masks);
+        let mut layout = Vec::with_capacity(openings.len());
+        let (mut at, mut mask_at) = (0, 0);
+        let counts = self.tally.of(self.phase);
+        for opening in &openings {
+            let len = opening.secret.len();
+            match opening.secret {
+                Secret::Value(_) => counts.openings += len as u64,
+                Secret::Product(..) => counts.multiplications += len as u64,
+            }
+            layout.push((at, mask_at, len));
+            let shares = &mut masks[mask_at..][..len * opening.views.len()];
+            mask_opening(&mut self.prss, opening, &mut message[at..][..len], shares);
+            at += len;
+            mask_at += len * opening.views.len();
+        }
+        let mut public = vec![0; total];
+        let opened = self.open(&message, &mut public, net);
+        self.outgoing[self.me.index()] = message;
+        opened?;
+        Ok(Opened { public, masks, layout, views: openings.into_iter().map(|o| o.views).collect() })
+    }
+
+    /// Opens shared values that are uniformly random or meant to be known. One operation a value, one round.
+    pub(super) fn open_plain(&mut self, shares: &[u8], net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.tally.of(self.phase).openings += shares.len() as u64;
+        let mut public = vec![0; shares.len()];
+        self.open(shares, &mut public, net)?;
+        Ok(public)
+    }
+
+    /// Sends every party the same shares and recombines. All n shares enter: they determine a polynomial of any degree
+    /// below n, so this opens values and products alike.
+    fn open(&mut self, shares: &[u8], public: &mut [u8], net: &mut dyn Net) -> Result<()> {
+        if shares.is_empty() {
+            return Ok(());
+        }
+        self.tally.of(self.phase).rounds += 1;
+        let out: Vec<&[u8]> = self.each_party(|p| if p == self.me { &[][..] } else { shares });
+        receive_from_all(&mut self.incoming, self.me, shares.len(), &out, net)?;
+        let share_of = |p: Party| if p == self.me { shares } else { &self.incoming[p.index()][..] };
+        combine(public, &terms(self.each_party(share_of), &self.lagrange), 0);
+        Ok(())
+    }
+
+    /// Products of shared vectors of equal lengths by resharing (Ben-Or, Goldwasser and Wigderson 1988 in the form of
+    /// Gennaro, Rabin and Rabin 1998). One operation a product, one round.
+    ///
+    /// Each party shares its local product by a fresh polynomial of degree t; recombination at 0 is linear, so the sum
+    /// of those sharings, weighted, shares the product. Any t parties see t points of polynomials of degree t.
+    pub(super) fn multiply(&mut self, products: &[(&[u8], &[u8])], net: &mut dyn Net) -> Result<Vec<Shares>> {
+        let len = products[0].0.len();
+        if len == 0 {
+            return Ok(products.iter().map(|_| zeroed(0)).collect());
+        }
+        let counts = self.tally.of(self.phase);
+        counts.multiplications += (products.len() * len) as u64;
+        counts.rounds += 1;
+        self.outgoing.iter_mut().for_each(|m| resize(m, len * products.len()));
+        let mut product = Zeroizing::new([0; TILE]);
+        for (i, (a, b)) in products.iter().enumerate() {
+            for start in (0..len).step_by(TILE) {
+                let range = start..len.min(start + TILE);
+                let product = &mut product[..range.len()];
+                multiply(product, &a[range.clone()], &b[range.clone()]);
+                share_secret(
+                    product,
+                    i * len + start,
+                    &mut self.own_randomness,
+                    &self.point_powers,
+                    &mut self.outgoing,
+                );
+            }
+        }
+        let out: Vec<&[u8]> =
+            self.each_party(|p| if p == self.me { &[][..] } else { &self.outgoing[p.index()][..] });
+        receive_from_all(&mut self.incoming, self.me, len * products.len(), &out, net)?;
+        let shares_of = |p: Party| match p == self.me {
+            true => &self.outgoing[p.index()],
+            false => &self.incoming[p.index()],
+        };
+        let mut results = Vec::with_capacity(products.len());
+        for i in 0..products.len() {
+            let mut result = zeroed(len);
+            let sources = self.each_party(|p| &shares_of(p)[i * len..][..len]);
+            combine(&mut result, &terms(sources, &self.lagrange), 0);
+            results.push(result);
+        }
+        Ok(results)
+    }
+
+    /// Shares this party's own values: `dst` becomes its share.
+    pub(super) fn share_own(&mut self, values: &[u8], dst: &mut [u8], net: &mut dyn Net) -> Result<()> {
+        self.tally.of(self.phase).rounds += 1;
+        self.outgoing.iter_mut().for_each(|m| resize(m, values.len()));
+        for start in (0..values.len()).step_by(TILE) {
+            let range = start..values.len().min(start + TILE);
+            let randomness = &mut self.own_randomness;
+            share_secret(&values[range], start, randomness, &self.point_powers, &mut self.outgoing);
+        }
+        for p in self.me.peers(self.parties) {
+            net.send(p, &self.outgoing[p.index()])?;
+        }
+        dst.copy_from_slice(&self.outgoing[self.me.index()]);
+        Ok(())
+    }
+
+    /// Receives shares of another party's values.
+    pub(super) fn receive_share(&mut self, from: Party, dst: &mut [u8], net: &mut dyn Net) -> Result<()> {
+        self.tally.of(self.phase).rounds += 1;
+        net.recv(from, dst)
+    }
+
+    /// Reveals shared values to one party only; `None` for the others.
+    pub(super) fn reveal_to(
+        &mut self,
+        owner: Party,
+        shares: &[u8],
+        net: &mut dyn Net,
+    ) -> Result<Option<Vec<u8>>> {
+        let counts = self.tally.of(self.phase);
+        counts.openings += shares.len() as u64;
+        counts.rounds += 1;
+        if owner != self.me {
+            net.send(owner, shares)?;
+            return Ok(None);
+        }
+        let nothing = vec![&[][..]; self.parties];
+        receive_from_all(&mut self.incoming, self.me, shares.len(), &nothing, net)?;
+        let mut values = vec![0; shares.len()];
+        let share_of = |p: Party| if p == self.me { shares } else { &self.incoming[p.index()][..] };
+        combine(&mut values, &terms(self.each_party(share_of), &self.lagrange), 0);
+        Ok(Some(values))
+    }
+
+    fn each_party<'a, T>(&'a self, f: impl Fn(Party) -> T + 'a) -> Vec<T> {
+        Party::all(self.parties).map(f).collect()
+    }
+}
+
+/// Masks one opening tile by tile, so that the generated randomness never leaves the cache.
+fn mask_opening(prss: &mut Prss, opening: &Opening<'_>, message: &mut [u8], masks: &mut [u8]) {
+    let len = message.len();
+    let mut product = Zeroizing::new([0; TILE]);
+    for start in (0..len).step_by(TILE) {
+        let range = start..len.min(start + TILE);
+        let (degree, secret) = match opening.secret {
+            Secret::Value(x) => (Degree::Value, &x[range.clone()]),
+            Secret::Product(a, b) => {
+                let product = &mut product[..range.len()];
+                multiply(product, &a[range.clone()], &b[range.clone()]);
+                (Degree::Product, &*product)
+            }
+        };
+        let shares = masks.chunks_mut(len.max(1)).map(|share| &mut share[range.clone()]);
+        let views = opening.views.iter().map(|v| &**v).zip(shares);
+        prss.mask(degree, secret, &opening.mask, &mut message[range.clone()], views);
+    }
+}
+
+/// Shares up to a tile of values with fresh polynomials of degree t, into everybody's message at a position.
+fn share_secret(
+    values: &[u8],
+    at: usize,
+    randomness: &mut AesPrg,
+    point_powers: &[Vec<Map>],
+    messages: &mut [Shares],
+) {
+    let (len, identity) = (values.len(), Map::identity());
+    let threshold = point_powers[0].len();
+    let mut coefficients = zeroed(threshold * len);
+    randomness.fill(&mut coefficients);
+    for (message, powers) in messages.iter_mut().zip(point_powers) {
+        let mut terms = vec![Term { src: values, map: &identity }];
+        terms.extend(coefficients.chunks(len).zip(powers).map(|(src, map)| Term { src, map }));
+        combine(&mut message[at..][..len], &terms, 0);
+    }
+}
+
+fn terms<'a>(sources: Vec<&'a [u8]>, maps: &'a [Map]) -> Vec<Term<'a>> {
+    sources.into_iter().zip(maps).map(|(src, map)| Term { src, map }).collect()
+}
+
+/// One exchange in which every peer sends `len` bytes.
+fn receive_from_all(
+    incoming: &mut [Shares],
+    me: Party,
+    len: usize,
+    out: &[&[u8]],
+    net: &mut dyn Net,
+) -> Result<()> {
+    for (p, buffer) in Party::all(out.len()).zip(incoming.iter_mut()) {
+        resize(buffer, if p == me { 0 } else { len });
+    }
+    net.exchange(out, &mut incoming.iter_mut().map(|b| b.as_mut_slice()).collect::<Vec<_>>())
+}
+
+/// Changes the length of a buffer that is reused; a new allocation leaves no unwiped one behind.
+fn resize(buffer: &mut Shares, len: usize) {
+    if buffer.capacity() < len {
+        *buffer = Zeroizing::new(Vec::with_capacity(len));
+    }
+    buffer.resize(len, 0);
+}

@@ -1,0 +1,74 @@
+//! Where the shares of an evaluation live: slots of one byte per lane, one allocation, rows padded to 64 bytes.
+
+use polyclave_cipher::{Linear, Slot};
+use polyclave_kernels::affine::{Map, combine_within};
+use zeroize::Zeroizing;
+
+/// Shares by slot; wiped on drop.
+pub struct Bank {
+    lanes: usize,
+    stride: usize,
+    rows: Zeroizing<Vec<u8>>,
+    uniform: Zeroizing<Vec<u8>>,
+}
+
+impl Bank {
+    pub(super) fn new(lane_slots: usize, uniform_slots: usize, lanes: usize) -> Bank {
+        let stride = lanes.next_multiple_of(64);
+        Bank {
+            lanes,
+            stride,
+            rows: Zeroizing::new(vec![0; lane_slots * stride]),
+            uniform: Zeroizing::new(vec![0; uniform_slots]),
+        }
+    }
+
+    /// Number of lanes.
+    pub(super) fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// Values in a slot: one for each lane, or one.
+    pub(super) fn len(&self, slot: Slot) -> usize {
+        match slot {
+            Slot::Lanes(_) => self.lanes,
+            Slot::Uniform(_) => 1,
+        }
+    }
+
+    pub(super) fn row(&self, slot: Slot) -> &[u8] {
+        match slot {
+            Slot::Lanes(i) => &self.rows[i as usize * self.stride..][..self.lanes],
+            Slot::Uniform(i) => std::slice::from_ref(&self.uniform[i as usize]),
+        }
+    }
+
+    pub(super) fn row_mut(&mut self, slot: Slot) -> &mut [u8] {
+        match slot {
+            Slot::Lanes(i) => &mut self.rows[i as usize * self.stride..][..self.lanes],
+            Slot::Uniform(i) => std::slice::from_mut(&mut self.uniform[i as usize]),
+        }
+    }
+
+    /// Local maps of shares: every matrix is a product by a constant, so the image of 1 names it in `scalars`.
+    pub(super) fn linear(&mut self, maps: &[Linear], scalars: &[Map]) {
+        let mut terms: Vec<(usize, &Map)> = Vec::new();
+        for linear in maps {
+            let mut constant = linear.constant;
+            terms.clear();
+            for (slot, matrix) in &linear.terms {
+                let scalar = &scalars[usize::from(matrix.columns()[0])];
+                match slot {
+                    Slot::Lanes(i) => terms.push((*i as usize * self.stride, scalar)),
+                    Slot::Uniform(i) => constant ^= scalar.apply(self.uniform[*i as usize]),
+                }
+            }
+            match linear.dst {
+                Slot::Lanes(i) => {
+                    combine_within(&mut self.rows, i as usize * self.stride, self.lanes, &terms, constant);
+                }
+                Slot::Uniform(i) => self.uniform[i as usize] = constant,
+            }
+        }
+    }
+}

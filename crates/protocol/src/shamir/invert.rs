@@ -1,0 +1,423 @@
+//! Lookups of tables built on inversion in GF(2^8), such as the S-box of AES, by arithmetic on shares.
+//!
+//! A table is `after(before(x)^254)` with affine maps around the power (Damgard and Keller 2010, section 4.1). Affine maps that
+//! are no products by a constant cost an opening under a mask (bit decomposition, section 3.4), unless the value they
+//! apply to is opened under a mask anyway.
+//!
+//! | way | operations | rounds | of them before the inputs are known |
+//! |---|---|---|---|
+//! | an addition chain of m products, d deep | m + 1 | d + 1 | |
+//! | masking | 11 + 2/255 | 7 + 2/255 | |
+//! | masked exponentiation | 15 | 5 + 7 | 7 operations, 7 rounds for all lookups together |
+//! | views | 5 | 4 | |
+//! | carried squares | 4 | 3 | |
+//!
+//! # Differences from the paper
+//! The paper (4.1, Masking) and the VIFF note (1.1.1) set `b = 1 - product of (1 - a_i)`, which is 0 for a = 0 and 1 for all
+//! others: the opposite of the b that they define and need. Here b is the product.
+//!
+//! *Views* uses the four products of Rivain and Prouff's power chain (Keller et al. 2017, section 3.1) and a fact about openings:
+//! from a public z + r and shares of r, every image M(z) follows locally when shares of M(r) do, and pseudorandom sharing
+//! gives them ([`super::prss`]). So a product that is opened under a mask comes with all its squares.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
+use polyclave_kernels::affine::{Map, Term, combine};
+use polyclave_kernels::gf256::multiply;
+
+use super::arithmetic::{Arithmetic, Opened, Opening, Secret, Shares, zeroed};
+use super::bank::Bank;
+use super::chain::Chain;
+use super::inversion::Inversion;
+use super::prss::View;
+use crate::net::Net;
+use crate::{Error, Result};
+
+/// Shares of r, r^2, r^4 .. r^128 for masked exponentiation, used from the front.
+pub(super) struct Powers {
+    powers: Vec<Shares>,
+    spent: usize,
+}
+
+impl Powers {
+    /// Seven squarings, all values together: 7 operations a value, 7 rounds.
+    pub(super) fn prepare(arithmetic: &mut Arithmetic, count: usize, net: &mut dyn Net) -> Result<Powers> {
+        let identity = arithmetic.prss.view(&Matrix::identity(8));
+        let mut powers = arithmetic.prss.random(count, &[identity]);
+        for i in 0..7 {
+            let square = arithmetic.multiply(&[(&powers[i], &powers[i])], net)?.remove(0);
+            powers.push(square);
+        }
+        Ok(Powers { powers, spent: 0 })
+    }
+
+    fn spend(&mut self, count: usize) -> Result<Range<usize>> {
+        let range = self.spent..self.spent + count;
+        if range.end > self.powers[0].len() {
+            return Err(Error::misuse("the batch was prepared for fewer lookups"));
+        }
+        self.spent = range.end;
+        Ok(range)
+    }
+}
+
+/// The lookups of a layer that are inversions, as one vector.
+pub(super) struct Inversions<'a> {
+    runs: Vec<Run<'a>>,
+    len: usize,
+}
+
+/// Neighbouring lookups of one table with the same views.
+struct Run<'a> {
+    table: &'a Table,
+    lookups: Vec<&'a Lookup>,
+    range: Range<usize>,
+    width: usize,
+}
+
+impl Run<'_> {
+    fn before(&self) -> &polyclave_cipher::Affine {
+        &self.table.inversion().expect("runs are of such tables").before
+    }
+
+    /// The images of the power that the lookups want, with their constants.
+    fn after(&self) -> Vec<(Matrix, u8)> {
+        let after = self.table.inversion().expect("runs are of such tables").after;
+        let views = self.lookups[0].views.iter();
+        views.map(|(m, _)| (m.after(&after.matrix), m.apply(after.constant))).collect()
+    }
+}
+
+impl<'a> Inversions<'a> {
+    pub(super) fn new(compiled: &'a Compiled, lookups: &[&'a Lookup], bank: &Bank) -> Inversions<'a> {
+        let mut inversions = Inversions { runs: Vec::new(), len: 0 };
+        for lookup in lookups {
+            let width = bank.len(lookup.xs[0]);
+            let views = |l: &Lookup| l.views.iter().map(|(m, _)| *m).collect::<Vec<_>>();
+            let start = inversions.len;
+            inversions.len += width;
+            let same = |run: &&mut Run<'a>| {
+                let first = run.lookups[0];
+                first.table == lookup.table && views(first) == views(lookup) && run.width == width
+            };
+            match inversions.runs.last_mut().filter(same) {
+                Some(run) => {
+                    run.lookups.push(lookup);
+                    run.range.end += width;
+                }
+                None => {
+                    let table = &compiled.tables()[lookup.table];
+                    inversions.runs.push(Run {
+                        table,
+                        lookups: vec![lookup],
+                        range: start..start + width,
+                        width,
+                    });
+                }
+            }
+        }
+        inversions
+    }
+
+    /// Computes all of them.
+    pub(super) fn run(
+        &self,
+        way: Inversion,
+        arithmetic: &mut Arithmetic,
+        bank: &mut Bank,
+        powers: Option<&mut Powers>,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let identity = Matrix::identity(8);
+        match way {
+            Inversion::Views | Inversion::CarriedSquares => {
+                let square = Matrix::frobenius(1);
+                let [x, x2]: [Shares; 2] = match way {
+                    Inversion::CarriedSquares => {
+                        [self.carried(0, &identity, bank), self.carried(1, &square, bank)]
+                    }
+                    _ => pair(self.open_images(&[identity, square], arithmetic, bank, net)?),
+                };
+                let [x14, x240] = rivain_prouff(&x, &x2, arithmetic, net)?;
+                self.finish(Power::Product(&x240, &x14), arithmetic, bank, net)
+            }
+            Inversion::Masking => {
+                let mut images = vec![identity];
+                images.extend((0..8).map(|i| Matrix::bit(8, i)));
+                let shares = self.open_images(&images, arithmetic, bank, net)?;
+                let inverse = by_masking(shares, arithmetic, net)?;
+                self.finish(Power::Value(&inverse), arithmetic, bank, net)
+            }
+            Inversion::MaskedExponentiation => {
+                let powers = powers.ok_or_else(|| Error::misuse("the batch has no powers of masks"))?;
+                let x = self.plain(arithmetic, bank, net)?;
+                let inverse = by_masked_exponentiation(&x, powers, arithmetic, net)?;
+                self.finish(Power::Value(&inverse), arithmetic, bank, net)
+            }
+            chained => {
+                let chain = chained.chain().expect("all other ways are chains");
+                let x = self.plain(arithmetic, bank, net)?;
+                let inverse = by_chain(x, &chain, arithmetic, net)?;
+                self.finish(Power::Value(&inverse), arithmetic, bank, net)
+            }
+        }
+    }
+
+    /// Shares of before(x): free if that is a product by a constant, otherwise opened.
+    fn plain(&self, arithmetic: &mut Arithmetic, bank: &Bank, net: &mut dyn Net) -> Result<Shares> {
+        let scalar = |run: &Run<'_>| run.before().matrix.as_scalar();
+        if self.runs.iter().any(|run| scalar(run).is_none()) {
+            let mut images = self.open_images(&[Matrix::identity(8)], arithmetic, bank, net)?;
+            return Ok(images.remove(0));
+        }
+        let mut x = zeroed(self.len);
+        for run in &self.runs {
+            let map = Map::new(run.before().matrix.columns());
+            for (part, lookup) in run.range.clone().step_by(run.width).zip(&run.lookups) {
+                let terms = [Term { src: bank.row(lookup.xs[0]), map: &map }];
+                combine(&mut x[part..part + run.width], &terms, run.before().constant);
+            }
+        }
+        Ok(x)
+    }
+
+    /// Shares of images of before(x), by one opening of x under a mask.
+    fn open_images(
+        &self,
+        images: &[Matrix],
+        arithmetic: &mut Arithmetic,
+        bank: &Bank,
+        net: &mut dyn Net,
+    ) -> Result<Vec<Shares>> {
+        let mut x = zeroed(self.len);
+        for run in &self.runs {
+            for (part, lookup) in run.range.clone().step_by(run.width).zip(&run.lookups) {
+                x[part..part + run.width].copy_from_slice(bank.row(lookup.xs[0]));
+            }
+        }
+        let mask = arithmetic.prss.view(&Matrix::identity(8));
+        let openings = self.runs.iter().map(|run| Opening {
+            secret: Secret::Value(&x[run.range.clone()]),
+            mask: mask.clone(),
+            views: images.iter().map(|m| arithmetic.prss.view(&m.after(&run.before().matrix))).collect(),
+        });
+        let openings = openings.collect();
+        let opened = arithmetic.open_masked(openings, net)?;
+        let mut shares: Vec<Shares> = images.iter().map(|_| zeroed(self.len)).collect();
+        for (i, run) in self.runs.iter().enumerate() {
+            for (k, (image, dst)) in images.iter().zip(&mut shares).enumerate() {
+                let constant = image.apply(run.before().constant);
+                opened.share(i, k, 0..run.range.len(), constant, &mut dst[run.range.clone()]);
+            }
+        }
+        Ok(shares)
+    }
+
+    /// An image of before(x) that came through the linear layers as the lookup's k-th start.
+    fn carried(&self, k: usize, image: &Matrix, bank: &Bank) -> Shares {
+        let mut x = zeroed(self.len);
+        let identity = Map::identity();
+        for run in &self.runs {
+            let constant = image.apply(run.before().constant);
+            for (part, lookup) in run.range.clone().step_by(run.width).zip(&run.lookups) {
+                let terms = [Term { src: bank.row(lookup.xs[k]), map: &identity }];
+                combine(&mut x[part..part + run.width], &terms, constant);
+            }
+        }
+        x
+    }
+
+    /// The views that the lookups want of x^254, into the bank.
+    fn finish(
+        &self,
+        power: Power<'_>,
+        arithmetic: &mut Arithmetic,
+        bank: &mut Bank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let local = |run: &Run<'_>| run.after().iter().all(|(m, _)| m.as_scalar().is_some());
+        if let Power::Value(y) = power
+            && self.runs.iter().all(local)
+        {
+            self.write(bank, |_, run, k, range, constant, dst| {
+                let map = Map::new(run.after()[k].0.columns());
+                let start = run.range.start;
+                let src = &y[start + range.start..start + range.end];
+                combine(dst, &[Term { src, map: &map }], constant);
+            });
+            return Ok(());
+        }
+        let mask = arithmetic.prss.view(&Matrix::identity(8));
+        let mut openings = Vec::with_capacity(self.runs.len());
+        for run in &self.runs {
+            let secret = match power {
+                Power::Value(y) => Secret::Value(&y[run.range.clone()]),
+                Power::Product(a, b) => Secret::Product(&a[run.range.clone()], &b[run.range.clone()]),
+            };
+            let views: Vec<Arc<View>> = run.after().iter().map(|(m, _)| arithmetic.prss.view(m)).collect();
+            openings.push(Opening { secret, mask: mask.clone(), views });
+        }
+        let opened: Opened = arithmetic.open_masked(openings, net)?;
+        self.write(bank, |i, _, k, range, constant, dst| opened.share(i, k, range, constant, dst));
+        Ok(())
+    }
+
+    /// Calls `fill(run's number, run, view's number, range within the run, constant, slot's row)` for every view.
+    fn write(&self, bank: &mut Bank, fill: impl Fn(usize, &Run<'_>, usize, Range<usize>, u8, &mut [u8])) {
+        for (i, run) in self.runs.iter().enumerate() {
+            let constants: Vec<u8> = run.after().iter().map(|(_, constant)| *constant).collect();
+            for (start, lookup) in (0..run.range.len()).step_by(run.width).zip(&run.lookups) {
+                for (k, (_, slot)) in lookup.views.iter().enumerate() {
+                    fill(i, run, k, start..start + run.width, constants[k], bank.row_mut(*slot));
+                }
+            }
+        }
+    }
+}
+
+/// x^254 as shares, or as the two shared factors of it.
+#[derive(Clone, Copy)]
+enum Power<'a> {
+    Value(&'a [u8]),
+    Product(&'a [u8], &'a [u8]),
+}
+
+fn pair(shares: Vec<Shares>) -> [Shares; 2] {
+    let mut shares = shares.into_iter();
+    [(); 2].map(|()| shares.next().unwrap_or_default())
+}
+
+/// x^14 and x^240 from x and x^2: x^3 = x x^2 with (x^3)^4; then x^14 = x^12 x^2 and x^15 = x^12 x^3 with (x^15)^16. Three
+/// operations, two rounds.
+fn rivain_prouff(x: &[u8], x2: &[u8], arithmetic: &mut Arithmetic, net: &mut dyn Net) -> Result<[Shares; 2]> {
+    let [one, four, sixteen] = [0, 2, 4].map(|times| arithmetic.prss.view(&Matrix::frobenius(times)));
+    let product = |a, b, views: &[&Arc<View>]| Opening {
+        secret: Secret::Product(a, b),
+        mask: one.clone(),
+        views: views.iter().map(|v| Arc::clone(v)).collect(),
+    };
+    let opened = arithmetic.open_masked(vec![product(x, x2, &[&one, &four])], net)?;
+    let (x3, x12) = (opened.shares(0, 0, 0), opened.shares(0, 1, 0));
+    let openings = vec![product(&x12, x2, &[&one]), product(&x12, &x3, &[&sixteen])];
+    let opened = arithmetic.open_masked(openings, net)?;
+    Ok([opened.shares(0, 0, 0), opened.shares(1, 0, 0)])
+}
+
+/// The products of an addition chain.
+fn by_chain(x: Shares, chain: &Chain, arithmetic: &mut Arithmetic, net: &mut dyn Net) -> Result<Shares> {
+    let mut values = vec![x];
+    for round in chain.rounds() {
+        let products: Vec<(&[u8], &[u8])> =
+            round.iter().map(|(a, b)| (&values[*a][..], &values[*b][..])).collect();
+        let products = arithmetic.multiply(&products, net)?;
+        values.extend(products);
+    }
+    Ok(values.pop().unwrap_or_default())
+}
+
+/// The product of shared vectors, by a tree.
+fn product_of(mut factors: Vec<Shares>, arithmetic: &mut Arithmetic, net: &mut dyn Net) -> Result<Shares> {
+    while factors.len() > 1 {
+        let pairs: Vec<(&[u8], &[u8])> = factors.chunks_exact(2).map(|p| (&p[0][..], &p[1][..])).collect();
+        let products = arithmetic.multiply(&pairs, net)?;
+        let odd = if factors.len() % 2 == 1 { factors.pop() } else { None };
+        factors = products.into_iter().chain(odd).collect();
+    }
+    Ok(factors.pop().unwrap_or_default())
+}
+
+/// Opens a random multiple of a + \[a = 0\] and inverts that (Damgard and Keller 2010, section 4.1, Masking). `shares` are
+/// those of a and of its 8 bits.
+///
+/// Opened is a non-zero value times a uniform r. It is 0 only for r = 0, which says nothing about a; those positions draw
+/// another r, together.
+fn by_masking(mut shares: Vec<Shares>, arithmetic: &mut Arithmetic, net: &mut dyn Net) -> Result<Shares> {
+    let mut a = shares.remove(0);
+    shares.iter_mut().for_each(|bit| bit.iter_mut().for_each(|share| *share ^= 1));
+    let is_zero = product_of(shares, arithmetic, net)?;
+    a.iter_mut().zip(is_zero.iter()).for_each(|(a, b)| *a ^= b);
+
+    let identity = arithmetic.prss.view(&Matrix::identity(8));
+    let mut inverse = zeroed(a.len());
+    let mut open: Vec<usize> = (0..a.len()).collect();
+    let mut rest = a;
+    while !open.is_empty() {
+        let r = arithmetic.prss.random(rest.len(), std::slice::from_ref(&identity)).remove(0);
+        let product = arithmetic.multiply(&[(&rest, &r)], net)?.remove(0);
+        let public = arithmetic.open_plain(&product, net)?;
+        let mut quotient = zeroed(rest.len());
+        multiply(&mut quotient, &inverses(&public), &r);
+        let mut retry = Vec::new();
+        let mut retried = Shares::default();
+        // Which positions retry is public: it depends on opened values only.
+        for (i, at) in open.into_iter().enumerate() {
+            if public[i] == 0 {
+                retry.push(at);
+                retried.push(rest[i]);
+            } else {
+                inverse[at] = quotient[i];
+            }
+        }
+        (open, rest) = (retry, retried);
+    }
+    inverse.iter_mut().zip(is_zero.iter()).for_each(|(inverse, b)| *inverse ^= b);
+    Ok(inverse)
+}
+
+/// Opens x + r once and multiplies the powers x^2 .. x^128 that follow from it (Damgard and Keller 2010, section 4.1, Masked
+/// Exponentiation). Online 7 operations in 4 rounds.
+fn by_masked_exponentiation(
+    x: &[u8],
+    powers: &mut Powers,
+    arithmetic: &mut Arithmetic,
+    net: &mut dyn Net,
+) -> Result<Shares> {
+    let range = powers.spend(x.len())?;
+    let mut masked = zeroed(x.len());
+    masked.iter_mut().zip(x).zip(&powers.powers[0][range.clone()]).for_each(|((m, x), r)| *m = x ^ r);
+    let public = arithmetic.open_plain(&masked, net)?;
+    let identity = Map::identity();
+    let factors = (1..8).map(|i| {
+        let square = Map::new(Matrix::frobenius(i as u32).columns());
+        let r = &powers.powers[i][range.clone()];
+        let mut power = zeroed(x.len());
+        combine(&mut power, &[Term { src: &public, map: &square }, Term { src: r, map: &identity }], 0);
+        power
+    });
+    let factors = factors.collect();
+    product_of(factors, arithmetic, net)
+}
+
+/// The inverses of public values, and 0 of 0: c^254 by four products and squarings.
+fn inverses(public: &[u8]) -> Vec<u8> {
+    let squared = |x: &[u8], times| {
+        let mut y = vec![0; x.len()];
+        combine(&mut y, &[Term { src: x, map: &Map::new(Matrix::frobenius(times).columns()) }], 0);
+        y
+    };
+    let times = |a: &[u8], b: &[u8]| {
+        let mut y = vec![0; a.len()];
+        multiply(&mut y, a, b);
+        y
+    };
+    let x2 = squared(public, 1);
+    let x3 = times(public, &x2);
+    let x12 = squared(&x3, 2);
+    let x14 = times(&x12, &x2);
+    let x15 = times(&x12, &x3);
+    times(&squared(&x15, 4), &x14)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn public_inverses_invert() {
+        let all: Vec<u8> = (0..=255).collect();
+        let expected: Vec<u8> = all.iter().map(|x| polyclave_field::Gf256(*x).inverse_or_zero().0).collect();
+        assert_eq!(inverses(&all), expected);
+    }
+}

@@ -1,0 +1,191 @@
+//! Lookups of any table on shares: one-time masked tables (Keller et al. 2017, Protocols 1 to 3), over GF(2^8).
+//!
+//! Made ahead: a random index s, shared by bits, and its unit vector e with e_j = \[j = s\] (Demux, Protocol 3 with k = 8:
+//! eight entries are packed into an element and multiplied by a bit of s at once; the product is opened under a mask, which
+//! unpacks it). Online (Protocol 1): h = x + s is opened, and T(x) = sum of e_j T(j + h) is a local sum, since T and h
+//! are public. One operation and one round online; sum of ceil(2^j / 8), j = 1 .. l - 1, operations and l - 1 rounds
+//! ahead (Keller et al. 2017, Table 1).
+//!
+//! Adversary: passive, below half. h is uniform because s is. A mask serves one lookup: stock is moved out when used.
+//!
+//! # Differences from the paper
+//! The paper stores the masked table; here the unit vector is kept and combined at use, so that one vector serves every
+//! output bit and any linear image of the outputs.
+
+use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
+use polyclave_kernels::affine::{Map, Term, combine};
+use polyclave_kernels::transpose::rows_to_blocks;
+
+use super::arithmetic::{Arithmetic, Opening, Secret, Shares, zeroed};
+use super::bank::Bank;
+use crate::net::Net;
+use crate::{Error, Result};
+
+/// Masks for lookups of tables with the same number of input bits, used from the front.
+pub(super) struct Masks {
+    in_bits: u8,
+    index: Shares,
+    /// The unit vector of each index, padded to at least a word: `vector_bytes` bytes an index.
+    vectors: Shares,
+    spent: usize,
+}
+
+fn vector_bytes(in_bits: u8) -> usize {
+    (1 << in_bits).max(size_of::<u64>())
+}
+
+/// Products and rounds of Demux for an index of so many bits (Keller et al. 2017, Table 1, k = 8).
+pub(super) fn demux_cost(in_bits: u8) -> (usize, usize) {
+    let products = (1..u32::from(in_bits)).map(|j| (1usize << j).div_ceil(8)).sum();
+    (products, usize::from(in_bits) - 1)
+}
+
+impl Masks {
+    /// Demux of `count` random indices.
+    pub(super) fn prepare(
+        arithmetic: &mut Arithmetic,
+        in_bits: u8,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Masks> {
+        let entries = 1usize << in_bits;
+        let index_view = Matrix::of(8, 8, |x| x & (entries - 1) as u8);
+        let mut views = vec![arithmetic.prss.view(&index_view)];
+        views.extend((0..in_bits).map(|i| arithmetic.prss.view(&Matrix::bit(8, i))));
+        let mut random = arithmetic.prss.random(count, &views);
+        let bits = random.split_off(1);
+        let index = random.remove(0);
+
+        // Protocol 3, step 1: the unit vector of the lowest bit.
+        let not = |bit: &Shares| Shares::new(bit.iter().map(|share| share ^ 1).collect());
+        let mut vector = vec![not(&bits[0]), bits[0].clone()];
+        // Step 2: with each further bit s_j, (1 - s_j) p and s_j p.
+        let identity = arithmetic.prss.view(&Matrix::identity(8));
+        let unpack: Vec<_> = (0..8).map(|i| arithmetic.prss.view(&Matrix::bit(8, i))).collect();
+        for bit in &bits[1..] {
+            let packed: Vec<Shares> =
+                vector.chunks(8).map(|entries| pack(entries, &arithmetic.scalars)).collect();
+            let openings = packed.iter().zip(vector.chunks(8)).map(|(packed, entries)| Opening {
+                secret: Secret::Product(bit, packed),
+                mask: identity.clone(),
+                views: unpack[..entries.len()].to_vec(),
+            });
+            let opened = arithmetic.open_masked(openings.collect(), net)?;
+            for i in 0..vector.len() {
+                let upper = opened.shares(i / 8, i % 8, 0);
+                vector[i].iter_mut().zip(upper.iter()).for_each(|(low, up)| *low ^= up);
+                vector.push(upper);
+            }
+        }
+
+        // By index rather than by entry: a lookup reads one vector.
+        let mut rows = zeroed(vector_bytes(in_bits) * count);
+        for (row, entry) in rows.chunks_mut(count.max(1)).zip(&vector) {
+            row.copy_from_slice(entry);
+        }
+        let mut vectors = zeroed(rows.len());
+        rows_to_blocks(&rows, count, vector_bytes(in_bits), &mut vectors);
+        Ok(Masks { in_bits, index, vectors, spent: 0 })
+    }
+}
+
+/// The sum of entry i times x^i.
+fn pack(entries: &[Shares], scalars: &[Map]) -> Shares {
+    let mut packed = zeroed(entries[0].len());
+    let terms = entries.iter().enumerate().map(|(i, src)| Term { src, map: &scalars[1 << i] });
+    combine(&mut packed, &terms.collect::<Vec<_>>(), 0);
+    packed
+}
+
+/// All lookups of a layer that go by masked tables: one opening each, one round.
+pub(super) fn lookup(
+    compiled: &Compiled,
+    lookups: &[&Lookup],
+    arithmetic: &mut Arithmetic,
+    bank: &mut Bank,
+    stock: &mut [Masks],
+    net: &mut dyn Net,
+) -> Result<()> {
+    // Spent first: the positions are taken before anything is sent.
+    let mut spent = Vec::with_capacity(lookups.len());
+    let mut masked = Shares::default();
+    for lookup in lookups {
+        let in_bits = compiled.tables()[lookup.table].in_bits();
+        let row = bank.row(lookup.xs[0]);
+        let missing = || Error::misuse("the batch was prepared for fewer lookups");
+        let at = stock.iter().position(|masks| masks.in_bits == in_bits).ok_or_else(missing)?;
+        let masks = &mut stock[at];
+        let range = masks.spent..masks.spent + row.len();
+        let index = masks.index.get(range.clone()).ok_or_else(missing)?;
+        masks.spent = range.end;
+        masked.extend(row.iter().zip(index).map(|(x, s)| x ^ s));
+        spent.push((at, range));
+    }
+    let public = arithmetic.open_plain(&masked, net)?;
+    let mut opened = 0;
+    for (lookup, (at, range)) in lookups.iter().zip(spent) {
+        let masks = &stock[at];
+        let h = &public[opened..opened + range.len()];
+        opened += range.len();
+        let width = vector_bytes(masks.in_bits);
+        let vectors = &masks.vectors[range.start * width..range.end * width];
+        for (m, slot) in &lookup.views {
+            let table = &compiled.tables()[lookup.table];
+            Sums::new(table, m).run(h, vectors, &arithmetic.scalars, bank.row_mut(*slot));
+        }
+    }
+    Ok(())
+}
+
+/// For each bit of M(T(.)) the entries in which it is set, as masks over the words of a unit vector.
+struct Sums {
+    words: usize,
+    bits: Vec<Vec<u64>>,
+}
+
+impl Sums {
+    fn new(table: &Table, m: &Matrix) -> Sums {
+        let bytes = vector_bytes(table.in_bits());
+        let bit = |b: u8| {
+            let mut mask = vec![0u8; bytes];
+            for (byte, entry) in mask.iter_mut().zip(table.entries()) {
+                *byte = (m.apply(*entry) >> b & 1).wrapping_neg();
+            }
+            mask.chunks_exact(8)
+                .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
+                .collect()
+        };
+        Sums { words: bytes / 8, bits: (0..m.outs()).map(bit).collect() }
+    }
+
+    /// Shares of M(T(h + s)) from public h and the shared unit vectors of s.
+    fn run(&self, h: &[u8], vectors: &[u8], scalars: &[Map], dst: &mut [u8]) {
+        let mut sums: Vec<Shares> = self.bits.iter().map(|_| zeroed(h.len())).collect();
+        for (i, (h, vector)) in h.iter().zip(vectors.chunks_exact(8 * self.words)).enumerate() {
+            let mut sum = [0u64; 8];
+            for w in 0..self.words {
+                // Entry j of the table meets entry j + h of the vector. The order depends on h, which is public.
+                let at = 8 * (w ^ usize::from(h >> 3));
+                let Some(word) = vector.get(at..at + 8) else { continue };
+                let word = swap_bytes(u64::from_le_bytes(word.try_into().expect("eight bytes")), h & 7);
+                self.bits.iter().zip(&mut sum).for_each(|(mask, sum)| *sum ^= word & mask[w]);
+            }
+            for (bit, sum) in sums.iter_mut().zip(sum) {
+                bit[i] = sum.to_le_bytes().into_iter().fold(0, |x, byte| x ^ byte);
+            }
+        }
+        let terms = sums.iter().enumerate().map(|(b, src)| Term { src, map: &scalars[1 << b] });
+        combine(dst, &terms.collect::<Vec<_>>(), 0);
+    }
+}
+
+/// Byte i of the result is byte i ^ h of the word, h < 8.
+fn swap_bytes(mut word: u64, h: u8) -> u64 {
+    if h & 1 != 0 {
+        word = (word >> 8 & 0x00ff_00ff_00ff_00ff) | (word & 0x00ff_00ff_00ff_00ff) << 8;
+    }
+    if h & 2 != 0 {
+        word = (word >> 16 & 0x0000_ffff_0000_ffff) | (word & 0x0000_ffff_0000_ffff) << 16;
+    }
+    if h & 4 != 0 { word.rotate_left(32) } else { word }
+}

@@ -1,0 +1,386 @@
+//! Shamir sharing over GF(2^8) with pseudorandom secret sharing: Damgard and Keller 2010, and the VIFF note of 2009.
+//!
+//! **Adversary**: passive, static, at most t < n/2 of 3 <= n <= 9 parties; the channels are private and authentic.
+//! A party that runs modified code is outside of this model: it can make wrong outputs, and can extract the key.
+//! Secrecy is computational (pseudorandom sharing); what is opened, and why it tells nothing, is argued at each function
+//! of [`arithmetic`].
+//!
+//! A cell is a field element, so sums and products by constants are free. A lookup of a table that is built on inversion goes
+//! one of the ways of [`Inversion`]; any other table goes by one-time masked tables ([`masked_table`]).
+
+mod arithmetic;
+mod bank;
+mod chain;
+mod inversion;
+mod invert;
+mod masked_table;
+mod prss;
+mod setup;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
+use polyclave_kernels::affine::{Map, Term, combine};
+
+pub use bank::Bank;
+pub use inversion::Inversion;
+pub use setup::{MAX_PARTIES, Setup, Structure};
+
+use crate::net::Net;
+use crate::protocol::{Input, Owner, Protocol};
+use crate::release::Unverified;
+use crate::session::SessionId;
+use crate::tally::{Cost, Phase, Tally};
+use crate::{Error, Result};
+use arithmetic::{Arithmetic, Shares, zeroed};
+use invert::{Inversions, Powers};
+use masked_table::Masks;
+
+/// One party in one session.
+pub struct Shamir {
+    inversion: Inversion,
+    arithmetic: Arithmetic,
+}
+
+/// Shares of the cells of one port, and of images of them.
+#[derive(Clone)]
+pub struct Shared {
+    bits: u8,
+    count: usize,
+    lanes: usize,
+    /// The identity first.
+    views: Vec<Matrix>,
+    /// View by view, cell by cell.
+    rows: Shares,
+}
+
+impl Shared {
+    fn row(&self, cell: usize, view: usize) -> &[u8] {
+        &self.rows[(view * self.count + cell) * self.lanes..][..self.lanes]
+    }
+
+    /// This party's shares of the cells, cell by cell: what lies on its disk if it stores the value. Of no use without
+    /// those of other parties.
+    pub fn reveal_own_shares(&self) -> &[u8] {
+        &self.rows[..self.count * self.lanes]
+    }
+}
+
+/// Material for one evaluation.
+pub struct Batch {
+    circuit: [u8; 32],
+    lanes: usize,
+    powers: Option<Powers>,
+    masks: Vec<Masks>,
+}
+
+impl Shamir {
+    /// Joins a session on one of its streams. Every thread takes a stream of its own: pseudorandom values are bound to it.
+    pub fn new(setup: &Arc<Setup>, session: SessionId, stream: u64, inversion: Inversion) -> Result<Shamir> {
+        Ok(Shamir { inversion, arithmetic: Arithmetic::new(setup, session, stream)? })
+    }
+
+    /// What this protocol's shares can do, without a session: for compiling ahead.
+    pub fn maps(inversion: Inversion) -> impl Maps {
+        ShamirMaps(inversion)
+    }
+
+    fn fits(&self, port: &CompiledPort, cells: &Cells, lanes: usize) -> Result<()> {
+        let lanes = if port.uniform { 1 } else { lanes };
+        if (cells.count(), cells.bits(), cells.lanes()) == (port.cells.len(), port.bits, lanes) {
+            return Ok(());
+        }
+        Err(Error::Misuse(format!(
+            "input {} takes {} cells of {} bits in {lanes} lanes, not {} of {} bits in {}",
+            port.name,
+            port.cells.len(),
+            port.bits,
+            cells.count(),
+            cells.bits(),
+            cells.lanes()
+        )))
+    }
+}
+
+/// Products by constants are free; the square that carried squares start from is asked of the lookup before.
+struct ShamirMaps(Inversion);
+
+impl Maps for ShamirMaps {
+    fn is_local(&self, m: &Matrix) -> bool {
+        m.as_scalar().is_some()
+    }
+
+    /// Images of a byte that differ by a constant factor are one view.
+    fn split(&self, m: &Matrix) -> (Matrix, Matrix) {
+        if self.is_local(m) {
+            return (*m, Matrix::identity(m.ins()));
+        }
+        let factor = m.columns().into_iter().find(|c| *c != 0).filter(|_| m.outs() == 8).map(Matrix::scalar);
+        match factor.and_then(|f| Some((f, f.inverse()?))) {
+            Some((factor, inverse)) => (factor, inverse.after(m)),
+            None => (Matrix::identity(m.outs()), *m),
+        }
+    }
+
+    fn wants(&self, table: &Table) -> Vec<Matrix> {
+        match (self.0, table.inversion()) {
+            (Inversion::CarriedSquares, Some(inversion)) => {
+                let before = inversion.before.matrix;
+                vec![before, Matrix::frobenius(1).after(&before)]
+            }
+            _ => vec![Matrix::identity(table.in_bits())],
+        }
+    }
+}
+
+impl Maps for Shamir {
+    fn is_local(&self, m: &Matrix) -> bool {
+        ShamirMaps(self.inversion).is_local(m)
+    }
+
+    fn split(&self, m: &Matrix) -> (Matrix, Matrix) {
+        ShamirMaps(self.inversion).split(m)
+    }
+
+    fn wants(&self, table: &Table) -> Vec<Matrix> {
+        ShamirMaps(self.inversion).wants(table)
+    }
+}
+
+impl Protocol for Shamir {
+    type Shared = Shared;
+    type Bank = Bank;
+    type Batch = Batch;
+    type Released = Unverified<Cells>;
+
+    fn cost(&self, compiled: &Compiled) -> Cost {
+        let mut cost = Cost::default();
+        let mut inverts = false;
+        for layer in compiled.layers() {
+            let mut rounds = BTreeMap::new();
+            for lookup in &layer.lookups {
+                let table = &compiled.tables()[lookup.table];
+                let one = match table.inversion() {
+                    Some(inversion) => inversion_cost(self.inversion, inversion, &lookup.views),
+                    None => {
+                        let (products, _) = masked_table::demux_cost(table.in_bits());
+                        LookupCost { kind: Kind::MaskedTable, online: (1.0, 1.0), ahead: products as f64 }
+                    }
+                };
+                inverts |= one.kind == Kind::Inversion;
+                let most = rounds.entry(one.kind).or_insert(0.0);
+                *most = one.online.1.max(*most);
+                let (online, ahead) = match lookup.is_uniform() {
+                    true => (&mut cost.operations_uniform, &mut cost.preprocessing_uniform),
+                    false => (&mut cost.operations_per_lane, &mut cost.preprocessing_per_lane),
+                };
+                *online += one.online.0;
+                *ahead += one.ahead;
+            }
+            cost.rounds += rounds.values().sum::<f64>();
+        }
+        cost.preprocessing_rounds = preprocessing_rounds(compiled, inverts, self.inversion);
+        cost
+    }
+
+    fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Batch> {
+        let width = |lookup: &Lookup| if lookup.is_uniform() { 1 } else { lanes };
+        let table = |lookup: &Lookup| &compiled.tables()[lookup.table];
+        let mut powers = None;
+        if self.inversion == Inversion::MaskedExponentiation {
+            let inversions = compiled.lookups().filter(|lookup| table(lookup).inversion().is_some());
+            let count = inversions.map(width).sum();
+            if count > 0 {
+                powers = Some(Powers::prepare(&mut self.arithmetic, count, net)?);
+            }
+        }
+        let mut counts = BTreeMap::new();
+        for lookup in compiled.lookups().filter(|lookup| table(lookup).inversion().is_none()) {
+            *counts.entry(table(lookup).in_bits()).or_insert(0) += width(lookup);
+        }
+        let masks = counts.into_iter();
+        let masks = masks.map(|(bits, count)| Masks::prepare(&mut self.arithmetic, bits, count, net));
+        let masks = masks.collect::<Result<_>>()?;
+        Ok(Batch { circuit: compiled.digest(), lanes, powers, masks })
+    }
+
+    fn bank(&mut self, compiled: &Compiled, lanes: usize) -> Bank {
+        Bank::new(compiled.lane_slots(), compiled.uniform_slots(), lanes)
+    }
+
+    fn input(
+        &mut self,
+        port: &CompiledPort,
+        input: &Input<'_, Shared>,
+        bank: &mut Bank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let lanes = bank.lanes();
+        let width = if port.uniform { 1 } else { lanes };
+        let images: Vec<_> =
+            port.cells.iter().enumerate().flat_map(|(i, views)| views.iter().map(move |v| (i, v))).collect();
+        let image_rows = |cells: &Cells| {
+            let mut rows = zeroed(images.len() * width);
+            for ((i, (m, _)), row) in images.iter().zip(rows.chunks_mut(width.max(1))) {
+                combine(row, &[Term { src: cells.row(*i), map: &Map::new(m.columns()) }], 0);
+            }
+            rows
+        };
+        let mut shares = zeroed(images.len() * width);
+        match input {
+            // A public value is shared by the constant polynomial.
+            Input::Public(cells) => {
+                self.fits(port, cells, lanes)?;
+                shares = image_rows(cells);
+            }
+            Input::Mine(cells) => {
+                self.fits(port, cells, lanes)?;
+                self.arithmetic.share_own(&image_rows(cells), &mut shares, net)?;
+            }
+            Input::From(owner) => self.arithmetic.receive_share(*owner, &mut shares, net)?,
+            Input::Shared(shared) => {
+                if (shared.count, shared.bits, shared.lanes) != (port.cells.len(), port.bits, width) {
+                    return Err(Error::Misuse(format!("the shared value does not fit input {}", port.name)));
+                }
+                for ((i, (m, _)), row) in images.iter().zip(shares.chunks_mut(width.max(1))) {
+                    let missing = || {
+                        Error::Misuse(format!(
+                            "the shared value lacks an image of it that input {} needs",
+                            port.name
+                        ))
+                    };
+                    let view = shared.views.iter().position(|v| v == m).ok_or_else(missing)?;
+                    row.copy_from_slice(shared.row(*i, view));
+                }
+            }
+        }
+        for ((_, (_, slot)), row) in images.iter().zip(shares.chunks(width.max(1))) {
+            bank.row_mut(*slot).copy_from_slice(row);
+        }
+        Ok(())
+    }
+
+    fn linear(&mut self, maps: &[Linear], bank: &mut Bank) {
+        bank.linear(maps, &self.arithmetic.scalars);
+    }
+
+    fn lookup(
+        &mut self,
+        compiled: &Compiled,
+        lookups: &[Lookup],
+        bank: &mut Bank,
+        batch: &mut Batch,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        if (batch.circuit, batch.lanes) != (compiled.digest(), bank.lanes()) {
+            return Err(Error::misuse("the batch was prepared for another circuit or number of lanes"));
+        }
+        let inverts = |lookup: &&Lookup| compiled.tables()[lookup.table].inversion().is_some();
+        let (inversions, others): (Vec<&Lookup>, Vec<&Lookup>) = lookups.iter().partition(inverts);
+        if !inversions.is_empty() {
+            let inversions = Inversions::new(compiled, &inversions, bank);
+            inversions.run(self.inversion, &mut self.arithmetic, bank, batch.powers.as_mut(), net)?;
+        }
+        if !others.is_empty() {
+            masked_table::lookup(compiled, &others, &mut self.arithmetic, bank, &mut batch.masks, net)?;
+        }
+        Ok(())
+    }
+
+    fn output(&mut self, port: &CompiledPort, bank: &Bank) -> Shared {
+        let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
+        let lanes = if port.uniform { 1 } else { bank.lanes() };
+        let mut rows = zeroed(views.len() * port.cells.len() * lanes);
+        for (k, chunk) in rows.chunks_mut(port.cells.len() * lanes).enumerate() {
+            for (row, cell) in chunk.chunks_mut(lanes).zip(&port.cells) {
+                row.copy_from_slice(bank.row(cell[k].1));
+            }
+        }
+        Shared { bits: port.bits, count: port.cells.len(), lanes, views, rows }
+    }
+
+    fn check(&mut self, _: &mut dyn Net) -> Result<()> {
+        Ok(())
+    }
+
+    /// Sends the shares to the owner. They are of degree t exactly: given the shares of any t parties and the value, the
+    /// others follow, so they say nothing more than the value and need no re-randomisation.
+    fn release(
+        &mut self,
+        shared: &Shared,
+        to: Owner,
+        net: &mut dyn Net,
+    ) -> Result<Option<Unverified<Cells>>> {
+        let shares = shared.reveal_own_shares();
+        let values = match to {
+            Owner::All => Some(self.arithmetic.open_plain(shares, net)?),
+            Owner::Party(p) => self.arithmetic.reveal_to(p, shares, net)?,
+        };
+        Ok(values.map(|values| {
+            let mut cells = Cells::zero(shared.count, shared.bits, shared.lanes);
+            cells.rows_mut().copy_from_slice(&values);
+            Unverified::new(cells)
+        }))
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.arithmetic.phase = phase;
+    }
+
+    fn tally(&self) -> Tally {
+        self.arithmetic.tally
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Inversion,
+    MaskedTable,
+}
+
+struct LookupCost {
+    kind: Kind,
+    /// Operations and rounds.
+    online: (f64, f64),
+    /// Operations.
+    ahead: f64,
+}
+
+/// What a lookup takes; the table at the head of [`invert`].
+fn inversion_cost(
+    way: Inversion,
+    inversion: &polyclave_cipher::Inversion,
+    views: &[(Matrix, polyclave_cipher::Slot)],
+) -> LookupCost {
+    let opening = |needed: bool| f64::from(u8::from(needed));
+    let before = opening(inversion.before.matrix.as_scalar().is_none());
+    let after = opening(views.iter().any(|(m, _)| m.after(&inversion.after.matrix).as_scalar().is_none()));
+    let retries = 2.0 / 255.0;
+    let (operations, rounds, ahead) = match way {
+        Inversion::Views => (5.0, 4.0, 0.0),
+        Inversion::CarriedSquares => (4.0, 3.0, 0.0),
+        Inversion::Masking => (10.0 + retries + after, 6.0 + retries + after, 0.0),
+        Inversion::MaskedExponentiation => (before + 7.0 + after, before + 4.0 + after, 7.0),
+        chained => {
+            let chain = chained.chain().expect("all other ways are chains");
+            let (products, depth) = (chain.multiplications() as f64, chain.rounds().len() as f64);
+            (before + products + after, before + depth + after, 0.0)
+        }
+    };
+    LookupCost { kind: Kind::Inversion, online: (operations, rounds), ahead }
+}
+
+/// Powers of masks take 7 rounds, and masked tables of each index width theirs.
+fn preprocessing_rounds(compiled: &Compiled, inverts: bool, way: Inversion) -> f64 {
+    let powers = if inverts && way == Inversion::MaskedExponentiation { 7 } else { 0 };
+    let mut widths: Vec<u8> = compiled
+        .lookups()
+        .map(|lookup| &compiled.tables()[lookup.table])
+        .filter(|table| table.inversion().is_none())
+        .map(|table| table.in_bits())
+        .collect();
+    widths.sort_unstable();
+    widths.dedup();
+    (powers + widths.into_iter().map(|bits| masked_table::demux_cost(bits).1).sum::<usize>()) as f64
+}

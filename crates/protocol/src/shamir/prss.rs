@@ -1,0 +1,149 @@
+//! Pseudorandom secret sharing (PRSS) and zero sharing (PRZS): shares of random values without talking.
+//!
+//! Cramer, Damgard and Ishai 2005; Damgard and Keller 2010, section 3.3. With a pseudorandom r_A from the key of every
+//! set A, r = sum of r_A is shared by the polynomial sum of r_A f_A of degree t; a zero sharing of degree 2t is the sum
+//! over A and k = 1 .. t of z_(A,k) x^k f_A. Any linear image M(r) is shared by the sum of M(r_A) f_A, just as locally:
+//! this is what makes every view of a masked opening free.
+//!
+//! Security: t parties miss the key of one set. To them the values of that set are independent of everything else as long
+//! as the generator (AES-128 in counter mode under a key that BLAKE3 derives from set, domain, session id and stream) is
+//! pseudorandom; so r, and the t + 1 free coefficients of an opened product, are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use polyclave_cipher::Matrix;
+use polyclave_field::Gf256;
+use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::affine::{Map, Term, combine};
+use zeroize::Zeroizing;
+
+use super::setup::{Setup, point};
+use crate::session::SessionId;
+
+/// Values are drawn in pieces that stay in the first-level cache.
+pub(super) const TILE: usize = 2048;
+
+/// A linear image of values, prepared for masked openings of them.
+pub(super) struct View {
+    /// For the public part.
+    pub(super) map: Map,
+    /// For the parts of each set this party is in: the map, times f_A here.
+    by_set: Vec<Map>,
+}
+
+/// The generators of one party in one session and stream.
+pub(super) struct Prss {
+    random: Vec<AesPrg>,
+    /// t for each set.
+    zero: Vec<AesPrg>,
+    weights: Vec<Gf256>,
+    zero_maps: Vec<Map>,
+    threshold: usize,
+    tiles: Zeroizing<Vec<u8>>,
+    views: HashMap<Matrix, Arc<View>>,
+}
+
+/// The degree of the polynomial that shares a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Degree {
+    /// t: a shared value.
+    Value,
+    /// 2t: the local product of two.
+    Product,
+}
+
+impl Prss {
+    pub(super) fn new(setup: &Setup, session: SessionId, stream: u64) -> Prss {
+        let threshold = setup.structure.threshold();
+        let generator = |set: u16, key: &[u8; 32], domain: u64| {
+            let mut hasher = blake3::Hasher::new_keyed(key);
+            hasher.update(b"polyclave shamir prss 1").update(&set.to_le_bytes());
+            hasher.update(&domain.to_le_bytes()).update(&session.0).update(&stream.to_le_bytes());
+            let mut seed = Zeroizing::new([0; 16]);
+            seed.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+            AesPrg::new(&seed, 0)
+        };
+        let keys = || setup.keys.iter();
+        let degrees = 1..=threshold;
+        let zero_weight = |weight: Gf256, k: usize| {
+            Map::new(Matrix::scalar((weight * point(setup.me).pow(k as u32)).0).columns())
+        };
+        Prss {
+            random: keys().map(|k| generator(k.set, &k.key, 0)).collect(),
+            zero: keys().flat_map(|k| degrees.clone().map(|d| generator(k.set, &k.key, d as u64))).collect(),
+            weights: keys().map(|k| k.weight).collect(),
+            zero_maps: keys().flat_map(|k| degrees.clone().map(|d| zero_weight(k.weight, d))).collect(),
+            threshold,
+            tiles: Zeroizing::new(vec![0; TILE * setup.keys.len() * (1 + threshold)]),
+            views: HashMap::new(),
+        }
+    }
+
+    /// Prepares a view of masked values.
+    pub(super) fn view(&mut self, m: &Matrix) -> Arc<View> {
+        let weights = &self.weights;
+        let prepare = || {
+            let times = |c: Gf256| Map::new(m.columns().map(|column| (c * Gf256(column)).0));
+            View { map: times(Gf256::ONE), by_set: weights.iter().map(|w| times(*w)).collect() }
+        };
+        self.views.entry(*m).or_insert_with(|| Arc::new(prepare())).clone()
+    }
+
+    /// Draws a random r for every value, at most [`TILE`] of them: `masked = secret + [r]`, plus a zero sharing of
+    /// degree 2t if the secret is a product; and [M(r)] for each view.
+    pub(super) fn mask<'v>(
+        &mut self,
+        degree: Degree,
+        secret: &[u8],
+        mask: &View,
+        masked: &mut [u8],
+        views: impl Iterator<Item = (&'v View, &'v mut [u8])>,
+    ) {
+        let len = secret.len();
+        let sets = self.random.len();
+        let (random, zero) = self.tiles.split_at_mut(sets * TILE);
+        for (tile, generator) in random.chunks_mut(TILE).zip(&mut self.random) {
+            generator.fill(&mut tile[..len]);
+        }
+        let identity = Map::identity();
+        let mut terms = Vec::with_capacity(1 + sets * (1 + self.threshold));
+        terms.push(Term { src: secret, map: &identity });
+        terms
+            .extend(random.chunks(TILE).zip(&mask.by_set).map(|(tile, map)| Term { src: &tile[..len], map }));
+        if degree == Degree::Product {
+            for (tile, generator) in zero.chunks_mut(TILE).zip(&mut self.zero) {
+                generator.fill(&mut tile[..len]);
+            }
+            terms.extend(
+                zero.chunks(TILE).zip(&self.zero_maps).map(|(tile, map)| Term { src: &tile[..len], map }),
+            );
+        }
+        combine(masked, &terms, 0);
+        for (view, share) in views {
+            terms.clear();
+            terms.extend(
+                random.chunks(TILE).zip(&view.by_set).map(|(tile, map)| Term { src: &tile[..len], map }),
+            );
+            combine(share, &terms, 0);
+        }
+    }
+
+    /// Draws shares of fresh random values, and of images of the same values.
+    pub(super) fn random(&mut self, len: usize, views: &[Arc<View>]) -> Vec<Zeroizing<Vec<u8>>> {
+        let mut shares: Vec<_> = views.iter().map(|_| Zeroizing::new(vec![0; len])).collect();
+        let sets = self.random.len();
+        for start in (0..len).step_by(TILE) {
+            let size = TILE.min(len - start);
+            for (tile, generator) in self.tiles.chunks_mut(TILE).take(sets).zip(&mut self.random) {
+                generator.fill(&mut tile[..size]);
+            }
+            for (view, share) in views.iter().zip(&mut shares) {
+                let tiles = self.tiles.chunks(TILE).zip(&view.by_set);
+                let terms: Vec<_> = tiles.map(|(tile, map)| Term { src: &tile[..size], map }).collect();
+                combine(&mut share[start..start + size], &terms, 0);
+            }
+        }
+        shares
+    }
+}

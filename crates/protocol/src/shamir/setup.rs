@@ -1,0 +1,190 @@
+//! Who takes part, and the keys for pseudorandom secret sharing: what a party keeps from session to session.
+//!
+//! For every set A of n - t parties one key is known to exactly its members (Cramer, Damgard and Ishai 2005; Damgard and
+//! Keller 2010, section 3.3, call these sets minimal qualified, which holds for n = 2t + 1 only). Any t parties miss
+//! at least one set, the complement of theirs, so what is derived from all keys is unknown to them.
+
+use polyclave_field::Gf256;
+use zeroize::Zeroizing;
+
+use crate::net::Net;
+use crate::session::random_bytes;
+use crate::{Error, Party, Result};
+
+const KEY_BYTES: usize = 32;
+
+/// The most parties: the number of sets grows with the binomial of n and t.
+pub const MAX_PARTIES: usize = 9;
+
+/// Parties and threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Structure {
+    parties: usize,
+    threshold: usize,
+}
+
+impl Structure {
+    /// 3 <= n <= 9 parties, of which t together learn nothing, 1 <= t < n/2.
+    pub fn new(parties: usize, threshold: usize) -> Result<Structure> {
+        if !(3..=MAX_PARTIES).contains(&parties) {
+            return Err(Error::Misuse(format!("shamir runs with 3 to {MAX_PARTIES} parties, not {parties}")));
+        }
+        if threshold == 0 || 2 * threshold >= parties {
+            let most = (parties - 1) / 2;
+            return Err(Error::Misuse(format!(
+                "shamir with {parties} parties needs a threshold from 1 to {most} (below half), not {threshold}"
+            )));
+        }
+        Ok(Structure { parties, threshold })
+    }
+
+    /// The largest threshold for a number of parties.
+    pub fn with_largest_threshold(parties: usize) -> Result<Structure> {
+        Structure::new(parties, parties.saturating_sub(1) / 2)
+    }
+
+    /// n.
+    pub fn parties(&self) -> usize {
+        self.parties
+    }
+
+    /// t: so many parties together learn nothing.
+    pub fn threshold(&self) -> usize {
+        self.threshold
+    }
+
+    /// The sets of n - t parties, as bit masks, in increasing order.
+    fn sets(&self) -> impl Iterator<Item = u16> + use<> {
+        let members = (self.parties - self.threshold) as u32;
+        (0..1u16 << self.parties).filter(move |set| set.count_ones() == members)
+    }
+}
+
+/// The point at which a party's shares are evaluations.
+pub(super) fn point(party: Party) -> Gf256 {
+    Gf256(party.0 + 1)
+}
+
+fn contains(set: u16, party: Party) -> bool {
+    set >> party.0 & 1 == 1
+}
+
+/// A set this party belongs to.
+pub(super) struct HeldKey {
+    /// The members, as a bit mask.
+    pub(super) set: u16,
+    /// Known to the members only.
+    pub(super) key: Zeroizing<[u8; KEY_BYTES]>,
+    /// f_A at this party's point, where f_A has degree t, is 1 at 0 and 0 at the points of all parties outside of A.
+    pub(super) weight: Gf256,
+}
+
+/// A party's long-lived secrets.
+pub struct Setup {
+    pub(super) structure: Structure,
+    pub(super) me: Party,
+    pub(super) keys: Vec<HeldKey>,
+}
+
+impl Setup {
+    /// Agrees on fresh keys: the first member of each set draws its key and sends it to the other members over their
+    /// private channels. One round.
+    pub fn agree(structure: Structure, net: &mut dyn Net) -> Result<Setup> {
+        let (me, n) = (net.me(), net.parties());
+        if n != structure.parties {
+            return Err(Error::misuse(format!(
+                "{} parties are connected, {} are needed",
+                n, structure.parties
+            )));
+        }
+        let leader = |set: u16| Party(set.trailing_zeros() as u8);
+        let shared_with =
+            |from: Party, to: Party| move |set: &u16| leader(*set) == from && contains(*set, to);
+
+        let mut keys = Vec::new();
+        let mut out = vec![Zeroizing::new(Vec::new()); n];
+        for set in structure.sets().filter(shared_with(me, me)) {
+            let mut key = Zeroizing::new([0; KEY_BYTES]);
+            random_bytes(&mut *key)?;
+            me.peers(n).filter(|p| contains(set, *p)).for_each(|p| out[p.index()].extend_from_slice(&*key));
+            keys.push((set, key));
+        }
+        let due = |p: Party| if p == me { 0 } else { structure.sets().filter(shared_with(p, me)).count() };
+        let mut received: Vec<_> =
+            Party::all(n).map(|p| Zeroizing::new(vec![0; KEY_BYTES * due(p)])).collect();
+        let messages: Vec<&[u8]> = out.iter().map(|m| m.as_slice()).collect();
+        net.exchange(&messages, &mut received.iter_mut().map(|m| m.as_mut_slice()).collect::<Vec<_>>())?;
+        for p in me.peers(n) {
+            for (set, key) in
+                structure.sets().filter(shared_with(p, me)).zip(received[p.index()].chunks(KEY_BYTES))
+            {
+                let mut held = Zeroizing::new([0; KEY_BYTES]);
+                held.copy_from_slice(key);
+                keys.push((set, held));
+            }
+        }
+        keys.sort_by_key(|(set, _)| *set);
+        let weigh = |(set, key)| HeldKey { set, key, weight: weight(structure, set, me) };
+        Ok(Setup { structure, me, keys: keys.into_iter().map(weigh).collect() })
+    }
+
+    /// Parties and threshold.
+    pub fn structure(&self) -> Structure {
+        self.structure
+    }
+}
+
+/// f_A at a party's point.
+fn weight(structure: Structure, set: u16, party: Party) -> Gf256 {
+    let outside = Party::all(structure.parties).filter(|p| !contains(set, *p));
+    outside.map(|p| (point(party) - point(p)) * point(p).inverse_or_zero()).product()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::mesh;
+
+    #[test]
+    fn structures_without_an_honest_majority_are_refused() {
+        for (n, t) in [(2, 1), (3, 0), (3, 2), (4, 2), (10, 4)] {
+            assert!(matches!(Structure::new(n, t), Err(Error::Misuse(_))), "{n} {t}");
+        }
+        assert!(Structure::new(9, 4).is_ok());
+    }
+
+    #[test]
+    fn exactly_the_members_of_a_set_hold_its_key() {
+        let structure = Structure::new(5, 2).expect("it is valid");
+        let parties = mesh(5).into_iter();
+        let threads: Vec<_> =
+            parties.map(|mut net| std::thread::spawn(move || Setup::agree(structure, &mut net))).collect();
+        let setups: Vec<Setup> =
+            threads.into_iter().map(|t| t.join().expect("no panic").expect("agreement")).collect();
+        for set in structure.sets() {
+            let keys: Vec<Option<[u8; KEY_BYTES]>> = setups
+                .iter()
+                .map(|s| s.keys.iter().find(|held| held.set == set).map(|held| *held.key))
+                .collect();
+            let member = keys.iter().flatten().next().expect("a set has members");
+            for p in Party::all(5) {
+                let held = keys[p.index()].as_ref();
+                assert_eq!(held, contains(set, p).then_some(member), "set {set:05b}, {p}");
+            }
+        }
+    }
+
+    #[test]
+    fn weights_are_a_polynomial_of_degree_t_that_is_one_at_zero() {
+        let structure = Structure::new(5, 2).expect("it is valid");
+        for set in structure.sets() {
+            let members: Vec<Party> = Party::all(5).filter(|p| contains(set, *p)).collect();
+            assert_eq!(members.len(), 3);
+            let points: Vec<Gf256> = members.iter().map(|p| point(*p)).collect();
+            let values = members.iter().map(|p| weight(structure, set, *p));
+            let at_zero: Gf256 =
+                Gf256::lagrange(&points, Gf256::ZERO).iter().zip(values).map(|(l, v)| *l * v).sum();
+            assert_eq!(at_zero, Gf256::ONE);
+        }
+    }
+}

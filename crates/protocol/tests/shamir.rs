@@ -1,0 +1,193 @@
+//! Shamir sharing against the cleartext evaluator, and its counts against the papers.
+
+use std::sync::Arc;
+
+use polyclave_cipher::{Builder, Circuit, Direction, Matrix, Table, catalog};
+use polyclave_protocol::net::Net;
+use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::shamir::{Inversion, Setup, Shamir, Structure};
+use polyclave_protocol::testkit::conformance::{Run, check_circuit};
+use polyclave_protocol::{Error, Result};
+
+fn join(structure: Structure, inversion: Inversion) -> impl Fn(&mut dyn Net) -> Result<Shamir> + Sync {
+    move |net| {
+        let session = hello(&Terms::new(net.parties()), net)?;
+        let setup = Arc::new(Setup::agree(structure, net)?);
+        Shamir::new(&setup, session, 0, inversion)
+    }
+}
+
+fn check(structure: (usize, usize), inversion: Inversion, circuit: &Circuit, lanes: usize) -> Run {
+    let structure = Structure::new(structure.0, structure.1).expect("it is valid");
+    check_circuit(structure.parties(), join(structure, inversion), circuit, lanes, lanes as u8)
+}
+
+fn encrypt(name: &str) -> Arc<Circuit> {
+    catalog::find(name).expect("the catalog has it").encrypt
+}
+
+#[test]
+fn every_inversion_computes_aes_and_its_inverse_with_the_key_schedule() {
+    for inversion in Inversion::ALL {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let cipher = catalog::find("aes-128").expect("the catalog has it");
+            let circuit = cipher.circuit_with_key_schedule(direction).expect("it runs both ways");
+            check((3, 1), inversion, &circuit, 3);
+        }
+    }
+}
+
+#[test]
+fn every_cipher_runs_in_both_directions() {
+    for cipher in catalog::all() {
+        check((3, 1), Inversion::Views, &cipher.key_schedule, 1);
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            check((3, 1), Inversion::Views, &cipher.circuit(direction).expect("it runs both ways"), 2);
+        }
+    }
+}
+
+#[test]
+fn every_structure_computes_aes() {
+    for n in 3..=9 {
+        for t in 1..=(n - 1) / 2 {
+            check((n, t), Inversion::Views, &encrypt("aes-128"), 2);
+        }
+    }
+    for inversion in Inversion::ALL {
+        check((5, 2), inversion, &encrypt("aes-128"), 2);
+    }
+    check((5, 2), Inversion::Views, &encrypt("des"), 2);
+}
+
+#[test]
+fn batches_longer_than_a_tile_are_right() {
+    for inversion in [Inversion::Views, Inversion::Shortest, Inversion::Masking] {
+        check((3, 1), inversion, &encrypt("aes-128"), 5000);
+    }
+    check((4, 1), Inversion::Views, &encrypt("des"), 3000);
+}
+
+/// Damgard and Keller 2010, Table 2: operations and rounds of one S-box.
+#[test]
+fn table_2_is_what_the_protocol_counts() {
+    let mut b = Builder::new("one S-box");
+    let s = b.table(&Arc::new(polyclave_cipher::aes::s_box()));
+    let x = b.input("x", 1, 8)[0];
+    let y = b.lookup(s, x);
+    b.output("y", &[y]);
+    let circuit = b.finish();
+    let table = [
+        (Inversion::Standard, 14, 14, 0, 0),
+        (Inversion::Shortest, 12, 12, 0, 0),
+        (Inversion::ShortestLeastRounds, 12, 10, 0, 0),
+        (Inversion::LeastRounds, 14, 9, 0, 0),
+        (Inversion::MaskedExponentiation, 8, 5, 7, 7),
+        (Inversion::Views, 5, 4, 0, 0),
+        (Inversion::CarriedSquares, 4, 3, 0, 0),
+        (Inversion::Viff11, 12, 12, 0, 0),
+        (Inversion::Viff9, 12, 10, 0, 0),
+    ];
+    for (inversion, operations, rounds, ahead, rounds_ahead) in table {
+        let run = check((3, 1), inversion, &circuit, 1);
+        for tally in run.tallies {
+            assert_eq!((tally.online.operations(), tally.online.rounds), (operations, rounds), "{inversion}");
+            let preprocessing = tally.preprocessing;
+            assert_eq!(
+                (preprocessing.operations(), preprocessing.rounds),
+                (ahead, rounds_ahead),
+                "{inversion}"
+            );
+        }
+    }
+}
+
+#[test]
+fn masking_takes_11_and_2_of_255_operations_in_the_mean() {
+    let circuit = encrypt("aes-128");
+    let lanes = 4000;
+    let run = check((3, 1), Inversion::Masking, &circuit, lanes);
+    let s_boxes = 160.0 * lanes as f64;
+    let mean = run.tallies[0].online.operations() as f64 / s_boxes;
+    // A position retries with probability 1/256; six standard deviations of the mean.
+    let deviation = 6.0 * 2.0 * (1.0 / 256.0 / s_boxes).sqrt();
+    let expected = 11.0 + 2.0 / 255.0;
+    assert!((mean - expected).abs() < deviation, "{mean} is not {expected} within {deviation}");
+    assert!(run.tallies[0].online.operations() > 11 * s_boxes as u64, "no position retried");
+}
+
+/// Damgard and Keller 2010, section 6.
+#[test]
+fn totals_of_section_6_are_what_the_protocol_counts() {
+    let cipher = catalog::find("aes-128").expect("the catalog has it");
+    let alone = check((3, 1), Inversion::Shortest, &cipher.encrypt, 1).tallies[0].online;
+    assert_eq!((alone.operations(), alone.rounds), (1920, 100 + 20)); // 12 rounds a layer with the chain of 11 rounds
+    let circuit = cipher.circuit_with_key_schedule(Direction::Encrypt).expect("it encrypts");
+    let whole = check((3, 1), Inversion::ShortestLeastRounds, &circuit, 1).tallies[0].online;
+    assert_eq!((whole.operations(), whole.rounds), (2400, 100));
+}
+
+#[test]
+fn predicted_cost_is_what_is_counted() {
+    for name in ["aes-128", "aes-256", "des", "3des-ede3"] {
+        let cipher = catalog::find(name).expect("the catalog has it");
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let circuit = cipher.circuit_with_key_schedule(direction).expect("it runs both ways");
+            let exact = Inversion::ALL.into_iter().filter(|v| *v != Inversion::Masking);
+            for inversion in exact.filter(|v| name != "3des-ede3" || *v == Inversion::Views) {
+                let lanes = 2;
+                let run = check((3, 1), inversion, &circuit, lanes);
+                let (cost, tally) = (run.cost, run.tallies[0]);
+                let operations = cost.operations_per_lane * lanes as f64 + cost.operations_uniform;
+                assert_eq!(operations, tally.online.operations() as f64, "{name} {inversion}");
+                assert_eq!(cost.rounds, tally.online.rounds as f64, "{name} {inversion}");
+                let ahead = cost.preprocessing_per_lane * lanes as f64 + cost.preprocessing_uniform;
+                assert_eq!(ahead, tally.preprocessing.operations() as f64, "{name} {inversion}");
+                assert_eq!(
+                    cost.preprocessing_rounds, tally.preprocessing.rounds as f64,
+                    "{name} {inversion}"
+                );
+            }
+        }
+    }
+}
+
+/// Keller et al. 2017, Table 1, k = 8, and 46 layers.
+#[test]
+fn masked_tables_cost_nine_products_ahead_and_one_opening() {
+    let run = check((3, 1), Inversion::Views, &encrypt("3des-ede3"), 1);
+    let tally = run.tallies[0];
+    assert_eq!((tally.online.operations(), tally.online.rounds), (384, 46));
+    assert_eq!((tally.preprocessing.operations(), tally.preprocessing.rounds), (384 * 9, 5));
+}
+
+#[test]
+fn any_table_of_any_width_can_be_looked_up() {
+    for (ins, outs) in [(1, 1), (2, 1), (2, 8), (3, 5), (4, 4), (5, 2), (7, 7), (8, 8)] {
+        let entries =
+            (0..1u32 << ins).map(|x| (x.wrapping_mul(2_654_435_761) >> 7) as u8 & (0xff >> (8 - outs)));
+        let mut b = Builder::new("one table");
+        let table = b.table(&Arc::new(Table::new("arbitrary", ins, outs, entries.collect())));
+        let x = b.input("x", 1, ins)[0];
+        let y = b.lookup(table, x);
+        let lowest = b.linear(vec![(y, Matrix::bit(outs, 0))], 1);
+        b.output("y", &[y]);
+        b.output("not its lowest bit", &[lowest]);
+        check((3, 1), Inversion::Views, &b.finish(), 700);
+    }
+}
+
+#[test]
+fn a_batch_for_another_circuit_is_refused() {
+    let structure = Structure::new(3, 1).expect("it is valid");
+    let outcomes = polyclave_protocol::mesh::run_parties(3, |net| {
+        let mut protocol = join(structure, Inversion::Views)(net)?;
+        let [aes, des] = ["aes-128", "des"].map(|n| polyclave_cipher::compile(&encrypt(n), &protocol));
+        let batch = polyclave_protocol::evaluate::prepare(&mut protocol, &des, 1, net)?;
+        let zeros: Vec<_> =
+            aes.inputs().iter().map(|p| polyclave_cipher::Cells::zero(p.cells.len(), 8, 1)).collect();
+        let inputs: Vec<_> = zeros.iter().map(polyclave_protocol::protocol::Input::Public).collect();
+        polyclave_protocol::evaluate::evaluate(&mut protocol, &aes, 1, &inputs, batch, net).map(drop)
+    });
+    assert!(outcomes.iter().all(|o| matches!(o, Err(Error::Misuse(_)))));
+}

@@ -1,0 +1,135 @@
+//! The thread that receives incoming connections.
+//!
+//! It sleeps in `poll` on the listener, on every connection that has not yet shown who it is, and on a pipe whose other
+//! end goes away with the session. Nobody can hold up anybody else: all steps are non-blocking, a connection has the
+//! handshake limit to show its certificate and stream, and beyond [`STRANGERS`] the oldest unknown one is dropped.
+
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::{Error, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::arrival::{Arrival, Door, Refusal};
+use crate::broken::Broken;
+use crate::switchboard::Switchboard;
+
+/// Connections that have not yet shown who they are. They cost some 10 KB each.
+const STRANGERS: usize = 256;
+/// Pause when the machine has no file descriptor or memory for another connection.
+const EXHAUSTED: Duration = Duration::from_millis(100);
+
+/// The running thread. It ends, and the port is free, when this is dropped.
+pub(crate) struct Acceptor {
+    alive: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Acceptor {
+    /// Starts to accept from `listener`.
+    pub(crate) fn start(
+        listener: TcpListener,
+        door: Door,
+        handshake: Duration,
+        switchboard: Arc<Switchboard>,
+    ) -> Result<Self> {
+        let broken = |e| Error::System(format!("cannot start to accept connections: {e}"));
+        listener.set_nonblocking(true).map_err(broken)?;
+        let (alive, until) = UnixStream::pair().map_err(broken)?;
+        let reception = Reception { listener, until, door, handshake, switchboard, arrivals: Vec::new() };
+        let thread = std::thread::Builder::new().name("accept".into()).spawn(|| reception.run());
+        Ok(Acceptor { alive: Some(alive), thread: Some(thread.map_err(broken)?) })
+    }
+}
+
+impl Drop for Acceptor {
+    fn drop(&mut self) {
+        drop(self.alive.take());
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to tell, and no step of it takes long.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Reception {
+    listener: TcpListener,
+    /// Readable (by its end) when the session is over.
+    until: UnixStream,
+    door: Door,
+    handshake: Duration,
+    switchboard: Arc<Switchboard>,
+    arrivals: Vec<Arrival>,
+}
+
+impl Reception {
+    fn run(mut self) {
+        while let Some(listener_ready) = self.wait() {
+            if listener_ready {
+                self.accept();
+            }
+            self.advance();
+        }
+    }
+
+    /// Sleeps until something happens; whether the listener is ready, or `None` when it is time to end.
+    fn wait(&self) -> Option<bool> {
+        let mut fds =
+            vec![PollFd::new(&self.until, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
+        fds.extend(self.arrivals.iter().map(|arrival| {
+            let writable = if arrival.socket.is_flushed() { PollFlags::empty() } else { PollFlags::OUT };
+            PollFd::new(arrival.socket.tcp(), PollFlags::IN | writable)
+        }));
+        let oldest = self.arrivals.iter().map(|arrival| arrival.since).min();
+        let left = oldest.map(|since| (since + self.handshake).saturating_duration_since(Instant::now()));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) if !fds[0].revents().is_empty() => None,
+            Ok(_) => Some(!fds[1].revents().is_empty()),
+            Err(rustix::io::Errno::INTR) => Some(false),
+            Err(_) => {
+                std::thread::sleep(EXHAUSTED);
+                Some(false)
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        loop {
+            match self.listener.accept() {
+                Ok((tcp, from)) => {
+                    if self.arrivals.len() >= STRANGERS {
+                        let oldest = self.arrivals.remove(0);
+                        self.refuse(&oldest, "others came, and it had not yet shown who it is");
+                    }
+                    // Failing here is the machine's fault; the other side sees a closed connection and may retry.
+                    self.arrivals.extend(Arrival::new(tcp, from, &self.door));
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == ErrorKind::Interrupted || e.kind() == ErrorKind::ConnectionAborted => {}
+                Err(_) => return std::thread::sleep(EXHAUSTED),
+            }
+        }
+    }
+
+    fn advance(&mut self) {
+        for mut arrival in std::mem::take(&mut self.arrivals) {
+            match arrival.advance(&self.door) {
+                Ok(Some((party, stream))) => self.switchboard.put(party, stream, arrival.socket),
+                Ok(None) if arrival.since.elapsed() >= self.handshake => {
+                    self.refuse(&arrival, "it did not show who it is in time");
+                }
+                Ok(None) => self.arrivals.push(arrival),
+                Err(refusal) => self.switchboard.refused(arrival.from, refusal),
+            }
+        }
+    }
+
+    fn refuse(&self, arrival: &Arrival, why: &str) {
+        self.switchboard.refused(arrival.from, Refusal::Stranger(Broken::Closed(why.into())));
+    }
+}

@@ -1,0 +1,135 @@
+//! Calling a peer, again and again until it answers or the time is up: parties start at different times.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::{Error, Party};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustls::ClientConfig;
+
+use crate::broken::Broken;
+use crate::greeting::{GREETING, Terms};
+use crate::meter::WireMeter;
+use crate::socket::Socket;
+use crate::stream::StreamId;
+
+/// Between two attempts, at first; doubled each time up to [`LONGEST_PAUSE`].
+const PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// Whom to call and how.
+pub(crate) struct Dialer {
+    pub(crate) peer: Party,
+    pub(crate) address: String,
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) terms: Terms,
+    pub(crate) meter: Arc<WireMeter>,
+}
+
+impl Dialer {
+    /// A connection for `stream` on which the peer has shown its certificate and accepted ours.
+    pub(crate) fn dial(&self, stream: StreamId, limit: Duration) -> Result<Socket, Error> {
+        let deadline = Instant::now() + limit;
+        let addresses = self.resolve()?;
+        let mut pause = PAUSE;
+        loop {
+            let failure = match self.connect(&addresses, deadline) {
+                Ok(tcp) => match self.introduce(tcp, stream, deadline)? {
+                    Ok(socket) => return Ok(socket),
+                    Err(failure @ Broken::Misbehaved(_)) => return Err(failure.of(self.peer)),
+                    Err(Broken::Closed(detail)) => detail,
+                },
+                Err(e) => e.to_string(),
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let detail = format!("no connection to {} within {limit:?}: {failure}", self.address);
+                return Err(Error::Closed { peer: self.peer, detail });
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn resolve(&self) -> Result<Vec<SocketAddr>, Error> {
+        let wrong = |why: String| {
+            Error::misuse(format!("the address of {}, {:?}, is of no use: {why}", self.peer, self.address))
+        };
+        let addresses: Vec<_> = self.address.to_socket_addrs().map_err(|e| wrong(e.to_string()))?.collect();
+        if addresses.is_empty() {
+            return Err(wrong("it stands for no machine".into()));
+        }
+        Ok(addresses)
+    }
+
+    fn connect(&self, addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
+        let mut failure = io::Error::from(io::ErrorKind::TimedOut);
+        for address in addresses {
+            let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            match TcpStream::connect_timeout(address, left) {
+                // Dialling a free port of one's own machine can, by TCP's rules, connect a socket with itself.
+                Ok(tcp) if tcp.local_addr().ok() == tcp.peer_addr().ok() => {
+                    failure = io::Error::from(io::ErrorKind::ConnectionRefused);
+                }
+                Ok(tcp) => return Ok(tcp),
+                Err(e) => failure = e,
+            }
+        }
+        Err(failure)
+    }
+
+    /// TLS handshake and greetings. The outer error is final, the inner one may pass.
+    fn introduce(
+        &self,
+        tcp: TcpStream,
+        stream: StreamId,
+        deadline: Instant,
+    ) -> Result<Result<Socket, Broken>, Error> {
+        let mut socket = Socket::client(tcp, self.config.clone(), self.meter.clone())?;
+        Ok(match self.exchange_greetings(&mut socket, stream, deadline) {
+            Ok(greeting) => {
+                self.terms.check(self.peer, &greeting)?;
+                Ok(socket)
+            }
+            Err(failure) => Err(failure),
+        })
+    }
+
+    fn exchange_greetings(
+        &self,
+        socket: &mut Socket,
+        stream: StreamId,
+        deadline: Instant,
+    ) -> Result<[u8; GREETING], Broken> {
+        while !socket.handshake()? {
+            wait(socket, deadline)?;
+        }
+        let mut answer = [0; GREETING];
+        let mut read = 0;
+        socket.write(&self.terms.greeting(stream), &[])?;
+        while read < GREETING {
+            socket.flush()?;
+            match socket.read(&mut answer[read..], &mut [])? {
+                0 => wait(socket, deadline)?,
+                count => read += count,
+            }
+        }
+        Ok(answer)
+    }
+}
+
+/// Sleeps until the socket is ready or the time is up, which is an error.
+fn wait(socket: &Socket, deadline: Instant) -> Result<(), Broken> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(Broken::Closed("it accepts connections but does not answer".into()));
+    }
+    let writable = if socket.is_flushed() { PollFlags::empty() } else { PollFlags::OUT };
+    let mut fds = [PollFd::new(socket.tcp(), PollFlags::IN | writable)];
+    match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(e) => Err(Broken::Closed(format!("waiting for it failed: {e}"))),
+    }
+}

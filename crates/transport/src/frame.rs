@@ -1,0 +1,75 @@
+//! Messages as frames: four bytes of length, big-endian, then that many bytes.
+//!
+//! Both sides know every length beforehand; the header only proves that they agree. A message longer than the frame
+//! limit travels as frames of exactly the limit and a last one with the rest; an empty message is one empty frame. No
+//! memory is ever allocated on a peer's word.
+
+use crate::broken::Broken;
+use crate::socket::Socket;
+
+const HEADER: usize = 4;
+
+/// How much of one message has passed, in either direction.
+#[derive(Default)]
+pub(crate) struct Passage {
+    /// Of the current frame within the message.
+    start: usize,
+    /// Bytes of the current frame that have passed, header included.
+    passed: usize,
+    header: [u8; HEADER],
+}
+
+impl Passage {
+    /// Hands a piece of `message` to the socket; true once all of it is there.
+    pub(crate) fn send(
+        &mut self,
+        socket: &mut Socket,
+        message: &[u8],
+        max_frame: usize,
+    ) -> Result<bool, Broken> {
+        let len = self.frame_len(message.len(), max_frame);
+        self.header = (len as u32).to_be_bytes();
+        let head = &self.header[self.passed.min(HEADER)..];
+        let body = &message[self.start + self.passed.saturating_sub(HEADER)..self.start + len];
+        self.passed += socket.write(head, body)?;
+        Ok(self.turn(len, message.len()))
+    }
+
+    /// Takes a piece of a message for `into` from the socket; true once all of it is there.
+    pub(crate) fn receive(
+        &mut self,
+        socket: &mut Socket,
+        into: &mut [u8],
+        max_frame: usize,
+    ) -> Result<bool, Broken> {
+        let len = self.frame_len(into.len(), max_frame);
+        let head = &mut self.header[self.passed.min(HEADER)..];
+        let body = &mut into[self.start + self.passed.saturating_sub(HEADER)..self.start + len];
+        self.passed += socket.read(head, body)?;
+        if self.passed >= HEADER {
+            let claim = u32::from_be_bytes(self.header) as usize;
+            if claim > max_frame {
+                let told = format!("a frame that claims {claim} bytes where at most {max_frame} are allowed");
+                return Err(Broken::Misbehaved(told));
+            }
+            if claim != len {
+                return Err(Broken::Misbehaved(format!("a message of {claim} bytes where {len} were due")));
+            }
+        }
+        Ok(self.turn(len, into.len()))
+    }
+
+    fn frame_len(&self, message: usize, max_frame: usize) -> usize {
+        (message - self.start).min(max_frame)
+    }
+
+    /// Goes to the next frame if this one is complete; true if it was the last.
+    fn turn(&mut self, len: usize, message: usize) -> bool {
+        if self.passed < HEADER + len {
+            return false;
+        }
+        self.start += len;
+        self.passed = 0;
+        self.start == message
+    }
+}

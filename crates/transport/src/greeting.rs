@@ -1,0 +1,65 @@
+//! The first bytes on a connection after its TLS handshake: what both sides must agree on, and which stream it is.
+//!
+//! The dialling side sends its greeting, the accepting side answers with its own, naming the same stream. Each
+//! compares; so both report a difference, and the dialling side knows that it was let in.
+
+use polyclave_protocol::{Error, Party};
+
+use crate::stream::StreamId;
+
+/// Bytes of a greeting.
+pub(crate) const GREETING: usize = 10 + 4 + 32 + 32;
+/// Names the protocol, for whoever else speaks TLS here.
+const MAGIC: [u8; 8] = *b"polyclav";
+/// Counted up with every change of what follows the TLS handshake.
+const VERSION: u16 = 1;
+
+/// What the parties of a session must agree on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// [`Limits::max_frame`](crate::Limits::max_frame).
+    pub(crate) max_frame: u32,
+    /// Of all certificates of the session, in order.
+    pub(crate) session: [u8; 32],
+}
+
+impl Terms {
+    /// The greeting on the connection of `stream`.
+    pub(crate) fn greeting(&self, stream: StreamId) -> [u8; GREETING] {
+        let mut bytes = [0; GREETING];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..10].copy_from_slice(&VERSION.to_be_bytes());
+        bytes[10..14].copy_from_slice(&self.max_frame.to_be_bytes());
+        bytes[14..46].copy_from_slice(&self.session);
+        bytes[46..].copy_from_slice(&stream.0);
+        bytes
+    }
+
+    /// Compares the terms in the greeting of `peer` with these.
+    pub(crate) fn check(&self, peer: Party, greeting: &[u8; GREETING]) -> Result<(), Error> {
+        let ours = self.greeting(stream_of(greeting));
+        let version = u16::from_be_bytes([greeting[8], greeting[9]]);
+        if greeting[..8] != ours[..8] {
+            return Err(Error::Peer { peer, detail: "its greeting is not that of polyclave".into() });
+        }
+        if version != VERSION {
+            let detail =
+                format!("it speaks version {version} of the transport, this party version {VERSION}");
+            return Err(Error::Peer { peer, detail });
+        }
+        if greeting[10..14] != ours[10..14] {
+            return Err(Error::Disagreement { peer, field: "frame limit" });
+        }
+        if greeting[14..46] != ours[14..46] {
+            return Err(Error::Disagreement { peer, field: "list of certificates" });
+        }
+        Ok(())
+    }
+}
+
+/// The stream that a greeting names.
+pub(crate) fn stream_of(greeting: &[u8; GREETING]) -> StreamId {
+    let mut stream = StreamId([0; 32]);
+    stream.0.copy_from_slice(&greeting[46..]);
+    stream
+}

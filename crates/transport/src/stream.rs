@@ -1,0 +1,28 @@
+//! Names of streams: which set of connections belongs together.
+
+/// The same 32 bytes at every party of a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct StreamId(pub(crate) [u8; 32]);
+
+impl StreamId {
+    /// The stream that `join` opens.
+    pub(crate) fn root() -> Self {
+        StreamId(blake3::derive_key("polyclave transport 2025 root stream", &[]))
+    }
+
+    /// The `count`-th fork of this stream.
+    pub(crate) fn fork(&self, count: u64) -> Self {
+        self.child("polyclave transport 2025 forked stream", &count.to_le_bytes())
+    }
+
+    /// The stream that a caller named.
+    pub(crate) fn named(&self, name: &str) -> Self {
+        self.child("polyclave transport 2025 named stream", name.as_bytes())
+    }
+
+    fn child(&self, kind: &str, which: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key(kind);
+        hasher.update(&self.0).update(which);
+        StreamId(hasher.finalize().into())
+    }
+}
