@@ -2,7 +2,7 @@
 //!
 //! Widths that are multiples of eight go through byte interleaves in SSE2, which every x86-64 processor
 //! has; other widths, leftover lanes and other processors go byte by byte. Cost: a fifth of an instruction
-//! per byte for the interleaves and their loads and stores; the byte loop is some ten times slower.
+//! per byte for the interleaves and their loads and stores; the byte loop is some five times slower.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]

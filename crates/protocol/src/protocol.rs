@@ -4,6 +4,7 @@ use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps};
 
 use crate::net::Net;
 use crate::release::Released;
+use crate::session::{SessionId, Terms};
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Party, Result};
 
@@ -26,6 +27,32 @@ pub enum Owner {
     All,
     /// One party.
     Party(Party),
+}
+
+/// A protocol with its parameters, before any session: what all parties are started with.
+pub trait Scheme: Sync {
+    /// What a party keeps from session to session.
+    type Setup: Send + Sync;
+    /// A party in a session.
+    type Protocol: Protocol;
+
+    /// The name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Number of parties.
+    fn parties(&self) -> usize;
+
+    /// One sentence on whom it protects against: shown to people.
+    fn adversary(&self) -> String;
+
+    /// Adds the parameters to the terms that the parties compare.
+    fn terms(&self, terms: Terms) -> Terms;
+
+    /// Agrees on fresh long-lived secrets with the peers.
+    fn set_up(&self, net: &mut dyn Net) -> Result<Self::Setup>;
+
+    /// Joins a session on one of its streams. Every thread takes a stream of its own.
+    fn join(&self, setup: &Self::Setup, session: SessionId, stream: u64) -> Result<Self::Protocol>;
 }
 
 /// A protocol's local state for one session: long-lived keys are in its setup, shared values in banks.

@@ -117,4 +117,6 @@ pub struct Cost {
     pub preprocessing_per_lane: f64,
     /// Elementary operations of preprocessing done once.
     pub preprocessing_uniform: f64,
+    /// Bytes of material that a party keeps for every lane from preprocessing to use.
+    pub material_bytes_per_lane: usize,
 }

@@ -25,27 +25,39 @@ pub(super) fn blocks_to_rows(
     lanes: usize,
 ) -> usize {
     let done = lanes - lanes % 16;
-    for (lane, byte) in corners(done, width) {
-        let mut registers = [_mm_setzero_si128(); 8];
-        for (pair, register) in registers.iter_mut().enumerate() {
-            let at = (lane + 2 * pair) * width + byte;
-            *register = _mm_set_epi64x(half(blocks, at + width), half(blocks, at));
-        }
-        // Position (lane 0, byte 2..0), index (lane 3..1); the fourth step exchanges what the first put
-        // into the index, lane bit 0, with byte bit 0.
-        interleave::<4>(&mut registers);
-        interleave::<2>(&mut registers);
-        interleave::<1>(&mut registers);
-        interleave::<4>(&mut registers);
-        // Now the index bits 4, 2, 1 are the byte bits 0, 2, 1.
-        for (index, register) in registers.into_iter().enumerate() {
-            let row = byte + ((index >> 2) | ((index & 3) << 1));
-            let target = rows[row * stride + lane..].first_chunk_mut::<16>().expect("sizes were checked");
-            // SAFETY: the reference covers the 16 bytes written; the store has no alignment.
-            unsafe { _mm_storeu_si128(target.as_mut_ptr().cast(), register) };
+    for first in (0..done).step_by(STRIP) {
+        let strip = first..done.min(first + STRIP);
+        for byte in (0..width).step_by(8) {
+            for lane in strip.clone().step_by(16) {
+                take_apart(blocks, width, rows, stride, lane, byte);
+            }
         }
     }
     done
+}
+
+/// Eight bytes of the sixteen blocks from `lane`.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn take_apart(blocks: &[u8], width: usize, rows: &mut [u8], stride: usize, lane: usize, byte: usize) {
+    let mut registers = [_mm_setzero_si128(); 8];
+    for (pair, register) in registers.iter_mut().enumerate() {
+        let at = (lane + 2 * pair) * width + byte;
+        *register = _mm_set_epi64x(half(blocks, at + width), half(blocks, at));
+    }
+    // Position (lane 0, byte 2..0), index (lane 3..1); the fourth step exchanges what the first put
+    // into the index, lane bit 0, with byte bit 0.
+    interleave::<4>(&mut registers);
+    interleave::<2>(&mut registers);
+    interleave::<1>(&mut registers);
+    interleave::<4>(&mut registers);
+    // Now the index bits 4, 2, 1 are the byte bits 0, 2, 1.
+    for (index, register) in registers.into_iter().enumerate() {
+        let row = byte + ((index >> 2) | ((index & 3) << 1));
+        let target = rows[row * stride + lane..].first_chunk_mut::<16>().expect("sizes were checked");
+        // SAFETY: the reference covers the 16 bytes written; the store has no alignment.
+        unsafe { _mm_storeu_si128(target.as_mut_ptr().cast(), register) };
+    }
 }
 
 #[target_feature(enable = "sse2")]
@@ -57,34 +69,37 @@ pub(super) fn rows_to_blocks(
     lanes: usize,
 ) -> usize {
     let done = lanes - lanes % 16;
-    for (lane, byte) in corners(done, width) {
-        let mut registers = [_mm_setzero_si128(); 8];
-        for (row, register) in registers.iter_mut().enumerate() {
-            let source =
-                rows[(byte + row) * stride + lane..].first_chunk::<16>().expect("sizes were checked");
-            // SAFETY: the reference covers the 16 bytes read; the load has no alignment.
-            *register = unsafe { _mm_loadu_si128(source.as_ptr().cast()) };
-        }
-        // Position (lane 3..0), index (byte 2..0); three steps leave lane bit 0 above the byte bits.
-        interleave::<4>(&mut registers);
-        interleave::<2>(&mut registers);
-        interleave::<1>(&mut registers);
-        for (pair, register) in registers.into_iter().enumerate() {
-            let at = (lane + 2 * pair) * width + byte;
-            *half_mut(blocks, at) = _mm_cvtsi128_si64(register).to_le_bytes();
-            let upper = _mm_unpackhi_epi64(register, register);
-            *half_mut(blocks, at + width) = _mm_cvtsi128_si64(upper).to_le_bytes();
+    for first in (0..done).step_by(STRIP) {
+        let strip = first..done.min(first + STRIP);
+        for byte in (0..width).step_by(8) {
+            for lane in strip.clone().step_by(16) {
+                put_together(rows, stride, blocks, width, lane, byte);
+            }
         }
     }
     done
 }
 
-/// First lane and first byte of every piece of sixteen lanes by eight bytes, strip after strip.
-fn corners(lanes: usize, width: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..lanes).step_by(STRIP).flat_map(move |first| {
-        let strip = first..lanes.min(first + STRIP);
-        (0..width).step_by(8).flat_map(move |byte| strip.clone().step_by(16).map(move |lane| (lane, byte)))
-    })
+/// Eight bytes of the sixteen blocks from `lane`.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn put_together(rows: &[u8], stride: usize, blocks: &mut [u8], width: usize, lane: usize, byte: usize) {
+    let mut registers = [_mm_setzero_si128(); 8];
+    for (row, register) in registers.iter_mut().enumerate() {
+        let source = rows[(byte + row) * stride + lane..].first_chunk::<16>().expect("sizes were checked");
+        // SAFETY: the reference covers the 16 bytes read; the load has no alignment.
+        *register = unsafe { _mm_loadu_si128(source.as_ptr().cast()) };
+    }
+    // Position (lane 3..0), index (byte 2..0); three steps leave lane bit 0 above the byte bits.
+    interleave::<4>(&mut registers);
+    interleave::<2>(&mut registers);
+    interleave::<1>(&mut registers);
+    for (pair, register) in registers.into_iter().enumerate() {
+        let at = (lane + 2 * pair) * width + byte;
+        *half_mut(blocks, at) = _mm_cvtsi128_si64(register).to_le_bytes();
+        let upper = _mm_unpackhi_epi64(register, register);
+        *half_mut(blocks, at + width) = _mm_cvtsi128_si64(upper).to_le_bytes();
+    }
 }
 
 /// Interleaves the registers whose indices differ in `BIT`.

@@ -18,7 +18,6 @@ mod prss;
 mod setup;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
 use polyclave_kernels::affine::{Map, Term, combine};
@@ -28,14 +27,58 @@ pub use inversion::Inversion;
 pub use setup::{MAX_PARTIES, Setup, Structure};
 
 use crate::net::Net;
-use crate::protocol::{Input, Owner, Protocol};
+use crate::protocol::{Input, Owner, Protocol, Scheme};
 use crate::release::Unverified;
-use crate::session::SessionId;
+use crate::session::{SessionId, Terms};
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, Result};
 use arithmetic::{Arithmetic, Shares, zeroed};
 use invert::{Inversions, Powers};
 use masked_table::Masks;
+
+/// Shamir sharing among some parties, with one way to invert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShamirScheme {
+    /// Parties and threshold.
+    pub structure: Structure,
+    /// How lookups of tables built on inversion run.
+    pub inversion: Inversion,
+}
+
+impl Scheme for ShamirScheme {
+    type Setup = Setup;
+    type Protocol = Shamir;
+
+    fn name(&self) -> &'static str {
+        "shamir"
+    }
+
+    fn parties(&self) -> usize {
+        self.structure.parties()
+    }
+
+    fn adversary(&self) -> String {
+        let (n, t) = (self.structure.parties(), self.structure.threshold());
+        format!(
+            "passive, at most {t} of {n} parties: a single party that runs modified code can extract the key"
+        )
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        terms
+            .with("protocol", self.name().as_bytes())
+            .with("threshold", &self.structure.threshold().to_le_bytes())
+            .with("inversion", self.inversion.name().as_bytes())
+    }
+
+    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+        Setup::agree(self.structure, net)
+    }
+
+    fn join(&self, setup: &Setup, session: SessionId, stream: u64) -> Result<Shamir> {
+        Ok(Shamir { inversion: self.inversion, arithmetic: Arithmetic::new(setup, session, stream)? })
+    }
+}
 
 /// One party in one session.
 pub struct Shamir {
@@ -76,16 +119,6 @@ pub struct Batch {
 }
 
 impl Shamir {
-    /// Joins a session on one of its streams. Every thread takes a stream of its own: pseudorandom values are bound to it.
-    pub fn new(setup: &Arc<Setup>, session: SessionId, stream: u64, inversion: Inversion) -> Result<Shamir> {
-        Ok(Shamir { inversion, arithmetic: Arithmetic::new(setup, session, stream)? })
-    }
-
-    /// What this protocol's shares can do, without a session: for compiling ahead.
-    pub fn maps(inversion: Inversion) -> impl Maps {
-        ShamirMaps(inversion)
-    }
-
     fn fits(&self, port: &CompiledPort, cells: &Cells, lanes: usize) -> Result<()> {
         let lanes = if port.uniform { 1 } else { lanes };
         if (cells.count(), cells.bits(), cells.lanes()) == (port.cells.len(), port.bits, lanes) {
@@ -104,9 +137,7 @@ impl Shamir {
 }
 
 /// Products by constants are free; the square that carried squares start from is asked of the lookup before.
-struct ShamirMaps(Inversion);
-
-impl Maps for ShamirMaps {
+impl Maps for Shamir {
     fn is_local(&self, m: &Matrix) -> bool {
         m.as_scalar().is_some()
     }
@@ -124,27 +155,13 @@ impl Maps for ShamirMaps {
     }
 
     fn wants(&self, table: &Table) -> Vec<Matrix> {
-        match (self.0, table.inversion()) {
+        match (self.inversion, table.inversion()) {
             (Inversion::CarriedSquares, Some(inversion)) => {
                 let before = inversion.before.matrix;
                 vec![before, Matrix::frobenius(1).after(&before)]
             }
             _ => vec![Matrix::identity(table.in_bits())],
         }
-    }
-}
-
-impl Maps for Shamir {
-    fn is_local(&self, m: &Matrix) -> bool {
-        ShamirMaps(self.inversion).is_local(m)
-    }
-
-    fn split(&self, m: &Matrix) -> (Matrix, Matrix) {
-        ShamirMaps(self.inversion).split(m)
-    }
-
-    fn wants(&self, table: &Table) -> Vec<Matrix> {
-        ShamirMaps(self.inversion).wants(table)
     }
 }
 
@@ -165,12 +182,17 @@ impl Protocol for Shamir {
                     Some(inversion) => inversion_cost(self.inversion, inversion, &lookup.views),
                     None => {
                         let (products, _) = masked_table::demux_cost(table.in_bits());
-                        LookupCost { kind: Kind::MaskedTable, online: (1.0, 1.0), ahead: products as f64 }
+                        let material_bytes = masked_table::material_bytes(table.in_bits());
+                        let (kind, online) = (Kind::MaskedTable, (1.0, 1.0));
+                        LookupCost { kind, online, ahead: products as f64, material_bytes }
                     }
                 };
                 inverts |= one.kind == Kind::Inversion;
                 let most = rounds.entry(one.kind).or_insert(0.0);
                 *most = one.online.1.max(*most);
+                if !lookup.is_uniform() {
+                    cost.material_bytes_per_lane += one.material_bytes;
+                }
                 let (online, ahead) = match lookup.is_uniform() {
                     true => (&mut cost.operations_uniform, &mut cost.preprocessing_uniform),
                     false => (&mut cost.operations_per_lane, &mut cost.preprocessing_per_lane),
@@ -345,6 +367,7 @@ struct LookupCost {
     online: (f64, f64),
     /// Operations.
     ahead: f64,
+    material_bytes: usize,
 }
 
 /// What a lookup takes; the table at the head of [`invert`].
@@ -368,7 +391,8 @@ fn inversion_cost(
             (before + products + after, before + depth + after, 0.0)
         }
     };
-    LookupCost { kind: Kind::Inversion, online: (operations, rounds), ahead }
+    let material_bytes = if way == Inversion::MaskedExponentiation { 8 } else { 0 };
+    LookupCost { kind: Kind::Inversion, online: (operations, rounds), ahead, material_bytes }
 }
 
 /// Powers of masks take 7 rounds, and masked tables of each index width theirs.

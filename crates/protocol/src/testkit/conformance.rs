@@ -6,8 +6,9 @@ use polyclave_cipher::{AnyMap, Cells, Circuit, cleartext, compile};
 use crate::evaluate::{evaluate, prepare, release};
 use crate::mesh::run_parties;
 use crate::net::Net;
-use crate::protocol::{Input, Owner, Protocol};
+use crate::protocol::{Input, Owner, Protocol, Scheme};
 use crate::release::Released;
+use crate::session::{Terms, hello};
 use crate::tally::{Cost, Tally};
 use crate::{Error, Party, Result};
 
@@ -22,15 +23,11 @@ pub struct Run {
 }
 
 /// Runs a circuit with all parties on threads. Input port i is given by party i mod n, and everybody learns the outputs.
-pub fn run<P: Protocol>(
-    parties: usize,
-    join: impl Fn(&mut dyn Net) -> Result<P> + Sync,
-    circuit: &Circuit,
-    lanes: usize,
-    inputs: &[Cells],
-) -> Result<Run> {
+pub fn run(scheme: &impl Scheme, circuit: &Circuit, lanes: usize, inputs: &[Cells]) -> Result<Run> {
+    let parties = scheme.parties();
     let party = |net: &mut dyn Net| -> Result<(Vec<Cells>, Tally, Cost)> {
-        let mut protocol = join(net)?;
+        let session = hello(&scheme.terms(Terms::new(parties)), net)?;
+        let mut protocol = scheme.join(&scheme.set_up(net)?, session, 0)?;
         let compiled = compile(circuit, &protocol);
         let batch = prepare(&mut protocol, &compiled, lanes, net)?;
         let owner = |i: usize| Party((i % parties) as u8);
@@ -60,13 +57,7 @@ pub fn run<P: Protocol>(
 ///
 /// # Panics
 /// If anything differs.
-pub fn check_circuit<P: Protocol>(
-    parties: usize,
-    join: impl Fn(&mut dyn Net) -> Result<P> + Sync,
-    circuit: &Circuit,
-    lanes: usize,
-    seed: u8,
-) -> Run {
+pub fn check_circuit(scheme: &impl Scheme, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
     let mut noise = blake3::Hasher::new().update(&[seed]).finalize_xof();
     let inputs: Vec<Cells> = circuit
         .inputs()
@@ -80,7 +71,7 @@ pub fn check_circuit<P: Protocol>(
         })
         .collect();
     let expected = cleartext::run(&compile(circuit, &AnyMap), lanes, &inputs).expect("the inputs fit");
-    let run = run(parties, join, circuit, lanes, &inputs).expect("honest parties finish");
+    let run = run(scheme, circuit, lanes, &inputs).expect("honest parties finish");
     assert!(run.outputs == expected, "{} differs from the cleartext", circuit.name());
     run
 }
