@@ -1,2 +1,62 @@
-//! stub
-fn main() {}
+//! Polyclave's command line: parse, call, print.
+
+mod bench;
+mod demo;
+mod eval;
+mod job;
+mod launch;
+mod options;
+mod party;
+mod reproduce;
+mod workload;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Block ciphers under a key that nobody holds: several servers, each with one share of the key, encrypt and decrypt by
+/// secure multi-party computation.
+#[derive(Parser)]
+#[command(name = "polyclave", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Start with `polyclave demo`: three processes make a key that nobody holds and encrypt with it.
+
+Protocols: cleartext (no protection, for comparison), shamir (3 to 9 parties, passive, honest majority).
+Ciphers: aes-128, aes-192, aes-256, 3des-ede3, 3des-ede2, des (the last three are legacy).";
+
+#[derive(Subcommand)]
+enum Command {
+    /// See it work: three processes on this machine make a key, encrypt and decrypt a file, and explain.
+    Demo(demo::Arguments),
+    /// Encrypt or decrypt blocks, or check known answers, with all parties in this process.
+    Eval(eval::Arguments),
+    /// Measure a cipher with the parties as processes of their own over TLS.
+    Bench(bench::Arguments),
+    /// Recompute the tables of a paper and print them beside the published ones.
+    Reproduce(reproduce::Arguments),
+    /// A party process of `demo` and `bench`.
+    #[command(hide = true)]
+    Party,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Eval(arguments) => eval::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Party => party::run(),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

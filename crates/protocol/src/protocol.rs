@@ -55,17 +55,24 @@ pub trait Scheme: Sync {
     fn join(&self, setup: &Self::Setup, session: SessionId, stream: u64) -> Result<Self::Protocol>;
 }
 
+/// A value of which this party has its part.
+pub trait SharedValue: Send + Sync {
+    /// This party's shares, cell by cell: what lies on its disk if it stores the value. Of no use without those of other
+    /// parties.
+    fn reveal_own_shares(&self) -> &[u8];
+}
+
 /// A protocol's local state for one session: long-lived keys are in its setup, shared values in banks.
 ///
 /// All parties make the same calls in the same order with the same public arguments; the hello round
 /// ([`crate::session`]) has compared them. After an error the state is of no further use.
-pub trait Protocol: Maps {
+pub trait Protocol: Maps + Send {
     /// Shares of one port, outside of any bank; wiped on drop.
-    type Shared;
+    type Shared: SharedValue;
     /// Shares of an evaluation under way, by slot; wiped on drop.
     type Bank;
     /// Material for one evaluation, handed out once.
-    type Batch;
+    type Batch: Send;
     /// A revealed value: [`Unverified`](crate::release::Unverified) for passive protocols.
     type Released: Released;
 

@@ -3,12 +3,13 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use polyclave_protocol::{Error, Party};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ClientConfig;
 
+use crate::attempt::{Attempt, LOOK};
 use crate::broken::Broken;
 use crate::greeting::{GREETING, Terms};
 use crate::meter::WireMeter;
@@ -29,25 +30,28 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// A connection for `stream` on which the peer has shown its certificate and accepted ours.
-    pub(crate) fn dial(&self, stream: StreamId, limit: Duration) -> Result<Socket, Error> {
-        let deadline = Instant::now() + limit;
+    /// A connection for `stream` on which the peer has shown its certificate and accepted ours; none once the attempt
+    /// has failed elsewhere.
+    pub(crate) fn dial(&self, stream: StreamId, attempt: &Attempt) -> Result<Option<Socket>, Error> {
         let addresses = self.resolve()?;
         let mut pause = PAUSE;
         loop {
-            let failure = match self.connect(&addresses, deadline) {
-                Ok(tcp) => match self.introduce(tcp, stream, deadline)? {
-                    Ok(socket) => return Ok(socket),
+            let failure = match self.connect(&addresses, attempt) {
+                Ok(tcp) => match self.introduce(tcp, stream, attempt)? {
+                    Ok(socket) => return Ok(Some(socket)),
                     Err(failure @ Broken::Misbehaved(_)) => return Err(failure.of(self.peer)),
                     Err(Broken::Closed(detail)) => detail,
                 },
                 Err(e) => e.to_string(),
             };
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                let detail = format!("no connection to {} within {limit:?}: {failure}", self.address);
-                return Err(Error::Closed { peer: self.peer, detail });
+            if attempt.has_failed() {
+                return Ok(None);
             }
+            let left = attempt.left().ok_or_else(|| {
+                let detail =
+                    format!("no connection to {} within {:?}: {failure}", self.address, attempt.limit);
+                Error::Closed { peer: self.peer, detail }
+            })?;
             std::thread::sleep(pause.min(left));
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
@@ -64,11 +68,10 @@ impl Dialer {
         Ok(addresses)
     }
 
-    fn connect(&self, addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
+    fn connect(&self, addresses: &[SocketAddr], attempt: &Attempt) -> io::Result<TcpStream> {
         let mut failure = io::Error::from(io::ErrorKind::TimedOut);
         for address in addresses {
-            let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-            match TcpStream::connect_timeout(address, left) {
+            match TcpStream::connect_timeout(address, attempt.left().unwrap_or(PAUSE)) {
                 // Dialling a free port of one's own machine can, by TCP's rules, connect a socket with itself.
                 Ok(tcp) if tcp.local_addr().ok() == tcp.peer_addr().ok() => {
                     failure = io::Error::from(io::ErrorKind::ConnectionRefused);
@@ -85,10 +88,10 @@ impl Dialer {
         &self,
         tcp: TcpStream,
         stream: StreamId,
-        deadline: Instant,
+        attempt: &Attempt,
     ) -> Result<Result<Socket, Broken>, Error> {
         let mut socket = Socket::client(tcp, self.config.clone(), self.meter.clone())?;
-        Ok(match self.exchange_greetings(&mut socket, stream, deadline) {
+        Ok(match self.exchange_greetings(&mut socket, stream, attempt) {
             Ok(greeting) => {
                 self.terms.check(self.peer, &greeting)?;
                 Ok(socket)
@@ -101,10 +104,10 @@ impl Dialer {
         &self,
         socket: &mut Socket,
         stream: StreamId,
-        deadline: Instant,
+        attempt: &Attempt,
     ) -> Result<[u8; GREETING], Broken> {
         while !socket.handshake()? {
-            wait(socket, deadline)?;
+            wait(socket, attempt)?;
         }
         let mut answer = [0; GREETING];
         let mut read = 0;
@@ -112,7 +115,7 @@ impl Dialer {
         while read < GREETING {
             socket.flush()?;
             match socket.read(&mut answer[read..], &mut [])? {
-                0 => wait(socket, deadline)?,
+                0 => wait(socket, attempt)?,
                 count => read += count,
             }
         }
@@ -120,15 +123,13 @@ impl Dialer {
     }
 }
 
-/// Sleeps until the socket is ready or the time is up, which is an error.
-fn wait(socket: &Socket, deadline: Instant) -> Result<(), Broken> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        return Err(Broken::Closed("it accepts connections but does not answer".into()));
-    }
+/// Sleeps until the socket is ready or it is time to look again; that the time is up is an error.
+fn wait(socket: &Socket, attempt: &Attempt) -> Result<(), Broken> {
+    let left = attempt.left().filter(|_| !attempt.has_failed());
+    let left = left.ok_or_else(|| Broken::Closed("it accepts connections but does not answer".into()))?;
     let writable = if socket.is_flushed() { PollFlags::empty() } else { PollFlags::OUT };
     let mut fds = [PollFd::new(socket.tcp(), PollFlags::IN | writable)];
-    match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+    match poll(&mut fds, Timespec::try_from(left.min(LOOK)).ok().as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(e) => Err(Broken::Closed(format!("waiting for it failed: {e}"))),
     }

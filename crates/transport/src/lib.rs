@@ -20,6 +20,7 @@
 
 mod accept;
 mod arrival;
+mod attempt;
 mod broken;
 mod buffer;
 mod dial;

@@ -92,7 +92,8 @@ impl TlsNet {
                     let step = link.step(out.of(peer), into.of(peer), limits.max_frame);
                     moved |= step.map_err(|broken| broken.of(peer))?;
                     done &= link.is_done();
-                } else if stuck {
+                }
+                if stuck {
                     // The peer may be unable to take ours before it gets rid of its own.
                     moved |= link.read_ahead(limits.max_frame).map_err(|broken| broken.of(peer))?;
                 }

@@ -6,6 +6,7 @@ use std::thread;
 use polyclave_protocol::{Error, Party, Result};
 
 use crate::accept::Acceptor;
+use crate::attempt::Attempt;
 use crate::dial::Dialer;
 use crate::limits::Limits;
 use crate::meter::WireMeter;
@@ -31,25 +32,31 @@ pub(crate) struct Session {
 impl Session {
     /// Connections to all peers for one stream, by party. All at once, since each may take the whole time limit.
     pub(crate) fn open(&self, stream: StreamId) -> Result<Vec<Option<Socket>>> {
-        let limit = self.limits.connect;
-        thread::scope(|scope| {
-            let mut calls = Vec::new();
-            for dialer in &self.dialers {
-                let call = thread::Builder::new().name(format!("dial {}", dialer.peer));
-                let call = call.spawn_scoped(scope, move || dialer.dial(stream, limit));
-                calls
-                    .push(call.map_err(|e| Error::System(format!("cannot start a thread to connect: {e}")))?);
-            }
-            let mut sockets = Vec::with_capacity(self.parties);
-            for caller in Party::all(self.me.index()) {
-                sockets.push(Some(self.switchboard.take(caller, stream, limit)?));
-            }
-            sockets.push(None);
-            for call in calls {
-                let ended = call.join().map_err(|_| Error::System("a connecting thread failed".into()))?;
-                sockets.push(Some(ended?));
-            }
-            Ok(sockets)
-        })
+        let attempt = &Attempt::new(self.limits.connect);
+        let results: Vec<Result<Option<Socket>>> = thread::scope(|scope| {
+            let call =
+                |dialer| thread::Builder::new().spawn_scoped(scope, move || dial(dialer, stream, attempt));
+            let calls: Vec<_> = self.dialers.iter().map(call).collect();
+            let callers = Party::all(self.me.index());
+            let taken =
+                callers.map(|caller| self.switchboard.take(caller, stream, attempt)).inspect(|taken| {
+                    if taken.is_err() {
+                        attempt.fail();
+                    }
+                });
+            let taken: Vec<_> = taken.chain([Ok(None)]).collect();
+            let dialled = calls.into_iter().map(|call| {
+                let call =
+                    call.map_err(|e| Error::System(format!("cannot start a thread to connect: {e}")))?;
+                call.join().map_err(|_| Error::System("a connecting thread failed".into()))?
+            });
+            taken.into_iter().chain(dialled).collect()
+        });
+        // Where one failed the others gave up: without an error there is a connection to every peer.
+        results.into_iter().collect()
     }
+}
+
+fn dial(dialer: &Dialer, stream: StreamId, attempt: &Attempt) -> Result<Option<Socket>> {
+    dialer.dial(stream, attempt).inspect_err(|_| attempt.fail())
 }

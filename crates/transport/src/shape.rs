@@ -35,8 +35,8 @@ impl Shape {
     }
 }
 
-/// `loopback`, `lan`, `wan`, or a round-trip time (`us`, `ms`, `s`) and a rate (`kbit`, `Mbit`, `Gbit` a second) such as
-/// `10ms,100Mbit`.
+/// `loopback`, `lan`, `wan`, or a round-trip time (`us`, `ms`, `s`) and a rate (`kbit`, `Mbit`, `Gbit` a second, or
+/// `unlimited`) such as `10ms,100Mbit`.
 impl FromStr for Shape {
     type Err = Error;
 
@@ -57,6 +57,9 @@ impl FromStr for Shape {
         let seconds = seconds.ok_or_else(|| wrong("no round-trip time in us, ms or s"))?;
         let rtt = Duration::try_from_secs_f64(seconds).ok().filter(|rtt| *rtt <= LONGEST);
         let rtt = rtt.ok_or_else(|| wrong("a round-trip time of more than a minute"))?;
+        if rate.trim() == "unlimited" {
+            return Ok(Shape { rtt, bytes_per_second: None });
+        }
         let bits = quantity(rate, &[("kbit", 1e3), ("Mbit", 1e6), ("Gbit", 1e9)]);
         let bits = bits.ok_or_else(|| wrong("no rate in kbit, Mbit or Gbit"))?;
         if bits < SLOWEST {
@@ -87,7 +90,7 @@ impl fmt::Display for Shape {
             _ if *self == Shape::LAN => f.write_str("lan"),
             _ if *self == Shape::WAN => f.write_str("wan"),
             Some(rate) => write!(f, "{}ms,{}Mbit", self.rtt.as_secs_f64() * 1e3, rate * 8e-6),
-            None => write!(f, "{}ms, unlimited", self.rtt.as_secs_f64() * 1e3),
+            None => write!(f, "{}ms,unlimited", self.rtt.as_secs_f64() * 1e3),
         }
     }
 }
@@ -109,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_can_be_parsed() {
-        for text in ["loopback", "lan", "wan", "10ms,100Mbit", "0.5ms,2.5Mbit"] {
+        for text in ["loopback", "lan", "wan", "10ms,100Mbit", "0.5ms,2.5Mbit", "3ms,unlimited"] {
             assert_eq!(text.parse::<Shape>().map(|shape| shape.to_string()), Ok(text.to_owned()));
         }
     }

@@ -181,16 +181,16 @@ mod tests {
 
     use super::*;
 
-    const SLOW: Shape = Shape { rtt: Duration::from_millis(40), bytes_per_second: Some(1e6) };
+    const SLOW: Shape = Shape { rtt: Duration::from_millis(80), bytes_per_second: Some(1e6) };
 
     #[test]
     fn an_exchange_takes_one_way_and_line_time_not_once_per_peer() {
         let times = run(4, SLOW, |net| swap(net, 10_000));
         for time in times {
-            let expected = Duration::from_millis(20 + 10);
+            let expected = Duration::from_millis(40 + 10);
             assert!(time >= expected, "{time:?} is less than {expected:?}");
-            // Generous for a loaded machine, but less than two of them one after the other.
-            assert!(time < 2 * expected, "{time:?} is as if the delays added up");
+            // Generous for a loaded machine, but less than three of them one after the other.
+            assert!(time < expected * 5 / 2, "{time:?} is as if the delays added up");
         }
     }
 
@@ -204,9 +204,9 @@ mod tests {
                 }
             }
         });
-        assert!(times[0] < Duration::from_millis(20), "a sender does not wait, but this took {:?}", times[0]);
-        let expected = Duration::from_millis(20 + 5 * 4);
-        assert!(times[1] >= expected && times[1] < expected + Duration::from_millis(40), "{:?}", times[1]);
+        assert!(times[0] < Duration::from_millis(40), "a sender does not wait, but this took {:?}", times[0]);
+        let expected = Duration::from_millis(40 + 5 * 4);
+        assert!(times[1] >= expected && times[1] < expected + Duration::from_millis(80), "{:?}", times[1]);
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
                 _ => fork.recv(Party(0), &mut [0; 1]).expect("recv"),
             }
         });
-        assert!(times[1] >= Duration::from_millis(20 + 20), "{:?}", times[1]);
+        assert!(times[1] >= Duration::from_millis(40 + 20), "{:?}", times[1]);
     }
 
     #[test]

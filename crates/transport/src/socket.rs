@@ -2,8 +2,8 @@
 //!
 //! rustls runs without buffers of its own here: ciphertext is received in large pieces into one buffer and decrypted
 //! in place, plaintext goes from there straight to the caller's memory; plaintext to send is encrypted from the
-//! caller's memory into one outgoing buffer. No call blocks; each does what it can now. `moved` tells whether bytes
-//! crossed the socket since it was last asked.
+//! caller's memory into one outgoing buffer. No call blocks; each does what it can now, and `take_moved` tells whether
+//! that was anything.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -174,6 +174,7 @@ impl Socket {
             taken += rest.len();
         }
         self.flush()?;
+        self.moved = true;
         Ok(head.len() + taken)
     }
 
@@ -215,6 +216,7 @@ impl Socket {
                 },
             }
         }
+        self.moved |= sink.filled > 0;
         Ok(sink.filled)
     }
 
@@ -232,7 +234,7 @@ impl Socket {
         self.ended.is_some() || self.early.len() >= limit
     }
 
-    /// Whether bytes crossed the socket since this was last asked.
+    /// Whether any bytes went in or out, of the network or of the caller, since this was last asked.
     pub(crate) fn take_moved(&mut self) -> bool {
         std::mem::take(&mut self.moved)
     }

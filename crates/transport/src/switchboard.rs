@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use polyclave_protocol::{Error, Party, Result};
 
 use crate::arrival::Refusal;
+use crate::attempt::{Attempt, LOOK};
 use crate::socket::Socket;
 use crate::stream::StreamId;
 
@@ -57,22 +58,21 @@ impl Switchboard {
         self.changed.notify_all();
     }
 
-    /// Waits for the connection of `stream` from `party`.
-    pub(crate) fn take(&self, party: Party, stream: StreamId, limit: Duration) -> Result<Socket> {
-        let deadline = Instant::now() + limit;
+    /// Waits for the connection of `stream` from `party`; for none once the attempt has failed elsewhere.
+    pub(crate) fn take(&self, party: Party, stream: StreamId, attempt: &Attempt) -> Result<Option<Socket>> {
         let mut state = self.lock();
         loop {
             if let Some(socket) = state.waiting.remove(&(party, stream)) {
-                return Ok(socket);
+                return Ok(Some(socket));
             }
             if let Some(e) = state.disagreements.remove(&party) {
                 return Err(e);
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(missing(party, limit, &state.turned_away));
+            if attempt.has_failed() {
+                return Ok(None);
             }
-            let woken = self.changed.wait_timeout(state, left);
+            let left = attempt.left().ok_or_else(|| missing(party, attempt.limit, &state.turned_away))?;
+            let woken = self.changed.wait_timeout(state, left.min(LOOK));
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! The image of a word is the sum over the eight bit positions of (that bit of every byte) times (its
 //! column): the bits sit at the bottom of their bytes, so the integer product carries nothing from one
-//! byte into the next. Assumes a multiplier whose time does not depend on its operands, as 64-bit
-//! processors have. Cost: 32 word operations per term and word.
+//! byte into the next. Tails are padded to a word, since of single bytes the compiler makes choices by
+//! their bits. Assumes a multiplier whose time does not depend on its operands, as 64-bit processors
+//! have. Cost: 32 word operations per term and word.
 
 use super::Term;
 
@@ -31,8 +32,16 @@ pub(super) fn combine(dst: &mut [u8], terms: &[Term<'_>], constant: u8) {
         for (word, source) in words.iter_mut().zip(sources) {
             *word = (u64::from_le_bytes(*word) ^ image(columns, u64::from_le_bytes(*source))).to_le_bytes();
         }
-        for (byte, &source) in tail.iter_mut().zip(source_tail) {
-            *byte ^= term.map.apply(source);
+        if !tail.is_empty() {
+            let word = padded(tail) ^ image(columns, padded(source_tail));
+            tail.copy_from_slice(&word.to_le_bytes()[..tail.len()]);
         }
     }
+}
+
+/// Up to eight bytes as the low bytes of a word.
+fn padded(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
 }

@@ -27,7 +27,7 @@ pub use inversion::Inversion;
 pub use setup::{MAX_PARTIES, Setup, Structure};
 
 use crate::net::Net;
-use crate::protocol::{Input, Owner, Protocol, Scheme};
+use crate::protocol::{Input, Owner, Protocol, Scheme, SharedValue};
 use crate::release::Unverified;
 use crate::session::{SessionId, Terms};
 use crate::tally::{Cost, Phase, Tally};
@@ -102,10 +102,10 @@ impl Shared {
     fn row(&self, cell: usize, view: usize) -> &[u8] {
         &self.rows[(view * self.count + cell) * self.lanes..][..self.lanes]
     }
+}
 
-    /// This party's shares of the cells, cell by cell: what lies on its disk if it stores the value. Of no use without
-    /// those of other parties.
-    pub fn reveal_own_shares(&self) -> &[u8] {
+impl SharedValue for Shared {
+    fn reveal_own_shares(&self) -> &[u8] {
         &self.rows[..self.count * self.lanes]
     }
 }

@@ -1,0 +1,141 @@
+//! `polyclave bench`: a cipher measured with the parties as processes of their own over TLS.
+
+mod cleartext;
+mod measure;
+mod party;
+mod plot;
+mod summary;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+pub use party::party;
+
+use crate::job::Job;
+use crate::launch::{Launch, run as launch};
+use crate::options::{ProtocolOptions, cipher};
+use measure::Measurement;
+use summary::Summary;
+
+/// Measures preprocessing, online and wiping, apart and together, over several repeats. Inputs are public blocks and a shared
+/// key, outputs stay shared; a run whose output is wrong is an error. Rates are of the slowest party, bytes of the busiest.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    protocol: ProtocolOptions,
+
+    /// The cipher
+    #[arg(long, value_name = "C", default_value = "aes-128")]
+    cipher: String,
+
+    /// Blocks to encrypt in each repeat
+    #[arg(long, value_name = "B", default_value_t = 10_000)]
+    blocks: usize,
+
+    /// Threads in each party
+    #[arg(long, value_name = "T", default_value_t = 1)]
+    threads: usize,
+
+    /// The network to imitate on the loopback interface: loopback, lan (0.2 ms, 1 Gbit), wan (50 ms, 100 Mbit), or
+    /// RTT,RATE such as 10ms,100Mbit
+    #[arg(long, value_name = "NET", default_value = "loopback")]
+    network: String,
+
+    /// Run the key schedule along with every batch [default: the key is stored expanded]
+    #[arg(long)]
+    key_schedule: bool,
+
+    /// Measure decryption
+    #[arg(long)]
+    decrypt: bool,
+
+    /// How often to measure; minimum, median and maximum are printed
+    #[arg(long, value_name = "R", default_value_t = 5)]
+    repeats: usize,
+
+    /// Instead: blocks/s against batch size for every inversion, as a plot, with the data beside it in FILE.json
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+
+    /// Seconds that a silent party is waited for
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    timeout: u64,
+
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the parties measure.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct BenchJob {
+    cipher: String,
+    decrypt: bool,
+    key_schedule: bool,
+    threads: usize,
+    /// Numbers of blocks, measured one after another.
+    sizes: Vec<usize>,
+    repeats: usize,
+    /// Single blocks to take the latency of; 0 for none.
+    latency_samples: usize,
+}
+
+/// More threads than this is a typing error.
+const MOST_THREADS: usize = 256;
+/// So are more blocks: 16 GiB of them.
+const MOST_BLOCKS: usize = 1 << 30;
+const LATENCY_SAMPLES: usize = 101;
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    cipher(&arguments.cipher)?;
+    ensure!((1..=MOST_BLOCKS).contains(&arguments.blocks), "--blocks takes 1 to {MOST_BLOCKS}");
+    ensure!((1..=MOST_THREADS).contains(&arguments.threads), "--threads takes 1 to {MOST_THREADS}");
+    ensure!((1..=1000).contains(&arguments.repeats), "--repeats takes 1 to 1000");
+    arguments.network.parse::<polyclave_transport::Shape>()?;
+    if let Some(path) = &arguments.plot {
+        return plot::run(arguments, path);
+    }
+    let measurements = if arguments.protocol.protocol.eq_ignore_ascii_case("cleartext") {
+        vec![cleartext::measure(arguments)?]
+    } else {
+        measure(arguments, &arguments.protocol, &[arguments.blocks], LATENCY_SAMPLES)?.remove(0)
+    };
+    let summary = Summary::new(arguments, &measurements);
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&summary.json(arguments))?);
+    } else {
+        summary.print(arguments);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the parties; for every size what each party measured.
+fn measure(
+    arguments: &Arguments,
+    protocol: &ProtocolOptions,
+    sizes: &[usize],
+    latency_samples: usize,
+) -> Result<Vec<Vec<Measurement>>> {
+    let job = Job::Bench(BenchJob {
+        cipher: arguments.cipher.clone(),
+        decrypt: arguments.decrypt,
+        key_schedule: arguments.key_schedule,
+        threads: arguments.threads,
+        sizes: sizes.to_vec(),
+        repeats: arguments.repeats,
+        latency_samples,
+    });
+    let total = (sizes.len() * (arguments.repeats + 1)) as u64;
+    let bar =
+        if arguments.json { indicatif::ProgressBar::hidden() } else { indicatif::ProgressBar::new(total) };
+    let (network, timeout_s) = (&arguments.network[..], arguments.timeout);
+    let by_party: Vec<Vec<Measurement>> =
+        launch(&Launch { protocol, network, timeout_s, job }, |done| bar.set_position(done))?;
+    bar.finish_and_clear();
+    let of_size = |i: usize| by_party.iter().map(|party| party.get(i).cloned()).collect::<Option<Vec<_>>>();
+    (0..sizes.len()).map(|i| of_size(i).context("a party left a measurement out")).collect()
+}

@@ -1,0 +1,216 @@
+//! One party's part of a benchmark.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use polyclave_cipher::{AnyMap, Cells, Circuit, Compiled, Direction, cleartext, compile};
+use polyclave_protocol::evaluate::{evaluate, prepare, release};
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::release::Released;
+use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::{Error, Party};
+
+use super::BenchJob;
+use super::measure::{Measurement, Repeat};
+use crate::job::{Event, tell};
+use crate::options::cipher;
+use crate::party::{Connected, meet, peak_memory_bytes};
+use crate::workload::{Workload, key_cells};
+
+/// The party that gives the key. Benchmarks use a known key, so that the output can be compared.
+const KEY_OWNER: Party = Party(0);
+const KEY_BYTE: u8 = 0x2b;
+/// Blocks whose output is compared before anything is measured.
+const CHECKED_BLOCKS: usize = 3;
+
+/// Runs one party; one measurement for each size.
+pub fn party<S: Scheme>(scheme: &S, job: &BenchJob, connected: Connected) -> Result<Vec<Measurement>> {
+    let Connected { mut net, payload, wire } = connected;
+    let cipher = cipher(&job.cipher)?;
+    let direction = if job.decrypt { Direction::Decrypt } else { Direction::Encrypt };
+    let plain = cipher.circuit_with_key_schedule(direction).context("the cipher has no decryption")?;
+    let terms = scheme.terms(Terms::new(net.parties())).with("job", serde_json::to_string(job)?.as_bytes());
+    let session = hello(&terms.with("circuit", &plain.digest()), &mut net)?;
+    let setup = scheme.set_up(&mut net)?;
+    let mut first = scheme.join(&setup, session, 0)?;
+    let workload = Workload::new(&cipher, direction, job.key_schedule, &first)?;
+    let key = key_cells(&cipher, &vec![KEY_BYTE; cipher.key_bytes])?;
+    let given = if net.me() == KEY_OWNER { Input::Mine(&key) } else { Input::From(KEY_OWNER) };
+    let key_input = workload.expand(&given, &mut first, &mut net)?;
+
+    let mut streams = Vec::new();
+    for number in 0..job.threads {
+        let stream_net = net.fork()?;
+        let protocol = scheme.join(&setup, session, 1 + number as u64)?;
+        streams.push(Stream { protocol, net: stream_net, key: &key_input, workload: &workload, batch: None });
+    }
+    let lanes_at_once = workload.lanes_at_once(&first);
+    let mut measurements = Vec::new();
+    for (i, &blocks) in job.sizes.iter().enumerate() {
+        let mut m = Measurement { blocks, ..Measurement::default() };
+        let cost = first.cost(&workload.cipher);
+        m.operations_per_block = cost.operations_per_lane + cost.operations_uniform / blocks as f64;
+        m.material_per_block = cost.material_bytes_per_lane;
+        let tally = first.tally();
+        check_output(&mut first, &workload, &key_input, &plain, &key, &mut net)?;
+        let counted = first.tally() - tally;
+        (m.rounds, m.preprocessing_rounds) = (counted.online.rounds, counted.preprocessing.rounds);
+        for repeat in 0..=job.repeats {
+            let mut sum = Repeat::default();
+            let mut sent = Sent::default();
+            let sent_so_far = || (payload.snapshot().payload_sent as f64, wire.sent() as f64);
+            for shares in shares_of_threads(blocks, job.threads, lanes_at_once) {
+                run_batches(&mut streams, &shares, &mut net, &mut sum, &mut sent, &sent_so_far)?;
+            }
+            // The first one warms caches and grows buffers.
+            if repeat > 0 {
+                m.payload_per_block = sent.online.0 / blocks as f64;
+                m.bytes_per_block = sent.online.1 / blocks as f64;
+                m.preprocessing_bytes_per_block = sent.preprocessing.1 / blocks as f64;
+                m.repeats.push(sum);
+            }
+            tell(&Event::Progress((i * (job.repeats + 1) + repeat + 1) as u64));
+        }
+        for _ in 0..job.latency_samples {
+            m.latencies.push(latency(&mut streams[0], &mut net)?);
+        }
+        m.peak_memory_bytes = peak_memory_bytes();
+        measurements.push(m);
+    }
+    Ok(measurements)
+}
+
+/// A thread's own protocol state and connections.
+struct Stream<'a, P: Protocol> {
+    protocol: P,
+    net: Box<dyn Net>,
+    key: &'a P::Shared,
+    workload: &'a Workload,
+    /// Material for so many lanes.
+    batch: Option<(usize, P::Batch)>,
+}
+
+impl<P: Protocol> Stream<'_, P> {
+    fn prepare(&mut self, lanes: usize) -> Result<(), Error> {
+        if lanes > 0 {
+            let batch = prepare(&mut self.protocol, &self.workload.cipher, lanes, &mut *self.net)?;
+            self.batch = Some((lanes, batch));
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<Vec<P::Shared>, Error> {
+        let Some((lanes, batch)) = self.batch.take() else { return Ok(Vec::new()) };
+        let blocks = public_blocks(&self.workload.cipher, lanes);
+        let inputs = [Input::Public(&blocks), Input::Shared(self.key)];
+        evaluate(&mut self.protocol, &self.workload.cipher, lanes, &inputs, batch, &mut *self.net)
+    }
+}
+
+/// Payload and socket bytes sent.
+#[derive(Default)]
+struct Sent {
+    preprocessing: (f64, f64),
+    online: (f64, f64),
+}
+
+/// Deals blocks out: lanes of every thread's batch, again and again until none are left.
+fn shares_of_threads(blocks: usize, threads: usize, lanes_at_once: usize) -> Vec<Vec<usize>> {
+    let most = threads * lanes_at_once;
+    let rounds = (0..blocks).step_by(most).map(|done| most.min(blocks - done));
+    rounds
+        .map(|round| (0..threads).map(|t| round / threads + usize::from(t < round % threads)).collect())
+        .collect()
+}
+
+/// One batch on every thread: all prepare, all evaluate, all wipe.
+fn run_batches<P: Protocol>(
+    streams: &mut [Stream<'_, P>],
+    lanes: &[usize],
+    net: &mut dyn Net,
+    sum: &mut Repeat,
+    sent: &mut Sent,
+    sent_so_far: &impl Fn() -> (f64, f64),
+) -> Result<()> {
+    let add = |to: &mut (f64, f64), since: (f64, f64)| {
+        let now = sent_so_far();
+        *to = (to.0 + now.0 - since.0, to.1 + now.1 - since.1);
+    };
+    meet(net)?;
+    let (began, before) = (Instant::now(), sent_so_far());
+    on_threads(streams, |i, stream| stream.prepare(lanes[i]))?;
+    sum.preprocessing += began.elapsed().as_secs_f64();
+    add(&mut sent.preprocessing, before);
+
+    meet(net)?;
+    let (began, before) = (Instant::now(), sent_so_far());
+    let outputs = on_threads(streams, |_, stream| stream.evaluate())?;
+    sum.online += began.elapsed().as_secs_f64();
+    add(&mut sent.online, before);
+
+    let began = Instant::now();
+    drop(outputs);
+    sum.wiping += began.elapsed().as_secs_f64();
+    Ok(())
+}
+
+/// Runs every stream on a thread of its own, or the only one on this thread.
+fn on_threads<P: Protocol, T: Send>(
+    streams: &mut [Stream<'_, P>],
+    run: impl Fn(usize, &mut Stream<'_, P>) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>> {
+    if let [only] = streams {
+        return Ok(vec![run(0, only)?]);
+    }
+    let run = &run;
+    std::thread::scope(|scope| {
+        let streams = streams.iter_mut().enumerate();
+        let threads: Vec<_> = streams.map(|(i, stream)| scope.spawn(move || run(i, stream))).collect();
+        let results = threads.into_iter().map(|t| t.join().map_err(|_| anyhow::anyhow!("a thread panicked")));
+        results.map(|r| Ok(r??)).collect()
+    })
+}
+
+/// Seconds that one block takes online.
+fn latency<P: Protocol>(stream: &mut Stream<'_, P>, net: &mut dyn Net) -> Result<f64> {
+    stream.prepare(1)?;
+    meet(net)?;
+    let began = Instant::now();
+    let outputs = stream.evaluate()?;
+    let seconds = began.elapsed().as_secs_f64();
+    drop(outputs);
+    Ok(seconds)
+}
+
+/// Runs some blocks, opens the output and compares it with the cleartext.
+fn check_output<P: Protocol>(
+    protocol: &mut P,
+    workload: &Workload,
+    key_input: &P::Shared,
+    plain: &Circuit,
+    key: &Cells,
+    net: &mut dyn Net,
+) -> Result<()> {
+    let blocks = public_blocks(&workload.cipher, CHECKED_BLOCKS);
+    let batch = prepare(protocol, &workload.cipher, CHECKED_BLOCKS, net)?;
+    let inputs = [Input::Public(&blocks), Input::Shared(key_input)];
+    let shared = evaluate(protocol, &workload.cipher, CHECKED_BLOCKS, &inputs, batch, net)?.remove(0);
+    let output = release(protocol, &shared, Owner::All, net)?.context("the output is for all")?.accept();
+    let expected =
+        cleartext::run(&compile(plain, &AnyMap), CHECKED_BLOCKS, &[blocks, key.clone()])?.remove(0);
+    ensure!(output == expected, "the output differs from the cleartext: this is a defect, please report it");
+    Ok(())
+}
+
+/// Blocks that all parties know, all different.
+fn public_blocks(cipher: &Compiled, lanes: usize) -> Cells {
+    let port = &cipher.inputs()[0];
+    let mut cells = Cells::zero(port.cells.len(), port.bits, lanes);
+    let mask = 0xffu8 >> (8 - port.bits);
+    for i in 0..port.cells.len() {
+        let numbers = cells.row_mut(i).iter_mut().enumerate();
+        numbers.for_each(|(lane, cell)| *cell = (lane.wrapping_mul(2 * i + 1) >> (i % 8)) as u8 & mask);
+    }
+    cells
+}

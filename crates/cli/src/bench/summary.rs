@@ -1,0 +1,161 @@
+//! The parties' measurements as one: the slowest party's times, the busiest one's bytes.
+
+use serde_json::{Value, json};
+
+use super::Arguments;
+use super::measure::{Measurement, Spread};
+
+/// One benchmark, summed up.
+pub struct Summary {
+    blocks: usize,
+    preprocessing: Option<Spread>,
+    online: Spread,
+    wiping: Spread,
+    total: Spread,
+    latency_ms: Option<Spread>,
+    most: Measurement,
+}
+
+impl Summary {
+    /// Of at least one party.
+    pub fn new(arguments: &Arguments, parties: &[Measurement]) -> Summary {
+        let repeats = || 0..arguments.repeats;
+        let slowest = |time: &dyn Fn(&Measurement, usize) -> f64| {
+            let of_repeat = |i: usize| parties.iter().map(|m| time(m, i)).fold(0.0, f64::max);
+            Spread::of(repeats().map(of_repeat)).expect("there is a repeat")
+        };
+        let latencies =
+            |i: usize| parties.iter().filter_map(|m| m.latencies.get(i)).copied().fold(0.0, f64::max);
+        let samples = parties[0].latencies.len();
+        let busiest = |of: &dyn Fn(&Measurement) -> f64| parties.iter().map(of).fold(0.0, f64::max);
+        let mut most = parties[0].clone();
+        most.bytes_per_block = busiest(&|m| m.bytes_per_block);
+        most.payload_per_block = busiest(&|m| m.payload_per_block);
+        most.preprocessing_bytes_per_block = busiest(&|m| m.preprocessing_bytes_per_block);
+        most.peak_memory_bytes = parties.iter().map(|m| m.peak_memory_bytes).max().flatten();
+        Summary {
+            blocks: parties[0].blocks,
+            preprocessing: (most.preprocessing_rounds > 0)
+                .then(|| slowest(&|m, i| m.repeats[i].preprocessing)),
+            online: slowest(&|m, i| m.repeats[i].online),
+            wiping: slowest(&|m, i| m.repeats[i].wiping),
+            total: slowest(&|m, i| m.repeats[i].preprocessing + m.repeats[i].online + m.repeats[i].wiping),
+            latency_ms: Spread::of((0..samples).map(|i| 1e3 * latencies(i))),
+            most,
+        }
+    }
+
+    /// Blocks a second online: in the slowest repeat, the median and the quickest.
+    pub fn online_rates(&self) -> [f64; 3] {
+        self.rates(&self.online)
+    }
+
+    fn rates(&self, seconds: &Spread) -> [f64; 3] {
+        [seconds.max, seconds.median, seconds.min].map(|s| self.blocks as f64 / s.max(1e-9))
+    }
+
+    /// The document of `--json`.
+    pub fn json(&self, arguments: &Arguments) -> Value {
+        let cleartext = arguments.protocol.protocol.eq_ignore_ascii_case("cleartext");
+        let phase = |seconds: &Spread| {
+            let [min, median, max] = self.rates(seconds);
+            json!({
+                "seconds": seconds.median,
+                "blocks_per_s": median,
+                "blocks_per_s_min": min,
+                "blocks_per_s_max": max,
+            })
+        };
+        let with = |mut value: Value, more: Value| {
+            if let (Value::Object(fields), Value::Object(more)) = (&mut value, more) {
+                fields.extend(more);
+            }
+            value
+        };
+        let preprocessing = self.preprocessing.as_ref().map(|seconds| {
+            let more = json!({
+                "rounds": self.most.preprocessing_rounds,
+                "bytes_per_block": self.most.preprocessing_bytes_per_block,
+            });
+            with(phase(seconds), more)
+        });
+        let online = with(
+            phase(&self.online),
+            json!({
+                "latency_ms": self.latency_ms.map(|l| l.median),
+                "rounds": self.most.rounds,
+                "operations_per_block": self.most.operations_per_block,
+                "bytes_per_block": self.most.bytes_per_block,
+                "payload_bytes_per_block": self.most.payload_per_block,
+            }),
+        );
+        json!({
+            "protocol": arguments.protocol.protocol.to_ascii_lowercase(),
+            "cipher": arguments.cipher.to_ascii_lowercase(),
+            "parties": if cleartext { 1 } else { arguments.protocol.parties },
+            "inversion": (!cleartext).then_some(&arguments.protocol.inversion),
+            "threads": if cleartext { 1 } else { arguments.threads },
+            "blocks": self.blocks,
+            "network": arguments.network,
+            "key_schedule": arguments.key_schedule,
+            "decrypt": arguments.decrypt,
+            "repeats": arguments.repeats,
+            "instruction_set": polyclave_kernels::instruction_set(),
+            "preprocessing": preprocessing,
+            "online": online,
+            "wiping": { "seconds": self.wiping.median },
+            "total": phase(&self.total),
+            "material_bytes_per_block": self.most.material_per_block,
+            "peak_memory_bytes": self.most.peak_memory_bytes,
+        })
+    }
+
+    /// The same for people.
+    pub fn print(&self, arguments: &Arguments) {
+        let p = &arguments.protocol;
+        let direction = if arguments.decrypt { "decryption" } else { "encryption" };
+        println!("{} {direction} under {}, {} blocks", arguments.cipher, p.protocol, self.blocks);
+        if !p.protocol.eq_ignore_ascii_case("cleartext") {
+            println!(
+                "{} parties, {} thread(s) each, network {}, inversion {}",
+                p.parties, arguments.threads, arguments.network, p.inversion
+            );
+        }
+        println!("{} repeats; minimum, median and maximum of the slowest party\n", arguments.repeats);
+        let row = |name: &str, seconds: &Spread| {
+            let [min, median, max] = self.rates(seconds);
+            println!("{name:15}{:>10.4} s {min:>13.0} {median:>11.0} {max:>11.0} blocks/s", seconds.median);
+        };
+        println!("{:15}{:>12} {:>13} {:>11} {:>11}", "", "median", "minimum", "median", "maximum");
+        match &self.preprocessing {
+            Some(seconds) => row("preprocessing", seconds),
+            None => println!("preprocessing  none"),
+        }
+        row("online", &self.online);
+        row("all, and wiping", &self.total);
+        if let Some(latency) = &self.latency_ms {
+            println!(
+                "\none block       {:.3} ms median, {:.3} to {:.3}",
+                latency.median, latency.min, latency.max
+            );
+        }
+        let most = &self.most;
+        println!(
+            "online          {} rounds, {:.1} operations a block",
+            most.rounds, most.operations_per_block
+        );
+        println!(
+            "sent            {:.0} bytes a block at the socket, {:.0} of them payload",
+            most.bytes_per_block, most.payload_per_block
+        );
+        if self.preprocessing.is_some() {
+            println!(
+                "preprocessing   {} rounds, {:.0} bytes a block sent, {} kept",
+                most.preprocessing_rounds, most.preprocessing_bytes_per_block, most.material_per_block
+            );
+        }
+        if let Some(bytes) = most.peak_memory_bytes {
+            println!("memory          {:.0} MB at most in a process", bytes as f64 / 1e6);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! A file of known answers, checked in both directions.
+//!
+//! Entries of one cipher share a session, entries of one key an evaluation, with a lane for each block.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use polyclave_cipher::Direction;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Guarantee;
+use super::evaluation::{Evaluation, Job, Outcome};
+use super::target::Target;
+use crate::options::{ProtocolOptions, hexadecimal};
+
+/// Checks the entries of a file, or those of one cipher.
+pub fn check(
+    file: &Path,
+    filter: Option<&str>,
+    protocol: &ProtocolOptions,
+    key_schedule: bool,
+) -> Result<Report> {
+    let entries = read(file)?;
+    let wanted = |entry: &Value| match (filter, name(entry)) {
+        (Some(filter), Some(name)) => name.eq_ignore_ascii_case(filter),
+        _ => true,
+    };
+    let mut report = Report { file: file.display().to_string(), ..Report::default() };
+    let mut groups: Vec<Group> = Vec::new();
+    let mut seen = 0;
+    for (number, entry) in (1..).zip(&entries).filter(|(_, entry)| wanted(entry)) {
+        seen += 1;
+        let cipher = name(entry).unwrap_or("no cipher");
+        match classify(entry) {
+            Ok(Classified::Answer(target, answer)) => {
+                let answer = Answer { number, ..answer };
+                match groups.iter_mut().find(|group| group.target.name == target.name) {
+                    Some(group) => group.answers.push(answer),
+                    None => groups.push(Group { target, answers: vec![answer] }),
+                }
+            }
+            Ok(Classified::Skip(reason)) => report.skip(cipher, reason),
+            Err(error) => report.fail(number, cipher, format!("{error:#}")),
+        }
+    }
+    if let Some(filter) = filter {
+        ensure!(seen > 0, "{} has no entry of cipher '{filter}'", file.display());
+    }
+    ensure!(seen > 0, "{} is an empty list: nothing to check", file.display());
+    let progress = progress_bar(groups.iter().map(Group::blocks).sum());
+    for group in &groups {
+        progress.set_message(group.target.name.clone());
+        group.check(protocol, key_schedule, &progress, &mut report)?;
+    }
+    progress.finish_and_clear();
+    report.failures.sort_by_key(|failure| failure.entry);
+    Ok(report)
+}
+
+fn read(file: &Path) -> Result<Vec<Value>> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file).with_context(|| format!("{shown} cannot be read"))?;
+    let document: Value = serde_json::from_str(&text).with_context(|| format!("{shown} is not JSON"))?;
+    match document {
+        Value::Array(entries) => Ok(entries),
+        _ => bail!("{shown} is not a list of known answers: it must be a JSON list of {{cipher, key, …}}"),
+    }
+}
+
+fn name(entry: &Value) -> Option<&str> {
+    entry.get("cipher")?.as_str()
+}
+
+/// A known answer, its sizes checked.
+struct Answer {
+    number: usize,
+    key: Vec<u8>,
+    plaintext: Vec<u8>,
+    ciphertext: Vec<u8>,
+}
+
+enum Classified {
+    Answer(Target, Answer),
+    Skip(&'static str),
+}
+
+/// What an entry is; an error if it is malformed.
+fn classify(entry: &Value) -> Result<Classified> {
+    ensure!(entry.is_object(), "the entry is no object {{cipher, key, plaintext, ciphertext}}");
+    let name = name(entry).context("the entry has no \"cipher\" with a name")?;
+    let Some(target) = Target::find(name) else {
+        return Ok(Classified::Skip(match Target::is_mode(name) {
+            true => "a mode, not a cipher of this version",
+            false => "not a cipher of this version",
+        }));
+    };
+    let empty = |field: &str| entry.get(field).is_none_or(|v| v.is_null() || v.as_str() == Some(""));
+    if ["tweak", "nonce", "ad", "tag"].into_iter().any(|field| !empty(field)) {
+        return Ok(Classified::Skip("has a tweak, nonce, ad or tag, which the cipher does not take"));
+    }
+    let field = |field: &str| {
+        let text = entry.get(field).with_context(|| format!("the entry has no \"{field}\""))?;
+        hexadecimal(field, text.as_str().with_context(|| format!("\"{field}\" is no string of hex"))?)
+    };
+    let (key, plaintext, ciphertext) = (field("key")?, field("plaintext")?, field("ciphertext")?);
+    target.check_key(&key)?;
+    match target.round_keys {
+        true => ensure!(plaintext.is_empty(), "a key schedule takes no plaintext"),
+        false => {
+            target.check_blocks("plaintext", &plaintext)?;
+            let (p, c) = (plaintext.len(), ciphertext.len());
+            ensure!(p == c, "the plaintext has {p} bytes and the ciphertext {c}");
+        }
+    }
+    Ok(Classified::Answer(target, Answer { number: 0, key, plaintext, ciphertext }))
+}
+
+/// The answers of one cipher.
+struct Group {
+    target: Target,
+    answers: Vec<Answer>,
+}
+
+impl Group {
+    /// As the progress bar counts them.
+    fn blocks(&self) -> usize {
+        if self.target.round_keys {
+            return self.by_key().len();
+        }
+        let bytes: usize = self.answers.iter().map(|answer| answer.plaintext.len()).sum();
+        bytes / self.target.cipher.block_bytes * self.target.directions().len()
+    }
+
+    /// The answers of each key, in the order of the file.
+    fn by_key(&self) -> Vec<Vec<&Answer>> {
+        let mut at = HashMap::new();
+        let mut keys: Vec<Vec<&Answer>> = Vec::new();
+        for answer in &self.answers {
+            let index = *at.entry(&answer.key).or_insert_with(|| {
+                keys.push(Vec::new());
+                keys.len() - 1
+            });
+            keys[index].push(answer);
+        }
+        keys
+    }
+
+    fn check(
+        &self,
+        protocol: &ProtocolOptions,
+        key_schedule: bool,
+        progress: &ProgressBar,
+        report: &mut Report,
+    ) -> Result<()> {
+        let directions = self.target.directions();
+        let by_key = self.by_key();
+        let job = |answers: &Vec<&Answer>| {
+            let blocks = |d: Direction| answers.iter().flat_map(|a| a.given(d)).copied().collect();
+            let passes = directions.iter().map(|d| (*d, blocks(*d))).collect();
+            Job { key: answers[0].key.clone(), passes }
+        };
+        let jobs: Vec<Job> = by_key.iter().map(job).collect();
+        let evaluation = Evaluation { target: &self.target, key_schedule, jobs: &jobs, progress };
+        for (answers, outcomes) in by_key.iter().zip(protocol.run(evaluation)?) {
+            match self.target.round_keys {
+                true => self.compare_round_keys(answers, &outcomes, report),
+                false => self.compare_blocks(answers, &directions, &outcomes, report),
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_round_keys(&self, answers: &[&Answer], outcomes: &[Outcome], report: &mut Report) {
+        for answer in answers {
+            let wrong = outcomes.iter().filter(|o| o.output != answer.ciphertext);
+            let wrong = wrong.map(|o| difference("the key schedule", &o.output, &answer.ciphertext));
+            report.judge(answer.number, &self.target.name, wrong.collect());
+        }
+    }
+
+    fn compare_blocks(
+        &self,
+        answers: &[&Answer],
+        directions: &[Direction],
+        outcomes: &[Outcome],
+        report: &mut Report,
+    ) {
+        let mut start = 0;
+        for answer in answers {
+            let range = start..start + answer.plaintext.len();
+            start = range.end;
+            let mut wrong = Vec::new();
+            for (direction, outcome) in directions.iter().zip(outcomes) {
+                let (what, due) = match direction {
+                    Direction::Encrypt => ("encryption", &answer.ciphertext),
+                    Direction::Decrypt => ("decryption", &answer.plaintext),
+                };
+                let ours = &outcome.output[range.clone()];
+                if ours != *due {
+                    wrong.push(difference(what, ours, due));
+                }
+            }
+            report.judge(answer.number, &self.target.name, wrong);
+        }
+    }
+}
+
+impl Answer {
+    fn given(&self, direction: Direction) -> &[u8] {
+        match direction {
+            Direction::Encrypt => &self.plaintext,
+            Direction::Decrypt => &self.ciphertext,
+        }
+    }
+}
+
+fn difference(what: &str, ours: &[u8], due: &[u8]) -> String {
+    format!("{what} gives {}, the file has {}", hex::encode(ours), hex::encode(due))
+}
+
+/// On standard error, and only if that is a terminal.
+fn progress_bar(blocks: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {pos} of {len} blocks, {msg}");
+    ProgressBar::new(blocks as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// What became of every entry.
+#[derive(Default)]
+pub struct Report {
+    file: String,
+    passed: usize,
+    failures: Vec<Failure>,
+    skips: Vec<Skips>,
+}
+
+#[derive(Serialize)]
+struct Failure {
+    entry: usize,
+    cipher: String,
+    reason: String,
+}
+
+/// Entries of one cipher that were skipped for one reason.
+#[derive(Serialize)]
+struct Skips {
+    cipher: String,
+    count: usize,
+    reason: &'static str,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    protocol: &'a str,
+    adversary: &'a str,
+    verified: bool,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    failures: &'a [Failure],
+    skips: &'a [Skips],
+}
+
+impl Report {
+    fn judge(&mut self, entry: usize, cipher: &str, wrong: Vec<String>) {
+        match wrong.is_empty() {
+            true => self.passed += 1,
+            false => self.fail(entry, cipher, wrong.join("; ")),
+        }
+    }
+
+    fn fail(&mut self, entry: usize, cipher: &str, reason: String) {
+        self.failures.push(Failure { entry, cipher: cipher.into(), reason });
+    }
+
+    fn skip(&mut self, cipher: &str, reason: &'static str) {
+        match self.skips.iter_mut().find(|s| s.cipher == cipher && s.reason == reason) {
+            Some(skips) => skips.count += 1,
+            None => self.skips.push(Skips { cipher: cipher.into(), count: 1, reason }),
+        }
+    }
+
+    fn skipped(&self) -> usize {
+        self.skips.iter().map(|skips| skips.count).sum()
+    }
+
+    /// Success only if something passed and nothing failed: a run that checked nothing is none.
+    pub fn exit_code(&self) -> ExitCode {
+        if self.passed > 0 && self.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    /// Prints what failed and what was skipped, the counts in the last line; or one JSON document.
+    pub fn print(&self, guarantee: &Guarantee, json: bool) -> Result<()> {
+        let (passed, failed, skipped) = (self.passed, self.failures.len(), self.skipped());
+        if passed + failed == 0 {
+            eprintln!("error: nothing was checked: every entry of {} that was asked for was skipped", self.file);
+        }
+        if json {
+            let document = Document {
+                protocol: guarantee.protocol,
+                adversary: &guarantee.adversary,
+                verified: guarantee.verified,
+                passed,
+                failed,
+                skipped,
+                failures: &self.failures,
+                skips: &self.skips,
+            };
+            println!("{}", serde_json::to_string_pretty(&document)?);
+            return Ok(());
+        }
+        for Skips { cipher, count, reason } in &self.skips {
+            println!("skipped {count} of {cipher}: {reason}");
+        }
+        for Failure { entry, cipher, reason } in &self.failures {
+            println!("failed: {}, entry {entry} ({cipher}): {reason}", self.file);
+        }
+        println!("{}", guarantee.line());
+        println!("{passed} passed, {failed} failed, {skipped} skipped");
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! All parties of a session as threads of this process, with everything they send counted.
+
+use std::sync::Arc;
+use std::thread;
+
+use polyclave_cipher::{Builder, Cells, Compiled, CompiledPort, Maps, compile_with_views};
+use polyclave_protocol::evaluate::{evaluate, prepare, release};
+use polyclave_protocol::mesh::{Mesh, mesh};
+use polyclave_protocol::metered::{Meter, Metered};
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::release::Released;
+use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::tally::{Counts, Tally};
+use polyclave_protocol::{Error, Party, Result};
+
+/// A party in a session: its protocol and its network.
+pub struct Seat<P> {
+    protocol: P,
+    net: Metered<Mesh>,
+    meter: Arc<Meter>,
+}
+
+/// What one part of a session took. Of several parties: the counts, which are the same for all, and the bytes of
+/// the busiest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Operations and rounds.
+    pub counts: Counts,
+    /// Bytes of all messages sent.
+    pub payload_bytes: u64,
+}
+
+/// What an evaluation took, part by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bill {
+    /// Material made before the inputs are known.
+    pub preprocessing: Spent,
+    /// Values becoming shared.
+    pub input: Spent,
+    /// The evaluation itself.
+    pub online: Spent,
+    /// The output becoming known to all.
+    pub output: Spent,
+}
+
+impl Spent {
+    fn busiest(self, other: Spent) -> Spent {
+        Spent { counts: self.counts, payload_bytes: self.payload_bytes.max(other.payload_bytes) }
+    }
+}
+
+impl Bill {
+    /// The bill of several parties together.
+    pub fn busiest(self, other: Bill) -> Bill {
+        Bill {
+            preprocessing: self.preprocessing.busiest(other.preprocessing),
+            input: self.input.busiest(other.input),
+            online: self.online.busiest(other.online),
+            output: self.output.busiest(other.output),
+        }
+    }
+}
+
+/// Seats all parties in one session and has each do `work` on a thread of its own. `subject` is what they must agree to
+/// evaluate. Returns what they return, in their order.
+pub fn in_session<S: Scheme, T: Send>(
+    scheme: &S,
+    subject: &[u8],
+    work: impl Fn(&mut Seat<S::Protocol>) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let terms = scheme.terms(Terms::new(scheme.parties())).with("circuits", subject);
+    let party = |mut net: Metered<Mesh>| -> Result<T> {
+        let session = hello(&terms, &mut net)?;
+        let setup = scheme.set_up(&mut net)?;
+        let meter = net.meter();
+        work(&mut Seat { protocol: scheme.join(&setup, session, 0)?, net, meter })
+    };
+    let results: Vec<Result<T>> = thread::scope(|scope| {
+        let party = &party;
+        let nets = mesh(scheme.parties()).into_iter().map(Metered::new);
+        let threads: Vec<_> = nets.map(|net| scope.spawn(move || party(net))).collect();
+        let panicked = |_| Err(Error::System("a party's thread panicked".into()));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+    });
+    // A party that fails closes its channels, so what the others report is only the consequence.
+    let consequence = |e: &Error| matches!(e, Error::Closed { .. });
+    let errors = results.iter().filter_map(|r| r.as_ref().err());
+    match errors.min_by_key(|e| consequence(e)) {
+        Some(error) => Err(error.clone()),
+        None => results.into_iter().collect(),
+    }
+}
+
+/// A circuit that does nothing: its output is what a later circuit takes at these ports, with the views that
+/// any of them wants. Sharing an input by it keeps the sharing out of that circuit's count.
+pub fn entrance(ports: &[&CompiledPort], maps: &impl Maps) -> Compiled {
+    let port = ports[0];
+    let mut b = Builder::new(&format!("share {}", port.name));
+    let cells = match port.uniform {
+        true => b.uniform_input(&port.name, port.cells.len(), port.bits),
+        false => b.input(&port.name, port.cells.len(), port.bits),
+    };
+    b.output(&port.name, &cells);
+    compile_with_views(&b.finish(), maps, |_| ports.iter().flat_map(|p| p.views()).collect())
+}
+
+impl<P: Protocol> Seat<P> {
+    /// The first party, which reports on behalf of all.
+    pub fn is_first(&self) -> bool {
+        self.net.me() == Party(0)
+    }
+
+    /// For compiling, and for predictions.
+    pub fn protocol(&self) -> &P {
+        &self.protocol
+    }
+
+    /// Shares a value of one party's through its [`entrance`]. The value lies in memory common to all parties of this
+    /// process; only the owner reads it.
+    pub fn share(&mut self, entrance: &Compiled, owner: Party, cells: &Cells) -> Result<(P::Shared, Spent)> {
+        let input = if self.net.me() == owner { Input::Mine(cells) } else { Input::From(owner) };
+        let (tally, spent) = self.spend(|seat| {
+            let batch = prepare(&mut seat.protocol, entrance, cells.lanes(), &mut seat.net)?;
+            evaluate(&mut seat.protocol, entrance, cells.lanes(), &[input], batch, &mut seat.net)
+        });
+        let shared = only(spent.0?)?;
+        Ok((shared, Spent { counts: tally.input, payload_bytes: spent.1 }))
+    }
+
+    /// Evaluates a circuit on shared inputs: preprocessing, then online.
+    pub fn evaluate(
+        &mut self,
+        compiled: &Compiled,
+        lanes: usize,
+        inputs: &[&P::Shared],
+    ) -> Result<(Vec<P::Shared>, Bill)> {
+        let (tally, (batch, bytes)) =
+            self.spend(|seat| prepare(&mut seat.protocol, compiled, lanes, &mut seat.net));
+        let preprocessing = Spent { counts: tally.preprocessing, payload_bytes: bytes };
+        let batch = batch?;
+        let inputs: Vec<_> = inputs.iter().map(|shared| Input::Shared(*shared)).collect();
+        let (tally, (outputs, bytes)) = self
+            .spend(|seat| evaluate(&mut seat.protocol, compiled, lanes, &inputs, batch, &mut seat.net));
+        let online = Spent { counts: tally.online, payload_bytes: bytes };
+        Ok((outputs?, Bill { preprocessing, online, ..Bill::default() }))
+    }
+
+    /// Reveals a value to all.
+    pub fn reveal(&mut self, shared: &P::Shared) -> Result<(Cells, Spent)> {
+        let (tally, (released, bytes)) =
+            self.spend(|seat| release(&mut seat.protocol, shared, Owner::All, &mut seat.net));
+        let released = released?.ok_or_else(|| Error::misuse("an output for all did not come"))?;
+        Ok((released.accept(), Spent { counts: tally.output, payload_bytes: bytes }))
+    }
+
+    /// What is counted and sent while `work` is done.
+    fn spend<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (Tally, (T, u64)) {
+        let (tally, traffic) = (self.protocol.tally(), self.meter.snapshot());
+        let result = work(self);
+        let bytes = (self.meter.snapshot() - traffic).payload_sent;
+        (self.protocol.tally() - tally, (result, bytes))
+    }
+}
+
+/// The output of a circuit with one output port.
+pub fn only<T>(outputs: Vec<T>) -> Result<T> {
+    let mut outputs = outputs.into_iter();
+    match (outputs.next(), outputs.next()) {
+        (Some(output), None) => Ok(output),
+        _ => Err(Error::misuse("a circuit with one output was expected")),
+    }
+}

@@ -1,0 +1,160 @@
+//! One key, some blocks: the output and what it took.
+
+use anyhow::{Result, ensure};
+use indicatif::ProgressBar;
+use polyclave_cipher::Direction;
+use serde::Serialize;
+
+use super::Guarantee;
+use super::evaluation::{Evaluation, Job, Outcome};
+use super::parties::{Bill, Spent};
+use super::target::Target;
+use crate::options::{ProtocolOptions, hexadecimal};
+
+/// What was asked on the command line.
+pub struct Question<'a> {
+    pub cipher: &'a str,
+    pub key: &'a str,
+    pub input: Option<&'a str>,
+    pub tweak: Option<&'a str>,
+    pub decrypt: bool,
+    pub key_schedule: bool,
+}
+
+/// What came of it.
+pub struct Answer {
+    cipher: String,
+    direction: &'static str,
+    blocks: usize,
+    outcome: Outcome,
+}
+
+impl Question<'_> {
+    /// Runs all parties.
+    pub fn ask(&self, protocol: &ProtocolOptions) -> Result<Answer> {
+        let target = Target::named(self.cipher)?;
+        let name = target.name.clone();
+        ensure!(self.tweak.is_none(), "{name} takes no tweak; leave out --tweak");
+        let key = hexadecimal("--key", self.key)?;
+        target.check_key(&key)?;
+        let (direction, passes) = match target.round_keys {
+            true => {
+                ensure!(self.input.is_none(), "{name} makes round keys from the key; leave out --input");
+                ensure!(!self.decrypt, "{name} runs one way only; leave out --decrypt");
+                ensure!(!self.key_schedule, "{name} is the key schedule; leave out --key-schedule");
+                ("key schedule", Vec::new())
+            }
+            false => {
+                let input = self.input.map(|text| hexadecimal("--input", text)).transpose()?;
+                target.check_blocks("--input", &input.clone().unwrap_or_default())?;
+                let direction = if self.decrypt { Direction::Decrypt } else { Direction::Encrypt };
+                ensure!(target.directions().contains(&direction), "{name} has no decryption");
+                let shown = if self.decrypt { "decrypt" } else { "encrypt" };
+                (shown, vec![(direction, input.unwrap_or_default())])
+            }
+        };
+        let blocks = passes.iter().map(|(_, input)| input.len() / target.cipher.block_bytes).sum();
+        let jobs = [Job { key, passes }];
+        let progress = ProgressBar::hidden();
+        let evaluation =
+            Evaluation { target: &target, key_schedule: self.key_schedule, jobs: &jobs, progress: &progress };
+        let mut outcomes = protocol.run(evaluation)?.into_iter().flatten();
+        let outcome = outcomes.next().ok_or_else(|| anyhow::anyhow!("the evaluation gave no output"))?;
+        Ok(Answer { cipher: name, direction, blocks, outcome })
+    }
+}
+
+/// One phase, as in the JSON document. The parties share this process's memory, so all bytes are payload.
+#[derive(Serialize)]
+struct Phase {
+    rounds: u64,
+    openings: u64,
+    multiplications: u64,
+    operations: u64,
+    bytes: u64,
+    payload_bytes: u64,
+}
+
+impl Phase {
+    fn of(spent: Spent) -> Phase {
+        Phase {
+            rounds: spent.counts.rounds,
+            openings: spent.counts.openings,
+            multiplications: spent.counts.multiplications,
+            operations: spent.counts.operations(),
+            bytes: spent.payload_bytes,
+            payload_bytes: spent.payload_bytes,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    protocol: &'a str,
+    adversary: &'a str,
+    verified: bool,
+    cipher: &'a str,
+    direction: &'a str,
+    blocks: usize,
+    output: String,
+    #[serde(flatten)]
+    online: Phase,
+    operations_per_block: f64,
+    preprocessing: Phase,
+    sharing_the_input: Phase,
+    revealing_the_output: Phase,
+}
+
+impl Answer {
+    /// Prints the output first, then what it took; or one JSON document.
+    pub fn print(&self, guarantee: &Guarantee, json: bool) -> Result<()> {
+        let Bill { preprocessing, input, online, output } = self.outcome.bill;
+        let operations_per_block = online.counts.operations() as f64 / self.blocks.max(1) as f64;
+        if json {
+            let document = Document {
+                protocol: guarantee.protocol,
+                adversary: &guarantee.adversary,
+                verified: guarantee.verified,
+                cipher: &self.cipher,
+                direction: self.direction,
+                blocks: self.blocks,
+                output: hex::encode(&self.outcome.output),
+                online: Phase::of(online),
+                operations_per_block,
+                preprocessing: Phase::of(preprocessing),
+                sharing_the_input: Phase::of(input),
+                revealing_the_output: Phase::of(output),
+            };
+            println!("{}", serde_json::to_string_pretty(&document)?);
+            return Ok(());
+        }
+        println!("{}", hex::encode(&self.outcome.output));
+        println!();
+        let blocks = match self.blocks {
+            0 => String::new(),
+            1 => ", 1 block".into(),
+            n => format!(", {n} blocks"),
+        };
+        println!("{} {}{blocks}, under {}", self.cipher, self.direction, guarantee.protocol);
+        println!(
+            "{:<22}{:>8}{:>17}{:>10}{:>12}{:>27}",
+            "", "rounds", "multiplications", "openings", "operations", "bytes of the busiest party"
+        );
+        let parts = [
+            ("evaluation", online),
+            ("preprocessing", preprocessing),
+            ("sharing the input", input),
+            ("revealing the output", output),
+        ];
+        for (part, Spent { counts, payload_bytes }) in parts {
+            let operations = counts.operations();
+            let (rounds, products, openings) = (counts.rounds, counts.multiplications, counts.openings);
+            println!("{part:<22}{rounds:>8}{products:>17}{openings:>10}{operations:>12}{payload_bytes:>27}");
+        }
+        if self.blocks > 1 {
+            println!("{operations_per_block:.2} operations a block");
+        }
+        println!("{}", guarantee.line());
+        Ok(())
+    }
+}

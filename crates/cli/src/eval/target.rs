@@ -1,0 +1,70 @@
+//! What is to be computed, by its name: a cipher, or the round keys of one.
+
+use anyhow::{Result, bail, ensure};
+use polyclave_cipher::{Cipher, Direction, catalog};
+
+/// Ends the name of a key schedule.
+const KEY_SCHEDULE: &str = "-keyschedule";
+
+/// A cipher or its key schedule.
+#[derive(Clone)]
+pub struct Target {
+    /// The name on the command line.
+    pub name: String,
+    /// The cipher.
+    pub cipher: Cipher,
+    /// Whether the round keys are the output.
+    pub round_keys: bool,
+}
+
+impl Target {
+    /// The target of a name, in any case of letters.
+    pub fn find(name: &str) -> Option<Target> {
+        let name = name.to_ascii_lowercase();
+        let (cipher, round_keys) = match name.strip_suffix(KEY_SCHEDULE) {
+            Some(cipher) => (catalog::find(cipher)?, true),
+            None => (catalog::find(&name)?, false),
+        };
+        Some(Target { name, cipher, round_keys })
+    }
+
+    /// [`Target::find`], or an error that lists the names.
+    pub fn named(name: &str) -> Result<Target> {
+        if let Some(target) = Target::find(name) {
+            return Ok(target);
+        }
+        crate::options::cipher(name.strip_suffix(KEY_SCHEDULE).unwrap_or(name))?;
+        bail!("there is no cipher '{name}'")
+    }
+
+    /// Whether the name is that of a cipher with more behind it, as in AES-128-GCM.
+    pub fn is_mode(name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        catalog::all().iter().any(|c| name.strip_prefix(&c.name).is_some_and(|rest| rest.starts_with('-')))
+    }
+
+    /// The ways in which this can run.
+    pub fn directions(&self) -> Vec<Direction> {
+        let all = [Direction::Encrypt, Direction::Decrypt];
+        let possible = |d: &Direction| !self.round_keys && self.cipher.circuit(*d).is_some();
+        all.into_iter().filter(possible).collect()
+    }
+
+    /// Whether a key has the right size.
+    pub fn check_key(&self, key: &[u8]) -> Result<()> {
+        let (name, due, given) = (&self.cipher.name, self.cipher.key_bytes, key.len());
+        ensure!(given == due, "the key of {name} has {due} bytes ({} hex digits), not {given}", 2 * due);
+        Ok(())
+    }
+
+    /// Whether bytes are whole blocks.
+    pub fn check_blocks(&self, what: &str, blocks: &[u8]) -> Result<()> {
+        let (name, block, given) = (&self.cipher.name, self.cipher.block_bytes, blocks.len());
+        ensure!(
+            given > 0 && given % block == 0,
+            "{what} has {given} bytes; {name} takes one or more blocks of {block} bytes ({} hex digits)",
+            2 * block
+        );
+        Ok(())
+    }
+}

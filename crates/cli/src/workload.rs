@@ -1,0 +1,90 @@
+//! A cipher under a scheme: its circuits compiled to fit each other, and a shared key expanded once.
+
+use anyhow::{Context, Result};
+use polyclave_cipher::{Builder, Cells, Cipher, Circuit, Compiled, Direction, compile, compile_with_views};
+use polyclave_protocol::Party;
+use polyclave_protocol::evaluate::{evaluate, prepare};
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Input, Protocol};
+
+/// The most lanes of a batch: enough to hide the wait for a round, few enough to stay near the cache.
+const MOST_LANES: usize = 16384;
+/// The most material in memory at once.
+const MOST_MATERIAL_BYTES: usize = 256 << 20;
+
+/// Circuits compiled for one protocol.
+pub struct Workload {
+    /// `key` to `round_keys`, with the views that `cipher` wants of them.
+    pub key_schedule: Compiled,
+    /// `block` and `round_keys` to `block`; or, with the key schedule in it, `block` and `key`.
+    pub cipher: Compiled,
+}
+
+impl Workload {
+    /// Compiles for a protocol.
+    pub fn new(
+        cipher: &Cipher,
+        direction: Direction,
+        with_key_schedule: bool,
+        protocol: &impl Protocol,
+    ) -> Result<Workload> {
+        let one_way = || format!("{} has no decryption", cipher.name);
+        let compiled = match with_key_schedule {
+            true => compile(&cipher.circuit_with_key_schedule(direction).with_context(one_way)?, protocol),
+            false => compile(&*cipher.circuit(direction).with_context(one_way)?, protocol),
+        };
+        let views = compiled.inputs()[1].views();
+        let key_schedule = match with_key_schedule {
+            true => compile_with_views(&pass_through(cipher), protocol, |_| views.clone()),
+            false => compile_with_views(&cipher.key_schedule, protocol, |_| views.clone()),
+        };
+        Ok(Workload { key_schedule, cipher: compiled })
+    }
+
+    /// Makes what the cipher circuit takes as its second input from a key.
+    pub fn expand<P: Protocol>(
+        &self,
+        key: &Input<'_, P::Shared>,
+        protocol: &mut P,
+        net: &mut dyn Net,
+    ) -> Result<P::Shared> {
+        let batch = prepare(protocol, &self.key_schedule, 1, net)?;
+        let key = std::slice::from_ref(key);
+        let mut outputs = evaluate(protocol, &self.key_schedule, 1, key, batch, net)?;
+        Ok(outputs.remove(0))
+    }
+
+    /// Lanes to run at once.
+    pub fn lanes_at_once(&self, protocol: &impl Protocol) -> usize {
+        let material = protocol.cost(&self.cipher).material_bytes_per_lane;
+        (MOST_MATERIAL_BYTES / material.max(1)).clamp(1, MOST_LANES)
+    }
+}
+
+/// The key as it is.
+fn pass_through(cipher: &Cipher) -> Circuit {
+    let port = &cipher.key_schedule.inputs()[0];
+    let mut b = Builder::new("key");
+    let key = b.uniform_input("key", port.cells.len(), port.bits);
+    b.output("key", &key);
+    b.finish()
+}
+
+/// The sum of one key from every party: nobody knows it as long as one of them keeps its own to itself.
+pub fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
+    let port = &cipher.key_schedule.inputs()[0];
+    let mut b = Builder::new("sum of keys");
+    let keys: Vec<_> = (0..parties)
+        .map(|p| b.uniform_input(&format!("key of {}", Party(p as u8)), port.cells.len(), port.bits))
+        .collect();
+    let sum: Vec<_> =
+        (0..port.cells.len()).map(|i| b.xor(&keys.iter().map(|key| key[i]).collect::<Vec<_>>())).collect();
+    b.output("key", &sum);
+    b.finish()
+}
+
+/// A key in the cells of the key schedule's input.
+pub fn key_cells(cipher: &Cipher, key: &[u8]) -> Result<Cells> {
+    let port = &cipher.key_schedule.inputs()[0];
+    Ok(Cells::from_blocks(port.cells.len(), port.bits, key)?)
+}
