@@ -64,8 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let guarantee = arguments.protocol.run(Describe)?;
     if let Some(file) = &arguments.vectors {
         let filter = arguments.cipher.as_deref();
-        let report =
-            known_answers::check(file, filter, &arguments.protocol, arguments.key_schedule)?;
+        let report = known_answers::check(file, filter, &arguments.protocol, arguments.key_schedule)?;
         report.print(&guarantee, arguments.json)?;
         return Ok(report.exit_code());
     }

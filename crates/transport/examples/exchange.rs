@@ -60,21 +60,23 @@ fn party(me: usize, large: usize) -> Result<()> {
     let mut net = endpoint.join(Party(me as u8), &parties)?;
 
     measure(&mut net, SMALL, 1000);
+    let cpu = cpu_time();
     let times = measure(&mut net, SMALL, 20_000);
+    let cpu = (cpu_time() - cpu) / 20_000;
     let [median, p90, p99] = [50, 90, 99].map(|percent| times[times.len() * percent / 100]);
-    println!("{} {SMALL} bytes: median {median:?}, 90% {p90:?}, 99% {p99:?}", net.me());
+    println!(
+        "{} {SMALL} bytes: median {median:?}, 90% {p90:?}, 99% {p99:?}, {cpu:?} of processor time",
+        net.me()
+    );
 
     measure(&mut net, large, 100);
     let wire = net.wire_meter();
-    let (before, start) = (wire.sent(), Instant::now());
+    let (before, cpu, start) = (wire.sent(), cpu_time(), Instant::now());
     let times = measure(&mut net, large, 1000);
     let gigabytes = (wire.sent() - before) as f64 / 1e9;
     let rate = gigabytes / start.elapsed().as_secs_f64();
-    println!(
-        "{} {large} bytes: median {:?}, {rate:.2} GB/s sent and as much received",
-        net.me(),
-        times[times.len() / 2]
-    );
+    let (me, median, cpu) = (net.me(), times[times.len() / 2], (cpu_time() - cpu) / 1000);
+    println!("{me} {large} bytes: median {median:?}, {rate:.2} GB/s each way, {cpu:?} of processor time");
     Ok(())
 }
 
@@ -93,6 +95,13 @@ fn measure(net: &mut dyn Net, len: usize, rounds: usize) -> Vec<Duration> {
     }
     times.sort_unstable();
     times
+}
+
+/// Of this process so far, which tells the cost of an exchange even on a machine that is busy with other things.
+fn cpu_time() -> Duration {
+    let schedstat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanoseconds = schedstat.split_whitespace().next().and_then(|field| field.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 fn parse(line: &str) -> Result<PeerAddress> {

@@ -103,6 +103,8 @@ impl Socket {
     fn new(tcp: TcpStream, tls: Tls, meter: Arc<WireMeter>) -> Result<Self, Error> {
         let set = tcp.set_nonblocking(true).and_then(|()| tcp.set_nodelay(true));
         set.map_err(|e| Error::System(format!("cannot set up a TCP connection: {e}")))?;
+        if let Ok(cc) = std::env::var("CC_TEST") { let _ = rustix::net::sockopt::set_tcp_congestion(&tcp, &cc); }
+        if let Ok(b) = std::env::var("BUF_TEST") { let b: usize = b.parse().unwrap(); let _ = rustix::net::sockopt::set_socket_send_buffer_size(&tcp, b);  let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&tcp, b); }
         Ok(Socket {
             tcp,
             tls,
@@ -168,7 +170,7 @@ impl Socket {
             self.staging = staging;
             taken += along;
         }
-        let rest = &body[taken..body.len().min(CHUNK)];
+        let rest = &body[taken..body.len().min(chunk_test())];
         if !rest.is_empty() {
             self.encrypt(rest)?;
             taken += rest.len();
@@ -212,7 +214,7 @@ impl Socket {
                     Some(ended) if sink.filled == 0 => return Err(ended.clone()),
                     Some(_) => break,
                     None if drained => break,
-                    None => drained = self.receive(RECEIVE)?,
+                    None => drained = self.receive(receive_test())?,
                 },
             }
         }
@@ -434,4 +436,13 @@ fn step<Side>(
         state => Err(rustls::Error::General(format!("unexpected state {state:?}"))),
     };
     (discard, did)
+}
+
+fn chunk_test() -> usize {
+    static Y: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *Y.get_or_init(|| std::env::var("CHUNK_TEST").ok().and_then(|y| y.parse().ok()).unwrap_or(65536))
+}
+fn receive_test() -> usize {
+    static Y: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *Y.get_or_init(|| std::env::var("RECEIVE_TEST").ok().and_then(|y| y.parse().ok()).unwrap_or(RECEIVE))
 }

@@ -31,16 +31,17 @@ pub fn check(
     };
     let mut report = Report { file: file.display().to_string(), ..Report::default() };
     let mut groups: Vec<Group> = Vec::new();
+    let mut targets = Targets::default();
     let mut seen = 0;
     for (number, entry) in (1..).zip(&entries).filter(|(_, entry)| wanted(entry)) {
         seen += 1;
         let cipher = name(entry).unwrap_or("no cipher");
-        match classify(entry) {
+        match classify(entry, &mut targets) {
             Ok(Classified::Answer(target, answer)) => {
                 let answer = Answer { number, ..answer };
                 match groups.iter_mut().find(|group| group.target.name == target.name) {
                     Some(group) => group.answers.push(answer),
-                    None => groups.push(Group { target, answers: vec![answer] }),
+                    None => groups.push(Group { target: target.clone(), answers: vec![answer] }),
                 }
             }
             Ok(Classified::Skip(reason)) => report.skip(cipher, reason),
@@ -83,20 +84,33 @@ struct Answer {
     ciphertext: Vec<u8>,
 }
 
-enum Classified {
-    Answer(Target, Answer),
+/// What the names in a file stand for, or why their entries are skipped. A cipher's circuits are built at its first entry.
+#[derive(Default)]
+struct Targets(HashMap<String, Result<Target, &'static str>>);
+
+impl Targets {
+    fn find(&mut self, name: &str) -> &Result<Target, &'static str> {
+        self.0.entry(name.to_ascii_lowercase()).or_insert_with(|| {
+            Target::find(name).ok_or_else(|| match Target::is_mode(name) {
+                true => "a mode, not a cipher of this version",
+                false => "not a cipher of this version",
+            })
+        })
+    }
+}
+
+enum Classified<'a> {
+    Answer(&'a Target, Answer),
     Skip(&'static str),
 }
 
 /// What an entry is; an error if it is malformed.
-fn classify(entry: &Value) -> Result<Classified> {
+fn classify<'a>(entry: &Value, targets: &'a mut Targets) -> Result<Classified<'a>> {
     ensure!(entry.is_object(), "the entry is no object {{cipher, key, plaintext, ciphertext}}");
     let name = name(entry).context("the entry has no \"cipher\" with a name")?;
-    let Some(target) = Target::find(name) else {
-        return Ok(Classified::Skip(match Target::is_mode(name) {
-            true => "a mode, not a cipher of this version",
-            false => "not a cipher of this version",
-        }));
+    let target = match targets.find(name) {
+        Ok(target) => target,
+        Err(reason) => return Ok(Classified::Skip(reason)),
     };
     let empty = |field: &str| entry.get(field).is_none_or(|v| v.is_null() || v.as_str() == Some(""));
     if ["tweak", "nonce", "ad", "tag"].into_iter().any(|field| !empty(field)) {
@@ -296,7 +310,10 @@ impl Report {
     pub fn print(&self, guarantee: &Guarantee, json: bool) -> Result<()> {
         let (passed, failed, skipped) = (self.passed, self.failures.len(), self.skipped());
         if passed + failed == 0 {
-            eprintln!("error: nothing was checked: every entry of {} that was asked for was skipped", self.file);
+            eprintln!(
+                "error: nothing was checked: every entry of {} that was asked for was skipped",
+                self.file
+            );
         }
         if json {
             let document = Document {

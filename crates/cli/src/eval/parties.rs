@@ -140,8 +140,8 @@ impl<P: Protocol> Seat<P> {
         let preprocessing = Spent { counts: tally.preprocessing, payload_bytes: bytes };
         let batch = batch?;
         let inputs: Vec<_> = inputs.iter().map(|shared| Input::Shared(*shared)).collect();
-        let (tally, (outputs, bytes)) = self
-            .spend(|seat| evaluate(&mut seat.protocol, compiled, lanes, &inputs, batch, &mut seat.net));
+        let (tally, (outputs, bytes)) =
+            self.spend(|seat| evaluate(&mut seat.protocol, compiled, lanes, &inputs, batch, &mut seat.net));
         let online = Spent { counts: tally.online, payload_bytes: bytes };
         Ok((outputs?, Bill { preprocessing, online, ..Bill::default() }))
     }

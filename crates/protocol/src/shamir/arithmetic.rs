@@ -14,17 +14,11 @@ use zeroize::Zeroizing;
 
 use super::prss::{Degree, Prss, TILE, View};
 use super::setup::{Setup, point};
+use super::shares::{Pool, Shares};
 use crate::net::Net;
 use crate::session::{SessionId, random_bytes};
 use crate::tally::{Phase, Tally};
 use crate::{Party, Result};
-
-/// Shares of a vector; wiped on drop.
-pub(super) type Shares = Zeroizing<Vec<u8>>;
-
-pub(super) fn zeroed(len: usize) -> Shares {
-    Zeroizing::new(vec![0; len])
-}
 
 /// What is opened under a mask.
 #[derive(Clone, Copy)]
@@ -55,6 +49,7 @@ pub(super) struct Opening<'a> {
 pub(super) struct Opened {
     public: Vec<u8>,
     masks: Shares,
+    pool: Pool,
     /// By opening: where its values start in `public`, its first view in `masks`, and the number of values.
     layout: Vec<(usize, usize, usize)>,
     views: Vec<Vec<Arc<View>>>,
@@ -81,7 +76,7 @@ impl Opened {
     /// [`share`](Opened::share) of all values.
     pub(super) fn shares(&self, opening: usize, view: usize, constant: u8) -> Shares {
         let len = self.layout[opening].2;
-        let mut shares = zeroed(len);
+        let mut shares = self.pool.take(len);
         self.share(opening, view, 0..len, constant, &mut shares);
         shares
     }
@@ -102,8 +97,9 @@ pub(super) struct Arithmetic {
     pub(super) scalars: Vec<Map>,
     pub(super) tally: Tally,
     pub(super) phase: Phase,
-    outgoing: Vec<Shares>,
-    incoming: Vec<Shares>,
+    pub(super) pool: Pool,
+    outgoing: Vec<Zeroizing<Vec<u8>>>,
+    incoming: Vec<Zeroizing<Vec<u8>>>,
 }
 
 impl Arithmetic {
@@ -126,8 +122,9 @@ impl Arithmetic {
             scalars: (0..=255).map(|c| scalar(Gf256(c))).collect(),
             tally: Tally::default(),
             phase: Phase::Preprocessing,
-            outgoing: (0..parties).map(|_| zeroed(0)).collect(),
-            incoming: (0..parties).map(|_| zeroed(0)).collect(),
+            pool: Pool::default(),
+            outgoing: vec![Zeroizing::default(); parties],
+            incoming: vec![Zeroizing::default(); parties],
         })
     }
 
@@ -142,7 +139,7 @@ impl Arithmetic {
         let total_masks: usize = openings.iter().map(|o| o.secret.len() * o.views.len()).sum();
         let mut message = std::mem::take(&mut self.outgoing[self.me.index()]);
         resize(&mut message, total);
-        let mut masks = zeroed(total_masks);
+        let mut masks = self.pool.take(total_masks);
         let mut layout = Vec::with_capacity(openings.len());
         let (mut at, mut mask_at) = (0, 0);
         let counts = self.tally.of(self.phase);
@@ -154,7 +151,7 @@ impl Arithmetic {
             }
             layout.push((at, mask_at, len));
             let shares = &mut masks[mask_at..][..len * opening.views.len()];
-            mask_opening(&mut self.prss, opening, &mut message[at..][..len], shares);
+            mask_opening(&mut self.prss, &self.pool, opening, &mut message[at..][..len], shares);
             at += len;
             mask_at += len * opening.views.len();
         }
@@ -162,7 +159,13 @@ impl Arithmetic {
         let opened = self.open(&message, &mut public, net);
         self.outgoing[self.me.index()] = message;
         opened?;
-        Ok(Opened { public, masks, layout, views: openings.into_iter().map(|o| o.views).collect() })
+        Ok(Opened {
+            public,
+            masks,
+            pool: self.pool.clone(),
+            layout,
+            views: openings.into_iter().map(|o| o.views).collect(),
+        })
     }
 
     /// Opens shared values that are uniformly random or meant to be known. One operation a value, one round.
@@ -195,13 +198,13 @@ impl Arithmetic {
     pub(super) fn multiply(&mut self, products: &[(&[u8], &[u8])], net: &mut dyn Net) -> Result<Vec<Shares>> {
         let len = products[0].0.len();
         if len == 0 {
-            return Ok(products.iter().map(|_| zeroed(0)).collect());
+            return Ok(products.iter().map(|_| self.pool.take(0)).collect());
         }
         let counts = self.tally.of(self.phase);
         counts.multiplications += (products.len() * len) as u64;
         counts.rounds += 1;
         self.outgoing.iter_mut().for_each(|m| resize(m, len * products.len()));
-        let mut product = Zeroizing::new([0; TILE]);
+        let mut product = self.pool.take(TILE.min(len));
         for (i, (a, b)) in products.iter().enumerate() {
             for start in (0..len).step_by(TILE) {
                 let range = start..len.min(start + TILE);
@@ -213,6 +216,7 @@ impl Arithmetic {
                     &mut self.own_randomness,
                     &self.point_powers,
                     &mut self.outgoing,
+                    &self.pool,
                 );
             }
         }
@@ -225,7 +229,7 @@ impl Arithmetic {
         };
         let mut results = Vec::with_capacity(products.len());
         for i in 0..products.len() {
-            let mut result = zeroed(len);
+            let mut result = self.pool.take(len);
             let sources = self.each_party(|p| &shares_of(p)[i * len..][..len]);
             combine(&mut result, &terms(sources, &self.lagrange), 0);
             results.push(result);
@@ -240,7 +244,8 @@ impl Arithmetic {
         for start in (0..values.len()).step_by(TILE) {
             let range = start..values.len().min(start + TILE);
             let randomness = &mut self.own_randomness;
-            share_secret(&values[range], start, randomness, &self.point_powers, &mut self.outgoing);
+            let powers = &self.point_powers;
+            share_secret(&values[range], start, randomness, powers, &mut self.outgoing, &self.pool);
         }
         for p in self.me.peers(self.parties) {
             net.send(p, &self.outgoing[p.index()])?;
@@ -283,9 +288,9 @@ impl Arithmetic {
 }
 
 /// Masks one opening tile by tile, so that the generated randomness never leaves the cache.
-fn mask_opening(prss: &mut Prss, opening: &Opening<'_>, message: &mut [u8], masks: &mut [u8]) {
+fn mask_opening(prss: &mut Prss, pool: &Pool, opening: &Opening<'_>, message: &mut [u8], masks: &mut [u8]) {
     let len = message.len();
-    let mut product = Zeroizing::new([0; TILE]);
+    let mut product = pool.take(TILE.min(len));
     for start in (0..len).step_by(TILE) {
         let range = start..len.min(start + TILE);
         let (degree, secret) = match opening.secret {
@@ -308,11 +313,12 @@ fn share_secret(
     at: usize,
     randomness: &mut AesPrg,
     point_powers: &[Vec<Map>],
-    messages: &mut [Shares],
+    messages: &mut [Zeroizing<Vec<u8>>],
+    pool: &Pool,
 ) {
     let (len, identity) = (values.len(), Map::identity());
     let threshold = point_powers[0].len();
-    let mut coefficients = zeroed(threshold * len);
+    let mut coefficients = pool.take(threshold * len);
     randomness.fill(&mut coefficients);
     for (message, powers) in messages.iter_mut().zip(point_powers) {
         let mut terms = vec![Term { src: values, map: &identity }];
@@ -327,7 +333,7 @@ fn terms<'a>(sources: Vec<&'a [u8]>, maps: &'a [Map]) -> Vec<Term<'a>> {
 
 /// One exchange in which every peer sends `len` bytes.
 fn receive_from_all(
-    incoming: &mut [Shares],
+    incoming: &mut [Zeroizing<Vec<u8>>],
     me: Party,
     len: usize,
     out: &[&[u8]],
@@ -340,7 +346,7 @@ fn receive_from_all(
 }
 
 /// Changes the length of a buffer that is reused; a new allocation leaves no unwiped one behind.
-fn resize(buffer: &mut Shares, len: usize) {
+fn resize(buffer: &mut Zeroizing<Vec<u8>>, len: usize) {
     if buffer.capacity() < len {
         *buffer = Zeroizing::new(Vec::with_capacity(len));
     }

@@ -2,25 +2,22 @@
 
 use polyclave_cipher::{Linear, Slot};
 use polyclave_kernels::affine::{Map, combine_within};
-use zeroize::Zeroizing;
 
-/// Shares by slot; wiped on drop.
+use super::shares::{Pool, Shares};
+
+/// Shares by slot.
 pub struct Bank {
     lanes: usize,
     stride: usize,
-    rows: Zeroizing<Vec<u8>>,
-    uniform: Zeroizing<Vec<u8>>,
+    rows: Shares,
+    uniform: Shares,
 }
 
 impl Bank {
-    pub(super) fn new(lane_slots: usize, uniform_slots: usize, lanes: usize) -> Bank {
+    /// Every slot is written before it is read.
+    pub(super) fn new(lane_slots: usize, uniform_slots: usize, lanes: usize, pool: &Pool) -> Bank {
         let stride = lanes.next_multiple_of(64);
-        Bank {
-            lanes,
-            stride,
-            rows: Zeroizing::new(vec![0; lane_slots * stride]),
-            uniform: Zeroizing::new(vec![0; uniform_slots]),
-        }
+        Bank { lanes, stride, rows: pool.take(lane_slots * stride), uniform: pool.take(uniform_slots) }
     }
 
     /// Number of lanes.

@@ -27,11 +27,12 @@ use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
 use polyclave_kernels::affine::{Map, Term, combine};
 use polyclave_kernels::gf256::multiply;
 
-use super::arithmetic::{Arithmetic, Opened, Opening, Secret, Shares, zeroed};
+use super::arithmetic::{Arithmetic, Opened, Opening, Secret};
 use super::bank::Bank;
 use super::chain::Chain;
 use super::inversion::Inversion;
 use super::prss::View;
+use super::shares::{Pool, Shares};
 use crate::net::Net;
 use crate::{Error, Result};
 
@@ -45,7 +46,7 @@ impl Powers {
     /// Seven squarings, all values together: 7 operations a value, 7 rounds.
     pub(super) fn prepare(arithmetic: &mut Arithmetic, count: usize, net: &mut dyn Net) -> Result<Powers> {
         let identity = arithmetic.prss.view(&Matrix::identity(8));
-        let mut powers = arithmetic.prss.random(count, &[identity]);
+        let mut powers = arithmetic.prss.random(count, &[identity], &arithmetic.pool);
         for i in 0..7 {
             let square = arithmetic.multiply(&[(&powers[i], &powers[i])], net)?.remove(0);
             powers.push(square);
@@ -136,7 +137,8 @@ impl<'a> Inversions<'a> {
                 let square = Matrix::frobenius(1);
                 let [x, x2]: [Shares; 2] = match way {
                     Inversion::CarriedSquares => {
-                        [self.carried(0, &identity, bank), self.carried(1, &square, bank)]
+                        let pool = &arithmetic.pool;
+                        [self.carried(0, &identity, bank, pool), self.carried(1, &square, bank, pool)]
                     }
                     _ => pair(self.open_images(&[identity, square], arithmetic, bank, net)?),
                 };
@@ -172,7 +174,7 @@ impl<'a> Inversions<'a> {
             let mut images = self.open_images(&[Matrix::identity(8)], arithmetic, bank, net)?;
             return Ok(images.remove(0));
         }
-        let mut x = zeroed(self.len);
+        let mut x = arithmetic.pool.take(self.len);
         for run in &self.runs {
             let map = Map::new(run.before().matrix.columns());
             for (part, lookup) in run.range.clone().step_by(run.width).zip(&run.lookups) {
@@ -191,7 +193,7 @@ impl<'a> Inversions<'a> {
         bank: &Bank,
         net: &mut dyn Net,
     ) -> Result<Vec<Shares>> {
-        let mut x = zeroed(self.len);
+        let mut x = arithmetic.pool.take(self.len);
         for run in &self.runs {
             for (part, lookup) in run.range.clone().step_by(run.width).zip(&run.lookups) {
                 x[part..part + run.width].copy_from_slice(bank.row(lookup.xs[0]));
@@ -205,7 +207,7 @@ impl<'a> Inversions<'a> {
         });
         let openings = openings.collect();
         let opened = arithmetic.open_masked(openings, net)?;
-        let mut shares: Vec<Shares> = images.iter().map(|_| zeroed(self.len)).collect();
+        let mut shares: Vec<Shares> = images.iter().map(|_| arithmetic.pool.take(self.len)).collect();
         for (i, run) in self.runs.iter().enumerate() {
             for (k, (image, dst)) in images.iter().zip(&mut shares).enumerate() {
                 let constant = image.apply(run.before().constant);
@@ -216,8 +218,8 @@ impl<'a> Inversions<'a> {
     }
 
     /// An image of before(x) that came through the linear layers as the lookup's k-th start.
-    fn carried(&self, k: usize, image: &Matrix, bank: &Bank) -> Shares {
-        let mut x = zeroed(self.len);
+    fn carried(&self, k: usize, image: &Matrix, bank: &Bank, pool: &Pool) -> Shares {
+        let mut x = pool.take(self.len);
         let identity = Map::identity();
         for run in &self.runs {
             let constant = image.apply(run.before().constant);
@@ -340,22 +342,24 @@ fn by_masking(mut shares: Vec<Shares>, arithmetic: &mut Arithmetic, net: &mut dy
     a.iter_mut().zip(is_zero.iter()).for_each(|(a, b)| *a ^= b);
 
     let identity = arithmetic.prss.view(&Matrix::identity(8));
-    let mut inverse = zeroed(a.len());
+    let mut inverse = arithmetic.pool.take(a.len());
     let mut open: Vec<usize> = (0..a.len()).collect();
     let mut rest = a;
     while !open.is_empty() {
-        let r = arithmetic.prss.random(rest.len(), std::slice::from_ref(&identity)).remove(0);
+        let r =
+            arithmetic.prss.random(rest.len(), std::slice::from_ref(&identity), &arithmetic.pool).remove(0);
         let product = arithmetic.multiply(&[(&rest, &r)], net)?.remove(0);
         let public = arithmetic.open_plain(&product, net)?;
-        let mut quotient = zeroed(rest.len());
+        let mut quotient = arithmetic.pool.take(rest.len());
         multiply(&mut quotient, &inverses(&public), &r);
         let mut retry = Vec::new();
-        let mut retried = Shares::default();
+        let zeros = public.iter().filter(|c| **c == 0).count();
+        let mut retried = arithmetic.pool.take(zeros);
         // Which positions retry is public: it depends on opened values only.
         for (i, at) in open.into_iter().enumerate() {
             if public[i] == 0 {
+                retried[retry.len()] = rest[i];
                 retry.push(at);
-                retried.push(rest[i]);
             } else {
                 inverse[at] = quotient[i];
             }
@@ -375,14 +379,14 @@ fn by_masked_exponentiation(
     net: &mut dyn Net,
 ) -> Result<Shares> {
     let range = powers.spend(x.len())?;
-    let mut masked = zeroed(x.len());
+    let mut masked = arithmetic.pool.take(x.len());
     masked.iter_mut().zip(x).zip(&powers.powers[0][range.clone()]).for_each(|((m, x), r)| *m = x ^ r);
     let public = arithmetic.open_plain(&masked, net)?;
     let identity = Map::identity();
     let factors = (1..8).map(|i| {
         let square = Map::new(Matrix::frobenius(i as u32).columns());
         let r = &powers.powers[i][range.clone()];
-        let mut power = zeroed(x.len());
+        let mut power = arithmetic.pool.take(x.len());
         combine(&mut power, &[Term { src: &public, map: &square }, Term { src: r, map: &identity }], 0);
         power
     });

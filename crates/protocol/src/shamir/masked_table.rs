@@ -16,8 +16,9 @@ use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
 use polyclave_kernels::affine::{Map, Term, combine};
 use polyclave_kernels::transpose::rows_to_blocks;
 
-use super::arithmetic::{Arithmetic, Opening, Secret, Shares, zeroed};
+use super::arithmetic::{Arithmetic, Opening, Secret};
 use super::bank::Bank;
+use super::shares::{Pool, Shares};
 use crate::net::Net;
 use crate::{Error, Result};
 
@@ -57,19 +58,25 @@ impl Masks {
         let index_view = Matrix::of(8, 8, |x| x & (entries - 1) as u8);
         let mut views = vec![arithmetic.prss.view(&index_view)];
         views.extend((0..in_bits).map(|i| arithmetic.prss.view(&Matrix::bit(8, i))));
-        let mut random = arithmetic.prss.random(count, &views);
+        let mut random = arithmetic.prss.random(count, &views, &arithmetic.pool);
         let bits = random.split_off(1);
         let index = random.remove(0);
 
         // Protocol 3, step 1: the unit vector of the lowest bit.
-        let not = |bit: &Shares| Shares::new(bit.iter().map(|share| share ^ 1).collect());
-        let mut vector = vec![not(&bits[0]), bits[0].clone()];
+        let [mut zero, one] = [arithmetic.pool.take(count), arithmetic.pool.take(count)].map(|mut entry| {
+            entry.copy_from_slice(&bits[0]);
+            entry
+        });
+        zero.iter_mut().for_each(|share| *share ^= 1);
+        let mut vector = vec![zero, one];
         // Step 2: with each further bit s_j, (1 - s_j) p and s_j p.
         let identity = arithmetic.prss.view(&Matrix::identity(8));
         let unpack: Vec<_> = (0..8).map(|i| arithmetic.prss.view(&Matrix::bit(8, i))).collect();
         for bit in &bits[1..] {
-            let packed: Vec<Shares> =
-                vector.chunks(8).map(|entries| pack(entries, &arithmetic.scalars)).collect();
+            let packed: Vec<Shares> = vector
+                .chunks(8)
+                .map(|entries| pack(entries, &arithmetic.scalars, &arithmetic.pool))
+                .collect();
             let openings = packed.iter().zip(vector.chunks(8)).map(|(packed, entries)| Opening {
                 secret: Secret::Product(bit, packed),
                 mask: identity.clone(),
@@ -84,19 +91,20 @@ impl Masks {
         }
 
         // By index rather than by entry: a lookup reads one vector.
-        let mut rows = zeroed(vector_bytes(in_bits) * count);
+        let mut rows = arithmetic.pool.take(vector_bytes(in_bits) * count);
+        rows[vector.len() * count..].fill(0);
         for (row, entry) in rows.chunks_mut(count.max(1)).zip(&vector) {
             row.copy_from_slice(entry);
         }
-        let mut vectors = zeroed(rows.len());
+        let mut vectors = arithmetic.pool.take(rows.len());
         rows_to_blocks(&rows, count, vector_bytes(in_bits), &mut vectors);
         Ok(Masks { in_bits, index, vectors, spent: 0 })
     }
 }
 
 /// The sum of entry i times x^i.
-fn pack(entries: &[Shares], scalars: &[Map]) -> Shares {
-    let mut packed = zeroed(entries[0].len());
+fn pack(entries: &[Shares], scalars: &[Map], pool: &Pool) -> Shares {
+    let mut packed = pool.take(entries[0].len());
     let terms = entries.iter().enumerate().map(|(i, src)| Term { src, map: &scalars[1 << i] });
     combine(&mut packed, &terms.collect::<Vec<_>>(), 0);
     packed
@@ -113,7 +121,8 @@ pub(super) fn lookup(
 ) -> Result<()> {
     // Spent first: the positions are taken before anything is sent.
     let mut spent = Vec::with_capacity(lookups.len());
-    let mut masked = Shares::default();
+    let mut masked = arithmetic.pool.take(lookups.iter().map(|lookup| bank.len(lookup.xs[0])).sum());
+    let mut filled = 0;
     for lookup in lookups {
         let in_bits = compiled.tables()[lookup.table].in_bits();
         let row = bank.row(lookup.xs[0]);
@@ -123,7 +132,9 @@ pub(super) fn lookup(
         let range = masks.spent..masks.spent + row.len();
         let index = masks.index.get(range.clone()).ok_or_else(missing)?;
         masks.spent = range.end;
-        masked.extend(row.iter().zip(index).map(|(x, s)| x ^ s));
+        let part = &mut masked[filled..filled + row.len()];
+        part.iter_mut().zip(row).zip(index).for_each(|((c, x), s)| *c = x ^ s);
+        filled += row.len();
         spent.push((at, range));
     }
     let public = arithmetic.open_plain(&masked, net)?;
@@ -136,7 +147,8 @@ pub(super) fn lookup(
         let vectors = &masks.vectors[range.start * width..range.end * width];
         for (m, slot) in &lookup.views {
             let table = &compiled.tables()[lookup.table];
-            Sums::new(table, m).run(h, vectors, &arithmetic.scalars, bank.row_mut(*slot));
+            let sums = Sums::new(table, m);
+            sums.run(h, vectors, &arithmetic.scalars, &arithmetic.pool, bank.row_mut(*slot));
         }
     }
     Ok(())
@@ -164,8 +176,8 @@ impl Sums {
     }
 
     /// Shares of M(T(h + s)) from public h and the shared unit vectors of s.
-    fn run(&self, h: &[u8], vectors: &[u8], scalars: &[Map], dst: &mut [u8]) {
-        let mut sums: Vec<Shares> = self.bits.iter().map(|_| zeroed(h.len())).collect();
+    fn run(&self, h: &[u8], vectors: &[u8], scalars: &[Map], pool: &Pool, dst: &mut [u8]) {
+        let mut sums: Vec<Shares> = self.bits.iter().map(|_| pool.take(h.len())).collect();
         for (i, (h, vector)) in h.iter().zip(vectors.chunks_exact(8 * self.words)).enumerate() {
             let mut sum = [0u64; 8];
             for w in 0..self.words {

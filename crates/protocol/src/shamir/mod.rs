@@ -16,11 +16,13 @@ mod invert;
 mod masked_table;
 mod prss;
 mod setup;
+mod shares;
 
 use std::collections::BTreeMap;
 
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
 use polyclave_kernels::affine::{Map, Term, combine};
+use zeroize::Zeroizing;
 
 pub use bank::Bank;
 pub use inversion::Inversion;
@@ -32,7 +34,7 @@ use crate::release::Unverified;
 use crate::session::{SessionId, Terms};
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, Result};
-use arithmetic::{Arithmetic, Shares, zeroed};
+use arithmetic::Arithmetic;
 use invert::{Inversions, Powers};
 use masked_table::Masks;
 
@@ -95,7 +97,7 @@ pub struct Shared {
     /// The identity first.
     views: Vec<Matrix>,
     /// View by view, cell by cell.
-    rows: Shares,
+    rows: Zeroizing<Vec<u8>>,
 }
 
 impl Shared {
@@ -228,7 +230,7 @@ impl Protocol for Shamir {
     }
 
     fn bank(&mut self, compiled: &Compiled, lanes: usize) -> Bank {
-        Bank::new(compiled.lane_slots(), compiled.uniform_slots(), lanes)
+        Bank::new(compiled.lane_slots(), compiled.uniform_slots(), lanes, &self.arithmetic.pool)
     }
 
     fn input(
@@ -243,13 +245,13 @@ impl Protocol for Shamir {
         let images: Vec<_> =
             port.cells.iter().enumerate().flat_map(|(i, views)| views.iter().map(move |v| (i, v))).collect();
         let image_rows = |cells: &Cells| {
-            let mut rows = zeroed(images.len() * width);
+            let mut rows = Zeroizing::new(vec![0; images.len() * width]);
             for ((i, (m, _)), row) in images.iter().zip(rows.chunks_mut(width.max(1))) {
                 combine(row, &[Term { src: cells.row(*i), map: &Map::new(m.columns()) }], 0);
             }
             rows
         };
-        let mut shares = zeroed(images.len() * width);
+        let mut shares = Zeroizing::new(vec![0; images.len() * width]);
         match input {
             // A public value is shared by the constant polynomial.
             Input::Public(cells) => {
@@ -313,7 +315,7 @@ impl Protocol for Shamir {
     fn output(&mut self, port: &CompiledPort, bank: &Bank) -> Shared {
         let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
         let lanes = if port.uniform { 1 } else { bank.lanes() };
-        let mut rows = zeroed(views.len() * port.cells.len() * lanes);
+        let mut rows = Zeroizing::new(vec![0; views.len() * port.cells.len() * lanes]);
         for (k, chunk) in rows.chunks_mut(port.cells.len() * lanes).enumerate() {
             for (row, cell) in chunk.chunks_mut(lanes).zip(&port.cells) {
                 row.copy_from_slice(bank.row(cell[k].1));

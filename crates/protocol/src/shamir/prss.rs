@@ -19,6 +19,7 @@ use polyclave_kernels::affine::{Map, Term, combine};
 use zeroize::Zeroizing;
 
 use super::setup::{Setup, point};
+use super::shares::{Pool, Shares};
 use crate::session::SessionId;
 
 /// Values are drawn in pieces that stay in the first-level cache.
@@ -130,8 +131,8 @@ impl Prss {
     }
 
     /// Draws shares of fresh random values, and of images of the same values.
-    pub(super) fn random(&mut self, len: usize, views: &[Arc<View>]) -> Vec<Zeroizing<Vec<u8>>> {
-        let mut shares: Vec<_> = views.iter().map(|_| Zeroizing::new(vec![0; len])).collect();
+    pub(super) fn random(&mut self, len: usize, views: &[Arc<View>], pool: &Pool) -> Vec<Shares> {
+        let mut shares: Vec<_> = views.iter().map(|_| pool.take(len)).collect();
         let sets = self.random.len();
         for start in (0..len).step_by(TILE) {
             let size = TILE.min(len - start);

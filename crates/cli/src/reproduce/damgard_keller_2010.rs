@@ -1,0 +1,181 @@
+//! Ivan Damgard and Marcel Keller, Secure Multiparty AES, Financial Cryptography 2010: Tables 1 and 2, and the totals in
+//! the text of section 6.
+
+use anyhow::Result;
+use polyclave_cipher::aes::s_box;
+use polyclave_protocol::shamir::Inversion;
+
+use super::measure::{aes, evaluations, in_series, once, with_key_expansion};
+use super::table::Cell;
+use super::{Paper, Section};
+
+pub const PAPER: Paper = Paper {
+    name: "damgard-keller-2010",
+    sections: &[
+        Section { name: "Table 1", recompute: table_1 },
+        Section { name: "Table 2", recompute: table_2 },
+        Section { name: "Section 6", recompute: section_6 },
+        Section { name: "Our variants", recompute: our_variants },
+    ],
+};
+
+const OPERATIONS: &str = "Elementary operations";
+const ROUNDS: &str = "Rounds";
+
+/// Lanes, or S-boxes in series times repetitions, over which masking is averaged.
+const LANES: usize = 100_000;
+const IN_SERIES: usize = 200;
+const SERIES: usize = 20;
+const BLOCKS: usize = 200;
+
+/// Overview over the different key lengths in AES. The number of S-boxes is the number of operations of a whole run by
+/// that of one S-box; AES rounds likewise by the rounds.
+fn table_1() -> Result<Vec<Cell>> {
+    let way = Inversion::ShortestLeastRounds;
+    let one = once(way, &in_series(&s_box(), 1))?;
+    let published =
+        [(128, 10.0, 40.0, 160.0, 200.0), (192, 12.0, 32.0, 192.0, 224.0), (256, 14.0, 52.0, 224.0, 276.0)];
+    let mut cells = Vec::new();
+    for (key_bits, rounds, key_expansion, without, with) in published {
+        let cipher = aes(key_bits)?;
+        let row = key_bits.to_string();
+        let block = once(way, &cipher.encrypt)?;
+        cells.push(Cell::count(&row, "AES rounds", rounds, block.rounds() / one.rounds()));
+        let s_boxes = [
+            ("Key expansion", key_expansion, once(way, &cipher.key_schedule)?),
+            ("Block without k. e.", without, block),
+            ("Block with k. e.", with, once(way, &with_key_expansion(&cipher)?)?),
+        ];
+        for (column, published, taken) in s_boxes {
+            cells.push(Cell::count(&row, column, published, taken.operations() / one.operations()));
+        }
+    }
+    Ok(cells)
+}
+
+/// One S-box in different inversion protocols.
+fn table_2() -> Result<Vec<Cell>> {
+    let one = in_series(&s_box(), 1);
+    let mut cells = Vec::new();
+
+    let row = "Masking";
+    let operations = evaluations(Inversion::Masking, &one, LANES, 1)?.operations();
+    let series = evaluations(Inversion::Masking, &in_series(&s_box(), IN_SERIES), 1, SERIES)?;
+    let note = format!("a mean over {LANES} S-boxes; a retry comes by chance, 1 time in 256");
+    cells.push(Cell::compared(row, OPERATIONS, 11.0 + 2.0 / 255.0, operations).note(&note));
+    let count = IN_SERIES * SERIES;
+    let note =
+        format!("a mean over {count} S-boxes, one after another so that each waits for its own retries only");
+    let rounds = series.rounds() / IN_SERIES as f64;
+    cells.push(Cell::compared(row, ROUNDS, 7.0 + 2.0 / 255.0, rounds).note(&note));
+
+    let chains = [
+        ("Standard square-and-multiply", Inversion::Standard, 14.0, 14.0),
+        ("S-a-m with shortest addition chain", Inversion::Shortest, 12.0, 12.0),
+        ("S-a-m with shortest addition chain and least rounds", Inversion::ShortestLeastRounds, 12.0, 10.0),
+        ("S-a-m with least rounds", Inversion::LeastRounds, 14.0, 9.0),
+    ];
+    for (row, way, operations, rounds) in chains {
+        let taken = once(way, &one)?;
+        cells.push(Cell::count(row, OPERATIONS, operations, taken.operations()));
+        cells.push(Cell::count(row, ROUNDS, rounds, taken.rounds()));
+    }
+
+    let way = Inversion::MaskedExponentiation;
+    let row = "Masked exponentiation";
+    let taken = once(way, &one)?;
+    let all = taken.operations() + taken.operations_ahead();
+    cells.push(Cell::count(row, OPERATIONS, 15.0, all).note("online and preprocessing"));
+    for (key_bits, aes_rounds) in [(128, 10.0), (192, 12.0), (256, 14.0)] {
+        let block = once(way, &aes(key_bits)?.encrypt)?;
+        let row = format!("{row}, {aes_rounds} AES rounds");
+        let ours = (block.rounds() + block.rounds_ahead()) / aes_rounds;
+        let note = "5 + 7/#AES rounds: rounds of a whole block, online and preprocessing, by AES rounds";
+        cells.push(Cell::count(&row, ROUNDS, 5.0 + 7.0 / aes_rounds, ours).note(note));
+    }
+    let parts = [
+        ("preprocessing", 7.0, taken.operations_ahead(), 7.0, taken.rounds_ahead()),
+        ("online", 8.0, taken.operations(), 5.0, taken.rounds()),
+    ];
+    for (part, operations, our_operations, rounds, our_rounds) in parts {
+        let row = format!("{row}, {part}");
+        let note = "from the text of section 4.1";
+        cells.push(Cell::count(&row, OPERATIONS, operations, our_operations).note(note));
+        cells.push(Cell::count(&row, ROUNDS, rounds, our_rounds).note(note));
+    }
+    Ok(cells)
+}
+
+/// Totals for AES-128.
+fn section_6() -> Result<Vec<Cell>> {
+    let cipher = aes(128)?;
+    let (block, key, both) = (&*cipher.encrypt, &*cipher.key_schedule, &with_key_expansion(&cipher)?);
+    let mut cells = Vec::new();
+
+    let way = Inversion::ShortestLeastRounds;
+    let chain = "S-a-m with shortest addition chain";
+    let note = "the paper's shortest chain of least rounds";
+    let without = once(way, block)?;
+    let row = format!("{chain}, block without k. e.");
+    cells.push(Cell::count(&row, OPERATIONS, 1920.0, without.operations()).note(note));
+    cells.push(Cell::count(&row, ROUNDS, 100.0, without.rounds()).note(note));
+    let row = format!("{chain}, key expansion");
+    cells.push(Cell::count(&row, OPERATIONS, 480.0, once(way, key)?.operations()).note(note));
+    let with = once(way, both)?;
+    let row = format!("{chain}, block with k. e.");
+    cells.push(Cell::count(&row, OPERATIONS, 2400.0, with.operations()).note(note));
+    cells.push(Cell::count(&row, ROUNDS, 100.0, with.rounds()).note(note));
+
+    let parts = [
+        ("block without k. e.", block, 16, 1760.0 + 320.0 / 255.0),
+        ("block with k. e.", both, 20, 2200.0 + 400.0 / 255.0),
+    ];
+    for (part, circuit, in_parallel, operations) in parts {
+        let row = format!("Masking, {part}");
+        let taken = evaluations(Inversion::Masking, circuit, 1, BLOCKS)?;
+        let mean = format!("a mean over {BLOCKS} blocks");
+        cells.push(Cell::compared(&row, OPERATIONS, operations, taken.operations()).note(&mean));
+        let why = format!(
+            "{mean}. The paper counts the expected retries of one S-box; {in_parallel} in parallel wait for the one \
+             that retries most"
+        );
+        let rounds = 10.0 * (5.0 + 2.0 * expected_attempts_of_the_slowest(in_parallel));
+        let cell = Cell::compared(&row, ROUNDS, 70.0 + 20.0 / 255.0, taken.rounds());
+        cells.push(cell.corrected(rounds, &why));
+    }
+
+    let ahead = once(Inversion::MaskedExponentiation, block)?.rounds_ahead() / 10.0;
+    let row = "Masked exponentiation, preprocessing by AES rounds";
+    cells.push(Cell::count(row, ROUNDS, 0.7, ahead));
+    Ok(cells)
+}
+
+/// How often the unluckiest of some S-boxes draws a mask, when each draw is 0 with probability 1/256: the sum over a >= 0 of
+/// the probability that more than a draws are needed.
+fn expected_attempts_of_the_slowest(s_boxes: i32) -> f64 {
+    let within = |a: i32| (1.0 - 256f64.powi(-a)).powi(s_boxes);
+    (0..8).map(|a| 1.0 - within(a)).sum()
+}
+
+/// What is not in the paper, against what the protocol predicts for itself.
+fn our_variants() -> Result<Vec<Cell>> {
+    let cipher = aes(128)?;
+    let circuits = [
+        ("one S-box", &in_series(&s_box(), 1)),
+        ("AES-128 block without k. e.", &*cipher.encrypt),
+        ("AES-128 block with k. e.", &with_key_expansion(&cipher)?),
+    ];
+    let mut cells = Vec::new();
+    for (name, way) in [("Views", Inversion::Views), ("Carried squares", Inversion::CarriedSquares)] {
+        for (part, circuit) in circuits {
+            let taken = once(way, circuit)?;
+            let row = format!("{name}, {part}");
+            let note = "not in the paper; expected is the protocol's own prediction";
+            let operations =
+                Cell::predicted(&row, OPERATIONS, taken.predicted_operations(), taken.operations());
+            let rounds = Cell::predicted(&row, ROUNDS, taken.predicted_rounds(), taken.rounds());
+            cells.extend([operations.note(note), rounds.note(note)]);
+        }
+    }
+    Ok(cells)
+}

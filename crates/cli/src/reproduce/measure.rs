@@ -1,0 +1,148 @@
+//! Runs circuits among three parties, of which one may be corrupted, and counts: the papers' setting.
+
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context, Result, ensure};
+use polyclave_cipher::{
+    AnyMap, Builder, Cells, Cipher, Circuit, Compiled, Direction, Table, catalog, cleartext, compile,
+};
+use polyclave_protocol::Party;
+use polyclave_protocol::protocol::Protocol;
+use polyclave_protocol::session::random_bytes;
+use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure};
+use polyclave_protocol::tally::{Cost, Counts};
+
+use crate::eval::parties::{Seat, entrance, in_session};
+
+/// What evaluations of one circuit took.
+pub struct Taken {
+    online: Counts,
+    preprocessing: Counts,
+    blocks: f64,
+    evaluations: f64,
+    predicted: Cost,
+}
+
+impl Taken {
+    /// Operations online, for each lane of each evaluation in the mean.
+    pub fn operations(&self) -> f64 {
+        self.online.operations() as f64 / self.blocks
+    }
+
+    /// Multiplications online, likewise.
+    pub fn multiplications(&self) -> f64 {
+        self.online.multiplications as f64 / self.blocks
+    }
+
+    /// Rounds online, for each evaluation in the mean.
+    pub fn rounds(&self) -> f64 {
+        self.online.rounds as f64 / self.evaluations
+    }
+
+    /// Operations before the inputs are known, for each lane.
+    pub fn operations_ahead(&self) -> f64 {
+        self.preprocessing.operations() as f64 / self.blocks
+    }
+
+    /// Rounds before the inputs are known.
+    pub fn rounds_ahead(&self) -> f64 {
+        self.preprocessing.rounds as f64 / self.evaluations
+    }
+
+    /// Operations online that the protocol predicts for one lane.
+    pub fn predicted_operations(&self) -> f64 {
+        self.predicted.operations_per_lane + self.predicted.operations_uniform
+    }
+
+    /// Rounds online that the protocol predicts.
+    pub fn predicted_rounds(&self) -> f64 {
+        self.predicted.rounds
+    }
+}
+
+/// Evaluates a circuit once on one lane.
+pub fn once(inversion: Inversion, circuit: &Circuit) -> Result<Taken> {
+    evaluations(inversion, circuit, 1, 1)
+}
+
+/// Evaluates a circuit on random inputs, so many lanes at a time and so many times in one session. An output that is not
+/// that of the cleartext is an error: what is counted is a computation that was right.
+pub fn evaluations(inversion: Inversion, circuit: &Circuit, lanes: usize, times: usize) -> Result<Taken> {
+    let scheme = ShamirScheme { structure: Structure::new(3, 1)?, inversion };
+    let inputs = (0..times).map(|_| random_inputs(circuit, lanes)).collect::<Result<Vec<_>>>()?;
+    let compiled = OnceLock::new();
+    let counted = in_session(&scheme, &circuit.digest(), |seat| {
+        let (entrances, compiled) = compiled.get_or_init(|| {
+            let compiled = compile(circuit, seat.protocol());
+            let entrances = compiled.inputs().iter().map(|port| entrance(&[port], seat.protocol()));
+            (entrances.collect::<Vec<Compiled>>(), compiled)
+        });
+        let mut totals = (Counts::default(), Counts::default(), Vec::with_capacity(times));
+        for inputs in &inputs {
+            let output = evaluate(seat, entrances, compiled, lanes, inputs, &mut totals.0, &mut totals.1)?;
+            totals.2.push(output);
+        }
+        Ok((totals, seat.protocol().cost(compiled)))
+    })?;
+    let ((online, preprocessing, outputs), predicted) =
+        counted.into_iter().next().context("there are no parties")?;
+    let plain = compile(circuit, &AnyMap);
+    for (inputs, outputs) in inputs.iter().zip(&outputs) {
+        let right = cleartext::run(&plain, lanes, inputs)? == *outputs;
+        ensure!(right, "{} under {inversion} gives another output than in the clear", circuit.name());
+    }
+    let blocks = (lanes * times) as f64;
+    Ok(Taken { online, preprocessing, blocks, evaluations: times as f64, predicted })
+}
+
+fn evaluate<P: Protocol>(
+    seat: &mut Seat<P>,
+    entrances: &[Compiled],
+    compiled: &Compiled,
+    lanes: usize,
+    inputs: &[Cells],
+    online: &mut Counts,
+    preprocessing: &mut Counts,
+) -> polyclave_protocol::Result<Vec<Cells>> {
+    let shared = entrances.iter().zip(inputs);
+    let shared = shared.map(|(entrance, cells)| Ok(seat.share(entrance, Party(0), cells)?.0));
+    let shared: Vec<P::Shared> = shared.collect::<polyclave_protocol::Result<_>>()?;
+    let (outputs, bill) = seat.evaluate(compiled, lanes, &shared.iter().collect::<Vec<_>>())?;
+    *online += bill.online.counts;
+    *preprocessing += bill.preprocessing.counts;
+    outputs.iter().map(|output| Ok(seat.reveal(output)?.0)).collect()
+}
+
+fn random_inputs(circuit: &Circuit, lanes: usize) -> Result<Vec<Cells>> {
+    let cells = |port: &polyclave_cipher::Port| {
+        let mut cells = Cells::zero(port.cells.len(), port.bits, if port.uniform { 1 } else { lanes });
+        random_bytes(cells.rows_mut())?;
+        let mask = 0xff >> (8 - port.bits);
+        cells.rows_mut().iter_mut().for_each(|x| *x &= mask);
+        Ok(cells)
+    };
+    circuit.inputs().iter().map(cells).collect()
+}
+
+/// Lookups of one table, each on the output of the one before.
+pub fn in_series(table: &Table, count: usize) -> Circuit {
+    let mut b = Builder::new(&format!("{count} {} in series", table.name()));
+    let id = b.table(&Arc::new(table.clone()));
+    let mut x = b.input("x", 1, 8)[0];
+    for _ in 0..count {
+        x = b.lookup(id, x);
+    }
+    b.output("y", &[x]);
+    b.finish()
+}
+
+/// AES with a key of so many bits.
+pub fn aes(key_bits: usize) -> Result<Cipher> {
+    let name = format!("aes-{key_bits}");
+    catalog::find(&name).with_context(|| format!("the catalog has no {name}"))
+}
+
+/// Encryption with the key expansion in it.
+pub fn with_key_expansion(cipher: &Cipher) -> Result<Circuit> {
+    cipher.circuit_with_key_schedule(Direction::Encrypt).context("the cipher does not encrypt")
+}

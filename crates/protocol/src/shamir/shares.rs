@@ -1,0 +1,81 @@
+//! Vectors of shares, and the pool their memory comes from.
+//!
+//! Wiping a vector after each use costs as much as computing it, and so do fresh pages. So memory goes back to the session's
+//! pool unwiped, is overwritten by the next user, and is wiped when the last holder of the pool is gone.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use zeroize::Zeroize;
+
+/// Free memory of one session.
+#[derive(Clone, Default)]
+pub(super) struct Pool(Arc<Free>);
+
+#[derive(Default)]
+struct Free(Mutex<Vec<Vec<u8>>>);
+
+/// Shares of a vector.
+#[derive(Default)]
+pub(super) struct Shares {
+    bytes: Vec<u8>,
+    pool: Pool,
+}
+
+impl Pool {
+    /// A vector with unspecified contents, to be overwritten.
+    pub(super) fn take(&self, len: usize) -> Shares {
+        let mut free = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = free.iter().rposition(|bytes| bytes.capacity() >= len);
+        let mut bytes = fits.map_or_else(|| Vec::with_capacity(len), |at| free.swap_remove(at));
+        // Within the capacity: nothing moves, no copy stays behind.
+        bytes.resize(len, 0);
+        Shares { bytes, pool: self.clone() }
+    }
+}
+
+impl Drop for Shares {
+    fn drop(&mut self) {
+        if self.bytes.capacity() > 0 {
+            let mut free = self.pool.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+            free.push(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+impl Drop for Free {
+    fn drop(&mut self) {
+        let free = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        free.iter_mut().for_each(Zeroize::zeroize);
+    }
+}
+
+impl Deref for Shares {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Shares {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_comes_back_to_the_pool_and_is_used_again() {
+        let pool = Pool::default();
+        let first = pool.take(1000);
+        let address = first.as_ptr();
+        drop(first);
+        let second = pool.take(500);
+        assert_eq!(second.as_ptr(), address);
+        let third = pool.take(500);
+        assert_ne!(third.as_ptr(), address);
+    }
+}
