@@ -73,3 +73,52 @@ impl Passage {
         self.start == message
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket::tests::pair;
+
+    const MAX: usize = 1000;
+
+    /// What a receiver of `due` bytes makes of these bytes from its peer.
+    fn receive(sent: &[u8], due: usize) -> Result<Vec<u8>, Broken> {
+        let (mut a, mut b) = pair();
+        assert_eq!(a.write(sent, &[]), Ok(sent.len()));
+        let (mut into, mut passage) = (vec![0; due], Passage::default());
+        while !passage.receive(&mut b, &mut into, MAX)? {}
+        Ok(into)
+    }
+
+    #[test]
+    fn a_frame_is_its_length_and_its_bytes() {
+        assert_eq!(receive(b"\0\0\0\x03abc", 3).as_deref(), Ok(&b"abc"[..]));
+        assert_eq!(receive(b"\0\0\0\0", 0).as_deref(), Ok(&b""[..]));
+    }
+
+    #[test]
+    fn a_frame_that_claims_too_much_is_refused_whatever_is_due() {
+        for due in [3, MAX, 10 * MAX] {
+            let refused = receive(b"\xff\xff\xff\xffabc", due);
+            assert!(
+                matches!(&refused, Err(Broken::Misbehaved(told)) if told.contains("4294967295")),
+                "{refused:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_frame_of_another_length_is_refused_before_all_of_it_is_there() {
+        let refused = receive(b"\0\0\0\x09abc", 10);
+        assert_eq!(refused, Err(Broken::Misbehaved("a message of 9 bytes where 10 were due".into())));
+    }
+
+    #[test]
+    fn a_cut_message_continues_in_the_next_frame() {
+        let mut sent = vec![0, 0, 3, 232];
+        sent.extend([1; MAX]);
+        sent.extend([0, 0, 0, 2, 2, 2]);
+        let expected = [[1; MAX].as_slice(), &[2, 2]].concat();
+        assert_eq!(receive(&sent, MAX + 2), Ok(expected));
+    }
+}

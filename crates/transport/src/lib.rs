@@ -29,6 +29,7 @@ mod frame;
 mod greeting;
 mod limits;
 mod link;
+mod machine;
 mod meter;
 mod net;
 mod session;

@@ -17,13 +17,14 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::version::TLS13;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, PeerIncompatible, ServerConfig,
-    SignatureScheme,
+    SignatureScheme, SupportedCipherSuite,
 };
 
 /// A party's certificate and its private key. The key is born here and never leaves the process.
 pub struct Identity {
     certificate: CertificateDer<'static>,
     key: PrivatePkcs8KeyDer<'static>,
+    provider: Arc<CryptoProvider>,
 }
 
 impl Identity {
@@ -33,10 +34,8 @@ impl Identity {
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).map_err(broken)?;
         let parameters = rcgen::CertificateParams::new(["polyclave.invalid".to_owned()]).map_err(broken)?;
         let certificate = parameters.self_signed(&key).map_err(broken)?;
-        Ok(Identity {
-            certificate: certificate.der().clone(),
-            key: PrivatePkcs8KeyDer::from(key.serialize_der()),
-        })
+        let (certificate, key) = (certificate.der().clone(), PrivatePkcs8KeyDer::from(key.serialize_der()));
+        Ok(Identity { certificate, key, provider: provider(ring::cipher_suite::TLS13_AES_128_GCM_SHA256) })
     }
 
     /// The public half, to be given to every other party over a channel that cannot be forged.
@@ -44,11 +43,16 @@ impl Identity {
         self.certificate.clone()
     }
 
+    /// The same with another cipher suite.
+    #[cfg(test)]
+    pub(crate) fn with_suite(self, suite: SupportedCipherSuite) -> Self {
+        Identity { provider: provider(suite), ..self }
+    }
+
     /// For the side that dials: it insists on one peer.
     pub(crate) fn client_config(&self, peer: CertificateDer<'static>) -> Result<Arc<ClientConfig>, Error> {
-        let provider = provider();
-        let pinned = Pinned::new(vec![peer], &provider);
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let pinned = Pinned::new(vec![peer], &self.provider);
+        let mut config = ClientConfig::builder_with_provider(self.provider.clone())
             .with_protocol_versions(&[&TLS13])
             .map_err(unusable)?
             .dangerous()
@@ -65,9 +69,8 @@ impl Identity {
         &self,
         peers: Vec<CertificateDer<'static>>,
     ) -> Result<Arc<ServerConfig>, Error> {
-        let provider = provider();
-        let pinned = Pinned::new(peers, &provider);
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let pinned = Pinned::new(peers, &self.provider);
+        let mut config = ServerConfig::builder_with_provider(self.provider.clone())
             .with_protocol_versions(&[&TLS13])
             .map_err(unusable)?
             .with_client_cert_verifier(pinned)
@@ -94,9 +97,9 @@ fn unusable(e: rustls::Error) -> Error {
     Error::System(format!("cannot set up TLS: {e}"))
 }
 
-fn provider() -> Arc<CryptoProvider> {
+fn provider(suite: SupportedCipherSuite) -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider {
-        cipher_suites: vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
+        cipher_suites: vec![suite],
         kx_groups: vec![ring::kx_group::X25519],
         ..ring::default_provider()
     })

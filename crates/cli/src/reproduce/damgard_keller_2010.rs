@@ -5,7 +5,7 @@ use anyhow::Result;
 use polyclave_cipher::aes::s_box;
 use polyclave_protocol::shamir::Inversion;
 
-use super::measure::{aes, evaluations, in_series, once, with_key_expansion};
+use super::measure::{aes, evaluations, in_series, mean_over, once, with_key_expansion};
 use super::table::Cell;
 use super::{Paper, Section};
 
@@ -25,8 +25,8 @@ const ROUNDS: &str = "Rounds";
 /// Lanes, or S-boxes in series times repetitions, over which masking is averaged.
 const LANES: usize = 100_000;
 const IN_SERIES: usize = 200;
-const SERIES: usize = 20;
-const BLOCKS: usize = 200;
+const SERIES: usize = 50;
+const BLOCKS: usize = 500;
 
 /// Overview over the different key lengths in AES. The number of S-boxes is the number of operations of a whole run by
 /// that of one S-box; AES rounds likewise by the rounds.
@@ -59,15 +59,14 @@ fn table_2() -> Result<Vec<Cell>> {
     let mut cells = Vec::new();
 
     let row = "Masking";
-    let operations = evaluations(Inversion::Masking, &one, LANES, 1)?.operations();
+    let wide = evaluations(Inversion::Masking, &one, LANES, 1)?;
     let series = evaluations(Inversion::Masking, &in_series(&s_box(), IN_SERIES), 1, SERIES)?;
-    let note = format!("a mean over {LANES} S-boxes; a retry comes by chance, 1 time in 256");
-    cells.push(Cell::compared(row, OPERATIONS, 11.0 + 2.0 / 255.0, operations).note(&note));
-    let count = IN_SERIES * SERIES;
-    let note =
-        format!("a mean over {count} S-boxes, one after another so that each waits for its own retries only");
-    let rounds = series.rounds() / IN_SERIES as f64;
-    cells.push(Cell::compared(row, ROUNDS, 7.0 + 2.0 / 255.0, rounds).note(&note));
+    let operations = Cell::compared(row, OPERATIONS, 11.0 + 2.0 / 255.0, wide.operations());
+    let note = "retries come by chance, 1 time in 256";
+    cells.push(operations.note(&format!("{}; {note}", mean_over(LANES, "S-boxes"))));
+    let rounds = Cell::compared(row, ROUNDS, 7.0 + 2.0 / 255.0, series.rounds() / IN_SERIES as f64);
+    let note = "one after another, so that each waits for its own retries only";
+    cells.push(rounds.note(&format!("{}, {note}", mean_over(IN_SERIES * SERIES, "S-boxes"))));
 
     let chains = [
         ("Standard square-and-multiply", Inversion::Standard, 14.0, 14.0),
@@ -88,10 +87,16 @@ fn table_2() -> Result<Vec<Cell>> {
     cells.push(Cell::count(row, OPERATIONS, 15.0, all).note("online and preprocessing"));
     for (key_bits, aes_rounds) in [(128, 10.0), (192, 12.0), (256, 14.0)] {
         let block = once(way, &aes(key_bits)?.encrypt)?;
-        let row = format!("{row}, {aes_rounds} AES rounds");
+        let row = match key_bits {
+            128 => row.into(),
+            _ => format!("{row}, AES-{key_bits}"),
+        };
         let ours = (block.rounds() + block.rounds_ahead()) / aes_rounds;
-        let note = "5 + 7/#AES rounds: rounds of a whole block, online and preprocessing, by AES rounds";
-        cells.push(Cell::count(&row, ROUNDS, 5.0 + 7.0 / aes_rounds, ours).note(note));
+        let note = format!(
+            "5 + 7/#AES rounds, with the {aes_rounds} of AES-{key_bits}: all rounds of a block, online and \
+             preprocessing, by AES rounds"
+        );
+        cells.push(Cell::count(&row, ROUNDS, 5.0 + 7.0 / aes_rounds, ours).note(&note));
     }
     let parts = [
         ("preprocessing", 7.0, taken.operations_ahead(), 7.0, taken.rounds_ahead()),

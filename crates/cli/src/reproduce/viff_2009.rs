@@ -6,7 +6,7 @@ use polyclave_cipher::aes::s_box;
 use polyclave_cipher::{Affine, Inversion as Algebra, Table};
 use polyclave_protocol::shamir::Inversion;
 
-use super::measure::{aes, evaluations, in_series, once, with_key_expansion};
+use super::measure::{aes, evaluations, in_series, mean_over, once, with_key_expansion};
 use super::table::Cell;
 use super::{Paper, Section};
 
@@ -25,7 +25,7 @@ const ROUNDS: &str = "Rounds";
 
 const LANES: usize = 100_000;
 const IN_SERIES: usize = 200;
-const SERIES: usize = 20;
+const SERIES: usize = 50;
 
 /// One inversion.
 fn section_1_1_1() -> Result<Vec<Cell>> {
@@ -118,12 +118,13 @@ fn masking(table: &Table, operations: f64, rounds: f64) -> Result<[Cell; 2]> {
     let wide = evaluations(Inversion::Masking, &in_series(table, 1), LANES, 1)?;
     let series = evaluations(Inversion::Masking, &in_series(table, IN_SERIES), 1, SERIES)?;
     let our_rounds = series.rounds() / IN_SERIES as f64;
-    let one_in_256 = |what: &str, count: usize| format!("a mean over {count} {what}; {why}");
     let operations = Cell::compared(row, OPERATIONS, operations + 1.0 / 255.0, wide.operations());
     let rounds = Cell::compared(row, ROUNDS, rounds + 1.0 / 255.0, our_rounds);
+    let side_by_side = mean_over(LANES, "lookups side by side");
+    let one_after_another = mean_over(IN_SERIES * SERIES, "lookups one after another");
     Ok([
-        operations.note(&one_in_256("lookups side by side", LANES)),
-        rounds.note(&one_in_256("lookups one after another", IN_SERIES * SERIES)),
+        operations.note(&format!("{side_by_side}; {why}")),
+        rounds.note(&format!("{one_after_another}; {why}")),
     ])
 }
 
