@@ -51,7 +51,7 @@ impl Cells {
     /// Reads one block per lane.
     pub fn from_blocks(count: usize, bits: u8, blocks: &[u8]) -> Result<Cells, CellsError> {
         let block = Cells::block_bytes(count, bits);
-        if blocks.is_empty() || blocks.len() % block != 0 {
+        if blocks.is_empty() || !blocks.len().is_multiple_of(block) {
             return Err(CellsError::Length { given: blocks.len(), block });
         }
         let lanes = blocks.len() / block;

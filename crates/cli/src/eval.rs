@@ -6,6 +6,7 @@
 mod evaluation;
 mod known_answers;
 pub mod parties;
+mod report;
 mod single;
 mod target;
 

@@ -259,7 +259,7 @@ fn bad_inputs_are_refused_with_what_was_wrong() {
     aes(KEY, PLAINTEXT, &["--inversion", "magic"], "there is no inversion 'magic'");
     aes(KEY, PLAINTEXT, &["--parties", "2"], "shamir runs with 3 to 9 parties, not 2");
     aes(KEY, PLAINTEXT, &["--parties", "4", "--threshold", "2"], "needs a threshold from 1 to 1");
-    refused(&["--cipher", "aes-128", "--key", KEY], "--input");
+    refused(&["--cipher", "aes-128", "--key", KEY], "aes-128 needs --input: one or more blocks of 16 bytes");
     for name in ["magic", "magic-keyschedule"] {
         refused(&["--cipher", name, "--key", KEY, "--input", PLAINTEXT], "there is no cipher 'magic'");
     }

@@ -4,16 +4,14 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use polyclave_cipher::Direction;
-use serde::Serialize;
 use serde_json::Value;
 
-use super::Guarantee;
 use super::evaluation::{Evaluation, Job, Outcome};
+use super::report::Report;
 use super::target::Target;
 use crate::options::{ProtocolOptions, hexadecimal};
 
@@ -29,16 +27,15 @@ pub fn check(
         (Some(filter), Some(name)) => name.eq_ignore_ascii_case(filter),
         _ => true,
     };
-    let mut report = Report { file: file.display().to_string(), ..Report::default() };
+    let mut report = Report::of(file);
     let mut groups: Vec<Group> = Vec::new();
     let mut targets = Targets::default();
     let mut seen = 0;
     for (number, entry) in (1..).zip(&entries).filter(|(_, entry)| wanted(entry)) {
         seen += 1;
         let cipher = name(entry).unwrap_or("no cipher");
-        match classify(entry, &mut targets) {
+        match classify(number, entry, &mut targets) {
             Ok(Classified::Answer(target, answer)) => {
-                let answer = Answer { number, ..answer };
                 match groups.iter_mut().find(|group| group.target.name == target.name) {
                     Some(group) => group.answers.push(answer),
                     None => groups.push(Group { target: target.clone(), answers: vec![answer] }),
@@ -58,8 +55,7 @@ pub fn check(
         group.check(protocol, key_schedule, &progress, &mut report)?;
     }
     progress.finish_and_clear();
-    report.failures.sort_by_key(|failure| failure.entry);
-    Ok(report)
+    Ok(report.in_order())
 }
 
 fn read(file: &Path) -> Result<Vec<Value>> {
@@ -91,7 +87,7 @@ struct Targets(HashMap<String, Result<Target, &'static str>>);
 impl Targets {
     fn find(&mut self, name: &str) -> &Result<Target, &'static str> {
         self.0.entry(name.to_ascii_lowercase()).or_insert_with(|| {
-            Target::find(name).ok_or_else(|| match Target::is_mode(name) {
+            Target::named(name).map_err(|_| match Target::is_mode(name) {
                 true => "a mode, not a cipher of this version",
                 false => "not a cipher of this version",
             })
@@ -105,7 +101,7 @@ enum Classified<'a> {
 }
 
 /// What an entry is; an error if it is malformed.
-fn classify<'a>(entry: &Value, targets: &'a mut Targets) -> Result<Classified<'a>> {
+fn classify<'a>(number: usize, entry: &Value, targets: &'a mut Targets) -> Result<Classified<'a>> {
     ensure!(entry.is_object(), "the entry is no object {{cipher, key, plaintext, ciphertext}}");
     let name = name(entry).context("the entry has no \"cipher\" with a name")?;
     let target = match targets.find(name) {
@@ -130,7 +126,7 @@ fn classify<'a>(entry: &Value, targets: &'a mut Targets) -> Result<Classified<'a
             ensure!(p == c, "the plaintext has {p} bytes and the ciphertext {c}");
         }
     }
-    Ok(Classified::Answer(target, Answer { number: 0, key, plaintext, ciphertext }))
+    Ok(Classified::Answer(target, Answer { number, key, plaintext, ciphertext }))
 }
 
 /// The answers of one cipher.
@@ -240,103 +236,4 @@ fn difference(what: &str, ours: &[u8], due: &[u8]) -> String {
 fn progress_bar(blocks: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {pos} of {len} blocks, {msg}");
     ProgressBar::new(blocks as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
-
-/// What became of every entry.
-#[derive(Default)]
-pub struct Report {
-    file: String,
-    passed: usize,
-    failures: Vec<Failure>,
-    skips: Vec<Skips>,
-}
-
-#[derive(Serialize)]
-struct Failure {
-    entry: usize,
-    cipher: String,
-    reason: String,
-}
-
-/// Entries of one cipher that were skipped for one reason.
-#[derive(Serialize)]
-struct Skips {
-    cipher: String,
-    count: usize,
-    reason: &'static str,
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    protocol: &'a str,
-    adversary: &'a str,
-    verified: bool,
-    passed: usize,
-    failed: usize,
-    skipped: usize,
-    failures: &'a [Failure],
-    skips: &'a [Skips],
-}
-
-impl Report {
-    fn judge(&mut self, entry: usize, cipher: &str, wrong: Vec<String>) {
-        match wrong.is_empty() {
-            true => self.passed += 1,
-            false => self.fail(entry, cipher, wrong.join("; ")),
-        }
-    }
-
-    fn fail(&mut self, entry: usize, cipher: &str, reason: String) {
-        self.failures.push(Failure { entry, cipher: cipher.into(), reason });
-    }
-
-    fn skip(&mut self, cipher: &str, reason: &'static str) {
-        match self.skips.iter_mut().find(|s| s.cipher == cipher && s.reason == reason) {
-            Some(skips) => skips.count += 1,
-            None => self.skips.push(Skips { cipher: cipher.into(), count: 1, reason }),
-        }
-    }
-
-    fn skipped(&self) -> usize {
-        self.skips.iter().map(|skips| skips.count).sum()
-    }
-
-    /// Success only if something passed and nothing failed: a run that checked nothing is none.
-    pub fn exit_code(&self) -> ExitCode {
-        if self.passed > 0 && self.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-    }
-
-    /// Prints what failed and what was skipped, the counts in the last line; or one JSON document.
-    pub fn print(&self, guarantee: &Guarantee, json: bool) -> Result<()> {
-        let (passed, failed, skipped) = (self.passed, self.failures.len(), self.skipped());
-        if passed + failed == 0 {
-            eprintln!(
-                "error: nothing was checked: every entry of {} that was asked for was skipped",
-                self.file
-            );
-        }
-        if json {
-            let document = Document {
-                protocol: guarantee.protocol,
-                adversary: &guarantee.adversary,
-                verified: guarantee.verified,
-                passed,
-                failed,
-                skipped,
-                failures: &self.failures,
-                skips: &self.skips,
-            };
-            println!("{}", serde_json::to_string_pretty(&document)?);
-            return Ok(());
-        }
-        for Skips { cipher, count, reason } in &self.skips {
-            println!("skipped {count} of {cipher}: {reason}");
-        }
-        for Failure { entry, cipher, reason } in &self.failures {
-            println!("failed: {}, entry {entry} ({cipher}): {reason}", self.file);
-        }
-        println!("{}", guarantee.line());
-        println!("{passed} passed, {failed} failed, {skipped} skipped");
-        Ok(())
-    }
 }

@@ -1,6 +1,6 @@
 //! One key, some blocks: the output and what it took.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use indicatif::ProgressBar;
 use polyclave_cipher::Direction;
 use serde::Serialize;
@@ -45,12 +45,16 @@ impl Question<'_> {
                 ("key schedule", Vec::new())
             }
             false => {
-                let input = self.input.map(|text| hexadecimal("--input", text)).transpose()?;
-                target.check_blocks("--input", &input.clone().unwrap_or_default())?;
+                let block = target.cipher.block_bytes;
+                let input = self.input.with_context(|| {
+                    format!("{name} needs --input: one or more blocks of {block} bytes in hex")
+                })?;
+                let input = hexadecimal("--input", input)?;
+                target.check_blocks("--input", &input)?;
                 let direction = if self.decrypt { Direction::Decrypt } else { Direction::Encrypt };
                 ensure!(target.directions().contains(&direction), "{name} has no decryption");
                 let shown = if self.decrypt { "decrypt" } else { "encrypt" };
-                (shown, vec![(direction, input.unwrap_or_default())])
+                (shown, vec![(direction, input)])
             }
         };
         let blocks = passes.iter().map(|(_, input)| input.len() / target.cipher.block_bytes).sum();
@@ -59,7 +63,7 @@ impl Question<'_> {
         let evaluation =
             Evaluation { target: &target, key_schedule: self.key_schedule, jobs: &jobs, progress: &progress };
         let mut outcomes = protocol.run(evaluation)?.into_iter().flatten();
-        let outcome = outcomes.next().ok_or_else(|| anyhow::anyhow!("the evaluation gave no output"))?;
+        let outcome = outcomes.next().context("the evaluation gave no output")?;
         Ok(Answer { cipher: name, direction, blocks, outcome })
     }
 }

@@ -1,7 +1,9 @@
 //! What is to be computed, by its name: a cipher, or the round keys of one.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use polyclave_cipher::{Cipher, Direction, catalog};
+
+use crate::options::cipher as cipher_named;
 
 /// Ends the name of a key schedule.
 const KEY_SCHEDULE: &str = "-keyschedule";
@@ -18,23 +20,14 @@ pub struct Target {
 }
 
 impl Target {
-    /// The target of a name, in any case of letters.
-    pub fn find(name: &str) -> Option<Target> {
+    /// The target of a name, in any case of letters, or an error that lists the ciphers.
+    pub fn named(name: &str) -> Result<Target> {
         let name = name.to_ascii_lowercase();
         let (cipher, round_keys) = match name.strip_suffix(KEY_SCHEDULE) {
-            Some(cipher) => (catalog::find(cipher)?, true),
-            None => (catalog::find(&name)?, false),
+            Some(cipher) => (cipher_named(cipher)?, true),
+            None => (cipher_named(&name)?, false),
         };
-        Some(Target { name, cipher, round_keys })
-    }
-
-    /// [`Target::find`], or an error that lists the names.
-    pub fn named(name: &str) -> Result<Target> {
-        if let Some(target) = Target::find(name) {
-            return Ok(target);
-        }
-        crate::options::cipher(name.strip_suffix(KEY_SCHEDULE).unwrap_or(name))?;
-        bail!("there is no cipher '{name}'")
+        Ok(Target { name, cipher, round_keys })
     }
 
     /// Whether the name is that of a cipher with more behind it, as in AES-128-GCM.
@@ -61,7 +54,7 @@ impl Target {
     pub fn check_blocks(&self, what: &str, blocks: &[u8]) -> Result<()> {
         let (name, block, given) = (&self.cipher.name, self.cipher.block_bytes, blocks.len());
         ensure!(
-            given > 0 && given % block == 0,
+            given > 0 && given.is_multiple_of(block),
             "{what} has {given} bytes; {name} takes one or more blocks of {block} bytes ({} hex digits)",
             2 * block
         );

@@ -352,3 +352,61 @@ fn resize(buffer: &mut Zeroizing<Vec<u8>>, len: usize) {
     }
     buffer.resize(len, 0);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::super::setup::Structure;
+    use super::*;
+    use crate::mesh::run_parties;
+
+    const VALUES: usize = 40_000;
+
+    /// The polynomial of an opening, recovered from the messages of all three parties, says nothing but the masked value:
+    /// each of its three coefficients is uniform, though the factors and their sharings are the same every time.
+    #[test]
+    fn every_coefficient_of_an_opened_product_is_uniform() {
+        let messages = Mutex::new(vec![Vec::new(); 3]);
+        let outcomes = run_parties(3, |net| {
+            let setup = Setup::agree(Structure::new(3, 1)?, net)?;
+            let mut arithmetic = Arithmetic::new(&setup, SessionId([7; 32]), 0)?;
+            let at = point(net.me());
+            // The sharings 5 + 7 x and 9 + 3 x.
+            let a = vec![(Gf256(5) + Gf256(7) * at).0; VALUES];
+            let b = vec![(Gf256(9) + Gf256(3) * at).0; VALUES];
+            let identity = arithmetic.prss.view(&Matrix::identity(8));
+            let opening =
+                Opening { secret: Secret::Product(&a, &b), mask: identity.clone(), views: vec![identity] };
+            let opened = arithmetic.open_masked(vec![opening], net)?;
+            messages.lock().expect("no panic")[net.me().index()] =
+                arithmetic.outgoing[net.me().index()].to_vec();
+            Ok(opened.shares(0, 0, 0).to_vec())
+        });
+        let shares: Vec<Vec<u8>> = outcomes.into_iter().map(|o| o.expect("honest parties finish")).collect();
+        let messages = messages.into_inner().expect("no panic");
+        let points = [1, 2, 3].map(Gf256);
+        let mut histograms = [[0u32; 256]; 3];
+        for i in 0..VALUES {
+            // Newton's divided differences, then the coefficients.
+            let y = [0, 1, 2].map(|p: usize| Gf256(messages[p][i]));
+            let slope = |j: usize, k: usize| (y[j] + y[k]) * (points[j] + points[k]).inverse_or_zero();
+            let c2 = (slope(0, 1) + slope(1, 2)) * (points[0] + points[2]).inverse_or_zero();
+            let c1 = slope(0, 1) + c2 * (points[0] + points[1]);
+            let c0 = y[0] + c1 * points[0] + c2 * points[0] * points[0];
+            [c0, c1, c2].iter().zip(&mut histograms).for_each(|(c, h)| h[usize::from(c.0)] += 1);
+            let value: Gf256 = Gf256::lagrange(&points[..2], Gf256::ZERO)
+                .into_iter()
+                .zip([shares[0][i], shares[1][i]])
+                .map(|(l, share)| l * Gf256(share))
+                .sum();
+            assert_eq!(value, Gf256(5) * Gf256(9), "two shares give the product");
+        }
+        for (k, histogram) in histograms.iter().enumerate() {
+            let expected = VALUES as f64 / 256.0;
+            let chi_squared: f64 =
+                histogram.iter().map(|n| (f64::from(*n) - expected).powi(2) / expected).sum();
+            assert!(chi_squared < 255.0 + 9.0 * 22.6, "coefficient {k}: {chi_squared}");
+        }
+    }
+}

@@ -1,9 +1,12 @@
-//! Where the shares of an evaluation live: slots of one byte per lane, one allocation, rows padded to 64 bytes.
+//! Where the shares of an evaluation live: slots of one byte per lane, one allocation.
 
 use polyclave_cipher::{Linear, Slot};
 use polyclave_kernels::affine::{Map, combine_within};
 
 use super::shares::{Pool, Shares};
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// Shares by slot.
 pub struct Bank {
@@ -16,7 +19,8 @@ pub struct Bank {
 impl Bank {
     /// Every slot is written before it is read.
     pub(super) fn new(lane_slots: usize, uniform_slots: usize, lanes: usize, pool: &Pool) -> Bank {
-        let stride = lanes.next_multiple_of(64);
+        // Rows begin at cache lines; one line more, so that rows of a power of two do not all meet in the same sets.
+        let stride = lanes.next_multiple_of(LINE) + LINE;
         Bank { lanes, stride, rows: pool.take(lane_slots * stride), uniform: pool.take(uniform_slots) }
     }
 
