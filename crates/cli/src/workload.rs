@@ -10,7 +10,7 @@ use polyclave_protocol::protocol::{Input, Protocol};
 /// The most lanes of a batch: enough to hide the wait for a round, few enough to stay near the cache.
 const MOST_LANES: usize = 16384;
 /// The most material in memory at once.
-const MOST_MATERIAL_BYTES: usize = 256 << 20;
+const MOST_MATERIAL_BYTES: usize = 32 << 20;
 
 /// Circuits compiled for one protocol.
 pub struct Workload {
