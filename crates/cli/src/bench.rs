@@ -102,6 +102,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let measurements = if arguments.protocol.protocol.eq_ignore_ascii_case("cleartext") {
         vec![cleartext::measure(arguments)?]
     } else {
+        arguments.protocol.check_parties()?;
         measure(arguments, &arguments.protocol, &[arguments.blocks], LATENCY_SAMPLES)?.remove(0)
     };
     let summary = Summary::new(arguments, &measurements);

@@ -75,6 +75,7 @@ const SAMPLE_BYTES: u64 = 1 << 20;
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    arguments.protocol.check_parties()?;
     let size = match &arguments.file {
         Some(path) => {
             let named = || format!("cannot read {}", path.display());

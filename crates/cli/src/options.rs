@@ -57,6 +57,23 @@ impl ProtocolOptions {
     }
 }
 
+impl ProtocolOptions {
+    /// Refuses options under which parties could not start, before any is started.
+    pub fn check_parties(&self) -> Result<()> {
+        struct HasParties;
+        impl Task for HasParties {
+            type Output = ();
+            fn cleartext(self) -> Result<()> {
+                bail!("cleartext has no parties; choose another protocol")
+            }
+            fn under<S: Scheme>(self, _: &S) -> Result<()> {
+                Ok(())
+            }
+        }
+        self.run(HasParties)
+    }
+}
+
 /// The cipher of a name, or an error that lists the names.
 pub fn cipher(name: &str) -> Result<Cipher> {
     match catalog::find(name) {
@@ -71,7 +88,11 @@ pub fn cipher(name: &str) -> Result<Cipher> {
 /// Bytes from hexadecimal, with an error that says what was wrong.
 pub fn hexadecimal(what: &str, text: &str) -> Result<Vec<u8>> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
-    ensure!(digits.len().is_multiple_of(2), "{what} has {} hex digits; two are needed for every byte", digits.len());
+    ensure!(
+        digits.len().is_multiple_of(2),
+        "{what} has {} hex digits; two are needed for every byte",
+        digits.len()
+    );
     if let Some((at, c)) = digits.chars().enumerate().find(|(_, c)| !c.is_ascii_hexdigit()) {
         bail!("{what} has '{c}' at position {}, which is no hex digit", at + 1);
     }

@@ -3,12 +3,11 @@
 //! Makes its own TLS key, listens on the loopback interface, learns its peers' certificates from the command that started
 //! it, and runs its part of the job. Ends when its standard input ends, so that it never outlives that command.
 
-use std::io::BufRead;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use polyclave_protocol::metered::{Meter, Metered};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Scheme;
@@ -43,20 +42,14 @@ pub fn run() -> Result<ExitCode> {
 }
 
 fn run_job() -> Result<()> {
-    let mut lines = std::io::stdin().lock().lines();
-    let mut line = || -> Result<String> {
-        lines
-            .next()
-            .context("`polyclave party` is started by `polyclave demo` and `polyclave bench` only")?
-            .map_err(Into::into)
-    };
-    let start: Start = serde_json::from_str(&line()?).context("the first line is no job")?;
+    let start: Start = serde_json::from_str(&next_line()?).context("the first line is no job")?;
     let idle = Duration::from_secs(start.timeout_s.max(1));
     let limits = Limits { idle, ..Limits::default() };
     let endpoint = Endpoint::bind("127.0.0.1:0", Identity::generate()?, limits)?;
     let address = endpoint.local_addr().to_string();
     tell(&Event::Ready(Address { address, certificate: hex::encode(endpoint.certificate()) }));
-    let peers: Vec<Address> = serde_json::from_str(&line()?).context("the second line names no peers")?;
+    let peers: Vec<Address> =
+        serde_json::from_str(&next_line()?).context("the second line names no peers")?;
     std::thread::spawn(end_with_standard_input);
 
     let peers = peers.into_iter().map(|p| {
@@ -69,6 +62,14 @@ fn run_job() -> Result<()> {
     let net = Metered::new(Shaped::new(net, shape));
     let connected = Connected { payload: net.meter(), wire, net };
     start.protocol.run(PartyTask { connected, job: start.job })
+}
+
+fn next_line() -> Result<String> {
+    let mut line = String::new();
+    // Locks standard input for this line only: the watch on it needs it afterwards.
+    let read = std::io::stdin().read_line(&mut line)?;
+    ensure!(read > 0, "`polyclave party` is started by `polyclave demo` and `polyclave bench` only");
+    Ok(line)
 }
 
 /// Ends the process when the one that started it is gone.
