@@ -120,44 +120,4 @@ impl Circuit {
         }
         depth.into_iter().max().unwrap_or(0)
     }
-
-    /// A digest of everything that decides what is computed: parties compare it before they start.
-    pub fn digest(&self) -> [u8; 32] {
-        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 circuit digest");
-        let mut number = |x: usize| {
-            hasher.update(&(x as u64).to_le_bytes());
-        };
-        number(self.ops.len());
-        for op in &self.ops {
-            match op {
-                Op::Input { bits, uniform } => {
-                    [0, usize::from(*bits), usize::from(*uniform)].into_iter().for_each(&mut number);
-                }
-                Op::Linear { terms, constant, bits } => {
-                    [1, terms.len(), usize::from(*constant), usize::from(*bits)]
-                        .into_iter()
-                        .for_each(&mut number);
-                    for (wire, matrix) in terms {
-                        [wire.index(), usize::from(matrix.ins()), usize::from(matrix.outs())]
-                            .into_iter()
-                            .for_each(&mut number);
-                        number(u64::from_le_bytes(matrix.columns()) as usize);
-                    }
-                }
-                Op::Lookup { table, x } => [2, table.index(), x.index()].into_iter().for_each(&mut number),
-            }
-        }
-        for ports in [&self.inputs, &self.outputs] {
-            number(ports.len());
-            for port in ports {
-                [port.cells.len(), usize::from(port.bits)].into_iter().for_each(&mut number);
-                port.cells.iter().for_each(|w| number(w.index()));
-            }
-        }
-        for table in &self.tables {
-            [usize::from(table.in_bits()), usize::from(table.out_bits())].into_iter().for_each(&mut number);
-            table.entries().iter().for_each(|e| number(usize::from(*e)));
-        }
-        *hasher.finalize().as_bytes()
-    }
 }

@@ -120,7 +120,11 @@ impl Bank {
         let lanes = if port.uniform { 1 } else { self.width };
         let mut cells = Cells::zero(port.cells.len(), port.bits, lanes);
         for (i, views) in port.cells.iter().enumerate() {
-            cells.row_mut(i).copy_from_slice(self.at(views[0].1));
+            match self.at(views[0].1) {
+                // A uniform cell among others.
+                [one] => cells.row_mut(i).fill(*one),
+                row => cells.row_mut(i).copy_from_slice(row),
+            }
         }
         cells
     }

@@ -11,6 +11,7 @@ mod circuit;
 pub mod cleartext;
 mod compile;
 pub mod des;
+mod digest;
 mod matrix;
 mod table;
 

@@ -16,8 +16,8 @@ fn seconds(inversion: Inversion, iterations: u64) -> Duration {
     let structure = Structure::new(3, 1).expect("it is valid");
     let scheme = ShamirScheme { structure, inversion };
     let times = run_parties(3, |net| {
-        let session = hello(&scheme.terms(Terms::new(3)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session, 0)?;
+        let mut session = hello(&scheme.terms(Terms::new(3)), net)?;
+        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream())?;
         let circuit = compile(&catalog::find("aes-128").expect("the catalog has it").encrypt, &protocol);
         let block = Cells::zero(16, 8, LANES);
         let keys = Cells::zero(176, 8, 1);

@@ -17,6 +17,7 @@ pub fn evaluate<P: Protocol>(
     mut batch: P::Batch,
     net: &mut dyn Net,
 ) -> Result<Vec<P::Shared>> {
+    refuse_no_lanes(lanes)?;
     let ports = compiled.inputs();
     if inputs.len() != ports.len() {
         let (name, expected, given) = (compiled.name(), ports.len(), inputs.len());
@@ -44,8 +45,13 @@ pub fn prepare<P: Protocol>(
     lanes: usize,
     net: &mut dyn Net,
 ) -> Result<P::Batch> {
+    refuse_no_lanes(lanes)?;
     protocol.enter(Phase::Preprocessing);
     protocol.prepare(compiled, lanes, net)
+}
+
+fn refuse_no_lanes(lanes: usize) -> Result<()> {
+    if lanes == 0 { Err(Error::misuse("an evaluation needs at least one lane")) } else { Ok(()) }
 }
 
 /// Reveals a shared value to its owner, behind the protocol's check.

@@ -4,7 +4,7 @@ use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps};
 
 use crate::net::Net;
 use crate::release::Released;
-use crate::session::{SessionId, Terms};
+use crate::session::{Stream, Terms};
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Party, Result};
 
@@ -51,8 +51,8 @@ pub trait Scheme: Sync {
     /// Agrees on fresh long-lived secrets with the peers.
     fn set_up(&self, net: &mut dyn Net) -> Result<Self::Setup>;
 
-    /// Joins a session on one of its streams. Every thread takes a stream of its own.
-    fn join(&self, setup: &Self::Setup, session: SessionId, stream: u64) -> Result<Self::Protocol>;
+    /// Joins a session on one of its streams; every thread takes its own.
+    fn join(&self, setup: &Self::Setup, stream: Stream) -> Result<Self::Protocol>;
 }
 
 /// A value of which this party has its part.

@@ -2,8 +2,8 @@
 //!
 //! Every party sends a fresh 128-bit nonce and a digest of each of its settings. On any difference the session ends with
 //! the name of the setting. The session id is a hash of all nonces and all settings, so it never comes twice as long as
-//! one party draws fresh randomness: pseudorandom sharing takes it as input and needs no counter that could roll back
-//! (this holds for a restored snapshot too).
+//! one party draws fresh randomness: pseudorandom sharing takes it as input and needs no counter that could roll back.
+//! (A restored image of a party's memory, taken after the hello, is another matter: see SECURITY.md.)
 
 use crate::net::Net;
 use crate::{Error, Party, Result};
@@ -11,9 +11,42 @@ use crate::{Error, Party, Result};
 const NONCE_BYTES: usize = 16;
 const DIGEST_BYTES: usize = 32;
 
-/// Bound to this one session; an input of every pseudorandom value in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SessionId(pub [u8; 32]);
+/// An agreed session. Hands out each of its streams once, since what is pseudorandom is bound to session and stream.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Session {
+    id: [u8; 32],
+    streams: u64,
+}
+
+/// One thread's place in a session. All parties take them in the same order.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Stream {
+    session: [u8; 32],
+    number: u64,
+}
+
+impl Session {
+    /// Bound to this one session.
+    pub fn id(&self) -> [u8; 32] {
+        self.id
+    }
+
+    /// The next stream.
+    pub fn stream(&mut self) -> Stream {
+        self.streams += 1;
+        Stream { session: self.id, number: self.streams }
+    }
+}
+
+impl Stream {
+    /// Bound to this one stream of this one session: an input of every pseudorandom value in it.
+    pub fn label(&self) -> [u8; 40] {
+        let mut label = [0; 40];
+        label[..32].copy_from_slice(&self.session);
+        label[32..].copy_from_slice(&self.number.to_le_bytes());
+        label
+    }
+}
 
 /// What the parties must agree on: names and values, in the order in which a difference is reported.
 #[derive(Clone, Debug, Default)]
@@ -45,9 +78,9 @@ impl Terms {
     }
 }
 
-/// Compares the terms with every peer and agrees on a session id. One round. The first message has a fixed size, so a peer
+/// Compares the terms with every peer and agrees on a session. One round. The first message has a fixed size, so a peer
 /// whose terms have other names is told from one that only differs in a value.
-pub fn hello(terms: &Terms, net: &mut dyn Net) -> Result<SessionId> {
+pub fn hello(terms: &Terms, net: &mut dyn Net) -> Result<Session> {
     let mut nonce = [0; NONCE_BYTES];
     random_bytes(&mut nonce)?;
     let mut greeting = nonce.to_vec();
@@ -67,7 +100,7 @@ pub fn hello(terms: &Terms, net: &mut dyn Net) -> Result<SessionId> {
     greetings.iter().for_each(|g| {
         hasher.update(&g[..nonces_end]);
     });
-    Ok(SessionId(*hasher.update(&terms.digest()).finalize().as_bytes()))
+    Ok(Session { id: *hasher.update(&terms.digest()).finalize().as_bytes(), streams: 0 })
 }
 
 /// Finds the first setting that differs. Every party has seen a difference and takes this round; if the difference is
@@ -111,7 +144,7 @@ mod tests {
     use super::*;
     use crate::mesh::mesh;
 
-    fn hello_of_three(terms: [Terms; 3]) -> Vec<Result<SessionId>> {
+    fn hello_of_three(terms: [Terms; 3]) -> Vec<Result<Session>> {
         let parties = mesh(3).into_iter().zip(terms);
         let threads = parties.map(|(mut net, terms)| std::thread::spawn(move || hello(&terms, &mut net)));
         let threads: Vec<_> = threads.collect();
@@ -125,6 +158,14 @@ mod tests {
         let second = hello_of_three([terms(), terms(), terms()]);
         assert!(first[0].is_ok() && first.iter().all(|id| *id == first[0]));
         assert_ne!(first[0], second[0]);
+    }
+
+    #[test]
+    fn a_session_hands_out_every_stream_once() {
+        let mut session =
+            hello_of_three([Terms::new(3), Terms::new(3), Terms::new(3)]).remove(0).expect("agreed");
+        let labels = [session.stream().label(), session.stream().label()];
+        assert_ne!(labels[0], labels[1]);
     }
 
     #[test]

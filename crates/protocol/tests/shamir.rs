@@ -173,12 +173,54 @@ fn any_table_of_any_width_can_be_looked_up() {
     }
 }
 
+/// Lookups of a layer that go different ways, uniform and not, with outputs that are inputs, and one port of both kinds.
+#[test]
+fn odd_circuits_are_right_and_cost_what_is_predicted() {
+    let mut b = Builder::new("odd");
+    let [s, inverse] = [polyclave_cipher::aes::s_box(), polyclave_cipher::aes::inverse_s_box()].map(Arc::new);
+    let [s, inverse] = [s, inverse].map(|t| b.table(&t));
+    let mixed = b.table(&Arc::new(Table::new("reversed", 8, 8, (0..=255).rev().collect())));
+    let x = b.input("x", 2, 8);
+    let key = b.uniform_input("key", 2, 8);
+    b.input("unused", 1, 3);
+    let outputs = [(s, x[0]), (inverse, x[1]), (s, key[0]), (mixed, x[0]), (inverse, key[1])];
+    let looked_up: Vec<_> = outputs.into_iter().map(|(table, wire)| b.lookup(table, wire)).collect();
+    let zero = b.linear(vec![(x[0], Matrix::identity(8)), (x[0], Matrix::identity(8))], 0x5a);
+    let again = b.lookup(s, zero);
+    b.output("mixed widths", &[looked_up[0], looked_up[2], key[1], x[0], again]);
+    b.output("uniform", &[looked_up[4], key[0]]);
+    b.output("others", &[looked_up[1], looked_up[3]]);
+    let circuit = b.finish();
+    for inversion in Inversion::ALL {
+        for lanes in [1, 5] {
+            let run = check((3, 1), inversion, &circuit, lanes);
+            if inversion != Inversion::Masking {
+                let operations = run.cost.operations_per_lane * lanes as f64 + run.cost.operations_uniform;
+                assert_eq!(operations, run.tallies[0].online.operations() as f64, "{inversion}");
+                assert_eq!(run.cost.rounds, run.tallies[0].online.rounds as f64, "{inversion}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_lanes_are_refused() {
+    let scheme = scheme((3, 1), Inversion::Views);
+    let outcomes = polyclave_protocol::mesh::run_parties(3, |net| {
+        let mut session = hello(&scheme.terms(Terms::new(3)), net)?;
+        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream())?;
+        let circuit = polyclave_cipher::compile(&encrypt("aes-128"), &protocol);
+        polyclave_protocol::evaluate::prepare(&mut protocol, &circuit, 0, net).map(drop)
+    });
+    assert!(outcomes.iter().all(|o| matches!(o, Err(Error::Misuse(_)))));
+}
+
 #[test]
 fn a_batch_for_another_circuit_is_refused() {
     let scheme = scheme((3, 1), Inversion::Views);
     let outcomes = polyclave_protocol::mesh::run_parties(3, |net| {
-        let session = hello(&scheme.terms(Terms::new(3)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session, 0)?;
+        let mut session = hello(&scheme.terms(Terms::new(3)), net)?;
+        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream())?;
         let [aes, des] = ["aes-128", "des"].map(|n| polyclave_cipher::compile(&encrypt(n), &protocol));
         let batch = polyclave_protocol::evaluate::prepare(&mut protocol, &des, 1, net)?;
         let zeros: Vec<_> =

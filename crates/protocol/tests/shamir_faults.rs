@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use polyclave_cipher::{Cells, catalog, compile};
+use polyclave_field::Gf256;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{Mesh, mesh_with_timeout};
 use polyclave_protocol::net::Net;
@@ -20,8 +21,8 @@ fn scheme(parties: usize, threshold: usize, inversion: Inversion) -> ShamirSchem
 
 /// Three blocks from hello to output, under a key of equal cells that party 1 gives.
 fn session(scheme: &ShamirScheme, cipher: &str, key: u8, net: &mut dyn Net) -> Result<Vec<u8>> {
-    let session = hello(&scheme.terms(Terms::new(net.parties())), net)?;
-    let mut protocol = scheme.join(&scheme.set_up(net)?, session, 0)?;
+    let mut session = hello(&scheme.terms(Terms::new(net.parties())), net)?;
+    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream())?;
     let circuit = catalog::find(cipher).expect("the catalog has it").encrypt;
     let compiled = compile(&circuit, &protocol);
     let batch = prepare(&mut protocol, &compiled, 3, net)?;
@@ -48,30 +49,92 @@ fn three<N: Net>(
     })
 }
 
-#[test]
-fn no_fault_in_any_message_causes_a_hang_or_a_panic() {
-    let scheme = scheme(3, 1, Inversion::Views);
-    let mut runs = 0;
-    // Party 1 sends two messages a round, and rounds are: hello, setup, 5 of Demux, input, 16 lookups, output.
-    let rounds = 1 + 1 + 5 + 1 + 16 + 1;
+/// Every message of party 1 with every fault. Whatever lacks bytes is an error at somebody; nothing hangs or panics.
+fn check_faults(scheme: &ShamirScheme, cipher: &str) {
     let faults =
         [Fault::FlipBit { byte: 0, bit: 7 }, Fault::Replay, Fault::Truncate, Fault::Garbage { seed: 1 }];
-    for at in 0..2 * rounds {
-        for fault in faults.into_iter().chain((at % 10 == 3).then_some(Fault::Drop)) {
+    let watched = std::sync::Mutex::new(None);
+    for at in 0.. {
+        for fault in faults.into_iter().chain((at % 16 == 3).then_some(Fault::Drop)) {
             let outcomes = three(
                 |net| {
                     let cheats = net.me() == Party(0);
-                    Tamper::new(net, if cheats { at } else { u64::MAX }, fault)
+                    let net = Tamper::new(net, if cheats { at } else { u64::MAX }, fault);
+                    if cheats {
+                        *watched.lock().expect("no panic") = Some(net.tampering());
+                    }
+                    net
                 },
-                |net| session(&scheme, "des", 1, net),
+                |net| session(scheme, cipher, 1, net),
             );
-            runs += 1;
+            let tampering = watched.lock().expect("no panic").take().expect("party 1 took part");
+            if tampering.messages() <= at {
+                assert!(at >= 50, "{cipher}: only {at} messages were sent");
+                return;
+            }
+            // The first message to each peer has none before it to replay.
+            assert!(tampering.fired() || (fault == Fault::Replay && at < 2), "message {at}, {fault:?}");
             if matches!(fault, Fault::Truncate | Fault::Drop) {
                 assert!(outcomes[1..].iter().any(Result::is_err), "message {at}, {fault:?}");
             }
         }
     }
-    assert!(runs > 200);
+}
+
+#[test]
+fn no_fault_in_any_message_hangs_or_panics_masked_tables() {
+    check_faults(&scheme(3, 1, Inversion::Views), "des");
+}
+
+#[test]
+fn no_fault_in_any_message_hangs_or_panics_views() {
+    check_faults(&scheme(3, 1, Inversion::Views), "aes-128");
+}
+
+#[test]
+fn no_fault_in_any_message_hangs_or_panics_masking() {
+    check_faults(&scheme(3, 1, Inversion::Masking), "aes-128");
+}
+
+/// A party that makes every masked value zero would have the others draw masks for ever.
+#[test]
+fn masking_does_not_retry_for_ever() {
+    let scheme = scheme(3, 1, Inversion::Masking);
+    let outcomes = three(Rushing, |net| session(&scheme, "aes-128", 1, net));
+    assert!(outcomes[0].is_err() && outcomes[1].is_err(), "{outcomes:?}");
+}
+
+/// Party 3 waits for the others' shares and answers with what makes the sum zero, whenever all are sent the same.
+struct Rushing<N>(N);
+
+impl<N: Net> Net for Rushing<N> {
+    fn me(&self) -> Party {
+        self.0.me()
+    }
+    fn parties(&self) -> usize {
+        self.0.parties()
+    }
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        self.0.send(to, message)
+    }
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        self.0.recv(from, into)
+    }
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        let same = out.first() == out.get(1) && out[0].len() != GREETING_BYTES && !out[0].is_empty();
+        if self.me() != Party(2) || !same {
+            return self.0.exchange(out, into);
+        }
+        self.0.recv(Party(0), into[0])?;
+        self.0.recv(Party(1), into[1])?;
+        // The recombination of three shares at 0 has coefficients 1 for the points 1, 2 and 3.
+        let zero: Vec<u8> = into[0].iter().zip(into[1].iter()).map(|(a, b)| a ^ b).collect();
+        self.0.send(Party(0), &zero)?;
+        self.0.send(Party(1), &zero)
+    }
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        self.0.fork()
+    }
 }
 
 #[test]
@@ -82,8 +145,8 @@ fn a_silent_party_is_named_within_the_limit() {
         |net| {
             if net.me() == Party(2) {
                 // Takes part until the lookups, then falls silent for longer than anybody waits.
-                let session = hello(&scheme.terms(Terms::new(3)), net)?;
-                scheme.join(&scheme.set_up(net)?, session, 0)?;
+                let mut session = hello(&scheme.terms(Terms::new(3)), net)?;
+                scheme.join(&scheme.set_up(net)?, session.stream())?;
                 std::thread::sleep(Duration::from_secs(2));
                 return Ok(Vec::new());
             }
@@ -120,65 +183,131 @@ fn parties_with_other_parameters_do_not_start() {
 /// A nonce and two digests.
 const GREETING_BYTES: usize = 80;
 
-/// Bytes that party 2 receives in several sessions, by value.
-fn histogram_of_view(inversion: Inversion, cipher: &str, key: u8) -> ([u32; 256], u32) {
-    let scheme = scheme(3, 1, inversion);
+/// What all parties sent in several sessions under one key: by session, party and peer, the messages in order.
+fn transcripts(scheme: &ShamirScheme, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<Vec<u8>>>>> {
+    let n = scheme.structure.parties();
+    let sessions = (0..8).map(|_| {
+        let transcripts = std::sync::Mutex::new(vec![None; n]);
+        let ends = mesh_with_timeout(n, Duration::from_secs(20)).into_iter().map(|net| {
+            let (me, net) = (net.me(), Record::new(net));
+            transcripts.lock().expect("no panic")[me.index()] = Some(net.transcript());
+            net
+        });
+        let ends: Vec<_> = ends.collect();
+        std::thread::scope(|scope| {
+            ends.into_iter().for_each(|mut net| {
+                scope.spawn(move || session(scheme, cipher, key, &mut net).expect("honest parties finish"));
+            });
+        });
+        let sent_to = |from: usize, to: usize| {
+            let messages = transcripts.lock().expect("no panic")[from].as_ref().expect("recorded").messages();
+            let to_peer =
+                messages.into_iter().filter(|m| m.direction == Direction::Sent && m.peer.index() == to);
+            to_peer.map(|m| m.bytes).collect()
+        };
+        (0..n).map(|from| (0..n).map(|to| sent_to(from, to)).collect()).collect()
+    });
+    sessions.collect()
+}
+
+/// How often each value was opened: what the parties together learn. An opening is an exchange in which every party sends
+/// all others the same. The last one is the output; before the greeting and the keys nothing is opened.
+fn opened_values(scheme: &ShamirScheme, cipher: &str, key: u8) -> [u32; 256] {
+    let n = scheme.structure.parties();
+    let points: Vec<Gf256> = (1..=n as u8).map(Gf256).collect();
+    let lagrange = Gf256::lagrange(&points, Gf256::ZERO);
     let mut histogram = [0; 256];
-    let recorded = std::sync::Mutex::new(Vec::new());
-    for _ in 0..8 {
-        three(
-            |net| {
-                let me = net.me();
-                let net = Record::new(net);
-                if me == Party(1) {
-                    recorded.lock().expect("no panic").push(net.transcript());
-                }
-                net
-            },
-            |net| session(&scheme, cipher, key, net),
-        );
+    for session in transcripts(scheme, cipher, key) {
+        // Aligned from the end: what comes first (keys, inputs) differs in number from peer to peer.
+        let to_first = |p: usize| &session[p][if p == 0 { 1 } else { 0 }];
+        let exchanges = (0..n).map(|p| to_first(p).len()).min().expect("there are parties");
+        for back in 2..exchanges {
+            let message = |p: usize, to: usize| session[p][to].iter().rev().nth(back - 1);
+            let same = |p: usize| {
+                let peers = (0..n).filter(|to| *to != p);
+                let mut messages = peers.map(|to| message(p, to));
+                let first = messages.next().expect("there are peers");
+                messages.all(|m| m == first)
+            };
+            let shares: Vec<_> = (0..n).filter_map(|p| to_first(p).iter().rev().nth(back - 1)).collect();
+            let len = shares[0].len();
+            if !(0..n).all(same) || len == GREETING_BYTES || shares.iter().any(|s| s.len() != len) {
+                continue;
+            }
+            for i in 0..len {
+                let value: Gf256 = lagrange.iter().zip(&shares).map(|(l, share)| *l * Gf256(share[i])).sum();
+                histogram[usize::from(value.0)] += 1;
+            }
+        }
     }
-    for transcript in recorded.lock().expect("no panic").iter() {
-        let received = transcript.messages().into_iter().filter(|m| m.direction == Direction::Received);
+    histogram
+}
+
+/// Bytes that party 2 receives, by value.
+fn received_bytes(scheme: &ShamirScheme, cipher: &str, key: u8) -> [u32; 256] {
+    let mut histogram = [0; 256];
+    for session in transcripts(scheme, cipher, key) {
         // Everything but the greeting, which holds digests of the settings.
-        let bytes =
-            received.filter(|m| m.bytes.len() != GREETING_BYTES).flat_map(|m| m.bytes).collect::<Vec<u8>>();
-        bytes.iter().for_each(|b| histogram[usize::from(*b)] += 1);
+        let messages = session.iter().flat_map(|from| &from[1]).filter(|m| m.len() != GREETING_BYTES);
+        messages.flatten().for_each(|b| histogram[usize::from(*b)] += 1);
     }
-    (histogram, histogram.iter().sum())
+    histogram
+}
+
+/// Chi-squared against the same number of each of the first so many values.
+fn against_uniform(histogram: &[u32; 256], values: usize) -> f64 {
+    let total: u32 = histogram.iter().sum();
+    assert!(total > 3000 && histogram[values..].iter().all(|n| *n == 0), "{total} values");
+    let expected = f64::from(total) / values as f64;
+    histogram[..values].iter().map(|n| (f64::from(*n) - expected).powi(2) / expected).sum()
 }
 
 /// Chi-squared at 255 degrees of freedom, nine standard deviations above its mean.
 const BOUND: f64 = 255.0 + 9.0 * 22.6;
 
-/// Every byte a single party receives is uniform under every key; leaving out a mask exceeds the bound by far. (That the
-/// bytes of several parties together say nothing more is tested in `arithmetic`.)
+/// Every opened value is uniform, though data and key are the same in every session: the masks do their work. (That the
+/// other coefficients of an opened polynomial are uniform too is tested in `arithmetic`.)
+#[test]
+fn every_opened_value_is_uniform() {
+    for (structure, inversion) in [
+        ((3, 1), Inversion::Views),
+        ((3, 1), Inversion::CarriedSquares),
+        ((3, 1), Inversion::Shortest),
+        ((3, 1), Inversion::MaskedExponentiation),
+        ((3, 1), Inversion::Masking),
+        ((5, 2), Inversion::Views),
+        ((5, 2), Inversion::MaskedExponentiation),
+    ] {
+        let scheme = scheme(structure.0, structure.1, inversion);
+        let chi_squared = against_uniform(&opened_values(&scheme, "aes-128", 1), 256);
+        assert!(chi_squared < BOUND, "{structure:?} {inversion}: {chi_squared}");
+    }
+}
+
+/// The single bytes that one party receives are uniform under every key.
 #[test]
 fn what_a_party_receives_is_uniform_for_every_key() {
-    let ways =
-        [Inversion::Views, Inversion::CarriedSquares, Inversion::Shortest, Inversion::MaskedExponentiation];
-    for inversion in ways {
+    for inversion in [Inversion::Views, Inversion::CarriedSquares, Inversion::Shortest] {
         for key in [0, 1] {
-            let (histogram, total) = histogram_of_view(inversion, "aes-128", key);
-            assert!(total > 5000, "{inversion}: {total} bytes");
-            let expected = f64::from(total) / 256.0;
-            let chi_squared: f64 =
-                histogram.iter().map(|n| (f64::from(*n) - expected).powi(2) / expected).sum();
-            assert!(chi_squared < BOUND, "{inversion}, key {key}: {chi_squared} of {total}");
+            let histogram = received_bytes(&scheme(3, 1, inversion), "aes-128", key);
+            let chi_squared = against_uniform(&histogram, 256);
+            assert!(chi_squared < BOUND, "{inversion}, key {key}: {chi_squared}");
         }
     }
 }
 
-/// Masks of 6-bit cells are uniform over 6 bits only, so bytes are not; but they are the same under any two keys.
+/// Masks of 6-bit cells are uniform over 6 bits only, so bytes are not; but what is opened and what is received are the same
+/// under any two keys.
 #[test]
-fn what_a_party_receives_for_narrow_cells_does_not_depend_on_the_key() {
-    let (zeros, total) = histogram_of_view(Inversion::Views, "des", 0);
-    let (ones, same) = histogram_of_view(Inversion::Views, "des", 1);
-    assert_eq!(total, same);
-    let term = |(a, b): (&u32, &u32)| match f64::from(a + b) {
-        0.0 => 0.0,
-        sum => (f64::from(*a) - f64::from(*b)).powi(2) / sum,
-    };
-    let chi_squared: f64 = zeros.iter().zip(&ones).map(term).sum();
-    assert!(chi_squared < BOUND, "{chi_squared} of {total}");
+fn openings_of_narrow_cells_do_not_depend_on_the_key() {
+    let scheme = scheme(3, 1, Inversion::Views);
+    for look in [opened_values, received_bytes] {
+        let [zeros, ones] = [0, 1].map(|key| look(&scheme, "des", key));
+        let term = |(a, b): (&u32, &u32)| match f64::from(a + b) {
+            0.0 => 0.0,
+            sum => (f64::from(*a) - f64::from(*b)).powi(2) / sum,
+        };
+        let chi_squared: f64 = zeros.iter().zip(&ones).map(term).sum();
+        assert!(chi_squared < BOUND, "{chi_squared}");
+    }
 }

@@ -31,18 +31,18 @@ pub fn party<S: Scheme>(scheme: &S, job: &BenchJob, connected: Connected) -> Res
     let direction = if job.decrypt { Direction::Decrypt } else { Direction::Encrypt };
     let plain = cipher.circuit_with_key_schedule(direction).context("the cipher has no decryption")?;
     let terms = scheme.terms(Terms::new(net.parties())).with("job", serde_json::to_string(job)?.as_bytes());
-    let session = hello(&terms.with("circuit", &plain.digest()), &mut net)?;
+    let mut session = hello(&terms.with("circuit", &plain.digest()), &mut net)?;
     let setup = scheme.set_up(&mut net)?;
-    let mut first = scheme.join(&setup, session, 0)?;
+    let mut first = scheme.join(&setup, session.stream())?;
     let workload = Workload::new(&cipher, direction, job.key_schedule, &first)?;
     let key = key_cells(&cipher, &vec![KEY_BYTE; cipher.key_bytes])?;
     let given = if net.me() == KEY_OWNER { Input::Mine(&key) } else { Input::From(KEY_OWNER) };
     let key_input = workload.expand(&given, &mut first, &mut net)?;
 
     let mut streams = Vec::new();
-    for number in 0..job.threads {
+    for _ in 0..job.threads {
         let stream_net = net.fork()?;
-        let protocol = scheme.join(&setup, session, 1 + number as u64)?;
+        let protocol = scheme.join(&setup, session.stream())?;
         streams.push(Stream { protocol, net: stream_net, key: &key_input, workload: &workload, batch: None });
     }
     let lanes_at_once = workload.lanes_at_once(&first);

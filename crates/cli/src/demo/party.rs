@@ -13,8 +13,9 @@ use polyclave_protocol::metered::Metered;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme, SharedValue};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::session::{SessionId, Terms, hello, random_bytes};
+use polyclave_protocol::session::{Session, Terms, hello, random_bytes};
 use polyclave_transport::{Shaped, TlsNet};
+use zeroize::Zeroizing;
 
 use super::{DemoJob, DemoReport, KNOWN_KEY, KNOWN_PLAINTEXT, SAMPLE_BYTES};
 use crate::job::{Event, tell};
@@ -42,11 +43,11 @@ pub fn party<S: Scheme>(scheme: &S, job: &DemoJob, connected: Connected) -> Resu
     let Connected { mut net, payload, wire } = connected;
     let cipher = catalog::find("aes-128").context("the catalog lacks aes-128")?;
     let began = Instant::now();
-    let terms =
-        scheme.terms(Terms::new(net.parties())).with("job", b"demo").with("cipher", &cipher.encrypt.digest());
-    let session = hello(&terms, &mut net)?;
+    let circuits = [cipher.key_schedule.digest(), cipher.encrypt.digest()].concat();
+    let terms = scheme.terms(Terms::new(net.parties())).with("job", b"demo").with("circuits", &circuits);
+    let mut session = hello(&terms, &mut net)?;
     let setup = scheme.set_up(&mut net)?;
-    let protocol = scheme.join(&setup, session, 0)?;
+    let protocol = scheme.join(&setup, session.stream())?;
     let workload = Workload::new(&cipher, Direction::Encrypt, false, &protocol)?;
     let mut member = Member { protocol, cipher, workload, net };
     let set_up_ms = milliseconds(began.elapsed());
@@ -59,7 +60,7 @@ pub fn party<S: Scheme>(scheme: &S, job: &DemoJob, connected: Connected) -> Resu
     let mut source = if member.net.me() == ASKER { Some(Source::open(job.file.as_deref())?) } else { None };
     meet(&mut member.net)?;
     let (payload_before, wire_before) = (payload.snapshot().payload_sent, wire.sent());
-    let passes = member.both_ways(&round_keys, session, source.as_mut())?;
+    let passes = member.both_ways(&round_keys, &session, source.as_mut())?;
     Ok(DemoReport {
         adversary: scheme.adversary(),
         verified: <S::Protocol as Protocol>::Released::VERIFIED,
@@ -94,7 +95,7 @@ impl<P: Protocol> Member<P> {
         let n = self.net.parties();
         let wanted = self.workload.key_schedule.inputs()[0].views();
         let circuit = compile_with_views(&sum_of_keys(&self.cipher, n), &self.protocol, |_| wanted.clone());
-        let mut mine = vec![0; self.cipher.key_bytes];
+        let mut mine = Zeroizing::new(vec![0; self.cipher.key_bytes]);
         random_bytes(&mut mine)?;
         let mine = key_cells(&self.cipher, &mine)?;
         let me = self.net.me();
@@ -120,7 +121,7 @@ impl<P: Protocol> Member<P> {
     fn both_ways(
         &mut self,
         round_keys: &P::Shared,
-        session: SessionId,
+        session: &Session,
         mut source: Option<&mut Source>,
     ) -> Result<Passes> {
         let chunk_bytes = BLOCK * self.workload.lanes_at_once(&self.protocol);
@@ -142,6 +143,8 @@ impl<P: Protocol> Member<P> {
             // The asker's word is bounded: a larger chunk would only cost memory.
             anyhow::ensure!(len <= chunk_bytes as u64, "{ASKER} asks for a chunk of {len} bytes at once");
             if len == 0 {
+                // Nobody leaves before all have come this far: who stops here is missed by the others.
+                meet(&mut self.net)?;
                 return Ok(passes);
             }
             let lanes = (len as usize).div_ceil(BLOCK);
@@ -167,14 +170,14 @@ impl<P: Protocol> Member<P> {
     /// E_K(nonce, counter), E_K(nonce, counter + 1) ..: to the asker only.
     fn keystream(
         &mut self,
-        session: SessionId,
+        session: &Session,
         counter: u64,
         lanes: usize,
         round_keys: &P::Shared,
     ) -> Result<Option<Vec<u8>>> {
         let mut counters = Cells::zero(BLOCK, 8, lanes);
         for i in 0..BLOCK / 2 {
-            counters.row_mut(i).fill(session.0[i]);
+            counters.row_mut(i).fill(session.id()[i]);
             let shift = 56 - 8 * i as u32;
             let row = counters.row_mut(BLOCK / 2 + i).iter_mut().zip(counter..);
             row.for_each(|(byte, block)| *byte = (block >> shift) as u8);

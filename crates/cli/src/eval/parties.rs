@@ -71,10 +71,10 @@ pub fn in_session<S: Scheme, T: Send>(
 ) -> Result<Vec<T>> {
     let terms = scheme.terms(Terms::new(scheme.parties())).with("circuits", subject);
     let party = |mut net: Metered<Mesh>| -> Result<T> {
-        let session = hello(&terms, &mut net)?;
+        let mut session = hello(&terms, &mut net)?;
         let setup = scheme.set_up(&mut net)?;
         let meter = net.meter();
-        work(&mut Seat { protocol: scheme.join(&setup, session, 0)?, net, meter })
+        work(&mut Seat { protocol: scheme.join(&setup, session.stream())?, net, meter })
     };
     let results: Vec<Result<T>> = thread::scope(|scope| {
         let party = &party;

@@ -16,7 +16,7 @@ use super::prss::{Degree, Prss, TILE, View};
 use super::setup::{Setup, point};
 use super::shares::{Pool, Shares};
 use crate::net::Net;
-use crate::session::{SessionId, random_bytes};
+use crate::session::{Stream, random_bytes};
 use crate::tally::{Phase, Tally};
 use crate::{Party, Result};
 
@@ -40,8 +40,6 @@ impl Secret<'_> {
 /// A vector to open under a mask, and the images of it that are wanted.
 pub(super) struct Opening<'a> {
     pub(super) secret: Secret<'a>,
-    /// The bits of the mask that may be random: the identity, or a projection for narrow cells.
-    pub(super) mask: Arc<View>,
     pub(super) views: Vec<Arc<View>>,
 }
 
@@ -85,6 +83,8 @@ impl Opened {
 /// One party's arithmetic in one session and stream.
 pub(super) struct Arithmetic {
     pub(super) prss: Prss,
+    /// See [`Stream::label`].
+    pub(super) stream: [u8; 40],
     me: Party,
     parties: usize,
     /// Coefficients of resharing polynomials: this party's own randomness.
@@ -103,14 +103,15 @@ pub(super) struct Arithmetic {
 }
 
 impl Arithmetic {
-    pub(super) fn new(setup: &Setup, session: SessionId, stream: u64) -> Result<Arithmetic> {
+    pub(super) fn new(setup: &Setup, stream: Stream) -> Result<Arithmetic> {
         let (parties, threshold) = (setup.structure.parties(), setup.structure.threshold());
         let scalar = |c: Gf256| Map::new(Matrix::scalar(c.0).columns());
         let points: Vec<Gf256> = Party::all(parties).map(point).collect();
         let mut seed = Zeroizing::new([0; 16]);
         random_bytes(&mut *seed)?;
         Ok(Arithmetic {
-            prss: Prss::new(setup, session, stream),
+            prss: Prss::new(setup, &stream),
+            stream: stream.label(),
             me: setup.me,
             parties,
             own_randomness: AesPrg::new(&seed, 0),
@@ -169,9 +170,9 @@ impl Arithmetic {
     }
 
     /// Opens shared values that are uniformly random or meant to be known. One operation a value, one round.
-    pub(super) fn open_plain(&mut self, shares: &[u8], net: &mut dyn Net) -> Result<Vec<u8>> {
+    pub(super) fn open_plain(&mut self, shares: &[u8], net: &mut dyn Net) -> Result<Shares> {
         self.tally.of(self.phase).openings += shares.len() as u64;
-        let mut public = vec![0; shares.len()];
+        let mut public = self.pool.take(shares.len());
         self.open(shares, &mut public, net)?;
         Ok(public)
     }
@@ -266,7 +267,7 @@ impl Arithmetic {
         owner: Party,
         shares: &[u8],
         net: &mut dyn Net,
-    ) -> Result<Option<Vec<u8>>> {
+    ) -> Result<Option<Shares>> {
         let counts = self.tally.of(self.phase);
         counts.openings += shares.len() as u64;
         counts.rounds += 1;
@@ -276,7 +277,7 @@ impl Arithmetic {
         }
         let nothing = vec![&[][..]; self.parties];
         receive_from_all(&mut self.incoming, self.me, shares.len(), &nothing, net)?;
-        let mut values = vec![0; shares.len()];
+        let mut values = self.pool.take(shares.len());
         let share_of = |p: Party| if p == self.me { shares } else { &self.incoming[p.index()][..] };
         combine(&mut values, &terms(self.each_party(share_of), &self.lagrange), 0);
         Ok(Some(values))
@@ -303,7 +304,7 @@ fn mask_opening(prss: &mut Prss, pool: &Pool, opening: &Opening<'_>, message: &m
         };
         let shares = masks.chunks_mut(len.max(1)).map(|share| &mut share[range.clone()]);
         let views = opening.views.iter().map(|v| &**v).zip(shares);
-        prss.mask(degree, secret, &opening.mask, &mut message[range.clone()], views);
+        prss.mask(degree, secret, &mut message[range.clone()], views);
     }
 }
 
@@ -360,6 +361,7 @@ mod tests {
     use super::super::setup::Structure;
     use super::*;
     use crate::mesh::run_parties;
+    use crate::session::{Terms, hello};
 
     const VALUES: usize = 40_000;
 
@@ -370,14 +372,13 @@ mod tests {
         let messages = Mutex::new(vec![Vec::new(); 3]);
         let outcomes = run_parties(3, |net| {
             let setup = Setup::agree(Structure::new(3, 1)?, net)?;
-            let mut arithmetic = Arithmetic::new(&setup, SessionId([7; 32]), 0)?;
+            let mut arithmetic = Arithmetic::new(&setup, hello(&Terms::new(3), net)?.stream())?;
             let at = point(net.me());
             // The sharings 5 + 7 x and 9 + 3 x.
             let a = vec![(Gf256(5) + Gf256(7) * at).0; VALUES];
             let b = vec![(Gf256(9) + Gf256(3) * at).0; VALUES];
             let identity = arithmetic.prss.view(&Matrix::identity(8));
-            let opening =
-                Opening { secret: Secret::Product(&a, &b), mask: identity.clone(), views: vec![identity] };
+            let opening = Opening { secret: Secret::Product(&a, &b), views: vec![identity] };
             let opened = arithmetic.open_masked(vec![opening], net)?;
             messages.lock().expect("no panic")[net.me().index()] =
                 arithmetic.outgoing[net.me().index()].to_vec();

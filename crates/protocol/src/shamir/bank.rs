@@ -21,7 +21,9 @@ impl Bank {
     pub(super) fn new(lane_slots: usize, uniform_slots: usize, lanes: usize, pool: &Pool) -> Bank {
         // Rows begin at cache lines; one line more, so that rows of a power of two do not all meet in the same sets.
         let stride = lanes.next_multiple_of(LINE) + LINE;
-        Bank { lanes, stride, rows: pool.take(lane_slots * stride), uniform: pool.take(uniform_slots) }
+        let bytes =
+            lane_slots.checked_mul(stride).expect("the shares of an evaluation fit the address space");
+        Bank { lanes, stride, rows: pool.take(bytes), uniform: pool.take(uniform_slots) }
     }
 
     /// Number of lanes.

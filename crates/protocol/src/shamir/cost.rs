@@ -1,65 +1,58 @@
 //! What an evaluation will take, by arithmetic on the circuit alone. Tests hold the running protocol's counts to it.
 
-use std::collections::BTreeMap;
-
 use polyclave_cipher::{Compiled, Matrix, Slot};
 
 use super::inversion::Inversion;
 use super::masked_table;
 use crate::tally::Cost;
 
-/// Of all lookups of a circuit, inversions done in this way.
+/// Of all lookups of a circuit, inversions done in this way. For masking the expectation of one lookup: a layer waits for the
+/// one that retries most.
 pub(super) fn cost(compiled: &Compiled, way: Inversion) -> Cost {
     let mut cost = Cost::default();
     let mut inverts = false;
     for layer in compiled.layers() {
-        let mut rounds = BTreeMap::new();
+        // The parts of a round-by-round run; each waits for the lookup that takes longest in it.
+        let mut rounds = [0.0f64; 4];
         for lookup in &layer.lookups {
             let table = &compiled.tables()[lookup.table];
             let one = match table.inversion() {
                 Some(inversion) => inversion_cost(way, inversion, &lookup.views),
-                None => {
-                    let (products, _) = masked_table::demux_cost(table.in_bits());
-                    let material_bytes = masked_table::material_bytes(table.in_bits());
-                    let (kind, online) = (Kind::MaskedTable, (1.0, 1.0));
-                    LookupCost { kind, online, ahead: products as f64, material_bytes }
-                }
+                None => masked_table_cost(table.in_bits()),
             };
-            inverts |= one.kind == Kind::Inversion;
-            let most = rounds.entry(one.kind).or_insert(0.0);
-            *most = one.online.1.max(*most);
-            if !lookup.is_uniform() {
+            inverts |= table.inversion().is_some();
+            rounds.iter_mut().zip(one.rounds).for_each(|(most, r)| *most = most.max(r));
+            if lookup.is_uniform() {
+                cost.operations_uniform += one.operations;
+                cost.preprocessing_uniform += one.ahead;
+            } else {
+                cost.operations_per_lane += one.operations;
+                cost.preprocessing_per_lane += one.ahead;
                 cost.material_bytes_per_lane += one.material_bytes;
             }
-            let (online, ahead) = match lookup.is_uniform() {
-                true => (&mut cost.operations_uniform, &mut cost.preprocessing_uniform),
-                false => (&mut cost.operations_per_lane, &mut cost.preprocessing_per_lane),
-            };
-            *online += one.online.0;
-            *ahead += one.ahead;
         }
-        cost.rounds += rounds.values().sum::<f64>();
+        cost.rounds += rounds.iter().sum::<f64>();
     }
     cost.preprocessing_rounds = preprocessing_rounds(compiled, inverts, way);
     cost
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Inversion,
-    MaskedTable,
-}
-
 struct LookupCost {
-    kind: Kind,
-    /// Operations and rounds.
-    online: (f64, f64),
+    operations: f64,
+    /// Of an inversion: of the map before it, of the power, of the map after it. Of a masked table: last.
+    rounds: [f64; 4],
     /// Operations.
     ahead: f64,
     material_bytes: usize,
 }
 
-/// What a lookup takes; the table at the head of [`super::invert`].
+fn masked_table_cost(in_bits: u8) -> LookupCost {
+    let (products, _) = masked_table::demux_cost(in_bits);
+    let material_bytes = masked_table::material_bytes(in_bits);
+    LookupCost { operations: 1.0, rounds: [0.0, 0.0, 0.0, 1.0], ahead: products as f64, material_bytes }
+}
+
+/// The table at the head of [`super::invert`].
 fn inversion_cost(
     way: Inversion,
     inversion: &polyclave_cipher::Inversion,
@@ -69,19 +62,20 @@ fn inversion_cost(
     let before = opening(inversion.before.matrix.as_scalar().is_none());
     let after = opening(views.iter().any(|(m, _)| m.after(&inversion.after.matrix).as_scalar().is_none()));
     let retries = 2.0 / 255.0;
-    let (operations, rounds, ahead) = match way {
-        Inversion::Views => (5.0, 4.0, 0.0),
-        Inversion::CarriedSquares => (4.0, 3.0, 0.0),
-        Inversion::Masking => (10.0 + retries + after, 6.0 + retries + after, 0.0),
-        Inversion::MaskedExponentiation => (before + 7.0 + after, before + 4.0 + after, 7.0),
+    // Operations and rounds of the power alone.
+    let (before, power, after) = match way {
+        Inversion::Views => (1.0, (4.0, 3.0), 0.0),
+        Inversion::CarriedSquares => (0.0, (4.0, 3.0), 0.0),
+        Inversion::Masking => (1.0, (9.0 + retries, 5.0 + retries), after),
+        Inversion::MaskedExponentiation => (before, (7.0, 4.0), after),
         chained => {
             let chain = chained.chain().expect("all other ways are chains");
-            let (products, depth) = (chain.multiplications() as f64, chain.rounds().len() as f64);
-            (before + products + after, before + depth + after, 0.0)
+            (before, (chain.multiplications() as f64, chain.rounds().len() as f64), after)
         }
     };
-    let material_bytes = if way == Inversion::MaskedExponentiation { 8 } else { 0 };
-    LookupCost { kind: Kind::Inversion, online: (operations, rounds), ahead, material_bytes }
+    let (ahead, material_bytes) = if way == Inversion::MaskedExponentiation { (7.0, 8) } else { (0.0, 0) };
+    let operations = before + power.0 + after;
+    LookupCost { operations, rounds: [before, power.1, after, 0.0], ahead, material_bytes }
 }
 
 /// Powers of masks take 7 rounds, and masked tables of each index width theirs.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
 use polyclave_kernels::affine::{Map, Term, combine};
 
-use super::arithmetic::{Arithmetic, Opened, Opening, Secret};
+use super::arithmetic::{Arithmetic, Opening, Secret};
 use super::bank::Bank;
 use super::inversion::Inversion;
 use super::power::{Powers, by_chain, by_masked_exponentiation, by_masking, rivain_prouff};
@@ -43,7 +43,13 @@ struct Run<'a> {
     width: usize,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// Where in the vector each lookup has its values.
+    fn parts(&self) -> impl Iterator<Item = (Range<usize>, &'a Lookup)> {
+        let starts = self.range.clone().step_by(self.width);
+        starts.zip(&self.lookups).map(|(start, lookup)| (start..start + self.width, *lookup))
+    }
+
     fn before(&self) -> &polyclave_cipher::Affine {
         &self.table.inversion().expect("runs are of such tables").before
     }
@@ -132,19 +138,19 @@ impl<'a> Inversions<'a> {
         }
     }
 
-    /// Shares of before(x): free if that is a product by a constant, otherwise opened.
+    /// Shares of before(x): free where that is a product by a constant, otherwise opened.
     fn plain(&self, arithmetic: &mut Arithmetic, bank: &Bank, net: &mut dyn Net) -> Result<Shares> {
-        let scalar = |run: &Run<'_>| run.before().matrix.as_scalar();
-        if self.runs.iter().any(|run| scalar(run).is_none()) {
-            let mut images = self.open_images(&[Matrix::identity(8)], arithmetic, bank, net)?;
-            return Ok(images.remove(0));
-        }
-        let mut x = arithmetic.pool.take(self.len);
-        for run in &self.runs {
+        let scalar = |run: &&Run<'_>| run.before().matrix.as_scalar().is_some();
+        let (local, others): (Vec<&Run<'_>>, Vec<&Run<'_>>) = self.runs.iter().partition(scalar);
+        let mut x = match others.is_empty() {
+            true => arithmetic.pool.take(self.len),
+            false => self.open_runs(&others, &[Matrix::identity(8)], arithmetic, bank, net)?.remove(0),
+        };
+        for run in local {
             let map = Map::new(run.before().matrix.columns());
-            for (part, lookup) in run.range.clone().step_by(run.width).zip(&run.lookups) {
+            for (part, lookup) in run.parts() {
                 let terms = [Term { src: bank.row(lookup.xs[0]), map: &map }];
-                combine(&mut x[part..part + run.width], &terms, run.before().constant);
+                combine(&mut x[part], &terms, run.before().constant);
             }
         }
         Ok(x)
@@ -158,22 +164,30 @@ impl<'a> Inversions<'a> {
         bank: &Bank,
         net: &mut dyn Net,
     ) -> Result<Vec<Shares>> {
+        self.open_runs(&self.runs.iter().collect::<Vec<_>>(), images, arithmetic, bank, net)
+    }
+
+    /// [`open_images`](Self::open_images) of some of the runs; what is at the others is unspecified.
+    fn open_runs(
+        &self,
+        runs: &[&Run<'_>],
+        images: &[Matrix],
+        arithmetic: &mut Arithmetic,
+        bank: &Bank,
+        net: &mut dyn Net,
+    ) -> Result<Vec<Shares>> {
         let mut x = arithmetic.pool.take(self.len);
-        for run in &self.runs {
-            for (part, lookup) in run.range.clone().step_by(run.width).zip(&run.lookups) {
-                x[part..part + run.width].copy_from_slice(bank.row(lookup.xs[0]));
-            }
+        for (part, lookup) in runs.iter().flat_map(|run| run.parts()) {
+            x[part].copy_from_slice(bank.row(lookup.xs[0]));
         }
-        let mask = arithmetic.prss.view(&Matrix::identity(8));
-        let openings = self.runs.iter().map(|run| Opening {
+        let openings = runs.iter().map(|run| Opening {
             secret: Secret::Value(&x[run.range.clone()]),
-            mask: mask.clone(),
             views: images.iter().map(|m| arithmetic.prss.view(&m.after(&run.before().matrix))).collect(),
         });
         let openings = openings.collect();
         let opened = arithmetic.open_masked(openings, net)?;
         let mut shares: Vec<Shares> = images.iter().map(|_| arithmetic.pool.take(self.len)).collect();
-        for (i, run) in self.runs.iter().enumerate() {
+        for (i, run) in runs.iter().enumerate() {
             for (k, (image, dst)) in images.iter().zip(&mut shares).enumerate() {
                 let constant = image.apply(run.before().constant);
                 opened.share(i, k, 0..run.range.len(), constant, &mut dst[run.range.clone()]);
@@ -188,9 +202,9 @@ impl<'a> Inversions<'a> {
         let identity = Map::identity();
         for run in &self.runs {
             let constant = image.apply(run.before().constant);
-            for (part, lookup) in run.range.clone().step_by(run.width).zip(&run.lookups) {
+            for (part, lookup) in run.parts() {
                 let terms = [Term { src: bank.row(lookup.xs[k]), map: &identity }];
-                combine(&mut x[part..part + run.width], &terms, constant);
+                combine(&mut x[part], &terms, constant);
             }
         }
         x
@@ -204,41 +218,48 @@ impl<'a> Inversions<'a> {
         bank: &mut Bank,
         net: &mut dyn Net,
     ) -> Result<()> {
-        let local = |run: &Run<'_>| run.after().iter().all(|(m, _)| m.as_scalar().is_some());
-        if let Power::Value(y) = power
-            && self.runs.iter().all(local)
-        {
-            self.write(bank, |_, run, k, range, constant, dst| {
+        let local = |run: &&Run<'_>| run.after().iter().all(|(m, _)| m.as_scalar().is_some());
+        let (free, opened): (Vec<&Run<'_>>, Vec<&Run<'_>>) = match power {
+            Power::Value(_) => self.runs.iter().partition(local),
+            Power::Product(..) => (Vec::new(), self.runs.iter().collect()),
+        };
+        if let Power::Value(y) = power {
+            write(&free, bank, |_, run, k, range, constant, dst| {
                 let map = Map::new(run.after()[k].0.columns());
                 let start = run.range.start;
                 let src = &y[start + range.start..start + range.end];
                 combine(dst, &[Term { src, map: &map }], constant);
             });
+        }
+        if opened.is_empty() {
             return Ok(());
         }
-        let mask = arithmetic.prss.view(&Matrix::identity(8));
-        let mut openings = Vec::with_capacity(self.runs.len());
-        for run in &self.runs {
+        let mut openings = Vec::with_capacity(opened.len());
+        for run in &opened {
             let secret = match power {
                 Power::Value(y) => Secret::Value(&y[run.range.clone()]),
                 Power::Product(a, b) => Secret::Product(&a[run.range.clone()], &b[run.range.clone()]),
             };
             let views: Vec<Arc<View>> = run.after().iter().map(|(m, _)| arithmetic.prss.view(m)).collect();
-            openings.push(Opening { secret, mask: mask.clone(), views });
+            openings.push(Opening { secret, views });
         }
-        let opened: Opened = arithmetic.open_masked(openings, net)?;
-        self.write(bank, |i, _, k, range, constant, dst| opened.share(i, k, range, constant, dst));
+        let results = arithmetic.open_masked(openings, net)?;
+        write(&opened, bank, |i, _, k, range, constant, dst| results.share(i, k, range, constant, dst));
         Ok(())
     }
+}
 
-    /// Calls `fill(run's number, run, view's number, range within the run, constant, slot's row)` for every view.
-    fn write(&self, bank: &mut Bank, fill: impl Fn(usize, &Run<'_>, usize, Range<usize>, u8, &mut [u8])) {
-        for (i, run) in self.runs.iter().enumerate() {
-            let constants: Vec<u8> = run.after().iter().map(|(_, constant)| *constant).collect();
-            for (start, lookup) in (0..run.range.len()).step_by(run.width).zip(&run.lookups) {
-                for (k, (_, slot)) in lookup.views.iter().enumerate() {
-                    fill(i, run, k, start..start + run.width, constants[k], bank.row_mut(*slot));
-                }
+/// Calls `fill(run's number, run, view's number, range within the run, constant, slot's row)` for every view.
+fn write(
+    runs: &[&Run<'_>],
+    bank: &mut Bank,
+    fill: impl Fn(usize, &Run<'_>, usize, Range<usize>, u8, &mut [u8]),
+) {
+    for (i, run) in runs.iter().enumerate() {
+        let constants: Vec<u8> = run.after().iter().map(|(_, constant)| *constant).collect();
+        for (start, lookup) in (0..run.range.len()).step_by(run.width).zip(&run.lookups) {
+            for (k, (_, slot)) in lookup.views.iter().enumerate() {
+                fill(i, run, k, start..start + run.width, constants[k], bank.row_mut(*slot));
             }
         }
     }

@@ -70,7 +70,6 @@ impl Masks {
         zero.iter_mut().for_each(|share| *share ^= 1);
         let mut vector = vec![zero, one];
         // Step 2: with each further bit s_j, (1 - s_j) p and s_j p.
-        let identity = arithmetic.prss.view(&Matrix::identity(8));
         let unpack: Vec<_> = (0..8).map(|i| arithmetic.prss.view(&Matrix::bit(8, i))).collect();
         for bit in &bits[1..] {
             let packed: Vec<Shares> = vector
@@ -79,7 +78,6 @@ impl Masks {
                 .collect();
             let openings = packed.iter().zip(vector.chunks(8)).map(|(packed, entries)| Opening {
                 secret: Secret::Product(bit, packed),
-                mask: identity.clone(),
                 views: unpack[..entries.len()].to_vec(),
             });
             let opened = arithmetic.open_masked(openings.collect(), net)?;

@@ -33,7 +33,7 @@ pub use setup::{MAX_PARTIES, Setup, Structure};
 use crate::net::Net;
 use crate::protocol::{Input, Owner, Protocol, Scheme, SharedValue};
 use crate::release::Unverified;
-use crate::session::{SessionId, Terms};
+use crate::session::{Stream, Terms};
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, Result};
 use arithmetic::Arithmetic;
@@ -80,8 +80,8 @@ impl Scheme for ShamirScheme {
         Setup::agree(self.structure, net)
     }
 
-    fn join(&self, setup: &Setup, session: SessionId, stream: u64) -> Result<Shamir> {
-        Ok(Shamir { inversion: self.inversion, arithmetic: Arithmetic::new(setup, session, stream)? })
+    fn join(&self, setup: &Setup, stream: Stream) -> Result<Shamir> {
+        Ok(Shamir { inversion: self.inversion, arithmetic: Arithmetic::new(setup, stream)? })
     }
 }
 
@@ -117,6 +117,8 @@ impl SharedValue for Shared {
 
 /// Material for one evaluation.
 pub struct Batch {
+    /// The stream it was made on: shares of another one have other polynomials.
+    stream: [u8; 40],
     circuit: [u8; 32],
     lanes: usize,
     powers: Option<Powers>,
@@ -198,7 +200,7 @@ impl Protocol for Shamir {
         let masks = counts.into_iter();
         let masks = masks.map(|(bits, count)| Masks::prepare(&mut self.arithmetic, bits, count, net));
         let masks = masks.collect::<Result<_>>()?;
-        Ok(Batch { circuit: compiled.digest(), lanes, powers, masks })
+        Ok(Batch { stream: self.arithmetic.stream, circuit: compiled.digest(), lanes, powers, masks })
     }
 
     fn bank(&mut self, compiled: &Compiled, lanes: usize) -> Bank {
@@ -269,8 +271,11 @@ impl Protocol for Shamir {
         batch: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
-        if (batch.circuit, batch.lanes) != (compiled.digest(), bank.lanes()) {
-            return Err(Error::misuse("the batch was prepared for another circuit or number of lanes"));
+        let made_for = (batch.stream, batch.circuit, batch.lanes);
+        if made_for != (self.arithmetic.stream, compiled.digest(), bank.lanes()) {
+            return Err(Error::misuse(
+                "the batch was prepared for another session, circuit or number of lanes",
+            ));
         }
         let inverts = |lookup: &&Lookup| compiled.tables()[lookup.table].inversion().is_some();
         let (inversions, others): (Vec<&Lookup>, Vec<&Lookup>) = lookups.iter().partition(inverts);
@@ -290,7 +295,11 @@ impl Protocol for Shamir {
         let mut rows = Zeroizing::new(vec![0; views.len() * port.cells.len() * lanes]);
         for (k, chunk) in rows.chunks_mut(port.cells.len() * lanes).enumerate() {
             for (row, cell) in chunk.chunks_mut(lanes).zip(&port.cells) {
-                row.copy_from_slice(bank.row(cell[k].1));
+                match bank.row(cell[k].1) {
+                    // A uniform cell among others.
+                    [one] => row.fill(*one),
+                    lanes => row.copy_from_slice(lanes),
+                }
             }
         }
         Shared { bits: port.bits, count: port.cells.len(), lanes, views, rows }

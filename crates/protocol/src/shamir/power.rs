@@ -61,7 +61,6 @@ pub(super) fn rivain_prouff(
     let [one, four, sixteen] = [0, 2, 4].map(|times| arithmetic.prss.view(&Matrix::frobenius(times)));
     let product = |a, b, views: &[&Arc<View>]| Opening {
         secret: Secret::Product(a, b),
-        mask: one.clone(),
         views: views.iter().map(|v| Arc::clone(v)).collect(),
     };
     let opened = arithmetic.open_masked(vec![product(x, x2, &[&one, &four])], net)?;
@@ -99,6 +98,9 @@ fn product_of(mut factors: Vec<Shares>, arithmetic: &mut Arithmetic, net: &mut d
     Ok(factors.pop().unwrap_or_default())
 }
 
+/// Masks that may be zero one after another.
+const MOST_TRIES: usize = 16;
+
 /// Opens a random multiple of a + \[a = 0\] and inverts that (Damgard and Keller 2010, section 4.1, Masking). `shares` are
 /// those of a and of its 8 bits.
 ///
@@ -118,7 +120,15 @@ pub(super) fn by_masking(
     let mut inverse = arithmetic.pool.take(a.len());
     let mut open: Vec<usize> = (0..a.len()).collect();
     let mut rest = a;
+    let mut tries = 0;
     while !open.is_empty() {
+        // Honest parties come so far with probability 2^-128 a position; a party that sends wrong shares could go on for ever.
+        tries += 1;
+        if tries > MOST_TRIES {
+            return Err(Error::System(format!(
+                "a masked value was zero {MOST_TRIES} times in a row: a party cheats"
+            )));
+        }
         let r =
             arithmetic.prss.random(rest.len(), std::slice::from_ref(&identity), &arithmetic.pool).remove(0);
         let product = arithmetic.multiply(&[(&rest, &r)], net)?.remove(0);

@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 use super::setup::{Setup, point};
 use super::shares::{Pool, Shares};
-use crate::session::SessionId;
+use crate::session::Stream;
 
 /// Values are drawn in pieces that stay in the first-level cache.
 pub(super) const TILE: usize = 2048;
@@ -33,6 +33,13 @@ pub(super) struct View {
     by_set: Vec<Map>,
 }
 
+impl View {
+    fn new(m: &Matrix, weights: &[Gf256]) -> View {
+        let times = |c: Gf256| Map::new(m.columns().map(|column| (c * Gf256(column)).0));
+        View { map: times(Gf256::ONE), by_set: weights.iter().map(|w| times(*w)).collect() }
+    }
+}
+
 /// The generators of one party in one session and stream.
 pub(super) struct Prss {
     random: Vec<AesPrg>,
@@ -43,6 +50,8 @@ pub(super) struct Prss {
     threshold: usize,
     tiles: Zeroizing<Vec<u8>>,
     views: HashMap<Matrix, Arc<View>>,
+    /// The view that is the value itself.
+    whole: Arc<View>,
 }
 
 /// The degree of the polynomial that shares a value.
@@ -55,12 +64,12 @@ pub(super) enum Degree {
 }
 
 impl Prss {
-    pub(super) fn new(setup: &Setup, session: SessionId, stream: u64) -> Prss {
+    pub(super) fn new(setup: &Setup, stream: &Stream) -> Prss {
         let threshold = setup.structure.threshold();
         let generator = |set: u16, key: &[u8; 32], domain: u64| {
             let mut hasher = blake3::Hasher::new_keyed(key);
             hasher.update(b"polyclave shamir prss 1").update(&set.to_le_bytes());
-            hasher.update(&domain.to_le_bytes()).update(&session.0).update(&stream.to_le_bytes());
+            hasher.update(&domain.to_le_bytes()).update(&stream.label());
             let mut seed = Zeroizing::new([0; 16]);
             seed.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
             AesPrg::new(&seed, 0)
@@ -70,10 +79,12 @@ impl Prss {
         let zero_weight = |weight: Gf256, k: usize| {
             Map::new(Matrix::scalar((weight * point(setup.me).pow(k as u32)).0).columns())
         };
+        let weights: Vec<Gf256> = keys().map(|k| k.weight).collect();
         Prss {
+            whole: Arc::new(View::new(&Matrix::identity(8), &weights)),
             random: keys().map(|k| generator(k.set, &k.key, 0)).collect(),
             zero: keys().flat_map(|k| degrees.clone().map(|d| generator(k.set, &k.key, d as u64))).collect(),
-            weights: keys().map(|k| k.weight).collect(),
+            weights,
             zero_maps: keys().flat_map(|k| degrees.clone().map(|d| zero_weight(k.weight, d))).collect(),
             threshold,
             tiles: Zeroizing::new(vec![0; TILE * setup.keys.len() * (1 + threshold)]),
@@ -84,11 +95,7 @@ impl Prss {
     /// Prepares a view of masked values.
     pub(super) fn view(&mut self, m: &Matrix) -> Arc<View> {
         let weights = &self.weights;
-        let prepare = || {
-            let times = |c: Gf256| Map::new(m.columns().map(|column| (c * Gf256(column)).0));
-            View { map: times(Gf256::ONE), by_set: weights.iter().map(|w| times(*w)).collect() }
-        };
-        self.views.entry(*m).or_insert_with(|| Arc::new(prepare())).clone()
+        self.views.entry(*m).or_insert_with(|| Arc::new(View::new(m, weights))).clone()
     }
 
     /// Draws a random r for every value, at most [`TILE`] of them: `masked = secret + [r]`, plus a zero sharing of
@@ -97,7 +104,6 @@ impl Prss {
         &mut self,
         degree: Degree,
         secret: &[u8],
-        mask: &View,
         masked: &mut [u8],
         views: impl Iterator<Item = (&'v View, &'v mut [u8])>,
     ) {
@@ -110,8 +116,9 @@ impl Prss {
         let identity = Map::identity();
         let mut terms = Vec::with_capacity(1 + sets * (1 + self.threshold));
         terms.push(Term { src: secret, map: &identity });
-        terms
-            .extend(random.chunks(TILE).zip(&mask.by_set).map(|(tile, map)| Term { src: &tile[..len], map }));
+        terms.extend(
+            random.chunks(TILE).zip(&self.whole.by_set).map(|(tile, map)| Term { src: &tile[..len], map }),
+        );
         if degree == Degree::Product {
             for (tile, generator) in zero.chunks_mut(TILE).zip(&mut self.zero) {
                 generator.fill(&mut tile[..len]);

@@ -74,7 +74,7 @@ pub(super) struct HeldKey {
     /// The members, as a bit mask.
     pub(super) set: u16,
     /// Known to the members only.
-    pub(super) key: Zeroizing<[u8; KEY_BYTES]>,
+    pub(super) key: Box<Zeroizing<[u8; KEY_BYTES]>>,
     /// f_A at this party's point, where f_A has degree t, is 1 at 0 and 0 at the points of all parties outside of A.
     pub(super) weight: Gf256,
 }
@@ -102,11 +102,13 @@ impl Setup {
             |from: Party, to: Party| move |set: &u16| leader(*set) == from && contains(*set, to);
 
         let mut keys = Vec::new();
-        let mut out = vec![Zeroizing::new(Vec::new()); n];
+        // Sized at once: growing would leave copies of keys behind.
+        let room = KEY_BYTES * structure.sets().count();
+        let mut out: Vec<_> = (0..n).map(|_| Zeroizing::new(Vec::with_capacity(room))).collect();
         for set in structure.sets().filter(shared_with(me, me)) {
-            let mut key = Zeroizing::new([0; KEY_BYTES]);
-            random_bytes(&mut *key)?;
-            me.peers(n).filter(|p| contains(set, *p)).for_each(|p| out[p.index()].extend_from_slice(&*key));
+            let mut key = Box::new(Zeroizing::new([0; KEY_BYTES]));
+            random_bytes(&mut **key)?;
+            me.peers(n).filter(|p| contains(set, *p)).for_each(|p| out[p.index()].extend_from_slice(&**key));
             keys.push((set, key));
         }
         let due = |p: Party| if p == me { 0 } else { structure.sets().filter(shared_with(p, me)).count() };
@@ -118,7 +120,7 @@ impl Setup {
             for (set, key) in
                 structure.sets().filter(shared_with(p, me)).zip(received[p.index()].chunks(KEY_BYTES))
             {
-                let mut held = Zeroizing::new([0; KEY_BYTES]);
+                let mut held = Box::new(Zeroizing::new([0; KEY_BYTES]));
                 held.copy_from_slice(key);
                 keys.push((set, held));
             }
@@ -164,7 +166,7 @@ mod tests {
         for set in structure.sets() {
             let keys: Vec<Option<[u8; KEY_BYTES]>> = setups
                 .iter()
-                .map(|s| s.keys.iter().find(|held| held.set == set).map(|held| *held.key))
+                .map(|s| s.keys.iter().find(|held| held.set == set).map(|held| **held.key))
                 .collect();
             let member = keys.iter().flatten().next().expect("a set has members");
             for p in Party::all(5) {

@@ -15,6 +15,11 @@ pub(super) struct Pool(Arc<Free>);
 #[derive(Default)]
 struct Free(Mutex<Vec<Vec<u8>>>);
 
+/// A request gets at most so many times what it asked for.
+const WASTE: usize = 2;
+/// Smaller pieces are not worth telling apart.
+const LEAST: usize = 4096;
+
 /// Shares of a vector.
 #[derive(Default)]
 pub(super) struct Shares {
@@ -26,8 +31,12 @@ impl Pool {
     /// A vector with unspecified contents, to be overwritten.
     pub(super) fn take(&self, len: usize) -> Shares {
         let mut free = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = free.iter().rposition(|bytes| bytes.capacity() >= len);
-        let mut bytes = fits.map_or_else(|| Vec::with_capacity(len), |at| free.swap_remove(at));
+        // The smallest that fits, and none that is far too large: large ones are for large requests.
+        let capacities = free.iter().map(Vec::capacity).enumerate();
+        let fitting = capacities.filter(|(_, capacity)| (len..=WASTE * len.max(LEAST)).contains(capacity));
+        let smallest = fitting.min_by_key(|(_, capacity)| *capacity);
+        let mut bytes =
+            smallest.map_or_else(|| Vec::with_capacity(len.max(LEAST)), |(at, _)| free.swap_remove(at));
         // Within the capacity: nothing moves, no copy stays behind.
         bytes.resize(len, 0);
         Shares { bytes, pool: self.clone() }

@@ -26,8 +26,8 @@ pub struct Run {
 pub fn run(scheme: &impl Scheme, circuit: &Circuit, lanes: usize, inputs: &[Cells]) -> Result<Run> {
     let parties = scheme.parties();
     let party = |net: &mut dyn Net| -> Result<(Vec<Cells>, Tally, Cost)> {
-        let session = hello(&scheme.terms(Terms::new(parties)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session, 0)?;
+        let mut session = hello(&scheme.terms(Terms::new(parties)), net)?;
+        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream())?;
         let compiled = compile(circuit, &protocol);
         let batch = prepare(&mut protocol, &compiled, lanes, net)?;
         let owner = |i: usize| Party((i % parties) as u8);
