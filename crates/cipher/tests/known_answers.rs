@@ -82,11 +82,10 @@ fn published_answers_hold_in_both_directions() {
             assert_eq!(run(&cipher.key_schedule, &AnyMap, &[&key]), expected, "{name} key schedule");
         } else {
             assert_eq!(crypt(&name, Direction::Encrypt, &AnyMap, &key, &plaintext), expected, "{name}");
-            assert_eq!(
-                crypt(&name, Direction::Decrypt, &AnyMap, &key, &expected),
-                plaintext,
-                "{name} decryption"
-            );
+            if catalog::find(&name).is_some_and(|c| c.decrypt.is_some()) {
+                let decrypted = crypt(&name, Direction::Decrypt, &AnyMap, &key, &expected);
+                assert_eq!(decrypted, plaintext, "{name} decryption");
+            }
         }
         checked += 1;
     }
@@ -151,7 +150,8 @@ fn aes_needs_304_projections_where_only_xor_is_free() {
     assert_eq!(histogram.iter().map(|(views, lookups)| views * lookups).sum::<usize>(), 304);
 }
 
-fn oracle(name: &str, key: &[u8], blocks: &[u8]) -> Vec<u8> {
+/// What an independent library says, of the ciphers it has.
+fn oracle(name: &str, key: &[u8], blocks: &[u8]) -> Option<Vec<u8>> {
     fn encrypt<C: BlockCipherEncrypt + KeyInit>(key: &[u8], blocks: &[u8]) -> Vec<u8> {
         let cipher = C::new_from_slice(key).expect("the key has the right length");
         let mut out = blocks.to_vec();
@@ -160,15 +160,15 @@ fn oracle(name: &str, key: &[u8], blocks: &[u8]) -> Vec<u8> {
         }
         out
     }
-    match name {
+    Some(match name {
         "aes-128" => encrypt::<aes::Aes128>(key, blocks),
         "aes-192" => encrypt::<aes::Aes192>(key, blocks),
         "aes-256" => encrypt::<aes::Aes256>(key, blocks),
         "des" => encrypt::<des::Des>(key, blocks),
         "3des-ede2" => encrypt::<des::TdesEde2>(key, blocks),
         "3des-ede3" => encrypt::<des::TdesEde3>(key, blocks),
-        _ => unreachable!("every cipher of the catalog has an oracle here"),
-    }
+        _ => return None,
+    })
 }
 
 proptest! {
@@ -181,7 +181,7 @@ proptest! {
     ) {
         let cipher = &catalog::all()[which];
         let key = &key[..cipher.key_bytes];
-        let expected = oracle(&cipher.name, key, &blocks);
+        let Some(expected) = oracle(&cipher.name, key, &blocks) else { return Ok(()) };
         prop_assert_eq!(&crypt(&cipher.name, Direction::Encrypt, &AnyMap, key, &blocks), &expected);
         prop_assert_eq!(&crypt(&cipher.name, Direction::Decrypt, &AnyMap, key, &expected), &blocks);
     }

@@ -17,6 +17,7 @@ pub use party::party;
 use crate::job::Job;
 use crate::launch::{Launch, run as launch};
 use crate::options::{ProtocolOptions, cipher};
+use crate::say;
 use measure::Measurement;
 use summary::Summary;
 
@@ -61,7 +62,7 @@ pub struct Arguments {
     plot: Option<PathBuf>,
 
     /// Seconds that a silent party is waited for
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86400))]
     timeout: u64,
 
     /// Print one JSON document and nothing else
@@ -107,7 +108,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let summary = Summary::new(arguments, &measurements);
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&summary.json(arguments))?);
+        say!("{}", serde_json::to_string_pretty(&summary.json(arguments))?);
     } else {
         summary.print(arguments);
     }

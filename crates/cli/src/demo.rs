@@ -16,6 +16,7 @@ pub use party::party;
 use crate::job::Job;
 use crate::launch::{Launch, run as launch};
 use crate::options::ProtocolOptions;
+use crate::say;
 
 /// Encrypts and decrypts FILE (or a sample) with AES-128 in counter mode, under a key of which every party process has one
 /// share. Counter mode authenticates nothing: who can change the ciphertext can change the file. Leaves no file behind.
@@ -28,7 +29,7 @@ pub struct Arguments {
     protocol: ProtocolOptions,
 
     /// Seconds that a silent party is waited for
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86400))]
     timeout: u64,
 
     /// Print one JSON document and nothing else
@@ -97,7 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     bar.finish_and_clear();
     let holds = came_back(&reports) && reports.iter().all(|r| r.known_answer == KNOWN_CIPHERTEXT);
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&story::summary(&arguments.protocol, &reports, holds))?);
+        say!("{}", serde_json::to_string_pretty(&story::summary(&arguments.protocol, &reports, holds))?);
     } else {
         story::tell(&reports);
     }

@@ -45,6 +45,8 @@ pub struct Address {
 pub enum Event {
     /// It listens.
     Ready(Address),
+    /// It runs.
+    Alive,
     /// It has come so far.
     Progress(u64),
     /// It is done; the job says what this holds.

@@ -42,8 +42,20 @@ pub fn run<R: serde::de::DeserializeOwned>(
     let mut parties = Parties::start(launch)?;
     let count = parties.children.len();
     let mut reports: Vec<Option<R>> = (0..count).map(|_| None).collect();
+    let patience = Duration::from_secs(launch.timeout_s) + LAST_WORDS;
+    let mut heard = vec![Instant::now(); count];
     while reports.iter().any(Option::is_none) {
-        let (party, event) = parties.events.recv().context("all parties have gone")?;
+        let unfinished = (0..count).filter(|p| reports[*p].is_none());
+        let (since, quietest) = unfinished.map(|p| (heard[p], p)).min().context("there is no party")?;
+        let left = (since + patience).saturating_duration_since(Instant::now());
+        let Ok((party, event)) = parties.events.recv_timeout(left) else {
+            // Its peers time out before; this is for a party that nobody waits for, or for all stopped at once.
+            bail!(
+                "party {} shows no sign of life for {patience:?}; see whether it was stopped",
+                quietest + 1
+            );
+        };
+        heard[party] = Instant::now();
         match event {
             Some(Event::Progress(done)) if party == 0 => progress(done),
             Some(Event::Report(report)) => {
@@ -100,6 +112,7 @@ impl Parties {
         while addresses.iter().any(Option::is_none) {
             match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok((party, Some(Event::Ready(address)))) => addresses[party] = Some(address),
+                Ok((_, Some(Event::Alive))) => {}
                 Ok((party, event)) => return Err(self.failure(party, event)),
                 Err(_) => bail!("a party did not start within {START:?}"),
             }
@@ -128,7 +141,10 @@ impl Parties {
             let explained = told.iter().any(|(party, ..)| *party == p) || status.success();
             (!explained).then(|| anyhow!("party {} ended without a word ({status})", p + 1))
         });
-        let told = told.into_iter().next().map(|(p, error, _)| anyhow!("party {}: {error}", p + 1));
+        let told = told.into_iter().next().map(|(p, error, by_peer)| match by_peer {
+            true => anyhow!("{error} (seen by party {})", p + 1),
+            false => anyhow!("party {}: {error}", p + 1),
+        });
         silent.or(told).unwrap_or_else(|| anyhow!("party {} ended without a word", first + 1))
     }
 }

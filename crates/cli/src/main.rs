@@ -6,6 +6,7 @@ mod eval;
 mod job;
 mod launch;
 mod options;
+mod output;
 mod party;
 mod reproduce;
 mod workload;
@@ -17,17 +18,21 @@ use clap::{Parser, Subcommand};
 /// Block ciphers under a key that nobody holds: several servers, each with one share of the key, encrypt and decrypt by
 /// secure multi-party computation.
 #[derive(Parser)]
-#[command(name = "polyclave", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "polyclave", version, arg_required_else_help = true, after_help = examples())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
-const EXAMPLES: &str = "\
-Start with `polyclave demo`: three processes make a key that nobody holds and encrypt with it.
-
-Protocols: cleartext (no protection, for comparison), shamir (3 to 9 parties, passive, honest majority).
-Ciphers: aes-128, aes-192, aes-256, 3des-ede3, 3des-ede2, des (the last three are legacy).";
+fn examples() -> String {
+    let ciphers: Vec<String> = polyclave_cipher::catalog::all().into_iter().map(|c| c.name).collect();
+    format!(
+        "Start with `polyclave demo`: three processes make a key that nobody holds and encrypt with it.\n\n\
+         Protocols: cleartext (no protection, for comparison), shamir (3 to 9 parties, passive, honest majority).\n\
+         Ciphers: {} (DES and Triple DES are legacy).",
+        ciphers.join(", ")
+    )
+}
 
 #[derive(Subcommand)]
 enum Command {

@@ -88,13 +88,10 @@ pub fn cipher(name: &str) -> Result<Cipher> {
 /// Bytes from hexadecimal, with an error that says what was wrong.
 pub fn hexadecimal(what: &str, text: &str) -> Result<Vec<u8>> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
-    ensure!(
-        digits.len().is_multiple_of(2),
-        "{what} has {} hex digits; two are needed for every byte",
-        digits.len()
-    );
     if let Some((at, c)) = digits.chars().enumerate().find(|(_, c)| !c.is_ascii_hexdigit()) {
         bail!("{what} has '{c}' at position {}, which is no hex digit", at + 1);
     }
+    let count = digits.len();
+    ensure!(count.is_multiple_of(2), "{what} has {count} hex digits; two are needed for every byte");
     Ok(hex::decode(digits)?)
 }

@@ -18,6 +18,8 @@ use crate::job::{Address, Event, Job, Start, tell};
 use crate::options::Task;
 use crate::{bench, demo};
 
+/// Between two signs of life.
+const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
 /// The process that started this one is gone.
 const ORPHANED: i32 = 3;
 
@@ -43,7 +45,7 @@ pub fn run() -> Result<ExitCode> {
 
 fn run_job() -> Result<()> {
     let start: Start = serde_json::from_str(&next_line()?).context("the first line is no job")?;
-    let idle = Duration::from_secs(start.timeout_s.max(1));
+    let idle = Duration::from_secs(start.timeout_s);
     let limits = Limits { idle, ..Limits::default() };
     let endpoint = Endpoint::bind("127.0.0.1:0", Identity::generate()?, limits)?;
     let address = endpoint.local_addr().to_string();
@@ -51,6 +53,7 @@ fn run_job() -> Result<()> {
     let peers: Vec<Address> =
         serde_json::from_str(&next_line()?).context("the second line names no peers")?;
     std::thread::spawn(end_with_standard_input);
+    std::thread::spawn(show_signs_of_life);
 
     let peers = peers.into_iter().map(|p| {
         let certificate = hex::decode(&p.certificate).context("a certificate is not hexadecimal")?;
@@ -70,6 +73,14 @@ fn next_line() -> Result<String> {
     let read = std::io::stdin().read_line(&mut line)?;
     ensure!(read > 0, "`polyclave party` is started by `polyclave demo` and `polyclave bench` only");
     Ok(line)
+}
+
+/// Lets the command tell a party at work from a stopped one.
+fn show_signs_of_life() {
+    loop {
+        tell(&Event::Alive);
+        std::thread::sleep(SIGN_OF_LIFE);
+    }
 }
 
 /// Ends the process when the one that started it is gone.

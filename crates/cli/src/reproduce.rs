@@ -11,6 +11,7 @@ mod viff_2009;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::say;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -74,8 +75,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     progress.finish_and_clear();
     let document = Document { paper: paper.name, tables };
     match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&document)?),
-        false => document.tables.iter().for_each(|table| println!("{table}")),
+        true => say!("{}", serde_json::to_string_pretty(&document)?),
+        false => document.tables.iter().for_each(|table| say!("{table}")),
     }
     let differing: Vec<String> = document.tables.iter().flat_map(Table::differing).collect();
     for cell in &differing {

@@ -9,8 +9,6 @@ pub struct Repeat {
     pub preprocessing: f64,
     /// Evaluating.
     pub online: f64,
-    /// Wiping material and shares.
-    pub wiping: f64,
 }
 
 /// What one party measured for one number of blocks.
@@ -26,7 +24,7 @@ pub struct Measurement {
     pub rounds: u64,
     /// Rounds of preprocessing for one batch.
     pub preprocessing_rounds: u64,
-    /// Elementary operations online, per block.
+    /// Elementary operations online that were counted, per block.
     pub operations_per_block: f64,
     /// Sent at the sockets online, per block, TLS included.
     pub bytes_per_block: f64,
@@ -36,6 +34,8 @@ pub struct Measurement {
     pub preprocessing_bytes_per_block: f64,
     /// Kept from preprocessing to use, per block.
     pub material_per_block: usize,
+    /// Seconds to wipe all memory of shares and material at the end of the session.
+    pub wiping: f64,
     /// The most memory the process has used.
     pub peak_memory_bytes: Option<u64>,
 }
@@ -57,6 +57,7 @@ impl Spread {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
-        Some(Spread { min, median: values[values.len() / 2], max })
+        let middle = (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0;
+        Some(Spread { min, median: middle, max })
     }
 }

@@ -1,6 +1,6 @@
 //! One party's part of a benchmark.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{AnyMap, Cells, Circuit, Compiled, Direction, cleartext, compile};
@@ -15,12 +15,14 @@ use super::BenchJob;
 use super::measure::{Measurement, Repeat};
 use crate::job::{Event, tell};
 use crate::options::cipher;
-use crate::party::{Connected, meet, peak_memory_bytes};
+use crate::party::{Connected, announce, meet, peak_memory_bytes};
 use crate::workload::{Workload, key_cells};
 
 /// The party that gives the key. Benchmarks use a known key, so that the output can be compared.
 const KEY_OWNER: Party = Party(0);
 const KEY_BYTE: u8 = 0x2b;
+/// Single blocks are measured no longer than this.
+const LATENCY_BUDGET: Duration = Duration::from_secs(5);
 /// Blocks whose output is compared before anything is measured.
 const CHECKED_BLOCKS: usize = 3;
 
@@ -50,7 +52,6 @@ pub fn party<S: Scheme>(scheme: &S, job: &BenchJob, connected: Connected) -> Res
     for (i, &blocks) in job.sizes.iter().enumerate() {
         let mut m = Measurement { blocks, ..Measurement::default() };
         let cost = first.cost(&workload.cipher);
-        m.operations_per_block = cost.operations_per_lane + cost.operations_uniform / blocks as f64;
         m.material_per_block = cost.material_bytes_per_lane;
         let tally = first.tally();
         check_output(&mut first, &workload, &key_input, &plain, &key, &mut net)?;
@@ -59,6 +60,10 @@ pub fn party<S: Scheme>(scheme: &S, job: &BenchJob, connected: Connected) -> Res
         for repeat in 0..=job.repeats {
             let mut sum = Repeat::default();
             let mut sent = Sent::default();
+            let operations = |streams: &[Stream<'_, S::Protocol>]| -> u64 {
+                streams.iter().map(|s| s.protocol.tally().online.operations()).sum()
+            };
+            let before = operations(&streams);
             let sent_so_far = || (payload.snapshot().payload_sent as f64, wire.sent() as f64);
             for shares in shares_of_threads(blocks, job.threads, lanes_at_once) {
                 run_batches(&mut streams, &shares, &mut net, &mut sum, &mut sent, &sent_so_far)?;
@@ -68,15 +73,27 @@ pub fn party<S: Scheme>(scheme: &S, job: &BenchJob, connected: Connected) -> Res
                 m.payload_per_block = sent.online.0 / blocks as f64;
                 m.bytes_per_block = sent.online.1 / blocks as f64;
                 m.preprocessing_bytes_per_block = sent.preprocessing.1 / blocks as f64;
+                m.operations_per_block = (operations(&streams) - before) as f64 / blocks as f64;
                 m.repeats.push(sum);
             }
             tell(&Event::Progress((i * (job.repeats + 1) + repeat + 1) as u64));
         }
+        let began = Instant::now();
         for _ in 0..job.latency_samples {
+            // One party decides when it has been long enough; on a slow network a few samples have to do.
+            let enough = !m.latencies.is_empty() && began.elapsed() > LATENCY_BUDGET;
+            if announce(KEY_OWNER, [u8::from(enough)], &mut net)? != [0] {
+                break;
+            }
             m.latencies.push(latency(&mut streams[0], &mut net)?);
         }
         m.peak_memory_bytes = peak_memory_bytes();
         measurements.push(m);
+    }
+    let began = Instant::now();
+    drop(streams);
+    if let Some(last) = measurements.last_mut() {
+        last.wiping = began.elapsed().as_secs_f64();
     }
     Ok(measurements)
 }
@@ -124,7 +141,7 @@ fn shares_of_threads(blocks: usize, threads: usize, lanes_at_once: usize) -> Vec
         .collect()
 }
 
-/// One batch on every thread: all prepare, all evaluate, all wipe.
+/// One batch on every thread: all prepare, all evaluate.
 fn run_batches<P: Protocol>(
     streams: &mut [Stream<'_, P>],
     lanes: &[usize],
@@ -148,10 +165,7 @@ fn run_batches<P: Protocol>(
     let outputs = on_threads(streams, |_, stream| stream.evaluate())?;
     sum.online += began.elapsed().as_secs_f64();
     add(&mut sent.online, before);
-
-    let began = Instant::now();
     drop(outputs);
-    sum.wiping += began.elapsed().as_secs_f64();
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::summary::Summary;
 use super::{Arguments, measure};
+use crate::say;
 
 const SIZES: [usize; 9] = [1, 4, 16, 64, 256, 1024, 4096, 10_000, 16_384];
 
@@ -26,6 +27,12 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
         "--plot compares the inversions of shamir"
     );
     ensure!(path.extension().is_some_and(|e| e == "svg"), "--plot takes a file name that ends in .svg");
+    let beside = path.with_extension("json");
+    // Whether they can be written is found out before the measuring, not after.
+    for file in [path, &beside] {
+        let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);
+        opened.with_context(|| format!("cannot write {}", file.display()))?;
+    }
     let mut curves = Vec::new();
     for inversion in Inversion::ALL {
         let mut protocol = arguments.protocol.clone();
@@ -34,7 +41,7 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
         let rates = measured.iter().map(|m| Summary::new(arguments, m).online_rates());
         let points: Vec<_> = SIZES.into_iter().zip(rates).collect();
         if !arguments.json {
-            println!("{:24}{:>9.0} blocks/s at {} blocks", inversion.name(), points[7].1[1], points[7].0);
+            say!("{:24}{:>9.0} blocks/s at {} blocks", inversion.name(), points[7].1[1], points[7].0);
         }
         curves.push(Curve { inversion, points });
     }
@@ -53,16 +60,15 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
         })).collect::<Vec<_>>(),
     });
     let text = serde_json::to_string_pretty(&data)?;
-    let beside = path.with_extension("json");
     std::fs::write(&beside, format!("{text}\n"))
         .with_context(|| format!("cannot write {}", beside.display()))?;
     let mut svg = String::new();
     draw(arguments, &curves, &mut svg).map_err(|e| anyhow::anyhow!("cannot draw: {e}"))?;
     std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
     if arguments.json {
-        println!("{text}");
+        say!("{text}");
     } else {
-        println!("wrote {} and {}", path.display(), beside.display());
+        say!("wrote {} and {}", path.display(), beside.display());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -91,7 +97,7 @@ fn draw(arguments: &Arguments, curves: &[Curve], svg: &mut String) -> Result<(),
         .y_label_formatter(&|y| format!("{y:.0}"))
         .draw()?;
     for (i, curve) in curves.iter().enumerate() {
-        let colour = Palette99::pick(i).to_rgba();
+        let colour = HSLColor(i as f64 / curves.len() as f64, 0.9, 0.38);
         let points = || curve.points.iter().map(|(blocks, [_, median, _])| (*blocks as f64, *median));
         chart
             .draw_series(LineSeries::new(points(), colour.stroke_width(2)).point_size(3))?

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::Arguments;
 use super::measure::{Measurement, Spread};
+use crate::say;
 
 /// One benchmark, summed up.
 pub struct Summary {
     blocks: usize,
     preprocessing: Option<Spread>,
     online: Spread,
-    wiping: Spread,
     total: Spread,
     latency_ms: Option<Spread>,
     most: Measurement,
@@ -32,14 +32,14 @@ impl Summary {
         most.bytes_per_block = busiest(&|m| m.bytes_per_block);
         most.payload_per_block = busiest(&|m| m.payload_per_block);
         most.preprocessing_bytes_per_block = busiest(&|m| m.preprocessing_bytes_per_block);
+        most.wiping = busiest(&|m| m.wiping);
         most.peak_memory_bytes = parties.iter().map(|m| m.peak_memory_bytes).max().flatten();
         Summary {
             blocks: parties[0].blocks,
             preprocessing: (most.preprocessing_rounds > 0)
                 .then(|| slowest(&|m, i| m.repeats[i].preprocessing)),
             online: slowest(&|m, i| m.repeats[i].online),
-            wiping: slowest(&|m, i| m.repeats[i].wiping),
-            total: slowest(&|m, i| m.repeats[i].preprocessing + m.repeats[i].online + m.repeats[i].wiping),
+            total: slowest(&|m, i| m.repeats[i].preprocessing + m.repeats[i].online),
             latency_ms: Spread::of((0..samples).map(|i| 1e3 * latencies(i))),
             most,
         }
@@ -103,7 +103,7 @@ impl Summary {
             "instruction_set": polyclave_kernels::instruction_set(),
             "preprocessing": preprocessing,
             "online": online,
-            "wiping": { "seconds": self.wiping.median },
+            "wiping": (!cleartext).then(|| json!({ "seconds": self.most.wiping })),
             "total": phase(&self.total),
             "material_bytes_per_block": self.most.material_per_block,
             "peak_memory_bytes": self.most.peak_memory_bytes,
@@ -114,48 +114,56 @@ impl Summary {
     pub fn print(&self, arguments: &Arguments) {
         let p = &arguments.protocol;
         let direction = if arguments.decrypt { "decryption" } else { "encryption" };
-        println!("{} {direction} under {}, {} blocks", arguments.cipher, p.protocol, self.blocks);
+        say!("{} {direction} under {}, {} blocks", arguments.cipher, p.protocol, self.blocks);
         if !p.protocol.eq_ignore_ascii_case("cleartext") {
-            println!(
+            say!(
                 "{} parties, {} thread(s) each, network {}, inversion {}",
-                p.parties, arguments.threads, arguments.network, p.inversion
+                p.parties,
+                arguments.threads,
+                arguments.network,
+                p.inversion
             );
         }
-        println!("{} repeats; minimum, median and maximum of the slowest party\n", arguments.repeats);
+        say!("{} repeats; minimum, median and maximum of the slowest party\n", arguments.repeats);
         let row = |name: &str, seconds: &Spread| {
             let [min, median, max] = self.rates(seconds);
-            println!("{name:15}{:>10.4} s {min:>13.0} {median:>11.0} {max:>11.0} blocks/s", seconds.median);
+            say!("{name:15}{:>10.4} s {min:>13.0} {median:>11.0} {max:>11.0} blocks/s", seconds.median);
         };
-        println!("{:15}{:>12} {:>13} {:>11} {:>11}", "", "median", "minimum", "median", "maximum");
+        say!("{:15}{:>12} {:>13} {:>11} {:>11}", "", "median", "minimum", "median", "maximum");
         match &self.preprocessing {
             Some(seconds) => row("preprocessing", seconds),
-            None => println!("preprocessing  none"),
+            None => say!("preprocessing  none"),
         }
         row("online", &self.online);
-        row("all, and wiping", &self.total);
+        row("both", &self.total);
         if let Some(latency) = &self.latency_ms {
-            println!(
+            say!(
                 "\none block       {:.3} ms median, {:.3} to {:.3}",
-                latency.median, latency.min, latency.max
+                latency.median,
+                latency.min,
+                latency.max
             );
         }
         let most = &self.most;
-        println!(
-            "online          {} rounds, {:.1} operations a block",
-            most.rounds, most.operations_per_block
-        );
-        println!(
+        say!("online          {} rounds, {:.1} operations a block", most.rounds, most.operations_per_block);
+        say!(
             "sent            {:.0} bytes a block at the socket, {:.0} of them payload",
-            most.bytes_per_block, most.payload_per_block
+            most.bytes_per_block,
+            most.payload_per_block
         );
         if self.preprocessing.is_some() {
-            println!(
+            say!(
                 "preprocessing   {} rounds, {:.0} bytes a block sent, {} kept",
-                most.preprocessing_rounds, most.preprocessing_bytes_per_block, most.material_per_block
+                most.preprocessing_rounds,
+                most.preprocessing_bytes_per_block,
+                most.material_per_block
             );
         }
+        if most.wiping > 0.0 {
+            say!("wiping          {:.4} s for all memory of the session, at its end", most.wiping);
+        }
         if let Some(bytes) = most.peak_memory_bytes {
-            println!("memory          {:.0} MB at most in a process", bytes as f64 / 1e6);
+            say!("memory          {:.0} MB at most in a process", bytes as f64 / 1e6);
         }
     }
 }

@@ -4,55 +4,54 @@ use serde_json::{Value, json};
 
 use super::{Arguments, DemoReport, KNOWN_CIPHERTEXT, KNOWN_KEY, KNOWN_PLAINTEXT};
 use crate::options::ProtocolOptions;
+use crate::say;
 
 /// Before anything runs.
 pub fn opening(arguments: &Arguments, size: u64) {
     let n = arguments.protocol.parties;
-    println!("AES-128 under a key that nobody holds\n");
-    println!("{n} processes on this machine, party 1 to party {n}, each with one share of the key.");
-    println!(
-        "They talk over TLS 1.3 on the loopback interface; each knows the others by their certificates."
-    );
+    say!("AES-128 under a key that nobody holds\n");
+    say!("{n} processes on this machine, party 1 to party {n}, each with one share of the key.");
+    say!("They talk over TLS 1.3 on the loopback interface; each knows the others by their certificates.");
     match &arguments.file {
-        Some(path) => println!("Party 1 has the file {} of {size} bytes.\n", path.display()),
-        None => println!("Party 1 has a sample of {size} bytes (give a FILE to use your own).\n"),
+        Some(path) => say!("Party 1 has the file {} of {size} bytes.\n", path.display()),
+        None => say!("Party 1 has a sample of {size} bytes (give a FILE to use your own).\n"),
     }
 }
 
 /// After all parties are done.
 pub fn tell(reports: &[DemoReport]) {
     let (asker, last) = (&reports[0], reports.len());
-    println!("1. A key was made ({:.1} ms, key schedule included).", slowest(reports, |r| r.key_ms));
-    println!(
+    say!("1. A key was made ({:.1} ms, key schedule included).", slowest(reports, |r| r.key_ms));
+    say!(
         "   Every party drew 16 random bytes and handed out shares of them; the key is their sum. It was never"
     );
-    println!("   put together, and its 11 round keys were computed on shares.");
+    say!("   put together, and its 11 round keys were computed on shares.");
     if let Some(share) = reports.iter().find_map(|r| r.own_key_share.as_ref()) {
-        println!("   Party 2 keeps   {share}");
-        println!("   A copied disk of party 2 shows this and no more: every key fits it equally well.");
+        say!("   Party 2 keeps   {share}");
+        say!("   A copied disk of party 2 shows this and no more: every key fits it equally well.");
     }
-    println!(
+    say!(
         "\n2. A known answer (FIPS-197, C.1), with a key that party 1 imported, so that once it was in one place."
     );
-    println!("   key             {KNOWN_KEY}\n   plaintext       {KNOWN_PLAINTEXT}");
-    println!("   ciphertext      {}", asker.known_answer);
+    say!("   key             {KNOWN_KEY}\n   plaintext       {KNOWN_PLAINTEXT}");
+    say!("   ciphertext      {}", asker.known_answer);
     let right = reports.iter().all(|r| r.known_answer == KNOWN_CIPHERTEXT);
-    println!("   {}", if right { "As published, at every party." } else { "WRONG." });
+    say!("   {}", if right { "As published, at every party." } else { "WRONG." });
 
-    println!("\n3. {} bytes were encrypted in counter mode.", asker.bytes);
-    println!(
+    say!("\n3. {} bytes were encrypted in counter mode.", asker.bytes);
+    say!(
         "   The counters are public; the parties encrypted them on shares and sent their shares of the result to"
     );
-    println!(
+    say!(
         "   party 1 alone, which added them to its data. Parties 2 to {last} saw neither data nor keystream."
     );
     if let Some((plain, cipher)) = &asker.first_blocks {
-        println!("   first block     {plain}\n   became          {cipher}");
+        say!("   first block     {plain}\n   became          {cipher}");
     }
-    println!("   {}", rate(asker.bytes, slowest(reports, |r| r.encrypt_seconds)));
-    println!("\n4. The ciphertext was decrypted the same way.");
-    println!("   {}", rate(asker.bytes, slowest(reports, |r| r.decrypt_seconds)));
-    println!(
+    say!("   {}", rate(asker.bytes, slowest(reports, |r| r.encrypt_seconds)));
+    say!("\n4. The ciphertext was decrypted the same way.");
+    say!("   {}", rate(asker.bytes, slowest(reports, |r| r.decrypt_seconds)));
+    say!(
         "   {}",
         match asker.came_back {
             Some(true) => "Every byte came back.",
@@ -62,15 +61,15 @@ pub fn tell(reports: &[DemoReport]) {
 
     let busiest = reports.iter().max_by_key(|r| r.wire_sent).unwrap_or(asker);
     let blocks = (2 * asker.bytes.div_ceil(16)).max(1);
-    println!(
+    say!(
         "\nBoth ways, the busiest party sent {:.1} MB, TLS included: {:.0} bytes a block, of which {:.0} payload.",
         busiest.wire_sent as f64 / 1e6,
         busiest.wire_sent as f64 / blocks as f64,
         busiest.payload_sent as f64 / blocks as f64
     );
-    println!("Security: {}.", asker.adversary);
+    say!("Security: {}.", asker.adversary);
     if !asker.verified {
-        println!("Passive: nothing was verified. Counter mode authenticates nothing either.");
+        say!("Passive: nothing was verified. Counter mode authenticates nothing either.");
     }
 }
 

@@ -15,6 +15,9 @@ use super::report::Report;
 use super::target::Target;
 use crate::options::{ProtocolOptions, hexadecimal};
 
+/// A larger file of known answers is some other file.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// Checks the entries of a file, or those of one cipher.
 pub fn check(
     file: &Path,
@@ -60,7 +63,11 @@ pub fn check(
 
 fn read(file: &Path) -> Result<Vec<Value>> {
     let shown = file.display();
-    let text = std::fs::read_to_string(file).with_context(|| format!("{shown} cannot be read"))?;
+    let cannot = || format!("{shown} cannot be read");
+    let metadata = std::fs::metadata(file).with_context(cannot)?;
+    ensure!(metadata.is_file(), "{shown} is no regular file");
+    ensure!(metadata.len() <= MOST_BYTES, "{shown} has {} bytes; the most is {MOST_BYTES}", metadata.len());
+    let text = std::fs::read_to_string(file).with_context(cannot)?;
     let document: Value = serde_json::from_str(&text).with_context(|| format!("{shown} is not JSON"))?;
     match document {
         Value::Array(entries) => Ok(entries),

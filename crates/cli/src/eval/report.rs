@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::Guarantee;
+use crate::say;
 
 /// What became of every entry.
 #[derive(Default)]
@@ -106,17 +107,17 @@ impl Report {
                 failures: &self.failures,
                 skips: &self.skips,
             };
-            println!("{}", serde_json::to_string_pretty(&document)?);
+            say!("{}", serde_json::to_string_pretty(&document)?);
             return Ok(());
         }
         for Skips { cipher, count, reason } in &self.skips {
-            println!("skipped {count} of {cipher}: {reason}");
+            say!("skipped {count} of {cipher}: {reason}");
         }
         for Failure { entry, cipher, reason } in &self.failures {
-            println!("failed: {}, entry {entry} ({cipher}): {reason}", self.file);
+            say!("failed: {}, entry {entry} ({cipher}): {reason}", self.file);
         }
-        println!("{}", guarantee.line());
-        println!("{passed} passed, {failed} failed, {skipped} skipped");
+        say!("{}", guarantee.line());
+        say!("{passed} passed, {failed} failed, {skipped} skipped");
         Ok(())
     }
 }

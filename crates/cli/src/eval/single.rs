@@ -10,6 +10,7 @@ use super::evaluation::{Evaluation, Job, Outcome};
 use super::parties::{Bill, Spent};
 use super::target::Target;
 use crate::options::{ProtocolOptions, hexadecimal};
+use crate::say;
 
 /// What was asked on the command line.
 pub struct Question<'a> {
@@ -129,20 +130,25 @@ impl Answer {
                 sharing_the_input: Phase::of(input),
                 revealing_the_output: Phase::of(output),
             };
-            println!("{}", serde_json::to_string_pretty(&document)?);
+            say!("{}", serde_json::to_string_pretty(&document)?);
             return Ok(());
         }
-        println!("{}", hex::encode(&self.outcome.output));
-        println!();
+        say!("{}", hex::encode(&self.outcome.output));
+        say!("");
         let blocks = match self.blocks {
             0 => String::new(),
             1 => ", 1 block".into(),
             n => format!(", {n} blocks"),
         };
-        println!("{} {}{blocks}, under {}", self.cipher, self.direction, guarantee.protocol);
-        println!(
+        say!("{} {}{blocks}, under {}", self.cipher, self.direction, guarantee.protocol);
+        say!(
             "{:<22}{:>8}{:>17}{:>10}{:>12}{:>27}",
-            "", "rounds", "multiplications", "openings", "operations", "bytes of the busiest party"
+            "",
+            "rounds",
+            "multiplications",
+            "openings",
+            "operations",
+            "bytes of the busiest party"
         );
         let parts = [
             ("evaluation", online),
@@ -153,12 +159,12 @@ impl Answer {
         for (part, Spent { counts, payload_bytes }) in parts {
             let operations = counts.operations();
             let (rounds, products, openings) = (counts.rounds, counts.multiplications, counts.openings);
-            println!("{part:<22}{rounds:>8}{products:>17}{openings:>10}{operations:>12}{payload_bytes:>27}");
+            say!("{part:<22}{rounds:>8}{products:>17}{openings:>10}{operations:>12}{payload_bytes:>27}");
         }
         if self.blocks > 1 {
-            println!("{operations_per_block:.2} operations a block");
+            say!("{operations_per_block:.2} operations a block");
         }
-        println!("{}", guarantee.line());
+        say!("{}", guarantee.line());
         Ok(())
     }
 }
