@@ -34,7 +34,8 @@ pub trait Maps {
         }
     }
 
-    /// The images of the input cell that a lookup of this table starts from; the first is the identity.
+    /// The images of the input cell that a lookup of this table starts from. (The cleartext evaluator, which takes the first
+    /// for the cell itself, needs that to be the identity.)
     fn wants(&self, table: &Table) -> Vec<Matrix> {
         vec![Matrix::identity(table.in_bits())]
     }

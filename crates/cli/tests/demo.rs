@@ -23,6 +23,15 @@ impl TestFile {
         TestFile(path)
     }
 
+    /// A file of zeros that takes no room on the disk.
+    #[cfg(target_os = "linux")]
+    fn sparse(name: &str, bytes: u64) -> TestFile {
+        let file = TestFile::new(name, 0);
+        let opened = std::fs::File::create(&file.0).expect("the temporary directory is writable");
+        opened.set_len(bytes).expect("a sparse file");
+        file
+    }
+
     fn path(&self) -> &str {
         self.0.to_str().expect("a plain name")
     }
@@ -106,7 +115,7 @@ mod faults {
     use std::time::{Duration, Instant};
 
     /// Long enough to be interrupted.
-    const BYTES: usize = 256 << 20;
+    const BYTES: u64 = 256 << 20;
 
     fn start(file: &TestFile) -> Child {
         Command::new(env!("CARGO_BIN_EXE_polyclave"))
@@ -160,7 +169,7 @@ mod faults {
 
     #[test]
     fn a_killed_party_is_named_and_ends_all() {
-        let file = TestFile::new("killed", BYTES);
+        let file = TestFile::sparse("killed", BYTES);
         let demo = start(&file);
         let parties = parties(&demo);
         signal("KILL", parties[2]);
@@ -171,7 +180,7 @@ mod faults {
 
     #[test]
     fn a_stopped_party_is_named_within_the_limit_and_ends_all() {
-        let file = TestFile::new("stopped", BYTES);
+        let file = TestFile::sparse("stopped", BYTES);
         let demo = start(&file);
         let parties = parties(&demo);
         let began = Instant::now();
@@ -183,8 +192,44 @@ mod faults {
     }
 
     #[test]
+    fn all_parties_stopped_is_noticed_and_ends_all() {
+        let file = TestFile::sparse("all-stopped", BYTES);
+        let demo = start(&file);
+        let parties = parties(&demo);
+        let began = Instant::now();
+        parties.iter().for_each(|p| signal("STOP", *p));
+        let error = error_of(demo);
+        assert!(error.contains("no sign of life"), "{error}");
+        assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+        assert_all_end(&parties);
+    }
+
+    /// Standard output that is closed early, or full, is no reason to panic.
+    #[test]
+    fn output_that_goes_nowhere_ends_the_command_in_order() {
+        let commands: [&[&str]; 3] = [&["demo"], &["reproduce", "damgard-keller-2010", "1"], &["--help"]];
+        for arguments in commands {
+            let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+            let output = Command::new(env!("CARGO_BIN_EXE_polyclave")).args(arguments).stdout(full).output();
+            let output = output.expect("the program starts");
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(!error.contains("panicked"), "{arguments:?}: {error}");
+            let mut child = Command::new(env!("CARGO_BIN_EXE_polyclave"))
+                .args(arguments)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("the program starts");
+            drop(child.stdout.take());
+            let error = child.wait_with_output().expect("it ends").stderr;
+            let error = String::from_utf8_lossy(&error);
+            assert!(!error.contains("panicked"), "{arguments:?}: {error}");
+        }
+    }
+
+    #[test]
     fn no_party_outlives_a_killed_command() {
-        let file = TestFile::new("orphans", BYTES);
+        let file = TestFile::sparse("orphans", BYTES);
         let mut demo = start(&file);
         let parties = parties(&demo);
         signal("KILL", demo.id());

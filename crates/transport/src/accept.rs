@@ -1,8 +1,9 @@
 //! The thread that receives incoming connections.
 //!
 //! It sleeps in `poll` on the listener, on every connection that has not yet shown who it is, and on a pipe whose other
-//! end goes away with the session. Nobody can hold up anybody else: all steps are non-blocking, a connection has the
-//! handshake limit to show its certificate and stream, and beyond [`STRANGERS`] the oldest unknown one is dropped.
+//! end goes away with the session. No connection can hold up another by being slow: all steps are non-blocking, a connection has
+//! the handshake limit to show its certificate and stream, and beyond [`STRANGERS`] the oldest unknown one is dropped. (Whoever
+//! can open connections faster than honest handshakes finish can still keep honest ones out.)
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -99,7 +100,8 @@ impl Reception {
     }
 
     fn accept(&mut self) {
-        loop {
+        // Not more at a time than have a place: then those already here get their turn.
+        for _ in 0..STRANGERS {
             match self.listener.accept() {
                 Ok((tcp, from)) => {
                     if self.arrivals.len() >= STRANGERS {

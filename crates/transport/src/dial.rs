@@ -13,7 +13,7 @@ use rustls::ClientConfig;
 
 use crate::attempt::{Attempt, LOOK};
 use crate::broken::Broken;
-use crate::greeting::{GREETING, Terms};
+use crate::greeting::{GREETING, Terms, stream_of};
 use crate::meter::WireMeter;
 use crate::socket::Socket;
 use crate::stream::StreamId;
@@ -96,6 +96,10 @@ impl Dialer {
         Ok(match self.exchange_greetings(&mut socket, stream, attempt) {
             Ok(greeting) => {
                 self.terms.check(self.peer, &greeting)?;
+                if stream_of(&greeting) != stream {
+                    let detail = "its answer is for another stream".into();
+                    return Err(Error::Peer { peer: self.peer, detail });
+                }
                 Ok(socket)
             }
             Err(failure) => Err(failure),

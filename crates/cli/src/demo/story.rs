@@ -28,7 +28,12 @@ pub fn tell(reports: &[DemoReport]) {
     say!("   put together, and its 11 round keys were computed on shares.");
     if let Some(share) = reports.iter().find_map(|r| r.own_key_share.as_ref()) {
         say!("   Party 2 keeps   {share}");
-        say!("   A copied disk of party 2 shows this and no more: every key fits it equally well.");
+        say!(
+            "   A copied disk of party 2 would show this share, others like it and keys of pseudorandom sharing. Without"
+        );
+        say!(
+            "   another party's they tell nothing of the key that can be computed. (Shown for the demonstration only.)"
+        );
     }
     say!(
         "\n2. A known answer (FIPS-197, C.1), with a key that party 1 imported, so that once it was in one place."
