@@ -266,7 +266,7 @@ fn against_uniform(histogram: &[u32; 256], values: usize) -> f64 {
 const BOUND: f64 = 255.0 + 9.0 * 22.6;
 
 /// Every opened value is uniform, though data and key are the same in every session: the masks do their work. (That the
-/// other coefficients of an opened polynomial are uniform too is tested in `arithmetic`.)
+/// other coefficients of an opened polynomial are uniform too is tested in `opening`.)
 #[test]
 fn every_opened_value_is_uniform() {
     for (structure, inversion) in [

@@ -29,11 +29,9 @@ pub fn tell(reports: &[DemoReport]) {
     if let Some(share) = reports.iter().find_map(|r| r.own_key_share.as_ref()) {
         say!("   Party 2 keeps   {share}");
         say!(
-            "   A copied disk of party 2 would show this share, others like it and keys of pseudorandom sharing. Without"
+            "   A copied disk of party 2 would show this share, others like it and keys of pseudorandom sharing. Alone"
         );
-        say!(
-            "   another party's they tell nothing of the key that can be computed. (Shown for the demonstration only.)"
-        );
+        say!("   they tell nothing of the key that can be computed. (Shown for the demonstration only.)");
     }
     say!(
         "\n2. A known answer (FIPS-197, C.1), with a key that party 1 imported, so that once it was in one place."

@@ -20,9 +20,10 @@ use std::sync::Arc;
 use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
 use polyclave_kernels::affine::{Map, Term, combine};
 
-use super::arithmetic::{Arithmetic, Opening, Secret};
+use super::arithmetic::Arithmetic;
 use super::bank::Bank;
 use super::inversion::Inversion;
+use super::opening::{Opening, Secret};
 use super::power::{Powers, by_chain, by_masked_exponentiation, by_masking, rivain_prouff};
 use super::prss::View;
 use super::shares::{Pool, Shares};

@@ -16,8 +16,9 @@ use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
 use polyclave_kernels::affine::{Map, Term, combine};
 use polyclave_kernels::transpose::rows_to_blocks;
 
-use super::arithmetic::{Arithmetic, Opening, Secret};
+use super::arithmetic::Arithmetic;
 use super::bank::Bank;
+use super::opening::{Opening, Secret};
 use super::shares::{Pool, Shares};
 use crate::net::Net;
 use crate::{Error, Result};

@@ -3,7 +3,7 @@
 //! **Adversary**: passive, static, at most t < n/2 of 3 <= n <= 9 parties; the channels are private and authentic.
 //! A party that runs modified code is outside of this model: it can make wrong outputs, and can extract the key.
 //! Secrecy is computational (pseudorandom sharing); what is opened, and why it tells nothing, is argued at each function
-//! of `arithmetic.rs`.
+//! of `arithmetic.rs` and `opening.rs`.
 //!
 //! A cell is a field element, so sums and products by constants are free. A lookup of a table that is built on inversion goes
 //! one of the ways of [`Inversion`]; any other table goes by one-time masked tables (`masked_table.rs`).
@@ -15,6 +15,7 @@ mod cost;
 mod inversion;
 mod invert;
 mod masked_table;
+mod opening;
 mod power;
 mod prss;
 mod setup;

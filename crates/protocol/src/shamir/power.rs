@@ -15,8 +15,9 @@ use polyclave_cipher::Matrix;
 use polyclave_kernels::affine::{Map, Term, combine};
 use polyclave_kernels::gf256::multiply;
 
-use super::arithmetic::{Arithmetic, Opening, Secret};
+use super::arithmetic::Arithmetic;
 use super::chain::Chain;
+use super::opening::{Opening, Secret};
 use super::prss::View;
 use super::shares::Shares;
 use crate::net::Net;
