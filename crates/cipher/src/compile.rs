@@ -11,7 +11,6 @@ mod allocation;
 mod schedule;
 mod values;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::circuit::Port;
@@ -196,11 +195,4 @@ pub fn compile_with_views(
     let values = Values::demanded(circuit, maps, views);
     let schedule = Schedule::of(circuit, &values);
     Allocation::run(circuit, &values, &schedule)
-}
-
-/// How many lookups there are of each number of views: what a protocol whose views are not free pays for.
-pub fn views_histogram(compiled: &Compiled) -> BTreeMap<usize, usize> {
-    let mut histogram = BTreeMap::new();
-    compiled.lookups().for_each(|lookup| *histogram.entry(lookup.views.len()).or_insert(0) += 1);
-    histogram
 }

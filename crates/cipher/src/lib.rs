@@ -10,6 +10,7 @@ mod cells;
 mod circuit;
 pub mod cleartext;
 mod compile;
+mod cost;
 pub mod des;
 mod digest;
 mod matrix;
@@ -21,7 +22,7 @@ pub use cells::{Cells, CellsError};
 pub use circuit::{Circuit, Op, Port, TableId, Wire};
 pub use compile::{
     AnyMap, Compiled, CompiledPort, Layer, Linear, Lookup, Maps, Slot, compile, compile_with_views,
-    views_histogram,
 };
+pub use cost::CircuitCost;
 pub use matrix::Matrix;
 pub use table::{Affine, Inversion, Table};

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use indicatif::ProgressBar;
-use polyclave_cipher::Direction;
+use polyclave_cipher::{AnyMap, CircuitCost, Direction, compile};
 use serde::Serialize;
 
 use super::Guarantee;
@@ -28,6 +28,7 @@ pub struct Answer {
     direction: &'static str,
     blocks: usize,
     outcome: Outcome,
+    circuit: CircuitCost,
 }
 
 impl Question<'_> {
@@ -65,7 +66,10 @@ impl Question<'_> {
             Evaluation { target: &target, key_schedule: self.key_schedule, jobs: &jobs, progress: &progress };
         let mut outcomes = protocol.run(evaluation)?.into_iter().flatten();
         let outcome = outcomes.next().context("the evaluation gave no output")?;
-        Ok(Answer { cipher: name, direction, blocks, outcome })
+        let way = if self.decrypt { Direction::Decrypt } else { Direction::Encrypt };
+        let circuit = target.circuit(way, self.key_schedule).context("the direction was checked")?;
+        let circuit = CircuitCost::of(&compile(&circuit, &AnyMap));
+        Ok(Answer { cipher: name, direction, blocks, outcome, circuit })
     }
 }
 
@@ -141,6 +145,12 @@ impl Answer {
             n => format!(", {n} blocks"),
         };
         say!("{} {}{blocks}, under {}", self.cipher, self.direction, guarantee.protocol);
+        if guarantee.protocol == "cleartext" {
+            // Nothing is sent: what remains to be said is what the circuit holds for protocols.
+            say!("{}", self.circuit);
+            say!("{}", guarantee.line());
+            return Ok(());
+        }
         say!(
             "{:<22}{:>8}{:>17}{:>10}{:>12}{:>27}",
             "",

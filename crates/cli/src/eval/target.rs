@@ -1,7 +1,7 @@
 //! What is to be computed, by its name: a cipher, or the round keys of one.
 
 use anyhow::{Result, ensure};
-use polyclave_cipher::{Cipher, Direction, catalog};
+use polyclave_cipher::{Cipher, Circuit, Direction, catalog};
 
 use crate::options::cipher as cipher_named;
 
@@ -41,6 +41,15 @@ impl Target {
         let all = [Direction::Encrypt, Direction::Decrypt];
         let possible = |d: &Direction| !self.round_keys && self.cipher.circuit(*d).is_some();
         all.into_iter().filter(possible).collect()
+    }
+
+    /// The circuit that is evaluated, or the one with the key schedule in it.
+    pub fn circuit(&self, direction: Direction, with_key_schedule: bool) -> Option<Circuit> {
+        match (self.round_keys, with_key_schedule) {
+            (true, _) => Some((*self.cipher.key_schedule).clone()),
+            (false, true) => self.cipher.circuit_with_key_schedule(direction),
+            (false, false) => self.cipher.circuit(direction).map(|circuit| (*circuit).clone()),
+        }
     }
 
     /// Whether a key has the right size.
