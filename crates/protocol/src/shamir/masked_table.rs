@@ -12,6 +12,8 @@
 //! The paper stores the masked table; here the unit vector is kept and combined at use, so that one vector serves every
 //! output bit and any linear image of the outputs.
 
+use std::collections::BTreeMap;
+
 use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
 use polyclave_kernels::affine::{Map, Term, combine};
 use polyclave_kernels::transpose::rows_to_blocks;
@@ -23,8 +25,15 @@ use super::shares::{Pool, Shares};
 use crate::net::Net;
 use crate::{Error, Result};
 
+/// Masks for all lookups of a circuit that go by masked tables, and what its tables look like to them.
+pub(super) struct Stock {
+    masks: Vec<Masks>,
+    /// By table of the circuit; none for tables that go another way.
+    sums: Vec<Option<Sums>>,
+}
+
 /// Masks for lookups of tables with the same number of input bits, used from the front.
-pub(super) struct Masks {
+struct Masks {
     in_bits: u8,
     index: Shares,
     /// The unit vector of each index, padded to at least a word: `vector_bytes` bytes an index.
@@ -47,14 +56,30 @@ pub(super) fn demux_cost(in_bits: u8) -> (usize, usize) {
     (products, usize::from(in_bits) - 1)
 }
 
-impl Masks {
-    /// Demux of `count` random indices.
+impl Stock {
+    /// For lookups of these numbers, by table of the circuit.
     pub(super) fn prepare(
         arithmetic: &mut Arithmetic,
-        in_bits: u8,
-        count: usize,
+        compiled: &Compiled,
+        lookups: &BTreeMap<usize, usize>,
         net: &mut dyn Net,
-    ) -> Result<Masks> {
+    ) -> Result<Stock> {
+        let mut by_width = BTreeMap::new();
+        for (table, count) in lookups {
+            *by_width.entry(compiled.tables()[*table].in_bits()).or_insert(0) += count;
+        }
+        let masks =
+            by_width.into_iter().map(|(in_bits, count)| Masks::prepare(arithmetic, in_bits, count, net));
+        let masks = masks.collect::<Result<_>>()?;
+        let tables = compiled.tables().iter().enumerate();
+        let sums = tables.map(|(i, table)| lookups.contains_key(&i).then(|| Sums::new(table))).collect();
+        Ok(Stock { masks, sums })
+    }
+}
+
+impl Masks {
+    /// Demux of `count` random indices.
+    fn prepare(arithmetic: &mut Arithmetic, in_bits: u8, count: usize, net: &mut dyn Net) -> Result<Masks> {
         let entries = 1usize << in_bits;
         let index_view = Matrix::of(8, 8, |x| x & (entries - 1) as u8);
         let mut views = vec![arithmetic.prss.view(&index_view)];
@@ -115,7 +140,7 @@ pub(super) fn lookup(
     lookups: &[&Lookup],
     arithmetic: &mut Arithmetic,
     bank: &mut Bank,
-    stock: &mut [Masks],
+    stock: &mut Stock,
     net: &mut dyn Net,
 ) -> Result<()> {
     // Spent first: the positions are taken before anything is sent.
@@ -126,8 +151,8 @@ pub(super) fn lookup(
         let in_bits = compiled.tables()[lookup.table].in_bits();
         let row = bank.row(lookup.xs[0]);
         let missing = || Error::misuse("the batch was prepared for fewer lookups");
-        let at = stock.iter().position(|masks| masks.in_bits == in_bits).ok_or_else(missing)?;
-        let masks = &mut stock[at];
+        let at = stock.masks.iter().position(|masks| masks.in_bits == in_bits).ok_or_else(missing)?;
+        let masks = &mut stock.masks[at];
         let range = masks.spent..masks.spent + row.len();
         let index = masks.index.get(range.clone()).ok_or_else(missing)?;
         masks.spent = range.end;
@@ -139,59 +164,62 @@ pub(super) fn lookup(
     let public = arithmetic.open_plain(&masked, net)?;
     let mut opened = 0;
     for (lookup, (at, range)) in lookups.iter().zip(spent) {
-        let masks = &stock[at];
+        let masks = &stock.masks[at];
         let h = &public[opened..opened + range.len()];
         opened += range.len();
         let width = vector_bytes(masks.in_bits);
         let vectors = &masks.vectors[range.start * width..range.end * width];
+        let missing = || Error::misuse("the batch was prepared without this table");
+        let sums = stock.sums[lookup.table].as_ref().ok_or_else(missing)?;
+        let bits = sums.shares_of_bits(h, vectors, &arithmetic.pool);
+        // M(T(x)) is the sum of M(e_b) times bit b of T(x).
         for (m, slot) in &lookup.views {
-            let table = &compiled.tables()[lookup.table];
-            let sums = Sums::new(table, m);
-            sums.run(h, vectors, &arithmetic.scalars, &arithmetic.pool, bank.row_mut(*slot));
+            let columns = m.columns().into_iter().zip(&bits).filter(|(column, _)| *column != 0);
+            let terms =
+                columns.map(|(column, src)| Term { src, map: &arithmetic.scalars[usize::from(column)] });
+            combine(bank.row_mut(*slot), &terms.collect::<Vec<_>>(), 0);
         }
     }
     Ok(())
 }
 
-/// For each bit of M(T(.)) the entries in which it is set, as masks over the words of a unit vector.
+/// For each bit of a table's outputs the entries in which it is set, as masks over the words of a unit vector.
 struct Sums {
     words: usize,
     bits: Vec<Vec<u64>>,
 }
 
 impl Sums {
-    fn new(table: &Table, m: &Matrix) -> Sums {
+    fn new(table: &Table) -> Sums {
         let bytes = vector_bytes(table.in_bits());
         let bit = |b: u8| {
             let mut mask = vec![0u8; bytes];
             for (byte, entry) in mask.iter_mut().zip(table.entries()) {
-                *byte = (m.apply(*entry) >> b & 1).wrapping_neg();
+                *byte = (entry >> b & 1).wrapping_neg();
             }
-            mask.chunks_exact(8)
-                .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
-                .collect()
+            let words = mask.chunks_exact(8);
+            words.map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))).collect()
         };
-        Sums { words: bytes / 8, bits: (0..m.outs()).map(bit).collect() }
+        Sums { words: bytes / 8, bits: (0..table.out_bits()).map(bit).collect() }
     }
 
-    /// Shares of M(T(h + s)) from public h and the shared unit vectors of s.
-    fn run(&self, h: &[u8], vectors: &[u8], scalars: &[Map], pool: &Pool, dst: &mut [u8]) {
-        let mut sums: Vec<Shares> = self.bits.iter().map(|_| pool.take(h.len())).collect();
+    /// Shares of each bit of T(h + s) from public h and the shared unit vectors of s.
+    fn shares_of_bits(&self, h: &[u8], vectors: &[u8], pool: &Pool) -> Vec<Shares> {
+        let mut shares: Vec<Shares> = self.bits.iter().map(|_| pool.take(h.len())).collect();
         for (i, (h, vector)) in h.iter().zip(vectors.chunks_exact(8 * self.words)).enumerate() {
-            let mut sum = [0u64; 8];
+            let mut sums = [0u64; 8];
             for w in 0..self.words {
                 // Entry j of the table meets entry j + h of the vector. The order depends on h, which is public.
                 let at = 8 * (w ^ usize::from(h >> 3));
                 let Some(word) = vector.get(at..at + 8) else { continue };
                 let word = swap_bytes(u64::from_le_bytes(word.try_into().expect("eight bytes")), h & 7);
-                self.bits.iter().zip(&mut sum).for_each(|(mask, sum)| *sum ^= word & mask[w]);
+                self.bits.iter().zip(&mut sums).for_each(|(mask, sum)| *sum ^= word & mask[w]);
             }
-            for (bit, sum) in sums.iter_mut().zip(sum) {
-                bit[i] = sum.to_le_bytes().into_iter().fold(0, |x, byte| x ^ byte);
+            for (share, sum) in shares.iter_mut().zip(sums) {
+                share[i] = sum.to_le_bytes().into_iter().fold(0, |x, byte| x ^ byte);
             }
         }
-        let terms = sums.iter().enumerate().map(|(b, src)| Term { src, map: &scalars[1 << b] });
-        combine(dst, &terms.collect::<Vec<_>>(), 0);
+        shares
     }
 }
 

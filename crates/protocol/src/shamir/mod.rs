@@ -39,7 +39,7 @@ use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, Result};
 use arithmetic::Arithmetic;
 use invert::Inversions;
-use masked_table::Masks;
+use masked_table::Stock;
 use power::Powers;
 
 /// Shamir sharing among some parties, with one way to invert.
@@ -123,7 +123,7 @@ pub struct Batch {
     circuit: [u8; 32],
     lanes: usize,
     powers: Option<Powers>,
-    masks: Vec<Masks>,
+    stock: Stock,
 }
 
 impl Shamir {
@@ -196,12 +196,10 @@ impl Protocol for Shamir {
         }
         let mut counts = BTreeMap::new();
         for lookup in compiled.lookups().filter(|lookup| table(lookup).inversion().is_none()) {
-            *counts.entry(table(lookup).in_bits()).or_insert(0) += width(lookup);
+            *counts.entry(lookup.table).or_insert(0) += width(lookup);
         }
-        let masks = counts.into_iter();
-        let masks = masks.map(|(bits, count)| Masks::prepare(&mut self.arithmetic, bits, count, net));
-        let masks = masks.collect::<Result<_>>()?;
-        Ok(Batch { stream: self.arithmetic.stream, circuit: compiled.digest(), lanes, powers, masks })
+        let stock = Stock::prepare(&mut self.arithmetic, compiled, &counts, net)?;
+        Ok(Batch { stream: self.arithmetic.stream, circuit: compiled.digest(), lanes, powers, stock })
     }
 
     fn bank(&mut self, compiled: &Compiled, lanes: usize) -> Bank {
@@ -285,7 +283,7 @@ impl Protocol for Shamir {
             inversions.run(self.inversion, &mut self.arithmetic, bank, batch.powers.as_mut(), net)?;
         }
         if !others.is_empty() {
-            masked_table::lookup(compiled, &others, &mut self.arithmetic, bank, &mut batch.masks, net)?;
+            masked_table::lookup(compiled, &others, &mut self.arithmetic, bank, &mut batch.stock, net)?;
         }
         Ok(())
     }
