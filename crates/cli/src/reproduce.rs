@@ -1,7 +1,7 @@
 //! `polyclave reproduce`: the tables of a paper, recomputed by running the protocol and counting.
 //!
 //! A table sets the published value beside ours. Where the paper errs the expected value is the corrected one, and a note
-//! says why. A count must equal what is expected; a mean is only compared.
+//! says why. A count must equal what is expected, and a mean be within six standard errors of it.
 
 mod damgard_keller_2010;
 mod measure;

@@ -5,7 +5,7 @@ use anyhow::Result;
 use polyclave_cipher::aes::s_box;
 use polyclave_protocol::shamir::Inversion;
 
-use super::measure::{aes, evaluations, in_series, mean_over, once, with_key_expansion};
+use super::measure::{aes, evaluations, in_series, mean_over, once, standard_error, with_key_expansion};
 use super::table::Cell;
 use super::{Paper, Section};
 
@@ -61,10 +61,12 @@ fn table_2() -> Result<Vec<Cell>> {
     let row = "Masking";
     let wide = evaluations(Inversion::Masking, &one, LANES, 1)?;
     let series = evaluations(Inversion::Masking, &in_series(&s_box(), IN_SERIES), 1, SERIES)?;
-    let operations = Cell::compared(row, OPERATIONS, 11.0 + 2.0 / 255.0, wide.operations());
+    let operations =
+        Cell::mean(row, OPERATIONS, 11.0 + 2.0 / 255.0, wide.operations(), standard_error(LANES));
     let note = "retries come by chance, 1 time in 256";
     cells.push(operations.note(&format!("{}; {note}", mean_over(LANES, "S-boxes"))));
-    let rounds = Cell::compared(row, ROUNDS, 7.0 + 2.0 / 255.0, series.rounds() / IN_SERIES as f64);
+    let ours = series.rounds() / IN_SERIES as f64;
+    let rounds = Cell::mean(row, ROUNDS, 7.0 + 2.0 / 255.0, ours, standard_error(IN_SERIES * SERIES));
     let note = "one after another, so that each waits for its own retries only";
     cells.push(rounds.note(&format!("{}, {note}", mean_over(IN_SERIES * SERIES, "S-boxes"))));
 
@@ -139,13 +141,17 @@ fn section_6() -> Result<Vec<Cell>> {
         let row = format!("Masking, {part}");
         let taken = evaluations(Inversion::Masking, circuit, 1, BLOCKS)?;
         let mean = format!("a mean over {BLOCKS} blocks");
-        cells.push(Cell::compared(&row, OPERATIONS, operations, taken.operations()).note(&mean));
+        let s_boxes = 10 * in_parallel as usize;
+        let error = s_boxes as f64 * standard_error(s_boxes * BLOCKS);
+        cells.push(Cell::mean(&row, OPERATIONS, operations, taken.operations(), error).note(&mean));
         let why = format!(
             "{mean}. The paper counts the expected retries of one S-box; {in_parallel} in parallel wait for the one \
              that retries most"
         );
-        let rounds = 10.0 * (5.0 + 2.0 * expected_attempts_of_the_slowest(in_parallel));
-        let cell = Cell::compared(&row, ROUNDS, 70.0 + 20.0 / 255.0, taken.rounds());
+        let (attempts, variance) = attempts_of_the_slowest(in_parallel);
+        let rounds = 10.0 * (5.0 + 2.0 * attempts);
+        let error = 2.0 * (10.0 * variance / BLOCKS as f64).sqrt();
+        let cell = Cell::mean(&row, ROUNDS, 70.0 + 20.0 / 255.0, taken.rounds(), error);
         cells.push(cell.corrected(rounds, &why));
     }
 
@@ -155,11 +161,14 @@ fn section_6() -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// How often the unluckiest of some S-boxes draws a mask, when each draw is 0 with probability 1/256: the sum over a >= 0 of
-/// the probability that more than a draws are needed.
-fn expected_attempts_of_the_slowest(s_boxes: i32) -> f64 {
-    let within = |a: i32| (1.0 - 256f64.powi(-a)).powi(s_boxes);
-    (0..8).map(|a| 1.0 - within(a)).sum()
+/// Mean and variance of how often the unluckiest of some S-boxes draws a mask, when each draw is 0 with probability 1/256.
+/// The mean is the sum over a >= 0 of the probability that more than a draws are needed, that of the square the sum of
+/// 2a + 1 times it.
+fn attempts_of_the_slowest(s_boxes: i32) -> (f64, f64) {
+    let more_than = |a: i32| 1.0 - (1.0 - 256f64.powi(-a)).powi(s_boxes);
+    let mean: f64 = (0..8).map(more_than).sum();
+    let square: f64 = (0..8).map(|a| f64::from(2 * a + 1) * more_than(a)).sum();
+    (mean, square - mean * mean)
 }
 
 /// What is not in the paper, against what the protocol predicts for itself.

@@ -127,9 +127,14 @@ fn random_inputs(circuit: &Circuit, lanes: usize) -> Result<Vec<Cells>> {
 /// Says over how many lookups by masking a mean was taken, and its standard error. A lookup draws masks until one is not 0;
 /// each draw is two operations and two rounds.
 pub fn mean_over(count: usize, what: &str) -> String {
+    format!("a mean over {count} {what} (standard error {:.4})", standard_error(count))
+}
+
+/// Of the mean operations, and of the mean rounds, of so many lookups by masking.
+pub fn standard_error(count: usize) -> f64 {
     let zero: f64 = 1.0 / 256.0;
     let deviation = 2.0 * zero.sqrt() / (1.0 - zero);
-    format!("a mean over {count} {what} (standard error {:.4})", deviation / (count as f64).sqrt())
+    deviation / (count as f64).sqrt()
 }
 
 /// Lookups of one table, each on the output of the one before.

@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+/// Standard errors within which a mean is as expected; a right one is not once in 500 million runs.
+const NEAR: f64 = 6.0;
+
 /// A table of a paper.
 #[derive(Serialize)]
 pub struct Table {
@@ -28,6 +31,9 @@ pub struct Cell {
     ours: f64,
     /// Whether ours must equal what is expected.
     exact: bool,
+    /// Of ours, where it is the mean of a random number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standard_error: Option<f64>,
     note: Option<String>,
 }
 
@@ -35,12 +41,18 @@ impl Cell {
     /// A count: ours must equal the published value.
     pub fn count(row: &str, column: &str, published: f64, ours: f64) -> Cell {
         let (row, column, note) = (row.into(), column.into(), None);
-        Cell { row, column, published: Some(published), expected: published, ours, exact: true, note }
+        let (published, expected) = (Some(published), published);
+        Cell { row, column, published, expected, ours, exact: true, standard_error: None, note }
     }
 
     /// A value that is compared only.
     pub fn compared(row: &str, column: &str, published: f64, ours: f64) -> Cell {
         Cell { exact: false, ..Cell::count(row, column, published, ours) }
+    }
+
+    /// The mean of a random number: ours must be near what is expected.
+    pub fn mean(row: &str, column: &str, published: f64, ours: f64, standard_error: f64) -> Cell {
+        Cell { standard_error: Some(standard_error), ..Cell::compared(row, column, published, ours) }
     }
 
     /// A count that no paper has, against our own prediction.
@@ -59,13 +71,17 @@ impl Cell {
     }
 
     fn agrees(&self) -> bool {
-        // Quotients such as 57/10 differ from 5 + 7/10 in the last place.
-        !self.exact || (self.ours - self.expected).abs() < 1e-9
+        let difference = (self.ours - self.expected).abs();
+        match self.standard_error {
+            Some(error) => difference <= NEAR * error,
+            // Quotients such as 57/10 differ from 5 + 7/10 in the last place.
+            None => !self.exact || difference < 1e-9,
+        }
     }
 }
 
 impl Table {
-    /// A line for each exact cell that is not as expected.
+    /// A line for each count or mean that is not as expected.
     pub fn differing(&self) -> Vec<String> {
         let line = |c: &Cell| {
             let (ours, expected) = (shown(c.ours), shown(c.expected));
