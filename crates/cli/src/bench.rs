@@ -21,8 +21,7 @@ use crate::say;
 use measure::Measurement;
 use summary::Summary;
 
-/// Measures preprocessing, online and wiping, apart and together, over several repeats. Inputs are public blocks and a shared
-/// key, outputs stay shared; a run whose output is wrong is an error. Rates are of the slowest party, bytes of the busiest.
+/// What a person can choose.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]

@@ -18,8 +18,7 @@ use crate::launch::{Launch, run as launch};
 use crate::options::ProtocolOptions;
 use crate::say;
 
-/// Encrypts and decrypts FILE (or a sample) with AES-128 in counter mode, under a key of which every party process has one
-/// share. Counter mode authenticates nothing: who can change the ciphertext can change the file. Leaves no file behind.
+/// What a person can choose.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The file to encrypt and decrypt; it is only read [default: a sample of 1 MiB]

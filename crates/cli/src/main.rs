@@ -37,10 +37,18 @@ fn examples() -> String {
 #[derive(Subcommand)]
 enum Command {
     /// See it work: three processes on this machine make a key, encrypt and decrypt a file, and explain.
+    ///
+    /// Encrypts and decrypts FILE (or a sample) with AES-128 in counter mode, under a key of which every party process has
+    /// one share. Counter mode authenticates nothing: who can change the ciphertext can change the file. The file is only
+    /// read, and no file is left behind.
     Demo(demo::Arguments),
     /// Encrypt or decrypt blocks, or check known answers, with all parties in this process.
     Eval(eval::Arguments),
     /// Measure a cipher with the parties as processes of their own over TLS.
+    ///
+    /// Measures preprocessing and online, apart and together, over several repeats. Inputs are public blocks and a shared
+    /// key, outputs stay shared; some blocks are opened first, and a wrong output is an error. Rates are of the slowest
+    /// party, bytes of the busiest.
     Bench(bench::Arguments),
     /// Recompute the tables of a paper and print them beside the published ones.
     Reproduce(reproduce::Arguments),
