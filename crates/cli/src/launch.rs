@@ -123,17 +123,17 @@ impl Parties {
     /// Finds the cause behind the first sign of trouble: when a process dies, its peers complain too, perhaps sooner.
     fn failure(&mut self, first: usize, event: Option<Event>) -> anyhow::Error {
         let deadline = Instant::now() + LAST_WORDS;
-        let mut ended = 0;
+        let mut ended = vec![false; self.children.len()];
         let mut told: Vec<(usize, String, bool)> = Vec::new();
         let mut next = Some((first, event));
         while let Some((party, event)) = next {
             match event {
                 Some(Event::Failed { error, by_peer }) => told.push((party, error, by_peer)),
                 Some(_) => {}
-                None => ended += 1,
+                None => ended[party] = true,
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            next = if ended < self.children.len() { self.events.recv_timeout(left).ok() } else { None };
+            next = if ended.contains(&false) { self.events.recv_timeout(left).ok() } else { None };
         }
         told.sort_by_key(|(_, _, by_peer)| *by_peer);
         let silent = self.children.iter_mut().enumerate().find_map(|(p, child)| {

@@ -21,7 +21,7 @@ pub(crate) enum Isa {
 impl Isa {
     /// All that this processor runs, slowest first.
     pub(crate) fn available() -> Vec<Isa> {
-        #[allow(unused_mut)]
+        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
         let mut found = vec![Isa::Portable];
         #[cfg(target_arch = "x86_64")]
         {
@@ -66,7 +66,7 @@ pub(crate) enum AesIsa {
 impl AesIsa {
     /// All that this processor runs, slowest first.
     pub(crate) fn available() -> Vec<AesIsa> {
-        #[allow(unused_mut)]
+        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
         let mut found = vec![AesIsa::Portable];
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("aes") && is_x86_feature_detected!("sse2") {
