@@ -13,10 +13,11 @@ pub mod net;
 mod party;
 pub mod protocol;
 pub mod release;
+pub mod service;
 pub mod session;
 pub mod shamir;
 pub mod tally;
 pub mod testkit;
 
 pub use error::{Error, Result};
-pub use party::Party;
+pub use party::{Party, PartySet};

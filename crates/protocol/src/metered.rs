@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::net::Net;
-use crate::{Party, Result};
+use crate::{Party, PartySet, Result};
 
 /// A network whose traffic is counted.
 pub struct Metered<N> {
@@ -106,6 +106,10 @@ impl<N: Net> Net for Metered<N> {
         self.net.parties()
     }
 
+    fn members(&self) -> PartySet {
+        self.net.members()
+    }
+
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
         self.net.send(to, message)?;
         self.meter.sent(message.len(), 1);
@@ -140,6 +144,10 @@ impl<N: Net + ?Sized> Net for Box<N> {
 
     fn parties(&self) -> usize {
         (**self).parties()
+    }
+
+    fn members(&self) -> PartySet {
+        (**self).members()
     }
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {

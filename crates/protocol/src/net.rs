@@ -4,7 +4,7 @@
 //! `transport` crate implements it over TLS. All lengths are known to both sides beforehand, so a message carries
 //! no type: a peer that sends another length is out of step, and that is an error, never a guess.
 
-use crate::{Party, Result};
+use crate::{Party, PartySet, Result};
 
 /// One party's channels to all other parties. Blocking; every wait ends in a time-out error.
 pub trait Net: Send {
@@ -13,6 +13,12 @@ pub trait Net: Send {
 
     /// Number of parties, this one included; they are `Party(0) .. Party(n - 1)`.
     fn parties(&self) -> usize;
+
+    /// The parties that are connected, this one included. All, unless only some serve; the others can be neither sent to
+    /// nor received from.
+    fn members(&self) -> PartySet {
+        PartySet::all(self.parties())
+    }
 
     /// Sends one message to one party.
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()>;

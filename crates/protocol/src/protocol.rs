@@ -6,7 +6,7 @@ use crate::net::Net;
 use crate::release::Released;
 use crate::session::{Stream, Terms};
 use crate::tally::{Cost, Phase, Tally};
-use crate::{Party, Result};
+use crate::{Party, PartySet, Result};
 
 /// Where the value of an input port comes from. All parties name the same source.
 pub enum Input<'a, S> {
@@ -51,8 +51,9 @@ pub trait Scheme: Sync {
     /// Agrees on fresh long-lived secrets with the peers.
     fn set_up(&self, net: &mut dyn Net) -> Result<Self::Setup>;
 
-    /// Joins a session on one of its streams; every thread takes its own.
-    fn join(&self, setup: &Self::Setup, stream: Stream) -> Result<Self::Protocol>;
+    /// Joins a session on one of its streams; every thread takes its own. `serving` are the parties that take part
+    /// ([`Net::members`]): the same at all of them.
+    fn join(&self, setup: &Self::Setup, stream: Stream, serving: PartySet) -> Result<Self::Protocol>;
 }
 
 /// A value of which this party has its part.

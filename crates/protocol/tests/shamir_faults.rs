@@ -13,7 +13,7 @@ use polyclave_protocol::session::{Terms, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure};
 use polyclave_protocol::testkit::record::{Direction, Record};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper};
-use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol::{Error, Party, PartySet, Result};
 
 fn scheme(parties: usize, threshold: usize, inversion: Inversion) -> ShamirScheme {
     ShamirScheme { structure: Structure::new(parties, threshold).expect("it is valid"), inversion }
@@ -22,7 +22,7 @@ fn scheme(parties: usize, threshold: usize, inversion: Inversion) -> ShamirSchem
 /// Three blocks from hello to output, under a key of equal cells that party 1 gives.
 fn session(scheme: &ShamirScheme, cipher: &str, key: u8, net: &mut dyn Net) -> Result<Vec<u8>> {
     let mut session = hello(&scheme.terms(Terms::new(net.parties())), net)?;
-    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream())?;
+    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let circuit = catalog::find(cipher).expect("the catalog has it").encrypt;
     let compiled = compile(&circuit, &protocol);
     let batch = prepare(&mut protocol, &compiled, 3, net)?;
@@ -121,6 +121,10 @@ impl<N: Net> Net for Rushing<N> {
     fn parties(&self) -> usize {
         self.0.parties()
     }
+
+    fn members(&self) -> PartySet {
+        self.0.members()
+    }
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
         self.0.send(to, message)
     }
@@ -154,7 +158,7 @@ fn a_silent_party_is_named_within_the_limit() {
             if net.me() == Party(2) {
                 // Takes part until the lookups, then falls silent for longer than anybody waits.
                 let mut session = hello(&scheme.terms(Terms::new(3)), net)?;
-                scheme.join(&scheme.set_up(net)?, session.stream())?;
+                scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
                 std::thread::sleep(Duration::from_secs(2));
                 return Ok(Vec::new());
             }

@@ -39,6 +39,7 @@ mod socket;
 mod stream;
 mod switchboard;
 mod tls;
+pub mod wire;
 
 pub use endpoint::{Endpoint, PeerAddress};
 pub use limits::Limits;

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use polyclave_protocol::net::Net;
-use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol::{Error, Party, PartySet, Result};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::shape::Shape;
@@ -101,6 +101,10 @@ impl<N: Net> Net for Shaped<N> {
 
     fn parties(&self) -> usize {
         self.net.parties()
+    }
+
+    fn members(&self) -> PartySet {
+        self.net.members()
     }
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {

@@ -35,7 +35,7 @@ pub fn party<S: Scheme>(scheme: &S, job: &BenchJob, connected: Connected) -> Res
     let terms = scheme.terms(Terms::new(net.parties())).with("job", serde_json::to_string(job)?.as_bytes());
     let mut session = hello(&terms.with("circuit", &plain.digest()), &mut net)?;
     let setup = scheme.set_up(&mut net)?;
-    let mut first = scheme.join(&setup, session.stream())?;
+    let mut first = scheme.join(&setup, session.stream(), net.members())?;
     let workload = Workload::new(&cipher, direction, job.key_schedule, &first)?;
     let key = key_cells(&cipher, &vec![KEY_BYTE; cipher.key_bytes])?;
     let given = if net.me() == KEY_OWNER { Input::Mine(&key) } else { Input::From(KEY_OWNER) };
@@ -44,7 +44,7 @@ pub fn party<S: Scheme>(scheme: &S, job: &BenchJob, connected: Connected) -> Res
     let mut streams = Vec::new();
     for _ in 0..job.threads {
         let stream_net = net.fork()?;
-        let protocol = scheme.join(&setup, session.stream())?;
+        let protocol = scheme.join(&setup, session.stream(), net.members())?;
         streams.push(Stream { protocol, net: stream_net, key: &key_input, workload: &workload, batch: None });
     }
     let lanes_at_once = workload.lanes_at_once(&first);

@@ -47,7 +47,7 @@ pub fn party<S: Scheme>(scheme: &S, job: &DemoJob, connected: Connected) -> Resu
     let terms = scheme.terms(Terms::new(net.parties())).with("job", b"demo").with("circuits", &circuits);
     let mut session = hello(&terms, &mut net)?;
     let setup = scheme.set_up(&mut net)?;
-    let protocol = scheme.join(&setup, session.stream())?;
+    let protocol = scheme.join(&setup, session.stream(), net.members())?;
     let workload = Workload::new(&cipher, Direction::Encrypt, false, &protocol)?;
     let mut member = Member { protocol, cipher, workload, net };
     let set_up_ms = milliseconds(began.elapsed());

@@ -74,7 +74,7 @@ pub fn in_session<S: Scheme, T: Send>(
         let mut session = hello(&terms, &mut net)?;
         let setup = scheme.set_up(&mut net)?;
         let meter = net.meter();
-        work(&mut Seat { protocol: scheme.join(&setup, session.stream())?, net, meter })
+        work(&mut Seat { protocol: scheme.join(&setup, session.stream(), net.members())?, net, meter })
     };
     let results: Vec<Result<T>> = thread::scope(|scope| {
         let party = &party;

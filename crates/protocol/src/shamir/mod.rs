@@ -36,7 +36,7 @@ use crate::protocol::{Input, Owner, Protocol, Scheme, SharedValue};
 use crate::release::Unverified;
 use crate::session::{Stream, Terms};
 use crate::tally::{Cost, Phase, Tally};
-use crate::{Error, Result};
+use crate::{Error, PartySet, Result};
 use arithmetic::Arithmetic;
 use invert::Inversions;
 use masked_table::Stock;
@@ -81,7 +81,8 @@ impl Scheme for ShamirScheme {
         Setup::agree(self.structure, net)
     }
 
-    fn join(&self, setup: &Setup, stream: Stream) -> Result<Shamir> {
+    fn join(&self, setup: &Setup, stream: Stream, serving: PartySet) -> Result<Shamir> {
+        let _ = serving;
         Ok(Shamir { inversion: self.inversion, arithmetic: Arithmetic::new(setup, stream)? })
     }
 }

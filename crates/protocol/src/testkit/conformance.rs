@@ -27,7 +27,7 @@ pub fn run(scheme: &impl Scheme, circuit: &Circuit, lanes: usize, inputs: &[Cell
     let parties = scheme.parties();
     let party = |net: &mut dyn Net| -> Result<(Vec<Cells>, Tally, Cost)> {
         let mut session = hello(&scheme.terms(Terms::new(parties)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream())?;
+        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(circuit, &protocol);
         let batch = prepare(&mut protocol, &compiled, lanes, net)?;
         let owner = |i: usize| Party((i % parties) as u8);

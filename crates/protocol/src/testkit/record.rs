@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::net::Net;
-use crate::{Party, Result};
+use crate::{Party, PartySet, Result};
 
 /// A network whose messages are recorded.
 pub struct Record<N> {
@@ -88,6 +88,10 @@ impl<N: Net> Net for Record<N> {
 
     fn parties(&self) -> usize {
         self.net.parties()
+    }
+
+    fn members(&self) -> PartySet {
+        self.net.members()
     }
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {

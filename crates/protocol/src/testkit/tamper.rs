@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::net::Net;
-use crate::{Party, Result};
+use crate::{Party, PartySet, Result};
 
 /// What happens to the message that is tampered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +148,10 @@ impl<N: Net> Net for Tamper<N> {
 
     fn parties(&self) -> usize {
         self.net.parties()
+    }
+
+    fn members(&self) -> PartySet {
+        self.net.members()
     }
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {

@@ -1,0 +1,1 @@
+//! A client: it asks the nodes, and puts together what they answer.

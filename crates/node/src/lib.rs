@@ -1,0 +1,1 @@
+//! A node: it keeps its shares of keys and serves clients together with other nodes.

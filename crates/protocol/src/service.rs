@@ -1,0 +1,143 @@
+//! What a protocol offers, beyond evaluating circuits, so that long-lived nodes can serve clients with it.
+//!
+//! * Setups and shared values that can be stored and read back.
+//! * Clients: outside parties that hold no share. A client never hands out shares of its secrets: the nodes give it a
+//!   random shared mask r, it sends the same x ^ r to every node, and they set \[x\] = (x ^ r) + \[r\] (so no client can
+//!   make a sharing of a wrong degree). What a client is to learn, each serving node sends it a share of, blinded so that
+//!   the client learns the value and nothing about the sharing.
+//! * Values of GF(2^128) in the representation of GCM (SP 800-38D, section 6.3), for its hash.
+//!
+//! Values of clients are in bytes as people write them: the blocks of [`Cells::from_blocks`](polyclave_cipher::Cells).
+
+use std::ops::Range;
+
+use polyclave_cipher::CompiledPort;
+use zeroize::Zeroizing;
+
+use crate::net::Net;
+use crate::protocol::{Protocol, Scheme};
+use crate::{Party, PartySet, Result};
+
+/// Bytes of an element of GF(2^128).
+pub const ELEMENT_BYTES: usize = 16;
+
+/// An element of GF(2^128) as GCM writes it.
+pub type Element = [u8; ELEMENT_BYTES];
+
+/// A scheme that nodes can serve with.
+pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
+    /// So many nodes must take part in a request.
+    fn least_servers(&self) -> usize;
+
+    /// What a node stores of its setup.
+    fn save_setup(&self, setup: &Self::Setup) -> Zeroizing<Vec<u8>>;
+
+    /// Reads a stored setup of party `me`. Bytes that do not fit are an error, never a panic.
+    fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Self::Setup>;
+
+    /// Puts together, at a client, what each of the `serving` nodes sent of a value of bytes
+    /// ([`ServiceProtocol::mask_input`], [`ServiceProtocol::reveal_to_client`]). Messages in the order of the nodes.
+    fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
+
+    /// The same of elements of GF(2^128) ([`ServiceProtocol::reveal_elements`]).
+    fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
+}
+
+/// One node's side of a protocol that serves clients.
+pub trait ServiceProtocol: Protocol<Shared: Clone> {
+    /// A random value, shared, that covers an input of a client.
+    type Mask: Send;
+
+    /// A vector of shared elements of GF(2^128); wiped on drop.
+    type Elements: Clone + Send + Sync;
+
+    /// What a node stores of a shared value, views included.
+    fn save(&self, value: &Self::Shared) -> Zeroizing<Vec<u8>>;
+
+    /// Reads a stored shared value. Bytes that do not fit are an error, never a panic.
+    fn restore(&self, bytes: &[u8]) -> Result<Self::Shared>;
+
+    /// Some lanes of a value as a value of their own.
+    fn lanes(&self, value: &Self::Shared, lanes: Range<usize>) -> Self::Shared;
+
+    /// Draws a mask of `len` bytes; also returns what this node sends to the client.
+    fn mask_input(&mut self, len: usize) -> Result<(Self::Mask, Vec<u8>)>;
+
+    /// Draws the random element r_0 that blinds the check of a mask; also returns what this node sends to the client.
+    fn mask_blind(&mut self) -> Result<(Self::Elements, Vec<u8>)>;
+
+    /// Opens r_0 + sum of chi^j r_j, where r_1, r_2 .. are the mask's bytes cut into elements (the last one filled with
+    /// zeros): with it a client checks the mask that it was sent. The client names chi after it has
+    /// what all nodes sent of the mask and of r_0, the same to all nodes.
+    fn open_mask_check(
+        &mut self,
+        mask: &Self::Mask,
+        blind: Self::Elements,
+        chi: Element,
+        net: &mut dyn Net,
+    ) -> Result<Element>;
+
+    /// Shares of x, from the public x ^ r: `masked` stands at `at` in the mask and makes whole blocks of `port`. No byte of
+    /// a mask may be used twice; the caller sees to it.
+    fn unmask(
+        &mut self,
+        mask: &Self::Mask,
+        at: usize,
+        masked: &[u8],
+        port: &CompiledPort,
+    ) -> Result<Self::Shared>;
+
+    /// What this node sends to a client that is to learn a value, behind the protocol's check; in the blocks people write.
+    fn reveal_to_client(&mut self, value: &Self::Shared, net: &mut dyn Net) -> Result<Vec<u8>>;
+
+    /// Blocks of 16 bytes, one a lane, as elements. One round.
+    fn elements(&mut self, blocks: &Self::Shared, net: &mut dyn Net) -> Result<Self::Elements>;
+
+    /// Number of elements.
+    fn count(&self, elements: &Self::Elements) -> usize;
+
+    /// Some of the elements.
+    fn part(&self, elements: &Self::Elements, range: Range<usize>) -> Self::Elements;
+
+    /// One vector after another.
+    fn join_elements(&self, parts: &[&Self::Elements]) -> Self::Elements;
+
+    /// Products, element by element. One round.
+    fn multiply_elements(
+        &mut self,
+        a: &Self::Elements,
+        b: &Self::Elements,
+        net: &mut dyn Net,
+    ) -> Result<Self::Elements>;
+
+    /// The sum of all products a_i b_i, one element. One round.
+    fn inner_product(
+        &mut self,
+        a: &Self::Elements,
+        b: &Self::Elements,
+        net: &mut dyn Net,
+    ) -> Result<Self::Elements>;
+
+    /// For every `count(elements)` weights the sum of weight_i element_i. Local. The weights are public, and as many as make
+    /// whole sums.
+    fn weighted_sums(&self, weights: &[Element], elements: &Self::Elements) -> Self::Elements;
+
+    /// Sums, element by element. Local.
+    fn add_elements(&self, a: &Self::Elements, b: &Self::Elements) -> Self::Elements;
+
+    /// Adds public values, element by element. Local.
+    fn add_public(&self, a: &Self::Elements, public: &[Element]) -> Self::Elements;
+
+    /// Whether an element is zero, and nothing else about it: opens rho times it, for a random shared rho. Says so wrongly
+    /// with probability 2^-128. Two rounds at most; behind the protocol's check.
+    fn is_zero(&mut self, element: &Self::Elements, net: &mut dyn Net) -> Result<bool>;
+
+    /// What this node sends to a client that is to learn elements, behind the protocol's check.
+    fn reveal_elements(&mut self, elements: &Self::Elements, net: &mut dyn Net) -> Result<Vec<u8>>;
+
+    /// What a node stores of shared elements.
+    fn save_elements(&self, elements: &Self::Elements) -> Zeroizing<Vec<u8>>;
+
+    /// Reads stored elements. Bytes that do not fit are an error, never a panic.
+    fn restore_elements(&self, bytes: &[u8]) -> Result<Self::Elements>;
+}

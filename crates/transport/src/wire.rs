@@ -1,0 +1,439 @@
+//! What clients and nodes say to each other, and how it is written.
+//!
+//! A message is four bytes of length, little-endian, and a postcard encoding. Nothing is allocated on a peer's word beyond
+//! [`MOST_MESSAGE`]. A client sends one [`Request`] to every node it wants served by, the same to each, then [`Step`]s, the
+//! same to each; every node answers each of them with one [`Reply`]. The nodes compare digests of all of it among
+//! themselves before they use any.
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::{Error, Party, PartySet, Result};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Counted up with every change of what follows.
+pub const VERSION: u16 = 1;
+
+/// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
+pub const CHUNK: usize = 256 << 10;
+
+/// The largest message.
+pub const MOST_MESSAGE: usize = CHUNK + (64 << 10);
+
+/// The most additional data of one GCM message.
+pub const MOST_ADDITIONAL_DATA: usize = 32 << 10;
+
+/// A mode of operation. Fixed for a key when it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Galois/counter mode: the only one that also authenticates what it encrypts.
+    Gcm,
+    /// Counter mode.
+    Ctr,
+    /// Cipher block chaining.
+    Cbc,
+    /// A message authentication code; encrypts nothing.
+    Cmac,
+    /// Every block by itself: shows which blocks are equal.
+    Ecb,
+}
+
+/// What a client may be allowed to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Right {
+    /// Make keys.
+    Generate,
+    /// Bring keys.
+    Import,
+    /// See names and properties of keys.
+    List,
+    /// Delete keys.
+    Delete,
+    /// Encrypt.
+    Encrypt,
+    /// Decrypt.
+    Decrypt,
+    /// Compute message authentication codes.
+    Mac,
+}
+
+/// How a key came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// From fresh randomness of every node: never assembled.
+    Generated,
+    /// From a client: once it was in one place.
+    Imported,
+}
+
+/// What is fixed when a key is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewKey {
+    /// 1 to 64 letters, digits, `-`, `_` or `.`.
+    pub name: String,
+    /// Name of the cipher.
+    pub cipher: String,
+    /// In order, without repeats.
+    pub modes: Vec<Mode>,
+    /// The most blocks that may ever be computed under it.
+    pub budget_blocks: u64,
+}
+
+/// What everybody may know of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyInfo {
+    /// As asked for.
+    pub properties: NewKey,
+    /// Drawn when the key was made: tells it from others that had its name.
+    pub id: [u8; 16],
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Seconds since 1970, by the clock of the first node.
+    pub made: u64,
+    /// The first bytes of the CMAC of one block of zeros.
+    pub check_value: Vec<u8>,
+}
+
+/// What a client asks for first. The same at every node that is to serve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// [`VERSION`].
+    pub version: u16,
+    /// Drawn by the client, so that nodes know which requests belong together.
+    pub id: [u8; 16],
+    /// The nodes that are to serve.
+    pub serving: PartySet,
+    /// What to do.
+    pub operation: Operation,
+    /// The first step, where there is one already: saves a round trip.
+    pub first: Option<Step>,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Operation {
+    /// Who is there. Answered by every node for itself.
+    Status,
+    /// The keys that this client may see. Answered by every node for itself.
+    List,
+    /// Make a key. All nodes must take part.
+    Generate(NewKey),
+    /// Take a key from the client. All nodes must take part. Steps: `Chi`, `Masked`.
+    Import(NewKey),
+    /// Delete a key. All nodes must take part.
+    Delete {
+        /// Its name.
+        key: String,
+    },
+    /// Use a key.
+    Use {
+        /// Its name.
+        key: String,
+        /// The key's id where the client knows it, from what is to be decrypted.
+        id: Option<[u8; 16]>,
+        /// How.
+        how: Use,
+    },
+}
+
+/// How a key is used. The steps that follow are in brackets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Use {
+    /// Chunks of a sealed file (`Keystream`, then `Seal`, for each chunk).
+    Seal,
+    /// Chunks of a sealed file (`Open`).
+    Open {
+        /// From the file's head.
+        file: [u8; 32],
+    },
+    /// One GCM message (`Keystream` and `Absorb` for each piece, then `Tag`).
+    GcmEncrypt {
+        /// Authenticated with it.
+        additional: Vec<u8>,
+    },
+    /// One GCM message (`Absorb` for each piece, then `Check`, then `Keystream` for each piece).
+    GcmDecrypt {
+        /// 12 bytes.
+        nonce: [u8; 12],
+        /// Authenticated with it.
+        additional: Vec<u8>,
+    },
+    /// Counter mode (`Keystream`).
+    CtrEncrypt,
+    /// Counter mode (`Keystream`).
+    CtrDecrypt {
+        /// The first counter block.
+        counter: Vec<u8>,
+    },
+    /// Cipher block chaining (`Masked`).
+    CbcEncrypt {
+        /// Bytes of the first step's mask.
+        mask: u32,
+    },
+    /// Cipher block chaining (`Blocks`); the client adds the chain.
+    CbcDecrypt,
+    /// Single blocks (`Masked`).
+    EcbEncrypt {
+        /// Bytes of the first step's mask.
+        mask: u32,
+    },
+    /// Single blocks (`Blocks`).
+    EcbDecrypt,
+    /// A message authentication code (`Masked`).
+    Cmac {
+        /// Bytes of the first step's mask.
+        mask: u32,
+    },
+}
+
+/// What a client says after its request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// So many bytes more of keystream, at most [`CHUNK`]. All but the last of a message are whole blocks.
+    Keystream {
+        /// How many.
+        bytes: u32,
+    },
+    /// The ciphertext of the oldest chunk whose keystream was given, for its tag.
+    Seal {
+        /// As long as that keystream.
+        ciphertext: Vec<u8>,
+        /// Whether the file ends here.
+        last: bool,
+    },
+    /// The next chunk: its keystream, if the tag fits.
+    Open {
+        /// Of the chunk.
+        ciphertext: Vec<u8>,
+        /// Of the chunk.
+        tag: [u8; 16],
+        /// Whether the file ends here.
+        last: bool,
+    },
+    /// The next piece of a GCM message's ciphertext. All but the last are whole blocks.
+    Absorb {
+        /// At most [`CHUNK`] bytes.
+        ciphertext: Vec<u8>,
+    },
+    /// The tag of the GCM message.
+    Tag,
+    /// Compare the tag of the GCM message.
+    Check {
+        /// As the client has it.
+        tag: [u8; 16],
+    },
+    /// A client's secret under the mask it was given.
+    Masked {
+        /// Whole blocks, as long as the mask.
+        data: Vec<u8>,
+        /// Bytes of the next mask; 0 if there will be no more.
+        next: u32,
+        /// For CMAC: how the message ends.
+        end: End,
+    },
+    /// Blocks to decrypt.
+    Blocks {
+        /// Whole blocks, at most [`CHUNK`] bytes.
+        ciphertext: Vec<u8>,
+    },
+    /// The client's coefficient for the check of its mask.
+    Chi {
+        /// Drawn at random.
+        chi: [u8; 16],
+    },
+    /// The client has what it wanted.
+    Finish,
+}
+
+/// How a message for CMAC goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// More is to come.
+    No,
+    /// Here, with a whole block.
+    Whole,
+    /// Here, with a block that the client has filled up.
+    Filled,
+}
+
+/// What a node answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// To `Status`.
+    Status(NodeStatus),
+    /// To `List`.
+    Keys(Vec<KeyInfo>),
+    /// The nodes have agreed to serve.
+    Accepted {
+        /// The key in use.
+        key: Option<KeyInfo>,
+        /// Of the session: a file id (32 bytes), nonce (12), or initial block, as the use has it; empty if it has none.
+        start: Vec<u8>,
+        /// This node's share of the first mask, and of the blinding element of its check; empty where there is none.
+        mask: Vec<u8>,
+    },
+    /// To a step: this node's share of what the client is to learn, and of the next mask.
+    Data {
+        /// Bytes or elements.
+        data: Vec<u8>,
+        /// Empty where none was asked for.
+        mask: Vec<u8>,
+    },
+    /// Done, with the key that was made or deleted, if it was about one.
+    Done(Option<KeyInfo>),
+    /// Not done. The conversation about this request is over.
+    Refused(Refusal),
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// Version of the program.
+    pub version: String,
+    /// The cluster it belongs to.
+    pub cluster: [u8; 16],
+    /// The peers it is connected with.
+    pub connected: PartySet,
+    /// Whether the nodes have agreed on their common secrets.
+    pub set_up: bool,
+    /// Number of keys.
+    pub keys: u64,
+}
+
+/// Why not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("{message}")]
+pub struct Refusal {
+    /// For programs.
+    pub reason: Reason,
+    /// For people: what is wrong and what to do.
+    pub message: String,
+}
+
+/// Kinds of refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Reason {
+    /// The message is not one, or does not fit here.
+    Malformed,
+    /// The node's policy does not allow it to this client.
+    Denied,
+    /// There is no such key, or it is there already, or it is not made for this.
+    Key,
+    /// The key's budget is spent.
+    Spent,
+    /// Too much at once: try again later.
+    Busy,
+    /// The ciphertext, tag, nonce, key or additional data do not belong together.
+    Unauthentic,
+    /// The nodes were told, or hold, different things.
+    Disagreement,
+    /// Other nodes are needed and did not answer.
+    Unavailable,
+    /// The node itself failed.
+    Internal,
+}
+
+impl Refusal {
+    /// With a message.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Refusal {
+        Refusal { reason, message: message.into() }
+    }
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Mode::Gcm => "gcm",
+            Mode::Ctr => "ctr",
+            Mode::Cbc => "cbc",
+            Mode::Cmac => "cmac",
+            Mode::Ecb => "ecb",
+        })
+    }
+}
+
+impl std::fmt::Display for Right {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Right::Generate => "generate",
+            Right::Import => "import",
+            Right::List => "list",
+            Right::Delete => "delete",
+            Right::Encrypt => "encrypt",
+            Right::Decrypt => "decrypt",
+            Right::Mac => "mac",
+        })
+    }
+}
+
+/// Encodes a message, its length in front.
+pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>> {
+    let broken = |e| Error::System(format!("cannot encode a message: {e}"));
+    let bytes = postcard::to_extend(message, vec![0; 4]).map_err(broken)?;
+    let len = bytes.len() - 4;
+    if len > MOST_MESSAGE {
+        return Err(Error::misuse(format!("a message of {len} bytes; at most {MOST_MESSAGE} are allowed")));
+    }
+    let mut bytes = bytes;
+    bytes[..4].copy_from_slice(&(len as u32).to_le_bytes());
+    Ok(bytes)
+}
+
+/// Sends a message to one party.
+pub fn send<T: Serialize>(net: &mut dyn Net, to: Party, message: &T) -> Result<()> {
+    let bytes = encode(message)?;
+    net.send(to, &bytes[..4])?;
+    net.send(to, &bytes[4..])
+}
+
+/// Receives the bytes of a message from one party.
+pub fn receive_bytes(net: &mut dyn Net, from: Party) -> Result<Vec<u8>> {
+    let mut len = [0; 4];
+    net.recv(from, &mut len)?;
+    let len = u32::from_le_bytes(len) as usize;
+    if len == 0 || len > MOST_MESSAGE {
+        let detail = format!("a message of {len} bytes; 1 to {MOST_MESSAGE} are allowed");
+        return Err(Error::Peer { peer: from, detail });
+    }
+    let mut bytes = vec![0; len];
+    net.recv(from, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a message of a party. All bytes must belong to it.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8], from: Party) -> Result<T> {
+    let wrong = |detail: &str| Error::Peer { peer: from, detail: detail.into() };
+    let (message, rest) = postcard::take_from_bytes(bytes)
+        .map_err(|e| wrong(&format!("a message that cannot be read ({e}); is it of another version?")))?;
+    if rest.is_empty() { Ok(message) } else { Err(wrong("a message with bytes left over")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_comes_back() {
+        let request = Request {
+            version: VERSION,
+            id: [7; 16],
+            serving: PartySet::all(3),
+            operation: Operation::Use { key: "k".into(), id: None, how: Use::Seal },
+            first: Some(Step::Keystream { bytes: 16 }),
+        };
+        let bytes = encode(&request).expect("it is small");
+        assert_eq!(decode::<Request>(&bytes[4..], Party(0)), Ok(request));
+    }
+
+    #[test]
+    fn cut_and_lengthened_messages_are_errors() {
+        let bytes = encode(&Step::Seal { ciphertext: vec![1; 100], last: true }).expect("it is small");
+        for cut in 4..bytes.len() {
+            assert!(decode::<Step>(&bytes[4..cut], Party(0)).is_err(), "{cut}");
+        }
+        let longer = [&bytes[4..], &[0]].concat();
+        assert!(decode::<Step>(&longer, Party(0)).is_err());
+    }
+}
