@@ -14,6 +14,7 @@ mod cost;
 pub mod des;
 mod digest;
 mod matrix;
+pub mod modes;
 mod table;
 
 pub use builder::Builder;
