@@ -1,1 +1,30 @@
 //! A client: it asks the nodes, and puts together what they answer.
+//!
+//! ```text
+//! sealed.rs, gcm.rs, counter.rs, blocks.rs (what is asked), keys.rs
+//!          |
+//! conversation.rs (one request: the same to every node, one answer of all of theirs)
+//!          |
+//! client.rs (who, where, connections)        combine.rs (the protocol's part)
+//! ```
+//!
+//! Nodes that follow the protocol learn nothing of the data unless more than the threshold put together what they saw. Under a
+//! passive protocol a single node that does not follow it can make the answers wrong.
+
+mod blocks;
+mod client;
+mod combine;
+mod conversation;
+mod counter;
+mod error;
+mod gcm;
+mod keys;
+mod padding;
+mod pieces;
+mod sealed;
+
+pub use blocks::Padding;
+pub use client::Client;
+pub use error::{Error, Result};
+pub use keys::{Listed, Listing};
+pub use sealed::{HEAD, MAGIC};

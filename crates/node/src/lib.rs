@@ -1,1 +1,33 @@
 //! A node: it keeps its shares of keys and serves clients together with other nodes.
+//!
+//! ```text
+//! clients --> node.rs (threads) --> request.rs (policy, plan, channel, hello) --> conversation.rs (steps)
+//!                |                        |                                          |
+//!             peers.rs (who is there)  channels.rs, desk.rs                       modes/ (what a key is used for)
+//!                                                                                 make.rs (generation, import)
+//!                        core.rs: store/ (keys, budget), audit.rs, limits.rs      circuits.rs, computation.rs
+//! ```
+//!
+//! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
+
+mod agreement;
+pub mod audit;
+mod channels;
+mod circuits;
+mod computation;
+mod conversation;
+mod core;
+mod desk;
+mod http;
+mod key;
+mod limits;
+mod make;
+mod modes;
+mod node;
+mod peers;
+mod request;
+mod set_up;
+pub mod store;
+
+pub use make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
+pub use node::Running;

@@ -1,0 +1,241 @@
+//! CBC and ECB, which work on whole blocks. Neither authenticates anything.
+//!
+//! CBC encryption computes block after block among the nodes and is slow; everything else runs as wide as the nodes can.
+
+use std::io::{Read, Write};
+
+use polyclave_transport::wire::{CHUNK, End, Operation, Step, Use};
+use zeroize::Zeroizing;
+
+use crate::client::Client;
+use crate::conversation::Conversation;
+use crate::padding::{fill, garbage, unfilled};
+use crate::pieces::Pieces;
+use crate::{Error, Result};
+
+/// Bytes of a step whose blocks wait for each other.
+const CHAINED: usize = 2048;
+
+/// What becomes of a last, partial block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// It is filled up by PKCS#7; so every message gets longer.
+    Pkcs7,
+    /// There is none: messages have whole blocks.
+    None,
+}
+
+impl Client {
+    /// Encrypts in CBC; `start` is given the initial block, which the nodes chose, before anything is written.
+    pub fn encrypt_cbc(
+        &self,
+        key: &str,
+        padding: Padding,
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        start: &mut dyn FnMut(&[u8], &mut dyn Write) -> std::io::Result<()>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let how = |mask| Use::CbcEncrypt { mask };
+        self.encrypt_blocks(key, padding, CHAINED, how, input, output, start, progress)
+    }
+
+    /// Encrypts every block by itself, under a key made for it.
+    pub fn encrypt_ecb(
+        &self,
+        key: &str,
+        padding: Padding,
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let how = |mask| Use::EcbEncrypt { mask };
+        self.encrypt_blocks(key, padding, CHUNK, how, input, output, &mut |_, _| Ok(()), progress)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the two public functions above are its callers")]
+    fn encrypt_blocks(
+        &self,
+        key: &str,
+        padding: Padding,
+        most: usize,
+        how: impl Fn(u32) -> Use,
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        start: &mut dyn FnMut(&[u8], &mut dyn Write) -> std::io::Result<()>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let block = self.block_bytes(key)?;
+        let mut pieces = Pieces::new(input, most)?;
+        let mut next = filled(&mut pieces, padding, block)?;
+        let Some(first) = &next else { return Ok(0) };
+        let operation = Operation::Use { key: key.into(), id: None, how: how(first.len() as u32) };
+        let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
+        start(&accepted.start, output).map_err(Error::writing)?;
+        let (mut masks, mut done) = (accepted.masks, 0);
+        while let Some(data) = next {
+            next = filled(&mut pieces, padding, block)?;
+            let mask = conversation.bytes(&masks, data.len())?;
+            let masked = data.iter().zip(mask.iter()).map(|(d, m)| d ^ m).collect();
+            let after = next.as_ref().map_or(0, |data| data.len() as u32);
+            conversation.step(&Step::Masked { data: masked, next: after, end: End::No })?;
+            let answers = conversation.answers()?;
+            masks = answers.masks;
+            output.write_all(&conversation.bytes(&answers.data, data.len())?).map_err(Error::writing)?;
+            done += data.len() as u64;
+            progress(done);
+        }
+        conversation.finish()?;
+        output.flush().map_err(Error::writing)?;
+        Ok(done)
+    }
+
+    /// Decrypts CBC that began with this initial block.
+    pub fn decrypt_cbc(
+        &self,
+        key: &str,
+        padding: Padding,
+        initial: &[u8],
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let block = self.block_bytes(key)?;
+        if initial.len() != block {
+            return Err(Error::Misuse(format!("an initial block of {} bytes; this key takes {block}", initial.len())));
+        }
+        self.decrypt_blocks(key, padding, Use::CbcDecrypt, Some(initial.to_vec()), input, output, progress)
+    }
+
+    /// Decrypts every block by itself.
+    pub fn decrypt_ecb(
+        &self,
+        key: &str,
+        padding: Padding,
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        self.decrypt_blocks(key, padding, Use::EcbDecrypt, None, input, output, progress)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the two public functions above are its callers")]
+    fn decrypt_blocks(
+        &self,
+        key: &str,
+        padding: Padding,
+        how: Use,
+        mut chain: Option<Vec<u8>>,
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let block = self.block_bytes(key)?;
+        let mut pieces = Pieces::new(input, CHUNK)?;
+        let operation = Operation::Use { key: key.into(), id: None, how };
+        let mut conversation: Option<Conversation<'_>> = None;
+        let mut done = 0;
+        while let Some(piece) = pieces.next()? {
+            let ciphertext = piece.data;
+            if !ciphertext.len().is_multiple_of(block) || (ciphertext.is_empty() && padding == Padding::Pkcs7) {
+                return Err(garbage());
+            }
+            if ciphertext.is_empty() {
+                break;
+            }
+            let step = Step::Blocks { ciphertext: ciphertext.clone() };
+            let conversation = match &mut conversation {
+                Some(conversation) => {
+                    conversation.step(&step)?;
+                    conversation
+                }
+                none => none.insert(Conversation::begin(self, &operation, Some(&step))?.0),
+            };
+            let answers = conversation.answers()?;
+            let mut data = conversation.bytes(&answers.data, ciphertext.len())?;
+            if let Some(chain) = &mut chain {
+                let before = chain.iter().chain(&ciphertext);
+                data.iter_mut().zip(before).for_each(|(d, c)| *d ^= c);
+                chain.copy_from_slice(&ciphertext[ciphertext.len() - block..]);
+            }
+            if piece.last && padding == Padding::Pkcs7 {
+                let whole = data.len() - block;
+                let kept = unfilled(&data[whole..])?;
+                data.truncate(whole + kept);
+            }
+            output.write_all(&data).map_err(Error::writing)?;
+            done += data.len() as u64;
+            progress(done);
+        }
+        if let Some(conversation) = conversation {
+            conversation.finish()?;
+        }
+        output.flush().map_err(Error::writing)?;
+        Ok(done)
+    }
+
+    /// The message authentication code of a stream (SP 800-38B). Computed block after block; only the code is revealed.
+    pub fn cmac(&self, key: &str, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Result<Vec<u8>> {
+        let block = self.block_bytes(key)?;
+        let mut pieces = Pieces::new(input, CHAINED)?;
+        let mut next = ended(&mut pieces, block)?;
+        let Some((first, _)) = &next else { return Err(Error::Misuse("a stream without a piece".into())) };
+        let how = Use::Cmac { mask: first.len() as u32 };
+        let operation = Operation::Use { key: key.into(), id: None, how };
+        let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
+        let (mut masks, mut done, mut tag) = (accepted.masks, 0, Vec::new());
+        while let Some((data, end)) = next {
+            next = ended(&mut pieces, block)?;
+            let mask = conversation.bytes(&masks, data.len())?;
+            let masked = data.iter().zip(mask.iter()).map(|(d, m)| d ^ m).collect();
+            let after = next.as_ref().map_or(0, |(data, _)| data.len() as u32);
+            conversation.step(&Step::Masked { data: masked, next: after, end })?;
+            let answers = conversation.answers()?;
+            masks = answers.masks;
+            if end != End::No {
+                tag = conversation.bytes(&answers.data, block)?.to_vec();
+            }
+            done += data.len() as u64;
+            progress(done);
+        }
+        conversation.finish()?;
+        Ok(tag)
+    }
+
+    /// Bytes of a block of the key's cipher.
+    fn block_bytes(&self, key: &str) -> Result<usize> {
+        let cipher = self.info(key)?.properties.cipher;
+        let known = polyclave_cipher::catalog::find(&cipher);
+        let unknown = || Error::Misuse(format!("the nodes know a cipher '{cipher}' that this program does not; update it"));
+        Ok(known.ok_or_else(unknown)?.block_bytes)
+    }
+}
+
+/// The next piece with its padding, if there is anything left.
+fn filled(pieces: &mut Pieces<'_>, padding: Padding, block: usize) -> Result<Option<Zeroizing<Vec<u8>>>> {
+    let Some(piece) = pieces.next()? else { return Ok(None) };
+    let mut data = piece.data;
+    if piece.last && padding == Padding::Pkcs7 {
+        fill(&mut data, block);
+    }
+    if !data.len().is_multiple_of(block) {
+        return Err(Error::Misuse(format!("without padding the input has to be whole blocks of {block} bytes")));
+    }
+    Ok(Some(Zeroizing::new(data)).filter(|data| !data.is_empty()))
+}
+
+/// The next piece for CMAC, and whether and how the message ends with it.
+fn ended(pieces: &mut Pieces<'_>, block: usize) -> Result<Option<(Zeroizing<Vec<u8>>, End)>> {
+    let Some(piece) = pieces.next()? else { return Ok(None) };
+    let mut data = Zeroizing::new(piece.data);
+    if !piece.last {
+        return Ok(Some((data, End::No)));
+    }
+    if !data.is_empty() && data.len().is_multiple_of(block) {
+        return Ok(Some((data, End::Whole)));
+    }
+    let whole = data.len() + block - data.len() % block;
+    data.push(0x80);
+    data.resize(whole, 0);
+    Ok(Some((data, End::Filled)))
+}

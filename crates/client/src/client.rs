@@ -1,0 +1,138 @@
+//! A client of a cluster: who it is, where the nodes are, and the connections that it keeps.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use polyclave_config::{ClientDir, Cluster};
+use polyclave_protocol::service::with_scheme;
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::{Identity, Limits, Line, Node, TlsNet, call};
+use polyclave_transport::wire::{self, NodeStatus, Operation, Reply};
+
+use crate::combine::{Combine, Combiner};
+use crate::{Error, Result};
+
+/// A node that does not take a connection in this time is taken for gone.
+const CONNECT: Duration = Duration::from_secs(3);
+/// And one that does not answer in this.
+const ANSWER: Duration = Duration::from_secs(40);
+/// Connections kept for each node while they are not in use.
+const KEPT: usize = 16;
+
+/// A client. May be used by many threads at once.
+pub struct Client {
+    identity: Identity,
+    cluster: Cluster,
+    nodes: Vec<Node>,
+    limits: Limits,
+    pub(crate) combine: Box<dyn Combine>,
+    /// By node: connections that are not in use.
+    kept: Vec<Mutex<Vec<Line>>>,
+}
+
+impl Client {
+    /// The client of a directory.
+    pub fn open(dir: &ClientDir) -> Result<Client> {
+        let cluster = dir.cluster()?.ok_or_else(|| {
+            Error::Misuse(format!("{} has no cluster file yet; give it that of the nodes", dir.path().display()))
+        })?;
+        let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
+        let combine = with_scheme(cluster.protocol(), cluster.nodes(), cluster.threshold(), Combiner)?;
+        let address = |card: &polyclave_config::Card| Node {
+            address: card.client_address.clone(),
+            certificates: card.certificates.clone(),
+        };
+        let nodes: Vec<Node> = cluster.cards().iter().map(address).collect();
+        let limits = Limits { connect: CONNECT, idle: ANSWER, ..Limits::default() };
+        let kept = nodes.iter().map(|_| Mutex::default()).collect();
+        Ok(Client { identity, cluster, nodes, limits, combine, kept })
+    }
+
+    /// The cluster that it asks.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The name of a node.
+    pub fn node_name(&self, party: Party) -> &str {
+        self.cluster.cards().get(party.index()).map_or("an unknown node", |card| &card.name)
+    }
+
+    /// What each node says of itself.
+    pub fn status(&self) -> Vec<(Party, Result<NodeStatus>)> {
+        self.ask_each(&Operation::Status, |reply| match reply {
+            Reply::Status(status) => Some(status),
+            _ => None,
+        })
+    }
+
+    /// Asks every node something that it answers for itself.
+    pub(crate) fn ask_each<T>(
+        &self,
+        operation: &Operation,
+        answer: impl Fn(Reply) -> Option<T>,
+    ) -> Vec<(Party, Result<T>)> {
+        let all = PartySet::all(self.nodes.len());
+        let lines = self.lines(all);
+        let ask = |(party, line): (Party, Result<Line>)| {
+            let one: PartySet = [party].into_iter().collect();
+            let outcome = line.and_then(|line| {
+                let mut net = self.net(vec![(party, line)]);
+                let request = crate::conversation::request(operation.clone(), one, None)?;
+                wire::send(&mut net, party, &request)?;
+                let reply = wire::decode(&wire::receive_bytes(&mut net, party)?, party)?;
+                if let Reply::Refused(refusal) = reply {
+                    return Err(Error::Refused { node: self.node_name(party).into(), refusal });
+                }
+                self.keep(net);
+                answer(reply).ok_or_else(|| Error::Answers("a reply to another question".into()))
+            });
+            (party, outcome)
+        };
+        lines.into_iter().map(ask).collect()
+    }
+
+    /// Connections to some nodes, each kept or new.
+    pub(crate) fn lines(&self, which: PartySet) -> Vec<(Party, Result<Line>)> {
+        let mut lines = Vec::new();
+        let mut missing = Vec::new();
+        for party in which.iter() {
+            match self.kept_line(party) {
+                Some(line) => lines.push((party, Ok(line))),
+                None => missing.push(party),
+            }
+        }
+        if !missing.is_empty() {
+            let which = missing.into_iter().collect();
+            let called = call(&self.identity, self.limits, &self.nodes, self.cluster.id(), which);
+            lines.extend(called.into_iter().map(|(party, line)| (party, line.map_err(Error::from))));
+        }
+        lines.sort_by_key(|(party, _)| *party);
+        lines
+    }
+
+    fn kept_line(&self, party: Party) -> Option<Line> {
+        let mut kept = self.kept[party.index()].lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(mut line) = kept.pop() {
+            if line.is_alive() {
+                return Some(line);
+            }
+        }
+        None
+    }
+
+    /// A net of this client and some nodes.
+    pub(crate) fn net(&self, lines: Vec<(Party, Line)>) -> TlsNet {
+        TlsNet::of_lines(self.nodes.len(), self.limits, lines)
+    }
+
+    /// Keeps the connections of a conversation that has ended well.
+    pub(crate) fn keep(&self, net: TlsNet) {
+        for (party, line) in net.into_lines().unwrap_or_default() {
+            let mut kept = self.kept[party.index()].lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() < KEPT {
+                kept.push(line);
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Counter mode. Authenticates nothing: who can change the ciphertext can change the data.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+
+use polyclave_transport::wire::{CHUNK, Operation, Step, Use};
+
+use crate::client::Client;
+use crate::conversation::Conversation;
+use crate::pieces::Pieces;
+use crate::{Error, Result};
+
+/// Pieces under way.
+const WINDOW: usize = 2;
+
+impl Client {
+    /// Encrypts a stream; `start` is given the first counter block, which the nodes chose, before anything is written.
+    pub fn encrypt_ctr(
+        &self,
+        key: &str,
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        start: &mut dyn FnMut(&[u8], &mut dyn Write) -> std::io::Result<()>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let operation = Operation::Use { key: key.into(), id: None, how: Use::CtrEncrypt };
+        let (conversation, accepted) = Conversation::begin(self, &operation, None)?;
+        start(&accepted.start, output).map_err(Error::writing)?;
+        add_keystream(conversation, input, output, progress)
+    }
+
+    /// Decrypts a stream that began with this counter block.
+    pub fn decrypt_ctr(
+        &self,
+        key: &str,
+        counter: &[u8],
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let how = Use::CtrDecrypt { counter: counter.to_vec() };
+        let operation = Operation::Use { key: key.into(), id: None, how };
+        let (conversation, _) = Conversation::begin(self, &operation, None)?;
+        add_keystream(conversation, input, output, progress)
+    }
+}
+
+fn add_keystream(
+    mut conversation: Conversation<'_>,
+    input: &mut dyn Read,
+    output: &mut dyn Write,
+    progress: &mut dyn FnMut(u64),
+) -> Result<u64> {
+    let mut pieces = Pieces::new(input, CHUNK)?;
+    let mut awaited = VecDeque::new();
+    let mut done = 0;
+    while let Some(data) = {
+        while awaited.len() < WINDOW
+            && let Some(piece) = pieces.next()?
+            && !piece.data.is_empty()
+        {
+            conversation.step(&Step::Keystream { bytes: piece.data.len() as u32 })?;
+            awaited.push_back(piece.data);
+        }
+        awaited.pop_front()
+    } {
+        let answers = conversation.answers()?;
+        let keystream = conversation.bytes(&answers.data, data.len())?;
+        let sum: Vec<u8> = data.iter().zip(keystream.iter()).map(|(d, k)| d ^ k).collect();
+        output.write_all(&sum).map_err(Error::writing)?;
+        done += sum.len() as u64;
+        progress(done);
+    }
+    conversation.finish()?;
+    output.flush().map_err(Error::writing)?;
+    Ok(done)
+}

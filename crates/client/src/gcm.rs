@@ -1,0 +1,140 @@
+//! Single GCM messages in the plain format: nonce of 12 bytes, ciphertext, tag of 16 bytes.
+//!
+//! Decryption reads the input twice: the nodes give keystream only for a ciphertext that has authenticated, and keep nothing of
+//! its size.
+
+use std::collections::VecDeque;
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use polyclave_transport::wire::{CHUNK, Operation, Step, Use};
+
+use crate::client::Client;
+use crate::conversation::Conversation;
+use crate::pieces::{Piece, Pieces};
+use crate::{Error, Result};
+
+const NONCE: usize = 12;
+const TAG: usize = 16;
+/// Pieces under way.
+const WINDOW: usize = 2;
+
+enum Awaited {
+    Keystream(Piece),
+    Absorbed,
+}
+
+impl Client {
+    /// Encrypts one message.
+    pub fn encrypt_gcm(
+        &self,
+        key: &str,
+        additional: &[u8],
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let how = Use::GcmEncrypt { additional: additional.to_vec() };
+        let operation = Operation::Use { key: key.into(), id: None, how };
+        let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
+        if accepted.start.len() != NONCE {
+            return Err(Error::Answers("they gave no nonce".into()));
+        }
+        output.write_all(&accepted.start).map_err(Error::writing)?;
+        let mut pieces = Pieces::new(input, CHUNK)?;
+        let mut awaited = VecDeque::new();
+        let (mut open, mut done) = (0, 0);
+        while let Some(next) = {
+            while open < WINDOW
+                && let Some(piece) = pieces.next()?
+                && !piece.data.is_empty()
+            {
+                conversation.step(&Step::Keystream { bytes: piece.data.len() as u32 })?;
+                awaited.push_back(Awaited::Keystream(piece));
+                open += 1;
+            }
+            awaited.pop_front()
+        } {
+            let answers = conversation.answers()?;
+            let Awaited::Keystream(piece) = next else { continue };
+            let keystream = conversation.bytes(&answers.data, piece.data.len())?;
+            let ciphertext: Vec<u8> = piece.data.iter().zip(keystream.iter()).map(|(d, k)| d ^ k).collect();
+            output.write_all(&ciphertext).map_err(Error::writing)?;
+            done += ciphertext.len() as u64;
+            progress(done);
+            conversation.step(&Step::Absorb { ciphertext })?;
+            awaited.push_back(Awaited::Absorbed);
+            open -= 1;
+        }
+        conversation.step(&Step::Tag)?;
+        let answers = conversation.answers()?;
+        let tag = conversation.element(&answers.data)?;
+        output.write_all(&tag).and_then(|()| output.flush()).map_err(Error::writing)?;
+        conversation.finish()?;
+        Ok(done)
+    }
+
+    /// Decrypts one message. Nothing is written unless it has authenticated.
+    pub fn decrypt_gcm(
+        &self,
+        key: &str,
+        additional: &[u8],
+        input: &mut (impl Read + Seek),
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let began = input.stream_position().map_err(Error::reading)?;
+        let end = input.seek(SeekFrom::End(0)).map_err(Error::reading)?;
+        let short = || Error::Unauthentic("the input is shorter than a nonce and a tag".into());
+        let len = (end - began).checked_sub((NONCE + TAG) as u64).ok_or_else(short)?;
+        let (mut nonce, mut tag) = ([0; NONCE], [0; TAG]);
+        input.seek(SeekFrom::Start(end - TAG as u64)).map_err(Error::reading)?;
+        input.read_exact(&mut tag).map_err(Error::reading)?;
+        input.seek(SeekFrom::Start(began)).map_err(Error::reading)?;
+        input.read_exact(&mut nonce).map_err(Error::reading)?;
+
+        let how = Use::GcmDecrypt { nonce, additional: additional.to_vec() };
+        let operation = Operation::Use { key: key.into(), id: None, how };
+        let (mut conversation, _) = Conversation::begin(self, &operation, None)?;
+        let mut ciphertext = input.by_ref().take(len);
+        let mut pieces = Pieces::new(&mut ciphertext, CHUNK)?;
+        let mut under_way = 0;
+        while let Some(piece) = pieces.next()?.filter(|piece| !piece.data.is_empty()) {
+            if under_way == WINDOW {
+                conversation.answers()?;
+                under_way -= 1;
+            }
+            conversation.step(&Step::Absorb { ciphertext: piece.data })?;
+            under_way += 1;
+        }
+        conversation.step(&Step::Check { tag })?;
+        for _ in 0..=under_way {
+            conversation.answers()?;
+        }
+
+        input.seek(SeekFrom::Start(began + NONCE as u64)).map_err(Error::reading)?;
+        let mut ciphertext = input.by_ref().take(len);
+        let mut pieces = Pieces::new(&mut ciphertext, CHUNK)?;
+        let mut awaited = VecDeque::new();
+        let mut done = 0;
+        while let Some(data) = {
+            while awaited.len() < WINDOW
+                && let Some(piece) = pieces.next()?
+                && !piece.data.is_empty()
+            {
+                conversation.step(&Step::Keystream { bytes: piece.data.len() as u32 })?;
+                awaited.push_back(piece.data);
+            }
+            awaited.pop_front()
+        } {
+            let answers = conversation.answers()?;
+            let keystream = conversation.bytes(&answers.data, data.len())?;
+            let plaintext: Vec<u8> = data.iter().zip(keystream.iter()).map(|(c, k)| c ^ k).collect();
+            output.write_all(&plaintext).map_err(Error::writing)?;
+            done += plaintext.len() as u64;
+            progress(done);
+        }
+        conversation.finish()?;
+        output.flush().map_err(Error::writing)?;
+        Ok(done)
+    }
+}

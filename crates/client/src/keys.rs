@@ -1,0 +1,122 @@
+//! Making, bringing, seeing and deleting keys.
+
+use polyclave_protocol::service::{ELEMENT_BYTES, Element};
+use polyclave_protocol::session::random_bytes;
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::wire::{End, KeyInfo, NewKey, Operation, Reply, Step};
+use polyclave_field::Gf128;
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use crate::client::Client;
+use crate::conversation::Conversation;
+use crate::{Error, Result};
+
+/// A key as the nodes list it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The key.
+    pub info: KeyInfo,
+    /// The nodes that list it.
+    pub at: PartySet,
+}
+
+/// The keys that some nodes list, and the nodes that could not be asked.
+#[derive(Debug)]
+pub struct Listing {
+    /// In the order of their names.
+    pub keys: Vec<Listed>,
+    /// Nodes that did not answer, and why.
+    pub missing: Vec<(Party, Error)>,
+}
+
+impl Client {
+    /// Makes a key that nobody holds. All nodes take part.
+    pub fn generate(&self, key: NewKey) -> Result<KeyInfo> {
+        let conversation = Conversation::ask_all(self, &Operation::Generate(key))?;
+        conversation.done()?.ok_or_else(|| Error::Answers("they made a key and do not say which".into()))
+    }
+
+    /// Brings a key. All nodes take part.
+    ///
+    /// The nodes give a random mask in shares; it is checked (a node whose share is not that of the mask which the nodes hold is
+    /// found out but for 2^-127), and the key is sent under it, the same to all.
+    pub fn import(&self, new: NewKey, key: &[u8]) -> Result<KeyInfo> {
+        let (mut conversation, accepted) = Conversation::begin(self, &Operation::Import(new), None)?;
+        let of_mask = |message: &Vec<u8>| {
+            let split = message.len().checked_sub(ELEMENT_BYTES).filter(|len| *len == key.len());
+            let split = split.ok_or_else(|| {
+                Error::Misuse(format!(
+                    "a key of {} bytes, where the cipher takes {}",
+                    key.len(),
+                    message.len().saturating_sub(ELEMENT_BYTES)
+                ))
+            })?;
+            Ok((message[..split].to_vec(), message[split..].to_vec()))
+        };
+        let parts: Vec<(Vec<u8>, Vec<u8>)> = accepted.masks.iter().map(of_mask).collect::<Result<_>>()?;
+        let (masks, blinds): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let mask = conversation.bytes(&masks, key.len())?;
+        let blind = conversation.element(&blinds)?;
+        let mut chi = [0; ELEMENT_BYTES];
+        random_bytes(&mut chi)?;
+        conversation.step(&Step::Chi { chi })?;
+        let opened = conversation.answers()?.data;
+        let opened = conversation.equal(&opened)?;
+        if !bool::from(opened.ct_eq(&combination(&mask, blind, chi))) {
+            return Err(Error::Answers(
+                "a node sent a share that does not belong to the mask; the key was not sent. See each node's log".into(),
+            ));
+        }
+        let data = key.iter().zip(mask.iter()).map(|(k, m)| k ^ m).collect();
+        conversation.step(&Step::Masked { data, next: 0, end: End::No })?;
+        conversation.done()?.ok_or_else(|| Error::Answers("they took a key and do not say which".into()))
+    }
+
+    /// Deletes a key at all nodes; none if there was none.
+    pub fn delete(&self, key: &str) -> Result<Option<KeyInfo>> {
+        Conversation::ask_all(self, &Operation::Delete { key: key.into() })?.done()
+    }
+
+    /// The keys that this client may see.
+    pub fn keys(&self) -> Result<Listing> {
+        let answers = self.ask_each(&Operation::List, |reply| match reply {
+            Reply::Keys(keys) => Some(keys),
+            _ => None,
+        });
+        let mut listing = Listing { keys: Vec::new(), missing: Vec::new() };
+        for (party, answer) in answers {
+            match answer {
+                Ok(keys) => keys.into_iter().for_each(|info| listing.add(party, info)),
+                Err(e) => listing.missing.push((party, e)),
+            }
+        }
+        if listing.missing.len() == self.cluster().nodes() {
+            return Err(listing.missing.remove(0).1);
+        }
+        listing.keys.sort_by(|a, b| a.info.properties.name.cmp(&b.info.properties.name));
+        Ok(listing)
+    }
+}
+
+impl Listing {
+    fn add(&mut self, party: Party, info: KeyInfo) {
+        match self.keys.iter_mut().find(|listed| listed.info == info) {
+            Some(listed) => listed.at = listed.at.iter().chain([party]).collect(),
+            None => self.keys.push(Listed { info, at: [party].into_iter().collect() }),
+        }
+    }
+}
+
+/// r_0 + sum of chi^j r_j, where r_1, r_2 .. are the mask's bytes cut into elements.
+fn combination(mask: &Zeroizing<Vec<u8>>, blind: Element, chi: Element) -> Element {
+    let chi = Gf128::from_bytes(chi);
+    let (mut power, mut sum) = (chi, Gf128::from_bytes(blind));
+    for chunk in mask.chunks(ELEMENT_BYTES) {
+        let mut element = Zeroizing::new([0; ELEMENT_BYTES]);
+        element[..chunk.len()].copy_from_slice(chunk);
+        sum = sum + power * Gf128::from_bytes(*element);
+        power = power * chi;
+    }
+    sum.to_bytes()
+}

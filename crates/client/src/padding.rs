@@ -1,0 +1,53 @@
+//! PKCS#7 padding (RFC 5652, section 6.3): n bytes of value n, 1 <= n <= block.
+
+use subtle::{Choice, ConstantTimeEq, ConstantTimeGreater};
+
+use crate::{Error, Result};
+
+/// Fills the last, partial (or missing) block.
+pub(crate) fn fill(data: &mut Vec<u8>, block: usize) {
+    let count = block - data.len() % block;
+    data.resize(data.len() + count, count as u8);
+}
+
+/// The length without padding of a last block. The one error says nothing of what was wrong: a wrong key, a change, another mode.
+pub(crate) fn unfilled(last: &[u8]) -> Result<usize> {
+    let count = last.last().copied().unwrap_or(0);
+    let mut good = !count.ct_eq(&0) & !count.ct_gt(&(last.len() as u8));
+    for (from_end, byte) in last.iter().rev().enumerate() {
+        let beyond: Choice = !count.ct_gt(&(from_end as u8));
+        good &= beyond | byte.ct_eq(&count);
+    }
+    match bool::from(good) {
+        true => Ok(last.len() - usize::from(count)),
+        false => Err(garbage()),
+    }
+}
+
+/// What does not decrypt to anything.
+pub(crate) fn garbage() -> Error {
+    let told = "this does not decrypt: it was altered or cut, or it belongs to another key, mode or initial block";
+    Error::Unauthentic(told.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_filled_comes_back() {
+        for len in 0..=32 {
+            let mut data = vec![9; len];
+            fill(&mut data, 16);
+            let last = &data[data.len() - 16..];
+            assert_eq!(data.len() - 16 + unfilled(last).expect("it is good"), len);
+        }
+    }
+
+    #[test]
+    fn bad_padding_is_refused() {
+        for last in [[0; 16], [17; 16], [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]] {
+            assert!(unfilled(&last).is_err(), "{last:?}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Sealed files: the default format, streamed in chunks that cannot be altered, dropped, reordered or cut
+//! (docs/sealed-files.md).
+//!
+//! The client adds keystream to its data and sends the ciphertext, which is no secret, for the tag. One chunk more than is
+//! being sealed is always under way, so that the nodes need not wait for the client.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+
+use polyclave_transport::wire::{CHUNK, Operation, Step, Use};
+
+use crate::client::Client;
+use crate::conversation::Conversation;
+use crate::pieces::{Piece, Pieces};
+use crate::{Error, Result};
+
+/// The first bytes of a sealed file.
+pub const MAGIC: &[u8; 16] = b"polyclave-seal-1";
+/// Bytes before the first chunk: the above, the key's id, the file's id.
+pub const HEAD: usize = 16 + 16 + 32;
+/// Bytes of a tag.
+const TAG: usize = 16;
+/// Chunks under way.
+const WINDOW: usize = 2;
+
+/// What the next answer is for.
+enum Awaited {
+    Keystream(Piece),
+    /// And this is what it belongs to.
+    Tag(Vec<u8>),
+}
+
+impl Client {
+    /// Seals a stream. `progress` is told how many bytes are done.
+    pub fn seal(
+        &self,
+        key: &str,
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let mut pieces = Pieces::new(input, CHUNK)?;
+        let first = pieces.next()?.ok_or_else(|| Error::Misuse("a stream without even an empty piece".into()))?;
+        let keystream = |piece: &Piece| Step::Keystream { bytes: piece.data.len() as u32 };
+        let operation = Operation::Use { key: key.into(), id: None, how: Use::Seal };
+        let (mut conversation, accepted) = Conversation::begin(self, &operation, Some(&keystream(&first)))?;
+        let info = accepted.key.ok_or_else(|| Error::Answers("they do not say which key they use".into()))?;
+        if accepted.start.len() != 32 {
+            return Err(Error::Answers("they gave no file id".into()));
+        }
+        output.write_all(&[&MAGIC[..], &info.id, &accepted.start].concat()).map_err(Error::writing)?;
+
+        let mut awaited = VecDeque::from([Awaited::Keystream(first)]);
+        let (mut open, mut done) = (1, 0);
+        while let Some(next) = {
+            while open < WINDOW
+                && let Some(piece) = pieces.next()?
+            {
+                conversation.step(&keystream(&piece))?;
+                awaited.push_back(Awaited::Keystream(piece));
+                open += 1;
+            }
+            awaited.pop_front()
+        } {
+            let answers = conversation.answers()?;
+            match next {
+                Awaited::Keystream(piece) => {
+                    let keystream = conversation.bytes(&answers.data, piece.data.len())?;
+                    let ciphertext: Vec<u8> = piece.data.iter().zip(keystream.iter()).map(|(d, k)| d ^ k).collect();
+                    conversation.step(&Step::Seal { ciphertext: ciphertext.clone(), last: piece.last })?;
+                    awaited.push_back(Awaited::Tag(ciphertext));
+                    open -= 1;
+                }
+                Awaited::Tag(ciphertext) => {
+                    let tag = conversation.element(&answers.data)?;
+                    output.write_all(&ciphertext).and_then(|()| output.write_all(&tag)).map_err(Error::writing)?;
+                    done += ciphertext.len() as u64;
+                    progress(done);
+                }
+            }
+        }
+        conversation.finish()?;
+        output.flush().map_err(Error::writing)?;
+        Ok(done)
+    }
+
+    /// Opens a sealed stream. Every chunk that is written has been authenticated, with its place in the file; that the file is
+    /// complete is known when this returns, so on an error what was written is to be thrown away.
+    pub fn open_sealed(
+        &self,
+        key: &str,
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let mut head = [0; HEAD];
+        input.read_exact(&mut head).map_err(|e| match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => not_sealed(),
+            _ => Error::reading(e),
+        })?;
+        if head[..16] != MAGIC[..] {
+            return Err(not_sealed());
+        }
+        let (mut id, mut file) = ([0; 16], [0; 32]);
+        id.copy_from_slice(&head[16..32]);
+        file.copy_from_slice(&head[32..]);
+        let mut pieces = Pieces::new(input, CHUNK + TAG)?;
+        let first = pieces.next()?.ok_or_else(not_sealed)?;
+        let operation = Operation::Use { key: key.into(), id: Some(id), how: Use::Open { file } };
+        let (opened, ciphertext) = step(first)?;
+        let (mut conversation, _) = Conversation::begin(self, &operation, Some(&opened))?;
+
+        let mut awaited = VecDeque::from([ciphertext]);
+        let mut done = 0;
+        while let Some(ciphertext) = {
+            while awaited.len() < WINDOW
+                && let Some(piece) = pieces.next()?
+            {
+                let (opened, ciphertext) = step(piece)?;
+                conversation.step(&opened)?;
+                awaited.push_back(ciphertext);
+            }
+            awaited.pop_front()
+        } {
+            let answers = conversation.answers()?;
+            let keystream = conversation.bytes(&answers.data, ciphertext.len())?;
+            let data: Vec<u8> = ciphertext.iter().zip(keystream.iter()).map(|(c, k)| c ^ k).collect();
+            output.write_all(&data).map_err(Error::writing)?;
+            done += data.len() as u64;
+            progress(done);
+        }
+        conversation.finish()?;
+        output.flush().map_err(Error::writing)?;
+        Ok(done)
+    }
+}
+
+/// The step that opens a piece, and its ciphertext.
+fn step(piece: Piece) -> Result<(Step, Vec<u8>)> {
+    let Piece { mut data, last } = piece;
+    let mut tag = [0; TAG];
+    let split = data.len().checked_sub(TAG).ok_or_else(cut)?;
+    tag.copy_from_slice(&data[split..]);
+    data.truncate(split);
+    Ok((Step::Open { ciphertext: data.clone(), tag, last }, data))
+}
+
+fn cut() -> Error {
+    Error::Unauthentic("the file was cut: it ends in the middle of a tag".into())
+}
+
+fn not_sealed() -> Error {
+    let told = "this is no sealed file, or its beginning is lost; for plain formats of other programs give --raw";
+    Error::Unauthentic(told.into())
+}

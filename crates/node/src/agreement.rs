@@ -1,0 +1,81 @@
+//! What the nodes compare before they use anything that a client said.
+//!
+//! A client that tells nodes different things could make them open a value under a sharing of a wrong degree, and with one
+//! curious node confirm guesses of secrets. So the hello round ([`polyclave_protocol::session`]) covers the whole request, and
+//! every later step is compared here, in one exchange, before any of it is used.
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::{Party, Result};
+use polyclave_transport::wire::{Reason, Refusal};
+
+const ACCEPTED: u8 = 1;
+const REFUSED: u8 = 2;
+
+/// Compares a step with the other serving nodes. `mine` is the digest of what the client told this node, or why this node does
+/// not accept it. All nodes come out of it with the same result: accepted by all and equal, or not.
+pub(crate) fn agree(
+    mine: std::result::Result<[u8; 32], Refusal>,
+    net: &mut dyn Net,
+) -> Result<std::result::Result<(), Refusal>> {
+    let mut message = [REFUSED; 33];
+    if let Ok(digest) = &mine {
+        message[0] = ACCEPTED;
+        message[1..].copy_from_slice(digest);
+    }
+    let (me, members) = (net.me(), net.members());
+    let mut theirs: Vec<[u8; 33]> = vec![[0; 33]; net.parties()];
+    let is_peer = |p: Party| p != me && members.contains(p);
+    let out: Vec<&[u8]> =
+        Party::all(net.parties()).map(|p| if is_peer(p) { &message[..] } else { &[][..] }).collect();
+    let mut into: Vec<&mut [u8]> = Party::all(net.parties())
+        .zip(&mut theirs)
+        .map(|(p, buffer)| if is_peer(p) { &mut buffer[..] } else { &mut [][..] })
+        .collect();
+    net.exchange(&out, &mut into)?;
+    if let Err(refusal) = mine {
+        return Ok(Err(refusal));
+    }
+    for peer in members.iter().filter(|p| is_peer(*p)) {
+        let their = &theirs[peer.index()];
+        if their[0] != ACCEPTED {
+            let told = format!("{peer} did not accept this step; see its own answer");
+            return Ok(Err(Refusal::new(Reason::Disagreement, told)));
+        }
+        if their[1..] != message[1..] {
+            let told = format!("this node and {peer} were told different things: a client must tell all the same");
+            return Ok(Err(Refusal::new(Reason::Disagreement, told)));
+        }
+    }
+    Ok(Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_protocol::mesh::run_parties;
+
+    use super::*;
+
+    #[test]
+    fn equal_steps_are_accepted() {
+        assert!(run_parties(3, |net| agree(Ok([7; 32]), net)).into_iter().all(|outcome| outcome == Ok(Ok(()))));
+    }
+
+    #[test]
+    fn a_difference_is_seen_by_all() {
+        let outcomes = run_parties(3, |net| agree(Ok([u8::from(net.me() == Party(2)); 32]), net));
+        for outcome in outcomes {
+            let refusal = outcome.expect("the exchange works").expect_err("they differ");
+            assert_eq!(refusal.reason, Reason::Disagreement);
+        }
+    }
+
+    #[test]
+    fn one_refusal_stops_all() {
+        let denied = || Refusal::new(Reason::Spent, "spent");
+        let outcomes =
+            run_parties(3, |net| agree(if net.me() == Party(1) { Err(denied()) } else { Ok([0; 32]) }, net));
+        let reasons: Vec<Reason> =
+            outcomes.into_iter().map(|o| o.expect("works").expect_err("refused").reason).collect();
+        assert_eq!(reasons, [Reason::Disagreement, Reason::Spent, Reason::Disagreement]);
+    }
+}

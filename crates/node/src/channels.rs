@@ -1,0 +1,183 @@
+//! Channels: standing connections among the nodes of a serving set, each for one request at a time.
+//!
+//! Of a serving set the node with the lowest number leads: it picks a free channel for a request and announces the request on
+//! it, so that all nodes run the same request on the same channel. A new channel is ordered over the control streams
+//! ([`crate::peers`]). A channel on which anything failed is dropped, never used again.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_transport::TlsNet;
+
+use crate::desk::Ticket;
+
+/// Bytes of an announcement.
+const ANNOUNCEMENT: usize = 33;
+const PING: u8 = 1;
+const REQUEST: u8 = 2;
+
+/// A free channel is pinged so often; its followers wait for an announcement much longer.
+pub(crate) const PING_EVERY: Duration = Duration::from_secs(5);
+
+/// Free and used channels, by serving set, of the sets that this node leads.
+pub(crate) struct Channels {
+    most: usize,
+    pools: Mutex<HashMap<PartySet, Pool>>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Pool {
+    free: Vec<(TlsNet, Instant)>,
+    /// Free and lent ones.
+    open: usize,
+    /// Requests that wait for one.
+    waiting: usize,
+}
+
+/// What a request may do next.
+pub(crate) enum Turn {
+    /// Use this channel.
+    Free(TlsNet),
+    /// Open another one.
+    Open,
+    /// Come again later.
+    Busy,
+}
+
+impl Channels {
+    /// At most `most` for each serving set.
+    pub(crate) fn new(most: usize) -> Channels {
+        Channels { most, pools: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// A free channel, or leave to open one, which counts as open from now on.
+    pub(crate) fn take(&self, serving: PartySet, within: Duration) -> Turn {
+        let deadline = Instant::now() + within;
+        let mut pools = self.lock();
+        loop {
+            let pool = pools.entry(serving).or_default();
+            if let Some((net, _)) = pool.free.pop() {
+                return Turn::Free(net);
+            }
+            if pool.open < self.most {
+                pool.open += 1;
+                return Turn::Open;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || pool.waiting >= 8 * self.most {
+                return Turn::Busy;
+            }
+            pool.waiting += 1;
+            pools = self.changed.wait_timeout(pools, left).unwrap_or_else(PoisonError::into_inner).0;
+            pools.entry(serving).or_default().waiting -= 1;
+        }
+    }
+
+    /// Gives a channel back, or says that one is no more.
+    pub(crate) fn put(&self, serving: PartySet, net: Option<TlsNet>) {
+        let mut pools = self.lock();
+        let pool = pools.entry(serving).or_default();
+        match net {
+            Some(net) => pool.free.push((net, Instant::now())),
+            None => pool.open = pool.open.saturating_sub(1),
+        }
+        self.changed.notify_all();
+    }
+
+    /// Shows the followers of free channels that this node is alive; drops those that are not.
+    pub(crate) fn ping(&self) {
+        let due: Vec<(PartySet, TlsNet)> = {
+            let mut pools = self.lock();
+            let idle = |pool: &mut Pool| -> Vec<TlsNet> {
+                let (due, fresh) = std::mem::take(&mut pool.free)
+                    .into_iter()
+                    .partition(|(_, since): &(TlsNet, Instant)| since.elapsed() >= PING_EVERY / 2);
+                pool.free = fresh;
+                due.into_iter().map(|(net, _)| net).collect()
+            };
+            let pools = pools.iter_mut();
+            pools.flat_map(|(set, pool)| idle(pool).into_iter().map(|net| (*set, net))).collect()
+        };
+        for (serving, mut net) in due {
+            let alive = net.is_alive() && announce(None, &mut net).is_ok();
+            self.put(serving, alive.then_some(net));
+        }
+    }
+
+    /// Drops all free channels that a party is in: it is gone or has begun anew.
+    pub(crate) fn forget(&self, party: Party) {
+        for (set, pool) in self.lock().iter_mut().filter(|(set, _)| set.contains(party)) {
+            tracing::debug!(channels = pool.free.len(), %set, "dropped");
+            pool.open = pool.open.saturating_sub(pool.free.len());
+            pool.free.clear();
+        }
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PartySet, Pool>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the followers which request this channel is for now, or only that the leader is alive.
+pub(crate) fn announce(ticket: Option<&Ticket>, net: &mut TlsNet) -> Result<()> {
+    let mut message = [PING; ANNOUNCEMENT];
+    if let Some(ticket) = ticket {
+        message[0] = REQUEST;
+        message[1..].copy_from_slice(ticket);
+    }
+    let me = net.me();
+    net.members().iter().filter(|p| *p != me).try_for_each(|p| net.send(p, &message))
+}
+
+/// What the leader announces, now that something has arrived: a request, or nothing.
+pub(crate) fn next_request(leader: Party, net: &mut TlsNet) -> Result<Option<Ticket>> {
+    let mut message = [0; ANNOUNCEMENT];
+    net.recv(leader, &mut message)?;
+    let mut ticket = [0; 32];
+    ticket.copy_from_slice(&message[1..]);
+    match message[0] {
+        PING => Ok(None),
+        REQUEST => Ok(Some(ticket)),
+        other => {
+            let detail = format!("an announcement of kind {other}");
+            Err(Error::Peer { peer: leader, detail })
+        }
+    }
+}
+
+/// A channel in the hands of a request, at a follower: it goes back to the thread that listens on it.
+pub(crate) struct Lent {
+    net: Option<TlsNet>,
+    home: SyncSender<Option<TlsNet>>,
+}
+
+impl Lent {
+    /// Lends a channel; it (or that it is no more) comes back through the receiver.
+    pub(crate) fn new(net: TlsNet) -> (Lent, Receiver<Option<TlsNet>>) {
+        let (home, back) = sync_channel(1);
+        (Lent { net: Some(net), home }, back)
+    }
+
+    /// Takes it out, to be given back by [`Lent::give_back`].
+    pub(crate) fn net(&mut self) -> Option<TlsNet> {
+        self.net.take()
+    }
+
+    /// The channel is free again.
+    pub(crate) fn give_back(&mut self, net: TlsNet) {
+        self.net = Some(net);
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // The listening thread may have ended with the node.
+        let _ = self.home.try_send(self.net.take());
+    }
+}

@@ -1,0 +1,86 @@
+//! The circuits of one cipher, compiled to fit each other.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, compile_with_views};
+use polyclave_cipher::{catalog, compile, modes};
+use polyclave_protocol::service::ServiceProtocol;
+use polyclave_protocol::{Error, Result};
+
+/// Everything that nodes evaluate for one cipher.
+pub(crate) struct Circuits {
+    pub(crate) cipher: Cipher,
+    /// `key` to `round_keys`, with the views that all the others want of them.
+    pub(crate) key_schedule: Compiled,
+    /// `block` and `round_keys` to `block`.
+    pub(crate) encrypt: Compiled,
+    /// The same backwards.
+    pub(crate) decrypt: Option<Compiled>,
+    /// `message`, `chain` and `round_keys` to `block`, with the views that its own `chain` wants.
+    pub(crate) chain: Compiled,
+    /// `message`, `chain`, `subkey` and `round_keys` to `block`.
+    pub(crate) last_of_cmac: Compiled,
+    /// `zero` and `round_keys` to `hash_key`, `k1` and `k2`.
+    pub(crate) subkeys: Compiled,
+    /// `zero` and `round_keys` to `check_value`.
+    pub(crate) check_value: Compiled,
+}
+
+impl Circuits {
+    fn new(cipher: Cipher, maps: &impl ServiceProtocol) -> Circuits {
+        let encrypt = compile(&*cipher.encrypt, maps);
+        let decrypt = cipher.circuit(Direction::Decrypt).map(|circuit| compile(&*circuit, maps));
+        let last_of_cmac = compile(&modes::last_of_cmac(&cipher), maps);
+        let chain = modes::chain(&cipher);
+        let wants_of_chain = |port: &CompiledPort| port.views();
+        let chained = union(
+            [&compile(&chain, maps).inputs()[1], &last_of_cmac.inputs()[1]].map(wants_of_chain).into_iter(),
+        );
+        let chain = compile_with_views(&chain, maps, |_| chained.clone());
+        let subkey = last_of_cmac.inputs()[2].views();
+        let subkeys = compile_with_views(&modes::subkeys(&cipher), maps, |_| subkey.clone());
+        let check_value = compile(&modes::check_value(&cipher), maps);
+        let users = [&encrypt, &chain, &last_of_cmac, &subkeys, &check_value].into_iter().chain(&decrypt);
+        let round_keys = union(users.map(|c| c.inputs().last().map(CompiledPort::views).unwrap_or_default()));
+        let key_schedule = compile_with_views(&cipher.key_schedule, maps, |_| round_keys.clone());
+        Circuits { cipher, key_schedule, encrypt, decrypt, chain, last_of_cmac, subkeys, check_value }
+    }
+
+    /// A block of zeros in the cells of this cipher.
+    pub(crate) fn zero(&self) -> Cells {
+        let block = &self.cipher.encrypt.inputs()[0];
+        Cells::zero(block.cells.len(), block.bits, 1)
+    }
+
+    /// Whole blocks in the cells of this cipher.
+    pub(crate) fn blocks(&self, bytes: &[u8]) -> Result<Cells> {
+        let block = &self.cipher.encrypt.inputs()[0];
+        Cells::from_blocks(block.cells.len(), block.bits, bytes).map_err(|e| Error::misuse(e.to_string()))
+    }
+}
+
+/// All of some views, the identity first.
+fn union(views: impl Iterator<Item = Vec<Matrix>>) -> Vec<Matrix> {
+    let mut all: Vec<Matrix> = views.flatten().collect();
+    all.sort_by_key(|m| (!m.is_identity(), *m));
+    all.dedup();
+    all
+}
+
+/// Circuits by cipher; made when first asked for.
+#[derive(Default)]
+pub(crate) struct Library(Mutex<HashMap<String, Arc<Circuits>>>);
+
+impl Library {
+    /// The circuits of a cipher of the catalog; none if there is no such cipher.
+    pub(crate) fn of(&self, cipher: &str, maps: &impl ServiceProtocol) -> Option<Arc<Circuits>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(circuits) = known.get(cipher) {
+            return Some(circuits.clone());
+        }
+        let circuits = Arc::new(Circuits::new(catalog::find(cipher)?, maps));
+        known.insert(cipher.to_owned(), circuits.clone());
+        Some(circuits)
+    }
+}

@@ -1,0 +1,76 @@
+//! One request's place in the protocol: what modes of operation compute with.
+
+use polyclave_cipher::{Cells, Compiled};
+use polyclave_protocol::Result;
+use polyclave_protocol::evaluate::{evaluate, prepare};
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::Input;
+use polyclave_protocol::service::ServiceProtocol;
+
+use crate::circuits::Circuits;
+use crate::key::Material;
+
+/// The protocol in one session, its peers, and the key in use.
+pub(crate) struct Computation<'a, P: ServiceProtocol> {
+    pub(crate) protocol: P,
+    pub(crate) net: &'a mut dyn Net,
+    pub(crate) circuits: &'a Circuits,
+    pub(crate) key: &'a Material<P>,
+    pub(crate) session: [u8; 32],
+}
+
+/// A value that does not fit a circuit is the caller's mistake; what is shared stays shared.
+pub(crate) fn run<P: ServiceProtocol>(
+    protocol: &mut P,
+    net: &mut dyn Net,
+    circuit: &Compiled,
+    lanes: usize,
+    inputs: &[Input<'_, P::Shared>],
+) -> Result<Vec<P::Shared>> {
+    let batch = prepare(protocol, circuit, lanes, net)?;
+    evaluate(protocol, circuit, lanes, inputs, batch, net)
+}
+
+impl<P: ServiceProtocol> Computation<'_, P> {
+    /// Encrypts public blocks (counters); the result stays shared.
+    pub(crate) fn encrypt(&mut self, blocks: &[u8]) -> Result<P::Shared> {
+        let cells = self.circuits.blocks(blocks)?;
+        self.one(&self.circuits.encrypt, cells.lanes(), &[Input::Public(&cells)])
+    }
+
+    /// Decrypts public blocks; the result stays shared. The cipher must have a decryption.
+    pub(crate) fn decrypt(&mut self, circuit: &Compiled, blocks: &[u8]) -> Result<P::Shared> {
+        let cells: Cells = self.circuits.blocks(blocks)?;
+        self.one(circuit, cells.lanes(), &[Input::Public(&cells)])
+    }
+
+    /// Evaluates a circuit with one output whose last input are the round keys.
+    pub(crate) fn one(
+        &mut self,
+        circuit: &Compiled,
+        lanes: usize,
+        inputs: &[Input<'_, P::Shared>],
+    ) -> Result<P::Shared> {
+        let round_keys = Input::Shared(&self.key.round_keys);
+        let mut all: Vec<Input<'_, P::Shared>> = Vec::with_capacity(inputs.len() + 1);
+        all.extend(inputs.iter().map(reborrow));
+        all.push(round_keys);
+        Ok(run(&mut self.protocol, self.net, circuit, lanes, &all)?.remove(0))
+    }
+
+    /// Bytes that belong to this session and this purpose, and that no party could choose.
+    pub(crate) fn derived<const N: usize>(&self, purpose: &str) -> [u8; N] {
+        let mut bytes = [0; N];
+        blake3::Hasher::new_derive_key(purpose).update(&self.session).finalize_xof().fill(&mut bytes);
+        bytes
+    }
+}
+
+fn reborrow<'b, S>(input: &Input<'b, S>) -> Input<'b, S> {
+    match input {
+        Input::Public(cells) => Input::Public(cells),
+        Input::Mine(cells) => Input::Mine(cells),
+        Input::From(party) => Input::From(*party),
+        Input::Shared(shared) => Input::Shared(shared),
+    }
+}

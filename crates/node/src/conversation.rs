@@ -1,0 +1,326 @@
+//! The rest of a request, once the nodes have agreed on it: steps of the client, each compared among the nodes before it is used.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::service::{ELEMENT_BYTES, ServiceProtocol, ServiceScheme};
+use polyclave_protocol::session::Session;
+use polyclave_protocol::{Error, Party};
+use polyclave_transport::TlsNet;
+use polyclave_transport::wire::{self, End, KeyInfo, NewKey, Operation, Origin, Reason, Refusal, Reply, Step};
+
+use crate::agreement::agree;
+use crate::circuits::Circuits;
+use crate::computation::Computation;
+use crate::core::{Core, SetUp};
+use crate::key::{Material, Shares};
+use crate::make::{expand, generate};
+use crate::modes::{Answer, Fault, Mode, misplaced};
+use crate::request::{Channel, Client, Plan, Task, begin, unavailable};
+
+/// What became of a request, for the audit log.
+pub(crate) struct Outcome {
+    /// Blocks that were computed, or at least paid for.
+    pub(crate) blocks: u64,
+    pub(crate) result: Result<(), Refusal>,
+}
+
+/// A client's line during one request.
+struct Line<'l> {
+    net: &'l mut TlsNet,
+    client: Party,
+    /// The client cannot be reached any more; the nodes end together at the next step.
+    gone: bool,
+}
+
+impl Line<'_> {
+    fn reply(&mut self, reply: &Reply) {
+        self.gone |= wire::send(self.net, self.client, reply).is_err();
+    }
+
+    fn step(&mut self) -> Result<(Step, [u8; 32]), Refusal> {
+        let lost = |_| Refusal::new(Reason::Unavailable, "the client went away in the middle of its request");
+        if self.gone {
+            return Err(lost(()));
+        }
+        let bytes = wire::receive_bytes(self.net, self.client).map_err(|_| lost(()))?;
+        let step = wire::decode(&bytes, self.client)
+            .map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
+        Ok((step, blake3::derive_key("polyclave 2026 step of a request", &bytes)))
+    }
+}
+
+/// One request in its session.
+struct Serving<'a, 'c, S: ServiceScheme> {
+    core: &'a Core<S>,
+    client: &'a Client,
+    channel: &'a mut Channel<'c>,
+    line: Line<'a>,
+    session: [u8; 32],
+    blocks: u64,
+}
+
+/// Serves a planned request.
+pub(crate) fn serve<S: ServiceScheme>(core: &Core<S>, client: &Client, plan: Plan<S>, net: &mut TlsNet) -> Outcome {
+    let mut blocks = 0;
+    let result = try_serve(core, client, plan, net, &mut blocks);
+    if let Err(refusal) = &result {
+        let client = Party(core.nodes as u8);
+        let _ = wire::send(net, client, &Reply::Refused(refusal.clone()));
+    }
+    Outcome { blocks, result }
+}
+
+fn try_serve<S: ServiceScheme>(
+    core: &Core<S>,
+    client: &Client,
+    mut plan: Plan<S>,
+    net: &mut TlsNet,
+    blocks: &mut u64,
+) -> Result<(), Refusal> {
+    let set_up = core.set_up()?;
+    // The first step is admitted, and paid for, before the nodes compare it with the request.
+    let mut first = plan.request.first.take();
+    if let Task::Use { info, mode, .. } = &mut plan.task {
+        let admitted = match &first {
+            Some(step) => mode.admit(step)?,
+            None => 0,
+        };
+        *blocks = mode.blocks_at_start() + admitted;
+        core.spend(info, *blocks)?;
+    } else if let Some(step) = first.take() {
+        return Err(misplaced(&step));
+    }
+    let (mut channel, session) = begin(core, &plan, &set_up, &mut || net.is_alive())?;
+    let line = Line { net, client: Party(core.nodes as u8), gone: false };
+    let mut serving =
+        Serving { core, client, channel: &mut channel, line, session: session.id(), blocks: *blocks };
+    let outcome = serving.run(plan.task, first, &set_up, session);
+    *blocks = serving.blocks;
+    match outcome {
+        Ok(()) => {
+            channel.sound();
+            Ok(())
+        }
+        // All nodes come to this at the same place.
+        Err(Fault::Refused(refusal)) => {
+            channel.sound();
+            Err(refusal)
+        }
+        Err(Fault::Failed(e)) => {
+            tracing::warn!(error = %e, "a request failed among the nodes");
+            Err(unavailable(e))
+        }
+    }
+}
+
+impl<S: ServiceScheme> Serving<'_, '_, S> {
+    fn run(
+        &mut self,
+        task: Task<S>,
+        first: Option<Step>,
+        set_up: &SetUp<S>,
+        mut session: Session,
+    ) -> Result<(), Fault> {
+        let serving = self.net()?.members();
+        let mut protocol = self.core.scheme.join(&set_up.setup, session.stream(), serving)?;
+        match task {
+            Task::Use { info, key, mode } => self.use_key(protocol, &info, &key.shares, mode, first),
+            Task::Generate { new, cipher } => {
+                let circuits = self.circuits(&cipher.name, &protocol)?;
+                let key = generate(&mut protocol, self.net()?, &circuits)?;
+                self.keep(protocol, &key, new, Origin::Generated, &circuits)
+            }
+            Task::Import { new, cipher } => {
+                let circuits = self.circuits(&cipher.name, &protocol)?;
+                let key = self.import(&mut protocol, &circuits)?;
+                self.keep(protocol, &key, new, Origin::Imported, &circuits)
+            }
+            Task::Delete { key } => self.delete(&key),
+        }
+    }
+
+    fn net(&mut self) -> Result<&mut TlsNet, Error> {
+        self.channel.net()
+    }
+
+    fn circuits(&self, cipher: &str, protocol: &S::Protocol) -> Result<Arc<Circuits>, Fault> {
+        let unknown = || Fault::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
+        self.core.library.of(cipher, protocol).ok_or_else(unknown)
+    }
+
+    /// Receives the next step, has `admit` judge it, and compares it with the other nodes.
+    fn step(&mut self, admit: impl FnOnce(&Step) -> Result<u64, Refusal>, info: Option<&KeyInfo>) -> Result<Step, Fault> {
+        let received = self.line.step();
+        let judged = received.and_then(|(step, digest)| {
+            let blocks = admit(&step)?;
+            if let Some(info) = info {
+                self.core.spend(info, blocks)?;
+            }
+            self.blocks += blocks;
+            Ok((step, digest))
+        });
+        let mine = judged.as_ref().map(|(_, digest)| *digest).map_err(Clone::clone);
+        match agree(mine, self.net()?)? {
+            Ok(()) => judged.map(|(step, _)| step).map_err(Fault::Refused),
+            Err(refusal) => Err(Fault::Refused(refusal)),
+        }
+    }
+
+    fn use_key(
+        &mut self,
+        protocol: S::Protocol,
+        info: &KeyInfo,
+        shares: &Shares,
+        mut mode: Box<dyn Mode<S::Protocol>>,
+        mut first: Option<Step>,
+    ) -> Result<(), Fault> {
+        let circuits = self.circuits(&info.properties.cipher, &protocol)?;
+        let key = Material::restore(info, shares, &protocol)?;
+        let mut held = Held { protocol: Some(protocol), circuits: &circuits, key: &key, session: self.session };
+        let (start, mask) = held.with(self.net()?, |at| mode.start(at))?;
+        self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask });
+        loop {
+            let step = match first.take() {
+                Some(step) => step,
+                None => {
+                    let admit = |step: &Step| if *step == Step::Finish { Ok(0) } else { mode.admit(step) };
+                    self.step(admit, Some(info))?
+                }
+            };
+            if step == Step::Finish {
+                return Ok(());
+            }
+            let answer = held.with(self.net()?, |at| mode.run(step, at))?;
+            let pause = self.core.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
+            let Answer { data, mask } = answer;
+            self.line.reply(&Reply::Data { data, mask });
+            if pause > Duration::ZERO {
+                std::thread::sleep(pause);
+            }
+        }
+    }
+
+    /// Takes a key from the client, under a mask that the client has checked.
+    fn import(
+        &mut self,
+        protocol: &mut S::Protocol,
+        circuits: &Circuits,
+    ) -> Result<<S::Protocol as polyclave_protocol::protocol::Protocol>::Shared, Fault> {
+        let bytes = circuits.cipher.key_bytes;
+        let (mask, mut message) = protocol.mask_input(bytes)?;
+        let (blind, of_blind) = protocol.mask_blind()?;
+        message.extend(of_blind);
+        self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: message });
+
+        let admit = |step: &Step| if matches!(step, Step::Chi { .. }) { Ok(0) } else { Err(misplaced(step)) };
+        let step = self.step(admit, None)?;
+        let Step::Chi { chi } = step else { return Err(Fault::Refused(misplaced(&step))) };
+        let opened: [u8; ELEMENT_BYTES] = protocol.open_mask_check(&mask, blind, chi, self.net()?)?;
+        self.line.reply(&Reply::Data { data: opened.to_vec(), mask: Vec::new() });
+
+        let admit = |step: &Step| match step {
+            Step::Masked { data, next: 0, end: End::No } if data.len() == bytes => Ok(0),
+            other => Err(misplaced(other)),
+        };
+        let step = self.step(admit, None)?;
+        let Step::Masked { data, .. } = &step else { return Err(Fault::Refused(misplaced(&step))) };
+        Ok(protocol.unmask(&mask, 0, data, &circuits.key_schedule.inputs()[0])?)
+    }
+
+    /// Expands a new key and stores it: first everywhere, then announced everywhere, then told to the client.
+    fn keep(
+        &mut self,
+        mut protocol: S::Protocol,
+        key: &<S::Protocol as polyclave_protocol::protocol::Protocol>::Shared,
+        new: NewKey,
+        origin: Origin,
+        circuits: &Circuits,
+    ) -> Result<(), Fault> {
+        let (material, check_value) = expand(key, &new.modes, &mut protocol, self.net()?, circuits)?;
+        let made = self.time_of_the_first()?;
+        let mut id = [0; 16];
+        blake3::Hasher::new_derive_key("polyclave 2026 id of a key").update(&self.session).finalize_xof().fill(&mut id);
+        let info = KeyInfo { properties: new, id, origin, made, check_value };
+        let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
+        // Stored by all, or announced by none.
+        let stored = self.core.store_pending(&info, material.save(&protocol));
+        agree(stored.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
+        let announced = self.core.announce(&info);
+        agree(announced.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
+        self.line.reply(&Reply::Done(Some(info)));
+        Ok(())
+    }
+
+    /// Seconds since 1970 by the clock of the first serving node.
+    fn time_of_the_first(&mut self) -> Result<u64, Fault> {
+        let me = self.core.me;
+        let net = self.net()?;
+        let first = net.members().iter().next().unwrap_or(me);
+        let mut seconds = crate::core::now().to_le_bytes();
+        if first == me {
+            for peer in net.members().iter().filter(|p| *p != me) {
+                net.send(peer, &seconds)?;
+            }
+        } else {
+            net.recv(first, &mut seconds)?;
+        }
+        Ok(u64::from_le_bytes(seconds))
+    }
+
+    /// Deletes a key wherever it still is: so a deletion that was cut short can be repeated.
+    fn delete(&mut self, key: &str) -> Result<(), Fault> {
+        let deleted = self.core.delete_key(key);
+        let outcome = deleted.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
+        agree(outcome, self.net()?)?.map_err(Fault::Refused)?;
+        self.line.reply(&Reply::Done(deleted.map_err(Fault::Refused)?));
+        Ok(())
+    }
+}
+
+/// A protocol between steps.
+struct Held<'k, P: ServiceProtocol> {
+    protocol: Option<P>,
+    circuits: &'k Circuits,
+    key: &'k Material<P>,
+    session: [u8; 32],
+}
+
+impl<P: ServiceProtocol> Held<'_, P> {
+    fn with<T>(
+        &mut self,
+        net: &mut TlsNet,
+        work: impl FnOnce(&mut Computation<'_, P>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let ended = || Error::System("the session has ended".into());
+        let protocol = self.protocol.take().ok_or_else(ended)?;
+        let (circuits, key, session) = (self.circuits, self.key, self.session);
+        let mut at = Computation { protocol, net, circuits, key, session };
+        let outcome = work(&mut at);
+        self.protocol = Some(at.protocol);
+        outcome
+    }
+}
+
+/// Kinds of operations, for logs and metrics.
+pub(crate) fn kind(operation: &Operation) -> &'static str {
+    use wire::Use;
+    match operation {
+        Operation::Status => "status",
+        Operation::List => "list",
+        Operation::Generate(_) => "generate",
+        Operation::Import(_) => "import",
+        Operation::Delete { .. } => "delete",
+        Operation::Use { how, .. } => match how {
+            Use::Seal | Use::GcmEncrypt { .. } | Use::CtrEncrypt | Use::CbcEncrypt { .. } | Use::EcbEncrypt { .. } => {
+                "encrypt"
+            }
+            Use::Open { .. } | Use::GcmDecrypt { .. } | Use::CtrDecrypt { .. } | Use::CbcDecrypt | Use::EcbDecrypt => {
+                "decrypt"
+            }
+            Use::Cmac { .. } => "mac",
+        },
+    }
+}

@@ -1,0 +1,220 @@
+//! What all threads of a node share: its keys, its policy, its connections.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use polyclave_cipher::{Cipher, catalog};
+use polyclave_config::{Cluster, ClientPolicy};
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::session::random_bytes;
+use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_transport::wire::{KeyInfo, NodeStatus, Reason, Refusal, Right};
+use polyclave_transport::{CertificateDer, Mesh, TlsNet};
+
+use crate::audit::AuditLog;
+use crate::channels::Channels;
+use crate::circuits::Library;
+use crate::desk::Desk;
+use crate::key::Shares;
+use crate::limits::Clients;
+use crate::peers::{Order, Peers};
+use crate::request::Client;
+use crate::store::{Incarnation, KeyState, Store, StoreError, StoredKey};
+
+/// A channel or control stream that was ordered has to be there in this time.
+pub(crate) const CONNECT: Duration = Duration::from_secs(2);
+
+/// The common secrets of the nodes, as this one holds them.
+pub(crate) struct SetUp<S: ServiceScheme> {
+    pub(crate) id: [u8; 32],
+    pub(crate) setup: S::Setup,
+}
+
+/// One node.
+pub(crate) struct Core<S: ServiceScheme> {
+    pub(crate) scheme: S,
+    pub(crate) me: Party,
+    pub(crate) nodes: usize,
+    pub(crate) cluster: Cluster,
+    pub(crate) cluster_digest: [u8; 32],
+    pub(crate) mesh: Mesh,
+    pub(crate) store: Store,
+    pub(crate) audit: Option<Mutex<AuditLog>>,
+    pub(crate) policy: Arc<RwLock<ClientPolicy>>,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) set_up: RwLock<Option<Arc<SetUp<S>>>>,
+    pub(crate) library: Library,
+    pub(crate) ciphers: Mutex<HashMap<String, Cipher>>,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) channels: Channels,
+    pub(crate) desk: Desk,
+    pub(crate) clients: Clients,
+    pub(crate) stopping: AtomicBool,
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
+fn of_store(e: StoreError) -> Refusal {
+    match e {
+        StoreError::Spent { .. } => Refusal::new(Reason::Spent, e.to_string()),
+        other => {
+            tracing::error!(error = %other, "the store failed");
+            Refusal::new(Reason::Internal, format!("the store of this node failed: {other}"))
+        }
+    }
+}
+
+impl<S: ServiceScheme> Core<S> {
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
+    }
+
+    /// The name of the client with a certificate.
+    pub(crate) fn client_of(&self, certificate: &CertificateDer<'_>) -> Option<String> {
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        policy.client_of(certificate).map(str::to_owned)
+    }
+
+    /// Whether the policy of this node allows it.
+    pub(crate) fn allow(&self, client: &Client, right: Right, key: &str) -> Result<(), Refusal> {
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        if policy.allows(&client.certificate, right, key) {
+            return Ok(());
+        }
+        let name = &client.name;
+        let told = format!("{} does not allow {name} to {right} with the key '{key}'", self.me_for_people());
+        Err(Refusal::new(Reason::Denied, told))
+    }
+
+    fn me_for_people(&self) -> String {
+        format!("node {}", self.cluster.cards()[self.me.index()].name)
+    }
+
+    /// A cipher of the catalog.
+    pub(crate) fn cipher(&self, name: &str) -> Result<Cipher, Refusal> {
+        let mut ciphers = self.ciphers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cipher) = ciphers.get(name) {
+            return Ok(cipher.clone());
+        }
+        let unknown = || {
+            let names: Vec<String> = catalog::all().into_iter().map(|c| c.name).collect();
+            Refusal::new(Reason::Key, format!("there is no cipher '{name}'; choose one of {}", names.join(", ")))
+        };
+        let cipher = catalog::find(name).filter(|c| c.name == name).ok_or_else(unknown)?;
+        ciphers.insert(name.to_owned(), cipher.clone());
+        Ok(cipher)
+    }
+
+    /// A key and this node's shares of it. One that is not yet announced counts: the nodes compare its id, and who has the
+    /// same one has stored it in the same session.
+    pub(crate) fn key(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
+        match self.store.key(name).map_err(of_store)? {
+            Some(key) => Ok((key.info.clone(), key)),
+            None => Err(Refusal::new(Reason::Key, format!("there is no key '{name}'"))),
+        }
+    }
+
+    /// Whether a key of this name was announced.
+    pub(crate) fn has_key(&self, name: &str) -> Result<bool, Refusal> {
+        let key = self.store.key(name).map_err(of_store)?;
+        Ok(key.is_some_and(|key| key.state == KeyState::Announced))
+    }
+
+    /// Pays for blocks, durably, before they are computed. Every node pays for the requests that it serves; since every request
+    /// is served by `least` nodes at least, all of them together let no more than the key's budget pass.
+    pub(crate) fn spend(&self, info: &KeyInfo, blocks: u64) -> Result<(), Refusal> {
+        if blocks == 0 {
+            return Ok(());
+        }
+        let (least, all) = (self.scheme.least_servers() as u128, self.nodes as u128);
+        let own_part = (u128::from(info.properties.budget_blocks) * least / all) as u64;
+        self.store.spend(info.id, blocks, own_part).map_err(of_store)
+    }
+
+    /// Stores a key that is not yet announced.
+    pub(crate) fn store_pending(&self, info: &KeyInfo, shares: Shares) -> Result<(), Refusal> {
+        let key = StoredKey { info: info.clone(), state: KeyState::Pending, shares };
+        self.store.put_pending(&key).map_err(of_store)
+    }
+
+    /// Marks a key as one that all nodes have stored.
+    pub(crate) fn announce(&self, info: &KeyInfo) -> Result<(), Refusal> {
+        self.store.announce(&info.properties.name, info.id).map_err(of_store)
+    }
+
+    /// Deletes the key of a name, if there is one.
+    pub(crate) fn delete_key(&self, name: &str) -> Result<Option<KeyInfo>, Refusal> {
+        let Some(key) = self.store.key(name).map_err(of_store)? else { return Ok(None) };
+        self.store.delete(name, key.info.id).map_err(of_store)?;
+        Ok(Some(key.info.clone()))
+    }
+
+    /// The keys that a client may see.
+    pub(crate) fn keys(&self, client: &Client) -> Result<Vec<KeyInfo>, Refusal> {
+        let mut keys = self.store.keys().map_err(of_store)?;
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|info| policy.allows(&client.certificate, Right::List, &info.properties.name));
+        keys.sort_by(|a, b| a.properties.name.cmp(&b.properties.name));
+        Ok(keys)
+    }
+
+    /// The agreed common secrets.
+    pub(crate) fn set_up(&self) -> Result<Arc<SetUp<S>>, Refusal> {
+        let told = "the nodes have not yet agreed on their common secrets: all of them have to be running at once, this first time";
+        let set_up = self.set_up.read().unwrap_or_else(PoisonError::into_inner).clone();
+        set_up.ok_or_else(|| Refusal::new(Reason::Unavailable, told))
+    }
+
+    /// What this node says of itself.
+    pub(crate) fn status(&self) -> NodeStatus {
+        NodeStatus {
+            version: env!("CARGO_PKG_VERSION").into(),
+            cluster: self.cluster.id(),
+            connected: self.peers.connected(),
+            set_up: self.set_up().is_ok(),
+            keys: self.store.count().unwrap_or_default(),
+        }
+    }
+
+    /// Whether requests can be served now.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.is_stopping()
+            && self.set_up().is_ok()
+            && self.peers.connected().len() >= self.scheme.least_servers()
+    }
+
+    /// Orders a new channel and connects to it.
+    pub(crate) fn open_channel(&self, serving: PartySet) -> Result<TlsNet> {
+        let mut name = [0; 16];
+        random_bytes(&mut name)?;
+        for peer in serving.iter().filter(|p| *p != self.me) {
+            self.peers.order(peer, Order::Channel { serving, name })?;
+        }
+        self.mesh.open(&channel_name(&name), serving, CONNECT)
+    }
+
+    /// Notes an ended request.
+    pub(crate) fn note(&self, event: &crate::audit::Event<'_>) {
+        if let Some(audit) = &self.audit {
+            let mut audit = audit.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(e) = audit.append(event) {
+                tracing::error!(error = %e, "the audit log cannot be written");
+            }
+        }
+    }
+}
+
+/// The name of the stream of a channel.
+pub(crate) fn channel_name(name: &[u8; 16]) -> String {
+    format!("channel {}", hex::encode(name))
+}
+
+/// An error of the store, where a protocol's error is wanted.
+pub(crate) fn system(e: impl std::fmt::Display) -> Error {
+    Error::System(e.to_string())
+}

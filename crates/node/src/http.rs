@@ -1,0 +1,76 @@
+//! Health and counts over HTTP: `/healthz` (it runs), `/readyz` (it can serve), `/metrics` (Prometheus).
+//!
+//! Says nothing of keys but their number, and nothing of clients. Meant for an interface that only operators reach.
+
+use std::net::TcpListener;
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::{Error, Result};
+use tokio::sync::oneshot;
+
+use crate::core::Core;
+
+/// The recorder is one for the process, as the metrics are.
+static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+
+/// A running server; it ends when dropped.
+pub(crate) struct Server {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Starts to answer on an address.
+pub(crate) fn start<S: ServiceScheme>(address: &str, core: Arc<Core<S>>) -> Result<Server> {
+    let broken = |e: std::io::Error| Error::System(format!("cannot answer HTTP on {address}: {e}"));
+    let listener = TcpListener::bind(address).map_err(broken)?;
+    listener.set_nonblocking(true).map_err(broken)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(broken)?;
+    let recorder = RECORDER.get_or_init(|| PrometheusBuilder::new().install_recorder().ok()).clone();
+    let ready = move || {
+        let answer = match core.is_ready() {
+            true => (StatusCode::OK, "ready\n"),
+            false => (StatusCode::SERVICE_UNAVAILABLE, "not ready: see the log, or `polyclave node status`\n"),
+        };
+        std::future::ready(answer)
+    };
+    let counts = move || {
+        let text = recorder.as_ref().map(PrometheusHandle::render).unwrap_or_default();
+        std::future::ready(text)
+    };
+    let pages = Router::new()
+        .route("/healthz", get(|| std::future::ready("alive\n")))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(counts));
+    let (stop, stopped) = oneshot::channel();
+    let serve = async move {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        axum::serve(listener, pages)
+            .with_graceful_shutdown(async {
+                // Dropped or sent: either way it is time to end.
+                let _ = stopped.await;
+            })
+            .await
+    };
+    let thread = std::thread::Builder::new().name("http".into()).spawn(move || {
+        if let Err(e) = runtime.block_on(serve) {
+            tracing::error!(error = %e, "HTTP ended");
+        }
+    });
+    Ok(Server { stop: Some(stop), thread: Some(thread.map_err(broken)?) })
+}

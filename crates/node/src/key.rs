@@ -1,0 +1,63 @@
+//! A key as one node holds it: its shares of the round keys and of what the key's modes take from them.
+
+use std::collections::BTreeMap;
+
+use polyclave_protocol::ghash::GhashKey;
+use polyclave_protocol::service::ServiceProtocol;
+use polyclave_protocol::{Error, Result};
+use polyclave_transport::wire::{KeyInfo, Mode};
+use zeroize::Zeroizing;
+
+/// Shares by name, as they are stored.
+pub(crate) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
+
+const ROUND_KEYS: &str = "round keys";
+const SUBKEYS: [&str; 2] = ["cmac k1", "cmac k2"];
+const HASH_KEY: &str = "powers of the hash key";
+
+/// Shares ready for computing.
+pub(crate) struct Material<P: ServiceProtocol> {
+    pub(crate) round_keys: P::Shared,
+    /// For keys made for CMAC.
+    pub(crate) subkeys: Option<(P::Shared, P::Shared)>,
+    /// For keys made for GCM.
+    pub(crate) hash_key: Option<GhashKey<P>>,
+}
+
+impl<P: ServiceProtocol> Material<P> {
+    /// Reads stored shares. What the modes of the key need must be there.
+    pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &P) -> Result<Self> {
+        let name = &info.properties.name;
+        let stored = |part: &str| {
+            let missing = || Error::System(format!("the stored key {name} lacks its {part}; restore a backup of this node"));
+            shares.get(part).ok_or_else(missing)
+        };
+        let made_for = |mode| info.properties.modes.contains(&mode);
+        let subkey = |part: &str| protocol.restore(stored(part)?);
+        Ok(Material {
+            round_keys: protocol.restore(stored(ROUND_KEYS)?)?,
+            subkeys: match made_for(Mode::Cmac) {
+                true => Some((subkey(SUBKEYS[0])?, subkey(SUBKEYS[1])?)),
+                false => None,
+            },
+            hash_key: match made_for(Mode::Gcm) {
+                true => Some(GhashKey::restore(protocol, stored(HASH_KEY)?)?),
+                false => None,
+            },
+        })
+    }
+
+    /// As it is stored.
+    pub(crate) fn save(&self, protocol: &P) -> Shares {
+        let mut shares = Shares::new();
+        shares.insert(ROUND_KEYS.into(), protocol.save(&self.round_keys));
+        if let Some((k1, k2)) = &self.subkeys {
+            shares.insert(SUBKEYS[0].into(), protocol.save(k1));
+            shares.insert(SUBKEYS[1].into(), protocol.save(k2));
+        }
+        if let Some(powers) = &self.hash_key {
+            shares.insert(HASH_KEY.into(), powers.save(protocol));
+        }
+        shares
+    }
+}

@@ -1,0 +1,150 @@
+//! What one client may have at once.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use polyclave_config::NodeLimits;
+use polyclave_transport::wire::{Reason, Refusal};
+
+/// The longest that a client in debt for bytes is held up at a time.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What clients have now, by name.
+pub(crate) struct Clients {
+    limits: NodeLimits,
+    now: Mutex<HashMap<String, Account>>,
+}
+
+#[derive(Default)]
+struct Account {
+    connections: usize,
+    requests: usize,
+    calls: Bucket,
+    bytes: Bucket,
+}
+
+/// A rate with a second's worth in store.
+#[derive(Default)]
+struct Bucket {
+    /// What was used beyond the rate, as of `at`.
+    used: f64,
+    at: Option<Instant>,
+}
+
+impl Bucket {
+    /// Charges an amount; how long until it has been paid for, beyond a second's worth.
+    fn charge(&mut self, amount: f64, rate: u64) -> Duration {
+        let now = Instant::now();
+        let passed = self.at.map_or(0.0, |at| now.duration_since(at).as_secs_f64());
+        self.at = Some(now);
+        let rate = rate.max(1) as f64;
+        self.used = (self.used - passed * rate).max(0.0) + amount;
+        Duration::try_from_secs_f64((self.used - rate).max(0.0) / rate).unwrap_or(LONGEST_PAUSE)
+    }
+}
+
+/// Something a client has at present; gone when dropped.
+pub(crate) struct Held<'c> {
+    clients: &'c Clients,
+    client: String,
+    give_back: fn(&mut Account),
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let mut now = self.clients.lock();
+        if let Some(account) = now.get_mut(&self.client) {
+            (self.give_back)(account);
+        }
+    }
+}
+
+fn busy(what: String) -> Refusal {
+    Refusal::new(Reason::Busy, format!("{what}; try again later"))
+}
+
+impl Clients {
+    pub(crate) fn new(limits: NodeLimits) -> Clients {
+        Clients { limits, now: Mutex::default() }
+    }
+
+    /// A connection of a client.
+    pub(crate) fn connection(&self, client: &str) -> Result<Held<'_>, Refusal> {
+        let mut now = self.lock();
+        let total: usize = now.values().map(|account| account.connections).sum();
+        let account = now.entry(client.to_owned()).or_default();
+        if account.connections >= self.limits.connections_per_client || total >= self.limits.connections {
+            return Err(busy(format!("{client} has {} of {total} connections", account.connections)));
+        }
+        account.connections += 1;
+        Ok(self.held(client, |account| account.connections -= 1))
+    }
+
+    /// A request of a client.
+    pub(crate) fn request(&self, client: &str) -> Result<Held<'_>, Refusal> {
+        let mut now = self.lock();
+        let account = now.entry(client.to_owned()).or_default();
+        if account.requests >= self.limits.requests_at_once_per_client {
+            return Err(busy(format!("{client} has {} requests under way", account.requests)));
+        }
+        if let Some(rate) = self.limits.requests_per_second_per_client
+            && !account.calls.charge(1.0, rate).is_zero()
+        {
+            return Err(busy(format!("{client} may make {rate} requests a second")));
+        }
+        account.requests += 1;
+        Ok(self.held(client, |account| account.requests -= 1))
+    }
+
+    /// Charges bytes; how long the client is to be held up for them.
+    pub(crate) fn charge(&self, client: &str, bytes: usize) -> Duration {
+        let Some(rate) = self.limits.bytes_per_second_per_client else { return Duration::ZERO };
+        let mut now = self.lock();
+        let account = now.entry(client.to_owned()).or_default();
+        account.bytes.charge(bytes as f64, rate).min(LONGEST_PAUSE)
+    }
+
+    fn held(&self, client: &str, give_back: fn(&mut Account)) -> Held<'_> {
+        Held { clients: self, client: client.to_owned(), give_back }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Account>> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clients(change: impl Fn(&mut NodeLimits)) -> Clients {
+        let mut limits = NodeLimits::default();
+        change(&mut limits);
+        Clients::new(limits)
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_had_again() {
+        let clients = clients(|limits| limits.requests_at_once_per_client = 1);
+        let first = clients.request("alice");
+        assert!(first.is_ok() && clients.request("alice").is_err() && clients.request("bob").is_ok());
+        drop(first);
+        assert!(clients.request("alice").is_ok());
+    }
+
+    #[test]
+    fn a_rate_allows_a_second_in_advance_and_no_more() {
+        let clients = clients(|limits| limits.requests_per_second_per_client = Some(3));
+        let made = (0..10).filter(|_| clients.request("alice").is_ok()).count();
+        assert_eq!(made, 3);
+        assert!(clients.charge("alice", 1 << 30).is_zero(), "bytes are not limited here");
+    }
+
+    #[test]
+    fn bytes_beyond_the_rate_hold_the_client_up() {
+        let clients = clients(|limits| limits.bytes_per_second_per_client = Some(1000));
+        assert!(clients.charge("alice", 1000).is_zero());
+        assert!(!clients.charge("alice", 500).is_zero());
+    }
+}

@@ -1,0 +1,134 @@
+//! Blocks by themselves: both sides of ECB, and the decryption side of CBC, whose chain the client adds.
+
+use polyclave_protocol::service::ServiceProtocol;
+use polyclave_transport::wire::{CHUNK, End, Reason, Refusal, Step};
+
+use super::{Answer, Fault, Mode, misplaced, whole_blocks};
+use crate::computation::Computation;
+
+/// Decrypts blocks that are public among the nodes.
+pub(crate) struct Decrypt {
+    block: usize,
+}
+
+impl Decrypt {
+    pub(crate) fn new(block: usize) -> Decrypt {
+        Decrypt { block }
+    }
+}
+
+impl<P: ServiceProtocol> Mode<P> for Decrypt {
+    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+        match at.circuits.decrypt {
+            Some(_) => Ok((Vec::new(), Vec::new())),
+            None => Err(Fault::Refused(Refusal::new(Reason::Key, "this cipher has no decryption"))),
+        }
+    }
+
+    fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
+        match step {
+            Step::Blocks { ciphertext } => whole_blocks(ciphertext.len(), self.block, CHUNK),
+            other => Err(misplaced(other)),
+        }
+    }
+
+    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+        let (Step::Blocks { ciphertext }, Some(circuit)) = (&step, &at.circuits.decrypt) else {
+            return Err(Fault::Refused(misplaced(&step)));
+        };
+        let plaintext = at.decrypt(circuit, ciphertext)?;
+        Ok(Answer::data(at.protocol.reveal_to_client(&plaintext, at.net)?))
+    }
+}
+
+/// Encrypts a client's secret blocks, each by itself.
+pub(crate) struct Encrypt<P: ServiceProtocol> {
+    block: usize,
+    masks: Masks<P>,
+}
+
+impl<P: ServiceProtocol> Encrypt<P> {
+    pub(crate) fn new(block: usize, mask: u32) -> Result<Self, Refusal> {
+        Ok(Encrypt { block, masks: Masks::new(block, CHUNK, mask)? })
+    }
+}
+
+impl<P: ServiceProtocol> Mode<P> for Encrypt<P> {
+    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+        Ok((Vec::new(), self.masks.draw(&mut at.protocol)?))
+    }
+
+    fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
+        match step {
+            Step::Masked { data, next, end: End::No } => self.masks.admit(data, *next),
+            other => Err(misplaced(other)),
+        }
+    }
+
+    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+        let Step::Masked { data, .. } = &step else { return Err(Fault::Refused(misplaced(&step))) };
+        let mask = self.masks.take()?;
+        let circuit = &at.circuits.encrypt;
+        let blocks = at.protocol.unmask(&mask, 0, data, &circuit.inputs()[0])?;
+        let input = polyclave_protocol::protocol::Input::Shared(&blocks);
+        let ciphertext = at.one(circuit, data.len() / self.block, &[input])?;
+        let data = at.protocol.reveal_to_client(&ciphertext, at.net)?;
+        Ok(Answer { data, mask: self.masks.draw(&mut at.protocol)? })
+    }
+}
+
+/// The masks of a client's secret input: each is drawn, used once, and gone.
+pub(crate) struct Masks<P: ServiceProtocol> {
+    block: usize,
+    most: usize,
+    /// The mask that the client has.
+    current: Option<P::Mask>,
+    /// Bytes of it.
+    len: usize,
+    /// Bytes of the next one.
+    next: usize,
+}
+
+impl<P: ServiceProtocol> Masks<P> {
+    /// `first` bytes for the first step, at most `most` for each.
+    pub(crate) fn new(block: usize, most: usize, first: u32) -> Result<Self, Refusal> {
+        let masks = Masks { block, most, current: None, len: 0, next: first as usize };
+        masks.check(masks.next)?;
+        Ok(masks)
+    }
+
+    fn check(&self, bytes: usize) -> Result<u64, Refusal> {
+        whole_blocks(bytes, self.block, self.most)
+    }
+
+    /// Draws the mask that is due; what the client is sent of it. Empty if none is due.
+    pub(crate) fn draw(&mut self, protocol: &mut P) -> Result<Vec<u8>, Fault> {
+        self.len = self.next;
+        if self.len == 0 {
+            return Ok(Vec::new());
+        }
+        let (mask, message) = protocol.mask_input(self.len)?;
+        self.current = Some(mask);
+        Ok(message)
+    }
+
+    /// Whether masked data fits the mask; how many blocks it is.
+    pub(crate) fn admit(&mut self, data: &[u8], next: u32) -> Result<u64, Refusal> {
+        let blocks = self.check(data.len())?;
+        if data.len() != self.len {
+            let told = format!("{} bytes under a mask of {}", data.len(), self.len);
+            return Err(Refusal::new(Reason::Malformed, told));
+        }
+        if next > 0 {
+            self.check(next as usize)?;
+        }
+        self.next = next as usize;
+        Ok(blocks)
+    }
+
+    /// The mask, for its only use.
+    pub(crate) fn take(&mut self) -> Result<P::Mask, Fault> {
+        let none = || Refusal::new(Reason::Malformed, "there is no mask left; ask for one with the step before");
+        self.current.take().ok_or_else(|| Fault::Refused(none()))
+    }
+}

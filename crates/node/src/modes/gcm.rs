@@ -1,0 +1,275 @@
+//! GCM (SP 800-38D) with the hash key shared, one message at a time, in pieces.
+//!
+//! The ciphertext is public among the nodes; its hash is then a linear map of the shared powers of H, and the tag is the hash
+//! plus E(J0), shared too. On encryption only the tag is revealed, to the client. On decryption the nodes open a random
+//! multiple of the difference of the tags, and the client gets keystream only if it was zero, and only for what was
+//! authenticated. (The client keeps or re-reads the ciphertext in between, so nodes hold nothing of its size.)
+//!
+//! Nonces have 12 bytes: another length would need J0 as a hash under H, which the nodes would have to keep shared, or open
+//! and with it an equation for H. On encryption the nodes derive the nonce from the session id.
+
+use polyclave_protocol::ghash::Ghash;
+use polyclave_protocol::service::{Element, ServiceProtocol};
+use polyclave_transport::wire::{MOST_ADDITIONAL_DATA, Reason, Refusal, Step};
+
+use super::{Answer, Fault, Mode, misplaced, piece, unauthentic};
+use crate::computation::Computation;
+
+/// Bytes of a block.
+pub(super) const BLOCK: usize = 16;
+/// The most blocks of a message: the counter has 32 bits and starts at 2 (section 5.2.1.1).
+const MOST_BLOCKS: u64 = (1 << 32) - 2;
+/// Blocks that the hash takes in one call.
+const HASHED_AT_ONCE: usize = 16384;
+
+/// Counter blocks `first` and on, of a message; the first counter block J0 has number 1.
+pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
+    let block = |number: u64| [&nonce[..], &(number as u32).to_be_bytes()].concat();
+    (first..first + count).flat_map(block).collect()
+}
+
+/// E(J0), shared, which covers the tag.
+pub(super) fn cover<P: ServiceProtocol>(first: &P::Shared, at: &mut Computation<'_, P>) -> Result<P::Elements, Fault> {
+    let j0 = at.protocol.lanes(first, 0..1);
+    Ok(at.protocol.elements(&j0, at.net)?)
+}
+
+/// Adds whole blocks to a hash, in pieces of which the first is short.
+pub(super) fn absorb<P: ServiceProtocol>(
+    hash: &mut Ghash<'_, P>,
+    bytes: &[u8],
+    at: &mut Computation<'_, P>,
+) -> Result<(), Fault> {
+    let most = HASHED_AT_ONCE * BLOCK;
+    let (first, rest) = bytes.split_at(bytes.len() % most);
+    for part in [first].into_iter().chain(rest.chunks(most)).filter(|part| !part.is_empty()) {
+        hash.update(&mut at.protocol, part, at.net)?;
+    }
+    Ok(())
+}
+
+/// A copy filled with zeros to whole blocks.
+pub(super) fn padded(bytes: &[u8]) -> Vec<u8> {
+    let mut padded = bytes.to_vec();
+    padded.resize(bytes.len().next_multiple_of(BLOCK), 0);
+    padded
+}
+
+/// The last block of the hash: both lengths in bits.
+pub(super) fn lengths(additional: u64, ciphertext: u64) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    block[..8].copy_from_slice(&(8 * additional).to_be_bytes());
+    block[8..].copy_from_slice(&(8 * ciphertext).to_be_bytes());
+    block
+}
+
+/// Whether a tag is the one that belongs to a hash and its cover, and nothing else about it.
+pub(super) fn fits<P: ServiceProtocol>(
+    hash: &P::Elements,
+    cover: &P::Elements,
+    tag: &Element,
+    at: &mut Computation<'_, P>,
+) -> Result<bool, Fault> {
+    let expected = at.protocol.add_elements(hash, cover);
+    let difference = at.protocol.add_public(&expected, &[*tag]);
+    Ok(at.protocol.is_zero(&difference, at.net)?)
+}
+
+/// One message: its nonce, its hash so far, and the keystream given.
+struct Message<P: ServiceProtocol> {
+    additional: Vec<u8>,
+    nonce: [u8; 12],
+    hash: Option<P::Elements>,
+    cover: Option<P::Elements>,
+    /// Bytes hashed.
+    absorbed: u64,
+    /// Bytes of keystream given.
+    given: u64,
+}
+
+impl<P: ServiceProtocol> Message<P> {
+    fn new(nonce: [u8; 12], additional: &[u8]) -> Result<Self, Refusal> {
+        if additional.len() > MOST_ADDITIONAL_DATA {
+            let told = format!("{} bytes of additional data; {MOST_ADDITIONAL_DATA} are allowed", additional.len());
+            return Err(Refusal::new(Reason::Malformed, told));
+        }
+        let additional = additional.to_vec();
+        Ok(Message { additional, nonce, hash: None, cover: None, absorbed: 0, given: 0 })
+    }
+
+    /// E(J0) and the hash of the additional data.
+    fn begin(&mut self, at: &mut Computation<'_, P>) -> Result<(), Fault> {
+        let first = at.encrypt(&counters(&self.nonce, 1, 1))?;
+        self.cover = Some(cover(&first, at)?);
+        self.hash(&padded(&self.additional.clone()), at)
+    }
+
+    fn hash(&mut self, blocks: &[u8], at: &mut Computation<'_, P>) -> Result<(), Fault> {
+        let mut hash = Ghash::resume(hash_key(at)?, self.hash.take());
+        absorb(&mut hash, blocks, at)?;
+        self.hash = hash.finish();
+        Ok(())
+    }
+
+    fn admit_absorb(&mut self, len: usize) -> Result<u64, Refusal> {
+        piece(len)?;
+        if !self.absorbed.is_multiple_of(BLOCK as u64) {
+            return Err(Refusal::new(Reason::Malformed, "the message ended with a part of a block"));
+        }
+        self.absorbed += len as u64;
+        Ok(0)
+    }
+
+    fn admit_keystream(&mut self, bytes: u32, most: u64) -> Result<u64, Refusal> {
+        piece(bytes as usize)?;
+        if !self.given.is_multiple_of(BLOCK as u64) {
+            return Err(Refusal::new(Reason::Malformed, "the keystream ended with a part of a block"));
+        }
+        let after = self.given + u64::from(bytes);
+        if after > most {
+            return Err(Refusal::new(Reason::Malformed, format!("keystream of {after} bytes where {most} are allowed")));
+        }
+        self.given = after;
+        Ok(u64::from(bytes).div_ceil(BLOCK as u64))
+    }
+
+    /// The keystream of the step that was admitted last.
+    fn keystream(&mut self, bytes: u32, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+        let before = (self.given - u64::from(bytes)) / BLOCK as u64;
+        let count = u64::from(bytes).div_ceil(BLOCK as u64);
+        let keystream = at.encrypt(&counters(&self.nonce, 2 + before, count))?;
+        let mut data = at.protocol.reveal_to_client(&keystream, at.net)?;
+        data.truncate(bytes as usize);
+        Ok(Answer::data(data))
+    }
+
+    /// The complete hash and the cover, for their only use.
+    fn close(&mut self, at: &mut Computation<'_, P>) -> Result<(P::Elements, P::Elements), Fault> {
+        self.hash(&lengths(self.additional.len() as u64, self.absorbed), at)?;
+        let ended = || Fault::Refused(Refusal::new(Reason::Malformed, "the message has ended"));
+        Ok((self.hash.take().ok_or_else(ended)?, self.cover.take().ok_or_else(ended)?))
+    }
+}
+
+/// The powers of the hash key; a key without them was not made for GCM, which was checked before.
+pub(super) fn hash_key<'k, P: ServiceProtocol>(
+    at: &Computation<'k, P>,
+) -> Result<&'k polyclave_protocol::ghash::GhashKey<P>, Fault> {
+    let missing = || Fault::Refused(Refusal::new(Reason::Key, "the key was not made for gcm"));
+    at.key.hash_key.as_ref().ok_or_else(missing)
+}
+
+/// Encrypts one message.
+pub(crate) struct Encrypt<P: ServiceProtocol> {
+    message: Message<P>,
+    closed: bool,
+}
+
+impl<P: ServiceProtocol> Encrypt<P> {
+    pub(crate) fn new(additional: &[u8]) -> Result<Self, Refusal> {
+        Ok(Encrypt { message: Message::new([0; 12], additional)?, closed: false })
+    }
+}
+
+impl<P: ServiceProtocol> Mode<P> for Encrypt<P> {
+    fn blocks_at_start(&self) -> u64 {
+        1
+    }
+
+    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+        self.message.nonce = at.derived("polyclave 2026 gcm nonce");
+        self.message.begin(at)?;
+        Ok((self.message.nonce.to_vec(), Vec::new()))
+    }
+
+    fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
+        let message = &mut self.message;
+        match step {
+            _ if self.closed => Err(misplaced(step)),
+            Step::Keystream { bytes } => message.admit_keystream(*bytes, MOST_BLOCKS * BLOCK as u64),
+            // Only what was encrypted here is authenticated.
+            Step::Absorb { ciphertext } if message.absorbed + ciphertext.len() as u64 <= message.given => {
+                message.admit_absorb(ciphertext.len())
+            }
+            Step::Tag if message.absorbed == message.given => {
+                self.closed = true;
+                Ok(0)
+            }
+            other => Err(misplaced(other)),
+        }
+    }
+
+    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+        match step {
+            Step::Keystream { bytes } => self.message.keystream(bytes, at),
+            Step::Absorb { ciphertext } => {
+                self.message.hash(&padded(&ciphertext), at)?;
+                Ok(Answer::data(Vec::new()))
+            }
+            Step::Tag => {
+                let (hash, cover) = self.message.close(at)?;
+                let tag = at.protocol.add_elements(&hash, &cover);
+                Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
+            }
+            other => Err(Fault::Refused(misplaced(&other))),
+        }
+    }
+}
+
+/// Decrypts one message.
+pub(crate) struct Decrypt<P: ServiceProtocol> {
+    message: Message<P>,
+    /// The tag was compared; when it did not fit the conversation is over.
+    checked: bool,
+}
+
+impl<P: ServiceProtocol> Decrypt<P> {
+    pub(crate) fn new(nonce: [u8; 12], additional: &[u8]) -> Result<Self, Refusal> {
+        Ok(Decrypt { message: Message::new(nonce, additional)?, checked: false })
+    }
+}
+
+impl<P: ServiceProtocol> Mode<P> for Decrypt<P> {
+    fn blocks_at_start(&self) -> u64 {
+        1
+    }
+
+    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+        self.message.begin(at)?;
+        Ok((Vec::new(), Vec::new()))
+    }
+
+    fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
+        let message = &mut self.message;
+        match step {
+            Step::Absorb { ciphertext } if !self.checked => message.admit_absorb(ciphertext.len()),
+            Step::Check { .. } if !self.checked => {
+                self.checked = true;
+                match message.absorbed.div_ceil(BLOCK as u64) {
+                    0..=MOST_BLOCKS => Ok(0),
+                    _ => Err(unauthentic()),
+                }
+            }
+            Step::Keystream { bytes } if self.checked => message.admit_keystream(*bytes, message.absorbed),
+            other => Err(misplaced(other)),
+        }
+    }
+
+    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+        match step {
+            Step::Absorb { ciphertext } => {
+                self.message.hash(&padded(&ciphertext), at)?;
+                Ok(Answer::data(Vec::new()))
+            }
+            Step::Check { tag } => {
+                let (hash, cover) = self.message.close(at)?;
+                match fits(&hash, &cover, &tag, at)? {
+                    true => Ok(Answer::data(Vec::new())),
+                    false => Err(Fault::Refused(unauthentic())),
+                }
+            }
+            Step::Keystream { bytes } => self.message.keystream(bytes, at),
+            other => Err(Fault::Refused(misplaced(&other))),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Sealed files: a file as numbered chunks, each a GCM message of its own whose additional data binds it to its file and place
+//! (docs/sealed-files.md). Chunks cannot be dropped, reordered, cut off or taken from another file.
+//!
+//! A chunk takes one evaluation, E(J0) among its blocks. On encryption the keystream goes out first and the tag follows when
+//! the client has sent the ciphertext; meanwhile the next chunk can be under way.
+
+use std::collections::VecDeque;
+
+use polyclave_protocol::ghash::Ghash;
+use polyclave_protocol::service::ServiceProtocol;
+use polyclave_transport::wire::{CHUNK, Reason, Refusal, Step};
+
+use super::gcm::{BLOCK, absorb, counters, cover, fits, hash_key, lengths, padded};
+use super::{Answer, Fault, Mode, misplaced, unauthentic};
+use crate::computation::Computation;
+
+/// Chunks whose keystream is out and whose ciphertext is not yet in.
+const MOST_OPEN: usize = 4;
+
+/// The nonce of a chunk: pseudorandom from the file's id, which no party could choose.
+fn nonce(file: &[u8; 32], number: u64) -> [u8; 12] {
+    let mut nonce = [0; 12];
+    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 nonce of a sealed chunk");
+    hasher.update(file).update(&number.to_le_bytes()).finalize_xof().fill(&mut nonce);
+    nonce
+}
+
+/// The additional data of a chunk: what kind of file, under which key, which file, which chunk, and whether it is the last.
+fn additional(key: &[u8; 16], file: &[u8; 32], number: u64, last: bool) -> Vec<u8> {
+    [&b"polyclave sealed file 1"[..], key, file, &number.to_le_bytes(), &[u8::from(last)]].concat()
+}
+
+/// Checks the length of a chunk. Only the last may be short, and only an empty file has an empty one.
+fn admit_chunk(bytes: usize, number: u64, last: bool) -> Result<(), Refusal> {
+    let fits = bytes == CHUNK || (last && bytes < CHUNK && (bytes > 0 || number == 0));
+    if fits { Ok(()) } else { Err(unauthentic()) }
+}
+
+/// The hash of a whole chunk.
+fn hash<P: ServiceProtocol>(
+    additional: &[u8],
+    ciphertext: &[u8],
+    at: &mut Computation<'_, P>,
+) -> Result<P::Elements, Fault> {
+    let mut blocks = padded(additional);
+    blocks.extend(padded(ciphertext));
+    blocks.extend(lengths(additional.len() as u64, ciphertext.len() as u64));
+    let mut hash = Ghash::new(hash_key(at)?);
+    absorb(&mut hash, &blocks, at)?;
+    hash.finish().ok_or_else(|| Fault::Refused(unauthentic()))
+}
+
+/// E(J0) and the keystream of a chunk.
+fn evaluated<P: ServiceProtocol>(
+    file: &[u8; 32],
+    number: u64,
+    bytes: usize,
+    at: &mut Computation<'_, P>,
+) -> Result<(P::Elements, Option<P::Shared>), Fault> {
+    let count = bytes.div_ceil(BLOCK);
+    let blocks = at.encrypt(&counters(&nonce(file, number), 1, 1 + count as u64))?;
+    let keystream = (count > 0).then(|| at.protocol.lanes(&blocks, 1..1 + count));
+    Ok((cover(&blocks, at)?, keystream))
+}
+
+fn revealed<P: ServiceProtocol>(
+    keystream: Option<P::Shared>,
+    bytes: usize,
+    at: &mut Computation<'_, P>,
+) -> Result<Answer, Fault> {
+    let mut data = match keystream {
+        Some(keystream) => at.protocol.reveal_to_client(&keystream, at.net)?,
+        None => Vec::new(),
+    };
+    data.truncate(bytes);
+    Ok(Answer::data(data))
+}
+
+/// Seals a file.
+pub(crate) struct Seal<P: ServiceProtocol> {
+    key: [u8; 16],
+    file: [u8; 32],
+    /// Keystreams admitted, and chunks admitted to be sealed.
+    given: u64,
+    sealed: u64,
+    /// Bytes of the chunks in between; with the cover of the tag where the keystream has been computed.
+    lengths: VecDeque<usize>,
+    covers: VecDeque<P::Elements>,
+    ended: bool,
+}
+
+impl<P: ServiceProtocol> Seal<P> {
+    pub(crate) fn new(key: [u8; 16]) -> Self {
+        let (lengths, covers) = (VecDeque::new(), VecDeque::new());
+        Seal { key, file: [0; 32], given: 0, sealed: 0, lengths, covers, ended: false }
+    }
+}
+
+impl<P: ServiceProtocol> Mode<P> for Seal<P> {
+    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+        self.file = at.derived("polyclave 2026 id of a sealed file");
+        Ok((self.file.to_vec(), Vec::new()))
+    }
+
+    fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
+        match step {
+            Step::Keystream { bytes } if !self.ended => {
+                let bytes = *bytes as usize;
+                admit_chunk(bytes, self.given, bytes < CHUNK).map_err(|_| misplaced(step))?;
+                if self.lengths.len() == MOST_OPEN {
+                    let told = format!("{MOST_OPEN} chunks wait for their ciphertext; seal one first");
+                    return Err(Refusal::new(Reason::Malformed, told));
+                }
+                self.given += 1;
+                self.ended = bytes < CHUNK;
+                self.lengths.push_back(bytes);
+                Ok(1 + bytes.div_ceil(BLOCK) as u64)
+            }
+            Step::Seal { ciphertext, last } if self.lengths.front() == Some(&ciphertext.len()) => {
+                let nothing_follows = self.lengths.len() == 1;
+                admit_chunk(ciphertext.len(), self.sealed, *last).map_err(|_| misplaced(step))?;
+                if *last && !nothing_follows {
+                    return Err(misplaced(step));
+                }
+                self.ended |= *last;
+                self.lengths.pop_front();
+                self.sealed += 1;
+                Ok(0)
+            }
+            other => Err(misplaced(other)),
+        }
+    }
+
+    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+        match &step {
+            Step::Keystream { bytes } => {
+                let bytes = *bytes as usize;
+                let (cover, keystream) = evaluated(&self.file, self.given - 1, bytes, at)?;
+                self.covers.push_back(cover);
+                revealed(keystream, bytes, at)
+            }
+            Step::Seal { ciphertext, last } => {
+                let cover = self.covers.pop_front().ok_or_else(|| Fault::Refused(misplaced(&step)))?;
+                let additional = additional(&self.key, &self.file, self.sealed - 1, *last);
+                let hash = hash(&additional, ciphertext, at)?;
+                let tag = at.protocol.add_elements(&hash, &cover);
+                Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
+            }
+            other => Err(Fault::Refused(misplaced(other))),
+        }
+    }
+}
+
+/// Opens a sealed file, chunk by chunk from the first.
+pub(crate) struct Open {
+    key: [u8; 16],
+    file: [u8; 32],
+    opened: u64,
+    ended: bool,
+}
+
+impl Open {
+    pub(crate) fn new(key: [u8; 16], file: [u8; 32]) -> Self {
+        Open { key, file, opened: 0, ended: false }
+    }
+}
+
+impl<P: ServiceProtocol> Mode<P> for Open {
+    fn start(&mut self, _: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+        Ok((Vec::new(), Vec::new()))
+    }
+
+    fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
+        match step {
+            Step::Open { ciphertext, last, .. } if !self.ended => {
+                admit_chunk(ciphertext.len(), self.opened, *last)?;
+                self.opened += 1;
+                self.ended = *last;
+                Ok(1 + ciphertext.len().div_ceil(BLOCK) as u64)
+            }
+            other => Err(misplaced(other)),
+        }
+    }
+
+    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+        let Step::Open { ciphertext, tag, last } = &step else { return Err(Fault::Refused(misplaced(&step))) };
+        let number = self.opened - 1;
+        let (cover, keystream) = evaluated(&self.file, number, ciphertext.len(), at)?;
+        let hash = hash(&additional(&self.key, &self.file, number, *last), ciphertext, at)?;
+        match fits(&hash, &cover, tag, at)? {
+            true => revealed(keystream, ciphertext.len(), at),
+            false => Err(Fault::Refused(unauthentic())),
+        }
+    }
+}
