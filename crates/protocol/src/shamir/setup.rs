@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::net::Net;
 use crate::session::random_bytes;
-use crate::{Error, Party, Result};
+use crate::{Error, Party, PartySet, Result};
 
 const KEY_BYTES: usize = 32;
 
@@ -53,6 +53,26 @@ impl Structure {
         self.threshold
     }
 
+    /// 2t + 1: so many parties must serve, since they recombine polynomials of degree 2t.
+    pub fn least_servers(&self) -> usize {
+        2 * self.threshold + 1
+    }
+
+    /// Refuses parties that are too few to serve, or no parties of these.
+    pub(super) fn check_serving(&self, serving: PartySet) -> Result<()> {
+        if serving.iter().any(|p| p.index() >= self.parties) {
+            return Err(Error::misuse(format!("{serving} cannot serve: there are {} parties", self.parties)));
+        }
+        if serving.len() < self.least_servers() {
+            return Err(Error::misuse(format!(
+                "{serving} are too few: with threshold {} at least {} parties serve",
+                self.threshold,
+                self.least_servers()
+            )));
+        }
+        Ok(())
+    }
+
     /// The sets of n - t parties, as bit masks, in increasing order.
     fn sets(&self) -> impl Iterator<Item = u16> + use<> {
         let members = (self.parties - self.threshold) as u32;
@@ -91,10 +111,11 @@ impl Setup {
     /// private channels. One round.
     pub fn agree(structure: Structure, net: &mut dyn Net) -> Result<Setup> {
         let (me, n) = (net.me(), net.parties());
-        if n != structure.parties {
+        let connected = net.members().len();
+        if n != structure.parties || connected != n {
             return Err(Error::misuse(format!(
-                "{} parties are connected, {} are needed",
-                n, structure.parties
+                "{connected} of {n} parties are connected, all of {} are needed",
+                structure.parties
             )));
         }
         let leader = |set: u16| Party(set.trailing_zeros() as u8);
