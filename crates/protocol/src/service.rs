@@ -16,7 +16,8 @@ use zeroize::Zeroizing;
 
 use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
-use crate::{Party, PartySet, Result};
+use crate::shamir::{Inversion, ShamirScheme, Structure};
+use crate::{Error, Party, PartySet, Result};
 
 /// Bytes of an element of GF(2^128).
 pub const ELEMENT_BYTES: usize = 16;
@@ -41,6 +42,39 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
 
     /// The same of elements of GF(2^128) ([`ServiceProtocol::reveal_elements`]).
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
+}
+
+/// What is done with a scheme, whichever it is: schemes are types, and their names come from files.
+pub trait Visitor {
+    /// What comes of it.
+    type Output;
+
+    /// Does it.
+    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<Self::Output>;
+}
+
+/// The names that [`with_scheme`] knows.
+pub const PROTOCOLS: [&str; 1] = ["shamir"];
+
+/// Hands the scheme of this name to a visitor. Of the ways to run a protocol it is the one with the fewest rounds.
+pub fn with_scheme<V: Visitor>(
+    protocol: &str,
+    parties: usize,
+    threshold: usize,
+    visitor: V,
+) -> Result<V::Output> {
+    match protocol {
+        "shamir" => visitor.visit(ShamirScheme {
+            structure: Structure::new(parties, threshold)?,
+            inversion: Inversion::CarriedSquares,
+        }),
+        unknown => {
+            let names = PROTOCOLS.join(", ");
+            Err(Error::Misuse(format!(
+                "nodes cannot serve with a protocol '{unknown}'; choose one of {names}"
+            )))
+        }
+    }
 }
 
 /// One node's side of a protocol that serves clients.

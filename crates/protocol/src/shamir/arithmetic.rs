@@ -25,7 +25,7 @@ use polyclave_kernels::gf256::multiply;
 use zeroize::Zeroizing;
 
 use super::prss::{Prss, TILE};
-use super::setup::{Setup, point};
+use super::setup::{Setup, Structure, point};
 use super::shares::{Pool, Shares};
 use crate::net::Net;
 use crate::session::{Stream, random_bytes};
@@ -38,7 +38,7 @@ pub(super) struct Arithmetic {
     /// See [`Stream::label`].
     pub(super) stream: [u8; 40],
     pub(super) me: Party,
-    parties: usize,
+    pub(super) structure: Structure,
     /// Those who take part, this one included.
     serving: PartySet,
     /// Coefficients of resharing polynomials: this party's own randomness.
@@ -62,19 +62,18 @@ impl Arithmetic {
         if !serving.contains(setup.me) {
             return Err(Error::misuse(format!("{} joins, but {serving} serve", setup.me)));
         }
-        let (parties, threshold) = (setup.structure.parties(), setup.structure.threshold());
-        let scalar = |c: Gf256| Map::new(Matrix::scalar(c.0).columns());
-        let points: Vec<Gf256> = serving.iter().map(point).collect();
+        let structure = setup.structure;
+        let (parties, threshold) = (structure.parties(), structure.threshold());
         let mut seed = Zeroizing::new([0; 16]);
         random_bytes(&mut *seed)?;
         Ok(Arithmetic {
             prss: Prss::new(setup, &stream),
             stream: stream.label(),
             me: setup.me,
-            parties,
+            structure,
             serving,
             own_randomness: AesPrg::new(&seed, 0),
-            lagrange: Gf256::lagrange(&points, Gf256::ZERO).into_iter().map(scalar).collect(),
+            lagrange: recombination(serving),
             point_powers: Party::all(parties)
                 .map(|p| (1..=threshold as u32).map(|k| scalar(point(p).pow(k))).collect())
                 .collect(),
@@ -197,7 +196,7 @@ impl Arithmetic {
             net.send(owner, shares)?;
             return Ok(None);
         }
-        let nothing = vec![&[][..]; self.parties];
+        let nothing = vec![&[][..]; self.structure.parties()];
         receive_from_peers(&mut self.incoming, self.me, self.serving, shares.len(), &nothing, net)?;
         let mut values = self.pool.take(shares.len());
         let share_of = |p: Party| if p == self.me { shares } else { &self.incoming[p.index()][..] };
@@ -220,8 +219,18 @@ impl Arithmetic {
     /// What goes to every peer that serves, and nothing for the others.
     fn to_peers<'a>(&self, message: impl Fn(Party) -> &'a [u8]) -> Vec<&'a [u8]> {
         let is_peer = |p: Party| p != self.me && self.serving.contains(p);
-        Party::all(self.parties).map(|p| if is_peer(p) { message(p) } else { &[] }).collect()
+        Party::all(self.structure.parties()).map(|p| if is_peer(p) { message(p) } else { &[] }).collect()
     }
+}
+
+/// The coefficients that make a polynomial at 0 from its values at the points of these parties, in their order.
+pub(super) fn recombination(parties: PartySet) -> Vec<Map> {
+    let points: Vec<Gf256> = parties.iter().map(point).collect();
+    Gf256::lagrange(&points, Gf256::ZERO).into_iter().map(scalar).collect()
+}
+
+fn scalar(c: Gf256) -> Map {
+    Map::new(Matrix::scalar(c.0).columns())
 }
 
 /// Shares up to a tile of values with fresh polynomials of degree t, into the message of everybody who serves, at a position.

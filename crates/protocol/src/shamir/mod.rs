@@ -12,15 +12,19 @@
 mod arithmetic;
 mod bank;
 mod chain;
+mod client;
 mod cost;
+mod elements;
 mod inversion;
 mod invert;
 mod masked_table;
 mod opening;
 mod power;
 mod prss;
+mod service;
 mod setup;
 mod shares;
+mod storage;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +33,8 @@ use polyclave_kernels::affine::{Map, Term, combine};
 use zeroize::Zeroizing;
 
 pub use bank::Bank;
+pub use client::Mask;
+pub use elements::Elements;
 pub use inversion::Inversion;
 pub use setup::{MAX_PARTIES, Setup, Structure};
 

@@ -11,7 +11,7 @@ use crate::net::Net;
 use crate::session::random_bytes;
 use crate::{Error, Party, PartySet, Result};
 
-const KEY_BYTES: usize = 32;
+pub(super) const KEY_BYTES: usize = 32;
 
 /// The most parties: the number of sets grows with the binomial of n and t.
 pub const MAX_PARTIES: usize = 9;
@@ -74,7 +74,7 @@ impl Structure {
     }
 
     /// The sets of n - t parties, as bit masks, in increasing order.
-    fn sets(&self) -> impl Iterator<Item = u16> + use<> {
+    pub(super) fn sets(&self) -> impl Iterator<Item = u16> + use<> {
         let members = (self.parties - self.threshold) as u32;
         (0..1u16 << self.parties).filter(move |set| set.count_ones() == members)
     }
@@ -85,7 +85,7 @@ pub(super) fn point(party: Party) -> Gf256 {
     Gf256(party.0 + 1)
 }
 
-fn contains(set: u16, party: Party) -> bool {
+pub(super) fn contains(set: u16, party: Party) -> bool {
     set >> party.0 & 1 == 1
 }
 
@@ -158,7 +158,7 @@ impl Setup {
 }
 
 /// f_A at a party's point.
-fn weight(structure: Structure, set: u16, party: Party) -> Gf256 {
+pub(super) fn weight(structure: Structure, set: u16, party: Party) -> Gf256 {
     let outside = Party::all(structure.parties).filter(|p| !contains(set, *p));
     outside.map(|p| (point(party) - point(p)) * point(p).inverse_or_zero()).product()
 }
