@@ -179,3 +179,28 @@ impl Net for Mesh {
         Ok(Box::new(Mesh::open(self.me, self.parties(), self.members, switchboard, stream, self.timeout)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_and_their_forks_reach_each_other_and_nobody_else() {
+        let members = PartySet::from_bits(0b1010);
+        let outcomes = run_members(4, members, |net| {
+            let mut fork = net.fork()?;
+            for net in [net, &mut *fork] {
+                assert_eq!((net.parties(), net.members()), (4, members));
+                let peer = if net.me() == Party(1) { Party(3) } else { Party(1) };
+                net.send(peer, &[net.me().0])?;
+                let mut heard = [0];
+                net.recv(peer, &mut heard)?;
+                assert_eq!(heard, [peer.0]);
+                assert!(matches!(net.send(Party(0), &[1]), Err(Error::Misuse(_))));
+                assert!(matches!(net.recv(Party(2), &mut heard), Err(Error::Misuse(_))));
+            }
+            Ok(())
+        });
+        assert_eq!(outcomes, [Ok(()), Ok(())]);
+    }
+}

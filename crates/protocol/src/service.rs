@@ -92,6 +92,9 @@ pub trait ServiceProtocol: Protocol<Shared: Clone> {
     fn restore(&self, bytes: &[u8]) -> Result<Self::Shared>;
 
     /// Some lanes of a value as a value of their own.
+    ///
+    /// # Panics
+    /// If the value has not so many lanes.
     fn lanes(&self, value: &Self::Shared, lanes: Range<usize>) -> Self::Shared;
 
     /// Draws a mask of `len` bytes; also returns what this node sends to the client.
@@ -112,7 +115,8 @@ pub trait ServiceProtocol: Protocol<Shared: Clone> {
     ) -> Result<Element>;
 
     /// Shares of x, from the public x ^ r: `masked` stands at `at` in the mask and makes whole blocks of `port`. No byte of
-    /// a mask may be used twice; the caller sees to it.
+    /// a mask may be used twice; the caller sees to it, and to it that all nodes use the same x ^ r. Bits of a byte beyond
+    /// a cell whose width does not divide 8 are dropped: the client sees to it that its cells are narrow.
     fn unmask(
         &mut self,
         mask: &Self::Mask,
