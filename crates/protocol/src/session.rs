@@ -20,6 +20,7 @@ const DIGEST_BYTES: usize = 32;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Session {
     id: [u8; 32],
+    serving: PartySet,
     streams: u64,
 }
 
@@ -27,6 +28,7 @@ pub struct Session {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Stream {
     session: [u8; 32],
+    serving: PartySet,
     number: u64,
 }
 
@@ -39,11 +41,16 @@ impl Session {
     /// The next stream.
     pub fn stream(&mut self) -> Stream {
         self.streams += 1;
-        Stream { session: self.id, number: self.streams }
+        Stream { session: self.id, serving: self.serving, number: self.streams }
     }
 }
 
 impl Stream {
+    /// The parties that agreed on the session.
+    pub fn serving(&self) -> PartySet {
+        self.serving
+    }
+
     /// Bound to this one stream of this one session: an input of every pseudorandom value in it.
     pub fn label(&self) -> [u8; 40] {
         let mut label = [0; 40];
@@ -117,7 +124,7 @@ pub fn hello(terms: &Terms, net: &mut dyn Net) -> Result<Session> {
     greetings.iter().for_each(|(_, greeting)| {
         hasher.update(&greeting[..NONCE_BYTES]);
     });
-    Ok(Session { id: *hasher.update(&terms.digest()).finalize().as_bytes(), streams: 0 })
+    Ok(Session { id: *hasher.update(&terms.digest()).finalize().as_bytes(), serving, streams: 0 })
 }
 
 /// Finds the first setting that differs. Every party has seen a difference and takes this round; if the difference is

@@ -97,9 +97,21 @@ fn too_few_nodes_and_outsiders_are_refused() {
         outcomes.into_iter().next().expect("somebody took part")
     };
     assert!(matches!(joined(0b01111, 0b01111), Err(Error::Misuse(_))), "four of five, where five are needed");
-    assert!(matches!(joined(0b11110, 0b11111), Err(Error::Misuse(_))), "party 1 joins without being counted");
+    assert!(matches!(joined(0b11110, 0b11111), Err(Error::Misuse(_))), "not those who said hello");
     assert!(matches!(joined(0b101111, 0b11111), Err(Error::Misuse(_))), "there is no party 6");
     assert_eq!(joined(0b11111, 0b11111), Ok(()));
+}
+
+#[test]
+fn a_session_is_joined_by_those_who_said_hello() {
+    let scheme = scheme(5, 1);
+    let disks = cluster(&scheme, |_, _| Ok(Vec::new()));
+    let outcomes = run_members(5, PartySet::from_bits(0b01111), |net| {
+        let setup = scheme.restore_setup(net.me(), &disks[net.me().index()].0)?;
+        let mut session = hello(&scheme.terms(Terms::new(5)), net)?;
+        scheme.join(&setup, session.stream(), PartySet::from_bits(0b11111)).map(drop)
+    });
+    assert!(outcomes.iter().all(|o| matches!(o, Err(Error::Misuse(_)))), "{outcomes:?}");
 }
 
 struct Name;

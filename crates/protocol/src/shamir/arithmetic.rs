@@ -59,8 +59,9 @@ pub(super) struct Arithmetic {
 impl Arithmetic {
     pub(super) fn new(setup: &Setup, stream: Stream, serving: PartySet) -> Result<Arithmetic> {
         setup.structure.check_serving(serving)?;
-        if !serving.contains(setup.me) {
-            return Err(Error::misuse(format!("{} joins, but {serving} serve", setup.me)));
+        if stream.serving() != serving || !serving.contains(setup.me) {
+            let (me, agreed) = (setup.me, stream.serving());
+            return Err(Error::Misuse(format!("{me} joins with {serving}, but the session is of {agreed}")));
         }
         let structure = setup.structure;
         let (parties, threshold) = (structure.parties(), structure.threshold());

@@ -1,8 +1,8 @@
 //! What a node keeps on its disk of Shamir sharing: its keys for pseudorandom sharing, and shares of values with their
 //! views. Both name the structure and the party they belong to, so that another node's file is refused and not computed with.
 //!
-//! A file is no more authentic than the disk it was on. What is read is checked as far as bytes can be: lengths and sets
-//! exactly, no matter what they claim nothing is allocated beyond what came, and nothing panics.
+//! A file is no more authentic than the disk it was on. What is read is checked as far as bytes can be: versions, lengths and
+//! sets exactly. Whatever the bytes claim, nothing is allocated beyond what came, and nothing panics.
 //!
 //! | | in order; numbers little-endian |
 //! |---|---|
