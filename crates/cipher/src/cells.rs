@@ -48,6 +48,15 @@ impl Cells {
         if 8 % bits == 0 { (count * usize::from(bits)).div_ceil(8) } else { count }
     }
 
+    /// The byte of a block that holds a cell, and how far the cell is shifted up in it.
+    pub fn place(cell: usize, bits: u8) -> (usize, usize) {
+        if 8 % bits != 0 {
+            return (cell, 0);
+        }
+        let per_byte = usize::from(8 / bits);
+        (cell / per_byte, (per_byte - 1 - cell % per_byte) * usize::from(bits))
+    }
+
     /// Reads one block per lane.
     pub fn from_blocks(count: usize, bits: u8, blocks: &[u8]) -> Result<Cells, CellsError> {
         let block = Cells::block_bytes(count, bits);
@@ -67,7 +76,7 @@ impl Cells {
             return Err(too_wide(at));
         }
         for cell in 0..count {
-            let (byte, shift) = place(cell, bits);
+            let (byte, shift) = Cells::place(cell, bits);
             let mask = ((1u16 << bits) - 1) as u8;
             for lane in 0..lanes {
                 cells.rows[cell * lanes + lane] = blocks[lane * block + byte] >> shift & mask;
@@ -85,7 +94,7 @@ impl Cells {
             return blocks;
         }
         for cell in 0..self.count {
-            let (byte, shift) = place(cell, self.bits);
+            let (byte, shift) = Cells::place(cell, self.bits);
             for lane in 0..self.lanes {
                 blocks[lane * block + byte] |= self.rows[cell * self.lanes + lane] << shift;
             }
@@ -139,15 +148,6 @@ impl std::fmt::Debug for Cells {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Cells({} x {} bits, {} lanes)", self.count, self.bits, self.lanes)
     }
-}
-
-/// The byte of a block that holds a cell, and how far the cell is shifted up in it.
-fn place(cell: usize, bits: u8) -> (usize, usize) {
-    if 8 % bits != 0 {
-        return (cell, 0);
-    }
-    let per_byte = usize::from(8 / bits);
-    (cell / per_byte, (per_byte - 1 - cell % per_byte) * usize::from(bits))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::net::Net;
-use crate::{Error, Party, Result};
+use crate::{Error, Party, PartySet, Result};
 
 /// How long a receive waits for a peer's message.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -14,6 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// One party's end of the mesh.
 pub struct Mesh {
     me: Party,
+    members: PartySet,
     to: Vec<Option<Sender<Vec<u8>>>>,
     from: Vec<Option<Receiver<Vec<u8>>>>,
     switchboard: Arc<Switchboard>,
@@ -66,15 +67,34 @@ pub fn mesh(n: usize) -> Vec<Mesh> {
 
 /// [`mesh`] with another limit on the wait for a message.
 pub fn mesh_with_timeout(n: usize, timeout: Duration) -> Vec<Mesh> {
+    open_all(n, PartySet::all(n), timeout)
+}
+
+/// The ends of a mesh among some of `n` parties, in their order.
+pub fn mesh_among(n: usize, members: PartySet) -> Vec<Mesh> {
+    open_all(n, members, TIMEOUT)
+}
+
+fn open_all(n: usize, members: PartySet, timeout: Duration) -> Vec<Mesh> {
     let switchboard = Arc::new(Switchboard::default());
-    Party::all(n).map(|me| Mesh::open(me, n, switchboard.clone(), "0".into(), timeout)).collect()
+    let open = |me| Mesh::open(me, n, members, switchboard.clone(), "0".into(), timeout);
+    Party::all(n).filter(|p| members.contains(*p)).map(open).collect()
 }
 
 /// Runs all parties of a mesh, each on a thread of its own, and returns what they return, in order.
 pub fn run_parties<T: Send>(n: usize, party: impl Fn(&mut dyn Net) -> Result<T> + Sync) -> Vec<Result<T>> {
+    run_members(n, PartySet::all(n), party)
+}
+
+/// [`run_parties`] with some of `n` parties only.
+pub fn run_members<T: Send>(
+    n: usize,
+    members: PartySet,
+    party: impl Fn(&mut dyn Net) -> Result<T> + Sync,
+) -> Vec<Result<T>> {
     let party = &party;
     std::thread::scope(|scope| {
-        let ends = mesh(n).into_iter();
+        let ends = mesh_among(n, members).into_iter();
         let threads: Vec<_> = ends.map(|mut net| scope.spawn(move || party(&mut net))).collect();
         let panicked = |_| Err(Error::System("a party's thread panicked".into()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
@@ -82,12 +102,21 @@ pub fn run_parties<T: Send>(n: usize, party: impl Fn(&mut dyn Net) -> Result<T> 
 }
 
 impl Mesh {
-    fn open(me: Party, n: usize, switchboard: Arc<Switchboard>, stream: String, timeout: Duration) -> Mesh {
-        let peers = |p: Party| p != me;
+    fn open(
+        me: Party,
+        n: usize,
+        members: PartySet,
+        switchboard: Arc<Switchboard>,
+        stream: String,
+        timeout: Duration,
+    ) -> Mesh {
+        let is_peer = |p: &Party| *p != me && members.contains(*p);
+        let peers = || Party::all(n).map(|p| Some(p).filter(is_peer));
         Mesh {
             me,
-            to: Party::all(n).map(|p| switchboard.sender(&stream, me, p).filter(|_| peers(p))).collect(),
-            from: Party::all(n).map(|p| switchboard.receiver(&stream, p, me).filter(|_| peers(p))).collect(),
+            members,
+            to: peers().map(|p| switchboard.sender(&stream, me, p?)).collect(),
+            from: peers().map(|p| switchboard.receiver(&stream, p?, me)).collect(),
             switchboard,
             stream,
             forks: 0,
@@ -103,6 +132,10 @@ impl Net for Mesh {
 
     fn parties(&self) -> usize {
         self.to.len()
+    }
+
+    fn members(&self) -> PartySet {
+        self.members
     }
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
@@ -143,6 +176,31 @@ impl Net for Mesh {
         let stream = format!("{}.{}", self.stream, self.forks);
         self.forks += 1;
         let switchboard = self.switchboard.clone();
-        Ok(Box::new(Mesh::open(self.me, self.parties(), switchboard, stream, self.timeout)))
+        Ok(Box::new(Mesh::open(self.me, self.parties(), self.members, switchboard, stream, self.timeout)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_and_their_forks_reach_each_other_and_nobody_else() {
+        let members = PartySet::from_bits(0b1010);
+        let outcomes = run_members(4, members, |net| {
+            let mut fork = net.fork()?;
+            for net in [net, &mut *fork] {
+                assert_eq!((net.parties(), net.members()), (4, members));
+                let peer = if net.me() == Party(1) { Party(3) } else { Party(1) };
+                net.send(peer, &[net.me().0])?;
+                let mut heard = [0];
+                net.recv(peer, &mut heard)?;
+                assert_eq!(heard, [peer.0]);
+                assert!(matches!(net.send(Party(0), &[1]), Err(Error::Misuse(_))));
+                assert!(matches!(net.recv(Party(2), &mut heard), Err(Error::Misuse(_))));
+            }
+            Ok(())
+        });
+        assert_eq!(outcomes, [Ok(()), Ok(())]);
     }
 }

@@ -16,7 +16,8 @@ use zeroize::Zeroizing;
 
 use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
-use crate::{Party, PartySet, Result};
+use crate::shamir::{Inversion, ShamirScheme, Structure};
+use crate::{Error, Party, PartySet, Result};
 
 /// Bytes of an element of GF(2^128).
 pub const ELEMENT_BYTES: usize = 16;
@@ -43,6 +44,39 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
 }
 
+/// What is done with a scheme, whichever it is: schemes are types, and their names come from files.
+pub trait Visitor {
+    /// What comes of it.
+    type Output;
+
+    /// Does it.
+    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<Self::Output>;
+}
+
+/// The names that [`with_scheme`] knows.
+pub const PROTOCOLS: [&str; 1] = ["shamir"];
+
+/// Hands the scheme of this name to a visitor. Of the ways to run a protocol it is the one with the fewest rounds.
+pub fn with_scheme<V: Visitor>(
+    protocol: &str,
+    parties: usize,
+    threshold: usize,
+    visitor: V,
+) -> Result<V::Output> {
+    match protocol {
+        "shamir" => visitor.visit(ShamirScheme {
+            structure: Structure::new(parties, threshold)?,
+            inversion: Inversion::CarriedSquares,
+        }),
+        unknown => {
+            let names = PROTOCOLS.join(", ");
+            Err(Error::Misuse(format!(
+                "nodes cannot serve with a protocol '{unknown}'; choose one of {names}"
+            )))
+        }
+    }
+}
+
 /// One node's side of a protocol that serves clients.
 pub trait ServiceProtocol: Protocol<Shared: Clone> {
     /// A random value, shared, that covers an input of a client.
@@ -58,6 +92,9 @@ pub trait ServiceProtocol: Protocol<Shared: Clone> {
     fn restore(&self, bytes: &[u8]) -> Result<Self::Shared>;
 
     /// Some lanes of a value as a value of their own.
+    ///
+    /// # Panics
+    /// If the value has not so many lanes.
     fn lanes(&self, value: &Self::Shared, lanes: Range<usize>) -> Self::Shared;
 
     /// Draws a mask of `len` bytes; also returns what this node sends to the client.
@@ -78,7 +115,8 @@ pub trait ServiceProtocol: Protocol<Shared: Clone> {
     ) -> Result<Element>;
 
     /// Shares of x, from the public x ^ r: `masked` stands at `at` in the mask and makes whole blocks of `port`. No byte of
-    /// a mask may be used twice; the caller sees to it.
+    /// a mask may be used twice; the caller sees to it, and to it that all nodes use the same x ^ r. Bits of a byte beyond
+    /// a cell whose width does not divide 8 are dropped: the client sees to it that its cells are narrow.
     fn unmask(
         &mut self,
         mask: &Self::Mask,

@@ -1,20 +1,26 @@
 //! The hello round: the parties agree on what they are about to run before anything secret is used.
 //!
-//! Every party sends a fresh 128-bit nonce and a digest of each of its settings. On any difference the session ends with
-//! the name of the setting. The session id is a hash of all nonces and all settings, so it never comes twice as long as
-//! one party draws fresh randomness: pseudorandom sharing takes it as input and needs no counter that could roll back.
+//! Those who serve ([`Net::members`]) take part, and nobody else. Each sends a fresh 128-bit nonce, the set of parties that
+//! serve as it sees it, and a digest of each of its settings. On any difference the session ends with the name of the
+//! setting. The session id is a hash of the nonces of all serving parties, their set and all settings. It never comes twice
+//! as long as one of them draws fresh randomness, and two sessions of other parties (which need have no member in common)
+//! never share one: pseudorandom sharing takes it as input and needs no counter that could roll back.
 //! (A restored image of a party's memory, taken after the hello, is another matter: see SECURITY.md.)
 
+use std::ops::Range;
+
 use crate::net::Net;
-use crate::{Error, Party, Result};
+use crate::{Error, Party, PartySet, Result};
 
 const NONCE_BYTES: usize = 16;
+const SET_BYTES: usize = 2;
 const DIGEST_BYTES: usize = 32;
 
 /// An agreed session. Hands out each of its streams once, since what is pseudorandom is bound to session and stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Session {
     id: [u8; 32],
+    serving: PartySet,
     streams: u64,
 }
 
@@ -22,6 +28,7 @@ pub struct Session {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Stream {
     session: [u8; 32],
+    serving: PartySet,
     number: u64,
 }
 
@@ -34,11 +41,16 @@ impl Session {
     /// The next stream.
     pub fn stream(&mut self) -> Stream {
         self.streams += 1;
-        Stream { session: self.id, number: self.streams }
+        Stream { session: self.id, serving: self.serving, number: self.streams }
     }
 }
 
 impl Stream {
+    /// The parties that agreed on the session.
+    pub fn serving(&self) -> PartySet {
+        self.serving
+    }
+
     /// Bound to this one stream of this one session: an input of every pseudorandom value in it.
     pub fn label(&self) -> [u8; 40] {
         let mut label = [0; 40];
@@ -78,36 +90,48 @@ impl Terms {
     }
 }
 
-/// Compares the terms with every peer and agrees on a session. One round. The first message has a fixed size, so a peer
-/// whose terms have other names is told from one that only differs in a value.
+/// Compares the terms with every peer that serves and agrees on a session. One round. The first message has a fixed size,
+/// so a peer whose terms have other names is told from one that only differs in a value. The serving set stands in it as it
+/// is: parties that differ about it would wait for different peers in a second round.
 pub fn hello(terms: &Terms, net: &mut dyn Net) -> Result<Session> {
+    let serving = net.members();
+    if !serving.contains(net.me()) {
+        return Err(Error::misuse(format!("{} says hello, but {serving} serve", net.me())));
+    }
     let mut nonce = [0; NONCE_BYTES];
     random_bytes(&mut nonce)?;
     let mut greeting = nonce.to_vec();
+    greeting.extend(serving.bits().to_le_bytes());
     greeting.extend(terms.digest());
     let names = |t: &Terms| t.settings.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n");
     greeting.extend(blake3::derive_key("polyclave 2026 setting names", names(terms).as_bytes()));
-    let greetings = broadcast(&greeting, net)?;
+    let greetings = broadcast(&greeting, serving, net)?;
 
-    let (nonces_end, digest_end) = (NONCE_BYTES, NONCE_BYTES + DIGEST_BYTES);
-    if let Some(peer) = first_difference(&greetings, digest_end..greeting.len(), net.me()) {
+    let set_end = NONCE_BYTES + SET_BYTES;
+    let digest_end = set_end + DIGEST_BYTES;
+    let differs = |range| first_difference(&greetings, range, net.me());
+    if let Some(peer) = differs(digest_end..greeting.len()) {
         return Err(Error::Disagreement { peer, field: "kind of session" });
     }
-    if first_difference(&greetings, nonces_end..digest_end, net.me()).is_some() {
-        return Err(disagreement(terms, net)?);
+    if let Some(peer) = differs(NONCE_BYTES..set_end) {
+        return Err(Error::Disagreement { peer, field: "serving set" });
+    }
+    if differs(set_end..digest_end).is_some() {
+        return Err(disagreement(terms, serving, net)?);
     }
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 session id");
-    greetings.iter().for_each(|g| {
-        hasher.update(&g[..nonces_end]);
+    hasher.update(&serving.bits().to_le_bytes());
+    greetings.iter().for_each(|(_, greeting)| {
+        hasher.update(&greeting[..NONCE_BYTES]);
     });
-    Ok(Session { id: *hasher.update(&terms.digest()).finalize().as_bytes(), streams: 0 })
+    Ok(Session { id: *hasher.update(&terms.digest()).finalize().as_bytes(), serving, streams: 0 })
 }
 
 /// Finds the first setting that differs. Every party has seen a difference and takes this round; if the difference is
 /// between two others, this one's own settings may all agree with some peer, so each peer is compared.
-fn disagreement(terms: &Terms, net: &mut dyn Net) -> Result<Error> {
+fn disagreement(terms: &Terms, serving: PartySet, net: &mut dyn Net) -> Result<Error> {
     let settings: Vec<u8> = terms.settings.iter().flat_map(|(_, digest)| *digest).collect();
-    let all = broadcast(&settings, net)?;
+    let all = broadcast(&settings, serving, net)?;
     for (i, (field, _)) in terms.settings.iter().enumerate() {
         if let Some(peer) = first_difference(&all, i * DIGEST_BYTES..(i + 1) * DIGEST_BYTES, net.me()) {
             return Ok(Error::Disagreement { peer, field });
@@ -117,21 +141,22 @@ fn disagreement(terms: &Terms, net: &mut dyn Net) -> Result<Error> {
 }
 
 /// The first peer whose bytes differ from this party's in a range.
-fn first_difference(all: &[Vec<u8>], range: std::ops::Range<usize>, me: Party) -> Option<Party> {
-    let mine = &all[me.index()][range.clone()];
-    Party::all(all.len()).find(|p| all[p.index()][range.clone()] != *mine)
+fn first_difference(all: &[(Party, Vec<u8>)], range: Range<usize>, me: Party) -> Option<Party> {
+    let mine = all.iter().find(|(party, _)| *party == me).map(|(_, message)| &message[range.clone()]);
+    all.iter().find(|(_, message)| Some(&message[range.clone()]) != mine).map(|(party, _)| *party)
 }
 
-/// Sends the same message to every peer and returns those of all parties.
-fn broadcast(message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
+/// Sends the same message to every peer that serves and returns those of all who do, in their order.
+fn broadcast(message: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec<(Party, Vec<u8>)>> {
     let me = net.me();
-    let mut all = vec![vec![0; message.len()]; net.parties()];
-    all[me.index()].clear();
-    let out: Vec<&[u8]> =
-        Party::all(net.parties()).map(|p| if p == me { &[][..] } else { message }).collect();
+    let is_peer = |p: Party| p != me && serving.contains(p);
+    let parties = || Party::all(net.parties());
+    let out: Vec<&[u8]> = parties().map(|p| if is_peer(p) { message } else { &[] }).collect();
+    let mut all: Vec<Vec<u8>> =
+        parties().map(|p| if is_peer(p) { vec![0; message.len()] } else { Vec::new() }).collect();
     net.exchange(&out, &mut all.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
     all[me.index()] = message.to_vec();
-    Ok(all)
+    Ok(Party::all(all.len()).zip(all).filter(|(p, _)| serving.contains(*p)).collect())
 }
 
 /// Fresh randomness from the operating system.
@@ -141,11 +166,16 @@ pub fn random_bytes(out: &mut [u8]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::mesh::mesh;
+    use crate::mesh::{mesh, mesh_with_timeout, run_members};
 
     fn hello_of_three(terms: [Terms; 3]) -> Vec<Result<Session>> {
-        let parties = mesh(3).into_iter().zip(terms);
+        hello_over(mesh(3).into_iter().zip(terms))
+    }
+
+    fn hello_over<N: Net + 'static>(parties: impl Iterator<Item = (N, Terms)>) -> Vec<Result<Session>> {
         let threads = parties.map(|(mut net, terms)| std::thread::spawn(move || hello(&terms, &mut net)));
         let threads: Vec<_> = threads.collect();
         threads.into_iter().map(|t| t.join().expect("no panic")).collect()
@@ -181,5 +211,52 @@ mod tests {
         let other = Terms::new(3).with("colour", b"");
         let outcomes = hello_of_three([Terms::new(3), Terms::new(3), other]);
         assert_eq!(outcomes[0], Err(Error::Disagreement { peer: Party(2), field: "kind of session" }));
+    }
+
+    #[test]
+    fn those_who_serve_agree_without_the_others() {
+        let serving = PartySet::from_bits(0b11010);
+        let outcomes = run_members(5, serving, |net| hello(&Terms::new(5), net));
+        assert_eq!(outcomes.len(), 3);
+        assert!(outcomes[0].is_ok() && outcomes.iter().all(|session| *session == outcomes[0]));
+    }
+
+    /// Parties 1 and 2 see three servers, party 3 believes that party 4 serves too, and party 4 agrees with it.
+    #[test]
+    fn differing_serving_sets_are_named() {
+        struct Believes(crate::mesh::Mesh, PartySet);
+        impl Net for Believes {
+            fn me(&self) -> Party {
+                self.0.me()
+            }
+            fn parties(&self) -> usize {
+                self.0.parties()
+            }
+            fn members(&self) -> PartySet {
+                self.1
+            }
+            fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+                self.0.send(to, message)
+            }
+            fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+                self.0.recv(from, into)
+            }
+            fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+                self.0.exchange(out, into)
+            }
+            fn fork(&mut self) -> Result<Box<dyn Net>> {
+                self.0.fork()
+            }
+        }
+        let (three, four) = (PartySet::all(3), PartySet::all(4));
+        let nets =
+            mesh_with_timeout(4, Duration::from_millis(300)).into_iter().zip([three, three, four, four]);
+        let outcomes = hello_over(nets.map(|(net, set)| (Believes(net, set), Terms::new(4))));
+        for outcome in &outcomes[..2] {
+            assert_eq!(*outcome, Err(Error::Disagreement { peer: Party(2), field: "serving set" }));
+        }
+        // Party 3 hears the others' sets; party 4 hears nothing from those who do not count it in.
+        assert_eq!(outcomes[2], Err(Error::Disagreement { peer: Party(0), field: "serving set" }));
+        assert!(outcomes[3].is_err());
     }
 }

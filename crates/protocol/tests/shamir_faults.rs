@@ -193,8 +193,8 @@ fn parties_with_other_parameters_do_not_start() {
     }
 }
 
-/// A nonce and two digests.
-const GREETING_BYTES: usize = 80;
+/// A nonce, the serving set and two digests.
+const GREETING_BYTES: usize = 82;
 
 /// What all parties sent in several sessions under one key: by session, party and peer, the messages in order.
 fn transcripts(scheme: &ShamirScheme, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<Vec<u8>>>>> {

@@ -1,6 +1,7 @@
 //! Shamir sharing over GF(2^8) with pseudorandom secret sharing: Damgard and Keller 2010, and the VIFF note of 2009.
 //!
-//! **Adversary**: passive, static, at most t < n/2 of 3 <= n <= 9 parties; the channels are private and authentic.
+//! **Adversary**: passive, static, at most t < n/2 of 3 <= n <= 9 parties; the channels are private and authentic. Any 2t + 1
+//! of the parties can serve a session (`arithmetic.rs` says why).
 //! A party that runs modified code is outside of this model: it can make wrong outputs, and can extract the key.
 //! Secrecy is computational (pseudorandom sharing); what is opened, and why it tells nothing, is argued at each function
 //! of `arithmetic.rs` and `opening.rs`.
@@ -11,15 +12,19 @@
 mod arithmetic;
 mod bank;
 mod chain;
+mod client;
 mod cost;
+mod elements;
 mod inversion;
 mod invert;
 mod masked_table;
 mod opening;
 mod power;
 mod prss;
+mod service;
 mod setup;
 mod shares;
+mod storage;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +33,8 @@ use polyclave_kernels::affine::{Map, Term, combine};
 use zeroize::Zeroizing;
 
 pub use bank::Bank;
+pub use client::Mask;
+pub use elements::Elements;
 pub use inversion::Inversion;
 pub use setup::{MAX_PARTIES, Setup, Structure};
 
@@ -82,8 +89,10 @@ impl Scheme for ShamirScheme {
     }
 
     fn join(&self, setup: &Setup, stream: Stream, serving: PartySet) -> Result<Shamir> {
-        let _ = serving;
-        Ok(Shamir { inversion: self.inversion, arithmetic: Arithmetic::new(setup, stream)? })
+        if setup.structure() != self.structure {
+            return Err(Error::misuse("the setup was made for another number of parties or threshold"));
+        }
+        Ok(Shamir { inversion: self.inversion, arithmetic: Arithmetic::new(setup, stream, serving)? })
     }
 }
 

@@ -154,7 +154,8 @@ mod tests {
         let messages = Mutex::new(vec![Vec::new(); 3]);
         let outcomes = run_parties(3, |net| {
             let setup = Setup::agree(Structure::new(3, 1)?, net)?;
-            let mut arithmetic = Arithmetic::new(&setup, hello(&Terms::new(3), net)?.stream())?;
+            let stream = hello(&Terms::new(3), net)?.stream();
+            let mut arithmetic = Arithmetic::new(&setup, stream, net.members())?;
             let at = point(net.me());
             // The sharings 5 + 7 x and 9 + 3 x.
             let a = vec![(Gf256(5) + Gf256(7) * at).0; VALUES];

@@ -38,6 +38,11 @@ impl View {
         let times = |c: Gf256| Map::new(m.columns().map(|column| (c * Gf256(column)).0));
         View { map: times(Gf256::ONE), by_set: weights.iter().map(|w| times(*w)).collect() }
     }
+
+    /// The sum that makes a share of M(r) from the parts r_A of r.
+    pub(super) fn terms<'a>(&'a self, parts: impl Iterator<Item = &'a [u8]>) -> Vec<Term<'a>> {
+        parts.zip(&self.by_set).map(|(src, map)| Term { src, map }).collect()
+    }
 }
 
 /// The generators of one party in one session and stream.
@@ -134,6 +139,34 @@ impl Prss {
                 random.chunks(TILE).zip(&view.by_set).map(|(tile, map)| Term { src: &tile[..len], map }),
             );
             combine(share, &terms, 0);
+        }
+    }
+
+    /// Draws a random r for every byte and returns its parts r_A, for every set this party is in.
+    pub(super) fn parts(&mut self, len: usize) -> Vec<Zeroizing<Vec<u8>>> {
+        let draw = |generator: &mut AesPrg| {
+            let mut part = Zeroizing::new(vec![0; len]);
+            generator.fill(&mut part);
+            part
+        };
+        self.random.iter_mut().map(draw).collect()
+    }
+
+    /// Adds a fresh zero sharing of degree 2t.
+    pub(super) fn add_zero(&mut self, shares: &mut [u8]) {
+        let (identity, zero_tiles) = (Map::identity(), self.random.len() * TILE);
+        let mut sum = Zeroizing::new(vec![0; TILE.min(shares.len())]);
+        for piece in shares.chunks_mut(TILE) {
+            let tiles = &mut self.tiles[zero_tiles..];
+            for (tile, generator) in tiles.chunks_mut(TILE).zip(&mut self.zero) {
+                generator.fill(&mut tile[..piece.len()]);
+            }
+            let mut terms = vec![Term { src: &*piece, map: &identity }];
+            let zeros = tiles.chunks(TILE).zip(&self.zero_maps);
+            terms.extend(zeros.map(|(tile, map)| Term { src: &tile[..piece.len()], map }));
+            let sum = &mut sum[..piece.len()];
+            combine(sum, &terms, 0);
+            piece.copy_from_slice(sum);
         }
     }
 

@@ -9,9 +9,9 @@ use zeroize::Zeroizing;
 
 use crate::net::Net;
 use crate::session::random_bytes;
-use crate::{Error, Party, Result};
+use crate::{Error, Party, PartySet, Result};
 
-const KEY_BYTES: usize = 32;
+pub(super) const KEY_BYTES: usize = 32;
 
 /// The most parties: the number of sets grows with the binomial of n and t.
 pub const MAX_PARTIES: usize = 9;
@@ -53,8 +53,28 @@ impl Structure {
         self.threshold
     }
 
+    /// 2t + 1: so many parties must serve, since they recombine polynomials of degree 2t.
+    pub fn least_servers(&self) -> usize {
+        2 * self.threshold + 1
+    }
+
+    /// Refuses parties that are too few to serve, or no parties of these.
+    pub(super) fn check_serving(&self, serving: PartySet) -> Result<()> {
+        if serving.iter().any(|p| p.index() >= self.parties) {
+            return Err(Error::misuse(format!("{serving} cannot serve: there are {} parties", self.parties)));
+        }
+        if serving.len() < self.least_servers() {
+            return Err(Error::misuse(format!(
+                "{serving} are too few: with threshold {} at least {} parties serve",
+                self.threshold,
+                self.least_servers()
+            )));
+        }
+        Ok(())
+    }
+
     /// The sets of n - t parties, as bit masks, in increasing order.
-    fn sets(&self) -> impl Iterator<Item = u16> + use<> {
+    pub(super) fn sets(&self) -> impl Iterator<Item = u16> + use<> {
         let members = (self.parties - self.threshold) as u32;
         (0..1u16 << self.parties).filter(move |set| set.count_ones() == members)
     }
@@ -65,7 +85,7 @@ pub(super) fn point(party: Party) -> Gf256 {
     Gf256(party.0 + 1)
 }
 
-fn contains(set: u16, party: Party) -> bool {
+pub(super) fn contains(set: u16, party: Party) -> bool {
     set >> party.0 & 1 == 1
 }
 
@@ -91,10 +111,11 @@ impl Setup {
     /// private channels. One round.
     pub fn agree(structure: Structure, net: &mut dyn Net) -> Result<Setup> {
         let (me, n) = (net.me(), net.parties());
-        if n != structure.parties {
+        let connected = net.members().len();
+        if n != structure.parties || connected != n {
             return Err(Error::misuse(format!(
-                "{} parties are connected, {} are needed",
-                n, structure.parties
+                "{connected} of {n} parties are connected, all of {} are needed",
+                structure.parties
             )));
         }
         let leader = |set: u16| Party(set.trailing_zeros() as u8);
@@ -137,7 +158,7 @@ impl Setup {
 }
 
 /// f_A at a party's point.
-fn weight(structure: Structure, set: u16, party: Party) -> Gf256 {
+pub(super) fn weight(structure: Structure, set: u16, party: Party) -> Gf256 {
     let outside = Party::all(structure.parties).filter(|p| !contains(set, *p));
     outside.map(|p| (point(party) - point(p)) * point(p).inverse_or_zero()).product()
 }

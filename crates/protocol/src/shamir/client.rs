@@ -1,0 +1,215 @@
+//! Clients of Shamir sharing: what covers their inputs, and what they are sent of outputs.
+//!
+//! **To a client** every serving node sends one byte for every byte of the value: its share plus a fresh zero sharing of degree
+//! 2t. Together they are a polynomial of degree 2t that is random but for its value at 0 and, to whoever knows what t nodes
+//! know, at the points of those (`prss.rs`). So a client, alone or in league with t nodes, learns the value and nothing
+//! about the polynomial that the nodes go on with, which matters where a value stays shared or depends linearly on a key.
+//! No fewer than 2t + 1 messages put the value together.
+//!
+//! **From a client** comes c = x ^ r, public among the nodes, for a mask r that they drew by pseudorandom sharing. \[x\] is
+//! the constant c plus \[r\], and every image M(x) likewise M(c) plus \[M(r)\]: polynomials of degree t by construction, as
+//! long as all nodes use the same c (the hello compares it). Were clients to hand out shares, one could make a value of
+//! degree 2t, and an opening of it would tell a node inside the client's confidence about the key. Whatever else a client
+//! sends only makes another x.
+//!
+//! **Once**: the nodes see c. Two inputs under one mask would show them x ^ x'.
+//!
+//! Adversary: passive. A node that sends a client a wrong share makes it compute another mask or output;
+//! the check of masks ([`open_mask_check`](crate::service::ServiceProtocol::open_mask_check)) finds the former, nothing finds
+//! the latter.
+
+use std::ops::Range;
+
+use polyclave_cipher::{Cells, CompiledPort, Matrix};
+use polyclave_field::Gf128;
+use polyclave_kernels::affine::{Term, combine};
+use polyclave_kernels::transpose::rows_to_blocks;
+use zeroize::Zeroizing;
+
+use super::arithmetic::{Arithmetic, recombination};
+use super::elements::Elements;
+use super::setup::Structure;
+use super::{Shared, elements};
+use crate::net::Net;
+use crate::protocol::SharedValue;
+use crate::service::{ELEMENT_BYTES, Element};
+use crate::{Error, PartySet, Result};
+
+/// A random value that covers an input of a client: its parts, from which shares of every image of it follow.
+pub struct Mask {
+    /// r_A for every set this party is in.
+    parts: Vec<Zeroizing<Vec<u8>>>,
+    len: usize,
+}
+
+impl Arithmetic {
+    /// Draws a mask; also what goes to the client. Local.
+    pub(super) fn mask_input(&mut self, len: usize) -> (Mask, Vec<u8>) {
+        let mask = Mask { parts: self.prss.parts(len), len };
+        let whole = self.prss.view(&Matrix::identity(8));
+        let mut message = vec![0; len];
+        combine(&mut message, &whole.terms(mask.parts.iter().map(|part| part.as_slice())), 0);
+        self.prss.add_zero(&mut message);
+        (mask, message)
+    }
+
+    /// Opens r_0 + sum of chi^j r_j. One operation, one round. r_0 is uniform and used once, so this tells nothing about r.
+    pub(super) fn open_mask_check(
+        &mut self,
+        mask: &Mask,
+        blind: &Elements,
+        chi: Element,
+        net: &mut dyn Net,
+    ) -> Result<Element> {
+        if blind.count() != 1 {
+            return Err(Error::misuse("the check of a mask is blinded by one element"));
+        }
+        let count = mask.len.div_ceil(ELEMENT_BYTES);
+        let mut sum = blind.clone();
+        if count > 0 {
+            let padded = mask.parts.iter().map(|part| {
+                let mut bytes = Zeroizing::new(vec![0; count * ELEMENT_BYTES]);
+                bytes[..mask.len].copy_from_slice(part);
+                bytes
+            });
+            let padded: Vec<_> = padded.collect();
+            let parts: Vec<&[u8]> = padded.iter().map(|part| part.as_slice()).collect();
+            let elements = self.elements_of_parts(&parts, count);
+            sum = sum.add(&elements.weighted_sums(&powers(chi, count)));
+        }
+        let opened = self.open_elements(&sum, net)?;
+        opened.first().copied().ok_or_else(|| Error::misuse("no element was opened"))
+    }
+
+    /// Shares of x and of the images that a port wants, from the public x ^ r. Local.
+    pub(super) fn unmask(
+        &mut self,
+        mask: &Mask,
+        at: usize,
+        masked: &[u8],
+        port: &CompiledPort,
+    ) -> Result<Shared> {
+        let range = at..at.saturating_add(masked.len());
+        if range.end > mask.len {
+            let (len, name) = (mask.len, &port.name);
+            return Err(Error::Misuse(format!("input {name} lies beyond its mask of {len} bytes")));
+        }
+        let public = cells_of(port, masked)?;
+        let parts = mask.parts.iter().map(|part| cells_of(port, &part[range.clone()]));
+        let parts: Vec<Cells> = parts.collect::<Result<_>>()?;
+
+        let views = port.views();
+        let len = public.rows().len();
+        let mut rows = Zeroizing::new(vec![0; views.len() * len]);
+        for (m, row) in views.iter().zip(rows.chunks_mut(len)) {
+            let view = self.prss.view(m);
+            let mut terms = view.terms(parts.iter().map(Cells::rows));
+            terms.push(Term { src: public.rows(), map: &view.map });
+            combine(row, &terms, 0);
+        }
+        Ok(Shared { bits: port.bits, count: port.cells.len(), lanes: public.lanes(), views, rows })
+    }
+
+    /// What goes to a client that is to learn a value, in the blocks people write. Counted as openings. Local.
+    pub(super) fn reveal_blocks(&mut self, value: &Shared) -> Vec<u8> {
+        let width = Cells::block_bytes(value.count, value.bits);
+        // A cell at a shift is the cell times x^shift: the value is narrow, so that no reduction occurs, and its shares
+        // follow whatever they are.
+        let mut bytes: Vec<Vec<Term<'_>>> = vec![Vec::new(); width];
+        for cell in 0..value.count {
+            let (byte, shift) = Cells::place(cell, value.bits);
+            bytes[byte].push(Term { src: value.row(cell, 0), map: &self.scalars[1 << shift] });
+        }
+        let mut rows = Zeroizing::new(vec![0; width * value.lanes]);
+        for (row, terms) in rows.chunks_mut(value.lanes).zip(&bytes) {
+            combine(row, terms, 0);
+        }
+        let mut message = vec![0; rows.len()];
+        rows_to_blocks(&rows, value.lanes, width, &mut message);
+        self.prss.add_zero(&mut message);
+        self.tally.of(self.phase).openings += message.len() as u64;
+        message
+    }
+}
+
+impl Shared {
+    /// Some of the lanes.
+    pub(super) fn part(&self, lanes: Range<usize>) -> Shared {
+        let mut rows = Zeroizing::new(Vec::with_capacity(self.views.len() * self.count * lanes.len()));
+        for row in self.rows.chunks(self.lanes) {
+            rows.extend_from_slice(&row[lanes.clone()]);
+        }
+        Shared { lanes: lanes.len(), views: self.views.clone(), rows, ..*self }
+    }
+
+    /// The cells, row after row, if they are blocks of 16 bytes.
+    pub(super) fn elements_rows(&self) -> Result<&[u8]> {
+        match (self.bits, self.count) {
+            (8, ELEMENT_BYTES) => Ok(self.reveal_own_shares()),
+            (bits, count) => {
+                Err(Error::Misuse(format!("{count} cells of {bits} bits are no element of GF(2^128)")))
+            }
+        }
+    }
+}
+
+/// At a client: the value of which these are the nodes' messages.
+pub(super) fn combine_shares(
+    structure: Structure,
+    serving: PartySet,
+    messages: &[&[u8]],
+) -> Result<Zeroizing<Vec<u8>>> {
+    check_messages(structure, serving, messages)?;
+    let maps = recombination(serving);
+    let terms: Vec<Term<'_>> = messages.iter().zip(&maps).map(|(src, map)| Term { src, map }).collect();
+    let mut values = Zeroizing::new(vec![0; messages[0].len()]);
+    combine(&mut values, &terms, 0);
+    Ok(values)
+}
+
+/// [`combine_shares`] for elements.
+pub(super) fn combine_elements(
+    structure: Structure,
+    serving: PartySet,
+    messages: &[&[u8]],
+) -> Result<Vec<Element>> {
+    check_messages(structure, serving, messages)?;
+    elements::combine_elements(serving, messages)
+}
+
+/// A message of every serving node, of one length. Of 2t + 1 lengths that of most nodes is the one in the middle.
+fn check_messages(structure: Structure, serving: PartySet, messages: &[&[u8]]) -> Result<()> {
+    structure.check_serving(serving)?;
+    if messages.len() != serving.len() {
+        return Err(Error::Misuse(format!("{} messages came, but {serving} serve", messages.len())));
+    }
+    let mut lengths: Vec<usize> = messages.iter().map(|m| m.len()).collect();
+    lengths.sort_unstable();
+    let due = lengths[lengths.len() / 2];
+    match serving.iter().zip(messages).find(|(_, message)| message.len() != due) {
+        None => Ok(()),
+        Some((peer, message)) => {
+            let detail = format!("a message of {} bytes where most nodes sent {due}", message.len());
+            Err(Error::Peer { peer, detail })
+        }
+    }
+}
+
+/// Blocks as the cells of a port. Bits of a byte that are beyond a cell are dropped: in a mask they are random.
+fn cells_of(port: &CompiledPort, blocks: &[u8]) -> Result<Cells> {
+    let keep = if 8 % port.bits == 0 { 0xff } else { 0xff >> (8 - port.bits) };
+    let blocks: Zeroizing<Vec<u8>> = Zeroizing::new(blocks.iter().map(|byte| byte & keep).collect());
+    let cells = Cells::from_blocks(port.cells.len(), port.bits, &blocks)
+        .map_err(|e| Error::Misuse(format!("input {}: {e}", port.name)))?;
+    if port.uniform && cells.lanes() != 1 {
+        let (name, lanes) = (&port.name, cells.lanes());
+        return Err(Error::Misuse(format!("input {name} is one block for all lanes, not {lanes}")));
+    }
+    Ok(cells)
+}
+
+/// chi^1, chi^2 ..
+fn powers(chi: Element, count: usize) -> Vec<Element> {
+    let chi = Gf128::from_bytes(chi);
+    std::iter::successors(Some(chi), |power| Some(*power * chi)).take(count).map(Gf128::to_bytes).collect()
+}

@@ -1,0 +1,140 @@
+//! Shamir sharing as long-lived nodes offer it: `storage.rs` and `client.rs` under the names of [`crate::service`].
+
+use std::ops::Range;
+
+use polyclave_cipher::CompiledPort;
+use zeroize::Zeroizing;
+
+use super::{Elements, Mask, Setup, Shamir, ShamirScheme, Shared, client};
+use crate::net::Net;
+use crate::protocol::Protocol;
+use crate::service::{Element, ServiceProtocol, ServiceScheme};
+use crate::tally::Phase;
+use crate::{Error, Party, PartySet, Result};
+
+impl ServiceScheme for ShamirScheme {
+    fn least_servers(&self) -> usize {
+        self.structure.least_servers()
+    }
+
+    fn save_setup(&self, setup: &Setup) -> Zeroizing<Vec<u8>> {
+        setup.save()
+    }
+
+    fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Setup> {
+        Setup::restore(self.structure, me, bytes)
+    }
+
+    fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
+        client::combine_shares(self.structure, serving, messages)
+    }
+
+    fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
+        client::combine_elements(self.structure, serving, messages)
+    }
+}
+
+impl ServiceProtocol for Shamir {
+    type Mask = Mask;
+    type Elements = Elements;
+
+    fn save(&self, value: &Shared) -> Zeroizing<Vec<u8>> {
+        value.save(self.arithmetic.structure, self.arithmetic.me)
+    }
+
+    fn restore(&self, bytes: &[u8]) -> Result<Shared> {
+        Shared::restore(self.arithmetic.structure, self.arithmetic.me, bytes)
+    }
+
+    fn lanes(&self, value: &Shared, lanes: Range<usize>) -> Shared {
+        value.part(lanes)
+    }
+
+    fn mask_input(&mut self, len: usize) -> Result<(Mask, Vec<u8>)> {
+        Ok(self.arithmetic.mask_input(len))
+    }
+
+    fn mask_blind(&mut self) -> Result<(Elements, Vec<u8>)> {
+        let blind = self.arithmetic.random_elements(1);
+        let message = self.arithmetic.reveal_elements(&blind);
+        Ok((blind, message))
+    }
+
+    fn open_mask_check(
+        &mut self,
+        mask: &Mask,
+        blind: Elements,
+        chi: Element,
+        net: &mut dyn Net,
+    ) -> Result<Element> {
+        self.arithmetic.open_mask_check(mask, &blind, chi, net)
+    }
+
+    fn unmask(&mut self, mask: &Mask, at: usize, masked: &[u8], port: &CompiledPort) -> Result<Shared> {
+        self.arithmetic.unmask(mask, at, masked, port)
+    }
+
+    fn reveal_to_client(&mut self, value: &Shared, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.enter(Phase::Output);
+        self.check(net)?;
+        Ok(self.arithmetic.reveal_blocks(value))
+    }
+
+    fn elements(&mut self, blocks: &Shared, net: &mut dyn Net) -> Result<Elements> {
+        self.arithmetic.elements_of_bytes(blocks.elements_rows()?, blocks.lanes, net)
+    }
+
+    fn count(&self, elements: &Elements) -> usize {
+        elements.count()
+    }
+
+    fn part(&self, elements: &Elements, range: Range<usize>) -> Elements {
+        elements.part(range)
+    }
+
+    fn join_elements(&self, parts: &[&Elements]) -> Elements {
+        Elements::join(parts)
+    }
+
+    fn multiply_elements(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
+        self.arithmetic.multiply_elements(a, b, net)
+    }
+
+    fn inner_product(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
+        self.arithmetic.inner_product(a, b, net)
+    }
+
+    fn weighted_sums(&self, weights: &[Element], elements: &Elements) -> Elements {
+        elements.weighted_sums(weights)
+    }
+
+    fn add_elements(&self, a: &Elements, b: &Elements) -> Elements {
+        a.add(b)
+    }
+
+    fn add_public(&self, a: &Elements, public: &[Element]) -> Elements {
+        a.add_public(public)
+    }
+
+    fn is_zero(&mut self, element: &Elements, net: &mut dyn Net) -> Result<bool> {
+        if element.count() != 1 {
+            return Err(Error::misuse("one element is compared with zero at a time"));
+        }
+        self.check(net)?;
+        self.arithmetic.element_is_zero(element, net)
+    }
+
+    fn reveal_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.enter(Phase::Output);
+        self.check(net)?;
+        Ok(self.arithmetic.reveal_elements(elements))
+    }
+
+    fn save_elements(&self, elements: &Elements) -> Zeroizing<Vec<u8>> {
+        elements.save()
+    }
+
+    fn restore_elements(&self, bytes: &[u8]) -> Result<Elements> {
+        Elements::restore(bytes)
+    }
+}

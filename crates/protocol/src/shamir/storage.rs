@@ -1,0 +1,234 @@
+//! What a node keeps on its disk of Shamir sharing: its keys for pseudorandom sharing, and shares of values with their
+//! views. Both name the structure and the party they belong to, so that another node's file is refused and not computed with.
+//!
+//! A file is no more authentic than the disk it was on. What is read is checked as far as bytes can be: versions, lengths and
+//! sets exactly. Whatever the bytes claim, nothing is allocated beyond what came, and nothing panics.
+//!
+//! | | in order; numbers little-endian |
+//! |---|---|
+//! | both | a byte each: kind, version, n, t, party |
+//! | setup | for every set that the party is in, in increasing order: bit mask (2), key (32) |
+//! | value | bits (1), cells (4), lanes (4), views (2); for every view: ins, outs, a column each; then shares, view by view |
+
+use polyclave_cipher::Matrix;
+use zeroize::Zeroizing;
+
+use super::Shared;
+use super::setup::{HeldKey, KEY_BYTES, Setup, Structure, contains, weight};
+use crate::{Error, Party, Result};
+
+const VERSION: u8 = 1;
+const SETUP: u8 = b'P';
+const VALUE: u8 = b'S';
+
+fn header(kind: u8, structure: Structure, me: Party) -> [u8; 5] {
+    [kind, VERSION, structure.parties() as u8, structure.threshold() as u8, me.0]
+}
+
+/// Takes stored bytes apart from the front.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// Behind the header, which must be that of this party.
+    fn new(bytes: &'a [u8], kind: u8, structure: Structure, me: Party) -> Result<Reader<'a>> {
+        let mut reader = Reader(bytes);
+        let found: [u8; 5] = reader.array()?;
+        let expected = header(kind, structure, me);
+        if found[..2] != expected[..2] {
+            return Err(damaged("they are of another kind or version"));
+        }
+        if found[2..] != expected[2..] {
+            return Err(damaged(
+                "they belong to another party, or were made for other parties or another threshold",
+            ));
+        }
+        Ok(reader)
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or_else(|| damaged("they end too early"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        self.take(N)?.try_into().map_err(|_| damaged("they end too early"))
+    }
+
+    fn finish(self) -> Result<()> {
+        if self.0.is_empty() { Ok(()) } else { Err(damaged("they are too long")) }
+    }
+}
+
+fn damaged(why: &str) -> Error {
+    Error::Misuse(format!("stored bytes of shamir do not fit: {why}"))
+}
+
+impl Setup {
+    pub(super) fn save(&self) -> Zeroizing<Vec<u8>> {
+        let header = header(SETUP, self.structure, self.me);
+        // Sized at once: growing would leave copies of keys behind.
+        let len = header.len() + self.keys.len() * (size_of::<u16>() + KEY_BYTES);
+        let mut bytes = Zeroizing::new(Vec::with_capacity(len));
+        bytes.extend(header);
+        for held in &self.keys {
+            bytes.extend(held.set.to_le_bytes());
+            bytes.extend_from_slice(&**held.key);
+        }
+        bytes
+    }
+
+    pub(super) fn restore(structure: Structure, me: Party, bytes: &[u8]) -> Result<Setup> {
+        if me.index() >= structure.parties() {
+            return Err(Error::misuse(format!("{me} is none of {} parties", structure.parties())));
+        }
+        let mut reader = Reader::new(bytes, SETUP, structure, me)?;
+        let mut keys = Vec::new();
+        for set in structure.sets().filter(|set| contains(*set, me)) {
+            if u16::from_le_bytes(reader.array()?) != set {
+                return Err(damaged("the sets of parties are not those of the structure"));
+            }
+            let mut key = Box::new(Zeroizing::new([0; KEY_BYTES]));
+            key.copy_from_slice(reader.take(KEY_BYTES)?);
+            keys.push(HeldKey { set, key, weight: weight(structure, set, me) });
+        }
+        reader.finish()?;
+        Ok(Setup { structure, me, keys })
+    }
+}
+
+impl Shared {
+    pub(super) fn save(&self, structure: Structure, me: Party) -> Zeroizing<Vec<u8>> {
+        let views: Vec<u8> = self.views.iter().flat_map(view_bytes).collect();
+        let header = header(VALUE, structure, me);
+        let mut bytes = Zeroizing::new(Vec::with_capacity(header.len() + 11 + views.len() + self.rows.len()));
+        bytes.extend(header);
+        bytes.push(self.bits);
+        bytes.extend((self.count as u32).to_le_bytes());
+        bytes.extend((self.lanes as u32).to_le_bytes());
+        bytes.extend((self.views.len() as u16).to_le_bytes());
+        bytes.extend(views);
+        bytes.extend_from_slice(&self.rows);
+        bytes
+    }
+
+    pub(super) fn restore(structure: Structure, me: Party, bytes: &[u8]) -> Result<Shared> {
+        let mut reader = Reader::new(bytes, VALUE, structure, me)?;
+        let [bits] = reader.array()?;
+        let [count, lanes] = [reader.array()?, reader.array()?].map(|n| u32::from_le_bytes(n) as usize);
+        let view_count = usize::from(u16::from_le_bytes(reader.array()?));
+        if !(1..=8).contains(&bits) || count == 0 || lanes == 0 {
+            return Err(damaged("they hold no cells"));
+        }
+        let mut views = Vec::new();
+        for _ in 0..view_count {
+            views.push(read_view(&mut reader, bits)?);
+        }
+        if views.first() != Some(&Matrix::identity(bits)) {
+            return Err(damaged("the first view is not the value itself"));
+        }
+        let shares = count.checked_mul(lanes).and_then(|len| len.checked_mul(view_count));
+        let shares = shares.ok_or_else(|| damaged("the number of shares overflows"))?;
+        let rows = Zeroizing::new(reader.take(shares)?.to_vec());
+        reader.finish()?;
+        Ok(Shared { bits, count, lanes, views, rows })
+    }
+}
+
+fn view_bytes(m: &Matrix) -> Vec<u8> {
+    let mut bytes = vec![m.ins(), m.outs()];
+    bytes.extend_from_slice(&m.columns()[..usize::from(m.ins())]);
+    bytes
+}
+
+fn read_view(reader: &mut Reader<'_>, bits: u8) -> Result<Matrix> {
+    let [ins, outs] = reader.array()?;
+    let columns = reader.take(usize::from(ins))?;
+    let fits = ins == bits && (1..=8).contains(&outs) && columns.iter().all(|c| u16::from(*c) < 1 << outs);
+    if !fits {
+        return Err(damaged("a view is no map of the cells"));
+    }
+    Ok(Matrix::from_columns(columns, outs))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::mesh::run_parties;
+
+    fn structure() -> Structure {
+        Structure::new(5, 2).expect("it is valid")
+    }
+
+    fn value() -> Shared {
+        let rows = Zeroizing::new((0..2 * 3 * 4).collect());
+        Shared { bits: 8, count: 3, lanes: 4, views: vec![Matrix::identity(8), Matrix::frobenius(1)], rows }
+    }
+
+    #[test]
+    fn setups_come_back_and_only_to_their_party() {
+        let outcomes = run_parties(5, |net| {
+            let setup = Setup::agree(structure(), net)?;
+            let bytes = setup.save();
+            let back = Setup::restore(structure(), net.me(), &bytes)?;
+            assert_eq!(back.save(), bytes);
+            assert!(setup.keys.iter().zip(&back.keys).all(|(a, b)| a.weight == b.weight));
+            let other = Party((net.me().0 + 1) % 5);
+            assert!(Setup::restore(structure(), other, &bytes).is_err());
+            assert!(Setup::restore(Structure::new(5, 1)?, net.me(), &bytes).is_err());
+            for len in 0..bytes.len() {
+                assert!(Setup::restore(structure(), net.me(), &bytes[..len]).is_err());
+            }
+            let mut longer = bytes.to_vec();
+            longer.push(0);
+            assert!(Setup::restore(structure(), net.me(), &longer).is_err());
+            let mut other_set = bytes.to_vec();
+            other_set[5] ^= 1;
+            assert!(Setup::restore(structure(), net.me(), &other_set).is_err());
+            Ok(())
+        });
+        assert!(outcomes.into_iter().all(|o| o.is_ok()));
+    }
+
+    #[test]
+    fn values_come_back_with_their_views_and_only_whole() {
+        let bytes = value().save(structure(), Party(3));
+        let back = Shared::restore(structure(), Party(3), &bytes).expect("it was saved here");
+        assert_eq!((back.bits, back.count, back.lanes), (8, 3, 4));
+        assert_eq!((&back.views, &back.rows), (&value().views, &value().rows));
+        assert!(Shared::restore(structure(), Party(2), &bytes).is_err());
+        for len in 0..bytes.len() {
+            assert!(Shared::restore(structure(), Party(3), &bytes[..len]).is_err());
+        }
+    }
+
+    #[test]
+    fn round_keys_take_a_byte_a_cell() {
+        let rows = Zeroizing::new(vec![0; 176]);
+        let keys = Shared { bits: 8, count: 176, lanes: 1, views: vec![Matrix::identity(8)], rows };
+        assert_eq!(keys.save(structure(), Party(0)).len(), 176 + 26);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = Setup::restore(structure(), Party(1), &bytes);
+            let _ = Shared::restore(structure(), Party(1), &bytes);
+        }
+
+        /// Behind a good header every field is reached.
+        #[test]
+        fn no_changed_value_panics_or_claims_more_than_came(at in 5usize..60, byte: u8, cut in 0usize..4) {
+            let mut bytes = value().save(structure(), Party(1)).to_vec();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            bytes.truncate(bytes.len() - cut);
+            if let Ok(value) = Shared::restore(structure(), Party(1), &bytes) {
+                prop_assert_eq!(value.rows.len(), value.views.len() * value.count * value.lanes);
+                prop_assert!(value.rows.len() < bytes.len());
+            }
+        }
+    }
+}
