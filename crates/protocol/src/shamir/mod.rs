@@ -12,6 +12,7 @@ mod arithmetic;
 mod bank;
 mod chain;
 mod cost;
+mod elements;
 mod inversion;
 mod invert;
 mod masked_table;
