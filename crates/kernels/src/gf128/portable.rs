@@ -14,12 +14,19 @@ const WIDE_SPARSE: u128 = SPARSE as u128 | (SPARSE as u128) << 65;
 /// The carry-less product of two words.
 #[inline]
 fn carryless(a: u64, b: u64) -> u128 {
-    let copies = |x: u64| [0, 1, 2, 3, 4].map(|k| u128::from(x & (SPARSE << k)));
+    let copies = |x: u64| [0, 1, 2, 3, 4].map(|k| x & (SPARSE << k));
     let (a, b) = (copies(a), copies(b));
-    (0..5).fold(0, |product, k| {
-        let sum = (0..5).fold(0, |sum, i| sum ^ (a[i] * b[(k + 5 - i) % 5]));
-        product | (sum & (WIDE_SPARSE << k))
-    })
+    let times = |i: usize, j: usize| u128::from(a[i]) * u128::from(b[j]);
+    // The copies whose offsets add up to k, modulo 5.
+    let sum = |k: usize| {
+        times(0, k)
+            ^ times(1, (k + 4) % 5)
+            ^ times(2, (k + 3) % 5)
+            ^ times(3, (k + 2) % 5)
+            ^ times(4, (k + 1) % 5)
+    };
+    let kept = |k: usize| sum(k) & (WIDE_SPARSE << k);
+    kept(0) | kept(1) | kept(2) | kept(3) | kept(4)
 }
 
 /// A sum of products, not reduced.

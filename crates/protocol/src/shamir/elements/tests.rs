@@ -3,10 +3,11 @@
 use polyclave_cipher::Matrix;
 
 use super::*;
-use crate::mesh::run_parties;
+use crate::mesh::{mesh, run_parties};
 use crate::session::{Terms, hello};
 use crate::shamir::setup::{Setup, Structure};
 use crate::tally::Counts;
+use crate::testkit::record::{Direction, Record};
 
 const STRUCTURES: [(usize, usize); 4] = [(3, 1), (4, 1), (5, 2), (9, 4)];
 
@@ -202,4 +203,90 @@ fn local_operations_act_element_by_element() {
         assert_eq!(arithmetic.open_elements(&a.add_public(&public), net)?, [[0; 16]; 3]);
         Ok(())
     });
+}
+
+/// What each of three parties sends to one of its peers, while they do this with many copies of the sharings 5 + 7 x and
+/// 9 + 3 x.
+fn messages_of(
+    operation: impl Fn(&mut Arithmetic, [&Elements; 2], &mut dyn Net) -> Result<()> + Sync,
+) -> Vec<Vec<u8>> {
+    let operation = &operation;
+    let party = move |net| -> Result<Vec<u8>> {
+        let mut net = Record::new(net);
+        let setup = Setup::agree(Structure::new(3, 1)?, &mut net)?;
+        let session = hello(&Terms::new(3), &mut net)?.stream();
+        let mut arithmetic = Arithmetic::new(&setup, session)?;
+        let at = Gf128::embed(point(net.me()));
+        let line = |[value, slope]: [u8; 2]| Gf128::embed(Gf256(value)) + Gf128::embed(Gf256(slope)) * at;
+        let copies = |coefficients| Elements {
+            shares: Zeroizing::new([line(coefficients).to_bytes(); COPIES].concat()),
+        };
+        let before = net.transcript().messages().len();
+        operation(&mut arithmetic, [&copies([5, 7]), &copies([9, 3])], &mut net)?;
+        let peer = net.me().peers(3).next().expect("there are three");
+        let messages = net.transcript().messages().split_off(before);
+        let sent = messages.into_iter().filter(|m| m.direction == Direction::Sent && m.peer == peer);
+        Ok(sent.flat_map(|m| m.bytes).collect())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = mesh(3).into_iter().map(|net| scope.spawn(move || party(net))).collect();
+        threads.into_iter().map(|t| t.join().expect("no panic").expect("honest parties finish")).collect()
+    })
+}
+
+const COPIES: usize = 400;
+
+/// The three coefficients of every polynomial that was opened have as many ones as zeros, within six standard deviations.
+fn assert_all_coefficients_are_uniform(messages: &[Vec<u8>]) {
+    let points = [1, 2, 3].map(|p| Gf128::embed(Gf256(p)));
+    let mut ones = [0u32; 3];
+    for i in 0..COPIES {
+        // Newton's divided differences, then the coefficients.
+        let y = [0, 1, 2].map(|p: usize| Gf128::from_bytes(messages[p].as_chunks().0[i]));
+        let slope = |j: usize, k: usize| (y[j] + y[k]) * (points[j] + points[k]).inverse_or_zero();
+        let c2 = (slope(0, 1) + slope(1, 2)) * (points[0] + points[2]).inverse_or_zero();
+        let c1 = slope(0, 1) + c2 * (points[0] + points[1]);
+        let c0 = y[0] + c1 * points[0] + c2 * points[0] * points[0];
+        let weight = |c: Gf128| u128::from_be_bytes(c.to_bytes()).count_ones();
+        [c0, c1, c2].into_iter().zip(&mut ones).for_each(|(c, ones)| *ones += weight(c));
+    }
+    let (half, deviation) = (64.0 * COPIES as f64, (32.0 * COPIES as f64).sqrt());
+    for (k, ones) in ones.into_iter().enumerate() {
+        assert!((f64::from(ones) - half).abs() < 6.0 * deviation, "coefficient {k}: {ones} ones");
+    }
+}
+
+#[test]
+fn every_coefficient_of_an_opened_product_is_uniform() {
+    let products = messages_of(|arithmetic, [a, b], net| {
+        arithmetic.multiply_elements(a, b, net)?;
+        Ok(())
+    });
+    assert_all_coefficients_are_uniform(&products);
+    let sums = messages_of(|arithmetic, [a, b], net| {
+        (0..COPIES).try_for_each(|i| {
+            arithmetic.inner_product(&a.part(0..i + 1), &b.part(0..i + 1), net)?;
+            Ok(())
+        })
+    });
+    assert_all_coefficients_are_uniform(&sums);
+}
+
+#[test]
+fn every_coefficient_that_the_zero_test_of_a_non_zero_element_opens_is_uniform() {
+    let multiples = messages_of(|arithmetic, [a, _], net| {
+        (0..COPIES).try_for_each(|i| {
+            assert!(!arithmetic.element_is_zero(&a.part(i..i + 1), net)?);
+            Ok(())
+        })
+    });
+    assert_all_coefficients_are_uniform(&multiples);
+    // Nor are they jointly the product of the two sharings, which vanishes where 5 + 7 x does.
+    let root = Gf256(5) * Gf256(7).inverse_or_zero();
+    let coefficients = Gf256::lagrange(&[1, 2, 3].map(Gf256), root);
+    for i in 0..COPIES {
+        let terms = multiples.iter().zip(&coefficients);
+        let share = |m: &[u8]| Gf128::from_bytes(m.as_chunks().0[i]);
+        assert_ne!(terms.map(|(m, l)| share(m) * Gf128::embed(*l)).sum::<Gf128>(), Gf128::ZERO);
+    }
 }
