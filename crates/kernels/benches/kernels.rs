@@ -5,6 +5,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::affine::{Map, combine_within};
+use polyclave_kernels::gf128::weighted_sums;
 use polyclave_kernels::gf256::multiply;
 use polyclave_kernels::transpose::{blocks_to_rows, rows_to_blocks};
 
@@ -41,6 +42,18 @@ fn bench_multiply(criterion: &mut Criterion) {
     }
 }
 
+fn bench_weighted_sums(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("weighted sums in GF(2^128)");
+    for sums in [1, 8, 128] {
+        let (weights, elements) = (vec![0x57; sums * 2048], vec![0x83; 2048]);
+        let mut dst = vec![0; sums * 16];
+        group.throughput(Throughput::Bytes(weights.len() as u64));
+        group.bench_function(sums.to_string(), |bencher| {
+            bencher.iter(|| weighted_sums(black_box(&mut dst), black_box(&weights), black_box(&elements)))
+        });
+    }
+}
+
 fn bench_prg(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("prg");
     for len in LENGTHS {
@@ -67,5 +80,5 @@ fn bench_transpose(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, bench_combine, bench_multiply, bench_prg, bench_transpose);
+criterion_group!(benches, bench_combine, bench_multiply, bench_weighted_sums, bench_prg, bench_transpose);
 criterion_main!(benches);

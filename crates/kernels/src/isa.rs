@@ -90,6 +90,43 @@ impl AesIsa {
     }
 }
 
+/// Implementations of products in GF(2^128), [`crate::gf128`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ClmulIsa {
+    /// Multiplication of integers.
+    Portable,
+    /// One element a register.
+    #[cfg(target_arch = "x86_64")]
+    Clmul,
+    /// Two elements a register.
+    #[cfg(target_arch = "x86_64")]
+    Vclmul256,
+}
+
+impl ClmulIsa {
+    /// All that this processor runs, slowest first.
+    pub(crate) fn available() -> Vec<ClmulIsa> {
+        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+        let mut found = vec![ClmulIsa::Portable];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("pclmulqdq") && is_x86_feature_detected!("ssse3") {
+            found.push(ClmulIsa::Clmul);
+            if is_x86_feature_detected!("vpclmulqdq") && is_x86_feature_detected!("avx2") {
+                found.push(ClmulIsa::Vclmul256);
+            }
+        }
+        found
+    }
+
+    /// The fastest that this processor runs.
+    #[inline]
+    pub(crate) fn best() -> ClmulIsa {
+        static BEST: LazyLock<ClmulIsa> =
+            LazyLock::new(|| ClmulIsa::available().into_iter().max().unwrap_or(ClmulIsa::Portable));
+        *BEST
+    }
+}
+
 /// The instruction sets the kernels use on this processor, such as `avx2+vaes`, `avx512+gfni+vaes` or
 /// `portable`: for reports.
 pub fn instruction_set() -> &'static str {

@@ -7,6 +7,7 @@
 
 mod error;
 pub mod evaluate;
+pub mod ghash;
 pub mod mesh;
 pub mod metered;
 pub mod net;

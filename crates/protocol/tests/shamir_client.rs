@@ -225,7 +225,6 @@ fn mask_check(r: &[u8], blind: [u8; 16], chi: [u8; 16]) -> [u8; 16] {
 }
 
 #[test]
-#[ignore = "needs elements"]
 fn a_wrong_share_of_one_node_fails_the_check_of_the_mask() {
     let scheme = scheme(4, 1);
     let disks = cluster(&scheme, |_, _| Ok(Vec::new()));

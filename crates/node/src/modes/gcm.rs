@@ -105,9 +105,11 @@ impl<P: ServiceProtocol> Message<P> {
     }
 
     fn hash(&mut self, blocks: &[u8], at: &mut Computation<'_, P>) -> Result<(), Fault> {
-        let mut hash = Ghash::resume(hash_key(at)?, self.hash.take());
-        absorb(&mut hash, blocks, at)?;
-        self.hash = hash.finish();
+        if !blocks.is_empty() {
+            let mut hash = Ghash::resume(hash_key(at)?, self.hash.take());
+            absorb(&mut hash, blocks, at)?;
+            self.hash = Some(hash.finish());
+        }
         Ok(())
     }
 

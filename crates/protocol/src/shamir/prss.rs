@@ -5,6 +5,10 @@
 //! over A and k = 1 .. t of z_(A,k) x^k f_A. Any linear image M(r) is shared by the sum of M(r_A) f_A, just as locally:
 //! this is what makes every view of a masked opening free.
 //!
+//! GF(2^8) lies in GF(2^128) ([`Gf128::embed`]), so the same parts r_A, 16 bytes each, make two sharings of the same 16
+//! bytes r: byte by byte, and as one element, by the sum of r_A times the image of f_A. Parts of elements come from the same
+//! generators in the order of the calls, which all parties make alike.
+//!
 //! Security: t parties miss the key of one set. To them the values of that set are independent of everything else as long
 //! as the generator (AES-128 in counter mode under a key that BLAKE3 derives from set, domain, session id and stream) is
 //! pseudorandom; so r, and the t + 1 free coefficients of an opened product, are.
@@ -13,13 +17,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use polyclave_cipher::Matrix;
-use polyclave_field::Gf256;
+use polyclave_field::{Gf128, Gf256};
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::affine::{Map, Term, combine};
+use polyclave_kernels::gf128::scale_add;
 use zeroize::Zeroizing;
 
 use super::setup::{Setup, point};
 use super::shares::{Pool, Shares};
+use crate::service::ELEMENT_BYTES;
 use crate::session::Stream;
 
 /// Values are drawn in pieces that stay in the first-level cache.
@@ -51,6 +57,8 @@ pub(super) struct Prss {
     /// t for each set.
     zero: Vec<AesPrg>,
     weights: Vec<Gf256>,
+    /// t for each set: x^k f_A here.
+    zero_weights: Vec<Gf256>,
     zero_maps: Vec<Map>,
     threshold: usize,
     tiles: Zeroizing<Vec<u8>>,
@@ -81,16 +89,17 @@ impl Prss {
         };
         let keys = || setup.keys.iter();
         let degrees = 1..=threshold;
-        let zero_weight = |weight: Gf256, k: usize| {
-            Map::new(Matrix::scalar((weight * point(setup.me).pow(k as u32)).0).columns())
-        };
+        let zero_weight = |weight: Gf256, k: usize| weight * point(setup.me).pow(k as u32);
         let weights: Vec<Gf256> = keys().map(|k| k.weight).collect();
+        let zero_weights: Vec<Gf256> =
+            keys().flat_map(|k| degrees.clone().map(|d| zero_weight(k.weight, d))).collect();
         Prss {
             whole: Arc::new(View::new(&Matrix::identity(8), &weights)),
             random: keys().map(|k| generator(k.set, &k.key, 0)).collect(),
             zero: keys().flat_map(|k| degrees.clone().map(|d| generator(k.set, &k.key, d as u64))).collect(),
             weights,
-            zero_maps: keys().flat_map(|k| degrees.clone().map(|d| zero_weight(k.weight, d))).collect(),
+            zero_maps: zero_weights.iter().map(|w| Map::new(Matrix::scalar(w.0).columns())).collect(),
+            zero_weights,
             threshold,
             tiles: Zeroizing::new(vec![0; TILE * setup.keys.len() * (1 + threshold)]),
             views: HashMap::new(),
@@ -186,5 +195,41 @@ impl Prss {
             }
         }
         shares
+    }
+
+    /// Draws, for every set this party is in, its parts of random elements of GF(2^128): 16 bytes each.
+    pub(super) fn element_parts(&mut self, count: usize) -> Vec<Zeroizing<Vec<u8>>> {
+        let draw = |generator: &mut AesPrg| {
+            let mut part = Zeroizing::new(vec![0; ELEMENT_BYTES * count]);
+            generator.fill(&mut part);
+            part
+        };
+        self.random.iter_mut().map(draw).collect()
+    }
+
+    /// Adds to shares of elements those of the elements with these parts: the sum of r_A times the image of f_A.
+    pub(super) fn add_elements_of_parts(&self, parts: &[&[u8]], shares: &mut [u8]) {
+        assert_eq!(parts.len(), self.weights.len(), "one part for every set");
+        for (part, weight) in parts.iter().zip(&self.weights) {
+            scale_add(shares, part, &Gf128::embed(*weight).to_bytes());
+        }
+    }
+
+    /// Sets `masked` to `secret`, byte shares, plus the byte shares of the values with these parts: the sum of r_A f_A.
+    pub(super) fn mask_with_parts(&self, parts: &[&[u8]], secret: &[u8], masked: &mut [u8]) {
+        let identity = Map::identity();
+        let mut terms = vec![Term { src: secret, map: &identity }];
+        terms.extend(parts.iter().zip(&self.whole.by_set).map(|(src, map)| Term { src, map }));
+        combine(masked, &terms, 0);
+    }
+
+    /// Adds to shares of elements a fresh zero sharing of degree 2t: the sum over A and k of z_(A,k) times the image of
+    /// x^k f_A.
+    pub(super) fn add_zero_elements(&mut self, shares: &mut [u8]) {
+        let mut part = Zeroizing::new(vec![0; shares.len()]);
+        for (generator, weight) in self.zero.iter_mut().zip(&self.zero_weights) {
+            generator.fill(&mut part);
+            scale_add(shares, &part, &Gf128::embed(*weight).to_bytes());
+        }
     }
 }

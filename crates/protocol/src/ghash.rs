@@ -1,0 +1,163 @@
+//! GHASH under a shared key, over public blocks (NIST SP 800-38D, section 6.4): the hash of AES-GCM.
+//!
+//! The hash of blocks X_1 .. X_m is the sum of X_j H^(m-j+1): linear in powers of H. The powers are shared once a key, in two
+//! levels, H^1 .. H^128 and H^128 .. H^(128 * 128). A segment of m <= 16384 blocks is cut from its end into groups of
+//! 128; inside of a group the sums with the low powers are local, and across the groups one inner product with the
+//! high powers is one opening. Segments follow each other by Horner's rule: Y becomes Y H^m plus the segment's hash.
+//!
+//! Adversary: that of the protocol. Blocks and their number are public; the hash key, its powers and the hash stay shared.
+//!
+//! Cost: 14 rounds and 254 multiplications a key. The first segment takes no round if it has at most 128 blocks, else one,
+//! with one multiplication; each later segment one round and multiplication, and another of both to make H^m if m is above
+//! 128 and no multiple of 128.
+
+use zeroize::Zeroizing;
+
+use crate::net::Net;
+use crate::service::{ELEMENT_BYTES, Element, ServiceProtocol};
+use crate::{Error, Result};
+
+/// Powers in a level, and blocks in a group.
+const GROUP: usize = 128;
+
+/// The most blocks that one call of [`Ghash::update`] takes.
+pub const SEGMENT_BLOCKS: usize = GROUP * GROUP;
+
+/// Shared powers of one hash key H.
+pub struct GhashKey<P: ServiceProtocol> {
+    /// H^1 .. H^128.
+    low: P::Elements,
+    /// H^128, H^256 .. H^(128 * 128).
+    high: P::Elements,
+    /// The hash of no blocks.
+    zero: P::Elements,
+}
+
+impl<P: ServiceProtocol> GhashKey<P> {
+    /// Computes the powers of the one element `h`. 14 rounds.
+    pub fn derive(protocol: &mut P, h: &P::Elements, net: &mut dyn Net) -> Result<Self> {
+        if protocol.count(h) != 1 {
+            return Err(Error::misuse("a hash key is one element"));
+        }
+        let low = powers(protocol, h, net)?;
+        let last = protocol.part(&low, GROUP - 1..GROUP);
+        let high = powers(protocol, &last, net)?;
+        Ok(GhashKey::new(protocol, low, high))
+    }
+
+    fn new(protocol: &P, low: P::Elements, high: P::Elements) -> Self {
+        let zero = protocol.weighted_sums(&[[0; ELEMENT_BYTES]; GROUP], &low);
+        GhashKey { low, high, zero }
+    }
+
+    /// What a node stores of a key.
+    pub fn save(&self, protocol: &P) -> Zeroizing<Vec<u8>> {
+        protocol.save_elements(&protocol.join_elements(&[&self.low, &self.high]))
+    }
+
+    /// Reads a stored key. Bytes that do not fit are an error, never a panic.
+    pub fn restore(protocol: &P, bytes: &[u8]) -> Result<Self> {
+        let powers = protocol.restore_elements(bytes)?;
+        let count = protocol.count(&powers);
+        if count != 2 * GROUP {
+            return Err(Error::Misuse(format!(
+                "a stored hash key has {} elements, not {count}; it is another file",
+                2 * GROUP
+            )));
+        }
+        let (low, high) = (protocol.part(&powers, 0..GROUP), protocol.part(&powers, GROUP..2 * GROUP));
+        Ok(GhashKey::new(protocol, low, high))
+    }
+
+    /// H^m for 1 <= m <= [`SEGMENT_BLOCKS`]. No round if a level has it, else one.
+    fn power(&self, protocol: &mut P, m: usize, net: &mut dyn Net) -> Result<P::Elements> {
+        let (groups, rest) = ((m - 1) / GROUP, (m - 1) % GROUP + 1);
+        if rest == GROUP {
+            return Ok(protocol.part(&self.high, groups..groups + 1));
+        }
+        let low = protocol.part(&self.low, rest - 1..rest);
+        if groups == 0 {
+            return Ok(low);
+        }
+        let high = protocol.part(&self.high, groups - 1..groups);
+        protocol.multiply_elements(&low, &high, net)
+    }
+}
+
+/// The powers 1 .. 128 of an element: with the powers up to k come, times the k-th, those up to 2k. 7 rounds.
+fn powers<P: ServiceProtocol>(
+    protocol: &mut P,
+    element: &P::Elements,
+    net: &mut dyn Net,
+) -> Result<P::Elements> {
+    let mut powers = element.clone();
+    let mut count = 1;
+    while count < GROUP {
+        let last = protocol.part(&powers, count - 1..count);
+        let factors = protocol.join_elements(&vec![&last; count]);
+        let further = protocol.multiply_elements(&powers, &factors, net)?;
+        powers = protocol.join_elements(&[&powers, &further]);
+        count *= 2;
+    }
+    Ok(powers)
+}
+
+/// A hash under way.
+pub struct Ghash<'k, P: ServiceProtocol> {
+    key: &'k GhashKey<P>,
+    /// The hash of all blocks so far, shared; `None` before the first.
+    state: Option<P::Elements>,
+}
+
+impl<'k, P: ServiceProtocol> Ghash<'k, P> {
+    /// The hash of no blocks yet.
+    pub fn new(key: &'k GhashKey<P>) -> Self {
+        Ghash { key, state: None }
+    }
+
+    /// Goes on with the hash of blocks that another one has finished.
+    pub fn resume(key: &'k GhashKey<P>, so_far: Option<P::Elements>) -> Self {
+        Ghash { key, state: so_far }
+    }
+
+    /// Takes in whole blocks of 16 public bytes, at most [`SEGMENT_BLOCKS`] of them. At most two rounds. After an error the
+    /// hash is of no further use.
+    pub fn update(&mut self, protocol: &mut P, blocks: &[u8], net: &mut dyn Net) -> Result<()> {
+        let (blocks, rest) = blocks.as_chunks::<ELEMENT_BYTES>();
+        if !rest.is_empty() || blocks.len() > SEGMENT_BLOCKS {
+            return Err(Error::Misuse(format!(
+                "a segment of a hash is at most {SEGMENT_BLOCKS} whole blocks, not {} and {} bytes",
+                blocks.len(),
+                rest.len()
+            )));
+        }
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        // From the last block, whose exponent is 1; the last group is filled up with zeros.
+        let mut weights: Vec<Element> = blocks.iter().rev().copied().collect();
+        weights.resize(blocks.len().next_multiple_of(GROUP), [0; ELEMENT_BYTES]);
+        let groups = weights.len() / GROUP;
+        let sums = protocol.weighted_sums(&weights, &self.key.low);
+        let mut hash = protocol.part(&sums, 0..1);
+        // Sum q >= 1 is still to be multiplied by H^(128 q), and the state by H^m.
+        let mut factors = protocol.part(&sums, 1..groups);
+        let mut powers = protocol.part(&self.key.high, 0..groups - 1);
+        if let Some(state) = self.state.take() {
+            let power = self.key.power(protocol, blocks.len(), net)?;
+            factors = protocol.join_elements(&[&factors, &state]);
+            powers = protocol.join_elements(&[&powers, &power]);
+        }
+        if protocol.count(&factors) > 0 {
+            let product = protocol.inner_product(&factors, &powers, net)?;
+            hash = protocol.add_elements(&hash, &product);
+        }
+        self.state = Some(hash);
+        Ok(())
+    }
+
+    /// The hash, shared: one element.
+    pub fn finish(self) -> P::Elements {
+        self.state.unwrap_or_else(|| self.key.zero.clone())
+    }
+}

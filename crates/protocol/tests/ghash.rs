@@ -1,0 +1,171 @@
+//! The hash of GCM under a shared key against the field's reference and the published values.
+
+use polyclave_field::Gf128;
+use polyclave_protocol::ghash::{Ghash, GhashKey, SEGMENT_BLOCKS};
+use polyclave_protocol::mesh::run_parties;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Protocol, Scheme};
+use polyclave_protocol::service::{Element, ServiceProtocol, ServiceScheme};
+use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::shamir::{Inversion, Shamir, ShamirScheme, Structure};
+use polyclave_protocol::tally::Counts;
+use polyclave_protocol::{Error, PartySet, Result};
+
+type Elements = <Shamir as ServiceProtocol>::Elements;
+
+fn scheme() -> ShamirScheme {
+    let structure = Structure::new(3, 1).expect("it is valid");
+    ShamirScheme { structure, inversion: Inversion::Views }
+}
+
+/// Runs all parties, and puts together the elements that they send to a client.
+fn values(
+    party: impl Fn(&mut Shamir, &mut dyn Net) -> Result<Vec<Elements>> + Sync,
+) -> impl Iterator<Item = Element> {
+    let messages = run_parties(3, |net| {
+        let mut session = hello(&scheme().terms(Terms::new(3)), net)?;
+        let mut protocol = scheme().join(&scheme().set_up(net)?, session.stream(), net.members())?;
+        let elements = party(&mut protocol, net)?;
+        let elements = protocol.join_elements(&elements.iter().collect::<Vec<_>>());
+        protocol.reveal_elements(&elements, net)
+    });
+    let messages: Vec<Vec<u8>> = messages.into_iter().map(|m| m.expect("honest parties finish")).collect();
+    let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+    scheme().combine_elements(PartySet::all(3), &messages).expect("the messages fit").into_iter()
+}
+
+/// SP 800-38D, section 6.4, block by block.
+fn reference(h: Element, blocks: &[u8]) -> Element {
+    let blocks = blocks.as_chunks().0.iter().map(|block| Gf128::from_bytes(*block));
+    blocks.fold(Gf128::ZERO, |hash, block| (hash + block) * Gf128::from_bytes(h)).to_bytes()
+}
+
+fn blocks(count: usize) -> Vec<u8> {
+    (0..16 * count as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+/// Rounds and multiplications of a hash of segments of so many blocks.
+fn hash(
+    protocol: &mut Shamir,
+    key: &GhashKey<Shamir>,
+    segments: &[usize],
+    net: &mut dyn Net,
+) -> Result<(Elements, Counts)> {
+    let before = protocol.tally();
+    let mut hash = Ghash::new(key);
+    let all = blocks(segments.iter().sum());
+    let mut rest = &all[..];
+    for segment in segments {
+        let (blocks, further) = rest.split_at(16 * segment);
+        hash.update(protocol, blocks, net)?;
+        rest = further;
+    }
+    Ok((hash.finish(), (protocol.tally() - before).preprocessing))
+}
+
+/// Hashes all of these under one random key, and compares.
+fn check(messages: &[&[usize]]) {
+    let mut values = values(|protocol, net| {
+        let h = protocol.mask_blind()?.0;
+        let key = GhashKey::derive(protocol, &h, net)?;
+        let mut elements = vec![h];
+        for segments in messages {
+            elements.push(hash(protocol, &key, segments, net)?.0);
+        }
+        Ok(elements)
+    });
+    let h = values.next().expect("the key comes first");
+    for (segments, value) in messages.iter().zip(values) {
+        assert!(value == reference(h, &blocks(segments.iter().sum())), "segments {segments:?}");
+    }
+}
+
+#[test]
+fn one_segment_hashes_to_the_reference() {
+    let lengths: Vec<[usize; 1]> = (0..41).chain([127, 128, 129, 255, 256, 257]).map(|m| [m]).collect();
+    check(&lengths.iter().map(|m| &m[..]).collect::<Vec<_>>());
+    check(&[&[SEGMENT_BLOCKS - 1], &[SEGMENT_BLOCKS]]);
+}
+
+#[test]
+fn segments_of_any_lengths_hash_to_the_reference() {
+    check(&[&[1, 1], &[3, 128, 5], &[130, 129], &[0, 256, 0, 300, 1], &[127, 385], &[1, 128, 127, 129, 2]]);
+    check(&[&[SEGMENT_BLOCKS, SEGMENT_BLOCKS, 777], &[5, SEGMENT_BLOCKS - 1]]);
+}
+
+/// McGrew and Viega 2004, appendix B, test case 2.
+#[test]
+fn the_published_hash_comes_out() {
+    let h = 0x66e9_4bd4_ef8a_2c3b_884c_fa59_ca34_2b2e_u128.to_be_bytes();
+    let blocks =
+        [0x0388_dace_60b6_a392_f328_c2b9_71b2_fe78_u128.to_be_bytes(), 0x80_u128.to_be_bytes()].concat();
+    let values = values(|protocol, net| {
+        let random = protocol.mask_blind()?.0;
+        let zero = protocol.add_elements(&random, &random);
+        let key = GhashKey::derive(protocol, &protocol.add_public(&zero, &[h]), net)?;
+        let mut hash = Ghash::new(&key);
+        hash.update(protocol, &blocks, net)?;
+        Ok(vec![hash.finish()])
+    });
+    let values: Vec<u128> = values.map(u128::from_be_bytes).collect();
+    assert_eq!(values, [0xf38c_bb1a_d692_23dc_c345_7ae5_b6b0_f885]);
+}
+
+#[test]
+fn rounds_and_multiplications_are_those_documented() {
+    let _ = values(|protocol, net| {
+        let h = protocol.mask_blind()?.0;
+        let key = GhashKey::derive(protocol, &h, net)?;
+        let spent = protocol.tally().preprocessing;
+        assert_eq!((spent.rounds, spent.multiplications), (14, 254));
+        let cases: [(&[usize], u64); 9] = [
+            (&[0], 0),
+            (&[1], 0),
+            (&[128], 0),
+            (&[129], 1),
+            (&[SEGMENT_BLOCKS], 1),
+            (&[128, 128], 1),
+            (&[128, 256], 1),
+            (&[128, 129], 2),
+            (&[SEGMENT_BLOCKS, SEGMENT_BLOCKS, 130], 4),
+        ];
+        for (segments, rounds) in cases {
+            let spent = hash(protocol, &key, segments, net)?.1;
+            assert_eq!(spent, Counts { rounds, multiplications: rounds, openings: 0 }, "{segments:?}");
+        }
+        Ok(vec![h])
+    });
+}
+
+#[test]
+fn a_stored_key_hashes_alike_and_other_bytes_are_refused() {
+    let values: Vec<Element> = values(|protocol, net| {
+        let h = protocol.mask_blind()?.0;
+        let key = GhashKey::derive(protocol, &h, net)?;
+        let stored = key.save(protocol);
+        let restored = GhashKey::restore(protocol, &stored)?;
+        for bytes in [&stored[1..], &stored[..stored.len() - 16], &protocol.save_elements(&h)] {
+            assert!(matches!(GhashKey::restore(protocol, bytes), Err(Error::Misuse(_))));
+        }
+        let hashes = [&key, &restored].map(|key| hash(protocol, key, &[1000, 500], net));
+        hashes.into_iter().map(|hash| Ok(hash?.0)).collect()
+    })
+    .collect();
+    assert_eq!(values[0], values[1]);
+    assert_ne!(values[0], [0; 16]);
+}
+
+#[test]
+fn what_is_no_segment_is_refused() {
+    let _ = values(|protocol, net| {
+        let h = protocol.mask_blind()?.0;
+        let key = GhashKey::derive(protocol, &h, net)?;
+        for len in [1, 15, 17, 16 * (SEGMENT_BLOCKS + 1)] {
+            let outcome = Ghash::new(&key).update(protocol, &vec![0; len], net);
+            assert!(matches!(outcome, Err(Error::Misuse(_))), "{len} bytes");
+        }
+        let two = protocol.join_elements(&[&h, &h]);
+        assert!(matches!(GhashKey::derive(protocol, &two, net), Err(Error::Misuse(_))));
+        Ok(vec![h])
+    });
+}
