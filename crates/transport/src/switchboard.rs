@@ -102,11 +102,13 @@ impl Switchboard {
         if list.is_empty() {
             return Error::Timeout { peer, waited };
         }
-        let list = list.join("; ");
-        Error::System(format!(
-            "{peer} did not connect within {waited:?}, but others were turned away ({list}); give every party the \
-             same list of addresses and certificates"
-        ))
+        let detail = format!(
+            "{peer} did not connect within {waited:?}, but others were turned away ({}); give every party the same \
+             list of addresses and certificates",
+            list.join("; ")
+        );
+        // At a port that is open for years strangers are nothing unusual: there it stays the peer's failure.
+        if self.keep.is_some() { Error::Closed { peer, detail } } else { Error::System(detail) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
