@@ -1,28 +1,49 @@
 //! The thread that receives incoming connections.
 //!
 //! It sleeps in `poll` on the listener, on every connection that has not yet shown who it is, and on a pipe whose other
-//! end goes away with the session. No connection can hold up another by being slow: all steps are non-blocking, a connection has
+//! end goes away with its owner. No connection can hold up another by being slow: all steps are non-blocking, a connection has
 //! the handshake limit to show its certificate and stream, and beyond [`STRANGERS`] the oldest unknown one is dropped. (Whoever
 //! can open connections faster than honest handshakes finish can still keep honest ones out.)
 
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::{Error, Result};
+use polyclave_protocol::{Error, Party, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::arrival::{Arrival, Door, Refusal};
 use crate::broken::Broken;
-use crate::switchboard::Switchboard;
+use crate::socket::Socket;
+use crate::stream::StreamId;
 
 /// Connections that have not yet shown who they are. They cost some 10 KB each.
 const STRANGERS: usize = 256;
 /// Pause when the machine has no file descriptor or memory for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(100);
+
+/// One who has shown who it is and on which terms it comes.
+pub(crate) struct Guest {
+    pub(crate) party: Party,
+    pub(crate) stream: StreamId,
+    pub(crate) socket: Socket,
+    pub(crate) from: SocketAddr,
+}
+
+/// Where the accepting thread brings those who come. None of it may wait.
+pub(crate) trait Desk: Send + Sync {
+    /// Takes one in.
+    fn welcome(&self, guest: Guest);
+
+    /// Hears why one was not let in.
+    fn refused(&self, from: SocketAddr, refusal: Refusal);
+
+    /// Lets go of those who have waited too long; tells when it must look again.
+    fn tidy(&self) -> Option<Instant>;
+}
 
 /// The running thread. It ends, and the port is free, when this is dropped.
 pub(crate) struct Acceptor {
@@ -36,13 +57,13 @@ impl Acceptor {
         listener: TcpListener,
         door: Door,
         handshake: Duration,
-        switchboard: Arc<Switchboard>,
+        desk: Arc<dyn Desk>,
     ) -> Result<Self> {
         let broken = |e| Error::System(format!("cannot start to accept connections: {e}"));
         listener.set_nonblocking(true).map_err(broken)?;
         let (alive, until) = UnixStream::pair().map_err(broken)?;
-        let reception = Reception { listener, until, door, handshake, switchboard, arrivals: Vec::new() };
-        let thread = std::thread::Builder::new().name("accept".into()).spawn(|| reception.run());
+        let porch = Porch { listener, until, door, handshake, desk, arrivals: Vec::new() };
+        let thread = std::thread::Builder::new().name("accept".into()).spawn(|| porch.run());
         Ok(Acceptor { alive: Some(alive), thread: Some(thread.map_err(broken)?) })
     }
 }
@@ -57,17 +78,17 @@ impl Drop for Acceptor {
     }
 }
 
-struct Reception {
+struct Porch {
     listener: TcpListener,
-    /// Readable (by its end) when the session is over.
+    /// Readable (by its end) when it is time to end.
     until: UnixStream,
     door: Door,
     handshake: Duration,
-    switchboard: Arc<Switchboard>,
+    desk: Arc<dyn Desk>,
     arrivals: Vec<Arrival>,
 }
 
-impl Reception {
+impl Porch {
     fn run(mut self) {
         while let Some(listener_ready) = self.wait() {
             if listener_ready {
@@ -86,7 +107,9 @@ impl Reception {
             PollFd::new(arrival.socket.tcp(), PollFlags::IN | writable)
         }));
         let oldest = self.arrivals.iter().map(|arrival| arrival.since).min();
-        let left = oldest.map(|since| (since + self.handshake).saturating_duration_since(Instant::now()));
+        let times = [oldest.map(|since| since + self.handshake), self.desk.tidy()];
+        let next = times.into_iter().flatten().min();
+        let left = next.map(|next| next.saturating_duration_since(Instant::now()));
         let timeout = left.and_then(|left| Timespec::try_from(left).ok());
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) if !fds[0].revents().is_empty() => None,
@@ -121,17 +144,20 @@ impl Reception {
     fn advance(&mut self) {
         for mut arrival in std::mem::take(&mut self.arrivals) {
             match arrival.advance(&self.door) {
-                Ok(Some((party, stream))) => self.switchboard.put(party, stream, arrival.socket),
+                Ok(Some((party, stream))) => {
+                    let (socket, from) = (arrival.socket, arrival.from);
+                    self.desk.welcome(Guest { party, stream, socket, from });
+                }
                 Ok(None) if arrival.since.elapsed() >= self.handshake => {
                     self.refuse(&arrival, "it did not show who it is in time");
                 }
                 Ok(None) => self.arrivals.push(arrival),
-                Err(refusal) => self.switchboard.refused(arrival.from, refusal),
+                Err(refusal) => self.desk.refused(arrival.from, refusal),
             }
         }
     }
 
     fn refuse(&self, arrival: &Arrival, why: &str) {
-        self.switchboard.refused(arrival.from, Refusal::Stranger(Broken::Closed(why.into())));
+        self.desk.refused(arrival.from, Refusal::Stranger(Broken::Closed(why.into())));
     }
 }

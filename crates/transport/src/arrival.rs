@@ -11,16 +11,24 @@ use rustls::pki_types::CertificateDer;
 use crate::broken::Broken;
 use crate::greeting::{GREETING, Terms, stream_of};
 use crate::meter::WireMeter;
+use crate::side::Tls;
 use crate::socket::Socket;
 use crate::stream::StreamId;
 
 /// Whom to let in, and on which terms.
 pub(crate) struct Door {
     pub(crate) config: Arc<ServerConfig>,
-    /// Of all parties, in order.
-    pub(crate) certificates: Vec<CertificateDer<'static>>,
+    pub(crate) guests: Guests,
     pub(crate) terms: Terms,
     pub(crate) meter: Arc<WireMeter>,
+}
+
+/// How those whom TLS lets in are known.
+pub(crate) enum Guests {
+    /// As parties, by number, each by any of its certificates.
+    Parties(Vec<Vec<CertificateDer<'static>>>),
+    /// As clients, all under one number; their certificates tell them apart.
+    Clients(Party),
 }
 
 /// A connection that has not yet shown who it is.
@@ -39,14 +47,14 @@ pub(crate) struct Arrival {
 pub(crate) enum Refusal {
     /// By someone who has not shown to be a party.
     Stranger(Broken),
-    /// By a party of the session, on other terms.
-    Party(Party, Error),
+    /// By a party, for this stream, on other terms.
+    Party(Party, StreamId, Error),
 }
 
 impl Arrival {
     /// Begins to receive a connection.
     pub(crate) fn new(tcp: TcpStream, from: SocketAddr, door: &Door) -> Result<Self, Error> {
-        let socket = Socket::server(tcp, door.config.clone(), door.meter.clone())?;
+        let socket = Socket::new(tcp, Tls::server(door.config.clone())?, door.meter.clone())?;
         let since = Instant::now();
         Ok(Arrival { socket, from, since, greeting: [0; GREETING], read: 0, known: None })
     }
@@ -73,14 +81,25 @@ impl Arrival {
 
     /// Answers the greeting, before judging it: so the other side can find the difference too.
     fn answer(&mut self, door: &Door) -> Result<(Party, StreamId), Refusal> {
-        let certificate = self.socket.peer_certificate();
-        let position = door.certificates.iter().position(|listed| Some(listed) == certificate);
-        let party = position.and_then(|p| u8::try_from(p).ok()).map(Party).ok_or_else(|| {
-            Refusal::Stranger(Broken::Misbehaved("its certificate is not listed in this session".into()))
+        let party = self.socket.peer_certificate().and_then(|shown| door.guests.party(shown));
+        let party = party.ok_or_else(|| {
+            Refusal::Stranger(Broken::Misbehaved("its certificate is not listed here".into()))
         })?;
         let stream = stream_of(&self.greeting);
         self.socket.write(&door.terms.greeting(stream), &[]).map_err(Refusal::Stranger)?;
-        door.terms.check(party, &self.greeting).map_err(|e| Refusal::Party(party, e))?;
+        door.terms.check(party, &self.greeting).map_err(|e| Refusal::Party(party, stream, e))?;
         Ok((party, stream))
+    }
+}
+
+impl Guests {
+    fn party(&self, shown: &CertificateDer<'_>) -> Option<Party> {
+        match self {
+            Guests::Parties(certificates) => {
+                let position = certificates.iter().position(|of_one| of_one.contains(shown))?;
+                u8::try_from(position).ok().map(Party)
+            }
+            Guests::Clients(party) => Some(*party),
+        }
     }
 }

@@ -5,6 +5,8 @@ use std::io;
 use polyclave_protocol::{Error, Party};
 use rustls::AlertDescription;
 
+use crate::validity;
+
 /// How a connection failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
@@ -43,9 +45,15 @@ impl From<rustls::Error> for Broken {
             AlertReceived, DecryptError, InvalidCertificate, InvalidMessage, PeerIncompatible,
         };
         Broken::Misbehaved(match e {
-            InvalidCertificate(_) => "its certificate is not the one that this session lists".into(),
+            InvalidCertificate(e) => match validity::told(&e) {
+                Some(told) => format!("its {told}"),
+                None => "its certificate is not the one that is listed for it".into(),
+            },
             AlertReceived(AlertDescription::AccessDenied) => {
-                "it refused this party's certificate as not listed in its session".into()
+                "it refused this party's certificate as not one of those that it lists or admits".into()
+            }
+            AlertReceived(AlertDescription::CertificateExpired) => {
+                "it refused this party's certificate as expired or not yet valid; rotate it".into()
             }
             AlertReceived(alert) => format!("it broke off TLS with alert {alert:?}"),
             InvalidMessage(_) => "its bytes are not TLS".into(),

@@ -15,6 +15,7 @@ use crate::attempt::{Attempt, LOOK};
 use crate::broken::Broken;
 use crate::greeting::{GREETING, Terms, stream_of};
 use crate::meter::WireMeter;
+use crate::side::Tls;
 use crate::socket::Socket;
 use crate::stream::StreamId;
 
@@ -22,12 +23,27 @@ use crate::stream::StreamId;
 const PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
+/// For how long [`Patience::Client`] lets a refused connection be tried again: a node may just be starting.
+const BRIEFLY: Duration = Duration::from_millis(300);
+
+/// What a caller puts up with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Parties start at about the same time, and their hosts are there before.
+    Session,
+    /// Nodes come and go, and sometimes their host names with them.
+    Mesh,
+    /// A client goes to another node rather than wait for one that is not there.
+    Client,
+}
+
 /// Whom to call and how.
 pub(crate) struct Dialer {
     pub(crate) peer: Party,
     pub(crate) address: String,
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) terms: Terms,
+    pub(crate) patience: Patience,
     pub(crate) meter: Arc<WireMeter>,
 }
 
@@ -35,23 +51,24 @@ impl Dialer {
     /// A connection for `stream` on which the peer has shown its certificate and accepted ours; none once the attempt
     /// has failed elsewhere.
     pub(crate) fn dial(&self, stream: StreamId, attempt: &Attempt) -> Result<Option<Socket>, Error> {
-        let addresses = self.resolve()?;
         let mut pause = PAUSE;
         loop {
-            let failure = match self.connect(&addresses, attempt) {
+            let (reached, failure) = match self.reach(attempt)? {
                 Ok(tcp) => match self.introduce(tcp, stream, attempt)? {
                     Ok(socket) => return Ok(Some(socket)),
                     Err(failure @ Broken::Misbehaved(_)) => return Err(failure.of(self.peer)),
-                    Err(Broken::Closed(detail)) => detail,
+                    Err(Broken::Closed(detail)) => (true, detail),
                 },
-                Err(e) => e.to_string(),
+                Err(failure) => (false, failure),
             };
             if attempt.has_failed() {
                 return Ok(None);
             }
-            let left = attempt.left().ok_or_else(|| {
-                let detail =
-                    format!("no connection to {} within {:?}: {failure}", self.address, attempt.limit);
+            let hopeless =
+                !reached && self.patience == Patience::Client && attempt.began.elapsed() >= BRIEFLY;
+            let left = attempt.left().filter(|_| !hopeless).ok_or_else(|| {
+                let tried = if hopeless { attempt.began.elapsed() } else { attempt.limit };
+                let detail = format!("no connection to {} within {tried:.1?}: {failure}", self.address);
                 Error::Closed { peer: self.peer, detail }
             })?;
             std::thread::sleep(pause.min(left));
@@ -59,15 +76,26 @@ impl Dialer {
         }
     }
 
-    fn resolve(&self) -> Result<Vec<SocketAddr>, Error> {
-        let wrong = |why: String| {
-            Error::misuse(format!("the address of {}, {:?}, is of no use: {why}", self.peer, self.address))
-        };
-        let addresses: Vec<_> = self.address.to_socket_addrs().map_err(|e| wrong(e.to_string()))?.collect();
-        if addresses.is_empty() {
-            return Err(wrong("it stands for no machine".into()));
-        }
-        Ok(addresses)
+    /// A TCP connection. The outer error is final, the inner one may pass.
+    fn reach(&self, attempt: &Attempt) -> Result<Result<TcpStream, String>, Error> {
+        let wrong =
+            |why: String| format!("the address of {}, {:?}, is of no use: {why}", self.peer, self.address);
+        let found = self.address.to_socket_addrs().map(Vec::from_iter);
+        Ok(match found {
+            Ok(addresses) if !addresses.is_empty() => {
+                self.connect(&addresses, attempt).map_err(|e| e.to_string())
+            }
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+                return Err(Error::Misuse(wrong(e.to_string())));
+            }
+            unknown => {
+                let why = unknown.err().map_or("it stands for no machine".into(), |e| e.to_string());
+                match self.patience {
+                    Patience::Session => return Err(Error::Misuse(wrong(why))),
+                    Patience::Mesh | Patience::Client => Err(why),
+                }
+            }
+        })
     }
 
     fn connect(&self, addresses: &[SocketAddr], attempt: &Attempt) -> io::Result<TcpStream> {
@@ -92,7 +120,7 @@ impl Dialer {
         stream: StreamId,
         attempt: &Attempt,
     ) -> Result<Result<Socket, Broken>, Error> {
-        let mut socket = Socket::client(tcp, self.config.clone(), self.meter.clone())?;
+        let mut socket = Socket::new(tcp, Tls::client(self.config.clone())?, self.meter.clone())?;
         Ok(match self.exchange_greetings(&mut socket, stream, attempt) {
             Ok(greeting) => {
                 self.terms.check(self.peer, &greeting)?;
@@ -102,6 +130,11 @@ impl Dialer {
                 }
                 Ok(socket)
             }
+            // It may have said why it closed the connection before it did.
+            Err(failure @ Broken::Closed(_)) => match socket.read(&mut [0], &mut []) {
+                Err(why @ Broken::Misbehaved(_)) => Err(why),
+                _ => Err(failure),
+            },
             Err(failure) => Err(failure),
         })
     }

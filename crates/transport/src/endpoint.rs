@@ -6,16 +6,15 @@ use std::sync::Arc;
 use polyclave_protocol::{Error, Party, Result};
 use rustls::pki_types::CertificateDer;
 
-use crate::accept::Acceptor;
-use crate::arrival::Door;
-use crate::dial::Dialer;
+use crate::dial::Patience;
 use crate::greeting::Terms;
+use crate::identity::Identity;
 use crate::limits::Limits;
+use crate::listen::listen;
+use crate::mesh::Node;
 use crate::meter::WireMeter;
 use crate::net::TlsNet;
-use crate::session::Session;
-use crate::switchboard::Switchboard;
-use crate::tls::Identity;
+use crate::session::{Session, Setup};
 
 /// Where a party listens and what it identifies itself with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,16 +38,7 @@ impl Endpoint {
     /// Listens on `address`; port 0 takes a free one.
     pub fn bind(address: impl ToSocketAddrs, identity: Identity, limits: Limits) -> Result<Endpoint> {
         limits.check()?;
-        let addresses = address.to_socket_addrs();
-        let addresses: Vec<_> =
-            addresses.map_err(|e| Error::misuse(format!("no address to listen on: {e}")))?.collect();
-        let listener = TcpListener::bind(&addresses[..]).map_err(|e| {
-            let shown: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-            let shown = shown.join(", ");
-            Error::System(format!("cannot listen on {shown}: {e}; stop what uses it or choose another port"))
-        })?;
-        let local_addr = listener.local_addr();
-        let local_addr = local_addr.map_err(|e| Error::System(format!("a listener without address: {e}")))?;
+        let (listener, local_addr) = listen(address)?;
         Ok(Endpoint { listener, local_addr, identity, limits, meter: Arc::default() })
     }
 
@@ -70,62 +60,25 @@ impl Endpoint {
     /// Connects with all other parties. `parties` lists all, this one included, in the same order at every party. Of two
     /// parties the one with the lower number calls.
     pub fn join(self, me: Party, parties: &[PeerAddress]) -> Result<TlsNet> {
-        self.check(me, parties)?;
-        let terms = self.terms(parties);
-        let dialers = parties.iter().zip(0..).skip(me.index() + 1).map(|(peer, number)| {
-            Ok(Dialer {
-                peer: Party(number),
-                address: peer.address.clone(),
-                config: self.identity.client_config(peer.certificate.clone())?,
-                terms,
-                meter: self.meter.clone(),
-            })
-        });
-        let dialers = dialers.collect::<Result<Vec<_>>>()?;
-        let certificates: Vec<_> = parties.iter().map(|peer| peer.certificate.clone()).collect();
-        // Only lower numbers call.
-        let config = self.identity.server_config(certificates[..me.index()].to_vec())?;
-        let door = Door { config, certificates, terms, meter: self.meter.clone() };
-        let switchboard = Arc::new(Switchboard::default());
-        let acceptor = Acceptor::start(self.listener, door, self.limits.handshake, switchboard.clone())?;
-        let parties = parties.len();
-        TlsNet::join(Session {
-            me,
-            parties,
-            limits: self.limits,
-            dialers,
-            switchboard,
-            meter: self.meter,
-            acceptor,
-        })
-    }
-
-    fn check(&self, me: Party, parties: &[PeerAddress]) -> Result<()> {
         if !(2..=usize::from(u8::MAX)).contains(&parties.len()) {
             return Err(Error::misuse(format!("a session of {} parties; it takes 2 to 255", parties.len())));
         }
-        let mine = parties.get(me.index()).ok_or_else(|| {
-            Error::misuse(format!("this is {me}, but the session lists {} parties", parties.len()))
-        })?;
-        if mine.certificate != self.identity.certificate() {
-            return Err(Error::misuse(format!(
-                "the session lists another certificate for {me} than this party's"
-            )));
-        }
-        for (peer, number) in parties.iter().zip(0..) {
-            if parties[..number].iter().any(|other| other.certificate == peer.certificate) {
-                return Err(Error::misuse("the session lists one certificate for two parties"));
-            }
-        }
-        Ok(())
-    }
-
-    fn terms(&self, parties: &[PeerAddress]) -> Terms {
-        let mut hasher = blake3::Hasher::new_derive_key("polyclave transport 2025 session");
-        for peer in parties {
-            hasher.update(&(peer.certificate.len() as u64).to_le_bytes()).update(&peer.certificate);
-        }
-        // `Limits::check` has made sure that it fits.
-        Terms { max_frame: self.limits.max_frame as u32, session: hasher.finalize().into() }
+        let node = |peer: &PeerAddress| Node {
+            address: peer.address.clone(),
+            certificates: vec![peer.certificate.clone()],
+        };
+        let nodes: Vec<Node> = parties.iter().map(node).collect();
+        let setup = Setup {
+            identity: &self.identity,
+            limits: self.limits,
+            me,
+            nodes: &nodes,
+            terms: Terms::session(&self.limits, parties.iter().map(|peer| &peer.certificate)),
+            patience: Patience::Session,
+            keep: None,
+            meter: self.meter,
+        };
+        let (session, acceptor) = Session::start(self.listener, setup)?;
+        TlsNet::join(session, acceptor)
     }
 }

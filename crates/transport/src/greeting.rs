@@ -4,7 +4,9 @@
 //! compares; so both report a difference, and the dialling side knows that it was let in.
 
 use polyclave_protocol::{Error, Party};
+use rustls::pki_types::CertificateDer;
 
+use crate::limits::Limits;
 use crate::stream::StreamId;
 
 /// Bytes of a greeting.
@@ -14,23 +16,60 @@ const MAGIC: [u8; 8] = *b"polyclav";
 /// Counted up with every change of what follows the TLS handshake.
 const VERSION: u16 = 1;
 
-/// What the parties of a session must agree on.
+/// What both sides of a connection must agree on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Terms {
     /// [`Limits::max_frame`](crate::Limits::max_frame).
     pub(crate) max_frame: u32,
-    /// Of all certificates of the session, in order.
-    pub(crate) session: [u8; 32],
+    /// A digest of the rest.
+    pub(crate) digest: [u8; 32],
+    /// What that is of, for people.
+    pub(crate) of: &'static str,
 }
 
 impl Terms {
+    /// Between the parties of a session: all their certificates, in order.
+    pub(crate) fn session<'a>(
+        limits: &Limits,
+        certificates: impl Iterator<Item = &'a CertificateDer<'a>>,
+    ) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("polyclave transport 2025 session");
+        for certificate in certificates {
+            hasher.update(&(certificate.len() as u64).to_le_bytes()).update(certificate);
+        }
+        Self::new(limits, hasher.finalize().into(), "list of certificates")
+    }
+
+    /// Between the nodes of a cluster: its name. Not their certificates, which change; TLS has checked those.
+    pub(crate) fn nodes(limits: &Limits, cluster: &[u8; 16]) -> Self {
+        Self::new(
+            limits,
+            blake3::derive_key("polyclave transport 2026 nodes of a cluster", cluster),
+            "cluster",
+        )
+    }
+
+    /// Between a client and a node of a cluster.
+    pub(crate) fn clients(limits: &Limits, cluster: &[u8; 16]) -> Self {
+        Self::new(
+            limits,
+            blake3::derive_key("polyclave transport 2026 clients of a cluster", cluster),
+            "cluster",
+        )
+    }
+
+    fn new(limits: &Limits, digest: [u8; 32], of: &'static str) -> Self {
+        // `Limits::check` has made sure that it fits.
+        Terms { max_frame: limits.max_frame as u32, digest, of }
+    }
+
     /// The greeting on the connection of `stream`.
     pub(crate) fn greeting(&self, stream: StreamId) -> [u8; GREETING] {
         let mut bytes = [0; GREETING];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..10].copy_from_slice(&VERSION.to_be_bytes());
         bytes[10..14].copy_from_slice(&self.max_frame.to_be_bytes());
-        bytes[14..46].copy_from_slice(&self.session);
+        bytes[14..46].copy_from_slice(&self.digest);
         bytes[46..].copy_from_slice(&stream.0);
         bytes
     }
@@ -51,7 +90,7 @@ impl Terms {
             return Err(Error::Disagreement { peer, field: "frame limit" });
         }
         if greeting[14..46] != ours[14..46] {
-            return Err(Error::Disagreement { peer, field: "list of certificates" });
+            return Err(Error::Disagreement { peer, field: self.of });
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! The network between parties: mutually authenticated TLS 1.3 over TCP, and networks of other speeds imitated on it.
 //!
 //! An [`Endpoint`] listens under an [`Identity`]; [`Endpoint::join`] turns it into a [`TlsNet`], which implements
-//! [`polyclave_protocol::net::Net`]. [`Shaped`] wraps any such network in delays.
+//! [`polyclave_protocol::net::Net`]. [`Shaped`] wraps any such network in delays. That is for sessions among processes that
+//! start and end together. Nodes that run for years open streams to each other from a [`Mesh`] and take clients in at a
+//! [`Reception`]; a client uses [`call`] and makes a [`TlsNet`] of its [`Line`]s.
 //!
 //! ```no_run
 //! use polyclave_protocol::{Party, Result, net::Net};
@@ -27,25 +29,38 @@ mod dial;
 mod endpoint;
 mod frame;
 mod greeting;
+mod identity;
 mod limits;
+mod line;
 mod link;
+mod listen;
 mod machine;
+mod mesh;
+mod messages;
 mod meter;
 mod net;
+mod pinned;
+mod reception;
 mod session;
 mod shape;
 mod shaped;
+mod side;
 mod socket;
 mod stream;
 mod switchboard;
-mod tls;
+mod tcp;
+mod validity;
 pub mod wire;
 
 pub use endpoint::{Endpoint, PeerAddress};
+pub use identity::Identity;
 pub use limits::Limits;
+pub use line::{Line, call};
+pub use mesh::{Mesh, Node};
 pub use meter::WireMeter;
 pub use net::TlsNet;
+pub use reception::{Caller, Reception};
 pub use rustls::pki_types::CertificateDer;
 pub use shape::Shape;
 pub use shaped::Shaped;
-pub use tls::Identity;
+pub use validity::expiry;

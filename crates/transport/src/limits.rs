@@ -10,11 +10,12 @@ const LARGEST_FRAME: usize = u32::MAX as usize;
 /// Limits on time and size of everything that a peer or a stranger can cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// For all peers to be connected, from the beginning of `join` or `fork`.
+    /// For all peers to be connected, from the beginning of `join`, `fork` or `stream`, and for a client's call of a node.
     pub connect: Duration,
     /// For an incoming connection to show who it is.
     pub handshake: Duration,
-    /// For a peer that owes bytes, or a place to put ours, to move at least one.
+    /// For a peer that owes bytes, or a place to put ours, to move at least one; and at a mesh, for a connection to be
+    /// asked for.
     pub idle: Duration,
     /// Bytes of one frame; a larger message travels as several. The same at every party.
     pub max_frame: usize,

@@ -56,7 +56,7 @@ impl Link {
     /// Takes in what nobody waits for yet, so that the peer can go on; true if any bytes moved.
     pub(crate) fn read_ahead(&mut self, limit: usize) -> Result<bool, Broken> {
         if self.receiving.is_none() && !self.socket.inbound_is_full_or_ended(limit) {
-            self.socket.read_ahead()?;
+            let _drained = self.socket.read_ahead()?;
         }
         Ok(self.socket.take_moved())
     }
@@ -78,6 +78,16 @@ impl Link {
         let ahead = ahead.is_some_and(|limit| !self.socket.inbound_is_full_or_ended(limit));
         interest.set(PollFlags::IN, self.receiving.is_some() || ahead);
         interest
+    }
+
+    /// Whether the connection has not ended, as far as can be told without waiting.
+    pub(crate) fn is_open(&mut self, limit: usize) -> bool {
+        self.socket.is_open(limit)
+    }
+
+    /// The connection, which is between two messages unless one failed.
+    pub(crate) fn into_socket(self) -> Socket {
+        self.socket
     }
 
     /// For readiness.

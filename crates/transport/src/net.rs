@@ -10,63 +10,143 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::net::Net;
-use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol::{Error, Party, PartySet, Result};
 use rustix::event::{PollFd, Timespec, poll};
 
+use crate::accept::Acceptor;
+use crate::limits::Limits;
 use crate::link::Link;
+use crate::messages::{In, Out};
 use crate::meter::WireMeter;
 use crate::session::Session;
+use crate::socket::Socket;
 use crate::stream::StreamId;
 
 /// How long to yield before going to sleep. Measured with three processes on two cores: sleeping at once doubles the
 /// time of a small exchange, yielding longer gains nothing.
 const YIELD: Duration = Duration::from_micros(50);
 
-/// One party's TLS connections to all others, for one stream.
+/// One party's TLS connections to others, for one stream.
 pub struct TlsNet {
-    session: Arc<Session>,
-    stream: StreamId,
-    forks: u64,
-    /// By party; none for this one.
+    me: Party,
+    parties: usize,
+    limits: Limits,
+    meter: Arc<WireMeter>,
+    /// None where a client is involved.
+    origin: Option<Origin>,
+    /// By party; none for this one and for those that are not members.
     links: Vec<Option<Link>>,
     failed: Option<Error>,
 }
 
-/// What to send.
-enum Out<'a> {
-    Nothing,
-    One(Party, &'a [u8]),
-    Each(&'a [&'a [u8]]),
-}
-
-/// Where to put what arrives.
-enum In<'a, 'b> {
-    Nothing,
-    One(Party, &'a mut [u8]),
-    Each(&'a mut [&'b mut [u8]]),
+/// Where further streams come from.
+struct Origin {
+    session: Arc<Session>,
+    /// Keeps an endpoint's listener as long as any of its streams.
+    acceptor: Option<Arc<Acceptor>>,
+    /// The root of named streams.
+    family: StreamId,
+    stream: StreamId,
+    forks: u64,
 }
 
 impl TlsNet {
-    pub(crate) fn join(session: Session) -> Result<TlsNet> {
-        Self::open(Arc::new(session), StreamId::root())
+    /// The first stream of an endpoint.
+    pub(crate) fn join(session: Session, acceptor: Acceptor) -> Result<TlsNet> {
+        let (session, acceptor) = (Arc::new(session), Some(Arc::new(acceptor)));
+        let peers: Vec<Party> = session.me.peers(session.parties).collect();
+        let (root, within) = (StreamId::root(), session.limits.connect);
+        Self::connect(Origin { session, acceptor, family: root, stream: root, forks: 0 }, &peers, within)
+    }
+
+    /// The stream of this name in a family.
+    pub(crate) fn open(
+        session: Arc<Session>,
+        acceptor: Option<Arc<Acceptor>>,
+        family: StreamId,
+        name: &str,
+        peers: &[Party],
+        within: Duration,
+    ) -> Result<TlsNet> {
+        let stream = family.named(name);
+        Self::connect(Origin { session, acceptor, family, stream, forks: 0 }, peers, within)
+    }
+
+    /// Of connections that are there.
+    pub(crate) fn of_sockets(
+        me: Party,
+        parties: usize,
+        limits: Limits,
+        meter: Arc<WireMeter>,
+        sockets: Vec<(Party, Socket)>,
+    ) -> TlsNet {
+        let mut links: Vec<Option<Link>> = (0..parties).map(|_| None).collect();
+        let mut failed = None;
+        for (peer, mut socket) in sockets {
+            match links.get_mut(peer.index()) {
+                Some(place) if place.is_none() && peer != me => {
+                    socket.set_meter(meter.clone());
+                    *place = Some(Link::new(peer, socket));
+                }
+                _ => failed = Some(Error::misuse(format!("a connection of {me} with {peer} has no place"))),
+            }
+        }
+        TlsNet { me, parties, limits, meter, origin: None, links, failed }
+    }
+
+    /// The connections of a network that is between two messages.
+    pub(crate) fn into_sockets(self) -> Result<Vec<(Party, Socket)>> {
+        match (self.failed, self.origin) {
+            (Some(e), _) => Err(e),
+            (None, Some(_)) => Err(Error::misuse("a stream between nodes is not a client's lines")),
+            (None, None) => {
+                let links = self.links.into_iter().flatten();
+                Ok(links.map(|link| (link.peer, link.into_socket())).collect())
+            }
+        }
     }
 
     /// A stream to the same parties under a name that all of them use, in whatever order. Also reaches a peer that has
     /// closed its old streams or lost them.
     pub fn stream(&self, name: &str) -> Result<TlsNet> {
-        Self::open(self.session.clone(), StreamId::root().named(name))
+        let Origin { session, acceptor, family, .. } = self.origin()?;
+        let (session, acceptor) = (session.clone(), acceptor.clone());
+        Self::open(session, acceptor, *family, name, &self.peers(), self.limits.connect)
     }
 
-    /// Bytes on the wire, of all streams of this endpoint.
+    /// Bytes on the wire: of all streams of this endpoint or mesh, or of all callers of a reception, or of a client's
+    /// lines since they became a network.
     pub fn wire_meter(&self) -> Arc<WireMeter> {
-        self.session.meter.clone()
+        self.meter.clone()
     }
 
-    fn open(session: Arc<Session>, stream: StreamId) -> Result<TlsNet> {
-        let sockets = session.open(stream)?;
-        let links = Party::all(sockets.len()).zip(sockets);
-        let links = links.map(|(peer, socket)| Some(Link::new(peer, socket?))).collect();
-        Ok(TlsNet { session, stream, forks: 0, links, failed: None })
+    /// Waits this long from now on for a peer that owes bytes, or a place to put ours, to move at least one.
+    pub fn set_idle_limit(&mut self, idle: Duration) {
+        self.limits.idle = idle;
+    }
+
+    /// Whether nothing has failed and no peer has ended its connection, as far as can be told without waiting.
+    pub fn is_alive(&mut self) -> bool {
+        let limit = self.limits.max_frame;
+        self.failed.is_none() && self.links.iter_mut().flatten().all(|link| link.is_open(limit))
+    }
+
+    fn connect(origin: Origin, peers: &[Party], within: Duration) -> Result<TlsNet> {
+        let session = origin.session.clone();
+        let sockets = session.open(origin.stream, peers, within)?;
+        let (me, parties, limits) = (session.me, session.parties, session.limits);
+        let net = Self::of_sockets(me, parties, limits, session.meter.clone(), sockets);
+        Ok(TlsNet { origin: Some(origin), ..net })
+    }
+
+    fn peers(&self) -> Vec<Party> {
+        self.links.iter().flatten().map(|link| link.peer).collect()
+    }
+
+    fn origin(&self) -> Result<&Origin> {
+        self.origin
+            .as_ref()
+            .ok_or_else(|| Error::misuse("the connections of a client have no further streams"))
     }
 
     /// Begins the given messages and moves them until all are through.
@@ -82,7 +162,7 @@ impl TlsNet {
         for link in self.links.iter_mut().flatten() {
             link.begin(out.has(link.peer), into.has(link.peer), began);
         }
-        let limits = self.session.limits;
+        let limits = self.limits;
         let mut waiting_since = None;
         loop {
             let stuck = waiting_since.is_some() && !self.links.iter().flatten().all(Link::is_sent);
@@ -117,7 +197,7 @@ impl TlsNet {
 
     /// Sleeps until a socket is ready for what is still to be done with it.
     fn sleep(&self) -> Result<()> {
-        let limits = self.session.limits;
+        let limits = self.limits;
         let now = Instant::now();
         let mut left = limits.idle;
         for link in self.links.iter().flatten().filter(|link| !link.is_done()) {
@@ -141,18 +221,22 @@ impl TlsNet {
     fn check_peer(&self, peer: Party) -> Result<()> {
         match self.links.get(peer.index()) {
             Some(Some(_)) => Ok(()),
-            _ => Err(Error::misuse(format!("{peer} is not a peer of {}", self.session.me))),
+            _ => Err(Error::misuse(format!("{peer} is not a peer of {} here", self.me))),
         }
     }
 }
 
 impl Net for TlsNet {
     fn me(&self) -> Party {
-        self.session.me
+        self.me
     }
 
     fn parties(&self) -> usize {
-        self.session.parties
+        self.parties
+    }
+
+    fn members(&self) -> PartySet {
+        self.peers().into_iter().chain([self.me]).collect()
     }
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
@@ -166,56 +250,26 @@ impl Net for TlsNet {
     }
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        let (n, me) = (self.session.parties, self.session.me);
+        let n = self.parties;
         if out.len() != n || into.len() != n {
             let told = format!("an exchange of {} and {} messages among {n} parties", out.len(), into.len());
             return Err(Error::misuse(told));
         }
-        if !out[me.index()].is_empty() || !into[me.index()].is_empty() {
-            return Err(Error::misuse(format!("an exchange of {me} with itself")));
+        for peer in Party::all(n) {
+            if !out[peer.index()].is_empty() || !into[peer.index()].is_empty() {
+                self.check_peer(peer)?;
+            }
         }
         self.run(Out::Each(out), In::Each(into))
     }
 
     fn fork(&mut self) -> Result<Box<dyn Net>> {
-        let stream = self.stream.fork(self.forks);
-        self.forks += 1;
-        Ok(Box::new(Self::open(self.session.clone(), stream)?))
-    }
-}
-
-impl Out<'_> {
-    fn has(&self, peer: Party) -> bool {
-        match self {
-            Out::Nothing => false,
-            Out::One(to, _) => *to == peer,
-            Out::Each(messages) => !messages[peer.index()].is_empty(),
+        let Origin { session, acceptor, family, stream, forks } = self.origin()?;
+        let (session, acceptor, stream) = (session.clone(), acceptor.clone(), stream.fork(*forks));
+        let origin = Origin { session, acceptor, family: *family, stream, forks: 0 };
+        if let Some(mine) = &mut self.origin {
+            mine.forks += 1;
         }
-    }
-
-    fn of(&self, peer: Party) -> &[u8] {
-        match self {
-            Out::One(to, message) if *to == peer => message,
-            Out::Each(messages) => messages[peer.index()],
-            _ => &[],
-        }
-    }
-}
-
-impl In<'_, '_> {
-    fn has(&self, peer: Party) -> bool {
-        match self {
-            In::Nothing => false,
-            In::One(from, _) => *from == peer,
-            In::Each(buffers) => !buffers[peer.index()].is_empty(),
-        }
-    }
-
-    fn of(&mut self, peer: Party) -> &mut [u8] {
-        match self {
-            In::One(from, buffer) if *from == peer => buffer,
-            In::Each(buffers) => buffers[peer.index()],
-            _ => &mut [],
-        }
+        Ok(Box::new(Self::connect(origin, &self.peers(), self.limits.connect)?))
     }
 }

@@ -1,50 +1,97 @@
-//! What all streams of one joined endpoint share.
+//! What all streams of a party share: whom it calls, and where it waits for calls.
 
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use polyclave_protocol::{Error, Party, Result};
 
 use crate::accept::Acceptor;
+use crate::arrival::{Door, Guests};
 use crate::attempt::Attempt;
-use crate::dial::Dialer;
+use crate::dial::{Dialer, Patience};
+use crate::greeting::Terms;
+use crate::identity::Identity;
 use crate::limits::Limits;
+use crate::mesh::Node;
 use crate::meter::WireMeter;
+use crate::pinned::listed;
 use crate::socket::Socket;
 use crate::stream::StreamId;
 use crate::switchboard::Switchboard;
 
-/// A party's means to open streams. Lives as long as any stream; with it goes the listener.
+/// A party's means to open streams, as long as its acceptor runs.
 pub(crate) struct Session {
     pub(crate) me: Party,
     /// How many, this one included.
     pub(crate) parties: usize,
     pub(crate) limits: Limits,
-    /// For the peers that this party calls: those with higher numbers.
-    pub(crate) dialers: Vec<Dialer>,
     pub(crate) switchboard: Arc<Switchboard>,
     pub(crate) meter: Arc<WireMeter>,
-    /// Held for its `Drop`.
-    #[expect(dead_code, reason = "ends the accepting thread when the session ends")]
-    pub(crate) acceptor: Acceptor,
+    /// For the peers that this party calls: those with higher numbers.
+    dialers: Vec<Dialer>,
+}
+
+/// What a session is made of.
+pub(crate) struct Setup<'a> {
+    pub(crate) identity: &'a Identity,
+    pub(crate) limits: Limits,
+    pub(crate) me: Party,
+    /// All parties, this one included, in the same order everywhere.
+    pub(crate) nodes: &'a [Node],
+    pub(crate) terms: Terms,
+    pub(crate) patience: Patience,
+    /// How long connections may wait for their stream to be asked for.
+    pub(crate) keep: Option<Duration>,
+    pub(crate) meter: Arc<WireMeter>,
 }
 
 impl Session {
-    /// Connections to all peers for one stream, by party. All at once, since each may take the whole time limit.
-    pub(crate) fn open(&self, stream: StreamId) -> Result<Vec<Option<Socket>>> {
-        let attempt = &Attempt::new(self.limits.connect);
-        let results: Vec<Result<Option<Socket>>> = thread::scope(|scope| {
+    /// Starts to accept the calls of lower numbers.
+    pub(crate) fn start(listener: TcpListener, setup: Setup<'_>) -> Result<(Session, Acceptor)> {
+        let Setup { identity, limits, me, nodes, terms, patience, keep, meter } = setup;
+        check(identity, me, nodes)?;
+        let dialers = nodes.iter().zip(0..).skip(me.index() + 1).map(|(node, number)| {
+            Ok(Dialer {
+                peer: Party(number),
+                address: node.address.clone(),
+                config: identity.client_config(node.certificates.clone())?,
+                terms,
+                patience,
+                meter: meter.clone(),
+            })
+        });
+        let dialers = dialers.collect::<Result<Vec<_>>>()?;
+        let certificates: Vec<_> = nodes.iter().map(|node| node.certificates.clone()).collect();
+        let callers = certificates[..me.index()].concat();
+        let config = identity.server_config(listed(callers), Arc::default())?;
+        let door = Door { config, guests: Guests::Parties(certificates), terms, meter: meter.clone() };
+        let switchboard = Arc::new(Switchboard::new(keep));
+        let acceptor = Acceptor::start(listener, door, limits.handshake, switchboard.clone())?;
+        Ok((Session { me, parties: nodes.len(), limits, switchboard, meter, dialers }, acceptor))
+    }
+
+    /// Connections to these peers for one stream. All at once, since each may take the whole time limit.
+    pub(crate) fn open(
+        &self,
+        stream: StreamId,
+        peers: &[Party],
+        within: Duration,
+    ) -> Result<Vec<(Party, Socket)>> {
+        let attempt = &Attempt::new(within);
+        let results: Vec<Result<Option<(Party, Socket)>>> = thread::scope(|scope| {
             let call =
                 |dialer| thread::Builder::new().spawn_scoped(scope, move || dial(dialer, stream, attempt));
-            let calls: Vec<_> = self.dialers.iter().map(call).collect();
-            let callers = Party::all(self.me.index());
-            let taken =
-                callers.map(|caller| self.switchboard.take(caller, stream, attempt)).inspect(|taken| {
-                    if taken.is_err() {
-                        attempt.fail();
-                    }
-                });
-            let taken: Vec<_> = taken.chain([Ok(None)]).collect();
+            let called = self.dialers.iter().filter(|dialer| peers.contains(&dialer.peer));
+            let calls: Vec<_> = called.map(call).collect();
+            let callers = peers.iter().filter(|peer| **peer < self.me);
+            let taken = callers.map(|caller| {
+                let taken = self.switchboard.take(*caller, stream, attempt);
+                let taken = taken.inspect_err(|_| attempt.fail())?;
+                Ok(taken.map(|socket| (*caller, socket)))
+            });
+            let taken: Vec<_> = taken.collect();
             let dialled = calls.into_iter().map(|call| {
                 let call =
                     call.map_err(|e| Error::System(format!("cannot start a thread to connect: {e}")))?;
@@ -53,10 +100,31 @@ impl Session {
             taken.into_iter().chain(dialled).collect()
         });
         // Where one failed the others gave up: without an error there is a connection to every peer.
-        results.into_iter().collect()
+        results.into_iter().filter_map(Result::transpose).collect()
     }
 }
 
-fn dial(dialer: &Dialer, stream: StreamId, attempt: &Attempt) -> Result<Option<Socket>> {
-    dialer.dial(stream, attempt).inspect_err(|_| attempt.fail())
+fn dial(dialer: &Dialer, stream: StreamId, attempt: &Attempt) -> Result<Option<(Party, Socket)>> {
+    let socket = dialer.dial(stream, attempt).inspect_err(|_| attempt.fail())?;
+    Ok(socket.map(|socket| (dialer.peer, socket)))
+}
+
+fn check(identity: &Identity, me: Party, nodes: &[Node]) -> Result<()> {
+    let mine = nodes
+        .get(me.index())
+        .ok_or_else(|| Error::misuse(format!("this is {me}, but the list names {} parties", nodes.len())))?;
+    if !mine.certificates.contains(&identity.certificate()) {
+        return Err(Error::misuse(format!("the list has another certificate for {me} than this party's")));
+    }
+    for (node, number) in nodes.iter().zip(0..) {
+        let party = Party(number);
+        if node.certificates.is_empty() {
+            return Err(Error::misuse(format!("the list has no certificate for {party}")));
+        }
+        let mut others = nodes[..party.index()].iter().flat_map(|other| &other.certificates);
+        if others.any(|other| node.certificates.contains(other)) {
+            return Err(Error::misuse("the list has one certificate for two parties"));
+        }
+    }
+    identity.check_time()
 }

@@ -10,16 +10,14 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use polyclave_protocol::Error;
-use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::CertificateDer;
-use rustls::server::UnbufferedServerConnection;
-use rustls::{ClientConfig, ServerConfig};
 
 use crate::broken::Broken;
 use crate::buffer::Buffer;
-use crate::machine::{Arrived, Did, Sink, Task, step};
+use crate::machine::{Arrived, Did, Sink, Task};
 use crate::meter::WireMeter;
-use crate::tls::no_name;
+use crate::side::Tls;
+use crate::tcp::set_up;
 
 /// Plaintext of one full TLS record.
 const RECORD: usize = 16 << 10;
@@ -54,38 +52,10 @@ pub(crate) struct Socket {
     meter: Arc<WireMeter>,
 }
 
-enum Tls {
-    Client(UnbufferedClientConnection),
-    Server(UnbufferedServerConnection),
-}
-
 impl Socket {
-    /// The dialling side.
-    pub(crate) fn client(
-        tcp: TcpStream,
-        config: Arc<ClientConfig>,
-        meter: Arc<WireMeter>,
-    ) -> Result<Self, Error> {
-        let tls = UnbufferedClientConnection::new(config, no_name());
-        let tls = tls.map_err(|e| Error::System(format!("cannot begin a TLS handshake: {e}")))?;
-        Self::new(tcp, Tls::Client(tls), meter)
-    }
-
-    /// The accepting side.
-    pub(crate) fn server(
-        tcp: TcpStream,
-        config: Arc<ServerConfig>,
-        meter: Arc<WireMeter>,
-    ) -> Result<Self, Error> {
-        let tls = UnbufferedServerConnection::new(config);
-        let tls = tls.map_err(|e| Error::System(format!("cannot begin a TLS handshake: {e}")))?;
-        Self::new(tcp, Tls::Server(tls), meter)
-    }
-
-    fn new(tcp: TcpStream, tls: Tls, meter: Arc<WireMeter>) -> Result<Self, Error> {
-        let set = tcp.set_nonblocking(true).and_then(|()| tcp.set_nodelay(true));
-        set.map_err(|e| Error::System(format!("cannot set up a TCP connection: {e}")))?;
-        spare_loopback_the_pacing(&tcp);
+    /// Begins the TLS handshake on a TCP connection.
+    pub(crate) fn new(tcp: TcpStream, tls: Tls, meter: Arc<WireMeter>) -> Result<Self, Error> {
+        set_up(&tcp)?;
         Ok(Socket {
             tcp,
             tls,
@@ -103,7 +73,7 @@ impl Socket {
     /// Goes on with the TLS handshake; true once it is complete.
     pub(crate) fn handshake(&mut self) -> Result<bool, Broken> {
         let mut drained = false;
-        while self.is_handshaking() {
+        while self.tls.is_handshaking() {
             match self.advance(Task::Read, None)? {
                 Did::Something => {}
                 Did::Ended => {
@@ -120,18 +90,14 @@ impl Socket {
             }
         }
         // The last flight of either side is still to be encoded.
-        while !self.is_handshaking() && matches!(self.advance(Task::Read, None)?, Did::Something) {}
+        while !self.tls.is_handshaking() && matches!(self.advance(Task::Read, None)?, Did::Something) {}
         self.flush()?;
-        Ok(!self.is_handshaking())
+        Ok(!self.tls.is_handshaking())
     }
 
     /// The certificate whose key the peer has proved to hold, after the handshake.
     pub(crate) fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
-        let certificates = match &self.tls {
-            Tls::Client(tls) => tls.peer_certificates(),
-            Tls::Server(tls) => tls.peer_certificates(),
-        };
-        certificates.and_then(<[_]>::first)
+        self.tls.peer_certificate()
     }
 
     /// Encrypts and sends a piece of `head` and then `body`; tells how many bytes were taken, 0 if the socket is full.
@@ -203,13 +169,30 @@ impl Socket {
         Ok(sink.filled)
     }
 
-    /// Takes bytes off the network that nobody waits for yet, so that a peer can get rid of them.
-    pub(crate) fn read_ahead(&mut self) -> Result<(), Broken> {
-        if !self.inbound_is_full_or_ended(usize::MAX) {
-            self.receive(RECEIVE)?;
-        }
+    /// Takes bytes off the network that nobody waits for yet, so that a peer can get rid of them; true if there are no
+    /// more for now.
+    pub(crate) fn read_ahead(&mut self) -> Result<bool, Broken> {
+        let drained = self.ended.is_some() || self.receive(RECEIVE)?;
         while matches!(self.advance(Task::Read, None)?, Did::Something) {}
-        Ok(())
+        Ok(drained)
+    }
+
+    /// Whether the connection has not ended, as far as can be told without waiting or holding more than `limit` bytes
+    /// that nobody asked for.
+    pub(crate) fn is_open(&mut self, limit: usize) -> bool {
+        while !self.inbound_is_full_or_ended(limit) {
+            match self.read_ahead() {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(_) => return false,
+            }
+        }
+        self.ended.is_none()
+    }
+
+    /// Whether the peer is gone and has left nothing to be read.
+    pub(crate) fn has_left(&mut self) -> bool {
+        !self.is_open(1) && self.early.is_empty()
     }
 
     /// Whether `read_ahead` makes no sense: nothing will come, or more than `limit` lies here already.
@@ -222,16 +205,14 @@ impl Socket {
         std::mem::take(&mut self.moved)
     }
 
+    /// Counts into another meter from now on.
+    pub(crate) fn set_meter(&mut self, meter: Arc<WireMeter>) {
+        self.meter = meter;
+    }
+
     /// For readiness.
     pub(crate) fn tcp(&self) -> &TcpStream {
         &self.tcp
-    }
-
-    fn is_handshaking(&self) -> bool {
-        match &self.tls {
-            Tls::Client(tls) => tls.is_handshaking(),
-            Tls::Server(tls) => tls.is_handshaking(),
-        }
     }
 
     fn encrypt(&mut self, plaintext: &[u8]) -> Result<(), Broken> {
@@ -291,32 +272,16 @@ impl Socket {
         // All of `inbound`, whatever the task, since the TLS machine keeps positions within it.
         let inbound = self.inbound.filled_mut();
         let mut arrived = Arrived { sink, early: &mut self.early };
-        let (discard, did) = match &mut self.tls {
-            Tls::Client(tls) => {
-                step(tls.process_tls_records(inbound), &mut self.outbound, task, &mut arrived)
-            }
-            Tls::Server(tls) => {
-                step(tls.process_tls_records(inbound), &mut self.outbound, task, &mut arrived)
-            }
-        };
+        let (discard, did) = self.tls.step(inbound, &mut self.outbound, task, &mut arrived);
         self.inbound.consumed(discard);
         did
-    }
-}
-
-/// Congestion control that paces what it sends (BBR) costs loopback some 15% of processor time in timers and gives it
-/// nothing. Only an optimisation, so it may fail; between machines the administrator's choice holds.
-fn spare_loopback_the_pacing(tcp: &TcpStream) {
-    #[cfg(target_os = "linux")]
-    if tcp.peer_addr().is_ok_and(|peer| peer.ip().is_loopback()) {
-        let _ = rustix::net::sockopt::set_tcp_congestion(tcp, "reno");
     }
 }
 
 impl Drop for Socket {
     /// Says goodbye, so that the peer can tell an end from a cut. Never waits.
     fn drop(&mut self) {
-        if !self.failed && !self.is_handshaking() && self.outbound.is_empty() {
+        if !self.failed && !self.tls.is_handshaking() && self.outbound.is_empty() {
             while matches!(self.advance(Task::SayGoodbye, None), Ok(Did::Something)) {}
             let _ = self.flush();
         }

@@ -1,13 +1,20 @@
 //! Names of streams: which set of connections belongs together.
 
+use polyclave_protocol::PartySet;
+
 /// The same 32 bytes at every party of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct StreamId(pub(crate) [u8; 32]);
 
 impl StreamId {
-    /// The stream that `join` opens.
+    /// The stream that `join` opens, and the only one of a client.
     pub(crate) fn root() -> Self {
         StreamId(blake3::derive_key("polyclave transport 2025 root stream", &[]))
+    }
+
+    /// The family of streams among these nodes of a cluster; others have others, even under the same name.
+    pub(crate) fn among(members: PartySet) -> Self {
+        Self::root().child("polyclave transport 2026 streams among members", &members.bits().to_le_bytes())
     }
 
     /// The `count`-th fork of this stream.

@@ -1,80 +1,114 @@
 //! Where accepted connections wait for the thread that wants them.
+//!
+//! Each is for one stream of one peer, and so is each refusal: what goes wrong with one stream is told to nobody else.
 
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polyclave_protocol::{Error, Party, Result};
 
+use crate::accept::{Desk, Guest};
 use crate::arrival::Refusal;
 use crate::attempt::{Attempt, LOOK};
 use crate::socket::Socket;
 use crate::stream::StreamId;
 
-/// Connections of one peer that may wait here; more means that the two parties do not fork alike.
-const WAITING_OF_ONE_PEER: usize = 1024;
+/// Connections of one peer that may wait here; more means that the two parties do not open the same streams.
+const WAITING_OF_ONE_PEER: usize = 256;
 /// Refusals remembered for an error message.
 const REFUSALS: usize = 4;
 
 /// Accepted connections by peer and stream.
-#[derive(Default)]
 pub(crate) struct Switchboard {
+    /// How long a connection may wait; as long as all of this exists if there is no limit.
+    keep: Option<Duration>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    waiting: HashMap<(Party, StreamId), Socket>,
-    /// Of parties that want other terms.
-    disagreements: HashMap<Party, Error>,
-    /// Of strangers, lately.
-    turned_away: VecDeque<String>,
+    waiting: HashMap<(Party, StreamId), Waiting>,
+    /// Who was not let in, lately, and why.
+    turned_away: VecDeque<(Instant, String)>,
+    closed: bool,
+}
+
+/// What came of a peer's call: a connection, or that it wants other terms.
+struct Waiting {
+    outcome: Result<Socket>,
+    since: Instant,
 }
 
 impl Switchboard {
-    /// Keeps a connection until it is asked for. A second one for the same stream replaces the first: its peer has
-    /// begun anew.
-    pub(crate) fn put(&self, party: Party, stream: StreamId, socket: Socket) {
-        let mut state = self.lock();
-        let of_party = state.waiting.keys().filter(|(p, _)| *p == party).count();
-        if of_party < WAITING_OF_ONE_PEER {
-            state.disagreements.remove(&party);
-            state.waiting.insert((party, stream), socket);
-        }
-        self.changed.notify_all();
-    }
-
-    /// Remembers why a connection was refused, for whoever waits for one.
-    pub(crate) fn refused(&self, from: std::net::SocketAddr, refusal: Refusal) {
-        let mut state = self.lock();
-        match refusal {
-            Refusal::Party(party, e) => _ = state.disagreements.insert(party, e),
-            Refusal::Stranger(why) => {
-                state.turned_away.truncate(REFUSALS - 1);
-                state.turned_away.push_front(format!("{from}: {why}"));
-            }
-        }
-        self.changed.notify_all();
+    /// Where connections may wait for `keep`.
+    pub(crate) fn new(keep: Option<Duration>) -> Self {
+        Switchboard { keep, state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Waits for the connection of `stream` from `party`; for none once the attempt has failed elsewhere.
     pub(crate) fn take(&self, party: Party, stream: StreamId, attempt: &Attempt) -> Result<Option<Socket>> {
         let mut state = self.lock();
         loop {
-            if let Some(socket) = state.waiting.remove(&(party, stream)) {
-                return Ok(Some(socket));
+            if let Some(Waiting { outcome, .. }) = state.waiting.remove(&(party, stream)) {
+                let mut socket = outcome?;
+                // Its peer may have given up meanwhile, and may call again.
+                if !socket.has_left() {
+                    return Ok(Some(socket));
+                }
             }
-            if let Some(e) = state.disagreements.remove(&party) {
-                return Err(e);
+            if state.closed {
+                return Err(Error::misuse(
+                    "this party accepts no connections any more: its mesh was dropped",
+                ));
             }
             if attempt.has_failed() {
                 return Ok(None);
             }
-            let left = attempt.left().ok_or_else(|| missing(party, attempt.limit, &state.turned_away))?;
+            let left = attempt.left().ok_or_else(|| self.missing(party, attempt, &state.turned_away))?;
             let woken = self.changed.wait_timeout(state, left.min(LOOK));
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Nobody will come any more.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.waiting.clear();
+        self.changed.notify_all();
+    }
+
+    fn put(&self, party: Party, stream: StreamId, outcome: Result<Socket>) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        let of_party = state.waiting.keys().filter(|(p, _)| *p == party).count();
+        let replaced = state.waiting.remove(&(party, stream));
+        if of_party < WAITING_OF_ONE_PEER || replaced.is_some() {
+            state.waiting.insert((party, stream), Waiting { outcome, since: Instant::now() });
+        }
+        self.changed.notify_all();
+    }
+
+    fn missing(&self, peer: Party, attempt: &Attempt, turned_away: &VecDeque<(Instant, String)>) -> Error {
+        let recent = |at: &Instant| self.keep.is_none_or(|keep| *at + keep >= attempt.began);
+        let list: Vec<&str> =
+            turned_away.iter().filter(|(at, _)| recent(at)).map(|(_, why)| why.as_str()).collect();
+        let waited = attempt.limit;
+        if list.is_empty() {
+            return Error::Timeout { peer, waited };
+        }
+        let detail = format!(
+            "{peer} did not connect within {waited:?}, but others were turned away ({}); give every party the same \
+             list of addresses and certificates",
+            list.join("; ")
+        );
+        // At a port that is open for years strangers are nothing unusual: there it stays the peer's failure.
+        if self.keep.is_some() { Error::Closed { peer, detail } } else { Error::System(detail) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -82,14 +116,32 @@ impl Switchboard {
     }
 }
 
-fn missing(peer: Party, waited: Duration, turned_away: &VecDeque<String>) -> Error {
-    if turned_away.is_empty() {
-        return Error::Timeout { peer, waited };
+impl Desk for Switchboard {
+    /// Keeps a connection until it is asked for. A second one for the same stream replaces the first: its peer has
+    /// begun anew.
+    fn welcome(&self, guest: Guest) {
+        self.put(guest.party, guest.stream, Ok(guest.socket));
     }
-    let list: Vec<&str> = turned_away.iter().map(String::as_str).collect();
-    let list = list.join("; ");
-    Error::System(format!(
-        "{peer} did not connect within {waited:?}, but others were turned away ({list}); give every party the same \
-         list of addresses and certificates"
-    ))
+
+    /// Remembers why a connection was refused, for whoever waits for one.
+    fn refused(&self, from: SocketAddr, refusal: Refusal) {
+        let told = match refusal {
+            Refusal::Party(party, stream, e) => {
+                let told = format!("{from}: {e}");
+                self.put(party, stream, Err(e));
+                told
+            }
+            Refusal::Stranger(why) => format!("{from}: {why}"),
+        };
+        let mut state = self.lock();
+        state.turned_away.truncate(REFUSALS - 1);
+        state.turned_away.push_front((Instant::now(), told));
+    }
+
+    fn tidy(&self) -> Option<Instant> {
+        let keep = self.keep?;
+        let mut state = self.lock();
+        state.waiting.retain(|_, waiting| waiting.since.elapsed() < keep);
+        state.waiting.values().map(|waiting| waiting.since + keep).min()
+    }
 }

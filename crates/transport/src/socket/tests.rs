@@ -6,7 +6,8 @@ use rustls::crypto::ring;
 use rustls::{CipherSuiteCommon, SupportedCipherSuite, Tls13CipherSuite};
 
 use super::*;
-use crate::tls::Identity;
+use crate::identity::Identity;
+use crate::pinned::listed;
 
 /// Two sockets that have shaken hands, the dialling one first.
 pub(crate) fn pair() -> (Socket, Socket) {
@@ -17,10 +18,12 @@ fn pair_of(identities: [Identity; 2]) -> (Socket, Socket) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let dialled = TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
     let (accepted, _) = listener.accept().expect("accept");
-    let config = identities[0].client_config(identities[1].certificate()).expect("config");
-    let mut a = Socket::client(dialled, config, Arc::default()).expect("socket");
-    let config = identities[1].server_config(vec![identities[0].certificate()]).expect("config");
-    let mut b = Socket::server(accepted, config, Arc::default()).expect("socket");
+    let config = identities[0].client_config(vec![identities[1].certificate()]).expect("config");
+    let mut a = Socket::new(dialled, Tls::client(config).expect("TLS"), Arc::default()).expect("socket");
+    let config = identities[1]
+        .server_config(listed(vec![identities[0].certificate()]), Arc::default())
+        .expect("config");
+    let mut b = Socket::new(accepted, Tls::server(config).expect("TLS"), Arc::default()).expect("socket");
     while !(a.handshake().expect("handshake") & b.handshake().expect("handshake")) {}
     (a, b)
 }

@@ -1,6 +1,8 @@
 //! Sessions of several parties in one process, over real TLS on loopback.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod cluster;
+
 use std::thread;
 use std::time::Duration;
 

@@ -1,0 +1,170 @@
+//! Who is who: mutual TLS 1.3 in which a party *is* its certificate.
+//!
+//! Every party makes a key pair and a self-signed certificate; all parties are given the exact certificates of all
+//! (a session's list, a cluster's nodes, a policy's clients). There is no authority and no name that is looked at: a
+//! certificate is accepted if it is, byte for byte, one of the list and within its time, and the handshake proves
+//! possession of its key. So a peer is known by what it can sign, never by what it claims. One suite only
+//! (TLS_AES_128_GCM_SHA256, X25519), no resumption, no early data.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use polyclave_protocol::{Error, Result};
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use rustls::client::Resumption;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, ServerConfig, SupportedCipherSuite};
+use time::{Duration, OffsetDateTime};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::pinned::{Admits, Pinned, listed};
+use crate::validity;
+
+/// How far a new certificate's beginning lies in the past, for clocks that are slow.
+const CLOCKS_DIFFER: Duration = Duration::HOUR;
+/// The longest common name that X.509 allows.
+const LONGEST_NAME: usize = 64;
+
+/// A party's certificate and its private key. Copies share the key, which is wiped with the last of them.
+#[derive(Clone)]
+pub struct Identity {
+    certified: Arc<CertifiedKey>,
+    /// PKCS#8 in DER.
+    key: Arc<Zeroizing<Vec<u8>>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Identity {
+    /// A fresh key pair with its self-signed certificate, for a session that ends before any certificate does. The key
+    /// is born here and leaves the process only through [`reveal_private_key`](Self::reveal_private_key).
+    pub fn generate() -> Result<Identity> {
+        Self::self_signed(CertificateParams::new(["polyclave.invalid".to_owned()]).map_err(broken)?)
+    }
+
+    /// The same for years: under a name, for people to recognise it, and valid for so many days from now.
+    pub fn generate_named(name: &str, valid_days: u32) -> Result<Identity> {
+        if name.is_empty() || name.chars().count() > LONGEST_NAME {
+            return Err(Error::misuse(format!("the name {name:?} has not 1 to {LONGEST_NAME} characters")));
+        }
+        let now = OffsetDateTime::now_utc();
+        let not_after = now.checked_add(Duration::days(valid_days.into())).filter(|end| *end > now);
+        let mut parameters = CertificateParams::default();
+        parameters.distinguished_name = DistinguishedName::new();
+        parameters.distinguished_name.push(DnType::CommonName, name);
+        parameters.not_before = now - CLOCKS_DIFFER;
+        parameters.not_after = not_after.ok_or_else(|| {
+            Error::misuse(format!("a certificate cannot be valid for {valid_days} days; 365 is usual"))
+        })?;
+        Self::self_signed(parameters)
+    }
+
+    /// From where it was kept: an X.509 certificate and its Ed25519 key in PKCS#8, both in DER.
+    pub fn from_der(certificate: &[u8], pkcs8_key: &[u8]) -> Result<Identity> {
+        let certificate = CertificateDer::from(certificate.to_vec());
+        validity::expiry(&certificate)?;
+        Self::new(certificate, Zeroizing::new(pkcs8_key.to_vec()))
+    }
+
+    /// The public half, to be given to every other party over a channel that cannot be forged.
+    pub fn certificate(&self) -> CertificateDer<'static> {
+        self.certified.cert[0].clone()
+    }
+
+    /// The secret half, in PKCS#8 in DER, to be kept where nobody else can read it.
+    pub fn reveal_private_key(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::clone(&self.key)
+    }
+
+    /// Refuses to start with a certificate that every peer will refuse.
+    pub(crate) fn check_time(&self) -> Result<()> {
+        validity::check(&self.certified.cert[0], UnixTime::now()).map_err(|e| {
+            let told = validity::told(&e).unwrap_or_else(|| format!("certificate is of no use: {e}"));
+            Error::misuse(format!("this party's {told}"))
+        })
+    }
+
+    /// The same with another cipher suite.
+    #[cfg(test)]
+    pub(crate) fn with_suite(self, suite: SupportedCipherSuite) -> Self {
+        Identity { provider: provider(suite), ..self }
+    }
+
+    /// For the side that dials: it insists on one peer, whichever of its certificates that shows.
+    pub(crate) fn client_config(&self, peer: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>> {
+        let pinned = Pinned::new(listed(peer), &self.provider, Arc::default());
+        let mut config = ClientConfig::builder_with_provider(self.provider.clone())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(unusable)?
+            .dangerous()
+            .with_custom_certificate_verifier(pinned)
+            .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(self.certified.clone())));
+        config.resumption = Resumption::disabled();
+        config.enable_sni = false;
+        Ok(Arc::new(config))
+    }
+
+    /// For the side that accepts: whoever is admitted may call. `refused` counts the others.
+    pub(crate) fn server_config(&self, admits: Admits, refused: Arc<AtomicU64>) -> Result<Arc<ServerConfig>> {
+        let pinned = Pinned::new(admits, &self.provider, refused);
+        let mut config = ServerConfig::builder_with_provider(self.provider.clone())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(unusable)?
+            .with_client_cert_verifier(pinned)
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(self.certified.clone())));
+        // Tickets would never be used, and one unread at the end of a session turns its close into a reset.
+        config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+
+    fn self_signed(parameters: CertificateParams) -> Result<Identity> {
+        let mut pair = KeyPair::generate_for(&rcgen::PKCS_ED25519).map_err(broken)?;
+        let certificate = parameters.self_signed(&pair).map_err(broken);
+        let key = Zeroizing::new(pair.serialize_der());
+        pair.zeroize();
+        Self::new(certificate?.der().clone(), key)
+    }
+
+    fn new(certificate: CertificateDer<'static>, key: Zeroizing<Vec<u8>>) -> Result<Identity> {
+        let signing = ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(key.as_slice()));
+        let signing =
+            signing.map_err(|_| Error::misuse("the private key is not an Ed25519 key in PKCS#8 in DER"))?;
+        let certified = CertifiedKey::new(vec![certificate], signing);
+        certified.keys_match().map_err(|e| {
+            Error::misuse(format!(
+                "the private key does not belong to the certificate ({e}); give both of one pair"
+            ))
+        })?;
+        let provider = provider(ring::cipher_suite::TLS13_AES_128_GCM_SHA256);
+        Ok(Identity { certified: Arc::new(certified), key: Arc::new(key), provider })
+    }
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").field("certificate", &self.certified.cert[0]).finish_non_exhaustive()
+    }
+}
+
+/// rustls asks the dialling side for the name of whom it calls. No one sees or checks this one.
+pub(crate) fn no_name() -> ServerName<'static> {
+    ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into())
+}
+
+fn broken(e: rcgen::Error) -> Error {
+    Error::System(format!("cannot make a TLS certificate: {e}"))
+}
+
+fn unusable(e: rustls::Error) -> Error {
+    Error::System(format!("cannot set up TLS: {e}"))
+}
+
+fn provider(suite: SupportedCipherSuite) -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider {
+        cipher_suites: vec![suite],
+        kx_groups: vec![ring::kx_group::X25519],
+        ..ring::default_provider()
+    })
+}

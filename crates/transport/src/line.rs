@@ -1,0 +1,96 @@
+//! A client's side: connections with some of the nodes, and the network that they make.
+//!
+//! A client has the number after the last node. It keeps its lines between requests and puts those of the nodes that are to
+//! serve together, a [`TlsNet`] at a time.
+
+use std::sync::Arc;
+use std::thread;
+
+use polyclave_protocol::{Error, Party, PartySet, Result};
+
+use crate::attempt::Attempt;
+use crate::dial::{Dialer, Patience};
+use crate::greeting::Terms;
+use crate::identity::Identity;
+use crate::limits::Limits;
+use crate::mesh::{MOST_NODES, Node};
+use crate::net::TlsNet;
+use crate::socket::Socket;
+use crate::stream::StreamId;
+
+/// One connection with one node, on which no message is on its way.
+pub struct Line {
+    socket: Socket,
+}
+
+/// Calls the nodes of `which` at once; for each the connection or why there is none. Each attempt ends within
+/// [`Limits::connect`], and soon where nothing listens. That a node lets the client in says nothing yet about what it may do.
+pub fn call(
+    identity: &Identity,
+    limits: Limits,
+    nodes: &[Node],
+    cluster: [u8; 16],
+    which: PartySet,
+) -> Vec<(Party, Result<Line>)> {
+    let ready = limits.check().and_then(|()| identity.check_time()).and_then(|()| check(nodes, which));
+    if let Err(e) = ready {
+        return which.iter().map(|party| (party, Err(e.clone()))).collect();
+    }
+    let terms = Terms::clients(&limits, &cluster);
+    thread::scope(|scope| {
+        let call = |party: Party| {
+            let call = move || dial(identity, &limits, party, &nodes[party.index()], terms);
+            (party, thread::Builder::new().spawn_scoped(scope, call))
+        };
+        let calls: Vec<_> = which.iter().map(call).collect();
+        let ends = calls.into_iter().map(|(party, call)| {
+            let call = call.map_err(|e| Error::System(format!("cannot start a thread to connect: {e}")));
+            let broken = |_| Err(Error::System("a connecting thread failed".into()));
+            (party, call.and_then(|call| call.join().unwrap_or_else(broken)))
+        });
+        ends.collect()
+    })
+}
+
+fn check(nodes: &[Node], which: PartySet) -> Result<()> {
+    let n = nodes.len();
+    if n == 0 || n > MOST_NODES || which.iter().any(|party| party.index() >= n) {
+        let told = format!("a call of {which} of {n} nodes; a cluster has at most {MOST_NODES}");
+        return Err(Error::misuse(told));
+    }
+    Ok(())
+}
+
+fn dial(identity: &Identity, limits: &Limits, peer: Party, node: &Node, terms: Terms) -> Result<Line> {
+    let config = identity.client_config(node.certificates.clone())?;
+    let (address, patience) = (node.address.clone(), Patience::Client);
+    let dialer = Dialer { peer, address, config, terms, patience, meter: Arc::default() };
+    let attempt = Attempt::new(limits.connect);
+    let socket = dialer.dial(StreamId::root(), &attempt)?;
+    let socket = socket.ok_or(Error::Timeout { peer, waited: limits.connect })?;
+    Ok(Line { socket })
+}
+
+impl Line {
+    /// Whether the node has not ended it, as far as can be told without waiting.
+    pub fn is_alive(&mut self) -> bool {
+        // Between two messages there is nothing to read.
+        self.socket.is_open(1)
+    }
+}
+
+impl TlsNet {
+    /// The network of a client, `Party(nodes)`, and these of `nodes` nodes. A line to a party that is none of them, or a
+    /// second one to the same, is a misuse that the first call on the network tells.
+    pub fn of_lines(nodes: usize, limits: Limits, lines: Vec<(Party, Line)>) -> TlsNet {
+        let me = Party(nodes.min(MOST_NODES) as u8);
+        let sockets = lines.into_iter().map(|(party, line)| (party, line.socket)).collect();
+        TlsNet::of_sockets(me, me.index() + 1, limits, Arc::default(), sockets)
+    }
+
+    /// Takes a client's network apart, unless it has failed: then its connections are closed.
+    pub fn into_lines(self) -> Result<Vec<(Party, Line)>> {
+        let sockets = self.into_sockets()?;
+        Ok(sockets.into_iter().map(|(party, socket)| (party, Line { socket })).collect())
+    }
+}

@@ -1,0 +1,149 @@
+//! [`Reception`]: a node's door for clients.
+//!
+//! A client is an outside party, known by its certificate. Who is admitted is asked anew for every connection, in the TLS
+//! handshake, so that a policy can change while the node runs; whoever is not gets the alert `access_denied` and nothing
+//! else.
+
+use std::collections::VecDeque;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::{Error, Party, Result};
+use rustls::pki_types::CertificateDer;
+
+use crate::accept::{Acceptor, Desk, Guest};
+use crate::arrival::{Door, Guests, Refusal};
+use crate::greeting::Terms;
+use crate::identity::Identity;
+use crate::limits::Limits;
+use crate::listen::listen;
+use crate::mesh::MOST_NODES;
+use crate::meter::WireMeter;
+use crate::net::TlsNet;
+
+/// Clients that may wait to be taken by [`Reception::next`]; more are sent away.
+const QUEUE: usize = 256;
+
+/// Accepts clients. Dropping it frees the port; callers that were taken stay connected.
+pub struct Reception {
+    queue: Arc<Queue>,
+    me: Party,
+    nodes: usize,
+    limits: Limits,
+    local_addr: SocketAddr,
+    meter: Arc<WireMeter>,
+    turned_away: Arc<AtomicU64>,
+    /// Held for its `Drop`.
+    #[expect(dead_code, reason = "ends the accepting thread when the reception is dropped")]
+    acceptor: Acceptor,
+}
+
+/// A client that has shown its certificate.
+pub struct Caller {
+    /// Who it is.
+    pub certificate: CertificateDer<'static>,
+    /// Where it called from.
+    pub from: SocketAddr,
+    /// This node and the client, which has the number after the last node.
+    pub net: TlsNet,
+}
+
+impl Reception {
+    /// Listens on `address` as node `me` of `nodes`. `admits` is asked whether a certificate may enter; it is asked in
+    /// the one thread that accepts, so it must neither wait nor panic. Only clients that use the same `cluster` and the
+    /// same limit on frames connect.
+    pub fn start(
+        address: impl ToSocketAddrs,
+        identity: Identity,
+        limits: Limits,
+        me: Party,
+        nodes: usize,
+        cluster: [u8; 16],
+        admits: Arc<dyn Fn(&CertificateDer<'_>) -> bool + Send + Sync>,
+    ) -> Result<Reception> {
+        limits.check()?;
+        identity.check_time()?;
+        if nodes > MOST_NODES || me.index() >= nodes {
+            let told = format!("a door of {me} of {nodes} nodes; a cluster has at most {MOST_NODES}");
+            return Err(Error::misuse(told));
+        }
+        let (listener, local_addr) = listen(address)?;
+        let (turned_away, meter) = (Arc::<AtomicU64>::default(), Arc::<WireMeter>::default());
+        let door = Door {
+            config: identity.server_config(admits, turned_away.clone())?,
+            guests: Guests::Clients(Party(nodes as u8)),
+            terms: Terms::clients(&limits, &cluster),
+            meter: meter.clone(),
+        };
+        let queue = Arc::new(Queue::default());
+        let acceptor = Acceptor::start(listener, door, limits.handshake, queue.clone())?;
+        Ok(Reception { queue, me, nodes, limits, local_addr, meter, turned_away, acceptor })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// The next client; none if nobody came within this time. Several threads may wait.
+    pub fn next(&self, within: Duration) -> Option<Caller> {
+        let Guest { party, socket, from, .. } = self.queue.next(within)?;
+        let certificate = socket.peer_certificate()?.clone();
+        let (parties, meter) = (self.nodes + 1, self.meter.clone());
+        let net = TlsNet::of_sockets(self.me, parties, self.limits, meter, vec![(party, socket)]);
+        Some(Caller { certificate, from, net })
+    }
+
+    /// How many connections were refused for their certificate: not admitted, or not within its time.
+    pub fn turned_away(&self) -> u64 {
+        self.turned_away.load(Relaxed)
+    }
+
+    /// Bytes on the wire, of all clients.
+    pub fn wire_meter(&self) -> Arc<WireMeter> {
+        self.meter.clone()
+    }
+}
+
+/// Clients that nobody has taken yet.
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<VecDeque<Guest>>,
+    came: Condvar,
+}
+
+impl Queue {
+    fn next(&self, within: Duration) -> Option<Guest> {
+        let began = Instant::now();
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(mut guest) = waiting.pop_front() {
+                if guest.socket.has_left() {
+                    continue;
+                }
+                return Some(guest);
+            }
+            let left = within.checked_sub(began.elapsed()).filter(|left| !left.is_zero())?;
+            waiting = self.came.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Desk for Queue {
+    fn welcome(&self, guest: Guest) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < QUEUE {
+            waiting.push_back(guest);
+            self.came.notify_one();
+        }
+    }
+
+    /// It has been told, and nobody waits for it in particular.
+    fn refused(&self, _from: SocketAddr, _refusal: Refusal) {}
+
+    fn tidy(&self) -> Option<Instant> {
+        None
+    }
+}

@@ -1,0 +1,68 @@
+//! From when until when a certificate holds.
+//!
+//! A certificate is pinned, so its dates add no trust; they make sure that keys are changed. Both sides of every
+//! connection check them, each by its own clock.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use polyclave_protocol::Error;
+use rustls::CertificateError;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use time::OffsetDateTime;
+use x509_parser::parse_x509_certificate;
+
+/// The first and the last moment at which a certificate is valid.
+pub fn expiry(certificate: &CertificateDer<'_>) -> Result<(SystemTime, SystemTime), Error> {
+    match parse_x509_certificate(certificate) {
+        Ok(([], parsed)) => {
+            let validity = parsed.validity();
+            Ok((moment(validity.not_before.timestamp()), moment(validity.not_after.timestamp())))
+        }
+        _ => Err(Error::misuse("this is not an X.509 certificate in DER")),
+    }
+}
+
+/// Refuses a certificate outside its time.
+pub(crate) fn check(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), CertificateError> {
+    let validity = expiry(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let (not_before, not_after) = (unix_time(validity.0), unix_time(validity.1));
+    if now < not_before {
+        return Err(CertificateError::NotValidYetContext { time: now, not_before });
+    }
+    if now > not_after {
+        return Err(CertificateError::ExpiredContext { time: now, not_after });
+    }
+    Ok(())
+}
+
+/// What [`check`] found, to follow a word on whose certificate it is.
+pub(crate) fn told(error: &CertificateError) -> Option<String> {
+    match error {
+        CertificateError::ExpiredContext { not_after, .. } => {
+            Some(format!("certificate expired on {}; rotate it", date(*not_after)))
+        }
+        CertificateError::NotValidYetContext { not_before, .. } => Some(format!(
+            "certificate is not valid before {}; see whether all clocks are right",
+            date(*not_before)
+        )),
+        CertificateError::BadEncoding => Some("certificate is not an X.509 certificate in DER".into()),
+        _ => None,
+    }
+}
+
+fn moment(seconds: i64) -> SystemTime {
+    let distance = Duration::from_secs(seconds.unsigned_abs());
+    let moment =
+        if seconds < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) };
+    moment.unwrap_or(UNIX_EPOCH)
+}
+
+fn unix_time(moment: SystemTime) -> UnixTime {
+    UnixTime::since_unix_epoch(moment.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn date(time: UnixTime) -> String {
+    let seconds = i64::try_from(time.as_secs()).ok();
+    let moment = seconds.and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok());
+    moment.map_or_else(|| format!("second {} of 1970", time.as_secs()), |moment| moment.date().to_string())
+}
