@@ -1,1 +1,36 @@
 //! The files that a person keeps: who is where, who may do what.
+//!
+//! | file | who keeps it | what it says |
+//! |---|---|---|
+//! | [`Card`] | everybody | where a node is and by which certificates it is known |
+//! | [`Cluster`] (`cluster.toml`) | all nodes and clients, the same | which nodes work together, and how |
+//! | [`NodeDir`] | one node | its settings, identity, secret at rest and store |
+//! | [`ClientPolicy`] (`clients.toml`) | one node | what which client may do there |
+//! | [`ClientDir`] | one client | its name and identity |
+//!
+//! Text is TOML, and a field that is not known is an error. Everything is written to a temporary file, synced and
+//! renamed, so that a crash leaves the old or the new. What is private is 0600 from its first byte, in directories of
+//! 0700, and is not read when others could have read it.
+
+mod card;
+mod client;
+mod cluster;
+mod error;
+mod identity;
+mod name;
+mod node;
+mod policy;
+pub mod private;
+mod rotation;
+mod settings;
+mod text;
+
+pub use card::{Card, ClientCard};
+pub use client::ClientDir;
+pub use cluster::Cluster;
+pub use error::{Error, Result};
+pub use identity::StoredIdentity;
+pub use name::check_name;
+pub use node::{KeptFile, NodeDir};
+pub use policy::{ClientPolicy, ClientRule};
+pub use settings::{NodeLimits, NodeSettings};

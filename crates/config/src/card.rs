@@ -1,0 +1,175 @@
+//! Cards: what others need to know of a node or of a client. They are public, and must come over a way that cannot be
+//! forged.
+
+use std::path::Path;
+
+use polyclave_transport::CertificateDer;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result, check_name, private, text};
+
+/// What peers and clients need to know of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Card {
+    /// Its name in the cluster.
+    pub name: String,
+    /// `host:port` for other nodes.
+    pub address: String,
+    /// `host:port` for clients.
+    pub client_address: String,
+    /// By which it is known: one, or while it changes them two. Base64 of DER in the file.
+    #[serde(with = "text::certificates")]
+    pub certificates: Vec<CertificateDer<'static>>,
+}
+
+/// What a node needs to know of a client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientCard {
+    /// Its name, for rules and for the audit log.
+    pub name: String,
+    /// By which it is known.
+    #[serde(with = "text::certificate")]
+    pub certificate: CertificateDer<'static>,
+}
+
+/// The most certificates of one node.
+const MOST_CERTIFICATES: usize = 4;
+
+impl Card {
+    /// Reads one.
+    pub fn parse(text: &str) -> Result<Card> {
+        let card: Card = text::parse(text)?;
+        card.check()?;
+        Ok(card)
+    }
+
+    /// As text, to be given to others.
+    pub fn to_text(&self) -> String {
+        text::render(
+            "A node of Polyclave. Public, but only worth what the way is worth on which it came.",
+            self,
+        )
+    }
+
+    /// Reads one from a file.
+    pub fn load(path: &Path) -> Result<Card> {
+        Card::parse(&private::read_public(path)?).map_err(|e| e.in_file(path))
+    }
+
+    /// Writes it to a file.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        private::write_public(path, self.to_text().as_bytes())
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        check_name("node", &self.name)?;
+        check_address(&self.address)?;
+        check_address(&self.client_address)?;
+        let n = self.certificates.len();
+        if !(1..=MOST_CERTIFICATES).contains(&n) {
+            let name = &self.name;
+            return Err(Error::misuse(format!(
+                "{name} has {n} certificates; 1 to {MOST_CERTIFICATES} are allowed"
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl ClientCard {
+    /// Reads one.
+    pub fn parse(text: &str) -> Result<ClientCard> {
+        let card: ClientCard = text::parse(text)?;
+        check_name("client", &card.name)?;
+        Ok(card)
+    }
+
+    /// As text, to be given to nodes.
+    pub fn to_text(&self) -> String {
+        text::render(
+            "A client of Polyclave. Public, but only worth what the way is worth on which it came.",
+            self,
+        )
+    }
+
+    /// Reads one from a file.
+    pub fn load(path: &Path) -> Result<ClientCard> {
+        ClientCard::parse(&private::read_public(path)?).map_err(|e| e.in_file(path))
+    }
+
+    /// Writes it to a file.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        private::write_public(path, self.to_text().as_bytes())
+    }
+}
+
+/// `host:port`, the host not empty.
+pub(crate) fn check_address(address: &str) -> Result<()> {
+    let fits = address.rsplit_once(':').is_some_and(|(host, port)| {
+        let bracketed = host.starts_with('[') && host.ends_with(']');
+        let host_fits = !host.is_empty() && (bracketed || !host.contains(':'));
+        host_fits && !address.contains(char::is_whitespace) && port.parse::<u16>().is_ok()
+    });
+    let wrong = || Error::misuse(format!("{address:?} is not an address; write host:port or [ipv6]:port"));
+    fits.then_some(()).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A certificate in form only: these files never look inside.
+    pub(crate) fn certificate(seed: u8) -> CertificateDer<'static> {
+        CertificateDer::from(vec![0x30, 0x82, 0, 2, seed, seed])
+    }
+
+    pub(crate) fn card(name: &str, seed: u8) -> Card {
+        Card {
+            name: name.into(),
+            address: format!("{name}.example:{}", 7000 + u16::from(seed)),
+            client_address: format!("{name}.example:{}", 8000 + u16::from(seed)),
+            certificates: vec![certificate(seed)],
+        }
+    }
+
+    #[test]
+    fn a_card_comes_back() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("a.card");
+        let mut card = card("a", 1);
+        card.certificates.push(certificate(2));
+        card.save(&file).expect("saved");
+        assert_eq!(Card::load(&file).expect("loaded"), card);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_with_its_file() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("a.card");
+        let text = card("a", 1).to_text();
+        let broken = [
+            text.clone() + "colour = \"red\"\n",
+            text.replace("a.example:7001", "a.example"),
+            text.replace("name = \"a\"", "name = \"../a\""),
+            text.replace("\"MII", "\"!II"),
+            text.replace("certificates", "certificate"),
+        ];
+        for broken in broken {
+            std::fs::write(&file, &broken).expect("written");
+            let error = Card::load(&file).expect_err(&broken).to_string();
+            assert!(error.contains("a.card"), "{error}");
+        }
+    }
+
+    #[test]
+    fn addresses_have_a_host_and_a_port() {
+        for good in ["localhost:1", "10.0.0.1:65535", "[::1]:80"] {
+            assert!(check_address(good).is_ok(), "{good}");
+        }
+        for bad in ["", "localhost", ":80", "::1:80", "a:65536", "a b:1", "a:"] {
+            assert!(check_address(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The directory of a client: `client.toml` (its name), `identity.key`, `identity.crt` and, once it knows one,
+//! `cluster.toml`.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ClientCard, Cluster, Error, Result, StoredIdentity, check_name, private, rotation, text};
+
+const SETTINGS: &str = "client.toml";
+const CLUSTER: &str = "cluster.toml";
+
+/// A client's directory.
+#[derive(Debug)]
+pub struct ClientDir {
+    path: PathBuf,
+    settings: ClientSettings,
+    identity: StoredIdentity,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClientSettings {
+    name: String,
+}
+
+impl ClientDir {
+    /// Makes the directory of a new client with the identity that it is given. Returns the client's card.
+    pub fn init(path: &Path, name: &str, certificate: &[u8], key: &[u8]) -> Result<ClientCard> {
+        check_name("client", name)?;
+        let identity = StoredIdentity::new(certificate, key)?;
+        private::make_dir(path)?;
+        identity.save(&path.join(rotation::KEY), &path.join(rotation::CERTIFICATE))?;
+        let settings = ClientSettings { name: name.into() };
+        let text = text::render("A client of Polyclave.", &settings);
+        // Last, since without it nothing is a client's directory.
+        private::write_public(&path.join(SETTINGS), text.as_bytes())?;
+        Ok(ClientDir { path: path.into(), settings, identity }.card())
+    }
+
+    /// Opens a client's directory.
+    pub fn open(path: &Path) -> Result<ClientDir> {
+        let file = path.join(SETTINGS);
+        if !file.is_file() {
+            let detail = format!(
+                "is not the directory of a client: it has no {SETTINGS}; make one with `client init`"
+            );
+            return Err(Error::malformed(path, detail));
+        }
+        let settings: ClientSettings = text::load(&file)?;
+        check_name("client", &settings.name).map_err(|e| e.in_file(&file))?;
+        let identity = StoredIdentity::load(&path.join(rotation::KEY))?;
+        Ok(ClientDir { path: path.into(), settings, identity })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The client's name.
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// Who it is.
+    pub fn identity(&self) -> &StoredIdentity {
+        &self.identity
+    }
+
+    /// What nodes need to know of it.
+    pub fn card(&self) -> ClientCard {
+        ClientCard { name: self.settings.name.clone(), certificate: self.identity.certificate.clone() }
+    }
+
+    /// The cluster that it uses, if it knows one.
+    pub fn cluster(&self) -> Result<Option<Cluster>> {
+        let path = self.path.join(CLUSTER);
+        path.exists().then(|| Cluster::load(&path)).transpose()
+    }
+
+    /// Takes a cluster, or a changed file of it.
+    pub fn set_cluster(&self, cluster: &Cluster) -> Result<()> {
+        cluster.save(&self.path.join(CLUSTER))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::tests::card;
+    use crate::identity::tests::identity;
+
+    #[test]
+    fn a_client_comes_back_and_is_never_made_over_another() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("alice");
+        let made = ClientDir::init(&path, "alice", &identity(1).certificate, &identity(1).key).expect("made");
+        let client = ClientDir::open(&path).expect("opened");
+        assert_eq!(client.card(), made);
+        assert_eq!(client.identity(), &identity(1));
+        assert!(ClientDir::init(&path, "bob", &identity(2).certificate, &identity(2).key).is_err());
+        assert!(ClientDir::open(dir.path()).is_err());
+    }
+
+    #[test]
+    fn a_client_keeps_its_cluster_and_its_card_travels() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("alice");
+        let made = ClientDir::init(&path, "alice", &identity(1).certificate, &identity(1).key).expect("made");
+        assert_eq!(ClientCard::parse(&made.to_text()).expect("parsed"), made);
+        let client = ClientDir::open(&path).expect("opened");
+        assert_eq!(client.cluster().expect("none is no error"), None);
+        let cluster = Cluster::define("shamir", 1, vec![card("a", 1), card("b", 2)]).expect("it fits");
+        client.set_cluster(&cluster).expect("saved");
+        assert_eq!(client.cluster().expect("read"), Some(cluster));
+    }
+}

@@ -1,0 +1,240 @@
+//! Which nodes work together, and how: the same file at all nodes and clients.
+
+use std::path::Path;
+
+use polyclave_protocol::session::random_bytes;
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::CertificateDer;
+use serde::{Deserialize, Serialize};
+
+use crate::{Card, Error, Result, private, text};
+
+/// A cluster of nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    #[serde(with = "hex::serde")]
+    id: [u8; 16],
+    protocol: String,
+    threshold: usize,
+    #[serde(rename = "node")]
+    cards: Vec<Card>,
+}
+
+impl Cluster {
+    /// A new cluster, with an id of its own. The order of the cards is that of party numbers. `threshold` nodes together
+    /// learn nothing.
+    pub fn define(protocol: &str, threshold: usize, cards: Vec<Card>) -> Result<Cluster> {
+        let mut id = [0; 16];
+        random_bytes(&mut id).map_err(|e| Error::misuse(e.to_string()))?;
+        let cluster = Cluster { id, protocol: protocol.into(), threshold, cards };
+        cluster.check()?;
+        Ok(cluster)
+    }
+
+    /// Reads one.
+    pub fn parse(text: &str) -> Result<Cluster> {
+        let cluster: Cluster = text::parse(text)?;
+        cluster.check()?;
+        Ok(cluster)
+    }
+
+    /// As text, to be given to all.
+    pub fn to_text(&self) -> String {
+        text::render("A cluster of Polyclave: the same file at all nodes and clients.", self)
+    }
+
+    /// Reads one from a file.
+    pub fn load(path: &Path) -> Result<Cluster> {
+        Cluster::parse(&private::read_public(path)?).map_err(|e| e.in_file(path))
+    }
+
+    /// Writes it to a file.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        private::write_public(path, self.to_text().as_bytes())
+    }
+
+    /// Tells it from all other clusters.
+    pub fn id(&self) -> [u8; 16] {
+        self.id
+    }
+
+    /// Name of the protocol between the nodes.
+    pub fn protocol(&self) -> &str {
+        &self.protocol
+    }
+
+    /// So many nodes together learn nothing.
+    pub fn threshold(&self) -> usize {
+        self.threshold
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.cards.len()
+    }
+
+    /// The nodes, in order of party numbers.
+    pub fn cards(&self) -> &[Card] {
+        &self.cards
+    }
+
+    /// The node that a certificate belongs to.
+    pub fn party_of(&self, certificate: &CertificateDer<'_>) -> Option<Party> {
+        let known = |card: &Card| card.certificates.iter().any(|c| c == certificate);
+        self.cards.iter().zip(0..).find(|(card, _)| known(card)).map(|(_, number)| Party(number))
+    }
+
+    /// The node of a name.
+    pub fn party_named(&self, name: &str) -> Option<Party> {
+        self.cards.iter().zip(0..).find(|(card, _)| card.name == name).map(|(_, number)| Party(number))
+    }
+
+    /// A digest of everything that must be the same at all nodes. Certificates and addresses are not part of it: they
+    /// change at one node after the other.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 cluster fingerprint");
+        let mut text = |t: &str| {
+            hasher.update(&(t.len() as u64).to_le_bytes()).update(t.as_bytes());
+        };
+        text(&hex::encode(self.id));
+        text(&self.protocol);
+        text(&self.threshold.to_string());
+        text(&self.cards.len().to_string());
+        self.cards.iter().for_each(|card| text(&card.name));
+        *hasher.finalize().as_bytes()
+    }
+
+    /// Replaces the card of the node of that name.
+    pub fn update(&mut self, card: Card) -> Result<()> {
+        let mut changed = self.clone();
+        let name = &card.name;
+        let Some(party) = self.party_named(name) else {
+            return Err(Error::misuse(format!(
+                "the cluster has no node {name}; a card replaces one of the same name"
+            )));
+        };
+        changed.cards[party.index()] = card;
+        changed.check()?;
+        *self = changed;
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        let n = self.cards.len();
+        if !(2..=PartySet::MOST).contains(&n) {
+            return Err(Error::misuse(format!("a cluster of {n} nodes; it takes 2 to {}", PartySet::MOST)));
+        }
+        if !(1..n).contains(&self.threshold) {
+            let threshold = self.threshold;
+            return Err(Error::misuse(format!(
+                "a threshold of {threshold} of {n} nodes; it takes 1 to {}",
+                n - 1
+            )));
+        }
+        if self.protocol.is_empty() {
+            return Err(Error::misuse("the cluster names no protocol"));
+        }
+        for (i, card) in self.cards.iter().enumerate() {
+            card.check()?;
+            self.cards[..i].iter().try_for_each(|other| distinct(card, other))?;
+        }
+        Ok(())
+    }
+}
+
+fn distinct(one: &Card, other: &Card) -> Result<()> {
+    let both = format!("{} and {}", other.name, one.name);
+    if one.name == other.name {
+        return Err(Error::misuse(format!("two nodes are called {}; give each a name of its own", one.name)));
+    }
+    let taken = [&other.address, &other.client_address];
+    if taken.contains(&&one.address) || taken.contains(&&one.client_address) {
+        return Err(Error::misuse(format!("{both} have one address; give each its own")));
+    }
+    if one.certificates.iter().any(|c| other.certificates.contains(c)) {
+        return Err(Error::misuse(format!("{both} have one certificate; each node makes its own identity")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::tests::{card, certificate};
+
+    fn three() -> Vec<Card> {
+        vec![card("a", 1), card("b", 2), card("c", 3)]
+    }
+
+    fn cluster() -> Cluster {
+        Cluster::define("shamir", 1, three()).expect("it fits")
+    }
+
+    #[test]
+    fn a_cluster_comes_back_and_knows_its_nodes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (file, cluster) = (dir.path().join("cluster.toml"), cluster());
+        cluster.save(&file).expect("saved");
+        assert_eq!(Cluster::load(&file).expect("loaded"), cluster);
+        assert_eq!(cluster.party_of(&certificate(2)), Some(Party(1)));
+        assert_eq!(cluster.party_of(&certificate(9)), None);
+    }
+
+    #[test]
+    fn nodes_that_could_be_mistaken_for_another_are_refused() {
+        let with = |change: &dyn Fn(&mut Card)| {
+            let mut cards = three();
+            change(&mut cards[2]);
+            Cluster::define("shamir", 1, cards)
+        };
+        assert!(with(&|_| {}).is_ok());
+        assert!(with(&|c| c.name = "a".into()).is_err());
+        assert!(with(&|c| c.address = "a.example:7001".into()).is_err());
+        assert!(with(&|c| c.client_address = "a.example:7001".into()).is_err());
+        assert!(with(&|c| c.certificates.push(certificate(1))).is_err());
+        assert!(with(&|c| c.certificates.clear()).is_err());
+    }
+
+    #[test]
+    fn one_node_and_seventeen_nodes_and_silly_thresholds_are_refused() {
+        let nodes = |n: u8| (0..n).map(|i| card(&format!("n{i}"), i)).collect::<Vec<_>>();
+        assert!(Cluster::define("shamir", 1, nodes(1)).is_err());
+        assert!(Cluster::define("shamir", 1, nodes(17)).is_err());
+        assert!(Cluster::define("shamir", 5, nodes(16)).is_ok());
+        assert!(Cluster::define("shamir", 0, nodes(3)).is_err());
+        assert!(Cluster::define("shamir", 3, nodes(3)).is_err());
+        assert!(Cluster::define("", 1, nodes(3)).is_err());
+    }
+
+    #[test]
+    fn the_fingerprint_covers_what_must_agree_and_no_more() {
+        let before = cluster();
+        let same = |change: &dyn Fn(&mut Cluster)| {
+            let mut after = before.clone();
+            change(&mut after);
+            after.fingerprint() == before.fingerprint()
+        };
+        assert!(same(&|c| c.cards[0].certificates.push(certificate(9))));
+        assert!(same(&|c| c.cards[0].address = "elsewhere:1".into()));
+        assert!(!same(&|c| c.id[0] ^= 1));
+        assert!(!same(&|c| c.protocol.push('x')));
+        assert!(!same(&|c| c.threshold += 1));
+        assert!(!same(&|c| c.cards.swap(0, 1)));
+        assert!(!same(&|c| drop(c.cards.pop())));
+    }
+
+    #[test]
+    fn an_update_replaces_a_card_or_changes_nothing() {
+        let mut cluster = cluster();
+        let mut new = card("b", 7);
+        new.certificates.push(certificate(2));
+        cluster.update(new).expect("it fits");
+        assert_eq!(cluster.party_of(&certificate(7)), Some(Party(1)));
+        assert_eq!(cluster.party_of(&certificate(2)), Some(Party(1)));
+        let before = cluster.clone();
+        assert!(cluster.update(card("d", 4)).is_err());
+        assert!(cluster.update(card("b", 1)).is_err());
+        assert_eq!(cluster, before);
+    }
+}

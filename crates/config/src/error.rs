@@ -1,0 +1,76 @@
+//! Errors that name the file and say what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What every fallible function of this crate returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a file could not be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// Which file or directory.
+        path: PathBuf,
+        /// A verb.
+        doing: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+    /// A private file that others can read.
+    #[error(
+        "{} is private, but others can read it (mode {mode:o}); run `chmod 600 {}`, and replace what is in it if \
+         somebody may have read it",
+        path.display(), path.display()
+    )]
+    Exposed {
+        /// Which.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Something is there already.
+    #[error("{} is there already; choose another place, or move it away if it is not needed", path.display())]
+    Exists {
+        /// What.
+        path: PathBuf,
+    },
+    /// The file is not what it should be.
+    #[error("{}: {detail}", path.display())]
+    Malformed {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        detail: String,
+    },
+    /// The caller asked for what cannot be done.
+    #[error("{0}")]
+    Misuse(String),
+}
+
+impl Error {
+    /// A [`Error::Misuse`].
+    pub fn misuse(what: impl Into<String>) -> Error {
+        Error::Misuse(what.into())
+    }
+
+    pub(crate) fn malformed(path: &Path, detail: impl Into<String>) -> Error {
+        Error::Malformed { path: path.into(), detail: detail.into() }
+    }
+
+    pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
+        let path = path.to_path_buf();
+        move |source| Error::Io { path, doing, source }
+    }
+
+    /// The same complaint, now that it is known which file it is about.
+    pub(crate) fn in_file(self, path: &Path) -> Error {
+        match self {
+            Error::Misuse(detail) => Error::malformed(path, detail),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The directory of a node.
+//!
+//! | file | private | |
+//! |---|---|---|
+//! | `node.toml` | | [`NodeSettings`] |
+//! | `identity.key`, `identity.crt` | the key | TLS identity: PEM of key and certificate; of the certificate alone |
+//! | `identity-next.key`, `identity-next.crt` | the key | the same, while it changes |
+//! | `secret.key` | yes | seals the store |
+//! | `cluster.toml` | | [`Cluster`], once the node has joined one |
+//! | `clients.toml` | | [`ClientPolicy`] |
+//! | `store.redb` | yes | shares of keys, sealed |
+//! | `audit.log` | yes | who did what |
+
+use std::path::{Path, PathBuf};
+
+use polyclave_transport::CertificateDer;
+use zeroize::Zeroizing;
+
+use crate::{
+    Card, ClientPolicy, Cluster, Error, NodeSettings, Result, StoredIdentity, private, rotation, text,
+};
+
+const SETTINGS: &str = "node.toml";
+const SECRET: &str = "secret.key";
+const CLUSTER: &str = "cluster.toml";
+const POLICY: &str = "clients.toml";
+const STORE: &str = "store.redb";
+const AUDIT: &str = "audit.log";
+
+/// A node's directory.
+#[derive(Debug)]
+pub struct NodeDir {
+    path: PathBuf,
+    settings: NodeSettings,
+    identity: StoredIdentity,
+    next: Option<StoredIdentity>,
+}
+
+/// A file of a node's directory that a backup keeps as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptFile {
+    /// Its name in the directory.
+    pub name: &'static str,
+    /// Whether only its owner may read it.
+    pub private: bool,
+    /// Whether there is no node without it.
+    pub needed: bool,
+}
+
+impl NodeDir {
+    /// All files but the store.
+    pub const KEPT: [KeptFile; 9] = [
+        KeptFile { name: SETTINGS, private: false, needed: true },
+        KeptFile { name: rotation::KEY, private: true, needed: true },
+        KeptFile { name: rotation::CERTIFICATE, private: false, needed: true },
+        KeptFile { name: rotation::NEXT_KEY, private: true, needed: false },
+        KeptFile { name: rotation::NEXT_CERTIFICATE, private: false, needed: false },
+        KeptFile { name: SECRET, private: true, needed: true },
+        KeptFile { name: CLUSTER, private: false, needed: false },
+        KeptFile { name: POLICY, private: false, needed: true },
+        KeptFile { name: AUDIT, private: true, needed: false },
+    ];
+
+    /// Makes the directory of a new node, with a fresh secret and the identity that it is given. Returns the node's card.
+    pub fn init(path: &Path, settings: &NodeSettings, certificate: &[u8], key: &[u8]) -> Result<Card> {
+        settings.check()?;
+        let identity = StoredIdentity::new(certificate, key)?;
+        private::make_dir(path)?;
+        let dir = NodeDir { path: path.into(), settings: settings.clone(), identity, next: None };
+        dir.identity.save(&dir.file(rotation::KEY), &dir.file(rotation::CERTIFICATE))?;
+        private::generate_secret(&dir.file(SECRET))?;
+        dir.save_policy(&ClientPolicy::default())?;
+        // Last, since without it nothing is a node's directory.
+        dir.save_settings()?;
+        Ok(dir.card())
+    }
+
+    /// Opens a node's directory. If a change of identity was broken off by a crash, it is finished or undone first.
+    pub fn open(path: &Path) -> Result<NodeDir> {
+        if !path.join(SETTINGS).is_file() {
+            let detail =
+                format!("is not the directory of a node: it has no {SETTINGS}; make one with `node init`");
+            return Err(Error::malformed(path, detail));
+        }
+        let settings: NodeSettings = text::load(&path.join(SETTINGS))?;
+        settings.check().map_err(|e| e.in_file(&path.join(SETTINGS)))?;
+        let (identity, next) = rotation::recover(path)?;
+        Ok(NodeDir { path: path.into(), settings, identity, next })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the node does.
+    pub fn settings(&self) -> &NodeSettings {
+        &self.settings
+    }
+
+    /// Changes what the node does.
+    pub fn set_settings(&mut self, settings: NodeSettings) -> Result<()> {
+        settings.check()?;
+        self.settings = settings;
+        self.save_settings()
+    }
+
+    /// Who it is.
+    pub fn identity(&self) -> &StoredIdentity {
+        &self.identity
+    }
+
+    /// Who it will be, while its identity changes.
+    pub fn next_identity(&self) -> Option<&StoredIdentity> {
+        self.next.as_ref()
+    }
+
+    /// What others need to know of it: both certificates while its identity changes.
+    pub fn card(&self) -> Card {
+        let settings = &self.settings;
+        let identities = [Some(&self.identity), self.next.as_ref()];
+        let certificates: Vec<CertificateDer<'static>> =
+            identities.into_iter().flatten().map(|identity| identity.certificate.clone()).collect();
+        Card {
+            name: settings.name.clone(),
+            address: settings.address.clone(),
+            client_address: settings.client_address.clone(),
+            certificates,
+        }
+    }
+
+    /// Begins to change the node's identity: the card that is returned has the certificates of both, and has to reach all
+    /// other nodes and clients before [`NodeDir::finish_rotation`].
+    pub fn begin_rotation(&mut self, certificate: &[u8], key: &[u8]) -> Result<Card> {
+        if self.next.is_some() {
+            return Err(Error::misuse("the identity is already being changed; finish that first"));
+        }
+        let next = StoredIdentity::new(certificate, key)?;
+        if next.certificate == self.identity.certificate {
+            return Err(Error::misuse("the new certificate is the old one; make a fresh identity"));
+        }
+        rotation::begin(&self.path, &next)?;
+        self.next = Some(next);
+        Ok(self.card())
+    }
+
+    /// Makes the next identity the node's only one.
+    pub fn finish_rotation(&mut self) -> Result<Card> {
+        let Some(next) = self.next.clone() else {
+            return Err(Error::misuse("the identity is not being changed; begin that first"));
+        };
+        rotation::finish(&self.path, &next)?;
+        self.identity = next;
+        self.next = None;
+        Ok(self.card())
+    }
+
+    /// What seals the store.
+    pub fn secret(&self) -> Result<Zeroizing<[u8; 32]>> {
+        private::load_secret(&self.file(SECRET))
+    }
+
+    /// The cluster that the node belongs to, if any.
+    pub fn cluster(&self) -> Result<Option<Cluster>> {
+        let path = self.file(CLUSTER);
+        path.exists().then(|| Cluster::load(&path)).transpose()
+    }
+
+    /// Joins a cluster, or takes a changed file of it. It has to be the same cluster, and this node in it.
+    pub fn set_cluster(&self, cluster: &Cluster) -> Result<()> {
+        if self.cluster()?.is_some_and(|old| old.fingerprint() != cluster.fingerprint()) {
+            return Err(Error::misuse(
+                "the node belongs to another cluster; a node belongs to one as long as it lives",
+            ));
+        }
+        if cluster.party_of(&self.identity.certificate) != cluster.party_named(&self.settings.name) {
+            let name = &self.settings.name;
+            return Err(Error::misuse(format!(
+                "the cluster has no node {name} with this certificate; update its card"
+            )));
+        }
+        if cluster.party_of(&self.identity.certificate).is_none() {
+            return Err(Error::misuse(
+                "the cluster does not know this node; define it with this node's card",
+            ));
+        }
+        cluster.save(&self.file(CLUSTER))
+    }
+
+    /// What clients may do here.
+    pub fn policy(&self) -> Result<ClientPolicy> {
+        ClientPolicy::load(&self.file(POLICY))
+    }
+
+    /// Changes what clients may do here.
+    pub fn save_policy(&self, policy: &ClientPolicy) -> Result<()> {
+        policy.save(&self.file(POLICY))
+    }
+
+    /// Where the policy is, to see whether it has changed.
+    pub fn policy_path(&self) -> PathBuf {
+        self.file(POLICY)
+    }
+
+    /// Where the store is.
+    pub fn store_path(&self) -> PathBuf {
+        self.file(STORE)
+    }
+
+    /// Where the audit log is.
+    pub fn audit_path(&self) -> PathBuf {
+        self.file(AUDIT)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    fn save_settings(&self) -> Result<()> {
+        let text = text::render("Settings of a node of Polyclave.", &self.settings);
+        private::write_public(&self.file(SETTINGS), text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::tests::card;
+    use crate::identity::tests::identity;
+
+    fn new_node(path: &Path) -> Card {
+        let identity = identity(1);
+        let settings = NodeSettings::new("a", "a.example:1", "a.example:2");
+        NodeDir::init(path, &settings, &identity.certificate, &identity.key).expect("made")
+    }
+
+    #[test]
+    fn a_node_comes_back_with_the_same_secret() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("node");
+        let card = new_node(&path);
+        let (one, two) = (NodeDir::open(&path).expect("opened"), NodeDir::open(&path).expect("opened"));
+        assert_eq!(one.card(), card);
+        assert_eq!(one.identity(), &identity(1));
+        assert_eq!(one.secret().expect("read"), two.secret().expect("read"));
+        assert_eq!(one.cluster().expect("none is no error"), None);
+    }
+
+    #[test]
+    fn a_node_is_never_made_over_another() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("node");
+        new_node(&path);
+        let secret = NodeDir::open(&path).expect("opened").secret().expect("read");
+        let settings = NodeSettings::new("b", "b.example:1", "b.example:2");
+        let again = NodeDir::init(&path, &settings, &identity(2).certificate, &identity(2).key);
+        assert!(matches!(again, Err(Error::Exists { .. })));
+        assert_eq!(NodeDir::open(&path).expect("opened").secret().expect("read"), secret);
+        assert!(NodeDir::open(dir.path()).is_err());
+    }
+
+    #[test]
+    fn an_exposed_secret_or_identity_stops_the_node() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("node");
+        new_node(&path);
+        let expose = |name: &str| {
+            let open_to_all = std::fs::Permissions::from_mode(0o644);
+            std::fs::set_permissions(path.join(name), open_to_all).expect("set");
+        };
+        expose(SECRET);
+        assert!(matches!(NodeDir::open(&path).expect("opened").secret(), Err(Error::Exposed { .. })));
+        expose(rotation::KEY);
+        assert!(matches!(NodeDir::open(&path), Err(Error::Exposed { .. })));
+    }
+
+    #[test]
+    fn a_node_joins_one_cluster_that_knows_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("node");
+        let mine = new_node(&path);
+        let node = NodeDir::open(&path).expect("opened");
+        let stranger = Cluster::define("shamir", 1, vec![card("a", 8), card("b", 2)]).expect("it fits");
+        assert!(node.set_cluster(&stranger).is_err());
+        let without = Cluster::define("shamir", 1, vec![card("c", 8), card("b", 2)]).expect("it fits");
+        assert!(node.set_cluster(&without).is_err());
+        let mut cluster = Cluster::define("shamir", 1, vec![mine.clone(), card("b", 2)]).expect("it fits");
+        node.set_cluster(&cluster).expect("joined");
+        cluster.update(card("b", 7)).expect("it fits");
+        node.set_cluster(&cluster).expect("another certificate is no other cluster");
+        assert_eq!(node.cluster().expect("read"), Some(cluster));
+        let other = Cluster::define("shamir", 1, vec![mine, card("b", 2)]).expect("it fits");
+        assert!(node.set_cluster(&other).is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! `node.toml`: what a node does, as far as it is its own affair.
+
+use serde::{Deserialize, Serialize};
+
+use crate::card::check_address;
+use crate::{Error, Result, check_name};
+
+/// Settings of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeSettings {
+    /// Its name in the cluster.
+    pub name: String,
+    /// `host:port` under which other nodes reach it.
+    pub address: String,
+    /// `host:port` under which clients reach it.
+    pub client_address: String,
+    /// `host:port` on which it listens for other nodes.
+    pub listen: String,
+    /// `host:port` on which it listens for clients.
+    pub client_listen: String,
+    /// `host:port` on which it answers HTTP about its health and its counts; none if absent.
+    pub http_listen: Option<String>,
+    /// Whether it keeps an audit log.
+    #[serde(default = "yes")]
+    pub audit: bool,
+    /// What clients may use up.
+    #[serde(default)]
+    pub limits: NodeLimits,
+}
+
+/// What clients may use up at a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NodeLimits {
+    /// Requests of one client at the same time.
+    pub requests_at_once_per_client: usize,
+    /// Connections of one client.
+    pub connections_per_client: usize,
+    /// Connections of all clients together.
+    pub connections: usize,
+    /// Payload of one client; no limit if absent.
+    pub bytes_per_second_per_client: Option<u64>,
+    /// New requests of one client; no limit if absent.
+    pub requests_per_second_per_client: Option<u64>,
+    /// Computations with the other nodes at the same time.
+    pub channels: usize,
+}
+
+impl Default for NodeLimits {
+    fn default() -> NodeLimits {
+        NodeLimits {
+            requests_at_once_per_client: 16,
+            connections_per_client: 32,
+            connections: 512,
+            bytes_per_second_per_client: None,
+            requests_per_second_per_client: None,
+            channels: 8,
+        }
+    }
+}
+
+impl NodeSettings {
+    /// The settings of a node that listens where it is reached, with default limits.
+    pub fn new(name: &str, address: &str, client_address: &str) -> NodeSettings {
+        NodeSettings {
+            name: name.into(),
+            address: address.into(),
+            client_address: client_address.into(),
+            listen: address.into(),
+            client_listen: client_address.into(),
+            http_listen: None,
+            audit: true,
+            limits: NodeLimits::default(),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        check_name("node", &self.name)?;
+        let addresses = [&self.address, &self.client_address, &self.listen, &self.client_listen];
+        addresses.into_iter().chain(&self.http_listen).try_for_each(|a| check_address(a))?;
+        let limits = &self.limits;
+        let counts = [
+            ("requests_at_once_per_client", limits.requests_at_once_per_client as u64),
+            ("connections_per_client", limits.connections_per_client as u64),
+            ("connections", limits.connections as u64),
+            ("channels", limits.channels as u64),
+            ("bytes_per_second_per_client", limits.bytes_per_second_per_client.unwrap_or(1)),
+            ("requests_per_second_per_client", limits.requests_per_second_per_client.unwrap_or(1)),
+        ];
+        match counts.iter().find(|(_, count)| *count == 0) {
+            Some((name, _)) => {
+                Err(Error::misuse(format!("{name} is 0: the node could serve nobody; write at least 1")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text;
+
+    const SHORT: &str = "name='a'\naddress='h:1'\nclient_address='h:2'\nlisten='h:1'\nclient_listen='h:2'\n";
+
+    #[test]
+    fn what_is_left_out_has_its_default() {
+        let short: NodeSettings = text::parse(SHORT).expect("it fits");
+        assert_eq!(short, NodeSettings::new("a", "h:1", "h:2"));
+        let some: NodeSettings = text::parse(&format!("{SHORT}[limits]\nchannels = 2\n")).expect("it fits");
+        assert_eq!((some.limits.channels, some.limits.connections), (2, 512));
+    }
+
+    #[test]
+    fn misspelt_and_useless_settings_are_errors() {
+        assert!(text::parse::<NodeSettings>(&format!("{SHORT}audti = false\n")).is_err());
+        assert!(text::parse::<NodeSettings>(&format!("{SHORT}[limits]\nchanels = 2\n")).is_err());
+        let mut settings = NodeSettings::new("a", "h:1", "h:2");
+        settings.limits.channels = 0;
+        assert!(settings.check().is_err());
+        settings = NodeSettings::new("a", "h:1", "h:2");
+        settings.http_listen = Some("nowhere".into());
+        assert!(settings.check().is_err());
+    }
+}
