@@ -102,7 +102,10 @@ impl Client {
     ) -> Result<u64> {
         let block = self.block_bytes(key)?;
         if initial.len() != block {
-            return Err(Error::Misuse(format!("an initial block of {} bytes; this key takes {block}", initial.len())));
+            return Err(Error::Misuse(format!(
+                "an initial block of {} bytes; this key takes {block}",
+                initial.len()
+            )));
         }
         self.decrypt_blocks(key, padding, Use::CbcDecrypt, Some(initial.to_vec()), input, output, progress)
     }
@@ -137,7 +140,8 @@ impl Client {
         let mut done = 0;
         while let Some(piece) = pieces.next()? {
             let ciphertext = piece.data;
-            if !ciphertext.len().is_multiple_of(block) || (ciphertext.is_empty() && padding == Padding::Pkcs7) {
+            if !ciphertext.len().is_multiple_of(block) || (ciphertext.is_empty() && padding == Padding::Pkcs7)
+            {
                 return Err(garbage());
             }
             if ciphertext.is_empty() {
@@ -206,7 +210,9 @@ impl Client {
     fn block_bytes(&self, key: &str) -> Result<usize> {
         let cipher = self.info(key)?.properties.cipher;
         let known = polyclave_cipher::catalog::find(&cipher);
-        let unknown = || Error::Misuse(format!("the nodes know a cipher '{cipher}' that this program does not; update it"));
+        let unknown = || {
+            Error::Misuse(format!("the nodes know a cipher '{cipher}' that this program does not; update it"))
+        };
         Ok(known.ok_or_else(unknown)?.block_bytes)
     }
 }
@@ -219,7 +225,9 @@ fn filled(pieces: &mut Pieces<'_>, padding: Padding, block: usize) -> Result<Opt
         fill(&mut data, block);
     }
     if !data.len().is_multiple_of(block) {
-        return Err(Error::Misuse(format!("without padding the input has to be whole blocks of {block} bytes")));
+        return Err(Error::Misuse(format!(
+            "without padding the input has to be whole blocks of {block} bytes"
+        )));
     }
     Ok(Some(Zeroizing::new(data)).filter(|data| !data.is_empty()))
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use polyclave_config::{ClientDir, Cluster};
 use polyclave_protocol::service::with_scheme;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::{Identity, Limits, Line, Node, TlsNet, call};
 use polyclave_transport::wire::{self, NodeStatus, Operation, Reply};
+use polyclave_transport::{Identity, Limits, Line, Node, TlsNet, call};
 
 use crate::combine::{Combine, Combiner};
 use crate::{Error, Result};
@@ -34,7 +34,10 @@ impl Client {
     /// The client of a directory.
     pub fn open(dir: &ClientDir) -> Result<Client> {
         let cluster = dir.cluster()?.ok_or_else(|| {
-            Error::Misuse(format!("{} has no cluster file yet; give it that of the nodes", dir.path().display()))
+            Error::Misuse(format!(
+                "{} has no cluster file yet; give it that of the nodes",
+                dir.path().display()
+            ))
         })?;
         let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
         let combine = with_scheme(cluster.protocol(), cluster.nodes(), cluster.threshold(), Combiner)?;
@@ -72,8 +75,17 @@ impl Client {
         operation: &Operation,
         answer: impl Fn(Reply) -> Option<T>,
     ) -> Vec<(Party, Result<T>)> {
-        let all = PartySet::all(self.nodes.len());
-        let lines = self.lines(all);
+        self.ask(PartySet::all(self.nodes.len()), operation, answer)
+    }
+
+    /// Asks some nodes the same.
+    pub(crate) fn ask<T>(
+        &self,
+        which: PartySet,
+        operation: &Operation,
+        answer: impl Fn(Reply) -> Option<T>,
+    ) -> Vec<(Party, Result<T>)> {
+        let lines = self.lines(which);
         let ask = |(party, line): (Party, Result<Line>)| {
             let one: PartySet = [party].into_iter().collect();
             let outcome = line.and_then(|line| {

@@ -76,7 +76,9 @@ impl<'c> Conversation<'c> {
             conversation.send(&request(operation.clone(), serving, first.cloned())?)?;
             match conversation.accepted() {
                 Ok(accepted) => return Ok((conversation, accepted)),
-                Err(e) if e.may_pass() && !takes_all && attempt + 1 < MOST_TRIES => last = Some(e.to_string()),
+                Err(e) if e.may_pass() && !takes_all && attempt + 1 < MOST_TRIES => {
+                    last = Some(e.to_string())
+                }
                 Err(e) => return Err(e),
             }
         }
@@ -142,12 +144,16 @@ impl<'c> Conversation<'c> {
         let mut replies = Vec::new();
         let mut refused: Option<(Party, wire::Refusal)> = None;
         for party in self.serving.iter() {
-            let reply = wire::receive_bytes(&mut self.net, party).and_then(|bytes| wire::decode(&bytes, party));
+            let reply =
+                wire::receive_bytes(&mut self.net, party).and_then(|bytes| wire::decode(&bytes, party));
             match reply {
                 Ok(Reply::Refused(refusal)) => {
                     // The one that says what is wrong, rather than that another node did not want to.
                     let vague = |reason| matches!(reason, Reason::Disagreement | Reason::Unavailable);
-                    if refused.as_ref().is_none_or(|(_, before)| vague(before.reason) && !vague(refusal.reason)) {
+                    if refused
+                        .as_ref()
+                        .is_none_or(|(_, before)| vague(before.reason) && !vague(refusal.reason))
+                    {
                         refused = Some((party, refusal));
                     }
                     self.net.set_idle_limit(OTHER_REASONS);
@@ -158,7 +164,9 @@ impl<'c> Conversation<'c> {
             }
         }
         match refused {
-            Some((_, refusal)) if refusal.reason == Reason::Unauthentic => Err(Error::Unauthentic(refusal.message)),
+            Some((_, refusal)) if refusal.reason == Reason::Unauthentic => {
+                Err(Error::Unauthentic(refusal.message))
+            }
             Some((party, refusal)) => {
                 Err(Error::Refused { node: format!("node {}", self.client.node_name(party)), refusal })
             }
@@ -170,7 +178,9 @@ impl<'c> Conversation<'c> {
     pub(crate) fn answers(&mut self) -> Result<Answers> {
         let mut answers = Answers { data: Vec::new(), masks: Vec::new() };
         for (node, reply) in self.replies()? {
-            let Reply::Data { data, mask } = reply else { return Err(unexpected(self.client.node_name(node))) };
+            let Reply::Data { data, mask } = reply else {
+                return Err(unexpected(self.client.node_name(node)));
+            };
             answers.data.push(data);
             answers.masks.push(mask);
         }

@@ -1,10 +1,10 @@
 //! Making, bringing, seeing and deleting keys.
 
+use polyclave_field::Gf128;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{End, KeyInfo, NewKey, Operation, Reply, Step};
-use polyclave_field::Gf128;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
@@ -76,6 +76,25 @@ impl Client {
     /// Deletes a key at all nodes; none if there was none.
     pub fn delete(&self, key: &str) -> Result<Option<KeyInfo>> {
         Conversation::ask_all(self, &Operation::Delete { key: key.into() })?.done()
+    }
+
+    /// One key, by the first node that answers.
+    pub fn info(&self, key: &str) -> Result<KeyInfo> {
+        let mut last = None;
+        for party in Party::all(self.cluster().nodes()) {
+            let one = [party].into_iter().collect();
+            let answers = self.ask(one, &Operation::Show { key: key.into() }, |reply| match reply {
+                Reply::Keys(keys) => keys.into_iter().next(),
+                _ => None,
+            });
+            match answers.into_iter().next() {
+                Some((_, Ok(info))) => return Ok(info),
+                Some((_, Err(e))) if !e.may_pass() => return Err(e),
+                Some((_, Err(e))) => last = Some(e),
+                None => {}
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::Misuse("the cluster has no nodes".into())))
     }
 
     /// The keys that this client may see.

@@ -26,7 +26,8 @@ pub(crate) fn unfilled(last: &[u8]) -> Result<usize> {
 
 /// What does not decrypt to anything.
 pub(crate) fn garbage() -> Error {
-    let told = "this does not decrypt: it was altered or cut, or it belongs to another key, mode or initial block";
+    let told =
+        "this does not decrypt: it was altered or cut, or it belongs to another key, mode or initial block";
     Error::Unauthentic(told.into())
 }
 

@@ -40,7 +40,8 @@ impl Client {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let mut pieces = Pieces::new(input, CHUNK)?;
-        let first = pieces.next()?.ok_or_else(|| Error::Misuse("a stream without even an empty piece".into()))?;
+        let first =
+            pieces.next()?.ok_or_else(|| Error::Misuse("a stream without even an empty piece".into()))?;
         let keystream = |piece: &Piece| Step::Keystream { bytes: piece.data.len() as u32 };
         let operation = Operation::Use { key: key.into(), id: None, how: Use::Seal };
         let (mut conversation, accepted) = Conversation::begin(self, &operation, Some(&keystream(&first)))?;
@@ -66,14 +67,18 @@ impl Client {
             match next {
                 Awaited::Keystream(piece) => {
                     let keystream = conversation.bytes(&answers.data, piece.data.len())?;
-                    let ciphertext: Vec<u8> = piece.data.iter().zip(keystream.iter()).map(|(d, k)| d ^ k).collect();
+                    let ciphertext: Vec<u8> =
+                        piece.data.iter().zip(keystream.iter()).map(|(d, k)| d ^ k).collect();
                     conversation.step(&Step::Seal { ciphertext: ciphertext.clone(), last: piece.last })?;
                     awaited.push_back(Awaited::Tag(ciphertext));
                     open -= 1;
                 }
                 Awaited::Tag(ciphertext) => {
                     let tag = conversation.element(&answers.data)?;
-                    output.write_all(&ciphertext).and_then(|()| output.write_all(&tag)).map_err(Error::writing)?;
+                    output
+                        .write_all(&ciphertext)
+                        .and_then(|()| output.write_all(&tag))
+                        .map_err(Error::writing)?;
                     done += ciphertext.len() as u64;
                     progress(done);
                 }
@@ -150,6 +155,7 @@ fn cut() -> Error {
 }
 
 fn not_sealed() -> Error {
-    let told = "this is no sealed file, or its beginning is lost; for plain formats of other programs give --raw";
+    let told =
+        "this is no sealed file, or its beginning is lost; for plain formats of other programs give --raw";
     Error::Unauthentic(told.into())
 }

@@ -4,8 +4,9 @@
 //! curious node confirm guesses of secrets. So the hello round ([`polyclave_protocol::session`]) covers the whole request, and
 //! every later step is compared here, in one exchange, before any of it is used.
 
+use crate::Result;
+use polyclave_protocol::Party;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::{Party, Result};
 use polyclave_transport::wire::{Reason, Refusal};
 
 const ACCEPTED: u8 = 1;
@@ -13,10 +14,7 @@ const REFUSED: u8 = 2;
 
 /// Compares a step with the other serving nodes. `mine` is the digest of what the client told this node, or why this node does
 /// not accept it. All nodes come out of it with the same result: accepted by all and equal, or not.
-pub(crate) fn agree(
-    mine: std::result::Result<[u8; 32], Refusal>,
-    net: &mut dyn Net,
-) -> Result<std::result::Result<(), Refusal>> {
+pub(crate) fn agree(mine: Result<[u8; 32], Refusal>, net: &mut dyn Net) -> Result<Result<(), Refusal>> {
     let mut message = [REFUSED; 33];
     if let Ok(digest) = &mine {
         message[0] = ACCEPTED;
@@ -42,7 +40,8 @@ pub(crate) fn agree(
             return Ok(Err(Refusal::new(Reason::Disagreement, told)));
         }
         if their[1..] != message[1..] {
-            let told = format!("this node and {peer} were told different things: a client must tell all the same");
+            let told =
+                format!("this node and {peer} were told different things: a client must tell all the same");
             return Ok(Err(Refusal::new(Reason::Disagreement, told)));
         }
     }
@@ -57,7 +56,9 @@ mod tests {
 
     #[test]
     fn equal_steps_are_accepted() {
-        assert!(run_parties(3, |net| agree(Ok([7; 32]), net)).into_iter().all(|outcome| outcome == Ok(Ok(()))));
+        assert!(
+            run_parties(3, |net| agree(Ok([7; 32]), net)).into_iter().all(|outcome| outcome == Ok(Ok(())))
+        );
     }
 
     #[test]

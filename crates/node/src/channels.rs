@@ -9,8 +9,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::Result;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
 use crate::desk::Ticket;

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::Result;
 use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, compile_with_views};
 use polyclave_cipher::{catalog, compile, modes};
+use polyclave_protocol::Error;
 use polyclave_protocol::service::ServiceProtocol;
-use polyclave_protocol::{Error, Result};
 
 /// Everything that nodes evaluate for one cipher.
 pub(crate) struct Circuits {

@@ -1,7 +1,7 @@
 //! One request's place in the protocol: what modes of operation compute with.
 
+use crate::Result;
 use polyclave_cipher::{Cells, Compiled};
-use polyclave_protocol::Result;
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;

@@ -4,21 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::service::{ELEMENT_BYTES, ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::Session;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, End, KeyInfo, NewKey, Operation, Origin, Reason, Refusal, Reply, Step};
+use polyclave_transport::wire::{
+    self, End, KeyInfo, NewKey, Operation, Origin, Reason, Refusal, Reply, Step,
+};
 
 use crate::agreement::agree;
 use crate::circuits::Circuits;
 use crate::computation::Computation;
-use crate::core::{Core, SetUp};
+use crate::core::{Core, SetUp, system};
 use crate::key::{Material, Shares};
 use crate::make::{expand, generate};
 use crate::modes::{Answer, Fault, Mode, misplaced};
 use crate::request::{Channel, Client, Plan, Task, begin, unavailable};
+use crate::store::KeyState;
 
 /// What became of a request, for the audit log.
 pub(crate) struct Outcome {
@@ -46,8 +48,8 @@ impl Line<'_> {
             return Err(lost(()));
         }
         let bytes = wire::receive_bytes(self.net, self.client).map_err(|_| lost(()))?;
-        let step = wire::decode(&bytes, self.client)
-            .map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
+        let step =
+            wire::decode(&bytes, self.client).map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
         Ok((step, blake3::derive_key("polyclave 2026 step of a request", &bytes)))
     }
 }
@@ -63,7 +65,12 @@ struct Serving<'a, 'c, S: ServiceScheme> {
 }
 
 /// Serves a planned request.
-pub(crate) fn serve<S: ServiceScheme>(core: &Core<S>, client: &Client, plan: Plan<S>, net: &mut TlsNet) -> Outcome {
+pub(crate) fn serve<S: ServiceScheme>(
+    core: &Core<S>,
+    client: &Client,
+    plan: Plan<S>,
+    net: &mut TlsNet,
+) -> Outcome {
     let mut blocks = 0;
     let result = try_serve(core, client, plan, net, &mut blocks);
     if let Err(refusal) = &result {
@@ -127,7 +134,13 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         let serving = self.net()?.members();
         let mut protocol = self.core.scheme.join(&set_up.setup, session.stream(), serving)?;
         match task {
-            Task::Use { info, key, mode } => self.use_key(protocol, &info, &key.shares, mode, first),
+            Task::Use { info, key, mode } => {
+                if key.state == KeyState::Pending {
+                    // Its id was compared: the others hold their shares of the same key.
+                    self.core.announce(&info).map_err(system)?;
+                }
+                self.use_key(protocol, &info, &key.shares, mode, first)
+            }
             Task::Generate { new, cipher } => {
                 let circuits = self.circuits(&cipher.name, &protocol)?;
                 let key = generate(&mut protocol, self.net()?, &circuits)?;
@@ -147,12 +160,17 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
     }
 
     fn circuits(&self, cipher: &str, protocol: &S::Protocol) -> Result<Arc<Circuits>, Fault> {
-        let unknown = || Fault::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
+        let unknown =
+            || Fault::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
         self.core.library.of(cipher, protocol).ok_or_else(unknown)
     }
 
     /// Receives the next step, has `admit` judge it, and compares it with the other nodes.
-    fn step(&mut self, admit: impl FnOnce(&Step) -> Result<u64, Refusal>, info: Option<&KeyInfo>) -> Result<Step, Fault> {
+    fn step(
+        &mut self,
+        admit: impl FnOnce(&Step) -> Result<u64, Refusal>,
+        info: Option<&KeyInfo>,
+    ) -> Result<Step, Fault> {
         let received = self.line.step();
         let judged = received.and_then(|(step, digest)| {
             let blocks = admit(&step)?;
@@ -179,7 +197,8 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
     ) -> Result<(), Fault> {
         let circuits = self.circuits(&info.properties.cipher, &protocol)?;
         let key = Material::restore(info, shares, &protocol)?;
-        let mut held = Held { protocol: Some(protocol), circuits: &circuits, key: &key, session: self.session };
+        let mut held =
+            Held { protocol: Some(protocol), circuits: &circuits, key: &key, session: self.session };
         let (start, mask) = held.with(self.net()?, |at| mode.start(at))?;
         self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask });
         loop {
@@ -242,7 +261,10 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         let (material, check_value) = expand(key, &new.modes, &mut protocol, self.net()?, circuits)?;
         let made = self.time_of_the_first()?;
         let mut id = [0; 16];
-        blake3::Hasher::new_derive_key("polyclave 2026 id of a key").update(&self.session).finalize_xof().fill(&mut id);
+        blake3::Hasher::new_derive_key("polyclave 2026 id of a key")
+            .update(&self.session)
+            .finalize_xof()
+            .fill(&mut id);
         let info = KeyInfo { properties: new, id, origin, made, check_value };
         let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
         // Stored by all, or announced by none.
@@ -310,16 +332,21 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
     match operation {
         Operation::Status => "status",
         Operation::List => "list",
+        Operation::Show { .. } => "show",
         Operation::Generate(_) => "generate",
         Operation::Import(_) => "import",
         Operation::Delete { .. } => "delete",
         Operation::Use { how, .. } => match how {
-            Use::Seal | Use::GcmEncrypt { .. } | Use::CtrEncrypt | Use::CbcEncrypt { .. } | Use::EcbEncrypt { .. } => {
-                "encrypt"
-            }
-            Use::Open { .. } | Use::GcmDecrypt { .. } | Use::CtrDecrypt { .. } | Use::CbcDecrypt | Use::EcbDecrypt => {
-                "decrypt"
-            }
+            Use::Seal
+            | Use::GcmEncrypt { .. }
+            | Use::CtrEncrypt
+            | Use::CbcEncrypt { .. }
+            | Use::EcbEncrypt { .. } => "encrypt",
+            Use::Open { .. }
+            | Use::GcmDecrypt { .. }
+            | Use::CtrDecrypt { .. }
+            | Use::CbcDecrypt
+            | Use::EcbDecrypt => "decrypt",
             Use::Cmac { .. } => "mac",
         },
     }

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::Result;
 use polyclave_cipher::{Cipher, catalog};
-use polyclave_config::{Cluster, ClientPolicy};
+use polyclave_config::{ClientPolicy, Cluster};
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::random_bytes;
-use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::wire::{KeyInfo, NodeStatus, Reason, Refusal, Right};
 use polyclave_transport::{CertificateDer, Mesh, TlsNet};
 
@@ -103,7 +104,10 @@ impl<S: ServiceScheme> Core<S> {
         }
         let unknown = || {
             let names: Vec<String> = catalog::all().into_iter().map(|c| c.name).collect();
-            Refusal::new(Reason::Key, format!("there is no cipher '{name}'; choose one of {}", names.join(", ")))
+            Refusal::new(
+                Reason::Key,
+                format!("there is no cipher '{name}'; choose one of {}", names.join(", ")),
+            )
         };
         let cipher = catalog::find(name).filter(|c| c.name == name).ok_or_else(unknown)?;
         ciphers.insert(name.to_owned(), cipher.clone());
@@ -113,7 +117,11 @@ impl<S: ServiceScheme> Core<S> {
     /// A key and this node's shares of it. One that is not yet announced counts: the nodes compare its id, and who has the
     /// same one has stored it in the same session.
     pub(crate) fn key(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
-        match self.store.key(name).map_err(of_store)? {
+        let key = match self.store.key(name).map_err(of_store)? {
+            None => self.store.pending_key(name).map_err(of_store)?.map(Arc::new),
+            announced => announced,
+        };
+        match key {
             Some(key) => Ok((key.info.clone(), key)),
             None => Err(Refusal::new(Reason::Key, format!("there is no key '{name}'"))),
         }
@@ -121,8 +129,7 @@ impl<S: ServiceScheme> Core<S> {
 
     /// Whether a key of this name was announced.
     pub(crate) fn has_key(&self, name: &str) -> Result<bool, Refusal> {
-        let key = self.store.key(name).map_err(of_store)?;
-        Ok(key.is_some_and(|key| key.state == KeyState::Announced))
+        Ok(self.store.key(name).map_err(of_store)?.is_some())
     }
 
     /// Pays for blocks, durably, before they are computed. Every node pays for the requests that it serves; since every request
@@ -149,9 +156,9 @@ impl<S: ServiceScheme> Core<S> {
 
     /// Deletes the key of a name, if there is one.
     pub(crate) fn delete_key(&self, name: &str) -> Result<Option<KeyInfo>, Refusal> {
-        let Some(key) = self.store.key(name).map_err(of_store)? else { return Ok(None) };
-        self.store.delete(name, key.info.id).map_err(of_store)?;
-        Ok(Some(key.info.clone()))
+        let Ok((info, _)) = self.key(name) else { return Ok(None) };
+        self.store.delete(name, info.id).map_err(of_store)?;
+        Ok(Some(info))
     }
 
     /// The keys that a client may see.
@@ -161,6 +168,16 @@ impl<S: ServiceScheme> Core<S> {
         keys.retain(|info| policy.allows(&client.certificate, Right::List, &info.properties.name));
         keys.sort_by(|a, b| a.properties.name.cmp(&b.properties.name));
         Ok(keys)
+    }
+
+    /// A key that a client may use in some way.
+    pub(crate) fn show(&self, client: &Client, key: &str) -> Result<KeyInfo, Refusal> {
+        let rights = [Right::List, Right::Encrypt, Right::Decrypt, Right::Mac, Right::Delete];
+        let first = self.allow(client, Right::List, key);
+        if rights.into_iter().all(|right| self.allow(client, right, key).is_err()) {
+            first?;
+        }
+        Ok(self.key(key)?.0)
     }
 
     /// The agreed common secrets.

@@ -6,12 +6,13 @@ use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
+use crate::Result;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use polyclave_protocol::Error;
 use polyclave_protocol::service::ServiceScheme;
-use polyclave_protocol::{Error, Result};
 use tokio::sync::oneshot;
 
 use crate::core::Core;
@@ -40,12 +41,15 @@ pub(crate) fn start<S: ServiceScheme>(address: &str, core: Arc<Core<S>>) -> Resu
     let broken = |e: std::io::Error| Error::System(format!("cannot answer HTTP on {address}: {e}"));
     let listener = TcpListener::bind(address).map_err(broken)?;
     listener.set_nonblocking(true).map_err(broken)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(broken)?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(broken)?;
     let recorder = RECORDER.get_or_init(|| PrometheusBuilder::new().install_recorder().ok()).clone();
     let ready = move || {
         let answer = match core.is_ready() {
             true => (StatusCode::OK, "ready\n"),
-            false => (StatusCode::SERVICE_UNAVAILABLE, "not ready: see the log, or `polyclave node status`\n"),
+            false => {
+                (StatusCode::SERVICE_UNAVAILABLE, "not ready: see the log, or `polyclave node status`\n")
+            }
         };
         std::future::ready(answer)
     };

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::Result;
+use polyclave_protocol::Error;
 use polyclave_protocol::ghash::GhashKey;
 use polyclave_protocol::service::ServiceProtocol;
-use polyclave_protocol::{Error, Result};
 use polyclave_transport::wire::{KeyInfo, Mode};
 use zeroize::Zeroizing;
 
@@ -29,7 +30,11 @@ impl<P: ServiceProtocol> Material<P> {
     pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &P) -> Result<Self> {
         let name = &info.properties.name;
         let stored = |part: &str| {
-            let missing = || Error::System(format!("the stored key {name} lacks its {part}; restore a backup of this node"));
+            let missing = || {
+                Error::System(format!(
+                    "the stored key {name} lacks its {part}; restore a backup of this node"
+                ))
+            };
             shares.get(part).ok_or_else(missing)
         };
         let made_for = |mode| info.properties.modes.contains(&mode);

@@ -21,6 +21,7 @@ mod desk;
 mod http;
 mod key;
 mod limits;
+pub mod local;
 mod make;
 mod modes;
 mod node;
@@ -31,3 +32,6 @@ pub mod store;
 
 pub use make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
 pub use node::Running;
+
+/// What fallible functions of a node return.
+type Result<T, E = polyclave_protocol::Error> = std::result::Result<T, E>;

@@ -4,6 +4,7 @@
 //! as long as one other drew its part at random, and it is never assembled. Import: the client gets a random shared mask, checks
 //! it, and sends its key under it, the same to every node; so no client can make nodes hold a sharing of a wrong degree.
 
+use crate::Result;
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, compile_with_views};
 use polyclave_protocol::evaluate::release;
 use polyclave_protocol::ghash::GhashKey;
@@ -12,7 +13,7 @@ use polyclave_protocol::protocol::{Input, Owner};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::service::ServiceProtocol;
 use polyclave_protocol::session::random_bytes;
-use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::{Mode, NewKey};
 use zeroize::Zeroizing;
 
@@ -31,10 +32,13 @@ pub const MOST_SMALL_BLOCKS: u64 = 1 << 20;
 pub const MOST_BLOCKS: u64 = 1 << 32;
 
 /// Whether a key can be made like this; otherwise what is wrong.
-pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> std::result::Result<(), String> {
+pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     let named = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if key.name.is_empty() || key.name.len() > MOST_NAME || !key.name.chars().all(named) {
-        return Err(format!("a key's name has 1 to {MOST_NAME} letters, digits, '-', '_' or '.', not '{}'", key.name));
+        return Err(format!(
+            "a key's name has 1 to {MOST_NAME} letters, digits, '-', '_' or '.', not '{}'",
+            key.name
+        ));
     }
     if key.modes.is_empty() || !key.modes.is_sorted_by(|a, b| a < b) {
         return Err("a key is made for one mode at least, each named once".into());
@@ -64,7 +68,8 @@ pub(crate) fn generate<P: ServiceProtocol>(
     let sum = compile_with_views(&sum_of_keys(cipher, net.parties()), protocol, |_| wanted.clone());
     let mut own = Zeroizing::new(vec![0; cipher.key_bytes]);
     random_bytes(&mut own)?;
-    let own = Cells::from_blocks(port.cells.len(), port.bits, &own).map_err(|e| Error::System(e.to_string()))?;
+    let own =
+        Cells::from_blocks(port.cells.len(), port.bits, &own).map_err(|e| Error::System(e.to_string()))?;
     let me = net.me();
     let inputs: Vec<_> =
         Party::all(net.parties()).map(|p| if p == me { Input::Mine(&own) } else { Input::From(p) }).collect();
@@ -97,7 +102,8 @@ pub(crate) fn expand<P: ServiceProtocol>(
     let inputs = || [Input::Public(&zero), Input::Shared(&round_keys)];
     let check = run(protocol, net, &circuits.check_value, 1, &inputs())?.remove(0);
     let check = release(protocol, &check, Owner::All, net)?;
-    let check = check.ok_or_else(|| Error::System("the check value was not opened".into()))?.accept().to_blocks();
+    let check =
+        check.ok_or_else(|| Error::System("the check value was not opened".into()))?.accept().to_blocks();
 
     let (mut subkeys, mut hash_key) = (None, None);
     if modes.iter().any(|mode| matches!(mode, Mode::Cmac | Mode::Gcm)) {

@@ -107,7 +107,10 @@ pub(crate) fn misplaced(step: &Step) -> Refusal {
         Step::Chi { .. } => "Chi",
         Step::Finish => "Finish",
     };
-    Refusal::new(Reason::Malformed, format!("the step {name} does not belong here; is the client of another version?"))
+    Refusal::new(
+        Reason::Malformed,
+        format!("the step {name} does not belong here; is the client of another version?"),
+    )
 }
 
 /// Bytes that make whole blocks, at least one and at most `most` bytes.

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-use polyclave_config::{Card, Cluster, ClientPolicy, NodeDir};
+use crate::Result;
+use polyclave_config::{Card, ClientPolicy, Cluster, NodeDir};
 use polyclave_protocol::service::{ServiceScheme, Visitor, with_scheme};
 use polyclave_protocol::session::random_bytes;
-use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::{self, NodeStatus, Operation, Reason, Refusal, Reply, Request};
 use polyclave_transport::{Caller, CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
 
@@ -54,7 +55,8 @@ impl Running {
                  and give its file to each (`polyclave node join`)",
             )
         })?;
-        let (protocol, nodes, threshold) = (cluster.protocol().to_owned(), cluster.nodes(), cluster.threshold());
+        let (protocol, nodes, threshold) =
+            (cluster.protocol().to_owned(), cluster.nodes(), cluster.threshold());
         with_scheme(&protocol, nodes, threshold, Start { dir, cluster })
     }
 
@@ -112,7 +114,7 @@ impl Visitor for Start {
             Error::misuse(format!("the cluster has no node '{}'; update its file", settings.name))
         })?;
         let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
-        let secret = Secret::new(*dir.secret().map_err(system)?);
+        let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
         let store = match dir.store_path().exists() {
             true => Store::open(&dir.store_path(), &secret),
             false => Store::create(&dir.store_path(), &secret),
@@ -226,10 +228,11 @@ fn give_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
     let Some(queue) = core.peers.queue(peer) else { return };
     let name = control_stream(core.me, peer);
     while !core.is_stopping() {
-        let outcome = core.mesh.open(&name, [core.me, peer].into_iter().collect(), CONNECT).and_then(|mut net| {
-            greet(core, peer, &mut net)?;
-            core.peers.send_orders(peer, &queue, &mut net, &|| core.is_stopping())
-        });
+        let outcome =
+            core.mesh.open(&name, [core.me, peer].into_iter().collect(), CONNECT).and_then(|mut net| {
+                greet(core, peer, &mut net)?;
+                core.peers.send_orders(peer, &queue, &mut net, &|| core.is_stopping())
+            });
         after_control(core, peer, outcome);
     }
 }
@@ -238,11 +241,14 @@ fn give_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
 fn take_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
     let name = control_stream(peer, core.me);
     while !core.is_stopping() {
-        let outcome = core.mesh.open(&name, [core.me, peer].into_iter().collect(), CONNECT).and_then(|mut net| {
-            greet(core, peer, &mut net)?;
-            tracing::info!(peer = %peer, "connected");
-            core.peers.receive_orders(peer, &mut net, &|| core.is_stopping(), |order| carry_out(core, peer, order))
-        });
+        let outcome =
+            core.mesh.open(&name, [core.me, peer].into_iter().collect(), CONNECT).and_then(|mut net| {
+                greet(core, peer, &mut net)?;
+                tracing::info!(peer = %peer, "connected");
+                core.peers.receive_orders(peer, &mut net, &|| core.is_stopping(), |order| {
+                    carry_out(core, peer, order)
+                })
+            });
         core.channels.forget(peer);
         after_control(core, peer, outcome);
     }
@@ -337,10 +343,14 @@ fn listen_on_channel<S: ServiceScheme>(
 }
 
 /// Tells the others in the hello round that the request is not here.
-fn decline<S: ServiceScheme>(core: &Core<S>, mut net: polyclave_transport::TlsNet) -> Option<polyclave_transport::TlsNet> {
+fn decline<S: ServiceScheme>(
+    core: &Core<S>,
+    mut net: polyclave_transport::TlsNet,
+) -> Option<polyclave_transport::TlsNet> {
     let set_up = core.set_up().ok()?;
     let nothing = [0; 32];
-    let outcome = polyclave_protocol::session::hello(&terms(core, &set_up, b"not here", &nothing, &nothing), &mut net);
+    let outcome =
+        polyclave_protocol::session::hello(&terms(core, &set_up, b"not here", &nothing, &nothing), &mut net);
     matches!(outcome, Err(Error::Disagreement { .. })).then_some(net)
 }
 
@@ -426,6 +436,7 @@ fn answer<S: ServiceScheme>(
     let mut digest = [0; 32];
     let (blocks, result) = match &request.operation {
         Operation::Status => (0, wire::send(net, party, &Reply::Status(core.status())).map_err(lost)),
+        Operation::Show { key } => (0, core.show(client, key).and_then(|info| list(vec![info], net, party))),
         Operation::List => (0, core.keys(client).and_then(|keys| list(keys, net, party))),
         _ => {
             let held = core.clients.request(&client.name);
@@ -446,16 +457,24 @@ fn answer<S: ServiceScheme>(
     let outcome = result.as_ref().map_or_else(|refusal| reason_name(refusal.reason), |()| "done");
     metrics::counter!("polyclave_requests_total", "operation" => kind, "outcome" => outcome).increment(1);
     metrics::counter!("polyclave_blocks_total", "operation" => kind).increment(blocks);
-    metrics::histogram!("polyclave_request_seconds", "operation" => kind).record(began.elapsed().as_secs_f64());
+    metrics::histogram!("polyclave_request_seconds", "operation" => kind)
+        .record(began.elapsed().as_secs_f64());
     tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
     core.note(&Event { client: &client.name, operation: kind, key: &key, outcome, blocks, request: digest });
     result.is_ok()
 }
 
-fn list(keys: Vec<wire::KeyInfo>, net: &mut polyclave_transport::TlsNet, party: Party) -> Result<(), Refusal> {
+fn list(
+    keys: Vec<wire::KeyInfo>,
+    net: &mut polyclave_transport::TlsNet,
+    party: Party,
+) -> Result<(), Refusal> {
     let reply = Reply::Keys(keys);
     if wire::encode(&reply).is_err() {
-        return Err(Refusal::new(Reason::Malformed, "there are too many keys for one list; ask for one by its name"));
+        return Err(Refusal::new(
+            Reason::Malformed,
+            "there are too many keys for one list; ask for one by its name",
+        ));
     }
     wire::send(net, party, &reply).map_err(lost)
 }
@@ -468,7 +487,7 @@ fn key_of(operation: &Operation) -> &str {
     match operation {
         Operation::Status | Operation::List => "",
         Operation::Generate(new) | Operation::Import(new) => &new.name,
-        Operation::Delete { key } | Operation::Use { key, .. } => key,
+        Operation::Show { key } | Operation::Delete { key } | Operation::Use { key, .. } => key,
     }
 }
 
@@ -499,7 +518,9 @@ fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, policy: &std
                     tracing::info!(clients = policy.rules().len(), "policy reloaded");
                     *core.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
                 }
-                Err(e) => tracing::error!(error = %e, "the policy cannot be read; the one before stays in force"),
+                Err(e) => {
+                    tracing::error!(error = %e, "the policy cannot be read; the one before stays in force")
+                }
             }
         }
         if pinged.elapsed() >= PING_EVERY {

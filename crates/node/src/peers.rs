@@ -9,8 +9,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::Result;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
 use crate::store::Incarnation;
@@ -130,7 +131,11 @@ impl Peers {
     /// Remembers whether a peer has agreed on the common secrets.
     pub(crate) fn note_set_up(&self, peer: Party, agreed: bool) {
         let bit = 1 << peer.0;
-        if agreed { self.set_up.fetch_or(bit, Relaxed) } else { self.set_up.fetch_and(!bit, Relaxed) };
+        if agreed {
+            self.set_up.fetch_or(bit, Relaxed)
+        } else {
+            self.set_up.fetch_and(!bit, Relaxed)
+        };
     }
 
     /// All nodes have just agreed.

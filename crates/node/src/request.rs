@@ -7,19 +7,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use polyclave_cipher::Cipher;
-use polyclave_protocol::net::Net;
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::{Session, Terms, hello};
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::{CertificateDer, TlsNet};
 use polyclave_transport::wire::{self, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right};
+use polyclave_transport::{CertificateDer, TlsNet};
 
 use crate::channels::{Channels, Lent, Turn, announce};
 use crate::core::{Core, SetUp};
 use crate::desk::Ticket;
-use crate::store::StoredKey;
 use crate::make::check_new_key;
 use crate::modes::{Mode, machine, needs};
+use crate::store::StoredKey;
 
 /// A request waits so long for a channel at the leading node.
 const QUEUE: Duration = Duration::from_secs(10);
@@ -59,7 +58,12 @@ fn key_refusal(told: String) -> Refusal {
 
 impl<S: ServiceScheme> Plan<S> {
     /// Checks a request against this node's own policy, keys and limits. Nothing is spent and nobody else is asked.
-    pub(crate) fn make(core: &Core<S>, client: &Client, request: Request, bytes: &[u8]) -> Result<Plan<S>, Refusal> {
+    pub(crate) fn make(
+        core: &Core<S>,
+        client: &Client,
+        request: Request,
+        bytes: &[u8],
+    ) -> Result<Plan<S>, Refusal> {
         let all = PartySet::all(core.nodes);
         let serving = request.serving;
         if serving.iter().any(|p| !all.contains(p)) || !serving.contains(core.me) {
@@ -88,10 +92,13 @@ impl<S: ServiceScheme> Plan<S> {
                 core.allow(client, right, key)?;
                 let (info, stored) = core.key(key)?;
                 if id.is_some_and(|id| id != info.id) {
-                    return Err(key_refusal(format!("this was made under another key that was named '{key}'")));
+                    return Err(key_refusal(format!(
+                        "this was made under another key that was named '{key}'"
+                    )));
                 }
                 if !info.properties.modes.contains(&wanted) {
-                    let modes: Vec<String> = info.properties.modes.iter().map(wire::Mode::to_string).collect();
+                    let modes: Vec<String> =
+                        info.properties.modes.iter().map(wire::Mode::to_string).collect();
                     let told = format!("the key '{key}' was made for {}, not for {wanted}", modes.join(", "));
                     return Err(key_refusal(told));
                 }
@@ -99,7 +106,7 @@ impl<S: ServiceScheme> Plan<S> {
                 let mode = machine(how, block, info.id)?;
                 Task::Use { info, key: stored, mode }
             }
-            Operation::Status | Operation::List => {
+            Operation::Status | Operation::List | Operation::Show { .. } => {
                 return Err(Refusal::new(Reason::Malformed, "this needs no other nodes"));
             }
         };
@@ -125,12 +132,20 @@ pub(crate) fn ticket(client: &Client, id: &[u8; 16]) -> Ticket {
     ticket.update(id).update(&client.certificate).finalize().into()
 }
 
-fn new_key<S: ServiceScheme>(core: &Core<S>, client: &Client, right: Right, new: &NewKey) -> Result<Cipher, Refusal> {
+fn new_key<S: ServiceScheme>(
+    core: &Core<S>,
+    client: &Client,
+    right: Right,
+    new: &NewKey,
+) -> Result<Cipher, Refusal> {
     core.allow(client, right, &new.name)?;
     let cipher = core.cipher(&new.cipher)?;
     check_new_key(new, &cipher).map_err(key_refusal)?;
     if core.has_key(&new.name)? {
-        return Err(key_refusal(format!("there is a key '{}' already; choose another name or delete it", new.name)));
+        return Err(key_refusal(format!(
+            "there is a key '{}' already; choose another name or delete it",
+            new.name
+        )));
     }
     Ok(cipher)
 }
@@ -155,11 +170,6 @@ impl Channel<'_> {
     /// All nodes are in step: the channel can serve again.
     pub(crate) fn sound(&mut self) {
         self.sound = true;
-    }
-
-    /// From here until [`sound`](Channel::sound), an end leaves the nodes out of step.
-    pub(crate) fn begin(&mut self) {
-        self.sound = false;
     }
 }
 
@@ -195,7 +205,9 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
             true => announce(Some(&plan.ticket), net),
             false => Ok(()),
         };
-        match announced.and_then(|()| hello(&terms(core, set_up, b"accepted", &plan.digest, &plan.key_digest()), net)) {
+        match announced
+            .and_then(|()| hello(&terms(core, set_up, b"accepted", &plan.digest, &plan.key_digest()), net))
+        {
             Ok(session) => {
                 net.set_idle_limit(COMPUTE);
                 return Ok((channel, session));
@@ -237,7 +249,8 @@ pub(crate) fn terms<S: ServiceScheme>(
     digest: &[u8; 32],
     key: &[u8; 32],
 ) -> Terms {
-    let terms = Terms::new(core.nodes).with("cluster", &core.cluster_digest).with("common secrets", &set_up.id);
+    let terms =
+        Terms::new(core.nodes).with("cluster", &core.cluster_digest).with("common secrets", &set_up.id);
     core.scheme
         .terms(terms)
         .with("acceptance of the request", acceptance)
@@ -264,7 +277,8 @@ fn acquire<'c, S: ServiceScheme>(
 fn lead<'c, S: ServiceScheme>(core: &'c Core<S>, plan: &Plan<S>) -> Result<Channel<'c>, Refusal> {
     let serving = plan.request.serving;
     if let Some(missing) = serving.iter().find(|p| !core.peers.connected().contains(*p)) {
-        let told = format!("{missing} is not connected with {} at present; ask other nodes, or later", core.me);
+        let told =
+            format!("{missing} is not connected with {} at present; ask other nodes, or later", core.me);
         return Err(Refusal::new(Reason::Unavailable, told));
     }
     let net = match core.channels.take(serving, QUEUE) {
@@ -301,7 +315,9 @@ fn follow<'c, S: ServiceScheme>(
             Err(_) if Instant::now() < deadline && client_is_there() && !core.is_stopping() => {}
             Err(_) => {
                 core.desk.leave(&plan.ticket);
-                let told = format!("{leader}, which leads these nodes, did not begin the request; see its own answer");
+                let told = format!(
+                    "{leader}, which leads these nodes, did not begin the request; see its own answer"
+                );
                 return Err(Refusal::new(Reason::Unavailable, told));
             }
         }

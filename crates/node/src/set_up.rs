@@ -5,10 +5,11 @@
 
 use std::sync::{Arc, PoisonError};
 
+use crate::Result;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_protocol::{Error, Party, PartySet};
 
 use crate::core::{CONNECT, Core, SetUp, system};
 use crate::peers::Order;
@@ -80,8 +81,11 @@ fn broadcast(message: &[u8; 33], net: &mut dyn Net) -> Result<Vec<(Party, [u8; 3
     let mut all = vec![[0; 33]; net.parties()];
     let out: Vec<&[u8]> =
         Party::all(net.parties()).map(|p| if p == me { &[][..] } else { &message[..] }).collect();
-    let mut into: Vec<&mut [u8]> =
-        all.iter_mut().zip(Party::all(out.len())).map(|(b, p)| if p == me { &mut [][..] } else { &mut b[..] }).collect();
+    let mut into: Vec<&mut [u8]> = all
+        .iter_mut()
+        .zip(Party::all(out.len()))
+        .map(|(b, p)| if p == me { &mut [][..] } else { &mut b[..] })
+        .collect();
     net.exchange(&out, &mut into)?;
     all[me.index()] = *message;
     Ok(Party::all(all.len()).zip(all).collect())

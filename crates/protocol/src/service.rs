@@ -78,7 +78,7 @@ pub fn with_scheme<V: Visitor>(
 }
 
 /// One node's side of a protocol that serves clients.
-pub trait ServiceProtocol: Protocol<Shared: Clone> {
+pub trait ServiceProtocol: Protocol<Shared: Clone> + 'static {
     /// A random value, shared, that covers an input of a client.
     type Mask: Send;
 

@@ -53,6 +53,16 @@ impl Link {
         Ok(moved)
     }
 
+    /// Takes in what has arrived; an end that leaves nothing to be read is an error.
+    pub(crate) fn look(&mut self, limit: usize) -> Result<(), Broken> {
+        self.socket.look(limit)
+    }
+
+    /// Whether something lies here that nobody has received.
+    pub(crate) fn has_early(&self) -> bool {
+        self.socket.has_early()
+    }
+
     /// Takes in what nobody waits for yet, so that the peer can go on; true if any bytes moved.
     pub(crate) fn read_ahead(&mut self, limit: usize) -> Result<bool, Broken> {
         if self.receiving.is_none() && !self.socket.inbound_is_full_or_ended(limit) {

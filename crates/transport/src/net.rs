@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, PartySet, Result};
-use rustix::event::{PollFd, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::accept::Acceptor;
 use crate::limits::Limits;
@@ -129,6 +129,38 @@ impl TlsNet {
     pub fn is_alive(&mut self) -> bool {
         let limit = self.limits.max_frame;
         self.failed.is_none() && self.links.iter_mut().flatten().all(|link| link.is_open(limit))
+    }
+
+    /// Waits until a peer has sent something that nobody has received yet, which is true, or the time is over, which is
+    /// false. That a peer is gone and has left nothing is an error, as it would be of [`Net::recv`].
+    pub fn wait(&mut self, within: Duration) -> Result<bool> {
+        if let Some(e) = &self.failed {
+            return Err(e.clone());
+        }
+        let deadline = Instant::now() + within;
+        let limit = self.limits.max_frame;
+        loop {
+            for link in self.links.iter_mut().flatten() {
+                if let Err(broken) = link.look(limit) {
+                    let e = broken.of(link.peer);
+                    self.failed = Some(e.clone());
+                    return Err(e);
+                }
+                if link.has_early() {
+                    return Ok(true);
+                }
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let links = self.links.iter().flatten();
+            let mut fds: Vec<PollFd<'_>> = links.map(|link| PollFd::new(link.tcp(), PollFlags::IN)).collect();
+            match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(Error::System(format!("waiting for the peers failed: {e}"))),
+            }
+        }
     }
 
     fn connect(origin: Origin, peers: &[Party], within: Duration) -> Result<TlsNet> {

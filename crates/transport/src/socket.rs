@@ -190,6 +190,24 @@ impl Socket {
         self.ended.is_none()
     }
 
+    /// Takes in what has arrived; an end that leaves nothing to be read is an error.
+    pub(crate) fn look(&mut self, limit: usize) -> Result<(), Broken> {
+        while !self.inbound_is_full_or_ended(limit) {
+            if self.read_ahead()? {
+                break;
+            }
+        }
+        match &self.ended {
+            Some(ended) if self.early.is_empty() => Err(ended.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether something lies here that nobody has received.
+    pub(crate) fn has_early(&self) -> bool {
+        !self.early.is_empty()
+    }
+
     /// Whether the peer is gone and has left nothing to be read.
     pub(crate) fn has_left(&mut self) -> bool {
         !self.is_open(1) && self.early.is_empty()

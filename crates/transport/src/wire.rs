@@ -118,6 +118,11 @@ pub enum Operation {
     Status,
     /// The keys that this client may see. Answered by every node for itself.
     List,
+    /// One key that this client may use in some way. Answered by every node for itself.
+    Show {
+        /// Its name.
+        key: String,
+    },
     /// Make a key. All nodes must take part.
     Generate(NewKey),
     /// Take a key from the client. All nodes must take part. Steps: `Chi`, `Masked`.
@@ -263,7 +268,7 @@ pub enum End {
 pub enum Reply {
     /// To `Status`.
     Status(NodeStatus),
-    /// To `List`.
+    /// To `List` and `Show`.
     Keys(Vec<KeyInfo>),
     /// The nodes have agreed to serve.
     Accepted {

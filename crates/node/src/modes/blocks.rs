@@ -128,7 +128,8 @@ impl<P: ServiceProtocol> Masks<P> {
 
     /// The mask, for its only use.
     pub(crate) fn take(&mut self) -> Result<P::Mask, Fault> {
-        let none = || Refusal::new(Reason::Malformed, "there is no mask left; ask for one with the step before");
+        let none =
+            || Refusal::new(Reason::Malformed, "there is no mask left; ask for one with the step before");
         self.current.take().ok_or_else(|| Fault::Refused(none()))
     }
 }

@@ -82,7 +82,10 @@ impl<P: ServiceProtocol> Mode<P> for Counter {
         // Before the session has begun the counter is far from its end.
         let wraps = |next: u128| next.checked_add(u128::from(count)).is_none_or(|after| after > self.end);
         if self.next.is_some_and(wraps) {
-            return Err(Refusal::new(Reason::Malformed, "the counter would wrap around; start a new message"));
+            return Err(Refusal::new(
+                Reason::Malformed,
+                "the counter would wrap around; start a new message",
+            ));
         }
         Ok(count)
     }

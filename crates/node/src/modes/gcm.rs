@@ -29,7 +29,10 @@ pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
 }
 
 /// E(J0), shared, which covers the tag.
-pub(super) fn cover<P: ServiceProtocol>(first: &P::Shared, at: &mut Computation<'_, P>) -> Result<P::Elements, Fault> {
+pub(super) fn cover<P: ServiceProtocol>(
+    first: &P::Shared,
+    at: &mut Computation<'_, P>,
+) -> Result<P::Elements, Fault> {
     let j0 = at.protocol.lanes(first, 0..1);
     Ok(at.protocol.elements(&j0, at.net)?)
 }
@@ -90,7 +93,8 @@ struct Message<P: ServiceProtocol> {
 impl<P: ServiceProtocol> Message<P> {
     fn new(nonce: [u8; 12], additional: &[u8]) -> Result<Self, Refusal> {
         if additional.len() > MOST_ADDITIONAL_DATA {
-            let told = format!("{} bytes of additional data; {MOST_ADDITIONAL_DATA} are allowed", additional.len());
+            let told =
+                format!("{} bytes of additional data; {MOST_ADDITIONAL_DATA} are allowed", additional.len());
             return Err(Refusal::new(Reason::Malformed, told));
         }
         let additional = additional.to_vec();
@@ -129,7 +133,10 @@ impl<P: ServiceProtocol> Message<P> {
         }
         let after = self.given + u64::from(bytes);
         if after > most {
-            return Err(Refusal::new(Reason::Malformed, format!("keystream of {after} bytes where {most} are allowed")));
+            return Err(Refusal::new(
+                Reason::Malformed,
+                format!("keystream of {after} bytes where {most} are allowed"),
+            ));
         }
         self.given = after;
         Ok(u64::from(bytes).div_ceil(BLOCK as u64))

@@ -183,7 +183,9 @@ impl<P: ServiceProtocol> Mode<P> for Open {
     }
 
     fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
-        let Step::Open { ciphertext, tag, last } = &step else { return Err(Fault::Refused(misplaced(&step))) };
+        let Step::Open { ciphertext, tag, last } = &step else {
+            return Err(Fault::Refused(misplaced(&step)));
+        };
         let number = self.opened - 1;
         let (cover, keystream) = evaluated(&self.file, number, ciphertext.len(), at)?;
         let hash = hash(&additional(&self.key, &self.file, number, *last), ciphertext, at)?;

@@ -1,0 +1,73 @@
+//! A cluster on one host, to try things out: all directories, made by one command that could read them all.
+//!
+//! It shows how nodes work together; it does not separate trust. For that, every node's directory is made on the machine
+//! that it stays on.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use polyclave_config::{Card, ClientDir, Cluster, NodeDir, NodeSettings, private};
+use polyclave_protocol::Error;
+use polyclave_transport::Identity;
+use polyclave_transport::wire::Right;
+
+use crate::Result;
+use crate::core::system;
+
+/// How long the certificates of a cluster to try out are good for.
+const VALID_DAYS: u32 = 365;
+
+/// Every right.
+pub const ALL_RIGHTS: [Right; 7] =
+    [Right::Generate, Right::Import, Right::List, Right::Delete, Right::Encrypt, Right::Decrypt, Right::Mac];
+
+/// The directories of a cluster on one host.
+pub struct Local {
+    /// One for each node.
+    pub nodes: Vec<PathBuf>,
+    /// Of a client that may do everything.
+    pub client: PathBuf,
+}
+
+/// Makes `node-1` .. `node-n` and `client` in a new directory, all on the loopback interface, on ports that are free now.
+pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Result<Local> {
+    private::make_dir(dir).map_err(system)?;
+    let ports = free_ports(3 * nodes)?;
+    let mut cards: Vec<Card> = Vec::new();
+    let mut paths = Vec::new();
+    for (number, ports) in (1..=nodes).zip(ports.chunks(3)) {
+        let name = format!("node-{number}");
+        let at = |port: u16| format!("127.0.0.1:{port}");
+        let mut settings = NodeSettings::new(&name, &at(ports[0]), &at(ports[1]));
+        settings.http_listen = Some(at(ports[2]));
+        let identity = Identity::generate_named(&name, VALID_DAYS)?;
+        let path = dir.join(&name);
+        let card = NodeDir::init(&path, &settings, &identity.certificate(), &identity.reveal_private_key());
+        cards.push(card.map_err(system)?);
+        paths.push(path);
+    }
+    let cluster = Cluster::define(protocol, threshold, cards).map_err(system)?;
+    cluster.save(&dir.join("cluster.toml")).map_err(system)?;
+
+    let identity = Identity::generate_named("client", VALID_DAYS)?;
+    let client = dir.join("client");
+    let card = ClientDir::init(&client, "client", &identity.certificate(), &identity.reveal_private_key());
+    let card = card.map_err(system)?;
+    ClientDir::open(&client).and_then(|dir| dir.set_cluster(&cluster)).map_err(system)?;
+    for path in &paths {
+        let dir = NodeDir::open(path).map_err(system)?;
+        dir.set_cluster(&cluster).map_err(system)?;
+        let mut policy = dir.policy().map_err(system)?;
+        policy.allow(&card, &ALL_RIGHTS, &["*".into()]).map_err(system)?;
+        dir.save_policy(&policy).map_err(system)?;
+    }
+    Ok(Local { nodes: paths, client })
+}
+
+/// Ports that nobody listens on now. Another program may take one before the nodes do.
+fn free_ports(count: usize) -> Result<Vec<u16>> {
+    let broken = |e: std::io::Error| Error::System(format!("no free port on the loopback interface: {e}"));
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").map_err(broken)).collect::<Result<_>>()?;
+    listeners.iter().map(|listener| Ok(listener.local_addr().map_err(broken)?.port())).collect()
+}
