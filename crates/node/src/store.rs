@@ -1,0 +1,224 @@
+//! What a node must not lose: its shares of keys, what is spent of them, and whom it has seen.
+//!
+//! One redb file. Every value in it is sealed (XChaCha20-Poly1305, a fresh nonce for each) under a key derived from the
+//! node's [`Secret`]; table, record key and format are authenticated with it, so a value that was changed or moved is
+//! [`StoreError::Corrupt`], never another key. Every change is one transaction and durable when the function returns.
+//! Opening after a crash takes no longer than after an orderly end (redb's quick repair).
+//!
+//! # What it does not do
+//!
+//! Who can write the disk can put an *older* copy of the whole file in place: peers notice by the incarnation
+//! ([`Store::begin_incarnation`]), the node by itself does not. Names of keys and the sizes of records are not hidden from
+//! who can read it. A deleted record is out of reach of the program at once; its sealed bytes stay in free pages until
+//! these are used again, so what protects them from a stolen disk is that the secret is kept elsewhere.
+
+mod audit_head;
+mod backup;
+mod budget;
+mod cache;
+mod engine;
+mod error;
+#[cfg(test)]
+mod faults;
+mod incarnation;
+mod keys;
+mod seal;
+mod secret;
+mod setup;
+mod stream;
+#[cfg(test)]
+mod testing;
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use polyclave_config::private;
+use redb::{Database, DatabaseError, StorageBackend};
+
+pub use backup::restore;
+pub use error::StoreError;
+pub use incarnation::Incarnation;
+pub use keys::{KeyState, StoredKey};
+pub use secret::Secret;
+pub use setup::StoredSetup;
+
+use budget::Budgets;
+use cache::Cache;
+use engine::{Engine, Records, Table};
+use seal::Seal;
+
+/// What every fallible function of the store returns.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// Tells a wrong secret from a damaged store.
+const MARKER: &[u8] = b"marker";
+
+/// Keys held in memory at most.
+const CACHED_KEYS: usize = 1024;
+
+/// Bytes of the file held in memory at most.
+const CACHED_BYTES: usize = 16 << 20;
+
+/// A node's durable store. Shared between threads by reference.
+#[derive(Debug)]
+pub struct Store {
+    engine: Engine,
+    cache: Cache,
+    budgets: Budgets,
+}
+
+impl Store {
+    /// Makes a new store.
+    pub fn create(path: &Path, secret: &Secret) -> Result<Store> {
+        if path.symlink_metadata().is_ok() {
+            return Err(StoreError::Exists { path: path.into() });
+        }
+        // It gets its name when it is whole.
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(".new");
+        let unfinished = PathBuf::from(unfinished);
+        let broken = |e| StoreError::Io { path: path.into(), source: e };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&unfinished)
+            .map_err(broken)?;
+        private::check_mode(&file, &unfinished)?;
+        let database = builder().create_file(file).map_err(|e| engine::database(e, Some(path)))?;
+        let store = Store::from_database(database, reopener(path), Some(path), secret)?;
+        store.write_marker()?;
+        std::fs::rename(&unfinished, path).map_err(broken)?;
+        private::sync_dir(private::parent(path))?;
+        Ok(store)
+    }
+
+    /// Opens a store.
+    pub fn open(path: &Path, secret: &Secret) -> Result<Store> {
+        let reopen = reopener(path);
+        if !path.exists() {
+            return Err(StoreError::Missing { path: path.into() });
+        }
+        private::open(path)?;
+        let database = reopen().map_err(|e| engine::database(e, Some(path)))?;
+        let store = Store::from_database(database, reopen, Some(path), secret)?;
+        store.check_marker()?;
+        Ok(store)
+    }
+
+    /// Makes a store on a backend, or opens the one that is there. Clones of the backend are the same storage.
+    pub fn with_backend<B: StorageBackend + Clone>(backend: B, secret: &Secret) -> Result<Store> {
+        let reopen: engine::Reopen = Box::new(move || builder().create_with_backend(backend.clone()));
+        let database = reopen().map_err(|e| engine::database(e, None))?;
+        let store = Store::from_database(database, reopen, None, secret)?;
+        let fresh = store.engine.read(|records| Ok(!records.holds_any(Table::Meta)?))?;
+        if fresh {
+            store.write_marker()?
+        } else {
+            store.check_marker()?
+        }
+        Ok(store)
+    }
+
+    fn from_database(
+        database: Database,
+        reopen: engine::Reopen,
+        path: Option<&Path>,
+        secret: &Secret,
+    ) -> Result<Store> {
+        let engine = Engine::new(database, reopen, path, Arc::new(Seal::new(secret)));
+        Ok(Store { engine, cache: Cache::new(CACHED_KEYS), budgets: Budgets::default() })
+    }
+
+    fn write_marker(&self) -> Result<()> {
+        self.engine.write(|changes| {
+            // All tables, so that none is missing later.
+            Table::ALL.iter().try_for_each(|table| changes.touch(*table))?;
+            changes.put(Table::Meta, MARKER, &())
+        })
+    }
+
+    fn check_marker(&self) -> Result<()> {
+        match self.engine.read(|records| records.get::<()>(Table::Meta, MARKER)) {
+            Ok(Some(())) => Ok(()),
+            Ok(None) => Err(StoreError::corrupt("the beginning of the store")),
+            Err(StoreError::Corrupt { .. }) => Err(StoreError::WrongSecret),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+impl Drop for Store {
+    /// Gives back what was reserved of budgets and not spent. If that fails, it counts as spent, as after a crash.
+    fn drop(&mut self) {
+        let _ = self.settle();
+    }
+}
+
+fn builder() -> redb::Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHED_BYTES);
+    builder
+}
+
+fn reopener(path: &Path) -> engine::Reopen {
+    let path = path.to_path_buf();
+    Box::new(move || -> std::result::Result<Database, DatabaseError> { builder().open(&path) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::*;
+    use super::*;
+
+    #[test]
+    fn a_store_is_found_again_and_never_made_over_another() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("store.redb");
+        assert!(matches!(Store::open(&path, &secret()), Err(StoreError::Missing { .. })));
+        Store::create(&path, &secret()).expect("made").put_pending(&key("k", 1)).expect("put");
+        assert!(matches!(Store::create(&path, &secret()), Err(StoreError::Exists { .. })));
+        let store = Store::open(&path, &secret()).expect("opened");
+        assert!(store.pending_key("k").expect("read").is_some());
+    }
+
+    #[test]
+    fn a_store_in_use_says_so() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("store.redb");
+        let _store = Store::create(&path, &secret()).expect("made");
+        assert!(matches!(Store::open(&path, &secret()), Err(StoreError::InUse { .. })));
+    }
+
+    #[test]
+    fn a_wrong_secret_is_told_from_damage() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("store.redb");
+        drop(Store::create(&path, &secret()).expect("made"));
+        let other = Secret::from_bytes([8; 32]);
+        assert!(matches!(Store::open(&path, &other), Err(StoreError::WrongSecret)));
+    }
+
+    #[test]
+    fn a_store_that_others_can_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("store.redb");
+        drop(Store::create(&path, &secret()).expect("made"));
+        assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("set");
+        assert!(Store::open(&path, &secret()).expect_err("refused").to_string().contains("chmod 600"));
+    }
+
+    #[test]
+    fn what_a_crash_left_of_an_unfinished_store_is_no_obstacle() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("store.redb");
+        private::write(&dir.path().join("store.redb.new"), b"half a store").expect("written");
+        Store::create(&path, &secret()).expect("made");
+    }
+}

@@ -1,0 +1,99 @@
+//! Keys in memory, of which there are at most so many.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::StoredKey;
+
+/// The keys used last, by name.
+#[derive(Debug)]
+pub(super) struct Cache {
+    most: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    keys: HashMap<String, (u64, Arc<StoredKey>)>,
+    /// Counts uses, so that the key not used for longest is known.
+    clock: u64,
+    /// Counts changes of the store, so that what was read before one is not kept after it.
+    changes: u64,
+}
+
+impl Cache {
+    pub(super) fn new(most: usize) -> Cache {
+        Cache { most, held: Mutex::default() }
+    }
+
+    /// A key, or the number of changes so far: to be given back with what is read instead.
+    pub(super) fn get(&self, name: &str) -> Result<Arc<StoredKey>, u64> {
+        let mut held = self.lock();
+        held.clock += 1;
+        let now = held.clock;
+        let changes = held.changes;
+        let (used, key) = held.keys.get_mut(name).ok_or(changes)?;
+        *used = now;
+        Ok(key.clone())
+    }
+
+    /// Keeps a key that was read when there had been so many changes.
+    pub(super) fn put(&self, key: &Arc<StoredKey>, changes: u64) {
+        let mut held = self.lock();
+        if held.changes != changes {
+            return;
+        }
+        if held.keys.len() >= self.most {
+            let oldest = held.keys.iter().min_by_key(|(_, (used, _))| *used).map(|(name, _)| name.clone());
+            oldest.and_then(|name| held.keys.remove(&name));
+        }
+        held.clock += 1;
+        let now = held.clock;
+        held.keys.insert(key.info.properties.name.clone(), (now, key.clone()));
+    }
+
+    /// The store has changed what is under this name.
+    pub(super) fn forget(&self, name: &str) {
+        let mut held = self.lock();
+        held.changes += 1;
+        held.keys.remove(name);
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.lock().keys.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::key;
+    use super::*;
+
+    #[test]
+    fn the_key_not_used_for_longest_makes_room() {
+        let cache = Cache::new(2);
+        for name in ["a", "b"] {
+            let changes = cache.get(name).expect_err("not there yet");
+            cache.put(&Arc::new(key(name, 1)), changes);
+        }
+        assert!(cache.get("a").is_ok());
+        let changes = cache.get("c").expect_err("not there yet");
+        cache.put(&Arc::new(key("c", 1)), changes);
+        assert_eq!(cache.len(), 2);
+        assert!(cache.get("a").is_ok() && cache.get("c").is_ok() && cache.get("b").is_err());
+    }
+
+    #[test]
+    fn what_was_read_before_a_change_is_not_kept_after_it() {
+        let cache = Cache::new(2);
+        let changes = cache.get("a").expect_err("not there yet");
+        cache.forget("a");
+        cache.put(&Arc::new(key("a", 1)), changes);
+        assert!(cache.get("a").is_err());
+    }
+}

@@ -1,0 +1,282 @@
+//! The database under the store: transactions on sealed records, and recovery from failed writes.
+//!
+//! After a failed write redb refuses everything, since it does not know what reached the disk. The database is then opened
+//! anew before the next transaction, so that a node goes on once there is space again.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use redb::{
+    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata,
+    TableDefinition, WriteTransaction,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use zeroize::Zeroizing;
+
+use super::seal::Seal;
+use super::{Result, StoreError};
+
+/// Opens the database once more.
+pub(super) type Reopen = Box<dyn Fn() -> std::result::Result<Database, DatabaseError> + Send + Sync>;
+
+type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
+
+/// A table. The names are part of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Table {
+    /// Single values.
+    Meta,
+    /// By name: a key's properties and state.
+    Keys,
+    /// By id: a key's shares.
+    Shares,
+    /// By id: keys that were deleted.
+    Tombstones,
+    /// By id: blocks that count as spent.
+    Spent,
+    /// By party: the latest incarnation that was seen.
+    Peers,
+}
+
+impl Table {
+    pub(super) const ALL: [Table; 6] =
+        [Table::Meta, Table::Keys, Table::Shares, Table::Tombstones, Table::Spent, Table::Peers];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Table::Meta => "meta",
+            Table::Keys => "keys",
+            Table::Shares => "shares",
+            Table::Tombstones => "tombstones",
+            Table::Spent => "spent",
+            Table::Peers => "peers",
+        }
+    }
+
+    fn definition(self) -> Definition {
+        TableDefinition::new(self.name())
+    }
+}
+
+/// The database.
+pub(super) struct Engine {
+    /// Empty only while it is opened anew.
+    database: RwLock<Option<Database>>,
+    reopen: Reopen,
+    failed: AtomicBool,
+    path: Option<String>,
+    seal: Arc<Seal>,
+}
+
+impl Engine {
+    pub(super) fn new(database: Database, reopen: Reopen, path: Option<&Path>, seal: Arc<Seal>) -> Engine {
+        let path = path.map(|p| p.display().to_string());
+        Engine { database: RwLock::new(Some(database)), reopen, failed: AtomicBool::new(false), path, seal }
+    }
+
+    /// Reads a state that no other transaction changes meanwhile.
+    pub(super) fn read<T>(&self, work: impl FnOnce(&View) -> Result<T>) -> Result<T> {
+        self.with_database(|database| {
+            let transaction = database.begin_read().map_err(failed)?;
+            work(&View { transaction, seal: &self.seal })
+        })
+    }
+
+    /// Makes a change: all of it, durable when this returns, or nothing.
+    pub(super) fn write<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
+        self.with_database(|database| {
+            let mut transaction = database.begin_write().map_err(failed)?;
+            transaction.set_quick_repair(true);
+            let changes = Changes { transaction, seal: &self.seal };
+            // Dropped without a commit, nothing has happened.
+            let done = work(&changes)?;
+            changes.transaction.commit().map_err(failed)?;
+            Ok(done)
+        })
+    }
+
+    fn with_database<T>(&self, work: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
+        if self.failed.load(Ordering::Acquire) {
+            self.open_anew()?;
+        }
+        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(database) = database.as_ref() else {
+            return Err(StoreError::Failed("it could not be opened anew".into()));
+        };
+        let outcome = work(database);
+        if matches!(outcome, Err(StoreError::Failed(_))) {
+            self.failed.store(true, Ordering::Release);
+        }
+        outcome
+    }
+
+    fn open_anew(&self) -> Result<()> {
+        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        if self.failed.load(Ordering::Acquire) {
+            // First, since it holds the lock of the file.
+            drop(database.take());
+            let path = self.path.as_ref().map(Path::new);
+            *database = Some((self.reopen)().map_err(|e| self::database(e, path))?);
+            self.failed.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// What can be read within a transaction.
+pub(super) trait Records {
+    /// The sealed value of a record.
+    fn sealed(&self, table: Table, record: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    fn seal(&self) -> &Seal;
+
+    /// A value as it was put.
+    fn bytes(&self, table: Table, record: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        let sealed = self.sealed(table, record)?;
+        sealed.map(|sealed| self.seal().open(table.name(), record, &sealed)).transpose()
+    }
+
+    /// A value, read.
+    fn get<T: DeserializeOwned>(&self, table: Table, record: &[u8]) -> Result<Option<T>> {
+        self.bytes(table, record)?.map(|bytes| decode(table, &bytes)).transpose()
+    }
+
+    fn holds(&self, table: Table, record: &[u8]) -> Result<bool> {
+        Ok(self.bytes(table, record)?.is_some())
+    }
+}
+
+/// A state of the store.
+pub(super) struct View<'a> {
+    transaction: ReadTransaction,
+    seal: &'a Seal,
+}
+
+impl View<'_> {
+    /// Whether a table is there and has records.
+    pub(super) fn holds_any(&self, table: Table) -> Result<bool> {
+        match self.transaction.open_table(table.definition()) {
+            Ok(table) => Ok(!table.is_empty().map_err(failed)?),
+            Err(redb::TableError::TableDoesNotExist(_)) => Ok(false),
+            Err(e) => Err(failed(e)),
+        }
+    }
+
+    /// Every record of a table, sealed.
+    pub(super) fn each_sealed(
+        &self,
+        table: Table,
+        mut work: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let records = self.transaction.open_table(table.definition()).map_err(failed)?;
+        for record in records.iter().map_err(failed)? {
+            let (key, value) = record.map_err(failed)?;
+            work(key.value(), value.value())?;
+        }
+        Ok(())
+    }
+
+    /// Every record of a table.
+    pub(super) fn each<T: DeserializeOwned>(
+        &self,
+        table: Table,
+        mut work: impl FnMut(&[u8], T) -> Result<()>,
+    ) -> Result<()> {
+        self.each_sealed(table, |record, sealed| {
+            let bytes = self.seal.open(table.name(), record, sealed)?;
+            work(record, decode(table, &bytes)?)
+        })
+    }
+}
+
+impl Records for View<'_> {
+    fn sealed(&self, table: Table, record: &[u8]) -> Result<Option<Vec<u8>>> {
+        let table = self.transaction.open_table(table.definition()).map_err(failed)?;
+        Ok(table.get(record).map_err(failed)?.map(|value| value.value().to_vec()))
+    }
+
+    fn seal(&self) -> &Seal {
+        self.seal
+    }
+}
+
+/// A change of the store that is being made.
+pub(super) struct Changes<'a> {
+    transaction: WriteTransaction,
+    seal: &'a Seal,
+}
+
+impl Changes<'_> {
+    /// Makes a table, if it is not there.
+    pub(super) fn touch(&self, table: Table) -> Result<()> {
+        self.transaction.open_table(table.definition()).map(drop).map_err(failed)
+    }
+
+    pub(super) fn put<T: Serialize>(&self, table: Table, record: &[u8], value: &T) -> Result<()> {
+        self.put_bytes(table, record, encode(value, 256)?)
+    }
+
+    pub(super) fn put_bytes(&self, table: Table, record: &[u8], value: Zeroizing<Vec<u8>>) -> Result<()> {
+        self.put_sealed(table, record, &self.seal.seal(table.name(), record, value)?)
+    }
+
+    /// Puts what is sealed already.
+    pub(super) fn put_sealed(&self, table: Table, record: &[u8], sealed: &[u8]) -> Result<()> {
+        let mut table = self.transaction.open_table(table.definition()).map_err(failed)?;
+        table.insert(record, sealed).map(drop).map_err(failed)
+    }
+
+    pub(super) fn remove(&self, table: Table, record: &[u8]) -> Result<()> {
+        let mut table = self.transaction.open_table(table.definition()).map_err(failed)?;
+        table.remove(record).map(drop).map_err(failed)
+    }
+}
+
+impl Records for Changes<'_> {
+    fn sealed(&self, table: Table, record: &[u8]) -> Result<Option<Vec<u8>>> {
+        let table = self.transaction.open_table(table.definition()).map_err(failed)?;
+        Ok(table.get(record).map_err(failed)?.map(|value| value.value().to_vec()))
+    }
+
+    fn seal(&self) -> &Seal {
+        self.seal
+    }
+}
+
+/// Encodes a value. With enough `room` no copy stays behind when it grows.
+pub(super) fn encode<T: Serialize>(value: &T, room: usize) -> Result<Zeroizing<Vec<u8>>> {
+    let encoded = postcard::to_extend(value, Vec::with_capacity(room));
+    encoded.map(Zeroizing::new).map_err(|e| StoreError::Failed(format!("a record cannot be written: {e}")))
+}
+
+/// What opened was written by this node; if it does not fit, another version wrote it.
+fn decode<T: DeserializeOwned>(table: Table, bytes: &[u8]) -> Result<T> {
+    let wrong = || StoreError::corrupt(format!("a record of {} (of another version?)", table.name()));
+    let (value, rest) = postcard::take_from_bytes(bytes).map_err(|_| wrong())?;
+    if rest.is_empty() { Ok(value) } else { Err(wrong()) }
+}
+
+/// What redb says when it fails.
+fn failed(e: impl Into<redb::Error>) -> StoreError {
+    match e.into() {
+        redb::Error::Corrupted(detail) => StoreError::corrupt(format!("the store ({detail})")),
+        e => StoreError::Failed(e.to_string()),
+    }
+}
+
+/// What redb says when it does not open.
+pub(super) fn database(e: DatabaseError, path: Option<&Path>) -> StoreError {
+    let path = path.map_or_else(String::new, |p| p.display().to_string());
+    match e {
+        DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { path },
+        e => failed(e),
+    }
+}

@@ -1,0 +1,109 @@
+//! Why the store did not do something, and what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+use polyclave_protocol::Party;
+
+use super::Incarnation;
+
+/// Why the store did not do something.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A file could not be used.
+    #[error("cannot use {}: {source}; see whether the disk is full or read-only", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The database could not do it. Nothing was changed.
+    #[error(
+        "the store failed ({0}); see whether its disk is full or broken; keys already made are not affected"
+    )]
+    Failed(String),
+    /// Something is there already.
+    #[error("{} is there already; choose another place, or move it away if it is not needed", path.display())]
+    Exists {
+        /// What.
+        path: PathBuf,
+    },
+    /// There is no store.
+    #[error("there is no store {}; restore a backup, or make a new node", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// Another process has it.
+    #[error("another process is using the store {path}; is the node already running?")]
+    InUse {
+        /// Which.
+        path: String,
+    },
+    /// The store is sealed under another secret.
+    #[error(
+        "the store is sealed under another secret than this one; put back the secret.key that belongs to it"
+    )]
+    WrongSecret,
+    /// A record, file or backup is damaged or was tampered with.
+    #[error("{what} is damaged or was tampered with; restore this node from a backup")]
+    Corrupt {
+        /// What.
+        what: String,
+    },
+    /// There is an announced key of that name, or another key with that id.
+    #[error("there is already a key {name}; choose another name, or delete that key first")]
+    Taken {
+        /// Its name.
+        name: String,
+    },
+    /// There is no such key.
+    #[error("there is no key {name} with this id here")]
+    NoKey {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// A key with that id was deleted; it does not come back.
+    #[error("the key with the id {id} was deleted; make a new one")]
+    Deleted {
+        /// In hexadecimal.
+        id: String,
+    },
+    /// The key's budget does not suffice.
+    #[error("the key's budget does not suffice: {left} blocks are left; make a new key")]
+    Spent {
+        /// What is left of it.
+        left: u64,
+    },
+    /// A peer has forgotten what it had told this node: it runs on an old copy of its store.
+    #[error(
+        "{party} claims start {} of its store, after start {} was seen: it was restored from an old copy, or two of it \
+         run; once that is settled, readmit it",
+        claimed.number, seen.number
+    )]
+    RolledBack {
+        /// Who.
+        party: Party,
+        /// The latest that was seen.
+        seen: Incarnation,
+        /// What it says now.
+        claimed: Incarnation,
+    },
+    /// The setup is none that was put here, or older than the one agreed on.
+    #[error("this setup is not the one that was proposed, or is older than the one in use; set up again")]
+    NoSetup,
+    /// A private file could not be used.
+    #[error(transparent)]
+    File(#[from] polyclave_config::Error),
+    /// The operating system gives no randomness.
+    #[error(transparent)]
+    Random(#[from] polyclave_protocol::Error),
+}
+
+impl StoreError {
+    pub(super) fn corrupt(what: impl Into<String>) -> StoreError {
+        StoreError::Corrupt { what: what.into() }
+    }
+}

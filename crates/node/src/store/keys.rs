@@ -1,0 +1,288 @@
+//! Keys: pending while not all nodes have them, then announced, then deleted for good.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use polyclave_transport::wire::KeyInfo;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::engine::{Records, Table, encode};
+use super::{Result, Store, StoreError};
+
+/// Number of announced keys.
+const COUNT: &[u8] = b"announced";
+
+/// How far a key has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KeyState {
+    /// Its shares are here; whether all nodes have theirs is not known.
+    Pending,
+    /// All nodes have their shares: it can be used.
+    Announced,
+    /// It cannot be used any more, and its shares are gone.
+    Deleted,
+}
+
+/// A key as this node holds it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoredKey {
+    /// What everybody may know of it.
+    pub info: KeyInfo,
+    /// How far it has come.
+    pub state: KeyState,
+    /// This node's shares, by what they are of.
+    pub shares: BTreeMap<String, Zeroizing<Vec<u8>>>,
+}
+
+impl std::fmt::Debug for StoredKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoredKey")
+            .field("info", &self.info)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is under a name.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    info: KeyInfo,
+    state: KeyState,
+}
+
+impl Store {
+    /// Keeps a key whose other shares may not be at their nodes yet. One that is pending under its name is replaced.
+    pub fn put_pending(&self, key: &StoredKey) -> Result<()> {
+        let (name, id) = (&key.info.properties.name, key.info.id);
+        self.engine.write(|changes| {
+            refuse_deleted(changes, id)?;
+            let old: Option<Entry> = changes.get(Table::Keys, name.as_bytes())?;
+            let taken = || StoreError::Taken { name: name.clone() };
+            match &old {
+                Some(old) if old.state == KeyState::Announced => return Err(taken()),
+                Some(old) => changes.remove(Table::Shares, &old.info.id)?,
+                None => {}
+            }
+            if changes.sealed(Table::Shares, &id)?.is_some() {
+                return Err(taken());
+            }
+            changes.put_bytes(Table::Shares, &id, encode_shares(&key.shares)?)?;
+            let entry = Entry { info: key.info.clone(), state: KeyState::Pending };
+            changes.put(Table::Keys, name.as_bytes(), &entry)
+        })?;
+        self.cache.forget(name);
+        Ok(())
+    }
+
+    /// Makes a pending key usable. Done before, it is done.
+    pub fn announce(&self, name: &str, id: [u8; 16]) -> Result<()> {
+        self.engine.write(|changes| {
+            refuse_deleted(changes, id)?;
+            let entry: Option<Entry> = changes.get(Table::Keys, name.as_bytes())?;
+            let Some(mut entry) = entry.filter(|entry| entry.info.id == id) else {
+                return Err(StoreError::NoKey { name: name.into() });
+            };
+            if entry.state == KeyState::Announced {
+                return Ok(());
+            }
+            entry.state = KeyState::Announced;
+            changes.put(Table::Keys, name.as_bytes(), &entry)?;
+            changes.put(Table::Meta, COUNT, &(count(changes)? + 1))
+        })?;
+        self.cache.forget(name);
+        Ok(())
+    }
+
+    /// The announced key of a name.
+    pub fn key(&self, name: &str) -> Result<Option<Arc<StoredKey>>> {
+        let changes = match self.cache.get(name) {
+            Ok(key) => return Ok(Some(key)),
+            Err(changes) => changes,
+        };
+        let key = self.load(name, KeyState::Announced)?.map(Arc::new);
+        if let Some(key) = &key {
+            self.cache.put(key, changes);
+        }
+        Ok(key)
+    }
+
+    /// The pending key of a name.
+    pub fn pending_key(&self, name: &str) -> Result<Option<StoredKey>> {
+        self.load(name, KeyState::Pending)
+    }
+
+    /// What is known of the announced keys, in order of their names.
+    pub fn keys(&self) -> Result<Vec<KeyInfo>> {
+        self.infos(KeyState::Announced)
+    }
+
+    /// What is known of the pending keys, in order of their names.
+    pub fn pending(&self) -> Result<Vec<KeyInfo>> {
+        self.infos(KeyState::Pending)
+    }
+
+    /// Number of announced keys.
+    pub fn count(&self) -> Result<u64> {
+        self.engine.read(|records| count(records))
+    }
+
+    /// How far the key with an id has come, under whatever name. `name` is where it is, if it is anywhere.
+    pub fn state(&self, name: &str, id: [u8; 16]) -> Result<Option<KeyState>> {
+        self.engine.read(|records| {
+            if records.holds(Table::Tombstones, &id)? {
+                return Ok(Some(KeyState::Deleted));
+            }
+            let entry: Option<Entry> = records.get(Table::Keys, name.as_bytes())?;
+            Ok(entry.filter(|entry| entry.info.id == id).map(|entry| entry.state))
+        })
+    }
+
+    /// Deletes a key, pending or announced, so that its id never comes back; its name becomes free. Done before, it is
+    /// done.
+    pub fn delete(&self, name: &str, id: [u8; 16]) -> Result<()> {
+        self.engine.write(|changes| {
+            if changes.holds(Table::Tombstones, &id)? {
+                return Ok(());
+            }
+            let entry: Option<Entry> = changes.get(Table::Keys, name.as_bytes())?;
+            let Some(entry) = entry.filter(|entry| entry.info.id == id) else {
+                return Err(StoreError::NoKey { name: name.into() });
+            };
+            changes.remove(Table::Keys, name.as_bytes())?;
+            changes.remove(Table::Shares, &id)?;
+            changes.remove(Table::Spent, &id)?;
+            changes.put(Table::Tombstones, &id, &())?;
+            if entry.state == KeyState::Announced {
+                changes.put(Table::Meta, COUNT, &count(changes)?.saturating_sub(1))?;
+            }
+            Ok(())
+        })?;
+        self.cache.forget(name);
+        self.budgets.forget(id);
+        Ok(())
+    }
+
+    fn load(&self, name: &str, state: KeyState) -> Result<Option<StoredKey>> {
+        self.engine.read(|records| {
+            let entry: Option<Entry> = records.get(Table::Keys, name.as_bytes())?;
+            let Some(Entry { info, state }) = entry.filter(|entry| entry.state == state) else {
+                return Ok(None);
+            };
+            let broken = || StoreError::corrupt(format!("the key {name}"));
+            if info.properties.name != name {
+                return Err(broken());
+            }
+            let shares: BTreeMap<String, Vec<u8>> =
+                records.get(Table::Shares, &info.id)?.ok_or_else(broken)?;
+            let shares = shares.into_iter().map(|(of, share)| (of, Zeroizing::new(share))).collect();
+            Ok(Some(StoredKey { info, state, shares }))
+        })
+    }
+
+    fn infos(&self, state: KeyState) -> Result<Vec<KeyInfo>> {
+        self.engine.read(|records| {
+            let mut infos = Vec::new();
+            records.each(Table::Keys, |_, entry: Entry| {
+                if entry.state == state {
+                    infos.push(entry.info);
+                }
+                Ok(())
+            })?;
+            Ok(infos)
+        })
+    }
+}
+
+/// What was deleted does not come back.
+pub(super) fn refuse_deleted(records: &impl Records, id: [u8; 16]) -> Result<()> {
+    let deleted = records.holds(Table::Tombstones, &id)?;
+    if deleted { Err(StoreError::Deleted { id: hex::encode(id) }) } else { Ok(()) }
+}
+
+fn count(records: &impl Records) -> Result<u64> {
+    Ok(records.get(Table::Meta, COUNT)?.unwrap_or(0))
+}
+
+fn encode_shares(shares: &BTreeMap<String, Zeroizing<Vec<u8>>>) -> Result<Zeroizing<Vec<u8>>> {
+    let room = shares.iter().map(|(of, share)| of.len() + share.len() + 20).sum::<usize>() + 10;
+    let borrowed: BTreeMap<&str, &[u8]> =
+        shares.iter().map(|(of, share)| (of.as_str(), share.as_slice())).collect();
+    encode(&borrowed, room)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+
+    #[test]
+    fn a_key_can_be_used_once_it_is_announced() {
+        let (store, disk) = in_memory();
+        let one = key("one", 1);
+        store.put_pending(&one).expect("put");
+        assert!(store.key("one").expect("read").is_none());
+        assert_eq!((store.count().expect("read"), store.keys().expect("read")), (0, vec![]));
+        assert_eq!(store.pending().expect("read"), [one.info.clone()]);
+        assert!(matches!(store.announce("one", [9; 16]), Err(StoreError::NoKey { .. })));
+        store.announce("one", one.info.id).expect("announced");
+        store.announce("one", one.info.id).expect("twice is once");
+        for store in [&store, &reopen(&disk.copy())] {
+            let found = store.key("one").expect("read").expect("announced");
+            assert_eq!((&found.shares, found.state), (&one.shares, KeyState::Announced));
+            assert_eq!(
+                (store.count().expect("read"), store.keys().expect("read")),
+                (1, vec![one.info.clone()])
+            );
+        }
+    }
+
+    #[test]
+    fn a_pending_key_is_replaced_and_an_announced_one_is_not() {
+        let (store, _) = in_memory();
+        store.put_pending(&key("k", 1)).expect("put");
+        store.put_pending(&key("k", 2)).expect("replaced");
+        assert!(matches!(store.announce("k", [1; 16]), Err(StoreError::NoKey { .. })));
+        store.announce("k", [2; 16]).expect("announced");
+        assert!(matches!(store.put_pending(&key("k", 3)), Err(StoreError::Taken { .. })));
+        assert!(matches!(store.put_pending(&key("other", 2)), Err(StoreError::Taken { .. })));
+        assert_eq!(store.key("k").expect("read").expect("there").shares, key("k", 2).shares);
+    }
+
+    #[test]
+    fn a_deleted_key_never_comes_back_and_its_name_is_free() {
+        let (store, disk) = in_memory();
+        store.put_pending(&key("k", 1)).expect("put");
+        store.announce("k", [1; 16]).expect("announced");
+        store.key("k").expect("read").expect("it is in memory now");
+        assert!(matches!(store.delete("k", [2; 16]), Err(StoreError::NoKey { .. })));
+        store.delete("k", [1; 16]).expect("deleted");
+        store.delete("k", [1; 16]).expect("twice is once");
+        drop(store);
+        let store = reopen(&disk);
+        assert!(store.key("k").expect("read").is_none());
+        assert_eq!(store.state("k", [1; 16]).expect("read"), Some(KeyState::Deleted));
+        assert!(matches!(store.put_pending(&key("k", 1)), Err(StoreError::Deleted { .. })));
+        assert!(matches!(store.put_pending(&key("other", 1)), Err(StoreError::Deleted { .. })));
+        assert!(matches!(store.announce("k", [1; 16]), Err(StoreError::Deleted { .. })));
+        store.put_pending(&key("k", 2)).expect("the name is free");
+        store.announce("k", [2; 16]).expect("announced");
+        assert_eq!(store.state("k", [2; 16]).expect("read"), Some(KeyState::Announced));
+        assert_eq!(store.count().expect("read"), 1);
+    }
+
+    #[test]
+    fn a_pending_key_can_be_given_up() {
+        let (store, _) = in_memory();
+        store.put_pending(&key("k", 1)).expect("put");
+        store.delete("k", [1; 16]).expect("given up");
+        assert!(store.pending_key("k").expect("read").is_none());
+        assert_eq!(store.count().expect("read"), 0);
+    }
+
+    #[test]
+    fn shares_are_not_shown() {
+        let shown = format!("{:?}", key("k", 0xab));
+        assert!(shown.contains("\"k\"") && !shown.contains("shares") && !shown.contains("round keys"));
+    }
+}

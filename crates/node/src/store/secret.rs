@@ -1,0 +1,54 @@
+//! A secret of 32 bytes, wiped when it is dropped.
+
+use std::path::Path;
+
+use polyclave_config::private;
+use polyclave_protocol::session::random_bytes;
+use zeroize::Zeroizing;
+
+use super::Result;
+
+/// What a store or a backup is sealed under.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<[u8; 32]>);
+
+impl Secret {
+    /// From bytes that nobody can guess.
+    pub fn from_bytes(bytes: [u8; 32]) -> Secret {
+        Secret(Zeroizing::new(bytes))
+    }
+
+    /// A fresh one.
+    pub fn generate() -> Result<Secret> {
+        let mut secret = Zeroizing::new([0; 32]);
+        random_bytes(&mut *secret)?;
+        Ok(Secret(secret))
+    }
+
+    /// A fresh one, kept in a private file that must not be there yet.
+    pub fn generate_file(path: &Path) -> Result<Secret> {
+        Ok(Secret(private::generate_secret(path)?))
+    }
+
+    /// From the private file that [`Secret::generate_file`] wrote.
+    pub fn load_file(path: &Path) -> Result<Secret> {
+        Ok(Secret(private::load_secret(path)?))
+    }
+
+    /// A key for one purpose.
+    pub(super) fn derive(&self, purpose: &str) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(blake3::derive_key(purpose, &*self.0))
+    }
+}
+
+impl From<Zeroizing<[u8; 32]>> for Secret {
+    fn from(bytes: Zeroizing<[u8; 32]>) -> Secret {
+        Secret(bytes)
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}

@@ -1,0 +1,198 @@
+//! A disk in memory that fills up, loses power, and counts its syncs.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin};
+use redb::StorageBackend;
+use zeroize::Zeroizing;
+
+use super::{KeyState, Secret, Store, StoredKey};
+
+/// Clones are the same disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Disk(Arc<Mutex<Content>>);
+
+#[derive(Debug, Default)]
+struct Content {
+    bytes: Vec<u8>,
+    syncs: usize,
+    /// Bytes that can still be written.
+    room: Option<usize>,
+    /// What was on the disk after each sync.
+    history: Option<Vec<Vec<u8>>>,
+    /// What was there when recording began, and every write since.
+    writes: Option<(Vec<u8>, Vec<Change>)>,
+}
+
+/// What was done to a disk.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Write(u64, Vec<u8>),
+    Resize(u64),
+    Sync,
+}
+
+impl Change {
+    pub(crate) fn is_sync(&self) -> bool {
+        matches!(self, Change::Sync)
+    }
+}
+
+/// Bytes after changes.
+pub(crate) fn replay<'a>(base: &[u8], changes: impl Iterator<Item = &'a Change>) -> Vec<u8> {
+    let mut bytes = base.to_vec();
+    for change in changes {
+        match change {
+            Change::Write(offset, data) => {
+                let (start, end) = (*offset as usize, *offset as usize + data.len());
+                bytes.resize(bytes.len().max(end), 0);
+                bytes[start..end].copy_from_slice(data);
+            }
+            Change::Resize(len) => bytes.resize(*len as usize, 0),
+            Change::Sync => {}
+        }
+    }
+    bytes
+}
+
+impl Content {
+    fn note(&mut self, change: Change) {
+        if let Some((_, changes)) = &mut self.writes {
+            changes.push(change);
+        }
+    }
+}
+
+impl Disk {
+    fn lock(&self) -> MutexGuard<'_, Content> {
+        self.0.lock().expect("no panic while it is held")
+    }
+
+    /// Another disk with the same bytes, as a crash at this moment leaves it.
+    pub(crate) fn copy(&self) -> Disk {
+        Disk::from_bytes(self.lock().bytes.clone())
+    }
+
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Disk {
+        Disk(Arc::new(Mutex::new(Content { bytes, ..Content::default() })))
+    }
+
+    pub(crate) fn syncs(&self) -> usize {
+        self.lock().syncs
+    }
+
+    /// From now on no byte can be written.
+    pub(crate) fn fill_up(&self) {
+        self.leave(0);
+    }
+
+    /// From now on so many bytes can be written.
+    pub(crate) fn leave(&self, bytes: usize) {
+        self.lock().room = Some(bytes);
+    }
+
+    pub(crate) fn make_room(&self) {
+        self.lock().room = None;
+    }
+
+    /// From now on keeps what every sync leaves on the disk.
+    pub(crate) fn record(&self) {
+        self.lock().history = Some(Vec::new());
+    }
+
+    /// From now on keeps every write.
+    pub(crate) fn record_writes(&self) {
+        let mut content = self.lock();
+        content.writes = Some((content.bytes.clone(), Vec::new()));
+    }
+
+    pub(crate) fn writes(&self) -> (Vec<u8>, Vec<Change>) {
+        self.lock().writes.clone().expect("recorded")
+    }
+
+    pub(crate) fn history(&self) -> Vec<Vec<u8>> {
+        self.lock().history.clone().unwrap_or_default()
+    }
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.lock().bytes.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let content = self.lock();
+        let start = offset as usize;
+        let part = content.bytes.get(start..start + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        out.copy_from_slice(part);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut content = self.lock();
+        if content.room.is_some() && len as usize > content.bytes.len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        content.bytes.resize(len as usize, 0);
+        content.note(Change::Resize(len));
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut content = self.lock();
+        content.syncs += 1;
+        content.note(Change::Sync);
+        if content.history.is_some() {
+            let bytes = content.bytes.clone();
+            content.history.get_or_insert_default().push(bytes);
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut content = self.lock();
+        if let Some(room) = &mut content.room {
+            *room = room.checked_sub(data.len()).ok_or(io::ErrorKind::StorageFull)?;
+        }
+        content.bytes[offset as usize..][..data.len()].copy_from_slice(data);
+        content.note(Change::Write(offset, data.to_vec()));
+        Ok(())
+    }
+}
+
+pub(crate) fn secret() -> Secret {
+    Secret::from_bytes([7; 32])
+}
+
+pub(crate) fn reopen(disk: &Disk) -> Store {
+    Store::with_backend(disk.clone(), &secret()).expect("opened")
+}
+
+pub(crate) fn in_memory() -> (Store, Disk) {
+    let disk = Disk::default();
+    (reopen(&disk), disk)
+}
+
+/// A pending key; its id and its shares follow from the seed.
+pub(crate) fn key(name: &str, seed: u8) -> StoredKey {
+    let properties = NewKey {
+        name: name.into(),
+        cipher: "aes-128".into(),
+        modes: vec![Mode::Gcm],
+        budget_blocks: 1 << 20,
+    };
+    let info = KeyInfo {
+        properties,
+        id: [seed; 16],
+        origin: Origin::Generated,
+        made: 1,
+        check_value: vec![seed; 3],
+    };
+    let shares = BTreeMap::from([
+        ("key".to_owned(), Zeroizing::new(vec![seed; 16])),
+        ("round keys".to_owned(), Zeroizing::new(vec![seed ^ 0xff; 176])),
+    ]);
+    StoredKey { info, state: KeyState::Pending, shares }
+}
