@@ -13,7 +13,7 @@ use super::{Result, Store, StoreError};
 /// The most blocks reserved at once.
 const MOST_AHEAD: u64 = 1 << 20;
 
-/// What is spent of the keys in use. Small, and one for each key used since the start.
+/// What is spent of the keys in use: some hundred bytes for each key used since the start.
 #[derive(Debug, Default)]
 pub(super) struct Budgets {
     keys: Mutex<HashMap<[u8; 16], Arc<Mutex<Meter>>>>,

@@ -59,7 +59,7 @@ fn a_full_disk_fails_the_operation_and_nothing_else() {
 }
 
 #[test]
-fn a_full_disk_in_a_file_is_survived_without_opening_anew() {
+fn a_full_disk_is_survived_without_opening_the_store_anew() {
     let (store, disk) = in_memory();
     announced(&store, "old", 1);
     for _ in 0..3 {
@@ -199,7 +199,6 @@ fn the_error_for_a_damaged_record_says_what_to_do() {
 #[test]
 fn no_more_keys_are_in_memory_than_allowed() {
     let (store, _) = in_memory();
-    store.engine.write(|_| Ok(())).expect("an empty change");
     for i in 0..CACHED_KEYS + 50 {
         let mut key = key(&format!("k{i}"), 0);
         key.info.id[..8].copy_from_slice(&(i as u64 + 1).to_le_bytes());

@@ -127,7 +127,7 @@ impl Store {
         self.engine.read(|records| count(records))
     }
 
-    /// How far the key with an id has come, under whatever name. `name` is where it is, if it is anywhere.
+    /// How far the key with this id has come, if it is or was here under this name, or was deleted under any.
     pub fn state(&self, name: &str, id: [u8; 16]) -> Result<Option<KeyState>> {
         self.engine.read(|records| {
             if records.holds(Table::Tombstones, &id)? {
@@ -223,7 +223,7 @@ mod tests {
         store.put_pending(&one).expect("put");
         assert!(store.key("one").expect("read").is_none());
         assert_eq!((store.count().expect("read"), store.keys().expect("read")), (0, vec![]));
-        assert_eq!(store.pending().expect("read"), [one.info.clone()]);
+        assert_eq!(store.pending().expect("read"), vec![one.info.clone()]);
         assert!(matches!(store.announce("one", [9; 16]), Err(StoreError::NoKey { .. })));
         store.announce("one", one.info.id).expect("announced");
         store.announce("one", one.info.id).expect("twice is once");
