@@ -14,7 +14,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::wire::{KeyInfo, NodeStatus, Reason, Refusal, Right};
 use polyclave_transport::{CertificateDer, Mesh, TlsNet};
 
-use crate::audit::AuditLog;
+use crate::audit::{AuditLog, Head};
 use crate::channels::Channels;
 use crate::circuits::Library;
 use crate::desk::Desk;
@@ -42,7 +42,7 @@ pub(crate) struct Core<S: ServiceScheme> {
     pub(crate) cluster_digest: [u8; 32],
     pub(crate) mesh: Mesh,
     pub(crate) store: Store,
-    pub(crate) audit: Option<Mutex<AuditLog>>,
+    pub(crate) audit: Option<AuditLog>,
     pub(crate) policy: Arc<RwLock<ClientPolicy>>,
     pub(crate) incarnation: Incarnation,
     pub(crate) set_up: RwLock<Option<Arc<SetUp<S>>>>,
@@ -217,11 +217,24 @@ impl<S: ServiceScheme> Core<S> {
 
     /// Notes an ended request.
     pub(crate) fn note(&self, event: &crate::audit::Event<'_>) {
-        if let Some(audit) = &self.audit {
-            let mut audit = audit.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(e) = audit.append(event) {
-                tracing::error!(error = %e, "the audit log cannot be written");
-            }
+        if let Some(Err(e)) = self.audit.as_ref().map(|audit| audit.append(event)) {
+            tracing::error!(error = %e, "the audit log cannot be written");
+        }
+    }
+
+    /// Makes the audit log durable and remembers in the store where it ends, if it has grown since `noted`.
+    pub(crate) fn settle_audit(&self, noted: &mut Option<Head>) {
+        let Some(audit) = &self.audit else { return };
+        if *noted == Some(audit.head()) {
+            return;
+        }
+        let settled = audit.sync().map_err(system).and_then(|head| {
+            self.store.note_audit_head(head.0, head.1).map_err(system)?;
+            *noted = Some(head);
+            Ok(())
+        });
+        if let Err(e) = settled {
+            tracing::error!(error = %e, "the audit log cannot be written");
         }
     }
 }

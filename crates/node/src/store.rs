@@ -13,15 +13,19 @@
 //! these are used again, so what protects them from a stolen disk is that the secret is kept elsewhere.
 
 mod audit_head;
+mod backup;
 mod budget;
 mod cache;
 mod engine;
 mod error;
+#[cfg(test)]
+mod faults;
 mod incarnation;
 mod keys;
 mod seal;
 mod secret;
 mod setup;
+mod stream;
 #[cfg(test)]
 mod testing;
 
@@ -33,6 +37,7 @@ use std::sync::Arc;
 use polyclave_config::private;
 use redb::{Database, DatabaseError, StorageBackend};
 
+pub use backup::restore;
 pub use error::StoreError;
 pub use incarnation::Incarnation;
 pub use keys::{KeyState, StoredKey};
