@@ -14,6 +14,7 @@ use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::{self, NodeStatus, Operation, Reason, Refusal, Reply, Request};
 use polyclave_transport::{Caller, CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
 
+use crate::admin::Socket;
 use crate::audit::{AuditLog, Event};
 use crate::channels::{Channels, Lent, PING_EVERY, next_request};
 use crate::conversation::{kind, serve};
@@ -120,6 +121,7 @@ impl Visitor for Start {
             false => Store::create(&dir.store_path(), &secret),
         };
         let store = store.map_err(system)?;
+        let socket = Socket::bind(dir.path())?;
         let incarnation = store.begin_incarnation().map_err(system)?;
         let audit = match settings.audit {
             true => {
@@ -170,6 +172,8 @@ impl Visitor for Start {
             threads.push(spawn("orders of a peer", &core, move |core| take_orders(core, peer))?);
         }
         threads.push(spawn("clients", &core, move |core| receive_clients(core, &reception))?);
+        let path = dir.path().to_path_buf();
+        threads.push(spawn("operator", &core, move |core| socket.serve(core, &path))?);
         let policy_path = dir.policy_path();
         threads.push(spawn("housekeeping", &core, move |core| keep_house(core, &dir, &policy_path))?);
         let http = match &settings.http_listen {
