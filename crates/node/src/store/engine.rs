@@ -120,7 +120,10 @@ impl Engine {
         if self.failed.load(Ordering::Acquire) {
             // First, since it holds the lock of the file.
             let old = database.take();
-            contained(|| Ok(drop(old)))?;
+            contained(|| {
+                drop(old);
+                Ok(())
+            })?;
             *database = Some(open(&self.reopen, self.path.as_ref().map(Path::new))?);
             self.failed.store(false, Ordering::Release);
         }
@@ -132,7 +135,10 @@ impl Drop for Engine {
     fn drop(&mut self) {
         let database = self.database.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         // Every change was durable when it was made.
-        let _ = contained(|| Ok(drop(database)));
+        let _ = contained(|| {
+            drop(database);
+            Ok(())
+        });
     }
 }
 
