@@ -16,7 +16,8 @@ fn main() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let client = Client::open(&ClientDir::open(&local.client).expect("dir")).expect("client");
-    let new = NewKey { name: "k".into(), cipher: "aes-128".into(), modes: vec![Mode::Gcm], budget_blocks: 1 << 32 };
+    let new =
+        NewKey { name: "k".into(), cipher: "aes-128".into(), modes: vec![Mode::Gcm], budget_blocks: 1 << 32 };
     let t = Instant::now();
     client.generate(new).expect("key");
     println!("generate {:?}", t.elapsed());

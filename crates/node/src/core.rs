@@ -14,7 +14,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::wire::{KeyInfo, NodeStatus, Reason, Refusal, Right};
 use polyclave_transport::{CertificateDer, Mesh, TlsNet};
 
-use crate::audit::AuditLog;
+use crate::audit::{AuditLog, Event};
 use crate::channels::Channels;
 use crate::circuits::Library;
 use crate::desk::Desk;
@@ -42,7 +42,7 @@ pub(crate) struct Core<S: ServiceScheme> {
     pub(crate) cluster_digest: [u8; 32],
     pub(crate) mesh: Mesh,
     pub(crate) store: Store,
-    pub(crate) audit: Option<Mutex<AuditLog>>,
+    pub(crate) audit: Option<AuditLog>,
     pub(crate) policy: Arc<RwLock<ClientPolicy>>,
     pub(crate) incarnation: Incarnation,
     pub(crate) set_up: RwLock<Option<Arc<SetUp<S>>>>,
@@ -216,12 +216,24 @@ impl<S: ServiceScheme> Core<S> {
     }
 
     /// Notes an ended request.
-    pub(crate) fn note(&self, event: &crate::audit::Event<'_>) {
-        if let Some(audit) = &self.audit {
-            let mut audit = audit.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(e) = audit.append(event) {
-                tracing::error!(error = %e, "the audit log cannot be written");
-            }
+    pub(crate) fn note(&self, event: &Event<'_>) {
+        if let Some(Err(e)) = self.audit.as_ref().map(|audit| audit.append(event)) {
+            tracing::error!(error = %e, "the audit log cannot be written");
+        }
+    }
+
+    /// Makes the audit log durable, and notes in the store where it ends.
+    pub(crate) fn sync_audit(&self) {
+        let Some(audit) = &self.audit else { return };
+        let noted = self.store.audit_head().unwrap_or_default();
+        if noted.map_or(audit.head().0 == 0, |noted| noted == audit.head()) {
+            return;
+        }
+        let synced = audit.sync().map_err(system);
+        let synced =
+            synced.and_then(|(number, hash)| self.store.note_audit_head(number, hash).map_err(system));
+        if let Err(e) = synced {
+            tracing::error!(error = %e, "the audit log cannot be written");
         }
     }
 }

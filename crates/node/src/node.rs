@@ -122,7 +122,10 @@ impl Visitor for Start {
         let store = store.map_err(system)?;
         let incarnation = store.begin_incarnation().map_err(system)?;
         let audit = match settings.audit {
-            true => Some(Mutex::new(AuditLog::open(&dir.audit_path()).map_err(system)?)),
+            true => {
+                let noted = store.audit_head().map_err(system)?;
+                Some(AuditLog::open(&dir.audit_path(), noted).map_err(system)?)
+            }
             false => None,
         };
         let policy = Arc::new(RwLock::new(dir.policy().map_err(system)?));
@@ -213,13 +216,7 @@ fn stop<S: ServiceScheme>(core: &Arc<Core<S>>, threads: Vec<JoinHandle<()>>, htt
         let _ = thread.join();
     }
     drop(http);
-    if let Some(audit) = &core.audit {
-        let mut audit = audit.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = audit.sync();
-        if let Some((seq, hash)) = audit.head() {
-            let _ = core.store.note_audit_head(seq, hash);
-        }
-    }
+    core.sync_audit();
     tracing::info!("stopped");
 }
 
@@ -460,7 +457,9 @@ fn answer<S: ServiceScheme>(
     metrics::histogram!("polyclave_request_seconds", "operation" => kind)
         .record(began.elapsed().as_secs_f64());
     tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
-    core.note(&Event { client: &client.name, operation: kind, key: &key, outcome, blocks, request: digest });
+    let mut request = [0; 16];
+    request.copy_from_slice(&digest[..16]);
+    core.note(&Event { client: &client.name, operation: kind, key: &key, outcome, blocks, request });
     result.is_ok()
 }
 
@@ -539,11 +538,7 @@ fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, policy: &std
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();
-            if let Some(audit) = &core.audit
-                && let Err(e) = audit.lock().unwrap_or_else(PoisonError::into_inner).flush()
-            {
-                tracing::error!(error = %e, "the audit log cannot be written");
-            }
+            core.sync_audit();
             metrics::gauge!("polyclave_peers_connected").set(core.peers.connected().len() as f64 - 1.0);
             metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));
             metrics::gauge!("polyclave_keys").set(core.store.count().unwrap_or_default() as f64);
