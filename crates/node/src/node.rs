@@ -27,9 +27,11 @@ use crate::store::{Secret, Store};
 
 /// How often threads look whether the node is to stop.
 const LOOK: Duration = Duration::from_millis(100);
+/// The same for the many that wait for somebody else to begin.
+const IDLE_LOOK: Duration = Duration::from_millis(500);
 /// A client may be silent for so long between requests, and within one.
 const IDLE_CLIENT: Duration = Duration::from_secs(120);
-const SLOW_CLIENT: Duration = Duration::from_secs(10);
+const SLOW_CLIENT: Duration = Duration::from_secs(20);
 /// An announced request has to be brought by its client within this time.
 const ARRIVAL: Duration = Duration::from_secs(2);
 /// Running requests get so much time to end when the node stops.
@@ -317,7 +319,7 @@ fn listen_on_channel<S: ServiceScheme>(
         Err(e) => return tracing::debug!(error = %e, "a channel did not open"),
     };
     while !core.is_stopping() {
-        match net.wait(LOOK) {
+        match net.wait(IDLE_LOOK) {
             Ok(true) => {}
             Ok(false) => continue,
             Err(e) => return tracing::debug!(error = %e, "a channel ended"),
@@ -389,7 +391,7 @@ fn serve_client<S: ServiceScheme>(core: &Arc<Core<S>>, caller: Caller) {
     let client = Client { name, certificate };
     let mut quiet_since = Instant::now();
     while !core.is_stopping() && quiet_since.elapsed() < IDLE_CLIENT {
-        match net.wait(LOOK) {
+        match net.wait(IDLE_LOOK) {
             Ok(true) => {}
             Ok(false) => continue,
             Err(_) => return,
