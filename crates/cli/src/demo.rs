@@ -172,8 +172,11 @@ fn perform(arguments: &Arguments, input: &mut BufReader<File>, bytes: u64) -> Re
         story::refused(refusal.as_deref());
     }
     let refused_by_policy = refusal.is_some();
-    let holds =
-        known_answer && round_trip && change_noticed && served_without_one != Some(false) && refused_by_policy;
+    let holds = known_answer
+        && round_trip
+        && change_noticed
+        && served_without_one != Some(false)
+        && refused_by_policy;
     Ok(Report {
         protocol: arguments.protocol.clone(),
         parties: arguments.parties,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::Result;
 use polyclave_config::{Card, ClientPolicy, Cluster, NodeDir};
+use polyclave_protocol::net::Net;
 use polyclave_protocol::service::{ServiceScheme, Visitor, with_scheme};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Error, Party};
@@ -319,9 +320,10 @@ fn listen_on_channel<S: ServiceScheme>(
         Err(e) => return tracing::debug!(error = %e, "a channel did not open"),
     };
     while !core.is_stopping() {
-        match net.wait(IDLE_LOOK) {
-            Ok(true) => {}
-            Ok(false) => continue,
+        // Any peer: when one of them is gone the channel is of no use.
+        match net.wait(serving, IDLE_LOOK) {
+            Ok(Some(_)) => {}
+            Ok(None) => continue,
             Err(e) => return tracing::debug!(error = %e, "a channel ended"),
         }
         let ticket = match next_request(leader, &mut net) {
@@ -391,9 +393,9 @@ fn serve_client<S: ServiceScheme>(core: &Arc<Core<S>>, caller: Caller) {
     let client = Client { name, certificate };
     let mut quiet_since = Instant::now();
     while !core.is_stopping() && quiet_since.elapsed() < IDLE_CLIENT {
-        match net.wait(IDLE_LOOK) {
-            Ok(true) => {}
-            Ok(false) => continue,
+        match net.wait(net.members(), IDLE_LOOK) {
+            Ok(Some(_)) => {}
+            Ok(None) => continue,
             Err(_) => return,
         }
         let Ok(bytes) = wire::receive_bytes(&mut net, party) else { return };

@@ -7,26 +7,45 @@ use crate::say;
 pub fn opening(arguments: &Arguments, bytes: u64) {
     let (n, t) = (arguments.parties, arguments.threshold);
     say!("A key that nobody holds\n");
-    say!("{n} node processes on this machine, each with its own keys, files and share of what is to come. They talk over");
-    say!("TLS 1.3 and know each other, and their clients, by certificates. What {t} of them together see tells nothing.");
+    say!(
+        "{n} node processes on this machine, each with its own keys, files and share of what is to come. They talk over"
+    );
+    say!(
+        "TLS 1.3 and know each other, and their clients, by certificates. What {t} of them together see tells nothing."
+    );
     match &arguments.file {
-        Some(path) => say!("This command is a client; it has the file {} of {bytes} bytes.\n", path.display()),
-        None => say!("This command is a client; it has a sample of {bytes} bytes (give a FILE to use your own).\n"),
+        Some(path) => {
+            say!("This command is a client; it has the file {} of {bytes} bytes.\n", path.display())
+        }
+        None => say!(
+            "This command is a client; it has a sample of {bytes} bytes (give a FILE to use your own).\n"
+        ),
     }
 }
 
 /// After the key.
 pub fn key_made(arguments: &Arguments, start_ms: f64, key_ms: f64, check_value: &str) {
-    say!("1. The nodes started and agreed on their common secrets ({start_ms:.0} ms), and made a key ({key_ms:.0} ms).");
-    say!("   Every node drew 16 random bytes and handed out shares of them; the key is their sum. It was never put");
-    say!("   together. Its round keys and the powers of its GCM hash key were computed on shares, and each node has");
-    say!("   stored its own, sealed. A copied disk of {} of them reveals nothing of the key.", arguments.threshold);
+    say!(
+        "1. The nodes started and agreed on their common secrets ({start_ms:.0} ms), and made a key ({key_ms:.0} ms)."
+    );
+    say!(
+        "   Every node drew 16 random bytes and handed out shares of them; the key is their sum. It was never put"
+    );
+    say!(
+        "   together. Its round keys and the powers of its GCM hash key were computed on shares, and each node has"
+    );
+    say!(
+        "   stored its own, sealed. A copied disk of {} of them reveals nothing of the key.",
+        arguments.threshold
+    );
     say!("   check value     {check_value} (of its CMAC; the same for everybody who asks)");
 }
 
 /// After the known answer.
 pub fn known_answer(right: bool) {
-    say!("\n2. A known answer (FIPS-197, C.1), with a key that this client brought: once, it was in one place.");
+    say!(
+        "\n2. A known answer (FIPS-197, C.1), with a key that this client brought: once, it was in one place."
+    );
     say!("   key             {KNOWN_KEY}\n   plaintext       {KNOWN_PLAINTEXT}");
     say!("   ciphertext      {KNOWN_CIPHERTEXT}");
     say!("   {}", if right { "As published." } else { "WRONG: the nodes computed something else." });
@@ -35,8 +54,12 @@ pub fn known_answer(right: bool) {
 /// After the round trip.
 pub fn sealed_and_opened(bytes: u64, seal_seconds: f64, open_seconds: f64, round_trip: bool) {
     say!("\n3. {bytes} bytes were sealed with AES-128-GCM, in chunks of 256 KiB, and opened again.");
-    say!("   The nodes sent shares of keystream to this client, which added it; they saw the ciphertext, computed its");
-    say!("   tag on shares, and on opening gave keystream only for what had authenticated. No node saw the data.");
+    say!(
+        "   The nodes sent shares of keystream to this client, which added it; they saw the ciphertext, computed its"
+    );
+    say!(
+        "   tag on shares, and on opening gave keystream only for what had authenticated. No node saw the data."
+    );
     say!("   sealed          {}", rate(bytes, seal_seconds));
     say!("   opened          {}", rate(bytes, open_seconds));
     say!("   {}", if round_trip { "Every byte came back." } else { "The bytes DID NOT come back." });
@@ -76,7 +99,9 @@ pub fn refused(told: Option<&str>) {
 /// What it is worth.
 pub fn closing(report: &Report) {
     say!("\nSecurity: {}.", report.adversary);
-    say!("Passive: the answers of the nodes are not verified. All of this ran on one machine, started by one command that");
+    say!(
+        "Passive: the answers of the nodes are not verified. All of this ran on one machine, started by one command that"
+    );
     say!("could have read everything: it shows how the nodes work together, it does not separate trust.");
 }
 
