@@ -1,14 +1,24 @@
 //! Polyclave's command line: parse, call, print.
 
 mod bench;
+mod client;
+mod cluster;
+mod crypt;
 mod demo;
 mod eval;
+mod files;
 mod job;
+mod key;
 mod launch;
+mod mac;
+mod names;
+mod node;
 mod options;
 mod output;
 mod party;
+mod protocols;
 mod reproduce;
+mod stop;
 mod workload;
 
 use std::process::ExitCode;
@@ -27,7 +37,13 @@ struct Arguments {
 fn examples() -> String {
     let ciphers: Vec<String> = polyclave_cipher::catalog::all().into_iter().map(|c| c.name).collect();
     format!(
-        "Start with `polyclave demo`: three processes make a key that nobody holds and encrypt with it.\n\n\
+        "Start with `polyclave demo`: three processes make a key that nobody holds and encrypt with it.\n\
+         Then a cluster to try out:\n  \
+         polyclave cluster new try && polyclave cluster run try\n  \
+         export POLYCLAVE_CLIENT=try/client                  (in another terminal)\n  \
+         polyclave key generate first\n  \
+         polyclave encrypt --key first FILE FILE.sealed\n  \
+         polyclave decrypt --key first FILE.sealed COPY\n\n\
          Protocols: cleartext (no protection, for comparison), shamir (3 to 9 parties, passive, honest majority).\n\
          Ciphers: {} (DES and Triple DES are legacy).",
         ciphers.join(", ")
@@ -50,6 +66,27 @@ enum Command {
     /// key, outputs stay shared; some blocks are opened first, and a wrong output is an error. Rates are of the slowest
     /// party, bytes of the busiest.
     Bench(bench::Arguments),
+    /// Run one node of a cluster, and everything its operator does.
+    #[command(subcommand)]
+    Node(node::Command),
+    /// Define a cluster; or make and run one on this host, to try it out.
+    #[command(subcommand)]
+    Cluster(cluster::Command),
+    /// Set up a client of a cluster.
+    #[command(subcommand)]
+    Client(client::Command),
+    /// Make, import, list and delete keys.
+    #[command(subcommand)]
+    Key(key::Command),
+    /// Encrypt a file.
+    ///
+    /// By default into a sealed file (AES-GCM in chunks), which cannot be altered, cut or reordered unnoticed. CTR, CBC and
+    /// ECB, which need --raw, authenticate nothing.
+    Encrypt(crypt::EncryptArguments),
+    /// Decrypt a file.
+    Decrypt(crypt::DecryptArguments),
+    /// Compute or verify a message authentication code (CMAC).
+    Mac(mac::Arguments),
     /// Recompute the tables of a paper and print them beside the published ones.
     Reproduce(reproduce::Arguments),
     /// A party process of `demo` and `bench`.
@@ -63,6 +100,13 @@ fn main() -> ExitCode {
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Node(command) => node::run(&command),
+        Command::Cluster(command) => cluster::run(&command),
+        Command::Client(command) => client::run(&command),
+        Command::Key(command) => key::run(&command),
+        Command::Encrypt(arguments) => crypt::encrypt(&arguments),
+        Command::Decrypt(arguments) => crypt::decrypt(&arguments),
+        Command::Mac(arguments) => mac::run(&arguments),
         Command::Party => party::run(),
     };
     match outcome {

@@ -14,7 +14,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::wire::{KeyInfo, NodeStatus, Reason, Refusal, Right};
 use polyclave_transport::{CertificateDer, Mesh, TlsNet};
 
-use crate::audit::{AuditLog, Event};
+use crate::audit::{AuditLog, Head};
 use crate::channels::Channels;
 use crate::circuits::Library;
 use crate::desk::Desk;
@@ -216,23 +216,24 @@ impl<S: ServiceScheme> Core<S> {
     }
 
     /// Notes an ended request.
-    pub(crate) fn note(&self, event: &Event<'_>) {
+    pub(crate) fn note(&self, event: &crate::audit::Event<'_>) {
         if let Some(Err(e)) = self.audit.as_ref().map(|audit| audit.append(event)) {
             tracing::error!(error = %e, "the audit log cannot be written");
         }
     }
 
-    /// Makes the audit log durable, and notes in the store where it ends.
-    pub(crate) fn sync_audit(&self) {
+    /// Makes the audit log durable and remembers in the store where it ends, if it has grown since `noted`.
+    pub(crate) fn settle_audit(&self, noted: &mut Option<Head>) {
         let Some(audit) = &self.audit else { return };
-        let noted = self.store.audit_head().unwrap_or_default();
-        if noted.map_or(audit.head().0 == 0, |noted| noted == audit.head()) {
+        if *noted == Some(audit.head()) {
             return;
         }
-        let synced = audit.sync().map_err(system);
-        let synced =
-            synced.and_then(|(number, hash)| self.store.note_audit_head(number, hash).map_err(system));
-        if let Err(e) = synced {
+        let settled = audit.sync().map_err(system).and_then(|head| {
+            self.store.note_audit_head(head.0, head.1).map_err(system)?;
+            *noted = Some(head);
+            Ok(())
+        });
+        if let Err(e) = settled {
             tracing::error!(error = %e, "the audit log cannot be written");
         }
     }

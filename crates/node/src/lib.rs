@@ -5,11 +5,13 @@
 //!                |                        |                                          |
 //!             peers.rs (who is there)  channels.rs, desk.rs                       modes/ (what a key is used for)
 //!                                                                                 make.rs (generation, import)
+//!      admin.rs (the operator)
 //!                        core.rs: store/ (keys, budget), audit.rs, limits.rs      circuits.rs, computation.rs
 //! ```
 //!
 //! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
 
+pub mod admin;
 mod agreement;
 pub mod audit;
 mod channels;

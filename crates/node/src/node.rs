@@ -15,6 +15,7 @@ use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::{self, NodeStatus, Operation, Reason, Refusal, Reply, Request};
 use polyclave_transport::{Caller, CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
 
+use crate::admin::Socket;
 use crate::audit::{AuditLog, Event};
 use crate::channels::{Channels, Lent, PING_EVERY, next_request};
 use crate::conversation::{kind, serve};
@@ -123,6 +124,7 @@ impl Visitor for Start {
             false => Store::create(&dir.store_path(), &secret),
         };
         let store = store.map_err(system)?;
+        let socket = Socket::bind(dir.path())?;
         let incarnation = store.begin_incarnation().map_err(system)?;
         let audit = match settings.audit {
             true => {
@@ -173,6 +175,8 @@ impl Visitor for Start {
             threads.push(spawn("orders of a peer", &core, move |core| take_orders(core, peer))?);
         }
         threads.push(spawn("clients", &core, move |core| receive_clients(core, &reception))?);
+        let path = dir.path().to_path_buf();
+        threads.push(spawn("operator", &core, move |core| socket.serve(core, &path))?);
         let policy_path = dir.policy_path();
         threads.push(spawn("housekeeping", &core, move |core| keep_house(core, &dir, &policy_path))?);
         let http = match &settings.http_listen {
@@ -219,7 +223,7 @@ fn stop<S: ServiceScheme>(core: &Arc<Core<S>>, threads: Vec<JoinHandle<()>>, htt
         let _ = thread.join();
     }
     drop(http);
-    core.sync_audit();
+    core.settle_audit(&mut None);
     tracing::info!("stopped");
 }
 
@@ -434,7 +438,7 @@ fn answer<S: ServiceScheme>(
     let kind = kind(&request.operation);
     let key = key_of(&request.operation).to_owned();
     let ticket = ticket(client, &request.id);
-    let mut digest = [0; 32];
+    let id = request.id;
     let (blocks, result) = match &request.operation {
         Operation::Status => (0, wire::send(net, party, &Reply::Status(core.status())).map_err(lost)),
         Operation::Show { key } => (0, core.show(client, key).and_then(|info| list(vec![info], net, party))),
@@ -443,7 +447,6 @@ fn answer<S: ServiceScheme>(
             let held = core.clients.request(&client.name);
             match held.and_then(|held| Ok((held, Plan::make(core, client, request, bytes)?))) {
                 Ok((_held, plan)) => {
-                    digest = plan.digest;
                     let outcome = serve(core, client, plan, net);
                     (outcome.blocks, outcome.result)
                 }
@@ -461,9 +464,7 @@ fn answer<S: ServiceScheme>(
     metrics::histogram!("polyclave_request_seconds", "operation" => kind)
         .record(began.elapsed().as_secs_f64());
     tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
-    let mut request = [0; 16];
-    request.copy_from_slice(&digest[..16]);
-    core.note(&Event { client: &client.name, operation: kind, key: &key, outcome, blocks, request });
+    core.note(&Event { client: &client.name, operation: kind, key: &key, outcome, blocks, request: id });
     result.is_ok()
 }
 
@@ -512,6 +513,7 @@ fn reason_name(reason: Reason) -> &'static str {
 fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, policy: &std::path::Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
+    let mut noted = None;
     while !core.is_stopping() {
         thread::sleep(LOOK);
         if modified() != policy_of {
@@ -542,7 +544,7 @@ fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, policy: &std
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();
-            core.sync_audit();
+            core.settle_audit(&mut noted);
             metrics::gauge!("polyclave_peers_connected").set(core.peers.connected().len() as f64 - 1.0);
             metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));
             metrics::gauge!("polyclave_keys").set(core.store.count().unwrap_or_default() as f64);

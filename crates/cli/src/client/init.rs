@@ -1,0 +1,58 @@
+//! `client init`: a client's own keys, and what nodes need.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use polyclave_config::{ClientDir, Cluster};
+use polyclave_transport::Identity;
+
+use crate::say;
+
+/// What a person can choose.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  \
+    polyclave client init ~/.polyclave --name alice --cluster cluster.toml\n\n\
+    Give card.toml to the operators of all nodes, over a way on which nobody can replace it:\n  \
+    polyclave node allow DIR alice.toml --rights encrypt,decrypt,list --keys '*'")]
+pub struct Arguments {
+    /// The directory to make
+    dir: PathBuf,
+
+    /// The client's name: letters, digits, '-', '_' or '.'
+    #[arg(long, value_name = "N")]
+    name: String,
+
+    /// The cluster's file, if it is there already
+    #[arg(long, value_name = "FILE")]
+    cluster: Option<PathBuf>,
+
+    /// Days that its certificate is good for
+    #[arg(long, value_name = "D", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    days: u32,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let cluster = arguments.cluster.as_ref().map(|path| Cluster::load(path)).transpose()?;
+    let identity = Identity::generate_named(&arguments.name, arguments.days)?;
+    let (certificate, key) = (identity.certificate(), identity.reveal_private_key());
+    let card = ClientDir::init(&arguments.dir, &arguments.name, &certificate, &key)?;
+    if let Some(cluster) = &cluster {
+        super::open(&arguments.dir)?.set_cluster(cluster)?;
+    }
+    let path = arguments.dir.join("card.toml");
+    card.save(&path)?;
+    let (dir, name) = (arguments.dir.display(), &arguments.name);
+    say!("{}", card.to_text());
+    eprintln!(
+        "The client {name} is made; its private key is in {dir} and nowhere else.\n\
+         Above is its card, also in {}. Next, at every node, by its operator:\n  \
+         polyclave node allow DIR CARD --rights encrypt,decrypt,list --keys '*'",
+        path.display()
+    );
+    if cluster.is_none() {
+        eprintln!("And here:\n  polyclave client join {dir} cluster.toml");
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,71 @@
+//! `client status`: which nodes answer this client.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use polyclave_transport::wire::NodeStatus;
+
+use super::ClientOption;
+use crate::protocols::adversary;
+use crate::say;
+
+/// What a person can choose.
+#[derive(clap::Args)]
+#[command(after_help = "Ends with 0 if all nodes answered, else with 1.")]
+pub struct Arguments {
+    #[command(flatten)]
+    client: ClientOption,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let client = arguments.client.open()?;
+    let answers = client.status();
+    let all = answers.iter().all(|(_, answer)| answer.is_ok());
+    if arguments.json {
+        let nodes: Vec<_> = answers
+            .iter()
+            .map(|(party, answer)| {
+                let name = client.node_name(*party);
+                match answer {
+                    Ok(status) => serde_json::json!({
+                        "name": name, "answers": true, "version": status.version, "set_up": status.set_up,
+                        "keys": status.keys,
+                        "connected": status.connected.iter().map(|p| client.node_name(p)).collect::<Vec<_>>(),
+                    }),
+                    Err(e) => serde_json::json!({ "name": name, "answers": false, "error": e.to_string() }),
+                }
+            })
+            .collect();
+        say!("{}", serde_json::to_string_pretty(&serde_json::json!({ "nodes": nodes }))?);
+    } else {
+        let cluster = client.cluster();
+        say!(
+            "{}: {}",
+            cluster.protocol(),
+            adversary(cluster.protocol(), cluster.nodes(), cluster.threshold())?
+        );
+        for (party, answer) in &answers {
+            let (name, address) =
+                (client.node_name(*party), &client.cluster().cards()[party.index()].client_address);
+            match answer {
+                Ok(NodeStatus { version, connected, set_up, keys, .. }) => {
+                    let peers: Vec<&str> =
+                        connected.iter().filter(|p| p != party).map(|p| client.node_name(p)).collect();
+                    let with = if peers.is_empty() { "no other node".into() } else { peers.join(", ") };
+                    let set_up =
+                        if *set_up { "" } else { "; not set up: all nodes have to run at once first" };
+                    say!(
+                        "{name} at {address}: version {version}, {keys} keys, connected with {with}{set_up}"
+                    );
+                }
+                Err(e) => say!("{name} at {address}: does not answer this client: {e}"),
+            }
+        }
+    }
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

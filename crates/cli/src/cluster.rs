@@ -1,0 +1,34 @@
+//! `polyclave cluster`: which nodes work together, and all of them on one host to try it out.
+
+mod define;
+mod new;
+mod run;
+mod update;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+/// What can be done with a cluster.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make a whole cluster and a client on this host, to try it out: this separates no trust
+    New(new::Arguments),
+    /// Make the cluster's file from the cards of its nodes
+    Define(define::Arguments),
+    /// Put a changed card of a node into the cluster's file
+    Update(update::Arguments),
+    /// Run all nodes that `cluster new` has made, until SIGINT or SIGTERM
+    Run(run::Arguments),
+}
+
+/// Runs the command.
+pub fn run(command: &Command) -> Result<ExitCode> {
+    match command {
+        Command::New(arguments) => new::run(arguments),
+        Command::Define(arguments) => define::run(arguments),
+        Command::Update(arguments) => update::run(arguments),
+        Command::Run(arguments) => run::run(arguments),
+    }
+}

@@ -1,0 +1,59 @@
+//! `cluster define`: the file that all nodes and clients have.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use polyclave_config::{Card, Cluster};
+
+use crate::protocols::adversary;
+use crate::say;
+
+/// What a person can choose.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  \
+    polyclave cluster define --threshold 1 --out cluster.toml alpha.toml beta.toml gamma.toml\n\n\
+    The file is public, but everything rests on it: who can replace it or a card on its way can take a node's place. All nodes \
+    must have the same file; `node join` prints its fingerprint.")]
+pub struct Arguments {
+    /// The nodes' cards, in the order of their numbers
+    #[arg(required = true)]
+    cards: Vec<PathBuf>,
+
+    /// Nodes that together learn nothing
+    #[arg(long, value_name = "T")]
+    threshold: usize,
+
+    /// The protocol between the nodes
+    #[arg(long, value_name = "P", default_value = "shamir")]
+    protocol: String,
+
+    /// The file to write; it must not be there yet
+    #[arg(long, value_name = "FILE", default_value = "cluster.toml")]
+    out: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let out = &arguments.out;
+    if out.symlink_metadata().is_ok() {
+        bail!("{} is there already; to change a node's card use `polyclave cluster update`", out.display());
+    }
+    let protocol = arguments.protocol.to_ascii_lowercase();
+    let adversary = adversary(&protocol, arguments.cards.len(), arguments.threshold)?;
+    let cards = arguments.cards.iter().map(|path| Card::load(path)).collect::<Result<Vec<_>, _>>()?;
+    let cluster = Cluster::define(&protocol, arguments.threshold, cards)?;
+    cluster.save(out)?;
+    say!(
+        "{} defines a cluster with the fingerprint {}",
+        out.display(),
+        hex::encode(&cluster.fingerprint()[..8])
+    );
+    for (number, card) in cluster.cards().iter().enumerate() {
+        say!("  {}. {} at {}, for clients at {}", number + 1, card.name, card.address, card.client_address);
+    }
+    say!("{protocol}: {adversary}");
+    say!("Next: give this file to every node and client:");
+    say!("  polyclave node join DIR {0}\n  polyclave client join DIR {0}", out.display());
+    Ok(ExitCode::SUCCESS)
+}

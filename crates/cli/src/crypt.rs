@@ -1,0 +1,101 @@
+//! `polyclave encrypt` and `polyclave decrypt`.
+
+mod decrypt;
+mod encrypt;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow, ensure};
+use polyclave_client::{Client, Padding};
+use polyclave_transport::wire::Mode;
+
+pub use decrypt::{Arguments as DecryptArguments, run as decrypt};
+pub use encrypt::{Arguments as EncryptArguments, run as encrypt};
+
+use crate::client::ClientOption;
+use crate::names::parse_mode;
+use crate::options::{cipher, hexadecimal};
+
+/// What encryption and decryption have in common.
+#[derive(clap::Args)]
+pub struct Common {
+    /// The key's name
+    #[arg(long, value_name = "N")]
+    key: String,
+
+    /// gcm, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing
+    #[arg(long, value_name = "M", default_value = "gcm", value_parser = parse_mode)]
+    mode: Mode,
+
+    /// The plain standard format of the mode, for other programs, instead of a sealed file
+    #[arg(long)]
+    raw: bool,
+
+    /// Additional data, in hexadecimal, that is authenticated but not encrypted (gcm with --raw)
+    #[arg(long, value_name = "HEX")]
+    aad: Option<String>,
+
+    /// The data are whole blocks: no padding (cbc and ecb)
+    #[arg(long)]
+    no_padding: bool,
+
+    /// Replace OUT if it is there
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    client: ClientOption,
+
+    /// What to read; - for standard input
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+
+    /// What to write; - for standard output, as is the default when that is no terminal
+    #[arg(value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+impl Common {
+    /// Refuses options that do not fit together.
+    fn check(&self) -> Result<()> {
+        let mode = self.mode;
+        ensure!(mode != Mode::Cmac, "cmac encrypts nothing; use `polyclave mac`");
+        ensure!(
+            self.raw || mode == Mode::Gcm,
+            "{mode} authenticates nothing, so there are no sealed files with it; give --raw for its plain format if you need \
+             it, or make a key for gcm"
+        );
+        ensure!(
+            self.aad.is_none() || (self.raw && mode == Mode::Gcm),
+            "--aad is for gcm with --raw; sealed files have additional data of their own"
+        );
+        ensure!(!self.no_padding || matches!(mode, Mode::Cbc | Mode::Ecb), "--no-padding is for cbc and ecb");
+        Ok(())
+    }
+
+    fn padding(&self) -> Padding {
+        if self.no_padding { Padding::None } else { Padding::Pkcs7 }
+    }
+
+    fn additional(&self) -> Result<Vec<u8>> {
+        self.aad.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal("--aad", text))
+    }
+
+    /// Whether the mode begins with a block that is not encrypted.
+    fn has_initial_block(&self) -> bool {
+        matches!(self.mode, Mode::Ctr | Mode::Cbc)
+    }
+}
+
+/// Bytes of a block of the key's cipher.
+fn block_bytes(client: &Client, key: &str) -> Result<usize> {
+    Ok(cipher(&client.info(key)?.properties.cipher)?.block_bytes)
+}
+
+/// An error, and what to do with what is on standard output already.
+fn outcome(done: Result<u64, polyclave_client::Error>, to_stdout: bool) -> Result<u64> {
+    done.map_err(|e| match to_stdout {
+        true => anyhow!("{e}; what was written to standard output is incomplete: throw it away"),
+        false => e.into(),
+    })
+}

@@ -1,0 +1,76 @@
+//! `polyclave decrypt`.
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail, ensure};
+use polyclave_transport::wire::Mode;
+
+use super::{Common, block_bytes, outcome};
+use crate::files::{Input, Output, Readers, progress};
+use crate::key::warn;
+use crate::options::hexadecimal;
+
+/// What a person can choose.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    polyclave decrypt --key invoices report.pdf.sealed report.pdf\n  \
+    polyclave decrypt --key backups - - < photos.tar.sealed | tar x\n  \
+    polyclave decrypt --key old --mode cbc --raw --iv 000102030405060708090a0b0c0d0e0f cipher.bin plain.txt\n\n\
+    OUT appears only when all of IN has been decrypted (and, with gcm, authenticated). On standard output a sealed file appears \
+    chunk by chunk, each authenticated; that it is complete shows in the exit code. CTR, CBC and ECB authenticate nothing: what \
+    comes out may be what somebody else wanted you to see.")]
+pub struct Arguments {
+    /// The initial block, in hexadecimal, if IN has the ciphertext alone (ctr and cbc)
+    #[arg(long, value_name = "HEX")]
+    iv: Option<String>,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let common = &arguments.common;
+    common.check()?;
+    ensure!(arguments.iv.is_none() || common.has_initial_block(), "--iv is for ctr and cbc");
+    let given = arguments.iv.as_deref().map(|text| hexadecimal("--iv", text)).transpose()?;
+    let additional = common.additional()?;
+    let key = &common.key;
+    let client = common.client.open()?;
+    let mut input = Input::open(&common.input)?;
+    let mut output = Output::begin(common.output.as_deref(), Readers::Owner, common.force)?;
+    warn(common.mode);
+
+    let to_stdout = output.is_stdout();
+    let initial = match (common.has_initial_block(), given) {
+        (false, _) => Vec::new(),
+        (true, Some(given)) => {
+            let block = block_bytes(&client, key)?;
+            ensure!(given.len() == block, "--iv has {} bytes; this key takes {block}", given.len());
+            given
+        }
+        (true, None) => {
+            let mut first = vec![0; block_bytes(&client, key)?];
+            input.read_exact(&mut first).context(
+                "the input is shorter than the initial block that it begins with; if that is elsewhere, give it as --iv",
+            )?;
+            first
+        }
+    };
+    let bar = progress(input.len());
+    let mut tell = |done| bar.set_position(done);
+    let to = &mut output;
+    let done = match common.mode {
+        Mode::Gcm if !common.raw => client.open_sealed(key, &mut input, to, &mut tell),
+        Mode::Gcm => client.decrypt_gcm(key, &additional, &mut input.seekable()?, to, &mut tell),
+        Mode::Ctr => client.decrypt_ctr(key, &initial, &mut input, to, &mut tell),
+        Mode::Cbc => client.decrypt_cbc(key, common.padding(), &initial, &mut input, to, &mut tell),
+        Mode::Ecb => client.decrypt_ecb(key, common.padding(), &mut input, to, &mut tell),
+        Mode::Cmac => bail!("cmac encrypts nothing"),
+    };
+    bar.finish_and_clear();
+    outcome(done, to_stdout)?;
+    output.finish()?;
+    Ok(ExitCode::SUCCESS)
+}

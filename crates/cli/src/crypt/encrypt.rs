@@ -1,0 +1,84 @@
+//! `polyclave encrypt`.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail, ensure};
+use polyclave_config::private::Draft;
+use polyclave_transport::wire::Mode;
+
+use super::{Common, outcome};
+use crate::files::{Input, Output, Readers, progress};
+use crate::key::warn;
+
+/// What a person can choose.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    polyclave encrypt --key invoices report.pdf report.pdf.sealed\n  \
+    tar c photos | polyclave encrypt --key backups - - > photos.tar.sealed\n  \
+    polyclave encrypt --key old --mode cbc --raw --iv-out iv.hex plain.txt cipher.bin\n    \
+    openssl enc -d -aes-128-cbc -K $KEY -iv $(cat iv.hex) -in cipher.bin\n\n\
+    Without --raw: a sealed file, which cannot be altered, cut or reordered unnoticed, of any size.\n\
+    With --raw: gcm is nonce (12 bytes), ciphertext, tag (16 bytes); ctr and cbc are the initial block and the ciphertext (or \
+    with --iv-out the ciphertext alone); ecb is the ciphertext. CTR, CBC and ECB authenticate nothing: who can change the \
+    ciphertext can change the data.")]
+pub struct Arguments {
+    /// Write the initial block to this file, in hexadecimal, and the ciphertext alone to OUT (ctr and cbc)
+    #[arg(long, value_name = "FILE")]
+    iv_out: Option<PathBuf>,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let common = &arguments.common;
+    common.check()?;
+    let (key, apart) = (&common.key, arguments.iv_out.is_some());
+    ensure!(!apart || common.has_initial_block(), "--iv-out is for ctr and cbc");
+    if let Some(path) = arguments.iv_out.as_ref().filter(|path| path.symlink_metadata().is_ok()) {
+        ensure!(
+            common.force,
+            "{} is there already; give another name, or --force to replace it",
+            path.display()
+        );
+    }
+    let additional = common.additional()?;
+    let client = common.client.open()?;
+    let mut input = Input::open(&common.input)?;
+    let mut output = Output::begin(common.output.as_deref(), Readers::All, common.force)?;
+    warn(common.mode);
+
+    let to_stdout = output.is_stdout();
+    let bar = progress(input.len());
+    let mut initial = Vec::new();
+    let mut start = |block: &[u8], output: &mut dyn Write| {
+        initial = block.to_vec();
+        if apart { Ok(()) } else { output.write_all(block) }
+    };
+    let mut tell = |done| bar.set_position(done);
+    let (from, to) = (&mut input, &mut output);
+    let done = match common.mode {
+        Mode::Gcm if !common.raw => client.seal(key, from, to, &mut tell),
+        Mode::Gcm => client.encrypt_gcm(key, &additional, from, to, &mut tell),
+        Mode::Ctr => client.encrypt_ctr(key, from, to, &mut start, &mut tell),
+        Mode::Cbc => client.encrypt_cbc(key, common.padding(), from, to, &mut start, &mut tell),
+        Mode::Ecb => client.encrypt_ecb(key, common.padding(), from, to, &mut tell),
+        Mode::Cmac => bail!("cmac encrypts nothing"),
+    };
+    bar.finish_and_clear();
+    outcome(done, to_stdout)?;
+    ensure!(
+        !common.has_initial_block() || !initial.is_empty(),
+        "the input is empty: there is nothing to encrypt"
+    );
+    if let Some(path) = &arguments.iv_out {
+        let mut file = Draft::public(path)?;
+        writeln!(file, "{}", hex::encode(&initial))?;
+        file.commit()?;
+    }
+    output.finish()?;
+    Ok(ExitCode::SUCCESS)
+}

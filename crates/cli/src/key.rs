@@ -1,0 +1,40 @@
+//! `polyclave key`: the keys of a cluster.
+
+mod delete;
+mod generate;
+mod import;
+mod list;
+mod made;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+pub use made::warn;
+
+/// What can be done with keys.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make a key that nobody holds; all nodes take part
+    Generate(generate::Arguments),
+    /// Bring a key that exists already; all nodes take part
+    Import(import::Arguments),
+    /// List the keys that this client may see
+    List(list::ListArguments),
+    /// Show one key
+    Show(list::ShowArguments),
+    /// Delete a key at all nodes, for ever
+    Delete(delete::Arguments),
+}
+
+/// Runs the command.
+pub fn run(command: &Command) -> Result<ExitCode> {
+    match command {
+        Command::Generate(arguments) => generate::run(arguments),
+        Command::Import(arguments) => import::run(arguments),
+        Command::List(arguments) => list::list(arguments),
+        Command::Show(arguments) => list::show(arguments),
+        Command::Delete(arguments) => delete::run(arguments),
+    }
+}

@@ -1,0 +1,86 @@
+//! `key import`: a key that somebody had already.
+
+use std::io::{Read, stdin};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use polyclave_config::private;
+use zeroize::Zeroizing;
+
+use super::made::{Properties, json, tell};
+use crate::client::ClientOption;
+use crate::say;
+
+/// No key is longer, in hexadecimal.
+const MOST_DIGITS: u64 = 4096;
+
+/// What a person can choose.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    polyclave key import old --cipher aes-128 --modes cbc --key-file old.hex\n  \
+    some-program | polyclave key import old --cipher 3des-ede3 --modes cbc --key-file -\n\n\
+    The key is never given on the command line, which other users of this host can see. An imported key was in one place: \
+    whoever had it there can use it without the nodes. Nothing that the nodes do makes that undone.")]
+pub struct Arguments {
+    #[command(flatten)]
+    properties: Properties,
+
+    /// The file with the key, in hexadecimal, that only you can read; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    key_file: PathBuf,
+
+    #[command(flatten)]
+    client: ClientOption,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let (new, cipher) = arguments.properties.check()?;
+    let key = read(&arguments.key_file, cipher.key_bytes)?;
+    let info = arguments.client.open()?.import(new, &key)?;
+    eprintln!(
+        "note: this key was in one place. Whoever has, or finds, a copy of it needs no node; destroy {}.",
+        if is_stdin(&arguments.key_file) {
+            "the source".into()
+        } else {
+            arguments.key_file.display().to_string()
+        }
+    );
+    match arguments.json {
+        true => say!("{}", serde_json::to_string_pretty(&json(&info))?),
+        false => tell(&info),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn read(path: &Path, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
+    let text = if is_stdin(path) {
+        // Room for all, so that no copy stays behind when it grows.
+        let mut text = Zeroizing::new(Vec::with_capacity(MOST_DIGITS as usize + 1));
+        stdin().lock().take(MOST_DIGITS).read_to_end(&mut text).context("cannot read standard input")?;
+        text
+    } else {
+        private::read(path)?
+    };
+    let digits = text.trim_ascii();
+    ensure!(
+        digits.len() == 2 * bytes,
+        "the key has {} characters; this cipher takes {} hexadecimal digits",
+        digits.len(),
+        2 * bytes
+    );
+    let mut key = Zeroizing::new(vec![0; bytes]);
+    // The error would quote the key.
+    let decoded = hex::decode_to_slice(digits, &mut key).is_ok();
+    ensure!(decoded, "the key has a character that is no hexadecimal digit");
+    Ok(key)
+}

@@ -1,0 +1,72 @@
+//! `polyclave mac`: message authentication codes.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use subtle::ConstantTimeEq;
+
+use crate::client::ClientOption;
+use crate::files::{Input, Output, Readers, progress};
+use crate::options::hexadecimal;
+use crate::say;
+
+/// What a person can choose.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    polyclave mac --key tags message.txt\n  \
+    polyclave mac --key tags message.txt --verify 070a16b46b4d4144f79bdd9dd04a287c\n\n\
+    CMAC (SP 800-38B) under a key made for it; `openssl mac -cipher AES-128-CBC -macopt hexkey:$KEY CMAC` computes the same. \
+    The nodes compute block after block: this is slow for large inputs.")]
+pub struct Arguments {
+    /// The key's name
+    #[arg(long, value_name = "N")]
+    key: String,
+
+    /// Compare with this code, in hexadecimal, and print none; ends with 1 if it differs
+    #[arg(long, value_name = "HEX", conflicts_with = "output")]
+    verify: Option<String>,
+
+    /// Replace OUT if it is there
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    client: ClientOption,
+
+    /// What to read; - for standard input
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+
+    /// Write the code to this file, as bytes [default: print it in hexadecimal]
+    #[arg(value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let expected = arguments.verify.as_deref().map(|text| hexadecimal("--verify", text)).transpose()?;
+    let client = arguments.client.open()?;
+    let mut input = Input::open(&arguments.input)?;
+    let output = match arguments.output.as_deref() {
+        Some(path) => Some(Output::begin(Some(path), Readers::All, arguments.force)?),
+        None => None,
+    };
+    let bar = progress(input.len());
+    let code = client.cmac(&arguments.key, &mut input, &mut |done| bar.set_position(done));
+    bar.finish_and_clear();
+    let code = code?;
+    match (expected, output) {
+        (Some(expected), _) if bool::from(expected.ct_eq(&code)) => say!("the code fits"),
+        (Some(_), _) => {
+            bail!("the code does not fit: the message was altered, or the code belongs to another key")
+        }
+        (None, Some(mut output)) => {
+            output.write_all(&code)?;
+            output.finish()?;
+        }
+        (None, None) => say!("{}", hex::encode(&code)),
+    }
+    Ok(ExitCode::SUCCESS)
+}

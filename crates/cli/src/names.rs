@@ -1,0 +1,59 @@
+//! Modes and rights as words of the command line.
+
+use anyhow::{Result, bail};
+use polyclave_node::local::ALL_RIGHTS;
+use polyclave_transport::wire::{Mode, Right};
+
+/// All modes.
+pub const MODES: [Mode; 5] = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb];
+
+/// A list of words, or `all`, as rights.
+pub fn parse_rights(text: &str) -> Result<Vec<Right>> {
+    if text.trim() == "all" {
+        return Ok(ALL_RIGHTS.to_vec());
+    }
+    text.split(',').map(|word| parse(word, "right", &ALL_RIGHTS)).collect()
+}
+
+/// A word as a mode.
+pub fn parse_mode(word: &str) -> Result<Mode> {
+    parse(word, "mode", &MODES)
+}
+
+/// A list of words as modes, in order and without repeats.
+pub fn parse_modes(text: &str) -> Result<Vec<Mode>> {
+    let mut modes = text.split(',').map(parse_mode).collect::<Result<Vec<Mode>>>()?;
+    modes.sort();
+    modes.dedup();
+    Ok(modes)
+}
+
+/// For people.
+pub fn words<T: ToString>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn parse<T: Copy + ToString>(word: &str, kind: &str, all: &[T]) -> Result<T> {
+    match all.iter().find(|item| item.to_string().eq_ignore_ascii_case(word.trim())) {
+        Some(item) => Ok(*item),
+        None => bail!("there is no {kind} '{word}'; choose from {}", words(all)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_modes_in_order_and_once() {
+        assert_eq!(parse_modes("ctr, GCM,ctr").expect("they are"), [Mode::Gcm, Mode::Ctr]);
+        assert!(parse_modes("gcm,").is_err());
+    }
+
+    #[test]
+    fn all_is_every_right_and_misspelt_ones_are_refused() {
+        assert_eq!(parse_rights("all").expect("all").len(), 7);
+        let error = parse_rights("encrpyt").expect_err("misspelt").to_string();
+        assert!(error.contains("encrypt"), "{error}");
+    }
+}

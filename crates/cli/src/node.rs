@@ -1,0 +1,72 @@
+//! `polyclave node`: everything that the operator of one node does.
+
+mod allow;
+mod audit;
+mod backup;
+mod init;
+mod join;
+mod readmit;
+mod rotate;
+mod run;
+mod status;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use polyclave_config::NodeDir;
+
+/// What can be done with a node.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make the directory of a new node, with keys of its own, and print its card
+    Init(init::Arguments),
+    /// Give the node the file of its cluster, for the first time or after a change
+    Join(join::Arguments),
+    /// Let a client do something at this node
+    Allow(allow::AllowArguments),
+    /// Take all rights from a client at this node
+    Revoke(allow::RevokeArguments),
+    /// Run the node until SIGINT or SIGTERM
+    Run(run::Arguments),
+    /// Show how the running node is
+    Status(status::Arguments),
+    /// Change the node's identity (certificate), in two steps
+    Rotate(rotate::Arguments),
+    /// Let another node in again that was restored from a backup
+    Readmit(readmit::Arguments),
+    /// Write everything of the node into one sealed file, while it runs or not
+    Backup(backup::BackupArguments),
+    /// Make a node's directory from a backup
+    Restore(backup::RestoreArguments),
+    /// Check or show the log of who did what
+    #[command(subcommand)]
+    Audit(audit::Command),
+}
+
+/// Runs the command.
+pub fn run(command: &Command) -> Result<ExitCode> {
+    match command {
+        Command::Init(arguments) => init::run(arguments),
+        Command::Join(arguments) => join::run(arguments),
+        Command::Allow(arguments) => allow::allow(arguments),
+        Command::Revoke(arguments) => allow::revoke(arguments),
+        Command::Run(arguments) => run::run(arguments),
+        Command::Status(arguments) => status::run(arguments),
+        Command::Rotate(arguments) => rotate::run(arguments),
+        Command::Readmit(arguments) => readmit::run(arguments),
+        Command::Backup(arguments) => backup::backup(arguments),
+        Command::Restore(arguments) => backup::restore(arguments),
+        Command::Audit(command) => audit::run(command),
+    }
+}
+
+/// Where a node's card is kept, for its operator to give to others.
+fn card_path(dir: &Path) -> PathBuf {
+    dir.join("card.toml")
+}
+
+fn open(dir: &Path) -> Result<NodeDir> {
+    NodeDir::open(dir).context("this is no node's directory that can be used")
+}

@@ -1,0 +1,75 @@
+//! `node allow` and `node revoke`: what clients may do at a node. A running node takes the change within a second.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use polyclave_config::ClientCard;
+
+use crate::names::{parse_rights, words};
+use crate::say;
+
+/// What a person can choose.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    polyclave node allow DIR alice.toml --rights encrypt,decrypt,list --keys 'invoices,report-*'\n  \
+    polyclave node allow DIR admin.toml --rights all --keys '*'\n\n\
+    A client can do what enough nodes allow: every node's operator decides for that node. Who may both encrypt and decrypt can \
+    use the key as a key; who may generate, import or delete can take it away from others.")]
+pub struct AllowArguments {
+    /// The node's directory
+    dir: PathBuf,
+
+    /// The client's card
+    card: PathBuf,
+
+    /// generate, import, list, delete, encrypt, decrypt, mac, or all; these and no others, whatever was allowed before
+    #[arg(long, value_name = "R,..", required = true)]
+    rights: String,
+
+    /// Names of keys, or beginnings of names with a '*' after them
+    #[arg(long, value_name = "K,..", required = true, value_delimiter = ',')]
+    keys: Vec<String>,
+}
+
+/// What a person can choose.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  polyclave node revoke DIR alice\n\n\
+    Nodes decide each for itself: revoke the client at all of them.")]
+pub struct RevokeArguments {
+    /// The node's directory
+    dir: PathBuf,
+
+    /// The client's name
+    client: String,
+}
+
+/// Allows.
+pub fn allow(arguments: &AllowArguments) -> Result<ExitCode> {
+    let dir = super::open(&arguments.dir)?;
+    let card = ClientCard::load(&arguments.card)?;
+    let rights = parse_rights(&arguments.rights)?;
+    let keys: Vec<String> = arguments.keys.iter().map(|key| key.trim().to_owned()).collect();
+    let mut policy = dir.policy()?;
+    policy.allow(&card, &rights, &keys)?;
+    dir.save_policy(&policy)?;
+    let node = &dir.settings().name;
+    say!(
+        "{} may {} at {node} with the keys {}, and nothing else",
+        card.name,
+        words(&rights),
+        keys.join(", ")
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Revokes.
+pub fn revoke(arguments: &RevokeArguments) -> Result<ExitCode> {
+    let dir = super::open(&arguments.dir)?;
+    let mut policy = dir.policy()?;
+    policy.revoke(&arguments.client)?;
+    dir.save_policy(&policy)?;
+    let node = &dir.settings().name;
+    say!("{} may do nothing at {node} any more; revoke it at the other nodes, too", arguments.client);
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,32 @@
+//! `node readmit`: another node may come back from a backup.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use polyclave_node::admin::{Order, order};
+
+use crate::say;
+
+/// What a person can choose.
+#[derive(clap::Args)]
+#[command(
+    after_help = "A node that was restored from a backup has forgotten which randomness it has used and what was spent of \
+    budgets since. So its peers refuse it until their operators, each at his own node, readmit it. Do this only when you know \
+    that it was restored, and that the node from before will never run again."
+)]
+pub struct Arguments {
+    /// The directory of the node that lets in
+    dir: PathBuf,
+
+    /// The name of the node that is let in
+    node: String,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let dir = super::open(&arguments.dir)?;
+    order(&dir, &Order::Readmit { node: arguments.node.clone() })?;
+    say!("{} lets {} in again; do the same at the other nodes", dir.settings().name, arguments.node);
+    Ok(ExitCode::SUCCESS)
+}

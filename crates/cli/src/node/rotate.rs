@@ -1,0 +1,58 @@
+//! `node rotate`: another identity for a node, without a moment in which nobody knows it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use polyclave_transport::Identity;
+
+use crate::say;
+
+/// What a person can choose.
+#[derive(clap::Args)]
+#[command(
+    after_help = "1. polyclave node rotate DIR              makes the next certificate; card.toml has both\n\
+    2. polyclave cluster update cluster.toml card.toml, and that file to all nodes (node join, then restart them one after \
+    the other) and clients (client join)\n\
+    3. polyclave node rotate DIR --finish     from its next start the node uses the next certificate alone\n\
+    4. once more as 2, with the new card.toml: now nobody accepts the old certificate any more"
+)]
+pub struct Arguments {
+    /// The node's directory
+    dir: PathBuf,
+
+    /// Use the next certificate from now on
+    #[arg(long)]
+    finish: bool,
+
+    /// Days that the next certificate is good for
+    #[arg(long, value_name = "D", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    days: u32,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let mut dir = super::open(&arguments.dir)?;
+    let card = if arguments.finish {
+        dir.finish_rotation()?
+    } else {
+        let next = Identity::generate_named(&dir.settings().name, arguments.days)?;
+        dir.begin_rotation(&next.certificate(), &next.reveal_private_key())?
+    };
+    let path = super::card_path(&arguments.dir);
+    card.save(&path)?;
+    let (dir, path) = (arguments.dir.display(), path.display());
+    match arguments.finish {
+        false => say!(
+            "The card {path} has the certificate in use and the next one.\n\
+             Next: polyclave cluster update cluster.toml {path}\n\
+             Give that file to all nodes and clients (node join, client join) and restart all nodes, one after the other.\n\
+             When all have it: polyclave node rotate {dir} --finish"
+        ),
+        true => say!(
+            "Restart this node: it then uses the new certificate alone, which is in {path}.\n\
+             To have the old one refused, once more: polyclave cluster update cluster.toml {path}, and that file to all."
+        ),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,76 @@
+//! `node run`: a node in the foreground.
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use polyclave_node::Running;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::{say, stop};
+
+/// How often it is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a person can choose.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    polyclave node run /var/lib/polyclave\n  \
+    polyclave node run /var/lib/polyclave --log warn,polyclave_node=debug\n\n\
+    Prints one line when the node can serve, and logs to standard error, without secrets. SIGINT or SIGTERM ends it in order; a \
+    second one at once.")]
+pub struct Arguments {
+    /// The node's directory
+    dir: PathBuf,
+
+    /// What to log: error, warn, info, debug or trace, or a list of these for parts of the program
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log: String,
+
+    /// Stop when standard input ends: for `cluster run`, whose nodes end with it
+    #[arg(long, hide = true)]
+    until_input_ends: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let filter: Targets = arguments.log.parse().with_context(|| {
+        format!("--log {:?} is no level; write error, warn, info, debug or trace", arguments.log)
+    })?;
+    let stopping = stop::on_signals()?;
+    let to_stderr = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    tracing_subscriber::registry().with(filter).with(to_stderr).init();
+    if arguments.until_input_ends {
+        stop_with_input(stopping.clone());
+    }
+    let dir = super::open(&arguments.dir)?;
+    let name = dir.settings().name.clone();
+    let node = Running::start(dir)?;
+    say!("node {name}: {}", node.adversary());
+    let mut told = false;
+    while !stopping.load(Relaxed) {
+        if !told && node.is_ready() {
+            told = true;
+            say!("node {name} is ready");
+        }
+        std::thread::sleep(LOOK);
+    }
+    node.stop();
+    Ok(ExitCode::SUCCESS)
+}
+
+fn stop_with_input(stopping: Arc<AtomicBool>) {
+    std::thread::spawn(move || {
+        // Nothing is said there; what matters is that it ends.
+        let _ = std::io::copy(&mut std::io::stdin().lock().take(u64::MAX), &mut std::io::sink());
+        stopping.store(true, Relaxed);
+    });
+}

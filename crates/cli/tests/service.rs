@@ -1,0 +1,1 @@
+//! The service as a person runs it.
