@@ -48,13 +48,14 @@ pub struct KeptFile {
 }
 
 impl NodeDir {
-    /// All files but the store.
+    /// All files but the store. The next identity comes before the current one: read in this order while the one takes the
+    /// other's place, the new one is read twice rather than not at all.
     pub const KEPT: [KeptFile; 9] = [
         KeptFile { name: SETTINGS, private: false, needed: true },
-        KeptFile { name: rotation::KEY, private: true, needed: true },
-        KeptFile { name: rotation::CERTIFICATE, private: false, needed: true },
         KeptFile { name: rotation::NEXT_KEY, private: true, needed: false },
         KeptFile { name: rotation::NEXT_CERTIFICATE, private: false, needed: false },
+        KeptFile { name: rotation::KEY, private: true, needed: true },
+        KeptFile { name: rotation::CERTIFICATE, private: false, needed: true },
         KeptFile { name: SECRET, private: true, needed: true },
         KeptFile { name: CLUSTER, private: false, needed: false },
         KeptFile { name: POLICY, private: false, needed: true },

@@ -42,7 +42,7 @@ pub(crate) struct Core<S: ServiceScheme> {
     pub(crate) cluster_digest: [u8; 32],
     pub(crate) mesh: Mesh,
     pub(crate) store: Store,
-    pub(crate) audit: Option<Mutex<AuditLog>>,
+    pub(crate) audit: Option<AuditLog>,
     pub(crate) policy: Arc<RwLock<ClientPolicy>>,
     pub(crate) incarnation: Incarnation,
     pub(crate) set_up: RwLock<Option<Arc<SetUp<S>>>>,
@@ -217,12 +217,22 @@ impl<S: ServiceScheme> Core<S> {
 
     /// Notes an ended request.
     pub(crate) fn note(&self, event: &crate::audit::Event<'_>) {
+        if let Some(audit) = &self.audit
+            && let Err(e) = audit.append(event)
+        {
+            tracing::error!(error = %e, "the audit log cannot be written");
+        }
+    }
+
+    /// Makes the audit log durable and remembers its end.
+    pub(crate) fn sync_audit(&self) -> Result<()> {
         if let Some(audit) = &self.audit {
-            let mut audit = audit.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(e) = audit.append(event) {
-                tracing::error!(error = %e, "the audit log cannot be written");
+            let (number, hash) = audit.sync().map_err(system)?;
+            if number > 0 {
+                self.store.note_audit_head(number, hash).map_err(system)?;
             }
         }
+        Ok(())
     }
 }
 

@@ -122,7 +122,10 @@ impl Visitor for Start {
         let store = store.map_err(system)?;
         let incarnation = store.begin_incarnation().map_err(system)?;
         let audit = match settings.audit {
-            true => Some(Mutex::new(AuditLog::open(&dir.audit_path()).map_err(system)?)),
+            true => {
+                let noted = store.audit_head().map_err(system)?;
+                Some(AuditLog::open(&dir.audit_path(), noted).map_err(system)?)
+            }
             false => None,
         };
         let policy = Arc::new(RwLock::new(dir.policy().map_err(system)?));
@@ -213,12 +216,8 @@ fn stop<S: ServiceScheme>(core: &Arc<Core<S>>, threads: Vec<JoinHandle<()>>, htt
         let _ = thread.join();
     }
     drop(http);
-    if let Some(audit) = &core.audit {
-        let mut audit = audit.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = audit.sync();
-        if let Some((seq, hash)) = audit.head() {
-            let _ = core.store.note_audit_head(seq, hash);
-        }
+    if let Err(e) = core.sync_audit() {
+        tracing::error!(error = %e, "the audit log cannot be written");
     }
     tracing::info!("stopped");
 }
@@ -433,7 +432,7 @@ fn answer<S: ServiceScheme>(
     let kind = kind(&request.operation);
     let key = key_of(&request.operation).to_owned();
     let ticket = ticket(client, &request.id);
-    let mut digest = [0; 32];
+    let id = request.id;
     let (blocks, result) = match &request.operation {
         Operation::Status => (0, wire::send(net, party, &Reply::Status(core.status())).map_err(lost)),
         Operation::Show { key } => (0, core.show(client, key).and_then(|info| list(vec![info], net, party))),
@@ -442,7 +441,6 @@ fn answer<S: ServiceScheme>(
             let held = core.clients.request(&client.name);
             match held.and_then(|held| Ok((held, Plan::make(core, client, request, bytes)?))) {
                 Ok((_held, plan)) => {
-                    digest = plan.digest;
                     let outcome = serve(core, client, plan, net);
                     (outcome.blocks, outcome.result)
                 }
@@ -460,7 +458,7 @@ fn answer<S: ServiceScheme>(
     metrics::histogram!("polyclave_request_seconds", "operation" => kind)
         .record(began.elapsed().as_secs_f64());
     tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
-    core.note(&Event { client: &client.name, operation: kind, key: &key, outcome, blocks, request: digest });
+    core.note(&Event { client: &client.name, operation: kind, key: &key, outcome, blocks, request: id });
     result.is_ok()
 }
 
@@ -509,6 +507,7 @@ fn reason_name(reason: Reason) -> &'static str {
 fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, policy: &std::path::Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
+    let mut synced = core.audit.as_ref().map(AuditLog::head);
     while !core.is_stopping() {
         thread::sleep(LOOK);
         if modified() != policy_of {
@@ -539,10 +538,12 @@ fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, policy: &std
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();
-            if let Some(audit) = &core.audit
-                && let Err(e) = audit.lock().unwrap_or_else(PoisonError::into_inner).flush()
-            {
-                tracing::error!(error = %e, "the audit log cannot be written");
+            let head = core.audit.as_ref().map(AuditLog::head);
+            if head != synced {
+                match core.sync_audit() {
+                    Ok(()) => synced = head,
+                    Err(e) => tracing::error!(error = %e, "the audit log cannot be written"),
+                }
             }
             metrics::gauge!("polyclave_peers_connected").set(core.peers.connected().len() as f64 - 1.0);
             metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));

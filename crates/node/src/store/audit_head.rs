@@ -16,6 +16,12 @@ impl Store {
     pub fn audit_head(&self) -> Result<Option<(u64, [u8; 32])>> {
         self.engine.read(|records| records.get(Table::Meta, HEAD))
     }
+
+    /// Forgets what was noted, so that a new audit log can be begun when the old one is lost or was moved away. An operator's
+    /// decision: what was cut off then goes unnoticed.
+    pub fn forget_audit_head(&self) -> Result<()> {
+        self.engine.write(|changes| changes.remove(Table::Meta, HEAD))
+    }
 }
 
 #[cfg(test)]
@@ -29,5 +35,7 @@ mod tests {
         store.note_audit_head(1, [1; 32]).expect("noted");
         store.note_audit_head(9, [2; 32]).expect("noted");
         assert_eq!(reopen(&disk.copy()).audit_head().expect("read"), Some((9, [2; 32])));
+        store.forget_audit_head().expect("forgotten");
+        assert_eq!(store.audit_head().expect("read"), None);
     }
 }

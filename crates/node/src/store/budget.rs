@@ -13,7 +13,7 @@ use super::{Result, Store, StoreError};
 /// The most blocks reserved at once.
 const MOST_AHEAD: u64 = 1 << 20;
 
-/// What is spent of the keys in use. Small, and one for each key used since the start.
+/// What is spent of the keys in use: some hundred bytes for each key used since the start.
 #[derive(Debug, Default)]
 pub(super) struct Budgets {
     keys: Mutex<HashMap<[u8; 16], Arc<Mutex<Meter>>>>,
@@ -41,7 +41,8 @@ impl Budgets {
 
     /// The key was deleted.
     pub(super) fn forget(&self, id: [u8; 16]) {
-        if let Some(meter) = lock(&self.keys).remove(&id) {
+        let meter = lock(&self.keys).remove(&id);
+        if let Some(meter) = meter {
             lock(&meter).deleted = true;
         }
     }
@@ -87,10 +88,11 @@ impl Store {
 
     /// Gives back what was reserved and not spent. Done when the store is dropped, too.
     pub fn settle(&self) -> Result<()> {
-        let meters: Vec<_> =
+        let mut meters: Vec<_> =
             lock(&self.budgets.keys).iter().map(|(id, meter)| (*id, meter.clone())).collect();
         // Held until it is on the disk, so that nothing is spent of what is given back. Spending takes one of these locks
-        // and then the database; so does this, with several.
+        // and then the database; so does this, with several, in one order.
+        meters.sort_by_key(|(id, _)| *id);
         let mut held: Vec<_> = meters.iter().map(|(id, meter)| (*id, lock(meter))).collect();
         held.retain(|(_, m)| !m.deleted && m.known.is_some_and(|range| range.spent < range.reserved));
         if held.is_empty() {

@@ -127,7 +127,7 @@ impl Store {
         self.engine.read(|records| count(records))
     }
 
-    /// How far the key with an id has come, under whatever name. `name` is where it is, if it is anywhere.
+    /// How far the key with this id has come, if it is or was here under this name, or was deleted under any.
     pub fn state(&self, name: &str, id: [u8; 16]) -> Result<Option<KeyState>> {
         self.engine.read(|records| {
             if records.holds(Table::Tombstones, &id)? {
@@ -209,4 +209,80 @@ fn encode_shares(shares: &BTreeMap<String, Zeroizing<Vec<u8>>>) -> Result<Zeroiz
     let borrowed: BTreeMap<&str, &[u8]> =
         shares.iter().map(|(of, share)| (of.as_str(), share.as_slice())).collect();
     encode(&borrowed, room)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+
+    #[test]
+    fn a_key_can_be_used_once_it_is_announced() {
+        let (store, disk) = in_memory();
+        let one = key("one", 1);
+        store.put_pending(&one).expect("put");
+        assert!(store.key("one").expect("read").is_none());
+        assert_eq!((store.count().expect("read"), store.keys().expect("read")), (0, vec![]));
+        assert_eq!(store.pending().expect("read"), vec![one.info.clone()]);
+        assert!(matches!(store.announce("one", [9; 16]), Err(StoreError::NoKey { .. })));
+        store.announce("one", one.info.id).expect("announced");
+        store.announce("one", one.info.id).expect("twice is once");
+        for store in [&store, &reopen(&disk.copy())] {
+            let found = store.key("one").expect("read").expect("announced");
+            assert_eq!((&found.shares, found.state), (&one.shares, KeyState::Announced));
+            assert_eq!(
+                (store.count().expect("read"), store.keys().expect("read")),
+                (1, vec![one.info.clone()])
+            );
+        }
+    }
+
+    #[test]
+    fn a_pending_key_is_replaced_and_an_announced_one_is_not() {
+        let (store, _) = in_memory();
+        store.put_pending(&key("k", 1)).expect("put");
+        store.put_pending(&key("k", 2)).expect("replaced");
+        assert!(matches!(store.announce("k", [1; 16]), Err(StoreError::NoKey { .. })));
+        store.announce("k", [2; 16]).expect("announced");
+        assert!(matches!(store.put_pending(&key("k", 3)), Err(StoreError::Taken { .. })));
+        assert!(matches!(store.put_pending(&key("other", 2)), Err(StoreError::Taken { .. })));
+        assert_eq!(store.key("k").expect("read").expect("there").shares, key("k", 2).shares);
+    }
+
+    #[test]
+    fn a_deleted_key_never_comes_back_and_its_name_is_free() {
+        let (store, disk) = in_memory();
+        store.put_pending(&key("k", 1)).expect("put");
+        store.announce("k", [1; 16]).expect("announced");
+        store.key("k").expect("read").expect("it is in memory now");
+        assert!(matches!(store.delete("k", [2; 16]), Err(StoreError::NoKey { .. })));
+        store.delete("k", [1; 16]).expect("deleted");
+        store.delete("k", [1; 16]).expect("twice is once");
+        drop(store);
+        let store = reopen(&disk);
+        assert!(store.key("k").expect("read").is_none());
+        assert_eq!(store.state("k", [1; 16]).expect("read"), Some(KeyState::Deleted));
+        assert!(matches!(store.put_pending(&key("k", 1)), Err(StoreError::Deleted { .. })));
+        assert!(matches!(store.put_pending(&key("other", 1)), Err(StoreError::Deleted { .. })));
+        assert!(matches!(store.announce("k", [1; 16]), Err(StoreError::Deleted { .. })));
+        store.put_pending(&key("k", 2)).expect("the name is free");
+        store.announce("k", [2; 16]).expect("announced");
+        assert_eq!(store.state("k", [2; 16]).expect("read"), Some(KeyState::Announced));
+        assert_eq!(store.count().expect("read"), 1);
+    }
+
+    #[test]
+    fn a_pending_key_can_be_given_up() {
+        let (store, _) = in_memory();
+        store.put_pending(&key("k", 1)).expect("put");
+        store.delete("k", [1; 16]).expect("given up");
+        assert!(store.pending_key("k").expect("read").is_none());
+        assert_eq!(store.count().expect("read"), 0);
+    }
+
+    #[test]
+    fn shares_are_not_shown() {
+        let shown = format!("{:?}", key("k", 0xab));
+        assert!(shown.contains("\"k\"") && !shown.contains("shares") && !shown.contains("round keys"));
+    }
 }

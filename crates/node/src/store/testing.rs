@@ -22,6 +22,47 @@ struct Content {
     room: Option<usize>,
     /// What was on the disk after each sync.
     history: Option<Vec<Vec<u8>>>,
+    /// What was there when recording began, and every write since.
+    writes: Option<(Vec<u8>, Vec<Change>)>,
+}
+
+/// What was done to a disk.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Write(u64, Vec<u8>),
+    Resize(u64),
+    Sync,
+}
+
+impl Change {
+    pub(crate) fn is_sync(&self) -> bool {
+        matches!(self, Change::Sync)
+    }
+}
+
+/// Bytes after changes.
+pub(crate) fn replay<'a>(base: &[u8], changes: impl Iterator<Item = &'a Change>) -> Vec<u8> {
+    let mut bytes = base.to_vec();
+    for change in changes {
+        match change {
+            Change::Write(offset, data) => {
+                let (start, end) = (*offset as usize, *offset as usize + data.len());
+                bytes.resize(bytes.len().max(end), 0);
+                bytes[start..end].copy_from_slice(data);
+            }
+            Change::Resize(len) => bytes.resize(*len as usize, 0),
+            Change::Sync => {}
+        }
+    }
+    bytes
+}
+
+impl Content {
+    fn note(&mut self, change: Change) {
+        if let Some((_, changes)) = &mut self.writes {
+            changes.push(change);
+        }
+    }
 }
 
 impl Disk {
@@ -36,6 +77,10 @@ impl Disk {
 
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Disk {
         Disk(Arc::new(Mutex::new(Content { bytes, ..Content::default() })))
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.lock().bytes.clone()
     }
 
     pub(crate) fn syncs(&self) -> usize {
@@ -59,6 +104,16 @@ impl Disk {
     /// From now on keeps what every sync leaves on the disk.
     pub(crate) fn record(&self) {
         self.lock().history = Some(Vec::new());
+    }
+
+    /// From now on keeps every write.
+    pub(crate) fn record_writes(&self) {
+        let mut content = self.lock();
+        content.writes = Some((content.bytes.clone(), Vec::new()));
+    }
+
+    pub(crate) fn writes(&self) -> (Vec<u8>, Vec<Change>) {
+        self.lock().writes.clone().expect("recorded")
     }
 
     pub(crate) fn history(&self) -> Vec<Vec<u8>> {
@@ -85,15 +140,17 @@ impl StorageBackend for Disk {
             return Err(io::ErrorKind::StorageFull.into());
         }
         content.bytes.resize(len as usize, 0);
+        content.note(Change::Resize(len));
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
         let mut content = self.lock();
         content.syncs += 1;
-        let bytes = content.bytes.clone();
-        if let Some(history) = &mut content.history {
-            history.push(bytes);
+        content.note(Change::Sync);
+        if content.history.is_some() {
+            let bytes = content.bytes.clone();
+            content.history.get_or_insert_default().push(bytes);
         }
         Ok(())
     }
@@ -104,6 +161,7 @@ impl StorageBackend for Disk {
             *room = room.checked_sub(data.len()).ok_or(io::ErrorKind::StorageFull)?;
         }
         content.bytes[offset as usize..][..data.len()].copy_from_slice(data);
+        content.note(Change::Write(offset, data.to_vec()));
         Ok(())
     }
 }

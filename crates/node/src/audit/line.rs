@@ -1,0 +1,86 @@
+//! One line: its fields, its text and its hash.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Event, Head};
+
+/// The longest line. No field is longer than a name.
+pub(super) const MOST_LINE: usize = 1024;
+
+/// The longest text of a field.
+const MOST_TEXT: usize = 64;
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Line {
+    pub(super) seq: u64,
+    pub(super) time: String,
+    client: String,
+    operation: String,
+    key: String,
+    outcome: String,
+    blocks: u64,
+    #[serde(with = "hex::serde")]
+    request: [u8; 16],
+    #[serde(with = "hex::serde")]
+    pub(super) previous: [u8; 32],
+    #[serde(with = "hex::serde")]
+    pub(super) hash: [u8; 32],
+}
+
+impl Line {
+    pub(super) fn new(event: &Event, time: String, before: Head) -> Line {
+        let (seq, previous) = (before.0 + 1, before.1);
+        let mut line = Line {
+            seq,
+            time,
+            client: fitting(event.client),
+            operation: fitting(event.operation),
+            key: fitting(event.key),
+            outcome: fitting(event.outcome),
+            blocks: event.blocks,
+            request: event.request,
+            previous,
+            hash: [0; 32],
+        };
+        line.hash = line.computed_hash();
+        line
+    }
+
+    /// A line as it was written: the same bytes, and the right hash. `None` if it is not.
+    pub(super) fn parse(text: &[u8]) -> Option<Line> {
+        let line: Line = serde_json::from_slice(text).ok()?;
+        let same = line.to_text().as_bytes().strip_suffix(b"\n") == Some(text);
+        (same && line.hash == line.computed_hash()).then_some(line)
+    }
+
+    /// With the line's end.
+    pub(super) fn to_text(&self) -> String {
+        let mut text = serde_json::to_string(self).expect("texts and numbers have a form in JSON");
+        text.push('\n');
+        text
+    }
+
+    pub(super) fn head(&self) -> Head {
+        (self.seq, self.hash)
+    }
+
+    pub(super) fn computed_hash(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new();
+        let text = |hasher: &mut blake3::Hasher, text: &str| {
+            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        };
+        hasher.update(&self.seq.to_le_bytes());
+        for field in [&self.time, &self.client, &self.operation, &self.key, &self.outcome] {
+            text(&mut hasher, field);
+        }
+        hasher.update(&self.blocks.to_le_bytes()).update(&self.request).update(&self.previous);
+        *hasher.finalize().as_bytes()
+    }
+}
+
+/// Names and words pass; anything else could be somebody's payload.
+fn fitting(text: &str) -> String {
+    let word = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    if text.len() <= MOST_TEXT && text.bytes().all(word) { text.into() } else { "?".into() }
+}

@@ -1,0 +1,116 @@
+//! Backups: one sealed file with everything in a node's directory.
+//!
+//! Inside are frames (four bytes of length and a postcard encoding): the files as they are, then the records of the store,
+//! sealed as they are in it, then the number of frames. The records are of one moment. The store can be used meanwhile.
+//!
+//! A backup has the node's identity and its shares: under its key it is worth what the node's disk is worth. A node that is
+//! restored counts its starts from where the backup was made, so its peers refuse it until they readmit it; what was spent
+//! of budgets since is known to the other nodes only.
+
+mod restore;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
+
+use polyclave_config::private::{self, Draft};
+use polyclave_config::{KeptFile, NodeDir};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::engine::{Table, encode};
+use super::stream::Sealing;
+use super::{Result, Secret, Store, StoreError};
+pub use restore::restore;
+
+/// Bytes of a file in one frame.
+const PIECE: usize = 64 << 10;
+
+#[derive(Serialize, Deserialize)]
+enum Frame<'a> {
+    /// A file begins.
+    File(&'a str),
+    /// It goes on.
+    Piece(&'a [u8]),
+    /// A table begins.
+    Table(&'a str),
+    /// A record of it, sealed.
+    Record(&'a [u8], &'a [u8]),
+    /// After so many frames.
+    End(u64),
+}
+
+impl Store {
+    /// Writes a backup of the node whose store this is.
+    pub fn backup(&self, node: &NodeDir, path: &Path, key: &Secret) -> Result<()> {
+        let io = |source| StoreError::Io { path: path.into(), source };
+        if path.symlink_metadata().is_ok() {
+            return Err(StoreError::Exists { path: path.into() });
+        }
+        // The records first: what the files say is then not older than what the store says of them.
+        self.engine.read(|records| {
+            let sealing = Sealing::new(BufWriter::new(Draft::private(path)?), key).map_err(io)?;
+            let mut frames = Frames { sealing, written: 0 };
+            for kept in NodeDir::KEPT {
+                frames.file(node, kept).map_err(io)?;
+            }
+            for table in Table::ALL {
+                frames.put(&Frame::Table(table.name())).map_err(io)?;
+                records.each_sealed(table, |record, sealed| {
+                    frames.put(&Frame::Record(record, sealed)).map_err(io)
+                })?;
+            }
+            let end = Frame::End(frames.written);
+            frames.put(&end).map_err(io)?;
+            let draft = frames.sealing.finish().map_err(io)?.into_inner().map_err(|e| io(e.into_error()))?;
+            Ok(draft.commit()?)
+        })
+    }
+}
+
+/// A backup that is being written.
+struct Frames<W: Write> {
+    sealing: Sealing<W>,
+    written: u64,
+}
+
+impl<W: Write> Frames<W> {
+    fn put(&mut self, frame: &Frame) -> io::Result<()> {
+        let room = match frame {
+            Frame::Piece(bytes) | Frame::Record(_, bytes) => bytes.len() + 512,
+            _ => 512,
+        };
+        let bytes = encode(frame, room).map_err(io::Error::other)?;
+        self.sealing.write_all(&(bytes.len() as u32).to_le_bytes())?;
+        self.sealing.write_all(&bytes)?;
+        self.written += 1;
+        Ok(())
+    }
+
+    fn file(&mut self, node: &NodeDir, kept: KeptFile) -> io::Result<()> {
+        let path = node.path().join(kept.name);
+        let opened = if kept.private && path.exists() {
+            private::open(&path).map_err(io::Error::other)
+        } else {
+            File::open(&path)
+        };
+        let file = match opened {
+            Err(e) if e.kind() == io::ErrorKind::NotFound && !kept.needed => return Ok(()),
+            opened => opened?,
+        };
+        self.put(&Frame::File(kept.name))?;
+        // Not further than it reaches now: the audit log grows.
+        let len = file.metadata()?.len();
+        let mut file = file.take(len);
+        let mut piece = Zeroizing::new(vec![0; PIECE]);
+        loop {
+            let n = file.read(&mut piece)?;
+            if n == 0 {
+                return Ok(());
+            }
+            self.put(&Frame::Piece(&piece[..n]))?;
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Restoring: a first pass that verifies all of a backup and writes nothing, and a second one into a directory that gets its
+//! name when it is whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use polyclave_config::private::{self, Draft};
+use polyclave_config::{KeptFile, NodeDir};
+use zeroize::Zeroizing;
+
+use super::super::engine::Table;
+use super::super::seal::Seal;
+use super::super::stream::Opening;
+use super::super::{MARKER, Result, Secret, Store, StoreError};
+use super::Frame;
+
+/// The largest frame: a key with all its shares fits.
+const MOST_FRAME: u64 = 256 << 20;
+
+/// Restores a node from a backup into a directory that must not be there yet. Everything is verified before anything is
+/// written, and the directory appears when it is whole.
+pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
+    if dir.symlink_metadata().is_ok() {
+        return Err(StoreError::Exists { path: dir.into() });
+    }
+    verify(file, key)?;
+    let name = dir.file_name().ok_or_else(|| StoreError::Missing { path: dir.into() })?;
+    let staging = dir.with_file_name(format!(".{}.{}.restoring", name.to_string_lossy(), std::process::id()));
+    private::make_dir(&staging)?;
+    let staged = unpack(file, key, &staging).and_then(|()| {
+        NodeDir::open(&staging)?;
+        let io = |source| StoreError::Io { path: dir.into(), source };
+        fs::rename(&staging, dir).map_err(io)?;
+        Ok(private::sync_dir(private::parent(dir))?)
+    });
+    if staged.is_err() {
+        // Best effort: the first error is the one that matters.
+        let _ = fs::remove_dir_all(&staging);
+    }
+    staged
+}
+
+/// Reads a backup whole: every frame is authentic, known and complete, and every record opens under the node's secret.
+fn verify(file: &Path, key: &Secret) -> Result<()> {
+    let mut files = Vec::new();
+    let mut secret = Zeroizing::new(Vec::with_capacity(128));
+    let mut records: Option<(Table, Seal)> = None;
+    let mut marked = false;
+    each_frame(file, key, |frame| {
+        match frame {
+            Frame::File(name) => {
+                if kept(name).is_none() || files.contains(&name.to_owned()) || records.is_some() {
+                    return Err(damaged(file));
+                }
+                files.push(name.to_owned());
+            }
+            Frame::Piece(bytes) => match files.last() {
+                Some(name) if records.is_none() => {
+                    if name == "secret.key" {
+                        secret.extend_from_slice(bytes);
+                    }
+                }
+                _ => return Err(damaged(file)),
+            },
+            Frame::Table(name) => {
+                let table = table(name).ok_or_else(|| damaged(file))?;
+                let mut bytes = Zeroizing::new([0; 32]);
+                hex::decode_to_slice(secret.trim_ascii(), &mut *bytes).map_err(|_| damaged(file))?;
+                records = Some((table, Seal::new(&bytes.into())));
+            }
+            Frame::Record(record, sealed) => {
+                let (table, seal) = records.as_ref().ok_or_else(|| damaged(file))?;
+                seal.open(table.name(), record, sealed)?;
+                marked |= *table == Table::Meta && record == MARKER;
+            }
+            Frame::End(_) => {}
+        }
+        Ok(())
+    })?;
+    let whole =
+        NodeDir::KEPT.iter().filter(|kept| kept.needed).all(|kept| files.iter().any(|f| f == kept.name));
+    if whole && marked { Ok(()) } else { Err(damaged(file)) }
+}
+
+/// Writes what is in a verified backup.
+fn unpack(file: &Path, key: &Secret, staging: &Path) -> Result<()> {
+    let mut draft: Option<(PathBuf, Draft)> = None;
+    let mut engine = None;
+    let mut batch: Vec<(Table, Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut current = Table::Meta;
+    each_frame(file, key, |frame| {
+        match frame {
+            Frame::File(name) => {
+                commit(draft.take())?;
+                let path = staging.join(name);
+                let private = kept(name).is_some_and(|kept| kept.private);
+                let begun = if private { Draft::private(&path)? } else { Draft::public(&path)? };
+                draft = Some((path, begun));
+            }
+            Frame::Piece(bytes) => {
+                let (path, draft) = draft.as_mut().ok_or_else(|| damaged(file))?;
+                draft.write_all(bytes).map_err(|source| StoreError::Io { path: path.clone(), source })?;
+            }
+            Frame::Table(name) => {
+                commit(draft.take())?;
+                current = table(name).ok_or_else(|| damaged(file))?;
+                if engine.is_none() {
+                    let secret = Secret::load_file(&staging.join("secret.key"))?;
+                    engine = Some(Store::create(&staging.join("store.redb"), &secret)?);
+                }
+            }
+            Frame::Record(record, sealed) => {
+                batch.push((current, record.to_vec(), sealed.to_vec()));
+                if batch.len() >= 1000 {
+                    put(engine.as_ref(), &mut batch)?;
+                }
+            }
+            Frame::End(_) => put(engine.as_ref(), &mut batch)?,
+        }
+        Ok(())
+    })
+}
+
+fn put(store: Option<&Store>, batch: &mut Vec<(Table, Vec<u8>, Vec<u8>)>) -> Result<()> {
+    let store = store.ok_or_else(|| StoreError::corrupt("the backup"))?;
+    store.engine.write(|changes| {
+        batch.iter().try_for_each(|(table, record, sealed)| changes.put_sealed(*table, record, sealed))
+    })?;
+    batch.clear();
+    Ok(())
+}
+
+fn commit(draft: Option<(PathBuf, Draft)>) -> Result<()> {
+    draft.map_or(Ok(()), |(_, draft)| Ok(draft.commit()?))
+}
+
+/// Reads the frames of a backup in order. All are authentic; the last is an end after the right number of them.
+fn each_frame(file: &Path, key: &Secret, mut work: impl FnMut(Frame) -> Result<()>) -> Result<()> {
+    let io = |source: io::Error| match source.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+            StoreError::corrupt(format!("the backup {} ({source})", file.display()))
+        }
+        _ => StoreError::Io { path: file.into(), source },
+    };
+    let mut opening = Opening::new(BufReader::new(File::open(file).map_err(io)?), key).map_err(io)?;
+    for number in 0.. {
+        let mut len = [0; 4];
+        opening.read_exact(&mut len).map_err(io)?;
+        let len = u64::from(u32::from_le_bytes(len));
+        if len > MOST_FRAME {
+            return Err(damaged(file));
+        }
+        let mut bytes = Zeroizing::new(Vec::with_capacity(len as usize));
+        (&mut opening).take(len).read_to_end(&mut bytes).map_err(io)?;
+        let (frame, rest) = postcard::take_from_bytes(&bytes).map_err(|_| damaged(file))?;
+        if !rest.is_empty() {
+            return Err(damaged(file));
+        }
+        let end = if let Frame::End(frames) = frame { Some(frames) } else { None };
+        work(frame)?;
+        if let Some(frames) = end {
+            let ended = opening.read(&mut [0]).map_err(io)? == 0;
+            return if frames == number && ended { Ok(()) } else { Err(damaged(file)) };
+        }
+    }
+    Err(damaged(file))
+}
+
+fn kept(name: &str) -> Option<KeptFile> {
+    NodeDir::KEPT.into_iter().find(|kept| kept.name == name)
+}
+
+fn table(name: &str) -> Option<Table> {
+    Table::ALL.into_iter().find(|table| table.name() == name)
+}
+
+fn damaged(file: &Path) -> StoreError {
+    StoreError::corrupt(format!("the backup {}", file.display()))
+}
