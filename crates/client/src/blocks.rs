@@ -66,7 +66,8 @@ impl Client {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let block = self.block_bytes(key)?;
-        let mut pieces = Pieces::new(input, most)?;
+        // The last piece may get a block of padding more.
+        let mut pieces = Pieces::new(input, most - block)?;
         let mut next = filled(&mut pieces, padding, block)?;
         let Some(first) = &next else { return Ok(0) };
         let operation = Operation::Use { key: key.into(), id: None, how: how(first.len() as u32) };

@@ -43,7 +43,7 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 
 /// A node that runs until this is dropped or [`stopped`](Running::stop).
 pub struct Running {
-    stop: Option<Box<dyn FnOnce() + Send>>,
+    stop: Option<Box<dyn FnOnce() + Send + Sync>>,
     status: Box<dyn Fn() -> NodeStatus + Send + Sync>,
     ready: Box<dyn Fn() -> bool + Send + Sync>,
     client_addr: SocketAddr,
