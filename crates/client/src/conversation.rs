@@ -181,7 +181,7 @@ impl<'c> Conversation<'c> {
                 Err(Error::Unauthentic(refusal.message))
             }
             Some((party, refusal)) => {
-                Err(Error::Refused { node: format!("node {}", self.client.node_name(party)), refusal })
+                Err(Error::Refused { node: self.client.node_name(party).into(), refusal })
             }
             None => Ok(replies),
         }

@@ -14,14 +14,14 @@ use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::{Mode, NewKey};
 use serde::Serialize;
 
-use crate::options::ClientOptions;
+use crate::client::ClientOption;
 use crate::say;
 
 /// What a person can choose.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
-    client: ClientOptions,
+    client: ClientOption,
 
     /// Requests of one block, one after the other
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
@@ -81,9 +81,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let Measured { median_ms, percentile_95_ms, least_ms, .. } = measured;
     say!("a key made         {key_ms:.1} ms");
-    say!("one block          median {median_ms:.2} ms, 95% within {percentile_95_ms:.2} ms, least {least_ms:.2} ms");
-    say!("{:<3} clients        {:.0} requests of one block a second", measured.clients, measured.requests_per_s);
-    say!("a long stream      sealed at {:.2} MB/s, opened at {:.2} MB/s", measured.seal_mb_per_s, measured.open_mb_per_s);
+    say!(
+        "one block          median {median_ms:.2} ms, 95% within {percentile_95_ms:.2} ms, least {least_ms:.2} ms"
+    );
+    say!(
+        "{:<3} clients        {:.0} requests of one block a second",
+        measured.clients,
+        measured.requests_per_s
+    );
+    say!(
+        "a long stream      sealed at {:.2} MB/s, opened at {:.2} MB/s",
+        measured.seal_mb_per_s,
+        measured.open_mb_per_s
+    );
     Ok(ExitCode::SUCCESS)
 }
 

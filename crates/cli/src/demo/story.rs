@@ -11,7 +11,7 @@ pub fn opening(arguments: &Arguments, bytes: u64) {
         "{n} node processes on this machine, each with its own keys, files and share of what is to come. They talk over"
     );
     say!(
-        "TLS 1.3 and know each other, and their clients, by certificates. What {t} of them together see tells nothing."
+        "TLS 1.3 and know each other, and their clients, by certificates. What any {t} of them see tells nothing."
     );
     match &arguments.file {
         Some(path) => {
@@ -34,10 +34,7 @@ pub fn key_made(arguments: &Arguments, start_ms: f64, key_ms: f64, check_value: 
     say!(
         "   together. Its round keys and the powers of its GCM hash key were computed on shares, and each node has"
     );
-    say!(
-        "   stored its own, sealed. A copied disk of {} of them reveals nothing of the key.",
-        arguments.threshold
-    );
+    say!("   stored its own, sealed. The disks of {} of them reveal nothing of it.", arguments.threshold);
     say!("   check value     {check_value} (of its CMAC; the same for everybody who asks)");
 }
 

@@ -52,7 +52,7 @@ impl Throwaway {
         let (ready, readiness) = channel();
         for path in &cluster.local.nodes {
             let mut child = Command::new(&program)
-                .args(["node", "run", "--log", "error", "--end-with-input"])
+                .args(["node", "run", "--log", "error", "--until-input-ends"])
                 .arg(path)
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
