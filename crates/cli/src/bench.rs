@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 pub use party::party;
 
-use crate::job::Job;
 use crate::launch::{Launch, run as launch};
 use crate::options::{ProtocolOptions, cipher};
 use crate::say;
@@ -121,7 +120,7 @@ fn measure(
     sizes: &[usize],
     latency_samples: usize,
 ) -> Result<Vec<Vec<Measurement>>> {
-    let job = Job::Bench(BenchJob {
+    let job = BenchJob {
         cipher: arguments.cipher.clone(),
         decrypt: arguments.decrypt,
         key_schedule: arguments.key_schedule,
@@ -129,7 +128,7 @@ fn measure(
         sizes: sizes.to_vec(),
         repeats: arguments.repeats,
         latency_samples,
-    });
+    };
     let total = (sizes.len() * (arguments.repeats + 1)) as u64;
     let bar =
         if arguments.json { indicatif::ProgressBar::hidden() } else { indicatif::ProgressBar::new(total) };

@@ -1,5 +1,6 @@
 //! `polyclave cluster`: which nodes work together, and all of them on one host to try it out.
 
+mod bench;
 mod define;
 mod new;
 mod run;
@@ -21,6 +22,8 @@ pub enum Command {
     Update(update::Arguments),
     /// Run all nodes that `cluster new` has made, until SIGINT or SIGTERM
     Run(run::Arguments),
+    /// Measure what a client gets of a running cluster: single blocks, many at once, a long stream
+    Bench(bench::Arguments),
 }
 
 /// Runs the command.
@@ -30,5 +33,6 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Define(arguments) => define::run(arguments),
         Command::Update(arguments) => update::run(arguments),
         Command::Run(arguments) => run::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
     }
 }

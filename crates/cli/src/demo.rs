@@ -1,68 +1,73 @@
-//! `polyclave demo`: party processes make a key that nobody holds, encrypt and decrypt a file with it, and this command says
-//! in plain words what happened.
+//! `polyclave demo`: a cluster for a minute. Node processes make a key that nobody holds, a client seals and opens a file with
+//! it, a node is killed, a client is refused, and this command says in plain words what happened.
 
-mod party;
 mod story;
+mod throwaway;
 
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::{Deserialize, Serialize};
+use polyclave_client::{Client, Error, Padding};
+use polyclave_node::MOST_BLOCKS;
+use polyclave_transport::wire::{Mode, NewKey, Reason, Right};
+use serde::Serialize;
 
-pub use party::party;
+use throwaway::Throwaway;
 
-use crate::job::Job;
-use crate::launch::{Launch, run as launch};
-use crate::options::ProtocolOptions;
 use crate::say;
 
 /// What a person can choose.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The file to encrypt and decrypt; it is only read [default: a sample of 1 MiB]
+    /// The file to seal and open; it is only read [default: a sample of 1 MiB]
     file: Option<PathBuf>,
 
-    #[command(flatten)]
-    protocol: ProtocolOptions,
+    /// The protocol of the nodes
+    #[arg(long, value_name = "P", default_value = "shamir")]
+    protocol: String,
 
-    /// Seconds that a silent party is waited for
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86400))]
-    timeout: u64,
+    /// Number of nodes
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    parties: usize,
+
+    /// Nodes that together learn nothing; any 2T + 1 serve
+    #[arg(long, value_name = "T", default_value_t = 1)]
+    threshold: usize,
 
     /// Print one JSON document and nothing else
     #[arg(long)]
     json: bool,
 }
 
-/// What the parties do.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct DemoJob {
-    /// What party 1 encrypts; the other parties never open it.
-    file: Option<PathBuf>,
-}
-
-/// What one party saw.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct DemoReport {
+/// What happened.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    protocol: String,
+    parties: usize,
+    threshold: usize,
+    cipher: &'static str,
+    mode: &'static str,
     adversary: String,
+    /// Whether the nodes' answers are checked: no passive protocol does.
     verified: bool,
-    set_up_ms: f64,
+    start_ms: f64,
     key_ms: f64,
-    /// What party 2 keeps of the key; the others do not tell.
-    own_key_share: Option<String>,
-    known_answer: String,
+    check_value: String,
+    known_answer: bool,
     bytes: u64,
-    encrypt_seconds: f64,
-    decrypt_seconds: f64,
-    /// Party 1 only: the first block of the file, and of the ciphertext.
-    first_blocks: Option<(String, String)>,
-    /// Party 1 only: whether every byte came back.
-    came_back: Option<bool>,
-    payload_sent: u64,
-    wire_sent: u64,
-    peak_memory_bytes: Option<u64>,
+    seal_seconds: f64,
+    open_seconds: f64,
+    round_trip: bool,
+    change_noticed: bool,
+    /// With one node killed: none if no node can be spared.
+    served_without_one: Option<bool>,
+    refused_by_policy: bool,
+    holds: bool,
 }
 
 /// FIPS-197, appendix C.1.
@@ -75,45 +80,192 @@ const SAMPLE_BYTES: u64 = 1 << 20;
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    arguments.protocol.check_parties()?;
-    let size = match &arguments.file {
-        Some(path) => {
-            let named = || format!("cannot read {}", path.display());
-            let metadata = std::fs::metadata(path).with_context(named)?;
-            ensure!(metadata.is_file(), "{} is no regular file; give a file to encrypt", path.display());
-            std::fs::File::open(path).with_context(named)?;
-            metadata.len()
-        }
-        None => SAMPLE_BYTES,
-    };
+    let (mut input, bytes) = open(arguments)?;
     if !arguments.json {
-        story::opening(arguments, size);
+        story::opening(arguments, bytes);
     }
-    let bar = progress(2 * size, arguments.json);
-    let job = Job::Demo(DemoJob { file: arguments.file.clone() });
-    let (protocol, timeout_s) = (&arguments.protocol, arguments.timeout);
-    let reports: Vec<DemoReport> =
-        launch(&Launch { protocol, network: "loopback", timeout_s, job }, |done| bar.set_position(done))?;
-    bar.finish_and_clear();
-    let holds = came_back(&reports) && reports.iter().all(|r| r.known_answer == KNOWN_CIPHERTEXT);
-    if arguments.json {
-        say!("{}", serde_json::to_string_pretty(&story::summary(&arguments.protocol, &reports, holds))?);
-    } else {
-        story::tell(&reports);
+    let report = perform(arguments, &mut input, bytes)?;
+    match arguments.json {
+        true => say!("{}", serde_json::to_string_pretty(&report)?),
+        false => story::closing(&report),
     }
-    ensure!(holds, "the answers are wrong: this is a defect, please report it with the output above");
+    ensure!(report.holds, "something is wrong: this is a defect, please report it with the output above");
     Ok(ExitCode::SUCCESS)
 }
 
-fn came_back(reports: &[DemoReport]) -> bool {
-    reports[0].came_back == Some(true)
+/// The file, or the sample in its place.
+fn open(arguments: &Arguments) -> Result<(BufReader<File>, u64)> {
+    let Some(path) = &arguments.file else {
+        let mut sample = tempfile::tempfile().context("cannot make a temporary file")?;
+        let text = b"Nobody holds this key. ";
+        let content: Vec<u8> = text.iter().copied().cycle().take(SAMPLE_BYTES as usize).collect();
+        sample.write_all(&content).and_then(|()| sample.rewind()).context("cannot write a temporary file")?;
+        return Ok((BufReader::new(sample), SAMPLE_BYTES));
+    };
+    let named = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(named)?;
+    let metadata = file.metadata().with_context(named)?;
+    ensure!(metadata.is_file(), "{} is no regular file; give a file to seal", path.display());
+    Ok((BufReader::new(file), metadata.len()))
+}
+
+fn perform(arguments: &Arguments, input: &mut BufReader<File>, bytes: u64) -> Result<Report> {
+    let tell = !arguments.json;
+    let began = Instant::now();
+    let mut cluster = Throwaway::start(&arguments.protocol, arguments.parties, arguments.threshold)?;
+    let start_ms = milliseconds(began.elapsed());
+    let client = cluster.client()?;
+
+    let began = Instant::now();
+    let key = client.generate(new_key("demo", Mode::Gcm))?;
+    let key_ms = milliseconds(began.elapsed());
+    let check_value = hex::encode(&key.check_value);
+    if tell {
+        story::key_made(arguments, start_ms, key_ms, &check_value);
+    }
+
+    let known_answer = known_answer(&client)?;
+    if tell {
+        story::known_answer(known_answer);
+    }
+
+    let bar = progress(2 * bytes, arguments.json);
+    let began = Instant::now();
+    let mut sealed = tempfile::tempfile().context("cannot make a temporary file")?;
+    client.seal("demo", input, &mut BufWriter::new(&mut sealed), &mut |done| bar.set_position(done))?;
+    let seal_seconds = began.elapsed().as_secs_f64();
+    sealed.rewind()?;
+    input.rewind()?;
+    let began = Instant::now();
+    let mut compared = Comparison { expected: input, equal: true };
+    let opened = client.open_sealed("demo", &mut BufReader::new(&sealed), &mut compared, &mut |done| {
+        bar.set_position(bytes + done);
+    })?;
+    let open_seconds = began.elapsed().as_secs_f64();
+    let round_trip = compared.equal && opened == bytes;
+    bar.finish_and_clear();
+    if tell {
+        story::sealed_and_opened(bytes, seal_seconds, open_seconds, round_trip);
+    }
+
+    let change_noticed = change_is_noticed(&client, &mut sealed)?;
+    if tell {
+        story::change(change_noticed);
+    }
+    let served_without_one = match cluster.spare() {
+        Some(node) => {
+            cluster.kill(node)?;
+            let fresh = cluster.client()?;
+            let mut again = Vec::new();
+            fresh.seal("demo", &mut &KNOWN_PLAINTEXT.as_bytes()[..], &mut again, &mut |_| ())?;
+            let mut back = Vec::new();
+            fresh.open_sealed("demo", &mut &again[..], &mut back, &mut |_| ())?;
+            Some(back == KNOWN_PLAINTEXT.as_bytes())
+        }
+        None => None,
+    };
+    if tell {
+        story::without_one(arguments, served_without_one);
+    }
+    let refusal = refusal(&cluster)?;
+    if tell {
+        story::refused(refusal.as_deref());
+    }
+    let refused_by_policy = refusal.is_some();
+    let holds = known_answer
+        && round_trip
+        && change_noticed
+        && served_without_one != Some(false)
+        && refused_by_policy;
+    Ok(Report {
+        protocol: arguments.protocol.clone(),
+        parties: arguments.parties,
+        threshold: arguments.threshold,
+        cipher: "aes-128",
+        mode: "gcm",
+        adversary: cluster.adversary.clone(),
+        verified: false,
+        start_ms,
+        key_ms,
+        check_value,
+        known_answer,
+        bytes,
+        seal_seconds,
+        open_seconds,
+        round_trip,
+        change_noticed,
+        served_without_one,
+        refused_by_policy,
+        holds,
+    })
+}
+
+fn new_key(name: &str, mode: Mode) -> NewKey {
+    NewKey { name: name.into(), cipher: "aes-128".into(), modes: vec![mode], budget_blocks: MOST_BLOCKS }
+}
+
+/// Imports the key of the standard and encrypts its block.
+fn known_answer(client: &Client) -> Result<bool> {
+    client.import(new_key("fips-197", Mode::Ecb), &hex::decode(KNOWN_KEY)?)?;
+    let mut ciphertext = Vec::new();
+    let plaintext = hex::decode(KNOWN_PLAINTEXT)?;
+    client.encrypt_ecb("fips-197", Padding::None, &mut &plaintext[..], &mut ciphertext, &mut |_| ())?;
+    Ok(hex::encode(ciphertext) == KNOWN_CIPHERTEXT)
+}
+
+/// Flips a bit in the middle of the sealed file, and opens that.
+fn change_is_noticed(client: &Client, sealed: &mut File) -> Result<bool> {
+    let middle = sealed.metadata()?.len() / 2;
+    let mut byte = [0];
+    sealed.seek(SeekFrom::Start(middle))?;
+    sealed.read_exact(&mut byte)?;
+    byte[0] ^= 1;
+    sealed.seek(SeekFrom::Start(middle))?;
+    sealed.write_all(&byte)?;
+    sealed.rewind()?;
+    let opened = client.open_sealed("demo", &mut BufReader::new(&*sealed), &mut std::io::sink(), &mut |_| ());
+    Ok(matches!(opened, Err(Error::Unauthentic(_))))
+}
+
+/// What a client is told that may only list keys, when it wants to encrypt; none if it could.
+fn refusal(cluster: &Throwaway) -> Result<Option<String>> {
+    let auditor = cluster.other_client("auditor", &[Right::List])?;
+    match auditor.seal("demo", &mut &[0; 16][..], &mut std::io::sink(), &mut |_| ()) {
+        Err(e @ Error::Refused { .. }) => {
+            let denied = matches!(&e, Error::Refused { refusal, .. } if refusal.reason == Reason::Denied);
+            Ok(denied.then(|| e.to_string()))
+        }
+        Err(e) => Err(e.into()),
+        Ok(_) => Ok(None),
+    }
+}
+
+/// Compares what is written with a file.
+struct Comparison<'f> {
+    expected: &'f mut BufReader<File>,
+    equal: bool,
+}
+
+impl Write for Comparison<'_> {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        let mut expected = vec![0; data.len()];
+        self.equal &= self.expected.read_exact(&mut expected).is_ok() && expected == data;
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }
 
 fn progress(bytes: u64, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }
-    let style =
-        ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} encrypted and decrypted, {eta} left");
+    let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} sealed and opened, {eta} left");
     ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

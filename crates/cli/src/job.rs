@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bench::BenchJob;
-use crate::demo::DemoJob;
 use crate::options::ProtocolOptions;
 
 /// The first line to a party.
@@ -19,16 +18,7 @@ pub struct Start {
     /// Seconds that a silent peer is waited for.
     pub timeout_s: u64,
     /// What to do.
-    pub job: Job,
-}
-
-/// What the parties do together.
-#[derive(Clone, Serialize, Deserialize)]
-pub enum Job {
-    /// See [`crate::demo`].
-    Demo(DemoJob),
-    /// See [`crate::bench`].
-    Bench(BenchJob),
+    pub job: BenchJob,
 }
 
 /// Where a party listens, and its certificate in hexadecimal.

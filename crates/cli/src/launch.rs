@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::job::{Address, Event, Job, Start};
+use crate::bench::BenchJob;
+use crate::job::{Address, Event, Start};
 use crate::options::ProtocolOptions;
 
 /// After a first failure, how long the other parties' words are waited for.
@@ -24,7 +25,7 @@ pub struct Launch<'a> {
     /// Seconds that a silent peer is waited for.
     pub timeout_s: u64,
     /// What they do.
-    pub job: Job,
+    pub job: BenchJob,
 }
 
 /// Running party processes; killed on drop.

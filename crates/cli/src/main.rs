@@ -37,7 +37,7 @@ struct Arguments {
 fn examples() -> String {
     let ciphers: Vec<String> = polyclave_cipher::catalog::all().into_iter().map(|c| c.name).collect();
     format!(
-        "Start with `polyclave demo`: three processes make a key that nobody holds and encrypt with it.\n\
+        "Start with `polyclave demo`: five nodes make a key that nobody holds, and a client seals a file with it.\n\
          Then a cluster to try out:\n  \
          polyclave cluster new try && polyclave cluster run try\n  \
          export POLYCLAVE_CLIENT=try/client                  (in another terminal)\n  \
@@ -52,11 +52,10 @@ fn examples() -> String {
 
 #[derive(Subcommand)]
 enum Command {
-    /// See it work: three processes on this machine make a key, encrypt and decrypt a file, and explain.
+    /// See it work: five nodes on this machine make a key, a file is sealed and opened, a node is killed, and it explains.
     ///
-    /// Encrypts and decrypts FILE (or a sample) with AES-128 in counter mode, under a key of which every party process has
-    /// one share. Counter mode authenticates nothing: who can change the ciphertext can change the file. The file is only
-    /// read, and no file is left behind.
+    /// Seals and opens FILE (or a sample) with AES-128-GCM, under a key of which every node has one share. The file is only read;
+    /// the nodes and all their files are gone at the end.
     Demo(demo::Arguments),
     /// Encrypt or decrypt blocks, or check known answers, with all parties in this process.
     Eval(eval::Arguments),
@@ -89,7 +88,7 @@ enum Command {
     Mac(mac::Arguments),
     /// Recompute the tables of a paper and print them beside the published ones.
     Reproduce(reproduce::Arguments),
-    /// A party process of `demo` and `bench`.
+    /// A party process of `bench`.
     #[command(hide = true)]
     Party,
 }

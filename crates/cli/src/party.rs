@@ -1,4 +1,4 @@
-//! A party process: started by `demo` and `bench`, not by people.
+//! A party process: started by `bench`, not by people.
 //!
 //! Makes its own TLS key, listens on the loopback interface, learns its peers' certificates from the command that started
 //! it, and runs its part of the job. Ends when its standard input ends, so that it never outlives that command.
@@ -14,9 +14,9 @@ use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::{Endpoint, Identity, Limits, PeerAddress, Shape, Shaped, TlsNet, WireMeter};
 
-use crate::job::{Address, Event, Job, Start, tell};
+use crate::bench::{self, BenchJob};
+use crate::job::{Address, Event, Start, tell};
 use crate::options::Task;
-use crate::{bench, demo};
 
 /// Between two signs of life.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
@@ -71,7 +71,7 @@ fn next_line() -> Result<String> {
     let mut line = String::new();
     // Locks standard input for this line only: the watch on it needs it afterwards.
     let read = std::io::stdin().read_line(&mut line)?;
-    ensure!(read > 0, "`polyclave party` is started by `polyclave demo` and `polyclave bench` only");
+    ensure!(read > 0, "`polyclave party` is started by `polyclave bench` only");
     Ok(line)
 }
 
@@ -91,7 +91,7 @@ fn end_with_standard_input() {
 
 struct PartyTask {
     connected: Connected,
-    job: Job,
+    job: BenchJob,
 }
 
 impl Task for PartyTask {
@@ -102,10 +102,7 @@ impl Task for PartyTask {
     }
 
     fn under<S: Scheme>(self, scheme: &S) -> Result<()> {
-        let report = match self.job {
-            Job::Demo(job) => serde_json::to_value(demo::party(scheme, &job, self.connected)?)?,
-            Job::Bench(job) => serde_json::to_value(bench::party(scheme, &job, self.connected)?)?,
-        };
+        let report = serde_json::to_value(bench::party(scheme, &self.job, self.connected)?)?;
         tell(&Event::Report(report));
         Ok(())
     }

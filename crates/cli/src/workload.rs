@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result};
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, Compiled, Direction, compile, compile_with_views};
-use polyclave_protocol::Party;
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Protocol};
@@ -67,19 +66,6 @@ fn pass_through(cipher: &Cipher) -> Circuit {
     let mut b = Builder::new("key");
     let key = b.uniform_input("key", port.cells.len(), port.bits);
     b.output("key", &key);
-    b.finish()
-}
-
-/// The sum of one key from every party: nobody knows it as long as one of them keeps its own to itself.
-pub fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
-    let port = &cipher.key_schedule.inputs()[0];
-    let mut b = Builder::new("sum of keys");
-    let keys: Vec<_> = (0..parties)
-        .map(|p| b.uniform_input(&format!("key of {}", Party(p as u8)), port.cells.len(), port.bits))
-        .collect();
-    let sum: Vec<_> =
-        (0..port.cells.len()).map(|i| b.xor(&keys.iter().map(|key| key[i]).collect::<Vec<_>>())).collect();
-    b.output("key", &sum);
     b.finish()
 }
 

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::client::Client;
 use crate::conversation::Conversation;
+use crate::counter::OnStart;
 use crate::padding::{fill, garbage, unfilled};
 use crate::pieces::Pieces;
 use crate::{Error, Result};
@@ -33,7 +34,7 @@ impl Client {
         padding: Padding,
         input: &mut dyn Read,
         output: &mut dyn Write,
-        start: &mut dyn FnMut(&[u8], &mut dyn Write) -> std::io::Result<()>,
+        start: &mut OnStart<'_>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let how = |mask| Use::CbcEncrypt { mask };
@@ -62,11 +63,12 @@ impl Client {
         how: impl Fn(u32) -> Use,
         input: &mut dyn Read,
         output: &mut dyn Write,
-        start: &mut dyn FnMut(&[u8], &mut dyn Write) -> std::io::Result<()>,
+        start: &mut OnStart<'_>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let block = self.block_bytes(key)?;
-        let mut pieces = Pieces::new(input, most)?;
+        // The last piece may get a block of padding more.
+        let mut pieces = Pieces::new(input, most - block)?;
         let mut next = filled(&mut pieces, padding, block)?;
         let Some(first) = &next else { return Ok(0) };
         let operation = Operation::Use { key: key.into(), id: None, how: how(first.len() as u32) };

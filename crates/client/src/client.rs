@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// A node that does not take a connection in this time is taken for gone.
 const CONNECT: Duration = Duration::from_secs(3);
 /// And one that does not answer in this.
-const ANSWER: Duration = Duration::from_secs(40);
+pub(crate) const ANSWER: Duration = Duration::from_secs(40);
 /// Connections kept for each node while they are not in use.
 const KEPT: usize = 16;
 

@@ -10,7 +10,7 @@ use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{self, KeyInfo, Operation, Reason, Reply, Request, Step, VERSION};
 use zeroize::Zeroizing;
 
-use crate::client::Client;
+use crate::client::{ANSWER, Client};
 use crate::{Error, Result};
 
 /// After one refusal, how long the others' reasons are waited for.
@@ -73,8 +73,8 @@ impl<'c> Conversation<'c> {
             }
             let lines = lines.into_iter().filter_map(|(party, line)| Some((party, line.ok()?))).collect();
             let mut conversation = Conversation { client, net: client.net(lines), serving };
-            conversation.send(&request(operation.clone(), serving, first.cloned())?)?;
-            match conversation.accepted() {
+            let sent = conversation.send(&request(operation.clone(), serving, first.cloned())?);
+            match sent.and_then(|()| conversation.accepted()) {
                 Ok(accepted) => return Ok((conversation, accepted)),
                 Err(e) if e.may_pass() && !takes_all && attempt + 1 < MOST_TRIES => {
                     last = Some(e.to_string())
@@ -139,11 +139,24 @@ impl<'c> Conversation<'c> {
         Ok(())
     }
 
-    /// One reply of each node; a refusal of any is the outcome.
+    /// One reply of each node; a refusal of any is the outcome. Read as they come, since one that hangs must not hide what the
+    /// others say of it.
     fn replies(&mut self) -> Result<Vec<(Party, Reply)>> {
         let mut replies = Vec::new();
         let mut refused: Option<(Party, wire::Refusal)> = None;
-        for party in self.serving.iter() {
+        let mut awaited = self.serving;
+        while !awaited.is_empty() {
+            let patience = if refused.is_some() { OTHER_REASONS } else { ANSWER };
+            let party = match self.net.wait(awaited, patience) {
+                Ok(Some(party)) => party,
+                Ok(None) | Err(_) if refused.is_some() => break,
+                Ok(None) => {
+                    let silent = awaited.iter().next().unwrap_or(self.net.me());
+                    return Err(polyclave_protocol::Error::Timeout { peer: silent, waited: ANSWER }.into());
+                }
+                Err(e) => return Err(e.into()),
+            };
+            awaited = awaited.iter().filter(|p| *p != party).collect();
             let reply =
                 wire::receive_bytes(&mut self.net, party).and_then(|bytes| wire::decode(&bytes, party));
             match reply {
@@ -156,19 +169,19 @@ impl<'c> Conversation<'c> {
                     {
                         refused = Some((party, refusal));
                     }
-                    self.net.set_idle_limit(OTHER_REASONS);
                 }
                 Ok(reply) => replies.push((party, reply)),
                 Err(_) if refused.is_some() => break,
                 Err(e) => return Err(e.into()),
             }
         }
+        replies.sort_by_key(|(party, _)| *party);
         match refused {
             Some((_, refusal)) if refusal.reason == Reason::Unauthentic => {
                 Err(Error::Unauthentic(refusal.message))
             }
             Some((party, refusal)) => {
-                Err(Error::Refused { node: format!("node {}", self.client.node_name(party)), refusal })
+                Err(Error::Refused { node: self.client.node_name(party).into(), refusal })
             }
             None => Ok(replies),
         }

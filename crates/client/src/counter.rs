@@ -10,6 +10,9 @@ use crate::conversation::Conversation;
 use crate::pieces::Pieces;
 use crate::{Error, Result};
 
+/// What is done with the first counter or initial block, which the nodes chose, before anything is written.
+pub type OnStart<'f> = dyn FnMut(&[u8], &mut dyn Write) -> std::io::Result<()> + 'f;
+
 /// Pieces under way.
 const WINDOW: usize = 2;
 
@@ -20,7 +23,7 @@ impl Client {
         key: &str,
         input: &mut dyn Read,
         output: &mut dyn Write,
-        start: &mut dyn FnMut(&[u8], &mut dyn Write) -> std::io::Result<()>,
+        start: &mut OnStart<'_>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let operation = Operation::Use { key: key.into(), id: None, how: Use::CtrEncrypt };

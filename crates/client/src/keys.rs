@@ -134,8 +134,8 @@ fn combination(mask: &Zeroizing<Vec<u8>>, blind: Element, chi: Element) -> Eleme
     for chunk in mask.chunks(ELEMENT_BYTES) {
         let mut element = Zeroizing::new([0; ELEMENT_BYTES]);
         element[..chunk.len()].copy_from_slice(chunk);
-        sum = sum + power * Gf128::from_bytes(*element);
-        power = power * chi;
+        sum += power * Gf128::from_bytes(*element);
+        power *= chi;
     }
     sum.to_bytes()
 }

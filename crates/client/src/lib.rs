@@ -25,6 +25,7 @@ mod sealed;
 
 pub use blocks::Padding;
 pub use client::Client;
+pub use counter::OnStart;
 pub use error::{Error, Result};
 pub use keys::{Listed, Listing};
 pub use sealed::{HEAD, MAGIC};

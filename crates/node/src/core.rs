@@ -88,12 +88,8 @@ impl<S: ServiceScheme> Core<S> {
             return Ok(());
         }
         let name = &client.name;
-        let told = format!("{} does not allow {name} to {right} with the key '{key}'", self.me_for_people());
+        let told = format!("its policy does not allow {name} to {right} with the key '{key}'");
         Err(Refusal::new(Reason::Denied, told))
-    }
-
-    fn me_for_people(&self) -> String {
-        format!("node {}", self.cluster.cards()[self.me.index()].name)
     }
 
     /// A cipher of the catalog.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::Result;
 use polyclave_config::{Card, ClientPolicy, Cluster, NodeDir};
+use polyclave_protocol::net::Net;
 use polyclave_protocol::service::{ServiceScheme, Visitor, with_scheme};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Error, Party};
@@ -28,9 +29,11 @@ use crate::store::{Secret, Store};
 
 /// How often threads look whether the node is to stop.
 const LOOK: Duration = Duration::from_millis(100);
+/// The same for the many that wait for somebody else to begin.
+const IDLE_LOOK: Duration = Duration::from_millis(500);
 /// A client may be silent for so long between requests, and within one.
 const IDLE_CLIENT: Duration = Duration::from_secs(120);
-const SLOW_CLIENT: Duration = Duration::from_secs(10);
+const SLOW_CLIENT: Duration = Duration::from_secs(20);
 /// An announced request has to be brought by its client within this time.
 const ARRIVAL: Duration = Duration::from_secs(2);
 /// Running requests get so much time to end when the node stops.
@@ -40,7 +43,7 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 
 /// A node that runs until this is dropped or [`stopped`](Running::stop).
 pub struct Running {
-    stop: Option<Box<dyn FnOnce() + Send>>,
+    stop: Option<Box<dyn FnOnce() + Send + Sync>>,
     status: Box<dyn Fn() -> NodeStatus + Send + Sync>,
     ready: Box<dyn Fn() -> bool + Send + Sync>,
     client_addr: SocketAddr,
@@ -321,9 +324,10 @@ fn listen_on_channel<S: ServiceScheme>(
         Err(e) => return tracing::debug!(error = %e, "a channel did not open"),
     };
     while !core.is_stopping() {
-        match net.wait(LOOK) {
-            Ok(true) => {}
-            Ok(false) => continue,
+        // Any peer: when one of them is gone the channel is of no use.
+        match net.wait(serving, IDLE_LOOK) {
+            Ok(Some(_)) => {}
+            Ok(None) => continue,
             Err(e) => return tracing::debug!(error = %e, "a channel ended"),
         }
         let ticket = match next_request(leader, &mut net) {
@@ -393,9 +397,9 @@ fn serve_client<S: ServiceScheme>(core: &Arc<Core<S>>, caller: Caller) {
     let client = Client { name, certificate };
     let mut quiet_since = Instant::now();
     while !core.is_stopping() && quiet_since.elapsed() < IDLE_CLIENT {
-        match net.wait(LOOK) {
-            Ok(true) => {}
-            Ok(false) => continue,
+        match net.wait(net.members(), IDLE_LOOK) {
+            Ok(Some(_)) => {}
+            Ok(None) => continue,
             Err(_) => return,
         }
         let Ok(bytes) = wire::receive_bytes(&mut net, party) else { return };

@@ -89,7 +89,7 @@ impl Store {
             .open(&unfinished)
             .map_err(broken)?;
         private::check_mode(&file, &unfinished)?;
-        let database = builder().create_file(file).map_err(|e| engine::database(e, Some(path)))?;
+        let database = engine::open(|| builder().create_file(file), Some(path))?;
         let store = Store::from_database(database, reopener(path), Some(path), secret)?;
         store.write_marker()?;
         std::fs::rename(&unfinished, path).map_err(broken)?;
@@ -104,7 +104,7 @@ impl Store {
             return Err(StoreError::Missing { path: path.into() });
         }
         private::open(path)?;
-        let database = reopen().map_err(|e| engine::database(e, Some(path)))?;
+        let database = engine::open(&reopen, Some(path))?;
         let store = Store::from_database(database, reopen, Some(path), secret)?;
         store.check_marker()?;
         Ok(store)
@@ -113,7 +113,7 @@ impl Store {
     /// Makes a store on a backend, or opens the one that is there. Clones of the backend are the same storage.
     pub fn with_backend<B: StorageBackend + Clone>(backend: B, secret: &Secret) -> Result<Store> {
         let reopen: engine::Reopen = Box::new(move || builder().create_with_backend(backend.clone()));
-        let database = reopen().map_err(|e| engine::database(e, None))?;
+        let database = engine::open(&reopen, None)?;
         let store = Store::from_database(database, reopen, None, secret)?;
         let fresh = store.engine.read(|records| Ok(!records.holds_any(Table::Meta)?))?;
         if fresh {
@@ -143,12 +143,13 @@ impl Store {
     }
 
     fn check_marker(&self) -> Result<()> {
-        match self.engine.read(|records| records.get::<()>(Table::Meta, MARKER)) {
-            Ok(Some(())) => Ok(()),
-            Ok(None) => Err(StoreError::corrupt("the beginning of the store")),
-            Err(StoreError::Corrupt { .. }) => Err(StoreError::WrongSecret),
-            Err(e) => Err(e),
-        }
+        self.engine.read(|records| match records.sealed(Table::Meta, MARKER)? {
+            Some(sealed) => {
+                let opened = records.seal().open(Table::Meta.name(), MARKER, &sealed);
+                opened.map(drop).map_err(|_| StoreError::WrongSecret)
+            }
+            None => Err(StoreError::corrupt("the beginning of the store")),
+        })
     }
 }
 

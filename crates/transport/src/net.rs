@@ -131,30 +131,30 @@ impl TlsNet {
         self.failed.is_none() && self.links.iter_mut().flatten().all(|link| link.is_open(limit))
     }
 
-    /// Waits until a peer has sent something that nobody has received yet, which is true, or the time is over, which is
-    /// false. That a peer is gone and has left nothing is an error, as it would be of [`Net::recv`].
-    pub fn wait(&mut self, within: Duration) -> Result<bool> {
+    /// Waits until one of some peers has sent something that nobody has received yet, and says which, or until the time is
+    /// over. That such a peer is gone and has left nothing is an error, as it would be of [`Net::recv`].
+    pub fn wait(&mut self, among: PartySet, within: Duration) -> Result<Option<Party>> {
         if let Some(e) = &self.failed {
             return Err(e.clone());
         }
         let deadline = Instant::now() + within;
         let limit = self.limits.max_frame;
         loop {
-            for link in self.links.iter_mut().flatten() {
+            for link in self.links.iter_mut().flatten().filter(|link| among.contains(link.peer)) {
                 if let Err(broken) = link.look(limit) {
                     let e = broken.of(link.peer);
                     self.failed = Some(e.clone());
                     return Err(e);
                 }
                 if link.has_early() {
-                    return Ok(true);
+                    return Ok(Some(link.peer));
                 }
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Ok(false);
+                return Ok(None);
             }
-            let links = self.links.iter().flatten();
+            let links = self.links.iter().flatten().filter(|link| among.contains(link.peer));
             let mut fds: Vec<PollFd<'_>> = links.map(|link| PollFd::new(link.tcp(), PollFlags::IN)).collect();
             match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}

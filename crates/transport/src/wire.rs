@@ -204,6 +204,7 @@ pub enum Step {
     /// The ciphertext of the oldest chunk whose keystream was given, for its tag.
     Seal {
         /// As long as that keystream.
+        #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
         /// Whether the file ends here.
         last: bool,
@@ -211,6 +212,7 @@ pub enum Step {
     /// The next chunk: its keystream, if the tag fits.
     Open {
         /// Of the chunk.
+        #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
         /// Of the chunk.
         tag: [u8; 16],
@@ -220,6 +222,7 @@ pub enum Step {
     /// The next piece of a GCM message's ciphertext. All but the last are whole blocks.
     Absorb {
         /// At most [`CHUNK`] bytes.
+        #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
     },
     /// The tag of the GCM message.
@@ -232,6 +235,7 @@ pub enum Step {
     /// A client's secret under the mask it was given.
     Masked {
         /// Whole blocks, as long as the mask.
+        #[serde(with = "serde_bytes")]
         data: Vec<u8>,
         /// Bytes of the next mask; 0 if there will be no more.
         next: u32,
@@ -241,6 +245,7 @@ pub enum Step {
     /// Blocks to decrypt.
     Blocks {
         /// Whole blocks, at most [`CHUNK`] bytes.
+        #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
     },
     /// The client's coefficient for the check of its mask.
@@ -275,15 +280,19 @@ pub enum Reply {
         /// The key in use.
         key: Option<KeyInfo>,
         /// Of the session: a file id (32 bytes), nonce (12), or initial block, as the use has it; empty if it has none.
+        #[serde(with = "serde_bytes")]
         start: Vec<u8>,
         /// This node's share of the first mask, and of the blinding element of its check; empty where there is none.
+        #[serde(with = "serde_bytes")]
         mask: Vec<u8>,
     },
     /// To a step: this node's share of what the client is to learn, and of the next mask.
     Data {
         /// Bytes or elements.
+        #[serde(with = "serde_bytes")]
         data: Vec<u8>,
         /// Empty where none was asked for.
+        #[serde(with = "serde_bytes")]
         mask: Vec<u8>,
     },
     /// Done, with the key that was made or deleted, if it was about one.

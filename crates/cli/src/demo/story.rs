@@ -1,107 +1,105 @@
 //! What the demo says.
 
-use serde_json::{Value, json};
-
-use super::{Arguments, DemoReport, KNOWN_CIPHERTEXT, KNOWN_KEY, KNOWN_PLAINTEXT};
-use crate::options::ProtocolOptions;
+use super::{Arguments, KNOWN_CIPHERTEXT, KNOWN_KEY, KNOWN_PLAINTEXT, Report};
 use crate::say;
 
 /// Before anything runs.
-pub fn opening(arguments: &Arguments, size: u64) {
-    let n = arguments.protocol.parties;
-    say!("AES-128 under a key that nobody holds\n");
-    say!("{n} processes on this machine, party 1 to party {n}, each with one share of the key.");
-    say!("They talk over TLS 1.3 on the loopback interface; each knows the others by their certificates.");
+pub fn opening(arguments: &Arguments, bytes: u64) {
+    let (n, t) = (arguments.parties, arguments.threshold);
+    say!("A key that nobody holds\n");
+    say!(
+        "{n} node processes on this machine, each with its own keys, files and share of what is to come. They talk over"
+    );
+    say!(
+        "TLS 1.3 and know each other, and their clients, by certificates. What any {t} of them see tells nothing."
+    );
     match &arguments.file {
-        Some(path) => say!("Party 1 has the file {} of {size} bytes.\n", path.display()),
-        None => say!("Party 1 has a sample of {size} bytes (give a FILE to use your own).\n"),
+        Some(path) => {
+            say!("This command is a client; it has the file {} of {bytes} bytes.\n", path.display())
+        }
+        None => say!(
+            "This command is a client; it has a sample of {bytes} bytes (give a FILE to use your own).\n"
+        ),
     }
 }
 
-/// After all parties are done.
-pub fn tell(reports: &[DemoReport]) {
-    let (asker, last) = (&reports[0], reports.len());
-    say!("1. A key was made ({:.1} ms, key schedule included).", slowest(reports, |r| r.key_ms));
+/// After the key.
+pub fn key_made(arguments: &Arguments, start_ms: f64, key_ms: f64, check_value: &str) {
     say!(
-        "   Every party drew 16 random bytes and handed out shares of them; the key is their sum. It was never"
+        "1. The nodes started and agreed on their common secrets ({start_ms:.0} ms), and made a key ({key_ms:.0} ms)."
     );
-    say!("   put together, and its 11 round keys were computed on shares.");
-    if let Some(share) = reports.iter().find_map(|r| r.own_key_share.as_ref()) {
-        say!("   Party 2 keeps   {share}");
-        say!(
-            "   A copied disk of party 2 would show this share, others like it and keys of pseudorandom sharing. Alone"
-        );
-        say!("   they tell nothing of the key that can be computed. (Shown for the demonstration only.)");
-    }
     say!(
-        "\n2. A known answer (FIPS-197, C.1), with a key that party 1 imported, so that once it was in one place."
+        "   Every node drew 16 random bytes and handed out shares of them; the key is their sum. It was never put"
+    );
+    say!(
+        "   together. Its round keys and the powers of its GCM hash key were computed on shares, and each node has"
+    );
+    say!("   stored its own, sealed. The disks of {} of them reveal nothing of it.", arguments.threshold);
+    say!("   check value     {check_value} (of its CMAC; the same for everybody who asks)");
+}
+
+/// After the known answer.
+pub fn known_answer(right: bool) {
+    say!(
+        "\n2. A known answer (FIPS-197, C.1), with a key that this client brought: once, it was in one place."
     );
     say!("   key             {KNOWN_KEY}\n   plaintext       {KNOWN_PLAINTEXT}");
-    say!("   ciphertext      {}", asker.known_answer);
-    let right = reports.iter().all(|r| r.known_answer == KNOWN_CIPHERTEXT);
-    say!("   {}", if right { "As published, at every party." } else { "WRONG." });
+    say!("   ciphertext      {KNOWN_CIPHERTEXT}");
+    say!("   {}", if right { "As published." } else { "WRONG: the nodes computed something else." });
+}
 
-    say!("\n3. {} bytes were encrypted in counter mode.", asker.bytes);
+/// After the round trip.
+pub fn sealed_and_opened(bytes: u64, seal_seconds: f64, open_seconds: f64, round_trip: bool) {
+    say!("\n3. {bytes} bytes were sealed with AES-128-GCM, in chunks of 256 KiB, and opened again.");
     say!(
-        "   The counters are public; the parties encrypted them on shares and sent their shares of the result to"
+        "   The nodes sent shares of keystream to this client, which added it; they saw the ciphertext, computed its"
     );
     say!(
-        "   party 1 alone, which added them to its data. Parties 2 to {last} saw neither data nor keystream."
+        "   tag on shares, and on opening gave keystream only for what had authenticated. No node saw the data."
     );
-    if let Some((plain, cipher)) = &asker.first_blocks {
-        say!("   first block     {plain}\n   became          {cipher}");
-    }
-    say!("   {}", rate(asker.bytes, slowest(reports, |r| r.encrypt_seconds)));
-    say!("\n4. The ciphertext was decrypted the same way.");
-    say!("   {}", rate(asker.bytes, slowest(reports, |r| r.decrypt_seconds)));
-    say!(
-        "   {}",
-        match asker.came_back {
-            Some(true) => "Every byte came back.",
-            _ => "The bytes DID NOT come back.",
+    say!("   sealed          {}", rate(bytes, seal_seconds));
+    say!("   opened          {}", rate(bytes, open_seconds));
+    say!("   {}", if round_trip { "Every byte came back." } else { "The bytes DID NOT come back." });
+}
+
+/// After a bit was flipped.
+pub fn change(noticed: bool) {
+    say!("\n4. One bit of the sealed file was flipped.");
+    say!("   {}", if noticed { "The nodes refused to open it." } else { "It was NOT noticed." });
+}
+
+/// After a node was killed.
+pub fn without_one(arguments: &Arguments, served: Option<bool>) {
+    match served {
+        Some(served) => {
+            say!("\n5. Node 1 was killed, without warning.");
+            let left = arguments.parties - 1;
+            match served {
+                true => say!("   The other {left} served the next request, and opened it again."),
+                false => say!("   The other {left} DID NOT serve."),
+            }
         }
-    );
-
-    let busiest = reports.iter().max_by_key(|r| r.wire_sent).unwrap_or(asker);
-    let blocks = (2 * asker.bytes.div_ceil(16)).max(1);
-    say!(
-        "\nBoth ways, the busiest party sent {:.1} MB, TLS included: {:.0} bytes a block, of which {:.0} payload.",
-        busiest.wire_sent as f64 / 1e6,
-        busiest.wire_sent as f64 / blocks as f64,
-        busiest.payload_sent as f64 / blocks as f64
-    );
-    say!("Security: {}.", asker.adversary);
-    if !asker.verified {
-        say!("Passive: nothing was verified. Counter mode authenticates nothing either.");
+        None => say!("\n5. All {} nodes are needed, so none was killed; try --parties 5.", arguments.parties),
     }
 }
 
-/// The same for programs.
-pub fn summary(protocol: &ProtocolOptions, reports: &[DemoReport], holds: bool) -> Value {
-    let asker = &reports[0];
-    json!({
-        "protocol": protocol.protocol,
-        "parties": reports.len(),
-        "cipher": "aes-128",
-        "mode": "ctr",
-        "adversary": asker.adversary,
-        "verified": asker.verified,
-        "bytes": asker.bytes,
-        "round_trip": super::came_back(reports),
-        "known_answer": asker.known_answer == KNOWN_CIPHERTEXT,
-        "holds": holds,
-        "set_up_ms": slowest(reports, |r| r.set_up_ms),
-        "key_ms": slowest(reports, |r| r.key_ms),
-        "encrypt_seconds": slowest(reports, |r| r.encrypt_seconds),
-        "decrypt_seconds": slowest(reports, |r| r.decrypt_seconds),
-        "wire_bytes_sent": reports.iter().map(|r| r.wire_sent).collect::<Vec<_>>(),
-        "payload_bytes_sent": reports.iter().map(|r| r.payload_sent).collect::<Vec<_>>(),
-        "peak_memory_bytes": reports.iter().map(|r| r.peak_memory_bytes).collect::<Vec<_>>(),
-    })
+/// After the refusal.
+pub fn refused(told: Option<&str>) {
+    say!("\n6. Another client, which may only list keys, asked to encrypt with this one.");
+    match told {
+        Some(told) => say!("   {told}"),
+        None => say!("   It was NOT refused."),
+    }
+    say!("   Every node decides by its own policy; no single node can start anything.");
 }
 
-fn slowest(reports: &[DemoReport], time: impl Fn(&DemoReport) -> f64) -> f64 {
-    reports.iter().map(time).fold(0.0, f64::max)
+/// What it is worth.
+pub fn closing(report: &Report) {
+    say!("\nSecurity: {}.", report.adversary);
+    say!(
+        "Passive: the answers of the nodes are not verified. All of this ran on one machine, started by one command that"
+    );
+    say!("could have read everything: it shows how the nodes work together, it does not separate trust.");
 }
 
 fn rate(bytes: u64, seconds: f64) -> String {

@@ -1,40 +1,67 @@
-//! Real nodes and a client in one process.
+//! Real nodes and clients in one process.
+#![allow(dead_code, reason = "every test program uses a part of it")]
+
+pub mod messages;
+pub mod oracle;
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use polyclave_client::Client;
-use polyclave_config::{ClientDir, NodeDir};
+use polyclave_config::{ClientDir, Cluster, NodeDir};
 use polyclave_node::Running;
 use polyclave_node::local::{Local, create};
-use polyclave_transport::wire::{Mode, NewKey};
+use polyclave_transport::Identity;
+use polyclave_transport::wire::{Mode, NewKey, Right};
 
 /// A cluster that is gone when dropped.
 pub struct TestCluster {
     pub nodes: Vec<Option<Running>>,
     pub local: Local,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl TestCluster {
     /// Starts all nodes and waits until they are ready.
     pub fn start(nodes: usize, threshold: usize) -> TestCluster {
-        let _ = tracing_subscriber::fmt().with_test_writer().try_init();
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let local = create(&dir.path().join("cluster"), "shamir", nodes, threshold).expect("a new cluster");
-        let mut cluster = TestCluster { nodes: Vec::new(), local, _dir: dir };
-        for path in cluster.local.nodes.clone() {
-            cluster.nodes.push(Some(run(path)));
+        let mut cluster = TestCluster::define(nodes, threshold);
+        for node in 0..nodes {
+            cluster.restart(node);
         }
         cluster.wait_until_ready();
         cluster
     }
 
-    /// Waits until all running nodes can serve.
+    /// Makes the directories and starts nothing.
+    pub fn define(nodes: usize, threshold: usize) -> TestCluster {
+        let _ = tracing_subscriber::fmt().with_test_writer().try_init();
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let local = create(&dir.path().join("cluster"), "shamir", nodes, threshold).expect("a new cluster");
+        TestCluster { nodes: (0..nodes).map(|_| None).collect(), local, dir }
+    }
+
+    /// Three nodes that all tests of a program share which run at the same time.
+    pub fn shared() -> Arc<TestCluster> {
+        static SHARED: Mutex<Weak<TestCluster>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().expect("no test failed while it started nodes");
+        let cluster = shared.upgrade().unwrap_or_else(|| Arc::new(TestCluster::start(3, 1)));
+        *shared = Arc::downgrade(&cluster);
+        cluster
+    }
+
+    /// Waits until all running nodes can serve and are connected with each other.
     pub fn wait_until_ready(&self) {
-        let until = Instant::now() + Duration::from_secs(20);
-        while !self.nodes.iter().flatten().all(Running::is_ready) {
-            assert!(Instant::now() < until, "the nodes are not ready: {:?}", self.statuses());
+        let running = self.nodes.iter().flatten().count();
+        let all_there = |node: &Running| node.is_ready() && node.status().connected.len() >= running;
+        self.wait_until(Duration::from_secs(30), || self.nodes.iter().flatten().all(all_there));
+    }
+
+    /// Waits until something is the case.
+    pub fn wait_until(&self, within: Duration, is_so: impl Fn() -> bool) {
+        let until = Instant::now() + within;
+        while !is_so() {
+            assert!(Instant::now() < until, "it did not become so: {:?}", self.statuses());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -43,9 +70,51 @@ impl TestCluster {
         self.nodes.iter().flatten().map(Running::status).collect()
     }
 
-    /// The client that may do everything.
+    /// The client that may do everything. Every one has connections of its own.
     pub fn client(&self) -> Client {
         Client::open(&ClientDir::open(&self.local.client).expect("its directory")).expect("a client")
+    }
+
+    /// Who the client is that may do everything.
+    pub fn identity(&self) -> Identity {
+        let dir = ClientDir::open(&self.local.client).expect("its directory");
+        Identity::from_der(&dir.identity().certificate, &dir.identity().key).expect("its identity")
+    }
+
+    /// The cluster's file.
+    pub fn file(&self) -> Cluster {
+        let dir = ClientDir::open(&self.local.client).expect("its directory");
+        dir.cluster().expect("it can be read").expect("it is there")
+    }
+
+    /// Another client, which may do only this, as soon as all nodes know it.
+    pub fn client_with(&self, name: &str, rights: &[Right], keys: &[&str]) -> Client {
+        let client = self.client_named(name, 1);
+        self.allow(name, rights, keys);
+        self.wait_until(Duration::from_secs(10), || client.status().iter().all(|(_, s)| s.is_ok()));
+        client
+    }
+
+    /// A client that the nodes do not know, with a certificate for so many days.
+    pub fn client_named(&self, name: &str, days: u32) -> Client {
+        let identity = Identity::generate_named(name, days).expect("an identity");
+        let path = self.dir.path().join(name);
+        ClientDir::init(&path, name, &identity.certificate(), &identity.reveal_private_key()).expect("made");
+        let dir = ClientDir::open(&path).expect("its directory");
+        dir.set_cluster(&self.file()).expect("saved");
+        Client::open(&dir).expect("a client")
+    }
+
+    /// Has all nodes let a client do only this.
+    pub fn allow(&self, name: &str, rights: &[Right], keys: &[&str]) {
+        let card = ClientDir::open(&self.dir.path().join(name)).expect("its directory").card();
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        for path in &self.local.nodes {
+            let node = NodeDir::open(path).expect("its directory");
+            let mut policy = node.policy().expect("its policy");
+            policy.allow(&card, rights, &keys).expect("a rule");
+            node.save_policy(&policy).expect("saved");
+        }
     }
 
     /// Stops a node.
@@ -67,6 +136,11 @@ fn run(path: PathBuf) -> Running {
 pub fn key(name: &str, cipher: &str, modes: &[Mode]) -> NewKey {
     let budget_blocks = if cipher.starts_with("aes") { 1 << 32 } else { 1 << 20 };
     NewKey { name: name.into(), cipher: cipher.into(), modes: modes.to_vec(), budget_blocks }
+}
+
+/// So many bytes, not all the same.
+pub fn data(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
 pub fn nothing(_: u64) {}

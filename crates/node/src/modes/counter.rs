@@ -42,8 +42,11 @@ impl Counter {
     fn take(&mut self, count: u64) -> Vec<u8> {
         let first = self.next.unwrap_or_default();
         self.next = Some(first + u128::from(count));
-        let blocks = (0..u128::from(count)).map(|i| (first + i).to_be_bytes());
-        blocks.flat_map(|b| b.into_iter().skip(16 - self.block)).collect()
+        let mut blocks = Vec::with_capacity(count as usize * self.block);
+        for i in 0..u128::from(count) {
+            blocks.extend_from_slice(&(first + i).to_be_bytes()[16 - self.block..]);
+        }
+        blocks
     }
 }
 

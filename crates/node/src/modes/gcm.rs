@@ -24,8 +24,12 @@ const HASHED_AT_ONCE: usize = 16384;
 
 /// Counter blocks `first` and on, of a message; the first counter block J0 has number 1.
 pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
-    let block = |number: u64| [&nonce[..], &(number as u32).to_be_bytes()].concat();
-    (first..first + count).flat_map(block).collect()
+    let mut blocks = Vec::with_capacity(count as usize * BLOCK);
+    for number in first..first + count {
+        blocks.extend_from_slice(nonce);
+        blocks.extend_from_slice(&(number as u32).to_be_bytes());
+    }
+    blocks
 }
 
 /// E(J0), shared, which covers the tag.

@@ -2,7 +2,10 @@
 //!
 //! After a failed write redb refuses everything, since it does not know what reached the disk. The database is then opened
 //! anew before the next transaction, so that a node goes on once there is space again.
+//!
+//! redb trusts its own pages: some damage to them makes it panic. That is caught here and is [`StoreError::Corrupt`].
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -105,7 +108,7 @@ impl Engine {
         let Some(database) = database.as_ref() else {
             return Err(StoreError::Failed("it could not be opened anew".into()));
         };
-        let outcome = work(database);
+        let outcome = contained(|| work(database));
         if matches!(outcome, Err(StoreError::Failed(_))) {
             self.failed.store(true, Ordering::Release);
         }
@@ -116,12 +119,26 @@ impl Engine {
         let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
         if self.failed.load(Ordering::Acquire) {
             // First, since it holds the lock of the file.
-            drop(database.take());
-            let path = self.path.as_ref().map(Path::new);
-            *database = Some((self.reopen)().map_err(|e| self::database(e, path))?);
+            let old = database.take();
+            contained(|| {
+                drop(old);
+                Ok(())
+            })?;
+            *database = Some(open(&self.reopen, self.path.as_ref().map(Path::new))?);
             self.failed.store(false, Ordering::Release);
         }
         Ok(())
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let database = self.database.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // Every change was durable when it was made.
+        let _ = contained(|| {
+            drop(database);
+            Ok(())
+        });
     }
 }
 
@@ -272,11 +289,22 @@ fn failed(e: impl Into<redb::Error>) -> StoreError {
     }
 }
 
-/// What redb says when it does not open.
-pub(super) fn database(e: DatabaseError, path: Option<&Path>) -> StoreError {
-    let path = path.map_or_else(String::new, |p| p.display().to_string());
-    match e {
-        DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { path },
-        e => failed(e),
-    }
+/// Opens a database.
+pub(super) fn open(
+    open: impl FnOnce() -> std::result::Result<Database, DatabaseError>,
+    path: Option<&Path>,
+) -> Result<Database> {
+    contained(|| {
+        open().map_err(|e| match e {
+            DatabaseError::DatabaseAlreadyOpen => {
+                StoreError::InUse { path: path.map_or_else(String::new, |p| p.display().to_string()) }
+            }
+            e => failed(e),
+        })
+    })
+}
+
+/// Does what may meet damaged pages.
+fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(StoreError::corrupt("the file of the store")))
 }

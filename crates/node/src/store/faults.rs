@@ -168,6 +168,35 @@ fn a_flipped_byte_in_any_record_is_noticed() {
     }
 }
 
+/// Flips bytes of the file itself, also of what redb keeps there for itself.
+#[test]
+fn a_flipped_byte_of_the_file_never_gives_a_wrong_key() {
+    let (store, disk) = in_memory();
+    for seed in 1..20 {
+        announced(&store, &format!("k{seed}"), seed);
+    }
+    let bytes = disk.bytes();
+    let used: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
+    let mut noticed = 0;
+    for at in used.iter().step_by(used.len() / 700) {
+        let mut flipped = bytes.clone();
+        flipped[*at] ^= 0x10;
+        let Ok(store) = Store::with_backend(Disk::from_bytes(flipped), &secret()) else {
+            noticed += 1;
+            continue;
+        };
+        for seed in 1..20 {
+            match store.key(&format!("k{seed}")) {
+                Ok(Some(found)) => {
+                    assert_eq!(found.shares, key(&found.info.properties.name, seed).shares, "{at}")
+                }
+                Ok(None) | Err(_) => noticed += 1,
+            }
+        }
+    }
+    assert!(noticed > 0);
+}
+
 #[test]
 fn swapped_records_are_noticed() {
     let (store, disk) = in_memory();

@@ -79,6 +79,10 @@ impl Disk {
         Disk(Arc::new(Mutex::new(Content { bytes, ..Content::default() })))
     }
 
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.lock().bytes.clone()
+    }
+
     pub(crate) fn syncs(&self) -> usize {
         self.lock().syncs
     }

@@ -1,0 +1,168 @@
+//! `polyclave cluster bench`: what a client gets of a running cluster.
+//!
+//! Makes a key of its own, measures single blocks one after the other, single blocks from many at once, and a long stream each
+//! way, and deletes the key. The client runs on this machine too, so on one host it takes its share of the processors.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use polyclave_client::Client;
+use polyclave_node::MOST_BLOCKS;
+use polyclave_protocol::session::random_bytes;
+use polyclave_transport::wire::{Mode, NewKey};
+use serde::Serialize;
+
+use crate::client::ClientOption;
+use crate::say;
+
+/// What a person can choose.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    client: ClientOption,
+
+    /// Requests of one block, one after the other
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    requests: u32,
+
+    /// Clients at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=256))]
+    clients: u32,
+
+    /// Requests of all of them together
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    concurrent_requests: u64,
+
+    /// Bytes of the stream that is sealed and opened
+    #[arg(long, value_name = "BYTES", default_value_t = 20_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    bytes: u64,
+
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Measured {
+    key_ms: f64,
+    median_ms: f64,
+    percentile_95_ms: f64,
+    least_ms: f64,
+    clients: u32,
+    requests_per_s: f64,
+    bytes: u64,
+    seal_mb_per_s: f64,
+    open_mb_per_s: f64,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let client = arguments.client.open()?;
+    let mut number = [0; 8];
+    random_bytes(&mut number)?;
+    let name = format!("bench-{}", hex::encode(number));
+    let key = NewKey {
+        name: name.clone(),
+        cipher: "aes-128".into(),
+        modes: vec![Mode::Gcm],
+        budget_blocks: MOST_BLOCKS,
+    };
+    let began = Instant::now();
+    client.generate(key)?;
+    let key_ms = milliseconds(began.elapsed());
+    let measured = measure(arguments, &client, &name, key_ms);
+    client.delete(&name)?;
+    let measured = measured?;
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&measured)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Measured { median_ms, percentile_95_ms, least_ms, .. } = measured;
+    say!("a key made         {key_ms:.1} ms");
+    say!(
+        "one block          median {median_ms:.2} ms, 95% within {percentile_95_ms:.2} ms, least {least_ms:.2} ms"
+    );
+    say!(
+        "{:<3} clients        {:.0} requests of one block a second",
+        measured.clients,
+        measured.requests_per_s
+    );
+    say!(
+        "a long stream      sealed at {:.2} MB/s, opened at {:.2} MB/s",
+        measured.seal_mb_per_s,
+        measured.open_mb_per_s
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn measure(arguments: &Arguments, client: &Client, key: &str, key_ms: f64) -> Result<Measured> {
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..arguments.requests {
+        let began = Instant::now();
+        one_block(client, key)?;
+        times.push(began.elapsed());
+    }
+    times.sort_unstable();
+    let at = |part: usize| milliseconds(times[(times.len() * part / 100).min(times.len() - 1)]);
+
+    let began = Instant::now();
+    let left = AtomicU64::new(arguments.concurrent_requests);
+    let worker = || -> Result<()> {
+        while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+            one_block(client, key)?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..arguments.clients).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().try_for_each(|w| w.join().unwrap_or_else(|_| anyhow::bail!("a worker failed")))
+    })?;
+    let requests_per_s = arguments.concurrent_requests as f64 / began.elapsed().as_secs_f64();
+
+    let mut sealed = tempfile::tempfile()?;
+    let began = Instant::now();
+    client.seal(key, &mut Zeros(arguments.bytes), &mut std::io::BufWriter::new(&mut sealed), &mut |_| ())?;
+    let seal = began.elapsed().as_secs_f64();
+    std::io::Seek::rewind(&mut sealed)?;
+    let began = Instant::now();
+    let mut input = std::io::BufReader::new(sealed);
+    let opened = client.open_sealed(key, &mut input, &mut std::io::sink(), &mut |_| ())?;
+    let open = began.elapsed().as_secs_f64();
+    ensure!(opened == arguments.bytes, "{opened} bytes came back of {}", arguments.bytes);
+    let rate = |seconds: f64| arguments.bytes as f64 / seconds.max(1e-9) / 1e6;
+    Ok(Measured {
+        key_ms,
+        median_ms: at(50),
+        percentile_95_ms: at(95),
+        least_ms: milliseconds(times[0]),
+        clients: arguments.clients,
+        requests_per_s,
+        bytes: arguments.bytes,
+        seal_mb_per_s: rate(seal),
+        open_mb_per_s: rate(open),
+    })
+}
+
+fn one_block(client: &Client, key: &str) -> Result<()> {
+    let mut sealed = Vec::new();
+    client.seal(key, &mut &[7; 16][..], &mut sealed, &mut |_| ())?;
+    Ok(())
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// So many zeros.
+struct Zeros(u64);
+
+impl std::io::Read for Zeros {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = buffer.len().min(usize::try_from(self.0).unwrap_or(usize::MAX));
+        buffer[..count].fill(0);
+        self.0 -= count as u64;
+        Ok(count)
+    }
+}

@@ -1,0 +1,145 @@
+//! A cluster of node processes on this machine that is gone, with its files, when dropped.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use polyclave_client::Client;
+use polyclave_config::{ClientDir, Cluster, NodeDir};
+use polyclave_node::local::{Local, create};
+use polyclave_protocol::service::{ServiceScheme, Visitor, with_scheme};
+use polyclave_transport::Identity;
+use polyclave_transport::wire::Right;
+
+/// Nodes start, find each other and agree on common secrets in this time.
+const START: Duration = Duration::from_secs(60);
+/// Nodes read a changed policy in this time.
+const RELOAD: Duration = Duration::from_secs(5);
+
+/// The running nodes.
+pub struct Throwaway {
+    nodes: Vec<Child>,
+    local: Local,
+    dir: tempfile::TempDir,
+    /// So many nodes have to be left.
+    least: usize,
+    /// Whom the protocol protects against.
+    pub adversary: String,
+}
+
+/// Asks a scheme what the demo wants to know.
+struct Properties;
+
+impl Visitor for Properties {
+    type Output = (usize, String);
+
+    fn visit<S: ServiceScheme>(self, scheme: S) -> polyclave_protocol::Result<(usize, String)> {
+        Ok((scheme.least_servers(), scheme.adversary()))
+    }
+}
+
+impl Throwaway {
+    /// Makes all directories and starts the nodes.
+    pub fn start(protocol: &str, nodes: usize, threshold: usize) -> Result<Throwaway> {
+        let (least, adversary) = with_scheme(protocol, nodes, threshold, Properties)?;
+        let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
+        let local = create(&dir.path().join("cluster"), protocol, nodes, threshold)?;
+        let mut cluster = Throwaway { nodes: Vec::new(), local, dir, least, adversary };
+        let program = std::env::current_exe().context("cannot find this program to start nodes with")?;
+        let (ready, readiness) = channel();
+        for path in &cluster.local.nodes {
+            let mut child = Command::new(&program)
+                .args(["node", "run", "--log", "error", "--until-input-ends"])
+                .arg(path)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .context("cannot start a node")?;
+            let said = child.stdout.take().context("a node has no output")?;
+            cluster.nodes.push(child);
+            let (ready, number) = (ready.clone(), cluster.nodes.len());
+            std::thread::spawn(move || {
+                let is_ready = BufReader::new(said)
+                    .lines()
+                    .map_while(std::result::Result::ok)
+                    .any(|line| line.ends_with("is ready"));
+                // The command may have given up.
+                let _ = ready.send((number, is_ready));
+            });
+        }
+        let until = Instant::now() + START;
+        for _ in 0..nodes {
+            match readiness.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok((_, true)) => {}
+                Ok((number, false)) => bail!("node {number} ended: {}", cluster.last_words(number - 1)),
+                Err(_) => bail!("the nodes were not ready within {START:?}"),
+            }
+        }
+        Ok(cluster)
+    }
+
+    fn last_words(&mut self, node: usize) -> String {
+        let child = &mut self.nodes[node];
+        let _ = child.kill();
+        let mut words = String::new();
+        if let Some(stderr) = &mut child.stderr {
+            // What can be read of them is better than nothing.
+            let _ = stderr.read_to_string(&mut words);
+        }
+        words.trim().to_owned()
+    }
+
+    /// The client that may do everything.
+    pub fn client(&self) -> Result<Client> {
+        Ok(Client::open(&ClientDir::open(&self.local.client)?)?)
+    }
+
+    /// A new client that has some rights for all keys.
+    pub fn other_client(&self, name: &str, rights: &[Right]) -> Result<Client> {
+        let path: PathBuf = self.dir.path().join(name);
+        let identity = Identity::generate_named(name, 1)?;
+        let card = ClientDir::init(&path, name, &identity.certificate(), &identity.reveal_private_key())?;
+        let dir = ClientDir::open(&path)?;
+        dir.set_cluster(&Cluster::load(&self.dir.path().join("cluster").join("cluster.toml"))?)?;
+        for path in &self.local.nodes {
+            let node = NodeDir::open(path)?;
+            let mut policy = node.policy()?;
+            policy.allow(&card, rights, &["*".into()])?;
+            node.save_policy(&policy)?;
+        }
+        let client = Client::open(&dir)?;
+        let until = Instant::now() + RELOAD;
+        while client.status().iter().filter(|(_, status)| status.is_ok()).count() < self.least {
+            if Instant::now() > until {
+                bail!("the nodes did not take the new policy within {RELOAD:?}");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(client)
+    }
+
+    /// A node that the others can do without.
+    pub fn spare(&self) -> Option<usize> {
+        (self.nodes.len() > self.least).then_some(0)
+    }
+
+    /// Kills a node, without warning.
+    pub fn kill(&mut self, node: usize) -> Result<()> {
+        self.nodes[node].kill().and_then(|()| self.nodes[node].wait()).context("cannot kill a node")?;
+        Ok(())
+    }
+}
+
+impl Drop for Throwaway {
+    fn drop(&mut self) {
+        for node in &mut self.nodes {
+            // One that is gone already needs no killing.
+            let _ = node.kill();
+            let _ = node.wait();
+        }
+    }
+}
