@@ -5,6 +5,7 @@ use std::io::{self, BufReader, BufWriter, Cursor, IsTerminal, Read, Seek, SeekFr
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,6 +16,9 @@ use crate::stop;
 
 /// The most of standard input that is kept in memory.
 const MOST_IN_MEMORY: u64 = 256 << 20;
+
+/// How often it is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Where data comes from.
 pub enum Input {
@@ -131,8 +135,6 @@ pub enum Output {
         path: PathBuf,
         /// Whether one that is there is replaced.
         force: bool,
-        /// Somebody wants this to end.
-        stopping: Arc<AtomicBool>,
     },
     /// Standard output.
     Stdout(BufWriter<io::Stdout>),
@@ -166,7 +168,8 @@ impl Output {
             Readers::All => Draft::public(&path)?,
             Readers::Owner => Draft::private(&path)?,
         };
-        Ok(Output::File { draft: BufWriter::new(draft), path, force, stopping })
+        leave_nothing(stopping, draft.temporary().to_path_buf());
+        Ok(Output::File { draft: BufWriter::new(draft), path, force })
     }
 
     /// Whether what was written stays if there is an error.
@@ -188,6 +191,19 @@ impl Output {
     }
 }
 
+/// Ends the program on a signal, even while it waits for its input or for nodes, without what is half written.
+fn leave_nothing(stopping: Arc<AtomicBool>, temporary: PathBuf) {
+    std::thread::spawn(move || {
+        while !stopping.load(Relaxed) {
+            std::thread::sleep(LOOK);
+        }
+        // It may have got its name just now.
+        let _ = fs::remove_file(&temporary);
+        eprintln!("error: stopped by a signal; nothing was written");
+        std::process::exit(1);
+    });
+}
+
 fn check(path: &Path, force: bool) -> Result<()> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     let shown = path.display();
@@ -202,9 +218,6 @@ fn check(path: &Path, force: bool) -> Result<()> {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Output::File { stopping, .. } if stopping.load(Relaxed) => {
-                Err(io::Error::other("stopped by a signal; nothing is left behind"))
-            }
             Output::File { draft, .. } => draft.write(bytes),
             Output::Stdout(out) => out.write(bytes),
         }

@@ -112,6 +112,13 @@ fn files_come_back_and_what_was_altered_leaves_nothing_behind() {
     place.write("raw", &raw);
     assert!(place.fails("decrypt --key k --raw raw h").contains("does not authenticate"));
 
+    let before = place.names();
+    let waiting = place.start("encrypt --key k /dev/stdin h");
+    place.until("it has begun to write", || place.names() != before);
+    waiting.signal("-INT");
+    place.until("nothing is left of it", || place.names() == before);
+    drop(waiting);
+
     place.run("key delete k --yes");
     assert_eq!(place.run("key list --json").trim(), "[]");
     cluster.end();

@@ -46,6 +46,11 @@ impl Draft {
         Ok(Draft { file, temporary, path: path.into(), committed: false })
     }
 
+    /// Where it is until then: to be removed by who ends the program without dropping this.
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
     /// Makes what was written durable under its name.
     pub fn commit(mut self) -> Result<()> {
         self.file.sync_all().map_err(Error::io(&self.path, "write"))?;

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use polyclave_node::Running;
+use polyclave_protocol::Party;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -17,6 +18,8 @@ use crate::{say, stop};
 
 /// How often it is looked whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
+/// A node that could not serve for so long says what it waits for.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a person can choose.
 #[derive(clap::Args)]
@@ -53,18 +56,33 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let dir = super::open(&arguments.dir)?;
     let name = dir.settings().name.clone();
+    let cards = dir.cluster()?.map(|cluster| cluster.cards().to_vec()).unwrap_or_default();
     let node = Running::start(dir)?;
     say!("node {name}: {}", node.adversary());
-    let mut told = false;
+    let mut told = String::new();
+    let mut since = Instant::now();
     while !stopping.load(Relaxed) {
-        if !told && node.is_ready() {
-            told = true;
-            say!("node {name} is ready");
+        if node.is_ready() {
+            tell(&mut told, format!("node {name} is ready"));
+            since = Instant::now();
+        } else if since.elapsed() > PATIENCE {
+            let connected = node.status().connected;
+            let missing = cards.iter().zip(Party::all(cards.len())).filter(|(_, p)| !connected.contains(*p));
+            let missing: Vec<&str> = missing.map(|(card, _)| card.name.as_str()).collect();
+            tell(&mut told, format!("node {name} waits for {}", missing.join(", ")));
         }
         std::thread::sleep(LOOK);
     }
     node.stop();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says what has not just been said.
+fn tell(told: &mut String, text: String) {
+    if *told != text {
+        say!("{text}");
+        *told = text;
+    }
 }
 
 fn stop_with_input(stopping: Arc<AtomicBool>) {

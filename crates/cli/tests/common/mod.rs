@@ -86,11 +86,11 @@ impl Place {
         output.stdout
     }
 
-    /// Starts a command that goes on.
+    /// Starts a command that goes on. It can read, but there is nothing to be read.
     pub fn start(&self, arguments: &str) -> Running {
         let mut child = self
             .command(arguments)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("the program starts");
