@@ -41,6 +41,7 @@ struct Pool {
 }
 
 /// What a request may do next.
+#[expect(clippy::large_enum_variant, reason = "moved once for each request")]
 pub(crate) enum Turn {
     /// Use this channel.
     Free(TlsNet),

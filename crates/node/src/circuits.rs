@@ -30,8 +30,8 @@ pub(crate) struct Circuits {
 
 impl Circuits {
     fn new(cipher: Cipher, maps: &impl ServiceProtocol) -> Circuits {
-        let encrypt = compile(&*cipher.encrypt, maps);
-        let decrypt = cipher.circuit(Direction::Decrypt).map(|circuit| compile(&*circuit, maps));
+        let encrypt = compile(&cipher.encrypt, maps);
+        let decrypt = cipher.circuit(Direction::Decrypt).map(|circuit| compile(&circuit, maps));
         let last_of_cmac = compile(&modes::last_of_cmac(&cipher), maps);
         let chain = modes::chain(&cipher);
         let wants_of_chain = |port: &CompiledPort| port.views();

@@ -62,6 +62,7 @@ impl Desk {
     }
 
     /// Hands a channel to the request of this ticket; gives it back if none comes in time.
+    #[expect(clippy::result_large_err, reason = "the error is the channel, given back")]
     pub(crate) fn hand_over(
         &self,
         ticket: &Ticket,

@@ -157,6 +157,7 @@ pub(crate) struct Channel<'c> {
     sound: bool,
 }
 
+#[expect(clippy::large_enum_variant, reason = "moved once for each request")]
 enum Home<'c> {
     Pool(&'c Channels, PartySet),
     Lender(Lent),
