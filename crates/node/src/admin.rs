@@ -20,8 +20,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::audit::Event;
-use crate::core::{Core, system};
+use crate::audit::{AuditLog, Event};
+use crate::core::{Core, now, system};
 use crate::store::{Secret, Store};
 
 const SOCKET: &str = "admin.sock";
@@ -131,6 +131,28 @@ pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
         cluster.and_then(|cluster| cluster.party_named(name)).ok_or_else(|| unknown(name))
     };
     carry_out(&store, dir, order, party).map(Some)
+}
+
+/// Sets a damaged audit log aside and begins a new one, at a node that does not run. Returns where the old one is, if there was
+/// one. The new log begins with a line that says so.
+pub fn renew_audit(dir: &NodeDir) -> Result<Option<PathBuf>> {
+    let store =
+        Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
+    let path = dir.audit_path();
+    let aside = path.with_extension(format!("log.until-{}", now()));
+    let moved = match fs::rename(&path, &aside) {
+        Ok(()) => Some(aside),
+        Err(e) if e.kind() == ErrorKind::NotFound => None,
+        Err(e) => return Err(Error::System(format!("cannot move {}: {e}", path.display()))),
+    };
+    store.forget_audit_head().map_err(system)?;
+    let log = AuditLog::open(&path, None).map_err(system)?;
+    let (outcome, request) = ("done", [0; 16]);
+    log.append(&Event { client: "", operation: "renewed", key: "", outcome, blocks: 0, request })
+        .map_err(system)?;
+    let (number, hash) = log.sync().map_err(system)?;
+    store.note_audit_head(number, hash).map_err(system)?;
+    Ok(moved)
 }
 
 fn unknown(name: &str) -> Error {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
-use polyclave_node::admin::{Answer, Order, order};
+use polyclave_node::admin::{Answer, Order, order, renew_audit};
 use polyclave_node::audit::verify;
 use serde_json::Value;
 
@@ -21,6 +21,14 @@ pub enum Command {
     /// Every line has the hash of the one before, and the store knows the last. Ends with 1 and says in which line it was if the
     /// log was tampered with.
     Verify {
+        /// The node's directory
+        dir: PathBuf,
+    },
+    /// Set a damaged log aside and begin a new one
+    ///
+    /// A node does not start over a log that was tampered with or is lost. When you have seen what there is to see, this lets it
+    /// start again; the old log stays beside the new one. The node must not be running.
+    Renew {
         /// The node's directory
         dir: PathBuf,
     },
@@ -39,6 +47,7 @@ pub enum Command {
 pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Verify { dir } => check(dir),
+        Command::Renew { dir } => renew(dir),
         Command::Show { dir, json } => show(dir, *json),
     }
 }
@@ -57,6 +66,16 @@ fn check(dir: &Path) -> Result<ExitCode> {
     };
     say!("{} lines{span}: all are as they were written, none is missing", found.lines);
     say!("the last one is {}", hex::encode(found.head.1));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn renew(dir: &Path) -> Result<ExitCode> {
+    let dir = super::open(dir)?;
+    let name = &dir.settings().name;
+    match renew_audit(&dir)? {
+        Some(old) => say!("{name} begins a new audit log; the old one is {}", old.display()),
+        None => say!("{name} begins a new audit log; there was none"),
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -70,6 +70,7 @@ pub fn restore(arguments: &RestoreArguments) -> Result<ExitCode> {
     let key = Secret::load_file(&arguments.key)?;
     restore_node(&arguments.file, &key, &arguments.dir).context("nothing was restored")?;
     let dir = super::open(&arguments.dir)?;
+    dir.card().save(&super::card_path(&arguments.dir))?;
     let name = &dir.settings().name;
     say!(
         "{} is {name} as it was when the backup was made. The node from before must never run again.\n\
