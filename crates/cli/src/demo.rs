@@ -17,7 +17,7 @@ use polyclave_node::MOST_BLOCKS;
 use polyclave_transport::wire::{Mode, NewKey, Reason, Right};
 use serde::Serialize;
 
-use throwaway::Throwaway;
+use throwaway::{Throwaway, properties};
 
 use crate::say;
 
@@ -80,6 +80,7 @@ const SAMPLE_BYTES: u64 = 1 << 20;
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    properties(&arguments.protocol, arguments.parties, arguments.threshold)?;
     let (mut input, bytes) = open(arguments)?;
     if !arguments.json {
         story::opening(arguments, bytes);

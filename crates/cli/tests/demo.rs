@@ -89,7 +89,7 @@ fn what_cannot_work_is_said_and_fails() {
         (&["demo", "--parties", "2"], "3 to 9 parties, not 2"),
         (&["demo", "--parties", "300"], "3 to 9 parties, not 300"),
         (&["demo", "--parties", "5", "--threshold", "3"], "from 1 to 2"),
-        (&["demo", "--protocol", "rot13"], "no protocol 'rot13'"),
+        (&["demo", "--protocol", "rot13"], "a protocol 'rot13'"),
         (&["demo", "--protocol", "cleartext"], "cleartext"),
         (&["bench", "--inversion", "guess"], "no inversion 'guess'"),
         (&["party"], "started by"),

@@ -87,19 +87,13 @@ fn try_serve<S: ServiceScheme>(
     net: &mut TlsNet,
     blocks: &mut u64,
 ) -> Result<(), Refusal> {
-    let set_up = core.set_up()?;
-    // The first step is admitted, and paid for, before the nodes compare it with the request.
-    let mut first = plan.request.first.take();
-    if let Task::Use { info, mode, .. } = &mut plan.task {
-        let admitted = match &first {
-            Some(step) => mode.admit(step)?,
-            None => 0,
-        };
-        *blocks = mode.blocks_at_start() + admitted;
-        core.spend(info, *blocks)?;
-    } else if let Some(step) = first.take() {
-        return Err(misplaced(&step));
-    }
+    let first = plan.request.first.take();
+    let ready = core.set_up().and_then(|set_up| {
+        *blocks = admit_first(core, &mut plan.task, first.as_ref())?;
+        Ok(set_up)
+    });
+    // The others' channel need not wait for a request that was refused here.
+    let set_up = ready.inspect_err(|_| core.desk.refuse(plan.ticket))?;
     let (mut channel, session) = begin(core, &plan, &set_up, &mut || net.is_alive())?;
     let line = Line { net, client: Party(core.nodes as u8), gone: false };
     let mut serving =
@@ -120,6 +114,23 @@ fn try_serve<S: ServiceScheme>(
             tracing::warn!(error = %e, "a request failed among the nodes");
             Err(unavailable(e))
         }
+    }
+}
+
+/// The first step is admitted, and paid for, before the nodes compare it with the request. How many blocks that were.
+fn admit_first<S: ServiceScheme>(
+    core: &Core<S>,
+    task: &mut Task<S>,
+    first: Option<&Step>,
+) -> Result<u64, Refusal> {
+    match (task, first) {
+        (Task::Use { info, mode, .. }, first) => {
+            let blocks = mode.blocks_at_start() + first.map_or(Ok(0), |step| mode.admit(step))?;
+            core.spend(info, blocks)?;
+            Ok(blocks)
+        }
+        (_, Some(step)) => Err(misplaced(step)),
+        (_, None) => Ok(0),
     }
 }
 

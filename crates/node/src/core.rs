@@ -1,7 +1,7 @@
 //! What all threads of a node share: its keys, its policy, its connections.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -20,6 +20,7 @@ use crate::circuits::Library;
 use crate::desk::Desk;
 use crate::key::Shares;
 use crate::limits::Clients;
+use crate::names::Names;
 use crate::peers::{Order, Peers};
 use crate::request::Client;
 use crate::store::{Incarnation, KeyState, Store, StoreError, StoredKey};
@@ -52,7 +53,10 @@ pub(crate) struct Core<S: ServiceScheme> {
     pub(crate) channels: Channels,
     pub(crate) desk: Desk,
     pub(crate) clients: Clients,
+    pub(crate) names: Arc<Names>,
     pub(crate) stopping: AtomicBool,
+    /// Threads of this node.
+    pub(crate) threads: Arc<AtomicUsize>,
 }
 
 /// Seconds since 1970.
@@ -63,6 +67,10 @@ pub(crate) fn now() -> u64 {
 fn of_store(e: StoreError) -> Refusal {
     match e {
         StoreError::Spent { .. } => Refusal::new(Reason::Spent, e.to_string()),
+        // Another request was faster.
+        StoreError::Taken { .. } | StoreError::NoKey { .. } | StoreError::Deleted { .. } => {
+            Refusal::new(Reason::Key, e.to_string())
+        }
         other => {
             tracing::error!(error = %other, "the store failed");
             Refusal::new(Reason::Internal, format!("the store of this node failed: {other}"))

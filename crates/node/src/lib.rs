@@ -26,6 +26,7 @@ mod limits;
 pub mod local;
 mod make;
 mod modes;
+mod names;
 mod node;
 mod peers;
 mod request;

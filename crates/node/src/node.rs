@@ -1,7 +1,10 @@
 //! A running node: its threads, from start to stop.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
@@ -34,10 +37,14 @@ const IDLE_LOOK: Duration = Duration::from_millis(500);
 /// A client may be silent for so long between requests, and within one.
 const IDLE_CLIENT: Duration = Duration::from_secs(120);
 const SLOW_CLIENT: Duration = Duration::from_secs(20);
+/// A client that was refused has so long to hang up.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// An announced request has to be brought by its client within this time.
 const ARRIVAL: Duration = Duration::from_secs(2);
 /// Running requests get so much time to end when the node stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
+/// And threads so much to see that there is nothing left to do.
+const LAST_THREADS: Duration = Duration::from_secs(15);
 /// Between two attempts to reach a peer that refuses this node or is refused.
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 
@@ -165,7 +172,9 @@ impl Visitor for Start {
             channels: Channels::new(settings.limits.channels),
             desk: Default::default(),
             clients: Clients::new(settings.limits.clone()),
+            names: Default::default(),
             stopping: AtomicBool::new(false),
+            threads: Default::default(),
         });
         set_up::load(&core)?;
         let client_addr = reception.local_addr();
@@ -210,9 +219,30 @@ fn spawn<S: ServiceScheme>(
     core: &Arc<Core<S>>,
     work: impl FnOnce(&Arc<Core<S>>) + Send + 'static,
 ) -> Result<JoinHandle<()>> {
-    let core = core.clone();
-    let thread = thread::Builder::new().name(name.into()).spawn(move || work(&core));
+    let (core, counted) = (core.clone(), Counted::new(core.threads.clone()));
+    let thread = thread::Builder::new().name(name.into()).spawn(move || {
+        // Dropped in the opposite order: who is not counted any more holds nothing of the node.
+        let _counted = counted;
+        let core = core;
+        work(&core);
+    });
     thread.map_err(|e| Error::System(format!("cannot start a thread: {e}")))
+}
+
+/// A thread that is counted as long as this is there.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(threads: Arc<AtomicUsize>) -> Counted {
+        threads.fetch_add(1, Relaxed);
+        Counted(threads)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Release);
+    }
 }
 
 fn stop<S: ServiceScheme>(core: &Arc<Core<S>>, threads: Vec<JoinHandle<()>>, http: Option<http::Server>) {
@@ -223,6 +253,14 @@ fn stop<S: ServiceScheme>(core: &Arc<Core<S>>, threads: Vec<JoinHandle<()>>, htt
         let _ = thread.join();
     }
     drop(http);
+    // Those of channels and clients, which nobody joins: with the last of them the store and the ports are free.
+    let until = Instant::now() + LAST_THREADS;
+    while core.threads.load(Acquire) > 0 && Instant::now() < until {
+        thread::sleep(LOOK / 20);
+    }
+    if core.threads.load(Acquire) > 0 {
+        tracing::warn!("some threads are still waiting for a client or a peer");
+    }
     core.settle_audit(&mut None);
     tracing::info!("stopped");
 }
@@ -404,9 +442,24 @@ fn serve_client<S: ServiceScheme>(core: &Arc<Core<S>>, caller: Caller) {
         }
         let Ok(bytes) = wire::receive_bytes(&mut net, party) else { return };
         if !answer(core, &client, &bytes, &mut net) {
-            return;
+            return linger(core, &mut net);
         }
         quiet_since = Instant::now();
+    }
+}
+
+/// Takes what a client had sent before it could know that it was refused: closing on unread bytes would reset the connection,
+/// and the reason would be lost with it.
+fn linger<S: ServiceScheme>(core: &Core<S>, net: &mut polyclave_transport::TlsNet) {
+    let party = Party(core.nodes as u8);
+    let until = Instant::now() + LAST_WORDS;
+    net.set_idle_limit(LAST_WORDS);
+    while Instant::now() < until && !core.is_stopping() {
+        match net.wait(net.members(), LOOK) {
+            Ok(Some(_)) if wire::receive_bytes(net, party).is_ok() => {}
+            Ok(None) => {}
+            _ => return,
+        }
     }
 }
 
@@ -440,9 +493,11 @@ fn answer<S: ServiceScheme>(
     let ticket = ticket(client, &request.id);
     let id = request.id;
     let (blocks, result) = match &request.operation {
-        Operation::Status => (0, wire::send(net, party, &Reply::Status(core.status())).map_err(lost)),
-        Operation::Show { key } => (0, core.show(client, key).and_then(|info| list(vec![info], net, party))),
-        Operation::List => (0, core.keys(client).and_then(|keys| list(keys, net, party))),
+        Operation::Status => (0, tell(Ok(Reply::Status(core.status())), net, party)),
+        Operation::Show { key } => {
+            (0, tell(core.show(client, key).and_then(|info| list(vec![info])), net, party))
+        }
+        Operation::List => (0, tell(core.keys(client).and_then(list), net, party)),
         _ => {
             let held = core.clients.request(&client.name);
             match held.and_then(|held| Ok((held, Plan::make(core, client, request, bytes)?))) {
@@ -468,19 +523,26 @@ fn answer<S: ServiceScheme>(
     result.is_ok()
 }
 
-fn list(
-    keys: Vec<wire::KeyInfo>,
+/// Answers what a node answers for itself: with a reply, or with why there is none.
+fn tell(
+    reply: Result<Reply, Refusal>,
     net: &mut polyclave_transport::TlsNet,
     party: Party,
 ) -> Result<(), Refusal> {
+    let told = reply.as_ref().map_or_else(|refusal| Reply::Refused(refusal.clone()), Reply::clone);
+    wire::send(net, party, &told).map_err(lost)?;
+    reply.map(drop)
+}
+
+fn list(keys: Vec<wire::KeyInfo>) -> Result<Reply, Refusal> {
     let reply = Reply::Keys(keys);
-    if wire::encode(&reply).is_err() {
-        return Err(Refusal::new(
+    match wire::encode(&reply) {
+        Ok(_) => Ok(reply),
+        Err(_) => Err(Refusal::new(
             Reason::Malformed,
             "there are too many keys for one list; ask for one by its name",
-        ));
+        )),
     }
-    wire::send(net, party, &reply).map_err(lost)
 }
 
 fn lost(e: Error) -> Refusal {

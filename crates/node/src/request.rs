@@ -18,6 +18,7 @@ use crate::core::{Core, SetUp};
 use crate::desk::Ticket;
 use crate::make::check_new_key;
 use crate::modes::{Mode, machine, needs};
+use crate::names::Taken;
 use crate::store::StoredKey;
 
 /// A request waits so long for a channel at the leading node.
@@ -42,6 +43,8 @@ pub(crate) struct Plan<S: ServiceScheme> {
     pub(crate) digest: [u8; 32],
     pub(crate) ticket: Ticket,
     pub(crate) task: Task<S>,
+    /// The name of the key that it makes or deletes.
+    _taken: Option<Taken>,
 }
 
 /// What to do.
@@ -76,15 +79,19 @@ impl<S: ServiceScheme> Plan<S> {
             let told = format!("{} nodes are to serve; this takes {least}", serving.len());
             return Err(Refusal::new(Reason::Unavailable, told));
         }
+        let mut taken = None;
         let task = match &request.operation {
             Operation::Generate(new) => {
-                Task::Generate { cipher: new_key(core, client, Right::Generate, new)?, new: new.clone() }
+                let cipher = new_key(core, client, Right::Generate, new, &mut taken)?;
+                Task::Generate { cipher, new: new.clone() }
             }
             Operation::Import(new) => {
-                Task::Import { cipher: new_key(core, client, Right::Import, new)?, new: new.clone() }
+                let cipher = new_key(core, client, Right::Import, new, &mut taken)?;
+                Task::Import { cipher, new: new.clone() }
             }
             Operation::Delete { key } => {
                 core.allow(client, Right::Delete, key)?;
+                taken = Some(core.names.take(key)?);
                 Task::Delete { key: key.clone() }
             }
             Operation::Use { key, id, how } => {
@@ -113,7 +120,8 @@ impl<S: ServiceScheme> Plan<S> {
         let certificate = &client.certificate;
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 request of a client");
         hasher.update(&(certificate.len() as u64).to_le_bytes()).update(certificate).update(bytes);
-        Ok(Plan { ticket: ticket(client, &request.id), request, digest: hasher.finalize().into(), task })
+        let (ticket, digest) = (ticket(client, &request.id), hasher.finalize().into());
+        Ok(Plan { ticket, request, digest, task, _taken: taken })
     }
 
     /// What the key of the request is, for the nodes to compare.
@@ -137,10 +145,12 @@ fn new_key<S: ServiceScheme>(
     client: &Client,
     right: Right,
     new: &NewKey,
+    taken: &mut Option<Taken>,
 ) -> Result<Cipher, Refusal> {
     core.allow(client, right, &new.name)?;
     let cipher = core.cipher(&new.cipher)?;
     check_new_key(new, &cipher).map_err(key_refusal)?;
+    *taken = Some(core.names.take(&new.name)?);
     if core.has_key(&new.name)? {
         return Err(key_refusal(format!(
             "there is a key '{}' already; choose another name or delete it",

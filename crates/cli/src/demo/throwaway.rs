@@ -41,10 +41,15 @@ impl Visitor for Properties {
     }
 }
 
+/// How many nodes have to serve, and whom the protocol protects against; an error if there can be no such cluster.
+pub fn properties(protocol: &str, nodes: usize, threshold: usize) -> Result<(usize, String)> {
+    Ok(with_scheme(protocol, nodes, threshold, Properties)?)
+}
+
 impl Throwaway {
     /// Makes all directories and starts the nodes.
     pub fn start(protocol: &str, nodes: usize, threshold: usize) -> Result<Throwaway> {
-        let (least, adversary) = with_scheme(protocol, nodes, threshold, Properties)?;
+        let (least, adversary) = properties(protocol, nodes, threshold)?;
         let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
         let local = create(&dir.path().join("cluster"), protocol, nodes, threshold)?;
         let mut cluster = Throwaway { nodes: Vec::new(), local, dir, least, adversary };

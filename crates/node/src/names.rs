@@ -1,0 +1,69 @@
+//! Names of keys that are being made or deleted: one request at a time for each.
+//!
+//! Two requests that make a key of one name could else be stored by one node in one order and by another in the other, and the
+//! name would be left with a different key at each.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use polyclave_transport::wire::{Reason, Refusal};
+
+/// A request waits so long for the one before: a client can have the answers of all nodes a moment before they are done.
+const WAIT: Duration = Duration::from_millis(500);
+
+/// The names at one node.
+#[derive(Default)]
+pub(crate) struct Names {
+    taken: Mutex<HashSet<String>>,
+    changed: Condvar,
+}
+
+/// A name that nobody else makes or deletes a key of until this is dropped.
+pub(crate) struct Taken {
+    names: Arc<Names>,
+    name: String,
+}
+
+impl Names {
+    /// Takes a name.
+    pub(crate) fn take(self: &Arc<Self>, name: &str) -> Result<Taken, Refusal> {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut taken, _) = self
+            .changed
+            .wait_timeout_while(taken, WAIT, |taken| taken.contains(name))
+            .unwrap_or_else(PoisonError::into_inner);
+        if !taken.insert(name.to_owned()) {
+            let told = format!("another request is making or deleting the key '{name}'; try again later");
+            return Err(Refusal::new(Reason::Busy, told));
+        }
+        Ok(Taken { names: self.clone(), name: name.to_owned() })
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.names.taken.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+        self.names.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_taken_once_until_it_is_given_back() {
+        let names = Arc::new(Names::default());
+        let first = names.take("k").expect("free");
+        assert!(names.take("l").is_ok());
+        assert_eq!(names.take("k").err().map(|refusal| refusal.reason), Some(Reason::Busy));
+        let waiting = std::thread::spawn({
+            let names = names.clone();
+            move || names.take("k").is_ok()
+        });
+        std::thread::sleep(WAIT / 5);
+        drop(first);
+        assert!(waiting.join().expect("no panic"));
+    }
+}
