@@ -88,7 +88,7 @@ fn a_node_with_other_terms_in_its_cluster_file_is_refused() {
     cluster.stop(4);
     let file = cluster.local.nodes[4].join("cluster.toml");
     let text = std::fs::read_to_string(&file).expect("read");
-    let other = text.replace("threshold = 1", "threshold = 2");
+    let other = text.replace("name = \"node-4\"", "name = \"node-x\"");
     assert_ne!(text, other);
     let other = Cluster::parse(&other).expect("it is a cluster");
     other.save(&file).expect("written");
@@ -161,10 +161,29 @@ fn an_impostor_on_the_port_of_a_stopped_node_is_not_accepted() {
 #[test]
 fn an_expired_certificate_is_refused_with_the_reason() {
     let cluster = TestCluster::shared();
-    let expired = cluster.client_named("expired", 0);
+    let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("a key pair");
+    let mut parameters = rcgen::CertificateParams::default();
+    (parameters.not_before, parameters.not_after) =
+        (rcgen::date_time_ymd(2001, 1, 1), rcgen::date_time_ymd(2002, 1, 1));
+    let certificate = parameters.self_signed(&pair).expect("a certificate");
+    let identity = Identity::from_der(certificate.der(), &pair.serialize_der()).expect("an identity");
+    let client = cluster.client_of("expired", &identity);
     cluster.allow("expired", &polyclave_node::local::ALL_RIGHTS, &["*"]);
-    let told = expired.keys().expect_err("it is over").to_string();
-    assert!(told.contains("expired") || told.contains("valid"), "{told}");
+    let told = client.keys().expect_err("its time is over").to_string();
+    assert!(told.contains("expired"), "{told}");
+
+    let own = NodeDir::open(&cluster.local.nodes[0]).expect("its directory");
+    let path = cluster.local.nodes[0].with_file_name("expired-node");
+    let mut settings = own.settings().clone();
+    (settings.listen, settings.client_listen, settings.http_listen) =
+        ("127.0.0.1:0".into(), "127.0.0.1:0".into(), None);
+    let card = NodeDir::init(&path, &settings, &identity.certificate(), &identity.reveal_private_key());
+    let mut file = cluster.file();
+    file.update(card.expect("made")).expect("it fits");
+    let node = NodeDir::open(&path).expect("its directory");
+    node.set_cluster(&file).expect("joined");
+    let told = Running::start(node).err().expect("it does not start").to_string();
+    assert!(told.contains("expired"), "{told}");
 }
 
 #[test]

@@ -90,15 +90,15 @@ impl TestCluster {
 
     /// Another client, which may do only this, as soon as all nodes know it.
     pub fn client_with(&self, name: &str, rights: &[Right], keys: &[&str]) -> Client {
-        let client = self.client_named(name, 1);
+        let identity = Identity::generate_named(name, 1).expect("an identity");
+        let client = self.client_of(name, &identity);
         self.allow(name, rights, keys);
         self.wait_until(Duration::from_secs(10), || client.status().iter().all(|(_, s)| s.is_ok()));
         client
     }
 
-    /// A client that the nodes do not know, with a certificate for so many days.
-    pub fn client_named(&self, name: &str, days: u32) -> Client {
-        let identity = Identity::generate_named(name, days).expect("an identity");
+    /// A client that the nodes do not know yet.
+    pub fn client_of(&self, name: &str, identity: &Identity) -> Client {
         let path = self.dir.path().join(name);
         ClientDir::init(&path, name, &identity.certificate(), &identity.reveal_private_key()).expect("made");
         let dir = ClientDir::open(&path).expect("its directory");
