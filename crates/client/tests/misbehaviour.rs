@@ -14,6 +14,9 @@ use polyclave_transport::wire::{
 /// The longest that nodes wait for a client or each other here, and some time for a busy machine.
 const LIMIT: Duration = Duration::from_secs(25);
 
+/// What a client does before it only listens.
+type Act = fn(&mut Raw);
+
 fn using(how: Use) -> Request {
     request(Operation::Use { key: "k".into(), id: None, how }, None)
 }
@@ -187,7 +190,7 @@ fn who_hangs_up_in_the_middle_leaves_nothing_behind() {
 #[test]
 fn silence_and_slowness_end_within_the_limits_and_hold_nobody_else_up() {
     let cluster = TestCluster::shared_with_keys(&["k"]);
-    let silent: [(&str, fn(&mut Raw)); 6] = [
+    let silent: [(&str, Act); 6] = [
         ("only the first node is asked", |raw| raw.tell(0, &using(Use::CtrEncrypt))),
         ("only another node is asked", |raw| raw.tell(1, &using(Use::CtrEncrypt))),
         ("nothing after the request", |raw| raw.tell_all(&using(Use::CtrEncrypt))),

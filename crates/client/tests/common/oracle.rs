@@ -2,11 +2,14 @@
 
 use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 
+/// Changes a block in place.
+type OneBlock = Box<dyn Fn(&mut [u8])>;
+
 /// Encrypts and decrypts one block.
 pub struct Oracle {
     pub block: usize,
-    encrypt: Box<dyn Fn(&mut [u8])>,
-    decrypt: Box<dyn Fn(&mut [u8])>,
+    encrypt: OneBlock,
+    decrypt: OneBlock,
 }
 
 impl Oracle {
