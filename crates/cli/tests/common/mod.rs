@@ -1,5 +1,7 @@
 //! The program as a person runs it, in a directory of its own.
 
+#![allow(dead_code, reason = "every file of tests uses a part of it")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
