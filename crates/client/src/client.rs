@@ -1,7 +1,7 @@
 //! A client of a cluster: who it is, where the nodes are, and the connections that it keeps.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polyclave_config::{ClientDir, Cluster};
 use polyclave_protocol::service::with_scheme;
@@ -15,7 +15,9 @@ use crate::{Error, Result};
 /// A node that does not take a connection in this time is taken for gone.
 const CONNECT: Duration = Duration::from_secs(3);
 /// And one that does not answer in this.
-pub(crate) const ANSWER: Duration = Duration::from_secs(40);
+pub(crate) const ANSWER: Duration = Duration::from_secs(60);
+/// A node that did not take a connection is asked last for so long.
+const SUSPECT: Duration = Duration::from_secs(10);
 /// Connections kept for each node while they are not in use.
 const KEPT: usize = 16;
 
@@ -28,6 +30,8 @@ pub struct Client {
     pub(crate) combine: Box<dyn Combine>,
     /// By node: connections that are not in use.
     kept: Vec<Mutex<Vec<Line>>>,
+    /// By node: when it last did not take a connection.
+    failed: Vec<Mutex<Option<Instant>>>,
 }
 
 impl Client {
@@ -48,7 +52,8 @@ impl Client {
         let nodes: Vec<Node> = cluster.cards().iter().map(address).collect();
         let limits = Limits { connect: CONNECT, idle: ANSWER, ..Limits::default() };
         let kept = nodes.iter().map(|_| Mutex::default()).collect();
-        Ok(Client { identity, cluster, nodes, limits, combine, kept })
+        let failed = nodes.iter().map(|_| Mutex::default()).collect();
+        Ok(Client { identity, cluster, nodes, limits, combine, kept, failed })
     }
 
     /// The cluster that it asks.
@@ -117,10 +122,23 @@ impl Client {
         if !missing.is_empty() {
             let which = missing.into_iter().collect();
             let called = call(&self.identity, self.limits, &self.nodes, self.cluster.id(), which);
-            lines.extend(called.into_iter().map(|(party, line)| (party, line.map_err(Error::from))));
+            for (party, line) in called {
+                let failed = line.is_err().then(Instant::now);
+                *self.failed[party.index()].lock().unwrap_or_else(PoisonError::into_inner) = failed;
+                lines.push((party, line.map_err(Error::from)));
+            }
         }
         lines.sort_by_key(|(party, _)| *party);
         lines
+    }
+
+    /// Nodes that did not take a connection lately.
+    pub(crate) fn suspects(&self) -> PartySet {
+        let lately = |party: &Party| {
+            let failed = *self.failed[party.index()].lock().unwrap_or_else(PoisonError::into_inner);
+            failed.is_some_and(|at| at.elapsed() < SUSPECT)
+        };
+        Party::all(self.nodes.len()).filter(lately).collect()
     }
 
     fn kept_line(&self, party: Party) -> Option<Line> {

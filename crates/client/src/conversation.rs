@@ -58,10 +58,13 @@ impl<'c> Conversation<'c> {
         let takes_all = !matches!(operation, Operation::Use { .. });
         let needed = if takes_all { nodes } else { client.combine.least_servers() };
         let mut lost = PartySet::all(0);
+        let suspects = client.suspects();
         let mut last = None;
         for attempt in 0..MOST_TRIES {
             let candidates: PartySet = PartySet::all(nodes).iter().filter(|p| !lost.contains(*p)).collect();
-            let Some(serving) = choose(candidates, needed, attempt) else { break };
+            let trusted: PartySet = candidates.iter().filter(|p| !suspects.contains(*p)).collect();
+            let serving = choose(trusted, needed, attempt).or_else(|| choose(candidates, needed, attempt));
+            let Some(serving) = serving else { break };
             let (lines, failed): (Vec<_>, Vec<_>) =
                 client.lines(serving).into_iter().partition(|(_, line)| line.is_ok());
             if let Some((_, Err(e))) = failed.first() {
@@ -76,7 +79,7 @@ impl<'c> Conversation<'c> {
             let sent = conversation.send(&request(operation.clone(), serving, first.cloned())?);
             match sent.and_then(|()| conversation.accepted()) {
                 Ok(accepted) => return Ok((conversation, accepted)),
-                Err(e) if e.may_pass() && !takes_all && attempt + 1 < MOST_TRIES => {
+                Err(e) if e.others_might() && !takes_all && attempt + 1 < MOST_TRIES => {
                     last = Some(e.to_string())
                 }
                 Err(e) => return Err(e),

@@ -64,6 +64,11 @@ impl Error {
         }
     }
 
+    /// Whether other nodes might do it: each has its own part of a key's budget.
+    pub(crate) fn others_might(&self) -> bool {
+        matches!(self, Error::Refused { refusal, .. } if refusal.reason == Reason::Spent) || self.may_pass()
+    }
+
     pub(crate) fn reading(error: std::io::Error) -> Error {
         Error::Io { what: "cannot read the input", error }
     }

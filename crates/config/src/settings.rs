@@ -33,7 +33,7 @@ pub struct NodeSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeLimits {
-    /// Requests of one client at the same time.
+    /// Requests of one client at the same time. Fewer than there are channels, so that one client cannot hold them all.
     pub requests_at_once_per_client: usize,
     /// Connections of one client.
     pub connections_per_client: usize,
@@ -43,19 +43,19 @@ pub struct NodeLimits {
     pub bytes_per_second_per_client: Option<u64>,
     /// New requests of one client; no limit if absent.
     pub requests_per_second_per_client: Option<u64>,
-    /// Computations with the other nodes at the same time.
+    /// Computations at the same time with the same other nodes.
     pub channels: usize,
 }
 
 impl Default for NodeLimits {
     fn default() -> NodeLimits {
         NodeLimits {
-            requests_at_once_per_client: 16,
+            requests_at_once_per_client: 8,
             connections_per_client: 32,
             connections: 512,
             bytes_per_second_per_client: None,
             requests_per_second_per_client: None,
-            channels: 8,
+            channels: 16,
         }
     }
 }

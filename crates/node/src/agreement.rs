@@ -20,21 +20,11 @@ pub(crate) fn agree(mine: Result<[u8; 32], Refusal>, net: &mut dyn Net) -> Resul
         message[0] = ACCEPTED;
         message[1..].copy_from_slice(digest);
     }
-    let (me, members) = (net.me(), net.members());
-    let mut theirs: Vec<[u8; 33]> = vec![[0; 33]; net.parties()];
-    let is_peer = |p: Party| p != me && members.contains(p);
-    let out: Vec<&[u8]> =
-        Party::all(net.parties()).map(|p| if is_peer(p) { &message[..] } else { &[][..] }).collect();
-    let mut into: Vec<&mut [u8]> = Party::all(net.parties())
-        .zip(&mut theirs)
-        .map(|(p, buffer)| if is_peer(p) { &mut buffer[..] } else { &mut [][..] })
-        .collect();
-    net.exchange(&out, &mut into)?;
+    let theirs = tell_all(&message, net)?;
     if let Err(refusal) = mine {
         return Ok(Err(refusal));
     }
-    for peer in members.iter().filter(|p| is_peer(*p)) {
-        let their = &theirs[peer.index()];
+    for (peer, their) in theirs {
         if their[0] != ACCEPTED {
             let told = format!("{peer} did not accept this step; see its own answer");
             return Ok(Err(Refusal::new(Reason::Disagreement, told)));
@@ -46,6 +36,29 @@ pub(crate) fn agree(mine: Result<[u8; 32], Refusal>, net: &mut dyn Net) -> Resul
         }
     }
     Ok(Ok(()))
+}
+
+/// Whether any of the serving nodes says yes.
+pub(crate) fn any(mine: bool, net: &mut dyn Net) -> Result<bool> {
+    Ok(tell_all(&[u8::from(mine)], net)?.iter().any(|(_, [their])| *their == 1) || mine)
+}
+
+/// Sends the same to every other serving node, and returns what each has sent.
+pub(crate) fn tell_all<const N: usize>(
+    message: &[u8; N],
+    net: &mut dyn Net,
+) -> Result<Vec<(Party, [u8; N])>> {
+    let (me, members) = (net.me(), net.members());
+    let mut theirs = vec![[0; N]; net.parties()];
+    let is_peer = |p: Party| p != me && members.contains(p);
+    let out: Vec<&[u8]> =
+        Party::all(net.parties()).map(|p| if is_peer(p) { &message[..] } else { &[][..] }).collect();
+    let mut into: Vec<&mut [u8]> = Party::all(net.parties())
+        .zip(&mut theirs)
+        .map(|(p, buffer)| if is_peer(p) { &mut buffer[..] } else { &mut [][..] })
+        .collect();
+    net.exchange(&out, &mut into)?;
+    Ok(Party::all(theirs.len()).zip(theirs).filter(|(p, _)| is_peer(*p)).collect())
 }
 
 #[cfg(test)]
@@ -67,6 +80,14 @@ mod tests {
         for outcome in outcomes {
             let refusal = outcome.expect("the exchange works").expect_err("they differ");
             assert_eq!(refusal.reason, Reason::Disagreement);
+        }
+    }
+
+    #[test]
+    fn one_yes_is_heard_by_all() {
+        for (who, expected) in [(Some(Party(1)), true), (None, false)] {
+            let heard = run_parties(3, |net| any(Some(net.me()) == who, net));
+            assert!(heard.into_iter().all(|outcome| outcome == Ok(expected)));
         }
     }
 

@@ -21,6 +21,12 @@ const ANNOUNCEMENT: usize = 33;
 const PING: u8 = 1;
 const REQUEST: u8 = 2;
 
+/// A channel that no request has used for so long is closed.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Of all serving sets together, so many times the channels of one may be open: connections are not free.
+const SETS: usize = 4;
+
 /// A free channel is pinged so often; its followers wait for an announcement much longer.
 pub(crate) const PING_EVERY: Duration = Duration::from_secs(5);
 
@@ -33,11 +39,19 @@ pub(crate) struct Channels {
 
 #[derive(Default)]
 struct Pool {
-    free: Vec<(TlsNet, Instant)>,
+    free: Vec<Free>,
     /// Free and lent ones.
     open: usize,
     /// Requests that wait for one.
     waiting: usize,
+}
+
+struct Free {
+    net: TlsNet,
+    /// By a request.
+    used: Instant,
+    /// To its followers.
+    spoken: Instant,
 }
 
 /// What a request may do next.
@@ -62,11 +76,15 @@ impl Channels {
         let deadline = Instant::now() + within;
         let mut pools = self.lock();
         loop {
-            let pool = pools.entry(serving).or_default();
-            if let Some((net, _)) = pool.free.pop() {
-                return Turn::Free(net);
+            if let Some(free) = pools.entry(serving).or_default().free.pop() {
+                return Turn::Free(free.net);
             }
-            if pool.open < self.most {
+            if pools.values().map(|pool| pool.open).sum::<usize>() >= SETS * self.most {
+                close_one(&mut pools);
+            }
+            let all: usize = pools.values().map(|pool| pool.open).sum();
+            let pool = pools.entry(serving).or_default();
+            if pool.open < self.most && all < SETS * self.most {
                 pool.open += 1;
                 return Turn::Open;
             }
@@ -85,29 +103,31 @@ impl Channels {
         let mut pools = self.lock();
         let pool = pools.entry(serving).or_default();
         match net {
-            Some(net) => pool.free.push((net, Instant::now())),
+            Some(net) => pool.free.push(Free { net, used: Instant::now(), spoken: Instant::now() }),
             None => pool.open = pool.open.saturating_sub(1),
         }
         self.changed.notify_all();
     }
 
-    /// Shows the followers of free channels that this node is alive; drops those that are not.
+    /// Shows the followers of free channels that this node is alive; closes those that are dead, or not needed any more.
     pub(crate) fn ping(&self) {
-        let due: Vec<(PartySet, TlsNet)> = {
+        let mut due: Vec<(PartySet, Free)> = Vec::new();
+        for (set, pool) in self.lock().iter_mut() {
+            let is_due = |free: &mut Free| free.spoken.elapsed() >= PING_EVERY / 2;
+            due.extend(pool.free.extract_if(.., is_due).map(|free| (*set, free)));
+        }
+        for (serving, mut free) in due {
+            free.spoken = Instant::now();
+            let keep =
+                free.used.elapsed() < IDLE && free.net.is_alive() && announce(None, &mut free.net).is_ok();
             let mut pools = self.lock();
-            let idle = |pool: &mut Pool| -> Vec<TlsNet> {
-                let (due, fresh) = std::mem::take(&mut pool.free)
-                    .into_iter()
-                    .partition(|(_, since): &(TlsNet, Instant)| since.elapsed() >= PING_EVERY / 2);
-                pool.free = fresh;
-                due.into_iter().map(|(net, _)| net).collect()
-            };
-            let pools = pools.iter_mut();
-            pools.flat_map(|(set, pool)| idle(pool).into_iter().map(|net| (*set, net))).collect()
-        };
-        for (serving, mut net) in due {
-            let alive = net.is_alive() && announce(None, &mut net).is_ok();
-            self.put(serving, alive.then_some(net));
+            let pool = pools.entry(serving).or_default();
+            match keep {
+                // Below those that were used meanwhile: the least used are the first to go.
+                true => pool.free.insert(0, free),
+                false => pool.open = pool.open.saturating_sub(1),
+            }
+            self.changed.notify_all();
         }
     }
 
@@ -123,6 +143,18 @@ impl Channels {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<PartySet, Pool>> {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes the free channel that was used longest ago.
+fn close_one(pools: &mut HashMap<PartySet, Pool>) {
+    let used_first = |pool: &&mut Pool| pool.free.iter().map(|free| free.used).min();
+    let oldest = pools.values_mut().filter(|pool| !pool.free.is_empty()).min_by_key(used_first);
+    if let Some(pool) = oldest
+        && let Some(at) = (0..pool.free.len()).min_by_key(|i| pool.free[*i].used)
+    {
+        pool.free.swap_remove(at);
+        pool.open -= 1;
     }
 }
 

@@ -1,7 +1,7 @@
 //! The rest of a request, once the nodes have agreed on it: steps of the client, each compared among the nodes before it is used.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polyclave_protocol::net::Net;
 use polyclave_protocol::service::{ELEMENT_BYTES, ServiceProtocol, ServiceScheme};
@@ -12,7 +12,7 @@ use polyclave_transport::wire::{
     self, End, KeyInfo, NewKey, Operation, Origin, Reason, Refusal, Reply, Step,
 };
 
-use crate::agreement::agree;
+use crate::agreement::{agree, any};
 use crate::circuits::Circuits;
 use crate::computation::Computation;
 use crate::core::{Core, SetUp, system};
@@ -21,6 +21,9 @@ use crate::make::{expand, generate};
 use crate::modes::{Answer, Fault, Mode, misplaced};
 use crate::request::{Channel, Client, Plan, Task, begin, unavailable};
 use crate::store::KeyState;
+
+/// A client has so long for a step, however it trickles: the other nodes wait, and somebody else may want the channel.
+const STEP: Duration = Duration::from_secs(30);
 
 /// What became of a request, for the audit log.
 pub(crate) struct Outcome {
@@ -47,7 +50,9 @@ impl Line<'_> {
         if self.gone {
             return Err(lost(()));
         }
+        self.net.set_deadline(Some(Instant::now() + STEP));
         let bytes = wire::receive_bytes(self.net, self.client).map_err(|_| lost(()))?;
+        self.net.set_deadline(None);
         let step =
             wire::decode(&bytes, self.client).map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
         Ok((step, blake3::derive_key("polyclave 2026 step of a request", &bytes)))
@@ -146,10 +151,7 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         let mut protocol = self.core.scheme.join(&set_up.setup, session.stream(), serving)?;
         match task {
             Task::Use { info, key, mode } => {
-                if key.state == KeyState::Pending {
-                    // Its id was compared: the others hold their shares of the same key.
-                    self.core.announce(&info).map_err(system)?;
-                }
+                self.complete(&info, key.state)?;
                 self.use_key(protocol, &info, &key.shares, mode, first)
             }
             Task::Generate { new, cipher } => {
@@ -231,6 +233,23 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
                 std::thread::sleep(pause);
             }
         }
+    }
+
+    /// A key that this node holds as pending is complete if it is announced at a node with the same id (which was compared), or
+    /// if all nodes are here. Otherwise making it has failed: some nodes lack their shares.
+    fn complete(&mut self, info: &KeyInfo, state: KeyState) -> Result<(), Fault> {
+        let announced = state == KeyState::Announced;
+        let serving = self.net()?.members().len();
+        if serving < self.core.nodes && !any(announced, self.net()?)? {
+            let name = &info.properties.name;
+            let told =
+                format!("making the key '{name}' did not come to its end; delete it, and make it again");
+            return Err(Fault::Refused(Refusal::new(Reason::Key, told)));
+        }
+        if !announced {
+            self.core.announce(info).map_err(|refusal| system(refusal.message))?;
+        }
+        Ok(())
     }
 
     /// Takes a key from the client, under a mask that the client has checked.

@@ -5,6 +5,7 @@
 use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::Result;
 use axum::Router;
@@ -19,6 +20,16 @@ use crate::core::Core;
 
 /// The recorder is one for the process, as the metrics are.
 static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+
+/// How often samples are put into their buckets.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Upper ends of the buckets of durations, in seconds.
+const BUCKETS: [f64; 12] = [0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 2.0, 10.0, 60.0];
+
+fn record() -> Option<PrometheusHandle> {
+    PrometheusBuilder::new().set_buckets(&BUCKETS).ok()?.install_recorder().ok()
+}
 
 /// A running server; it ends when dropped.
 pub(crate) struct Server {
@@ -43,7 +54,8 @@ pub(crate) fn start<S: ServiceScheme>(address: &str, core: Arc<Core<S>>) -> Resu
     listener.set_nonblocking(true).map_err(broken)?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(broken)?;
-    let recorder = RECORDER.get_or_init(|| PrometheusBuilder::new().install_recorder().ok()).clone();
+    let recorder = RECORDER.get_or_init(record).clone();
+    let upkeep = recorder.clone();
     let ready = move || {
         let answer = match core.is_ready() {
             true => (StatusCode::OK, "ready\n"),
@@ -64,12 +76,18 @@ pub(crate) fn start<S: ServiceScheme>(address: &str, core: Arc<Core<S>>) -> Resu
     let (stop, stopped) = oneshot::channel();
     let serve = async move {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        axum::serve(listener, pages)
-            .with_graceful_shutdown(async {
-                // Dropped or sent: either way it is time to end.
-                let _ = stopped.await;
-            })
-            .await
+        let server = tokio::spawn(async move { axum::serve(listener, pages).await });
+        // Samples pile up until this is called.
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(UPKEEP).await;
+                upkeep.iter().for_each(PrometheusHandle::run_upkeep);
+            }
+        });
+        // Dropped or sent: either way it is time to end, whatever half requests there are.
+        let _ = stopped.await;
+        server.abort();
+        std::io::Result::Ok(())
     };
     let thread = std::thread::Builder::new().name("http".into()).spawn(move || {
         if let Err(e) = runtime.block_on(serve) {

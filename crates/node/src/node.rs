@@ -314,12 +314,12 @@ fn after_control<S: ServiceScheme>(core: &Core<S>, peer: Party, outcome: Result<
 /// Greets a peer and judges its greeting.
 fn greet<S: ServiceScheme>(core: &Core<S>, peer: Party, net: &mut polyclave_transport::TlsNet) -> Result<()> {
     let setup = core.set_up().map_or([0; 32], |set_up| set_up.id);
-    let mine = Greeting { cluster: core.cluster_digest, incarnation: core.incarnation, setup };
+    let mine = Greeting { cluster: core.cluster_digest, incarnation: core.incarnation.clone(), setup };
     let theirs = mine.exchange(peer, net)?;
     if theirs.cluster != mine.cluster {
         return Err(Error::Disagreement { peer, field: "cluster file" });
     }
-    core.store.peer_seen(peer, theirs.incarnation).map_err(system)?;
+    core.store.peer_seen(peer, &theirs.incarnation).map_err(system)?;
     let both = theirs.setup != [0; 32] && setup != [0; 32];
     if both && theirs.setup != setup {
         return Err(Error::Disagreement { peer, field: "set of common secrets" });

@@ -12,7 +12,8 @@ use std::time::Duration;
 use crate::Result;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::TlsNet;
+use polyclave_transport::{TlsNet, wire};
+use serde::{Deserialize, Serialize};
 
 use crate::store::Incarnation;
 
@@ -61,7 +62,7 @@ impl Order {
 }
 
 /// What a node says of itself at the beginning of a control stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Greeting {
     /// Everything that must be equal between nodes.
     pub(crate) cluster: [u8; 32],
@@ -71,30 +72,11 @@ pub(crate) struct Greeting {
     pub(crate) setup: [u8; 32],
 }
 
-const GREETING: usize = 32 + 8 + 16 + 32;
-
 impl Greeting {
     /// Exchanges greetings with the only peer of a control stream.
     pub(crate) fn exchange(&self, peer: Party, net: &mut TlsNet) -> Result<Greeting> {
-        let mut bytes = [0; GREETING];
-        bytes[..32].copy_from_slice(&self.cluster);
-        bytes[32..40].copy_from_slice(&self.incarnation.number.to_le_bytes());
-        bytes[40..56].copy_from_slice(&self.incarnation.boot);
-        bytes[56..].copy_from_slice(&self.setup);
-        net.send(peer, &bytes)?;
-        net.recv(peer, &mut bytes)?;
-        let mut theirs = Greeting {
-            cluster: [0; 32],
-            incarnation: Incarnation { number: 0, boot: [0; 16] },
-            setup: [0; 32],
-        };
-        theirs.cluster.copy_from_slice(&bytes[..32]);
-        let mut number = [0; 8];
-        number.copy_from_slice(&bytes[32..40]);
-        theirs.incarnation.number = u64::from_le_bytes(number);
-        theirs.incarnation.boot.copy_from_slice(&bytes[40..56]);
-        theirs.setup.copy_from_slice(&bytes[56..]);
-        Ok(theirs)
+        wire::send(net, peer, self)?;
+        wire::decode(&wire::receive_bytes(net, peer)?, peer)
     }
 }
 

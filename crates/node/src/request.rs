@@ -28,7 +28,7 @@ const FOLLOW: Duration = Duration::from_secs(12);
 /// The hello round has to be over in this time: a peer that takes longer is taken for gone.
 const HELLO: Duration = Duration::from_secs(5);
 /// A peer in the middle of a request may wait for its client as long as this, and for its processor.
-const COMPUTE: Duration = Duration::from_secs(30);
+const COMPUTE: Duration = Duration::from_secs(45);
 
 /// Who asks.
 pub(crate) struct Client {

@@ -6,11 +6,11 @@
 use std::sync::{Arc, PoisonError};
 
 use crate::Result;
-use polyclave_protocol::net::Net;
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::{Terms, hello};
 use polyclave_protocol::{Error, Party, PartySet};
 
+use crate::agreement::tell_all;
 use crate::core::{CONNECT, Core, SetUp, system};
 use crate::peers::Order;
 
@@ -52,7 +52,8 @@ pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
         mine[0] = if stored.agreed { AGREED } else { STORED };
         mine[1..].copy_from_slice(&stored.id);
     }
-    let states = broadcast(&mine, &mut net)?;
+    let mut states = tell_all(&mine, &mut net)?;
+    states.push((core.me, mine));
     if let Some((_, agreed)) = states.iter().find(|(_, state)| state[0] == AGREED) {
         // Whoever agreed knew that all had stored it.
         if let Some((party, _)) = states.iter().find(|(_, state)| state[1..] != agreed[1..]) {
@@ -65,7 +66,7 @@ pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
         let setup = core.scheme.set_up(&mut net)?;
         let bytes = core.scheme.save_setup(&setup);
         core.store.put_setup(session.id(), 1, &bytes, false).map_err(system)?;
-        broadcast(&[1; 33], &mut net)?;
+        tell_all(&[1], &mut net)?;
     }
     let stored = core.store.setup().map_err(system)?;
     let stored = stored.ok_or_else(|| Error::System("the common secrets were not stored".into()))?;
@@ -73,20 +74,4 @@ pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
     take(core, stored.id, &stored.bytes)?;
     tracing::info!(id = %hex::encode(&stored.id[..8]), "the nodes have agreed on their common secrets");
     Ok(())
-}
-
-/// Sends the same to every peer; what all have sent, by party.
-fn broadcast(message: &[u8; 33], net: &mut dyn Net) -> Result<Vec<(Party, [u8; 33])>> {
-    let me = net.me();
-    let mut all = vec![[0; 33]; net.parties()];
-    let out: Vec<&[u8]> =
-        Party::all(net.parties()).map(|p| if p == me { &[][..] } else { &message[..] }).collect();
-    let mut into: Vec<&mut [u8]> = all
-        .iter_mut()
-        .zip(Party::all(out.len()))
-        .map(|(b, p)| if p == me { &mut [][..] } else { &mut b[..] })
-        .collect();
-    net.exchange(&out, &mut into)?;
-    all[me.index()] = *message;
-    Ok(Party::all(all.len()).zip(all).collect())
 }

@@ -17,11 +17,20 @@ pub(crate) struct Link {
     receiving: Option<Passage>,
     /// When bytes last moved, or the present messages began.
     pub(crate) moved_at: Instant,
+    /// When the present messages began.
+    pub(crate) began_at: Instant,
 }
 
 impl Link {
     pub(crate) fn new(peer: Party, socket: Socket) -> Self {
-        Link { peer, socket, sending: None, receiving: None, moved_at: Instant::now() }
+        Link {
+            peer,
+            socket,
+            sending: None,
+            receiving: None,
+            moved_at: Instant::now(),
+            began_at: Instant::now(),
+        }
     }
 
     /// A message is to be sent, or received, or both.
@@ -29,6 +38,7 @@ impl Link {
         self.sending = send.then(Passage::default);
         self.receiving = receive.then(Passage::default);
         self.moved_at = now;
+        self.began_at = now;
     }
 
     /// Does what can be done without waiting; true if any bytes moved.

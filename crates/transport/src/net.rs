@@ -37,6 +37,8 @@ pub struct TlsNet {
     /// By party; none for this one and for those that are not members.
     links: Vec<Option<Link>>,
     failed: Option<Error>,
+    /// When everything has to be through, however it trickles.
+    deadline: Option<Instant>,
 }
 
 /// Where further streams come from.
@@ -91,7 +93,7 @@ impl TlsNet {
                 _ => failed = Some(Error::misuse(format!("a connection of {me} with {peer} has no place"))),
             }
         }
-        TlsNet { me, parties, limits, meter, origin: None, links, failed }
+        TlsNet { me, parties, limits, meter, origin: None, links, failed, deadline: None }
     }
 
     /// The connections of a network that is between two messages.
@@ -123,6 +125,11 @@ impl TlsNet {
     /// Waits this long from now on for a peer that owes bytes, or a place to put ours, to move at least one.
     pub fn set_idle_limit(&mut self, idle: Duration) {
         self.limits.idle = idle;
+    }
+
+    /// From now on nothing may last beyond this moment, even if a byte moves now and then; `None` takes it back.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
     }
 
     /// Whether nothing has failed and no peer has ended its connection, as far as can be told without waiting.
@@ -233,11 +240,18 @@ impl TlsNet {
         let now = Instant::now();
         let mut left = limits.idle;
         for link in self.links.iter().flatten().filter(|link| !link.is_done()) {
+            if self.deadline.is_some_and(|deadline| deadline <= now) {
+                let waited = now.saturating_duration_since(link.began_at);
+                return Err(Error::Timeout { peer: link.peer, waited });
+            }
             let quiet = now.saturating_duration_since(link.moved_at);
             if quiet >= limits.idle {
                 return Err(Error::Timeout { peer: link.peer, waited: limits.idle });
             }
             left = left.min(limits.idle - quiet);
+        }
+        if let Some(deadline) = self.deadline {
+            left = left.min(deadline.saturating_duration_since(now));
         }
         let stuck = !self.links.iter().flatten().all(Link::is_sent);
         let ahead = stuck.then_some(limits.max_frame);

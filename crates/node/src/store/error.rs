@@ -5,8 +5,6 @@ use std::path::PathBuf;
 
 use polyclave_protocol::Party;
 
-use super::Incarnation;
-
 /// Why the store did not do something.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -79,17 +77,16 @@ pub enum StoreError {
     },
     /// A peer has forgotten what it had told this node: it runs on an old copy of its store.
     #[error(
-        "{party} claims start {} of its store, after start {} was seen: it was restored from an old copy, or two of it \
-         run; once that is settled, readmit it",
-        claimed.number, seen.number
+        "{party} claims start {claimed} of its store, which does not go on from start {seen}, seen before: it was \
+         restored from an old copy, or two of it run; once that is settled, readmit it"
     )]
     RolledBack {
         /// Who.
         party: Party,
-        /// The latest that was seen.
-        seen: Incarnation,
+        /// The number of the latest start that was seen.
+        seen: u64,
         /// What it says now.
-        claimed: Incarnation,
+        claimed: u64,
     },
     /// The setup is none that was put here, or older than the one agreed on.
     #[error("this setup is not the one that was proposed, or is older than the one in use; set up again")]

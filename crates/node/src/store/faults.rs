@@ -142,8 +142,8 @@ fn a_flipped_byte_in_any_record_is_noticed() {
     announced(&store, "k", 1);
     store.spend([1; 16], 1, 64).expect("in the budget");
     store.put_setup([1; 32], 1, b"setup", true).expect("put");
-    let start = Incarnation { number: 1, boot: [1; 16] };
-    store.peer_seen(polyclave_protocol::Party(1), start).expect("seen");
+    let start = Incarnation { number: 1, boots: vec![[1; 16]] };
+    store.peer_seen(polyclave_protocol::Party(1), &start).expect("seen");
     let corrupt = |e: Option<StoreError>| matches!(e, Some(StoreError::Corrupt { .. }));
     type Use = fn(&Store) -> Option<StoreError>;
     let records: [(Table, &[u8], Use); 5] = [
@@ -152,7 +152,8 @@ fn a_flipped_byte_in_any_record_is_noticed() {
         (Table::Spent, &[1; 16], |s| s.spend([1; 16], 1, 64).err()),
         (Table::Meta, b"setup agreed", |s| s.setup().err()),
         (Table::Peers, &[1], |s| {
-            s.peer_seen(polyclave_protocol::Party(1), Incarnation { number: 2, boot: [2; 16] }).err()
+            let next = Incarnation { number: 2, boots: vec![[2; 16], [1; 16]] };
+            s.peer_seen(polyclave_protocol::Party(1), &next).err()
         }),
     ];
     for (table, record, used) in records {

@@ -1,7 +1,8 @@
-//! Which start of a node this is, counted, and the highest that was seen of each peer.
+//! Which start of a node this is, counted, and the latest that was seen of each peer.
 //!
-//! A node that runs on an old copy of its disk would use randomness and budgets again. It counts its starts again, too, and
-//! its peers notice.
+//! A node that runs on an old copy of its disk would use budgets, and whatever else is spent, again. It counts its starts
+//! again, too, and draws other boot ids for them. So it claims a number that its peers have seen already, or, when it has been
+//! started often enough to be past that, another boot id for the start that they saw last: both are noticed.
 
 use polyclave_protocol::Party;
 use polyclave_protocol::session::random_bytes;
@@ -12,17 +13,33 @@ use super::{Result, Store, StoreError};
 
 const OWN: &[u8] = b"incarnation";
 
-/// The most by which a peer may be ahead of what was last seen of it. Nobody starts so often; and who claims the largest
-/// number could otherwise never be seen to be rolled back, nor come back itself.
-const MOST_AHEAD: u64 = 1 << 32;
+/// Starts that a node can prove to be its own. A peer that has missed more of them refuses it until an operator has looked.
+pub const RECENT: usize = 128;
+
+/// A number beyond this is not believed of a peer that was never seen: it could not come back itself.
+const MOST_AT_FIRST: u64 = 1 << 32;
 
 /// One start of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incarnation {
     /// Counted up durably, from 1.
     pub number: u64,
-    /// Drawn at random: tells two starts from the same copy of a disk.
-    pub boot: [u8; 16],
+    /// Drawn at random at each start, the latest first: at most [`RECENT`] and one.
+    pub boots: Vec<[u8; 16]>,
+}
+
+/// What is stored of this node's starts.
+#[derive(Default, Serialize, Deserialize)]
+struct Own {
+    number: u64,
+    boots: Vec<[u8; 16]>,
+}
+
+/// The latest start of a peer that was seen.
+#[derive(Serialize, Deserialize)]
+struct Seen {
+    number: u64,
+    boot: [u8; 16],
 }
 
 impl Store {
@@ -30,31 +47,46 @@ impl Store {
     pub fn begin_incarnation(&self) -> Result<Incarnation> {
         let mut boot = [0; 16];
         random_bytes(&mut boot)?;
-        let number = self.engine.write(|changes| {
-            let number = changes.get::<u64>(Table::Meta, OWN)?.unwrap_or(0).saturating_add(1);
-            changes.put(Table::Meta, OWN, &number)?;
-            Ok(number)
-        })?;
-        Ok(Incarnation { number, boot })
+        self.engine.write(|changes| {
+            let mut own: Own = changes.get(Table::Meta, OWN)?.unwrap_or_default();
+            own.number = own.number.saturating_add(1);
+            own.boots.insert(0, boot);
+            own.boots.truncate(1 + RECENT);
+            changes.put(Table::Meta, OWN, &own)?;
+            Ok(Incarnation { number: own.number, boots: own.boots })
+        })
     }
 
-    /// Compares what a peer says with the highest that was seen of it, and remembers it.
-    pub fn peer_seen(&self, party: Party, claimed: Incarnation) -> Result<()> {
-        let known = self.engine.read(|records| records.get::<Incarnation>(Table::Peers, &[party.0]))?;
-        if known == Some(claimed) {
+    /// Compares what a peer says with the latest that was seen of it, and remembers it.
+    pub fn peer_seen(&self, party: Party, claimed: &Incarnation) -> Result<()> {
+        let boots = &claimed.boots[..claimed.boots.len().min(1 + RECENT)];
+        let Some(boot) = boots.first().copied() else {
+            return Err(StoreError::RolledBack { party, seen: 0, claimed: claimed.number });
+        };
+        let known: Option<Seen> = self.engine.read(|records| records.get(Table::Peers, &[party.0]))?;
+        let goes_on = match &known {
+            None => (1..=MOST_AT_FIRST).contains(&claimed.number),
+            // The start that was seen last has to be among those that it remembers.
+            Some(seen) => claimed
+                .number
+                .checked_sub(seen.number)
+                .and_then(|later| usize::try_from(later).ok())
+                .and_then(|later| boots.get(later))
+                .is_some_and(|boot| *boot == seen.boot),
+        };
+        let seen = known.map_or(0, |seen| seen.number);
+        if !goes_on {
+            return Err(StoreError::RolledBack { party, seen, claimed: claimed.number });
+        }
+        if seen == claimed.number {
             return Ok(());
         }
         self.engine.write(|changes| {
-            let never = Incarnation { number: 0, boot: [0; 16] };
-            let seen: Incarnation = changes.get(Table::Peers, &[party.0])?.unwrap_or(never);
-            if seen == claimed && seen != never {
-                return Ok(());
+            // Another greeting may have been faster; the latest stays.
+            match changes.get::<Seen>(Table::Peers, &[party.0])? {
+                Some(now) if now.number >= claimed.number => Ok(()),
+                _ => changes.put(Table::Peers, &[party.0], &Seen { number: claimed.number, boot }),
             }
-            let newer = claimed.number > seen.number && claimed.number - seen.number <= MOST_AHEAD;
-            if !newer {
-                return Err(StoreError::RolledBack { party, seen, claimed });
-            }
-            changes.put(Table::Peers, &[party.0], &claimed)
         })
     }
 
@@ -69,47 +101,61 @@ mod tests {
     use super::super::testing::*;
     use super::*;
 
-    fn start(number: u64, boot: u8) -> Incarnation {
-        Incarnation { number, boot: [boot; 16] }
+    /// The start of a number, after others of which each had its number as boot id but for what `other` says.
+    fn start(number: u64, other: &[(u64, u8)]) -> Incarnation {
+        let boot = |n: u64| [other.iter().find(|(m, _)| *m == n).map_or(n as u8, |(_, boot)| *boot); 16];
+        Incarnation { number, boots: (1..=number).rev().take(1 + RECENT).map(boot).collect() }
     }
 
     #[test]
-    fn every_start_has_a_higher_number_and_a_fresh_boot_id() {
+    fn every_start_has_a_higher_number_and_remembers_those_before() {
         let (store, disk) = in_memory();
         let first = store.begin_incarnation().expect("counted");
         let second = reopen(&disk.copy()).begin_incarnation().expect("counted");
         assert_eq!((first.number, second.number), (1, 2));
-        assert_ne!(first.boot, second.boot);
+        assert_eq!(second.boots[1..], first.boots[..]);
+        assert_ne!(second.boots[0], first.boots[0]);
     }
 
     #[test]
-    fn a_peer_that_was_rolled_back_is_refused_until_it_is_readmitted() {
+    fn a_peer_that_was_rolled_back_is_refused_however_often_it_starts() {
         let (store, disk) = in_memory();
         let peer = Party(1);
-        store.peer_seen(peer, start(7, 1)).expect("the first");
-        store.peer_seen(peer, start(7, 1)).expect("the same");
-        store.peer_seen(peer, start(9, 2)).expect("a newer one");
+        store.peer_seen(peer, &start(7, &[])).expect("the first");
+        store.peer_seen(peer, &start(7, &[])).expect("the same");
+        store.peer_seen(peer, &start(9, &[])).expect("a newer one");
         let store = reopen(&disk.copy());
-        for stale in [start(8, 3), start(7, 1), start(9, 3), start(0, 0)] {
-            let refused = store.peer_seen(peer, stale);
+        // From a copy of start 6, which then had a 7, 8, 9 .. of its own.
+        let copy = [(7, 100), (8, 101), (9, 102), (10, 103)];
+        for number in 6..=12 {
+            let refused = store.peer_seen(peer, &start(number, &copy));
             assert!(
                 matches!(refused, Err(StoreError::RolledBack { party, .. }) if party == peer),
-                "{stale:?}"
+                "{number}"
             );
         }
-        store.peer_seen(Party(2), start(1, 1)).expect("another peer is not affected");
+        store.peer_seen(Party(2), &start(1, &[])).expect("another peer is not affected");
+        store.peer_seen(peer, &start(10, &[])).expect("the real one goes on");
         store.readmit(peer).expect("forgotten");
-        store.peer_seen(peer, start(3, 4)).expect("readmitted");
+        store.peer_seen(peer, &start(8, &copy)).expect("readmitted");
+    }
+
+    #[test]
+    fn a_peer_that_started_too_often_meanwhile_waits_for_an_operator() {
+        let (store, _) = in_memory();
+        store.peer_seen(Party(1), &start(1, &[])).expect("the first");
+        assert!(store.peer_seen(Party(1), &start(2 + RECENT as u64, &[])).is_err());
+        store.peer_seen(Party(1), &start(1 + RECENT as u64, &[])).expect("just remembered");
     }
 
     #[test]
     fn a_claim_of_the_largest_number_is_refused_and_locks_nobody_out() {
         let (store, _) = in_memory();
-        let peer = Party(0);
-        assert!(store.peer_seen(peer, start(u64::MAX, 1)).is_err());
-        store.peer_seen(peer, start(5, 1)).expect("the first that is credible");
-        assert!(store.peer_seen(peer, start(u64::MAX, 1)).is_err());
-        assert!(store.peer_seen(peer, start(6 + MOST_AHEAD, 1)).is_err());
-        store.peer_seen(peer, start(5 + MOST_AHEAD, 1)).expect("just credible");
+        let largest = Incarnation { number: u64::MAX, boots: vec![[1; 16]; 1 + RECENT] };
+        assert!(store.peer_seen(Party(0), &largest).is_err());
+        assert!(store.peer_seen(Party(0), &Incarnation { number: 3, boots: Vec::new() }).is_err());
+        store.peer_seen(Party(0), &start(5, &[])).expect("the first that is credible");
+        assert!(store.peer_seen(Party(0), &largest).is_err());
+        store.peer_seen(Party(0), &start(6, &[])).expect("nobody is locked out");
     }
 }
