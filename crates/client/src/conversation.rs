@@ -15,6 +15,8 @@ use crate::{Error, Result};
 
 /// After one refusal, how long the others' reasons are waited for.
 const OTHER_REASONS: Duration = Duration::from_millis(300);
+/// When the nodes have too much to do: doubled each time.
+const BACK_OFF: Duration = Duration::from_millis(50);
 /// Serving sets that are tried before giving up.
 const MOST_TRIES: usize = 6;
 
@@ -80,7 +82,10 @@ impl<'c> Conversation<'c> {
             match sent.and_then(|()| conversation.accepted()) {
                 Ok(accepted) => return Ok((conversation, accepted)),
                 Err(e) if e.others_might() && !takes_all && attempt + 1 < MOST_TRIES => {
-                    last = Some(e.to_string())
+                    if e.is_busy() {
+                        std::thread::sleep(BACK_OFF * (1 << attempt));
+                    }
+                    last = Some(e.to_string());
                 }
                 Err(e) => return Err(e),
             }

@@ -69,6 +69,10 @@ impl Error {
         matches!(self, Error::Refused { refusal, .. } if refusal.reason == Reason::Spent) || self.may_pass()
     }
 
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Error::Refused { refusal, .. } if refusal.reason == Reason::Busy)
+    }
+
     pub(crate) fn reading(error: std::io::Error) -> Error {
         Error::Io { what: "cannot read the input", error }
     }

@@ -39,6 +39,13 @@ impl TestCluster {
         let _ = tracing_subscriber::fmt().with_test_writer().try_init();
         let dir = tempfile::tempdir().expect("a temporary directory");
         let local = create(&dir.path().join("cluster"), "shamir", nodes, threshold).expect("a new cluster");
+        for path in &local.nodes {
+            // Tests that run at the same time are one client to the nodes.
+            let mut node = NodeDir::open(path).expect("its directory");
+            let mut settings = node.settings().clone();
+            settings.limits.requests_at_once_per_client = 64;
+            node.set_settings(settings).expect("saved");
+        }
         TestCluster { nodes: (0..nodes).map(|_| None).collect(), local, dir }
     }
 
