@@ -48,7 +48,8 @@ impl Client {
     }
 }
 
-fn add_keystream(
+/// Adds the keystream that the nodes give to a stream, and ends the conversation.
+pub(crate) fn add_keystream(
     mut conversation: Conversation<'_>,
     input: &mut dyn Read,
     output: &mut dyn Write,

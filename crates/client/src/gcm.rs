@@ -10,6 +10,7 @@ use polyclave_transport::wire::{CHUNK, Operation, Step, Use};
 
 use crate::client::Client;
 use crate::conversation::Conversation;
+use crate::counter::add_keystream;
 use crate::pieces::{Piece, Pieces};
 use crate::{Error, Result};
 
@@ -112,29 +113,6 @@ impl Client {
         }
 
         input.seek(SeekFrom::Start(began + NONCE as u64)).map_err(Error::reading)?;
-        let mut ciphertext = input.by_ref().take(len);
-        let mut pieces = Pieces::new(&mut ciphertext, CHUNK)?;
-        let mut awaited = VecDeque::new();
-        let mut done = 0;
-        while let Some(data) = {
-            while awaited.len() < WINDOW
-                && let Some(piece) = pieces.next()?
-                && !piece.data.is_empty()
-            {
-                conversation.step(&Step::Keystream { bytes: piece.data.len() as u32 })?;
-                awaited.push_back(piece.data);
-            }
-            awaited.pop_front()
-        } {
-            let answers = conversation.answers()?;
-            let keystream = conversation.bytes(&answers.data, data.len())?;
-            let plaintext: Vec<u8> = data.iter().zip(keystream.iter()).map(|(c, k)| c ^ k).collect();
-            output.write_all(&plaintext).map_err(Error::writing)?;
-            done += plaintext.len() as u64;
-            progress(done);
-        }
-        conversation.finish()?;
-        output.flush().map_err(Error::writing)?;
-        Ok(done)
+        add_keystream(conversation, &mut input.by_ref().take(len), output, progress)
     }
 }

@@ -34,7 +34,10 @@ pub fn key_made(arguments: &Arguments, start_ms: f64, key_ms: f64, check_value: 
     say!(
         "   together. Its round keys and the powers of its GCM hash key were computed on shares, and each node has"
     );
-    say!("   stored its own, sealed. The disks of {} of them reveal nothing of it.", arguments.threshold);
+    say!(
+        "   stored its own, sealed. What is on the disks of any {} of them reveals nothing of it.",
+        arguments.threshold
+    );
     say!("   check value     {check_value} (of its CMAC; the same for everybody who asks)");
 }
 
