@@ -1,26 +1,25 @@
 //! The rest of a request, once the nodes have agreed on it: steps of the client, each compared among the nodes before it is used.
 
+mod keys;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::net::Net;
-use polyclave_protocol::service::{ELEMENT_BYTES, ServiceProtocol, ServiceScheme};
+use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::Session;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{
-    self, End, KeyInfo, NewKey, Operation, Origin, Reason, Refusal, Reply, Step,
-};
+use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusal, Reply, Step};
 
-use crate::agreement::{agree, any};
+use crate::agreement::agree;
 use crate::circuits::Circuits;
 use crate::computation::Computation;
-use crate::core::{Core, SetUp, system};
+use crate::core::{Core, SetUp};
 use crate::key::{Material, Shares};
-use crate::make::{expand, generate};
+use crate::make::generate;
 use crate::modes::{Answer, Fault, Mode, misplaced};
 use crate::request::{Channel, Client, Plan, Task, begin, unavailable};
-use crate::store::KeyState;
 
 /// A client has so long for a step, however it trickles: the other nodes wait, and somebody else may want the channel.
 const STEP: Duration = Duration::from_secs(30);
@@ -233,102 +232,6 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
                 std::thread::sleep(pause);
             }
         }
-    }
-
-    /// A key that this node holds as pending is complete if it is announced at a node with the same id (which was compared), or
-    /// if all nodes are here. Otherwise making it has failed: some nodes lack their shares.
-    fn complete(&mut self, info: &KeyInfo, state: KeyState) -> Result<(), Fault> {
-        let announced = state == KeyState::Announced;
-        let serving = self.net()?.members().len();
-        if serving < self.core.nodes && !any(announced, self.net()?)? {
-            let name = &info.properties.name;
-            let told =
-                format!("making the key '{name}' did not come to its end; delete it, and make it again");
-            return Err(Fault::Refused(Refusal::new(Reason::Key, told)));
-        }
-        if !announced {
-            self.core.announce(info).map_err(|refusal| system(refusal.message))?;
-        }
-        Ok(())
-    }
-
-    /// Takes a key from the client, under a mask that the client has checked.
-    fn import(
-        &mut self,
-        protocol: &mut S::Protocol,
-        circuits: &Circuits,
-    ) -> Result<<S::Protocol as polyclave_protocol::protocol::Protocol>::Shared, Fault> {
-        let bytes = circuits.cipher.key_bytes;
-        let (mask, mut message) = protocol.mask_input(bytes)?;
-        let (blind, of_blind) = protocol.mask_blind()?;
-        message.extend(of_blind);
-        self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: message });
-
-        let admit = |step: &Step| if matches!(step, Step::Chi { .. }) { Ok(0) } else { Err(misplaced(step)) };
-        let step = self.step(admit, None)?;
-        let Step::Chi { chi } = step else { return Err(Fault::Refused(misplaced(&step))) };
-        let opened: [u8; ELEMENT_BYTES] = protocol.open_mask_check(&mask, blind, chi, self.net()?)?;
-        self.line.reply(&Reply::Data { data: opened.to_vec(), mask: Vec::new() });
-
-        let admit = |step: &Step| match step {
-            Step::Masked { data, next: 0, end: End::No } if data.len() == bytes => Ok(0),
-            other => Err(misplaced(other)),
-        };
-        let step = self.step(admit, None)?;
-        let Step::Masked { data, .. } = &step else { return Err(Fault::Refused(misplaced(&step))) };
-        Ok(protocol.unmask(&mask, 0, data, &circuits.key_schedule.inputs()[0])?)
-    }
-
-    /// Expands a new key and stores it: first everywhere, then announced everywhere, then told to the client.
-    fn keep(
-        &mut self,
-        mut protocol: S::Protocol,
-        key: &<S::Protocol as polyclave_protocol::protocol::Protocol>::Shared,
-        new: NewKey,
-        origin: Origin,
-        circuits: &Circuits,
-    ) -> Result<(), Fault> {
-        let (material, check_value) = expand(key, &new.modes, &mut protocol, self.net()?, circuits)?;
-        let made = self.time_of_the_first()?;
-        let mut id = [0; 16];
-        blake3::Hasher::new_derive_key("polyclave 2026 id of a key")
-            .update(&self.session)
-            .finalize_xof()
-            .fill(&mut id);
-        let info = KeyInfo { properties: new, id, origin, made, check_value };
-        let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
-        // Stored by all, or announced by none.
-        let stored = self.core.store_pending(&info, material.save(&protocol));
-        agree(stored.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
-        let announced = self.core.announce(&info);
-        agree(announced.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
-        self.line.reply(&Reply::Done(Some(info)));
-        Ok(())
-    }
-
-    /// Seconds since 1970 by the clock of the first serving node.
-    fn time_of_the_first(&mut self) -> Result<u64, Fault> {
-        let me = self.core.me;
-        let net = self.net()?;
-        let first = net.members().iter().next().unwrap_or(me);
-        let mut seconds = crate::core::now().to_le_bytes();
-        if first == me {
-            for peer in net.members().iter().filter(|p| *p != me) {
-                net.send(peer, &seconds)?;
-            }
-        } else {
-            net.recv(first, &mut seconds)?;
-        }
-        Ok(u64::from_le_bytes(seconds))
-    }
-
-    /// Deletes a key wherever it still is: so a deletion that was cut short can be repeated.
-    fn delete(&mut self, key: &str) -> Result<(), Fault> {
-        let deleted = self.core.delete_key(key);
-        let outcome = deleted.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
-        agree(outcome, self.net()?)?.map_err(Fault::Refused)?;
-        self.line.reply(&Reply::Done(deleted.map_err(Fault::Refused)?));
-        Ok(())
     }
 }
 

@@ -1,12 +1,10 @@
 //! A node: it keeps its shares of keys and serves clients together with other nodes.
 //!
 //! ```text
-//! clients --> node.rs (threads) --> request.rs (policy, plan, channel, hello) --> conversation.rs (steps)
-//!                |                        |                                          |
-//!             peers.rs (who is there)  channels.rs, desk.rs                       modes/ (what a key is used for)
-//!                                                                                 make.rs (generation, import)
-//!      admin.rs (the operator)
-//!                        core.rs: store/ (keys, budget), audit.rs, limits.rs      circuits.rs, computation.rs
+//! clients --> reception.rs --> request.rs (policy, plan, channel, hello) --> conversation.rs (steps)
+//! peers <---> control.rs (peers.rs), follow.rs (channels.rs, desk.rs)            modes/ (what a key is used for)
+//!                                                                                make.rs (generation, import)
+//! node.rs (start, stop)   core.rs: store/ (keys, budget), audit.rs, limits.rs    circuits.rs, computation.rs
 //! ```
 //!
 //! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
@@ -17,9 +15,12 @@ pub mod audit;
 mod channels;
 mod circuits;
 mod computation;
+mod control;
 mod conversation;
 mod core;
 mod desk;
+mod follow;
+mod housekeeping;
 mod http;
 mod key;
 mod limits;
@@ -29,9 +30,11 @@ mod modes;
 mod names;
 mod node;
 mod peers;
+mod reception;
 mod request;
 mod set_up;
 pub mod store;
+mod threads;
 
 pub use make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
 pub use node::Running;

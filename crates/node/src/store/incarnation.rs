@@ -14,7 +14,7 @@ use super::{Result, Store, StoreError};
 const OWN: &[u8] = b"incarnation";
 
 /// Starts that a node can prove to be its own. A peer that has missed more of them refuses it until an operator has looked.
-pub const RECENT: usize = 128;
+pub(super) const RECENT: usize = 128;
 
 /// A number beyond this is not believed of a peer that was never seen: it could not come back itself.
 const MOST_AT_FIRST: u64 = 1 << 32;
@@ -24,7 +24,7 @@ const MOST_AT_FIRST: u64 = 1 << 32;
 pub struct Incarnation {
     /// Counted up durably, from 1.
     pub number: u64,
-    /// Drawn at random at each start, the latest first: at most [`RECENT`] and one.
+    /// Drawn at random at each start, the latest first: at most 129.
     pub boots: Vec<[u8; 16]>,
 }
 

@@ -1,0 +1,61 @@
+//! The threads that follow channels which another node leads ([`crate::channels`]).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::session::hello;
+use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::TlsNet;
+
+use crate::channels::{Lent, next_request};
+use crate::core::{CONNECT, Core, channel_name};
+use crate::request::terms;
+use crate::threads::IDLE_LOOK;
+
+/// An announced request has to be brought by its client within this time.
+const ARRIVAL: Duration = Duration::from_secs(2);
+
+/// A follower's side of a channel.
+pub(crate) fn listen_on_channel<S: ServiceScheme>(
+    core: &Arc<Core<S>>,
+    leader: Party,
+    serving: PartySet,
+    name: &[u8; 16],
+) {
+    let opened = core.mesh.open(&channel_name(name), serving, CONNECT);
+    let mut net = match opened {
+        Ok(net) => net,
+        Err(e) => return tracing::debug!(error = %e, "a channel did not open"),
+    };
+    while !core.is_stopping() {
+        // Any peer: when one of them is gone the channel is of no use.
+        match net.wait(serving, IDLE_LOOK) {
+            Ok(Some(_)) => {}
+            Ok(None) => continue,
+            Err(e) => return tracing::debug!(error = %e, "a channel ended"),
+        }
+        let ticket = match next_request(leader, &mut net) {
+            Ok(Some(ticket)) => ticket,
+            Ok(None) => continue,
+            Err(e) => return tracing::debug!(error = %e, "a channel ended"),
+        };
+        let (lent, back) = Lent::new(net);
+        let returned = match core.desk.hand_over(&ticket, leader, lent, ARRIVAL) {
+            Ok(()) => back.recv().ok().flatten(),
+            Err(mut lent) => lent.net().and_then(|net| decline(core, net)),
+        };
+        match returned {
+            Some(free) => net = free,
+            None => return,
+        }
+    }
+}
+
+/// Tells the others in the hello round that the request is not here.
+fn decline<S: ServiceScheme>(core: &Core<S>, mut net: TlsNet) -> Option<TlsNet> {
+    let set_up = core.set_up().ok()?;
+    let nothing = [0; 32];
+    let outcome = hello(&terms(core, &set_up, b"not here", &nothing, &nothing), &mut net);
+    matches!(outcome, Err(Error::Disagreement { .. })).then_some(net)
+}

@@ -1,0 +1,81 @@
+//! Messages as bytes: a length, and a postcard encoding.
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::{Error, Party, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::MOST_MESSAGE;
+
+/// Encodes a message, its length in front.
+pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>> {
+    let broken = |e| Error::System(format!("cannot encode a message: {e}"));
+    let bytes = postcard::to_extend(message, vec![0; 4]).map_err(broken)?;
+    let len = bytes.len() - 4;
+    if len > MOST_MESSAGE {
+        return Err(Error::misuse(format!("a message of {len} bytes; at most {MOST_MESSAGE} are allowed")));
+    }
+    let mut bytes = bytes;
+    bytes[..4].copy_from_slice(&(len as u32).to_le_bytes());
+    Ok(bytes)
+}
+
+/// Sends a message to one party.
+pub fn send<T: Serialize>(net: &mut dyn Net, to: Party, message: &T) -> Result<()> {
+    let bytes = encode(message)?;
+    net.send(to, &bytes[..4])?;
+    net.send(to, &bytes[4..])
+}
+
+/// Receives the bytes of a message from one party.
+pub fn receive_bytes(net: &mut dyn Net, from: Party) -> Result<Vec<u8>> {
+    let mut len = [0; 4];
+    net.recv(from, &mut len)?;
+    let len = u32::from_le_bytes(len) as usize;
+    if len == 0 || len > MOST_MESSAGE {
+        let detail = format!("a message of {len} bytes; 1 to {MOST_MESSAGE} are allowed");
+        return Err(Error::Peer { peer: from, detail });
+    }
+    let mut bytes = vec![0; len];
+    net.recv(from, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a message of a party. All bytes must belong to it.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8], from: Party) -> Result<T> {
+    let wrong = |detail: &str| Error::Peer { peer: from, detail: detail.into() };
+    let (message, rest) = postcard::take_from_bytes(bytes)
+        .map_err(|e| wrong(&format!("a message that cannot be read ({e}); is it of another version?")))?;
+    if rest.is_empty() { Ok(message) } else { Err(wrong("a message with bytes left over")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_protocol::PartySet;
+
+    use super::super::{Operation, Request, Step, Use, VERSION};
+    use super::*;
+
+    #[test]
+    fn a_message_comes_back() {
+        let request = Request {
+            version: VERSION,
+            id: [7; 16],
+            serving: PartySet::all(3),
+            operation: Operation::Use { key: "k".into(), id: None, how: Use::Seal },
+            first: Some(Step::Keystream { bytes: 16 }),
+        };
+        let bytes = encode(&request).expect("it is small");
+        assert_eq!(decode::<Request>(&bytes[4..], Party(0)), Ok(request));
+    }
+
+    #[test]
+    fn cut_and_lengthened_messages_are_errors() {
+        let bytes = encode(&Step::Seal { ciphertext: vec![1; 100], last: true }).expect("it is small");
+        for cut in 4..bytes.len() {
+            assert!(decode::<Step>(&bytes[4..cut], Party(0)).is_err(), "{cut}");
+        }
+        let longer = [&bytes[4..], &[0]].concat();
+        assert!(decode::<Step>(&longer, Party(0)).is_err());
+    }
+}
