@@ -12,7 +12,7 @@ use crate::say;
 /// What a person can choose.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
-    polyclave node backup /var/lib/polyclave /mnt/backups/alpha-2026-03-01 --key /root/polyclave-backup.key\n\n\
+    polyclave node backup /var/lib/polyclave /mnt/backups/alpha-2026-03-01 --key ~/polyclave-backup.key\n\n\
     With its key a backup is worth what the node is worth: keep the key apart from the backups, and the backups of several \
     nodes apart from each other, or one break-in has them all.")]
 pub struct BackupArguments {
