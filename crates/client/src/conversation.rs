@@ -151,7 +151,7 @@ impl<'c> Conversation<'c> {
     /// others say of it.
     fn replies(&mut self) -> Result<Vec<(Party, Reply)>> {
         let mut replies = Vec::new();
-        let mut refused: Option<(Party, wire::Refusal)> = None;
+        let mut refused: Option<(bool, Party, wire::Refusal)> = None;
         let mut awaited = self.serving;
         while !awaited.is_empty() {
             let patience = if refused.is_some() { OTHER_REASONS } else { ANSWER };
@@ -169,13 +169,10 @@ impl<'c> Conversation<'c> {
                 wire::receive_bytes(&mut self.net, party).and_then(|bytes| wire::decode(&bytes, party));
             match reply {
                 Ok(Reply::Refused(refusal)) => {
-                    // The one that says what is wrong, rather than that another node did not want to.
-                    let vague = |reason| matches!(reason, Reason::Disagreement | Reason::Unavailable);
-                    if refused
-                        .as_ref()
-                        .is_none_or(|(_, before)| vague(before.reason) && !vague(refusal.reason))
-                    {
-                        refused = Some((party, refusal));
+                    // The one that says what is wrong, rather than that another node did not want to; the first of them.
+                    let vague = matches!(refusal.reason, Reason::Disagreement | Reason::Unavailable);
+                    if refused.as_ref().is_none_or(|before| (vague, party) < (before.0, before.1)) {
+                        refused = Some((vague, party, refusal));
                     }
                 }
                 Ok(reply) => replies.push((party, reply)),
@@ -185,10 +182,10 @@ impl<'c> Conversation<'c> {
         }
         replies.sort_by_key(|(party, _)| *party);
         match refused {
-            Some((_, refusal)) if refusal.reason == Reason::Unauthentic => {
+            Some((_, _, refusal)) if refusal.reason == Reason::Unauthentic => {
                 Err(Error::Unauthentic(refusal.message))
             }
-            Some((party, refusal)) => {
+            Some((_, party, refusal)) => {
                 Err(Error::Refused { node: self.client.node_name(party).into(), refusal })
             }
             None => Ok(replies),
