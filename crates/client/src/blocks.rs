@@ -4,7 +4,7 @@
 
 use std::io::{Read, Write};
 
-use polyclave_transport::wire::{CHUNK, End, Operation, Step, Use};
+use polyclave_transport::wire::{CHUNK, End, MASKED, Operation, Step, Use};
 use zeroize::Zeroizing;
 
 use crate::client::Client;
@@ -51,7 +51,7 @@ impl Client {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let how = |mask| Use::EcbEncrypt { mask };
-        self.encrypt_blocks(key, padding, CHUNK, how, input, output, &mut |_, _| Ok(()), progress)
+        self.encrypt_blocks(key, padding, MASKED, how, input, output, &mut |_, _| Ok(()), progress)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the two public functions above are its callers")]

@@ -50,7 +50,7 @@ impl Client {
             certificates: card.certificates.clone(),
         };
         let nodes: Vec<Node> = cluster.cards().iter().map(address).collect();
-        let limits = Limits { connect: CONNECT, idle: ANSWER, ..Limits::default() };
+        let limits = Limits { connect: CONNECT, idle: ANSWER, ..Limits::for_clients() };
         let kept = nodes.iter().map(|_| Mutex::default()).collect();
         let failed = nodes.iter().map(|_| Mutex::default()).collect();
         Ok(Client { identity, cluster, nodes, limits, combine, kept, failed })

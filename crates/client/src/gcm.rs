@@ -98,12 +98,13 @@ impl Client {
         let (mut conversation, _) = Conversation::begin(self, &operation, None)?;
         let mut ciphertext = input.by_ref().take(len);
         let mut pieces = Pieces::new(&mut ciphertext, CHUNK)?;
-        let mut under_way = 0;
+        let (mut under_way, mut hashes) = (0, VecDeque::new());
         while let Some(piece) = pieces.next()?.filter(|piece| !piece.data.is_empty()) {
             if under_way == WINDOW {
                 conversation.answers()?;
                 under_way -= 1;
             }
+            hashes.push_back(blake3::hash(&piece.data));
             conversation.step(&Step::Absorb { ciphertext: piece.data })?;
             under_way += 1;
         }
@@ -113,6 +114,56 @@ impl Client {
         }
 
         input.seek(SeekFrom::Start(began + NONCE as u64)).map_err(Error::reading)?;
-        add_keystream(conversation, &mut input.by_ref().take(len), output, progress)
+        let mut same = Same { input: &mut input.by_ref().take(len), hashes, piece: Vec::new(), at: 0 };
+        add_keystream(conversation, &mut same, output, progress)
+    }
+}
+
+/// What was authenticated, read once more: another content is an error before any of it is used.
+struct Same<'r> {
+    input: &'r mut dyn Read,
+    /// Of the pieces still to come.
+    hashes: VecDeque<blake3::Hash>,
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Same<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.at == self.piece.len()
+            && let Some(hash) = self.hashes.pop_front()
+        {
+            self.piece.clear();
+            self.at = 0;
+            self.input.take(CHUNK as u64).read_to_end(&mut self.piece)?;
+            if blake3::hash(&self.piece) != hash {
+                return Err(std::io::Error::other("it changed while it was being decrypted"));
+            }
+        }
+        let count = buffer.len().min(self.piece.len() - self.at);
+        buffer[..count].copy_from_slice(&self.piece[self.at..][..count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_between_the_readings_is_not_used() {
+        let data = vec![7; CHUNK + 5];
+        let hashes = || data.chunks(CHUNK).map(blake3::hash).collect::<VecDeque<_>>();
+        let read = |mut input: &[u8]| {
+            let mut out = Vec::new();
+            let mut same = Same { input: &mut input, hashes: hashes(), piece: Vec::new(), at: 0 };
+            same.read_to_end(&mut out).map(|_| out)
+        };
+        assert_eq!(read(&data).ok().as_ref(), Some(&data));
+        assert!(read(&data[..CHUNK]).is_err() && read(&data[..CHUNK + 4]).is_err());
+        let mut changed = data.clone();
+        changed[CHUNK] ^= 1;
+        assert!(read(&changed).is_err());
     }
 }

@@ -266,3 +266,13 @@ fn gcm_oracle(cipher: &str, key: &[u8], nonce: &[u8], additional: &[u8], data: &
     };
     sealed.expect("it encrypts anything")
 }
+
+#[test]
+fn long_messages_of_single_blocks_come_back() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    client.generate(key("long-ecb", "aes-128", &[Mode::Ecb])).expect("a key");
+    let sent = data(400_000);
+    let ciphertext = ecb(&client, "long-ecb", Padding::Pkcs7, &sent).expect("encrypted");
+    assert!(unecb(&client, "long-ecb", Padding::Pkcs7, &ciphertext).expect("decrypted") == sent);
+}

@@ -10,7 +10,7 @@ use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::Session;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusal, Reply, Step};
+use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusal, Reply, Right, Step};
 
 use crate::agreement::agree;
 use crate::circuits::Circuits;
@@ -21,8 +21,8 @@ use crate::make::generate;
 use crate::modes::{Answer, Fault, Mode, misplaced};
 use crate::request::{Channel, Client, Plan, Task, begin, unavailable};
 
-/// A client has so long for a step, however it trickles: the other nodes wait, and somebody else may want the channel.
-const STEP: Duration = Duration::from_secs(30);
+/// A client has so long to send a step, and to take an answer, however it trickles: the other nodes wait, and somebody else may want the channel.
+const STEP: Duration = Duration::from_secs(20);
 
 /// What became of a request, for the audit log.
 pub(crate) struct Outcome {
@@ -41,7 +41,9 @@ struct Line<'l> {
 
 impl Line<'_> {
     fn reply(&mut self, reply: &Reply) {
+        self.net.set_deadline(Some(Instant::now() + STEP));
         self.gone |= wire::send(self.net, self.client, reply).is_err();
+        self.net.set_deadline(None);
     }
 
     fn step(&mut self) -> Result<(Step, [u8; 32]), Refusal> {
@@ -50,8 +52,9 @@ impl Line<'_> {
             return Err(lost(()));
         }
         self.net.set_deadline(Some(Instant::now() + STEP));
-        let bytes = wire::receive_bytes(self.net, self.client).map_err(|_| lost(()))?;
+        let received = wire::receive_bytes(self.net, self.client);
         self.net.set_deadline(None);
+        let bytes = received.map_err(|_| lost(()))?;
         let step =
             wire::decode(&bytes, self.client).map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
         Ok((step, blake3::derive_key("polyclave 2026 step of a request", &bytes)))
@@ -149,9 +152,9 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         let serving = self.net()?.members();
         let mut protocol = self.core.scheme.join(&set_up.setup, session.stream(), serving)?;
         match task {
-            Task::Use { info, key, mode } => {
+            Task::Use { info, key, mode, right } => {
                 self.complete(&info, key.state)?;
-                self.use_key(protocol, &info, &key.shares, mode, first)
+                self.use_key(protocol, (&info, right), &key.shares, mode, first)
             }
             Task::Generate { new, cipher } => {
                 let circuits = self.circuits(&cipher.name, &protocol)?;
@@ -181,12 +184,14 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
     fn step(
         &mut self,
         admit: impl FnOnce(&Step) -> Result<u64, Refusal>,
-        info: Option<&KeyInfo>,
+        paid_by: Option<(&KeyInfo, Right)>,
     ) -> Result<Step, Fault> {
         let received = self.line.step();
         let judged = received.and_then(|(step, digest)| {
             let blocks = admit(&step)?;
-            if let Some(info) = info {
+            if let Some((info, right)) = paid_by {
+                // The policy may have changed since the request began.
+                self.core.allow(self.client, right, &info.properties.name)?;
                 self.core.spend(info, blocks)?;
             }
             self.blocks += blocks;
@@ -202,7 +207,7 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
     fn use_key(
         &mut self,
         protocol: S::Protocol,
-        info: &KeyInfo,
+        (info, right): (&KeyInfo, Right),
         shares: &Shares,
         mut mode: Box<dyn Mode<S::Protocol>>,
         mut first: Option<Step>,
@@ -218,7 +223,7 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
                 Some(step) => step,
                 None => {
                     let admit = |step: &Step| if *step == Step::Finish { Ok(0) } else { mode.admit(step) };
-                    self.step(admit, Some(info))?
+                    self.step(admit, Some((info, right)))?
                 }
             };
             if step == Step::Finish {

@@ -47,6 +47,7 @@ pub(crate) struct Core<S: ServiceScheme> {
     pub(crate) policy: Arc<RwLock<ClientPolicy>>,
     pub(crate) incarnation: Incarnation,
     pub(crate) set_up: RwLock<Option<Arc<SetUp<S>>>>,
+    pub(crate) setting_up: Mutex<()>,
     pub(crate) library: Library,
     pub(crate) ciphers: Mutex<HashMap<String, Cipher>>,
     pub(crate) peers: Arc<Peers>,
@@ -73,7 +74,7 @@ fn of_store(e: StoreError) -> Refusal {
         }
         other => {
             tracing::error!(error = %other, "the store failed");
-            Refusal::new(Reason::Internal, format!("the store of this node failed: {other}"))
+            Refusal::new(Reason::Internal, "its store failed; see the log of that node")
         }
     }
 }
@@ -160,7 +161,11 @@ impl<S: ServiceScheme> Core<S> {
 
     /// Deletes the key of a name, if there is one.
     pub(crate) fn delete_key(&self, name: &str) -> Result<Option<KeyInfo>, Refusal> {
-        let Ok((info, _)) = self.key(name) else { return Ok(None) };
+        let info = match self.key(name) {
+            Ok((info, _)) => info,
+            Err(refusal) if refusal.reason == Reason::Key => return Ok(None),
+            Err(refusal) => return Err(refusal),
+        };
         self.store.delete(name, info.id).map_err(of_store)?;
         Ok(Some(info))
     }

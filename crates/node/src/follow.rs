@@ -1,18 +1,20 @@
 //! The threads that follow channels which another node leads ([`crate::channels`]).
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::hello;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
-use crate::channels::{Lent, next_request};
+use crate::channels::{Lent, PING_EVERY, next_request};
 use crate::core::{CONNECT, Core, channel_name};
 use crate::request::terms;
 use crate::threads::IDLE_LOOK;
 
+/// A leader that has not even pinged for so long is gone.
+const SILENT: Duration = Duration::from_secs(6 * PING_EVERY.as_secs());
 /// An announced request has to be brought by its client within this time.
 const ARRIVAL: Duration = Duration::from_secs(2);
 
@@ -28,13 +30,17 @@ pub(crate) fn listen_on_channel<S: ServiceScheme>(
         Ok(net) => net,
         Err(e) => return tracing::debug!(error = %e, "a channel did not open"),
     };
+    let mut spoken = Instant::now();
     while !core.is_stopping() {
         // Any peer: when one of them is gone the channel is of no use.
         match net.wait(serving, IDLE_LOOK) {
             Ok(Some(_)) => {}
+            // A machine that is gone without a word.
+            Ok(None) if spoken.elapsed() > SILENT => return tracing::debug!("a channel fell silent"),
             Ok(None) => continue,
             Err(e) => return tracing::debug!(error = %e, "a channel ended"),
         }
+        spoken = Instant::now();
         let ticket = match next_request(leader, &mut net) {
             Ok(Some(ticket)) => ticket,
             Ok(None) => continue,
@@ -46,7 +52,7 @@ pub(crate) fn listen_on_channel<S: ServiceScheme>(
             Err(mut lent) => lent.net().and_then(|net| decline(core, net)),
         };
         match returned {
-            Some(free) => net = free,
+            Some(free) => (net, spoken) = (free, Instant::now()),
             None => return,
         }
     }

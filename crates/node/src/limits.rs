@@ -33,6 +33,13 @@ struct Bucket {
 }
 
 impl Bucket {
+    /// Charges an amount if a second's worth is not used up; whether it was.
+    fn admit(&mut self, amount: f64, rate: u64) -> bool {
+        let admitted = self.charge(0.0, rate).is_zero() && self.used + amount <= rate as f64;
+        self.used += if admitted { amount } else { 0.0 };
+        admitted
+    }
+
     /// Charges an amount; how long until it has been paid for, beyond a second's worth.
     fn charge(&mut self, amount: f64, rate: u64) -> Duration {
         let now = Instant::now();
@@ -89,7 +96,7 @@ impl Clients {
             return Err(busy(format!("{client} has {} requests under way", account.requests)));
         }
         if let Some(rate) = self.limits.requests_per_second_per_client
-            && !account.calls.charge(1.0, rate).is_zero()
+            && !account.calls.admit(1.0, rate)
         {
             return Err(busy(format!("{client} may make {rate} requests a second")));
         }

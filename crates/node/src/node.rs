@@ -130,7 +130,7 @@ impl Visitor for Start {
         let reception = Reception::start(
             settings.client_listen.as_str(),
             identity,
-            limits,
+            Limits::for_clients(),
             me,
             nodes.len(),
             cluster.id(),
@@ -149,6 +149,7 @@ impl Visitor for Start {
             policy,
             incarnation,
             set_up: RwLock::default(),
+            setting_up: Mutex::default(),
             library: Default::default(),
             ciphers: Mutex::default(),
             peers: Peers::new(me, nodes.len()),

@@ -52,7 +52,7 @@ pub(crate) enum Task<S: ServiceScheme> {
     Generate { new: NewKey, cipher: Cipher },
     Import { new: NewKey, cipher: Cipher },
     Delete { key: String },
-    Use { info: KeyInfo, key: Arc<StoredKey>, mode: Box<dyn Mode<S::Protocol>> },
+    Use { info: KeyInfo, key: Arc<StoredKey>, mode: Box<dyn Mode<S::Protocol>>, right: Right },
 }
 
 fn key_refusal(told: String) -> Refusal {
@@ -111,7 +111,7 @@ impl<S: ServiceScheme> Plan<S> {
                 }
                 let block = core.cipher(&info.properties.cipher)?.block_bytes;
                 let mode = machine(how, block, info.id)?;
-                Task::Use { info, key: stored, mode }
+                Task::Use { info, key: stored, mode, right }
             }
             Operation::Status | Operation::List | Operation::Show { .. } => {
                 return Err(Refusal::new(Reason::Malformed, "this needs no other nodes"));
@@ -229,8 +229,10 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
             }
             Err(e) if Instant::now() + HELLO < deadline => {
                 tracing::debug!(error = %e, "a channel failed before use");
-                // The others that were free as long have likely died of the same.
-                serving.iter().filter(|p| *p != core.me).for_each(|p| core.channels.forget(p));
+                // The others with this peer that were free as long have likely died of the same.
+                if let Error::Closed { peer, .. } | Error::Timeout { peer, .. } = &e {
+                    core.channels.forget(*peer);
+                }
             }
             Err(e) => return Err(unavailable(e)),
         }

@@ -43,6 +43,8 @@ pub(crate) fn lead<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
 /// Takes part in an agreement.
 pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<()> {
     let all = PartySet::all(core.nodes);
+    // One at a time: two would replace each other's proposals.
+    let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
     let mut net = core.mesh.open(&format!("set-up {}", hex::encode(name)), all, CONNECT)?;
     let terms = Terms::new(core.nodes).with("cluster", &core.cluster_digest);
     let session = hello(&core.scheme.terms(terms), &mut net)?;

@@ -249,8 +249,7 @@ mod tests {
             }
         }
         let (three, four) = (PartySet::all(3), PartySet::all(4));
-        let nets =
-            mesh_with_timeout(4, Duration::from_millis(300)).into_iter().zip([three, three, four, four]);
+        let nets = mesh_with_timeout(4, Duration::from_secs(3)).into_iter().zip([three, three, four, four]);
         let outcomes = hello_over(nets.map(|(net, set)| (Believes(net, set), Terms::new(4))));
         for outcome in &outcomes[..2] {
             assert_eq!(*outcome, Err(Error::Disagreement { peer: Party(2), field: "serving set" }));

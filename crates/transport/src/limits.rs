@@ -33,6 +33,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Between clients and nodes: frames no larger than their messages, so that little of what a client sends ahead is kept.
+    pub fn for_clients() -> Limits {
+        Limits { max_frame: 1 << 20, ..Limits::default() }
+    }
+
     /// Refuses limits under which nothing could move.
     pub(crate) fn check(&self) -> Result<()> {
         if self.max_frame == 0 || self.max_frame > LARGEST_FRAME {

@@ -75,7 +75,7 @@ impl Line {
     /// Whether the node has not ended it, as far as can be told without waiting.
     pub fn is_alive(&mut self) -> bool {
         // Between two messages there is nothing to read.
-        self.socket.is_open(1)
+        self.socket.is_open(1) && !self.socket.has_early()
     }
 }
 

@@ -18,6 +18,9 @@ pub const VERSION: u16 = 1;
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
 
+/// The most bytes of a step under a mask: its answer carries the next mask, too.
+pub const MASKED: usize = CHUNK / 2;
+
 /// The largest message.
 pub const MOST_MESSAGE: usize = CHUNK + (64 << 10);
 

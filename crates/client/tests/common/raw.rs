@@ -49,7 +49,7 @@ impl Raw {
             certificates: card.certificates.clone(),
         };
         let nodes: Vec<Node> = file.cards().iter().map(address).collect();
-        let limits = Limits { idle: LONG, ..Limits::default() };
+        let limits = Limits { idle: LONG, ..Limits::for_clients() };
         let all = PartySet::all(nodes.len());
         let lines = call(&cluster.identity(), limits, &nodes, file.id(), all).into_iter();
         let net = |party, line| TlsNet::of_lines(nodes.len(), limits, vec![(party, line)]);

@@ -1,7 +1,7 @@
 //! Blocks by themselves: both sides of ECB, and the decryption side of CBC, whose chain the client adds.
 
 use polyclave_protocol::service::ServiceProtocol;
-use polyclave_transport::wire::{CHUNK, End, Reason, Refusal, Step};
+use polyclave_transport::wire::{CHUNK, End, MASKED, Reason, Refusal, Step};
 
 use super::{Answer, Fault, Mode, misplaced, whole_blocks};
 use crate::computation::Computation;
@@ -49,7 +49,7 @@ pub(crate) struct Encrypt<P: ServiceProtocol> {
 
 impl<P: ServiceProtocol> Encrypt<P> {
     pub(crate) fn new(block: usize, mask: u32) -> Result<Self, Refusal> {
-        Ok(Encrypt { block, masks: Masks::new(block, CHUNK, mask)? })
+        Ok(Encrypt { block, masks: Masks::new(block, MASKED, mask)? })
     }
 }
 
