@@ -70,7 +70,10 @@ fn serve_client<S: ServiceScheme>(core: &Arc<Core<S>>, caller: Caller) {
             Ok(None) => continue,
             Err(_) => return,
         }
+        // However it trickles.
+        net.set_deadline(Some(Instant::now() + SLOW_CLIENT));
         let Ok(bytes) = wire::receive_bytes(&mut net, party) else { return };
+        net.set_deadline(None);
         if !answer(core, &client, &bytes, &mut net) {
             return linger(core, &mut net);
         }
@@ -84,6 +87,7 @@ fn linger<S: ServiceScheme>(core: &Core<S>, net: &mut TlsNet) {
     let party = Party(core.nodes as u8);
     let until = Instant::now() + LAST_WORDS;
     net.set_idle_limit(LAST_WORDS);
+    net.set_deadline(Some(until));
     while Instant::now() < until && !core.is_stopping() {
         match net.wait(net.members(), LOOK) {
             Ok(Some(_)) if wire::receive_bytes(net, party).is_ok() => {}
