@@ -5,6 +5,7 @@
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use polyclave_config::{Card, ClientDir, Cluster, NodeDir, NodeSettings, private};
 use polyclave_protocol::Error;
@@ -64,10 +65,24 @@ pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Res
     Ok(Local { nodes: paths, client })
 }
 
-/// Ports that nobody listens on now. Another program may take one before the nodes do.
+/// Ports that nobody listens on now, below those that systems give to outgoing connections: a node that is down for a
+/// while finds its own free again. No port is given twice in the life of this process.
 fn free_ports(count: usize) -> Result<Vec<u16>> {
-    let broken = |e: std::io::Error| Error::System(format!("no free port on the loopback interface: {e}"));
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").map_err(broken)).collect::<Result<_>>()?;
-    listeners.iter().map(|listener| Ok(listener.local_addr().map_err(broken)?.port())).collect()
+    const FIRST: u16 = 10_000;
+    const PORTS: u16 = 20_000;
+    static TRIED: AtomicU16 = AtomicU16::new(0);
+    // Another process begins elsewhere.
+    let start = std::process::id() as u16;
+    let mut free = Vec::new();
+    while free.len() < count {
+        let tried = TRIED.fetch_add(1, Relaxed);
+        if tried >= PORTS {
+            return Err(Error::System(format!("no free port on the loopback interface from {FIRST} on")));
+        }
+        let port = FIRST + start.wrapping_mul(97).wrapping_add(tried) % PORTS;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            free.push(port);
+        }
+    }
+    Ok(free)
 }
