@@ -45,6 +45,16 @@ pub enum Error {
         /// The setting that differs.
         field: &'static str,
     },
+    /// A check found that some party departed from the protocol, or that a message was damaged. It does not say who: with
+    /// a dishonest majority that cannot be told. Nothing was revealed, and what was checked must not be used again.
+    #[error(
+        "a check failed: {what}. A party departed from the protocol; nothing is revealed, and the material and MAC keys \
+         in use are given up"
+    )]
+    CheckFailed {
+        /// What was checked.
+        what: &'static str,
+    },
     /// The caller asked for what cannot be done.
     #[error("{0}")]
     Misuse(String),

@@ -5,6 +5,8 @@
 
 #![warn(missing_docs)]
 
+pub mod coins;
+pub mod commitment;
 mod error;
 pub mod evaluate;
 pub mod ghash;
@@ -17,6 +19,7 @@ pub mod release;
 pub mod service;
 pub mod session;
 pub mod shamir;
+pub mod spdz;
 pub mod tally;
 pub mod testkit;
 

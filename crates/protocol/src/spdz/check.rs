@@ -1,0 +1,160 @@
+//! The MAC check: whether everything that was opened is what was shared.
+//!
+//! Coins are tossed after everything is opened, and give every opened value v_j with MAC m_j an independent coefficient chi_j.
+//! Every party takes sigma_i = sum chi_j m_ij - alpha_i sum chi_j v_j; sum sigma_i = sum chi_j (m_j - alpha v_j) is 0 if all
+//! is right. If some v_j is off by d_j, it is alpha times sum chi_j d_j plus whatever a cheater adds to its own part, which it
+//! has fixed before it could know alpha: 0 with probability at most 2 / |F|, however many values there are (security-notes H;
+//! Damgard et al. 2012, figure "MACCheck"; Keller et al. 2017, section 2). Among three parties and more the digests
+//! of what each has seen are compared first, so all v_j are the same at all honest parties.
+//!
+//! Two ways to tell whether the sum is zero:
+//! * **Plain** ([`check_plainly`]): all commit to sigma_i and open it. A cheater whose error is found learns alpha from the
+//!   others' parts; so it runs alone with its key ([`super::key`]), in preprocessing only.
+//! * **Zero test** ([`check`]), which tells nothing but whether it is zero: with a random product c = a b that is used for
+//!   nothing else, d = sigma - a is opened and then z = d b + c = sigma b; both by commitment. a hides sigma. If a cheater shifts
+//!   d by e and z by f, z = (sigma + e) b + f; it has fixed e before it saw d, so sigma + e = 0 for sigma = alpha times
+//!   something needs a guess at alpha; otherwise z = 0 needs a guess at b: 2 / |F| together. That c = a b was not verified
+//!   does not matter: an error in it is a part of f. z is uniform if it is not zero, as b is.
+//!
+//! Different coins at different parties (a cheater's commitments may differ) end in different contexts of the commitments that
+//! follow, hence in an abort.
+
+use polyclave_field::{MacField, Word};
+use polyclave_kernels::aes_prg::AesPrg;
+use zeroize::Zeroizing;
+
+use super::key::MacKey;
+use super::opening::Openings;
+use super::source::Product;
+use crate::commitment::commit_and_open;
+use crate::net::Net;
+use crate::{Error, Result, coins};
+
+/// Checks all openings since the last check by a zero test, which uses up a random product. After an error the key is given
+/// up. Six rounds.
+pub(super) fn check<F: MacField>(
+    key: &MacKey<F>,
+    openings: &mut Openings<F>,
+    product: Product<F>,
+    net: &mut dyn Net,
+) -> Result<()> {
+    key.refuse_retired()?;
+    let outcome = zero_test(key, openings, product, net);
+    if outcome.is_err() {
+        key.retire();
+        return outcome;
+    }
+    openings.clear();
+    // Whoever learnt the key from a plain check that is still open could have passed this one.
+    key.wait_unexposed()
+}
+
+fn zero_test<F: MacField>(
+    key: &MacKey<F>,
+    openings: &Openings<F>,
+    product: Product<F>,
+    net: &mut dyn Net,
+) -> Result<()> {
+    let (context, sigma) = difference(key, openings, net)?;
+    let shares = open_sum::<F>(&context, *sigma ^ product.a, net)?;
+    let z = F::multiply(shares, product.b) ^ product.c;
+    match open_sum::<F>(&context, z, net)? == F::Word::ZERO {
+        true => Ok(()),
+        false => Err(FAILED),
+    }
+}
+
+/// Checks all openings since the last check by the plain MAC check, alone with the key. After an error the key is given up.
+/// Four rounds.
+pub(super) fn check_plainly<F: MacField>(
+    key: &MacKey<F>,
+    openings: &mut Openings<F>,
+    net: &mut dyn Net,
+) -> Result<()> {
+    let exposure = key.expose()?;
+    let (context, sigma) = difference(key, openings, net)?;
+    if open_sum::<F>(&context, *sigma, net)? != F::Word::ZERO {
+        return Err(FAILED);
+    }
+    openings.clear();
+    exposure.passed();
+    Ok(())
+}
+
+const FAILED: Error = Error::CheckFailed { what: "the MACs of opened values" };
+
+/// This party's part of sum chi_j (m_j - alpha v_j), and what the parties must agree on when they open it.
+fn difference<F: MacField>(
+    key: &MacKey<F>,
+    openings: &Openings<F>,
+    net: &mut dyn Net,
+) -> Result<([u8; 64], Zeroizing<F::Word>)> {
+    // The digest of what was seen is the context of the coins: parties that saw different things get none.
+    let transcript = if net.parties() > 2 { openings.transcript() } else { [0; 32] };
+    let seed = coins::toss(&transcript, net)?;
+    let mut context = [0; 64];
+    context[..32].copy_from_slice(&transcript);
+    context[32..].copy_from_slice(&seed);
+
+    let mut coefficients = Coefficients::<F>::new(&seed);
+    let mut values = F::Word::ZERO;
+    let mut sigma = Zeroizing::new(F::Word::ZERO);
+    let elements = openings.elements.chunks(BATCH).zip(openings.element_macs.chunks(BATCH));
+    for (opened, macs) in elements {
+        let chi = coefficients.next(opened.len());
+        values ^= F::inner_product(chi, opened);
+        *sigma ^= F::inner_product(chi, macs);
+    }
+    let mut images = [F::Word::ZERO; BATCH];
+    for (opened, macs) in openings.cells.chunks(BATCH).zip(openings.cell_macs.chunks(BATCH)) {
+        let chi = coefficients.next(opened.len());
+        let images = &mut images[..opened.len()];
+        F::embed_row(images, opened);
+        values ^= F::inner_product(chi, images);
+        *sigma ^= F::inner_product(chi, macs);
+    }
+    *sigma ^= F::multiply(key.reveal_own_share(), values);
+    Ok((context, sigma))
+}
+
+/// The sum of what all parties say at once.
+fn open_sum<F: MacField>(context: &[u8], share: F::Word, net: &mut dyn Net) -> Result<F::Word> {
+    let mut message = Zeroizing::new(vec![0; F::BYTES]);
+    F::write_row(&[share], &mut message);
+    let mut sum = F::Word::ZERO;
+    for bytes in commit_and_open(context, &message, net)?.iter().filter(|bytes| !bytes.is_empty()) {
+        let mut share = [F::Word::ZERO];
+        F::read_row(bytes, &mut share);
+        sum ^= share[0];
+    }
+    Ok(sum)
+}
+
+/// Values that coefficients are drawn for at a time.
+const BATCH: usize = 512;
+
+/// Independent uniform elements from tossed coins.
+pub struct Coefficients<F: MacField> {
+    stream: AesPrg,
+    bytes: Vec<u8>,
+    words: Vec<F::Word>,
+}
+
+impl<F: MacField> Coefficients<F> {
+    /// Determined by the seed.
+    pub fn new(seed: &[u8; 32]) -> Self {
+        let derived = blake3::derive_key("polyclave 2026 coefficients of a check", seed);
+        let mut key = [0; 16];
+        key.copy_from_slice(&derived[..16]);
+        Coefficients { stream: AesPrg::new(&key, 0), bytes: Vec::new(), words: Vec::new() }
+    }
+
+    /// The next ones.
+    pub fn next(&mut self, count: usize) -> &[F::Word] {
+        self.bytes.resize(count * F::BYTES, 0);
+        self.words.resize(count, F::Word::ZERO);
+        self.stream.fill(&mut self.bytes);
+        F::read_row(&self.bytes, &mut self.words);
+        &self.words
+    }
+}

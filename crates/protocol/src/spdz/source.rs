@@ -1,0 +1,60 @@
+//! Where the material of authenticated sharing comes from.
+
+use polyclave_field::MacField;
+use zeroize::Zeroizing;
+
+use super::share::Authenticated;
+use crate::net::Net;
+use crate::{Party, Result};
+
+/// Shares of random elements a and b and of their product c, element by element.
+pub struct Triples<F: MacField> {
+    /// Uniform.
+    pub a: Authenticated<F>,
+    /// Uniform.
+    pub b: Authenticated<F>,
+    /// The products.
+    pub c: Authenticated<F>,
+}
+
+/// One party's shares of random a, b and of c = a b without MACs, for a zero test. Used once.
+pub struct Product<F: MacField> {
+    pub(super) a: F::Word,
+    pub(super) b: F::Word,
+    pub(super) c: F::Word,
+}
+
+impl<F: MacField> Drop for Product<F> {
+    fn drop(&mut self) {
+        use zeroize::Zeroize;
+        [&mut self.a, &mut self.b, &mut self.c].into_iter().for_each(Zeroize::zeroize);
+    }
+}
+
+impl<F: MacField> Triples<F> {
+    /// The values of one triple, for a zero test.
+    pub fn product(&self, at: usize) -> Product<F> {
+        Product { a: self.a.values[at], b: self.b.values[at], c: self.c.values[at] }
+    }
+}
+
+/// Makes material under one MAC key. Nothing is handed out before it has been checked; what is asked for at once is made
+/// at once. After an error the source is of no further use.
+pub trait Source<F: MacField>: Send {
+    /// Random multiplication triples.
+    fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>>;
+
+    /// Random bits, 0 or 1 as elements, that nobody knows.
+    fn bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Authenticated<F>>;
+
+    /// Random bits that one party knows: at that party also the bits, one a byte.
+    fn bits_of(
+        &mut self,
+        owner: Party,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<(Authenticated<F>, Option<Zeroizing<Vec<u8>>>)>;
+
+    /// Random triples of bits: c = a and b.
+    fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>>;
+}
