@@ -115,6 +115,9 @@ pub trait MacField: Copy + Send + Sync + 'static {
     /// The sum of `a[i] b[i]`.
     fn inner_product(a: &[Self::Word], b: &[Self::Word]) -> Self::Word;
 
+    /// The sum of `weights[i] embed(cells[i])`.
+    fn embedded_inner_product(weights: &[Self::Word], cells: &[u8]) -> Self::Word;
+
     /// `dst[i] = embed(cells[i])`.
     fn embed_row(dst: &mut [Self::Word], cells: &[u8]);
 
