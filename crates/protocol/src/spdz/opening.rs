@@ -68,7 +68,7 @@ impl<F: MacField> Openings<F> {
         }
         let mut opened = shares.to_vec();
         for received in self.send_all(shares, net)? {
-            opened.iter_mut().zip(&received).for_each(|(sum, share)| *sum ^= *share);
+            opened.iter_mut().zip(received.iter()).for_each(|(sum, share)| *sum ^= *share);
         }
         // Bits beyond a cell are a cheater's: they have no image.
         let cell = 0xff >> (8 - F::CELL_BITS);
