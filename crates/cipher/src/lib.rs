@@ -15,6 +15,7 @@ pub mod des;
 mod digest;
 mod matrix;
 pub mod modes;
+mod pulkus_vivek;
 mod table;
 
 pub use builder::Builder;
@@ -26,4 +27,5 @@ pub use compile::{
 };
 pub use cost::CircuitCost;
 pub use matrix::Matrix;
+pub use pulkus_vivek::{CLASSES, Polynomial, Polynomials};
 pub use table::{Affine, Inversion, Table};
