@@ -17,6 +17,7 @@ mod matrix;
 pub mod modes;
 mod pulkus_vivek;
 mod table;
+pub mod univariate;
 
 pub use builder::Builder;
 pub use catalog::{Cipher, Direction};
