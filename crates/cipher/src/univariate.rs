@@ -11,7 +11,7 @@
 use crate::Table;
 
 /// Elements of the field.
-const ELEMENTS: usize = 64;
+pub const ELEMENTS: usize = 64;
 
 /// The product of two elements of GF(2^6).
 pub fn multiply(a: u8, b: u8) -> u8 {

@@ -30,6 +30,9 @@ use crate::commitment::commit_and_open;
 use crate::net::Net;
 use crate::{Error, Result, coins};
 
+/// Rounds of a [`check`].
+pub(super) const ROUNDS: u64 = 6;
+
 /// Checks all openings since the last check by a zero test, which uses up a random product. After an error the key is given
 /// up. Six rounds.
 pub(super) fn check<F: MacField>(
