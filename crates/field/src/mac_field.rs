@@ -143,3 +143,6 @@ pub trait MacField: Copy + Send + Sync + 'static {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
