@@ -87,10 +87,15 @@ pub(crate) const fn projection(images: [u128; 8], cell_bits: u8, degree: u32, ta
 
 /// Implements [`MacField`](crate::MacField) for a type with the constants `ROOT` and `TAPS`.
 macro_rules! mac_field {
-    ($field:ident, $word:ty, $name:literal, bits: $bits:literal, cell_bits: $cell_bits:literal) => {
+    ($field:ident, $word:ty, $kernels:ident, $name:literal, bits: $bits:literal, cell_bits: $cell_bits:literal) => {
         const TAIL: u128 = crate::binary::tail(&TAPS);
         const IMAGES: [u128; 8] = crate::binary::images(ROOT, $cell_bits, $bits, TAIL);
         const MASKS: [u128; 8] = crate::binary::projection(IMAGES, $cell_bits, $bits, TAIL);
+
+        impl polyclave_kernels::Modulus for $field {
+            const DEGREE: u32 = $bits;
+            const TAPS: &'static [u32] = &TAPS;
+        }
 
         impl crate::MacField for $field {
             type Word = $word;
@@ -99,7 +104,7 @@ macro_rules! mac_field {
             const CELL_BITS: u8 = $cell_bits;
 
             fn multiply(a: $word, b: $word) -> $word {
-                crate::binary::times(a.into(), b.into(), $bits, TAIL) as $word
+                polyclave_kernels::$kernels::product::<$field>(a, b)
             }
 
             fn embed(cell: u8) -> $word {
@@ -113,24 +118,15 @@ macro_rules! mac_field {
             }
 
             fn multiply_rows(dst: &mut [$word], a: &[$word], b: &[$word]) {
-                assert!(dst.len() == a.len() && dst.len() == b.len(), "rows of one length");
-                for ((product, a), b) in dst.iter_mut().zip(a).zip(b) {
-                    *product = Self::multiply(*a, *b);
-                }
+                polyclave_kernels::$kernels::multiply::<$field>(dst, a, b);
             }
 
             fn combine(dst: &mut [$word], terms: &[(&[$word], $word)], constant: $word) {
-                assert!(terms.iter().all(|(src, _)| src.len() == dst.len()), "rows of one length");
-                for (i, sum) in dst.iter_mut().enumerate() {
-                    *sum = terms
-                        .iter()
-                        .fold(constant, |sum, (src, factor)| sum ^ Self::multiply(src[i], *factor));
-                }
+                polyclave_kernels::$kernels::combine::<$field>(dst, terms, constant);
             }
 
             fn inner_product(a: &[$word], b: &[$word]) -> $word {
-                assert_eq!(a.len(), b.len(), "rows of one length");
-                a.iter().zip(b).fold(0, |sum, (a, b)| sum ^ Self::multiply(*a, *b))
+                polyclave_kernels::$kernels::inner_product::<$field>(a, b)
             }
 
             fn embedded_inner_product(weights: &[$word], cells: &[u8]) -> $word {

@@ -64,7 +64,7 @@ impl Polynomial {
             power.add_shifted(&x, 0);
             power.trimmed()
         };
-        let is_prime = |p: usize| (2..p).all(|q| p % q != 0);
+        let is_prime = |p: usize| (2..p).all(|q| !p.is_multiple_of(q));
         let mut primes = (2..=degree).filter(|p| degree.is_multiple_of(*p) && is_prime(*p));
         conjugate(degree).modulo(self).is_zero()
             && primes.all(|p| self.clone().gcd(conjugate(degree / p)) == Polynomial::new([0]))
