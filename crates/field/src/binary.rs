@@ -85,12 +85,21 @@ pub(crate) const fn projection(images: [u128; 8], cell_bits: u8, degree: u32, ta
     masks
 }
 
+/// Cells that are embedded at a time for a sum of products, on the stack and in the nearest cache.
+pub(crate) const PIECE: usize = 256;
+
 /// Implements [`MacField`](crate::MacField) for a type with the constants `ROOT` and `TAPS`.
 macro_rules! mac_field {
-    ($field:ident, $word:ty, $kernels:ident, $name:literal, bits: $bits:literal, cell_bits: $cell_bits:literal) => {
+    ($field:ident, $word:ty, $kernels:ident, $cells:ident, $name:literal, bits: $bits:literal, cell_bits: $cell_bits:literal) => {
         const TAIL: u128 = crate::binary::tail(&TAPS);
         const IMAGES: [u128; 8] = crate::binary::images(ROOT, $cell_bits, $bits, TAIL);
-        const MASKS: [u128; 8] = crate::binary::projection(IMAGES, $cell_bits, $bits, TAIL);
+        const BYTES: usize = ($bits as usize).div_ceil(8);
+        static EMBEDDING: polyclave_kernels::cells::Embedding<BYTES> =
+            polyclave_kernels::cells::Embedding::new(IMAGES);
+        static PROJECTION: polyclave_kernels::cells::Projection<BYTES> =
+            polyclave_kernels::cells::Projection::new(crate::binary::projection(
+                IMAGES, $cell_bits, $bits, TAIL,
+            ));
 
         impl polyclave_kernels::Modulus for $field {
             const DEGREE: u32 = $bits;
@@ -108,13 +117,11 @@ macro_rules! mac_field {
             }
 
             fn embed(cell: u8) -> $word {
-                let bit = |i: usize| IMAGES[i] & u128::from(cell >> i & 1).wrapping_neg();
-                (0..8).fold(0, |image, i| image ^ bit(i)) as $word
+                EMBEDDING.word(cell) as $word
             }
 
             fn project(x: $word) -> u8 {
-                let bit = |i: usize| ((x & MASKS[i] as $word).count_ones() as u8 & 1) << i;
-                (0..8).fold(0, |cell, i| cell | bit(i))
+                PROJECTION.cell(x.into())
             }
 
             fn multiply_rows(dst: &mut [$word], a: &[$word], b: &[$word]) {
@@ -131,22 +138,22 @@ macro_rules! mac_field {
 
             fn embedded_inner_product(weights: &[$word], cells: &[u8]) -> $word {
                 assert_eq!(weights.len(), cells.len(), "rows of one length");
-                let product = |(weight, cell): (&$word, &u8)| Self::multiply(*weight, Self::embed(*cell));
-                weights.iter().zip(cells).map(product).fold(0, |sum, product| sum ^ product)
+                let mut images = [0; crate::binary::PIECE];
+                let mut sum = 0;
+                for (weights, cells) in weights.chunks(images.len()).zip(cells.chunks(images.len())) {
+                    let images = &mut images[..cells.len()];
+                    Self::embed_row(images, cells);
+                    sum ^= Self::inner_product(weights, images);
+                }
+                sum
             }
 
             fn embed_row(dst: &mut [$word], cells: &[u8]) {
-                assert_eq!(dst.len(), cells.len(), "rows of one length");
-                for (image, cell) in dst.iter_mut().zip(cells) {
-                    *image = Self::embed(*cell);
-                }
+                EMBEDDING.$kernels(dst, cells);
             }
 
             fn project_row(dst: &mut [u8], src: &[$word]) {
-                assert_eq!(dst.len(), src.len(), "rows of one length");
-                for (cell, x) in dst.iter_mut().zip(src) {
-                    *cell = Self::project(*x);
-                }
+                PROJECTION.$cells(dst, src);
             }
 
             fn truncate(word: $word) -> $word {

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-/// Implementations of the byte-vector kernels, [`crate::affine`] and [`crate::gf256`].
+/// Implementations of the byte-vector kernels, [`crate::affine`], [`crate::gf256`] and [`crate::cells`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Isa {
     /// 64-bit words.

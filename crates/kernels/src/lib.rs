@@ -13,6 +13,7 @@
 pub mod aes_prg;
 pub mod affine;
 mod carryless;
+pub mod cells;
 pub mod gf128;
 pub mod gf256;
 mod isa;
