@@ -112,14 +112,17 @@ macro_rules! mac_field {
             const BITS: u32 = $bits;
             const CELL_BITS: u8 = $cell_bits;
 
+            #[inline]
             fn multiply(a: $word, b: $word) -> $word {
                 polyclave_kernels::$kernels::product::<$field>(a, b)
             }
 
+            #[inline]
             fn embed(cell: u8) -> $word {
                 EMBEDDING.word(cell) as $word
             }
 
+            #[inline]
             fn project(x: $word) -> u8 {
                 PROJECTION.cell(x.into())
             }
@@ -156,6 +159,7 @@ macro_rules! mac_field {
                 PROJECTION.$cells(dst, src);
             }
 
+            #[inline]
             fn truncate(word: $word) -> $word {
                 word & (<$word>::MAX >> (<$word>::BITS - $bits))
             }

@@ -44,29 +44,45 @@ macro_rules! registers {
                 unsafe { $store(words.as_mut_ptr().cast(), x) }
             }
 
-            /// The words from a place on, with zeros when `WHOLE` is false and they end early.
+            /// So many registers from a place on; one with zeros behind the words when `WHOLE` is false and they end
+            /// early.
             #[inline]
             #[target_feature(enable = $features)]
-            pub(crate) fn load_from<const WHOLE: bool>(row: &[u64], at: usize) -> Register {
+            pub(crate) fn load_from<const COUNT: usize, const WHOLE: bool>(
+                row: &[u64],
+                at: usize,
+            ) -> [Register; COUNT] {
+                let (mut registers, mut padded) = ([splat(0); COUNT], [0; WORDS]);
                 if WHOLE {
-                    return load(row[at..].first_chunk().expect("a whole register"));
+                    let row = row[at..at + COUNT * WORDS].as_chunks().0;
+                    for (register, words) in registers.iter_mut().zip(row) {
+                        *register = load(words);
+                    }
+                } else {
+                    padded[..row.len() - at].copy_from_slice(&row[at..]);
+                    registers[0] = load(&padded);
                 }
-                let mut padded = [0; WORDS];
-                padded[..row.len() - at].copy_from_slice(&row[at..]);
-                load(&padded)
+                registers
             }
 
             /// As [`load_from`]: what has no place in the row is dropped.
             #[inline]
             #[target_feature(enable = $features)]
-            pub(crate) fn store_at<const WHOLE: bool>(row: &mut [u64], at: usize, x: Register) {
+            pub(crate) fn store_at<const COUNT: usize, const WHOLE: bool>(
+                row: &mut [u64],
+                at: usize,
+                registers: [Register; COUNT],
+            ) {
                 if WHOLE {
-                    return store(row[at..].first_chunk_mut().expect("a whole register"), x);
+                    let row = row[at..at + COUNT * WORDS].as_chunks_mut().0;
+                    for (words, register) in row.iter_mut().zip(registers) {
+                        store(words, register);
+                    }
+                } else {
+                    let (mut padded, part) = ([0; WORDS], &mut row[at..]);
+                    store(&mut padded, registers[0]);
+                    part.copy_from_slice(&padded[..part.len()]);
                 }
-                let mut padded = [0; WORDS];
-                store(&mut padded, x);
-                let len = row.len() - at;
-                row[at..].copy_from_slice(&padded[..len]);
             }
 
             /// The word in all places.

@@ -49,8 +49,8 @@ macro_rules! rows {
             #[inline]
             #[target_feature(enable = $features)]
             fn multiply_at<M: Modulus, const WHOLE: bool>(dst: &mut [u64], a: &[u64], b: &[u64], at: usize) {
-                let (a, b) = (load_from::<WHOLE>(a, at), load_from::<WHOLE>(b, at));
-                store_at::<WHOLE>(dst, at, reduce::<M>(add_product(zero(), a, b)));
+                let ([a], [b]) = (load_from::<1, WHOLE>(a, at), load_from::<1, WHOLE>(b, at));
+                store_at::<1, WHOLE>(dst, at, [reduce::<M>(add_product(zero(), a, b))]);
             }
 
             /// See [`super::super::combine`]; lengths were checked there.
@@ -86,23 +86,26 @@ macro_rules! rows {
                     ([splat_pair(constant); COUNT], [zero(); COUNT], false);
                 for (src, factor) in terms {
                     let src = words(src);
+                    let row = load_from::<COUNT, WHOLE>(src, at);
                     // Factors are public.
                     if *factor == 1 {
                         for i in 0..COUNT {
-                            plain[i] = xor(plain[i], load_from::<WHOLE>(src, at + i * WORDS));
+                            plain[i] = xor(plain[i], row[i]);
                         }
                     } else {
                         let factor = splat_pair(*factor);
                         for i in 0..COUNT {
-                            sums[i] = add_product(sums[i], load_from::<WHOLE>(src, at + i * WORDS), factor);
+                            sums[i] = add_product(sums[i], row[i], factor);
                         }
                         products = true;
                     }
                 }
-                for i in 0..COUNT {
-                    let sum = if products { xor(plain[i], reduce::<M>(sums[i])) } else { plain[i] };
-                    store_at::<WHOLE>(dst, at + i * WORDS, sum);
+                if products {
+                    for i in 0..COUNT {
+                        plain[i] = xor(plain[i], reduce::<M>(sums[i]));
+                    }
                 }
+                store_at::<COUNT, WHOLE>(dst, at, plain);
             }
 
             /// See [`super::super::inner_product`]; lengths were checked there.
@@ -114,7 +117,8 @@ macro_rules! rows {
                     sum = add_product(sum, load(a), load(b));
                 }
                 if !a_part.is_empty() {
-                    sum = add_product(sum, load_from::<false>(a_part, 0), load_from::<false>(b_part, 0));
+                    let ([a], [b]) = (load_from::<1, false>(a_part, 0), load_from::<1, false>(b_part, 0));
+                    sum = add_product(sum, a, b);
                 }
                 sum_of_pairs(reduce::<M>(sum))
             }

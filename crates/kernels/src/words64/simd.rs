@@ -27,8 +27,8 @@ macro_rules! rows {
             #[inline]
             #[target_feature(enable = $features)]
             fn multiply_at<M: Modulus, const WHOLE: bool>(dst: &mut [u64], a: &[u64], b: &[u64], at: usize) {
-                let (a, b) = (load_from::<WHOLE>(a, at), load_from::<WHOLE>(b, at));
-                store_at::<WHOLE>(dst, at, reduce::<M>(clmul::<0x00>(a, b), clmul::<0x11>(a, b)));
+                let ([a], [b]) = (load_from::<1, WHOLE>(a, at), load_from::<1, WHOLE>(b, at));
+                store_at::<1, WHOLE>(dst, at, [reduce::<M>(clmul::<0x00>(a, b), clmul::<0x11>(a, b))]);
             }
 
             /// See [`super::super::combine`]; lengths were checked there.
@@ -62,25 +62,27 @@ macro_rules! rows {
                 let mut plain = [splat(constant); COUNT];
                 let (mut even, mut odd, mut products) = ([splat(0); COUNT], [splat(0); COUNT], false);
                 for (src, factor) in terms {
+                    let row = load_from::<COUNT, WHOLE>(src, at);
                     // Factors are public.
                     if *factor == 1 {
                         for i in 0..COUNT {
-                            plain[i] = xor(plain[i], load_from::<WHOLE>(src, at + i * WORDS));
+                            plain[i] = xor(plain[i], row[i]);
                         }
                     } else {
                         let factor = splat(*factor);
                         for i in 0..COUNT {
-                            let x = load_from::<WHOLE>(src, at + i * WORDS);
-                            even[i] = xor(even[i], clmul::<0x00>(x, factor));
-                            odd[i] = xor(odd[i], clmul::<0x11>(x, factor));
+                            even[i] = xor(even[i], clmul::<0x00>(row[i], factor));
+                            odd[i] = xor(odd[i], clmul::<0x11>(row[i], factor));
                         }
                         products = true;
                     }
                 }
-                for i in 0..COUNT {
-                    let sum = if products { xor(plain[i], reduce::<M>(even[i], odd[i])) } else { plain[i] };
-                    store_at::<WHOLE>(dst, at + i * WORDS, sum);
+                if products {
+                    for i in 0..COUNT {
+                        plain[i] = xor(plain[i], reduce::<M>(even[i], odd[i]));
+                    }
                 }
+                store_at::<COUNT, WHOLE>(dst, at, plain);
             }
 
             /// See [`super::super::inner_product_unreduced`]; lengths were checked there.
@@ -94,7 +96,7 @@ macro_rules! rows {
                     odd = xor(odd, clmul::<0x11>(a, b));
                 }
                 if !a_part.is_empty() {
-                    let (a, b) = (load_from::<false>(a_part, 0), load_from::<false>(b_part, 0));
+                    let ([a], [b]) = (load_from::<1, false>(a_part, 0), load_from::<1, false>(b_part, 0));
                     even = xor(even, clmul::<0x00>(a, b));
                     odd = xor(odd, clmul::<0x11>(a, b));
                 }
