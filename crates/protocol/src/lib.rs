@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+pub mod coins;
 mod error;
 pub mod evaluate;
 pub mod ghash;
