@@ -75,15 +75,15 @@ impl Receiver {
         let (mut rest, mut choices) = (&mut blocks[..], choices);
         for len in column_lengths(count) {
             let (now, later) = choices.split_at(len.min(choices.len()));
-            let tile = self.next_tile(now, len, &mut message);
-            rest = transposed(tile, self.shape.columns(), rest);
+            self.next_tile(now, len, &mut message);
+            rest = transposed(&self.tiles, self.shape.columns(), rest);
             choices = later;
         }
         Ok((blocks, message))
     }
 
     /// Columns of `len` bytes; choices that are missing at the end are zero, for transfers that nobody uses.
-    fn next_tile(&mut self, choices: &[u8], len: usize, message: &mut Vec<u8>) -> &Tile {
+    fn next_tile(&mut self, choices: &[u8], len: usize, message: &mut Vec<u8>) {
         let tile = self.tiles.next(len);
         let (columns, u) = tile.bytes_mut().split_at_mut(self.shape.columns() * len);
         u[..choices.len()].copy_from_slice(choices);
@@ -95,7 +95,6 @@ impl Receiver {
             self.streams.next(tree, columns, correction);
             add(correction, u);
         }
-        tile
     }
 
     /// The hashes of all columns under the coefficients of a coin, hidden by the mask; then the columns are given up.
@@ -136,14 +135,14 @@ impl Sender {
         let mut rest = &mut blocks[..];
         for len in column_lengths(count) {
             let (corrections, later) = message.split_at(self.shape.trees() * len);
-            let tile = self.next_tile(corrections, len);
-            rest = transposed(tile, self.shape.columns(), rest);
+            self.next_tile(corrections, len);
+            rest = transposed(&self.tiles, self.shape.columns(), rest);
             message = later;
         }
         blocks
     }
 
-    fn next_tile(&mut self, corrections: &[u8], len: usize) -> &Tile {
+    fn next_tile(&mut self, corrections: &[u8], len: usize) {
         let tile = self.tiles.next(len);
         let f = self.shape.expansion();
         let trees = tile.bytes_mut().chunks_exact_mut(f * len).zip(corrections.chunks_exact(len));
@@ -153,7 +152,6 @@ impl Sender {
                 add_masked(column, correction, *bit);
             }
         }
-        tile
     }
 
     /// Compares the receiver's hashes with those of q; then the columns are given up.
@@ -181,8 +179,9 @@ impl Sender {
     }
 }
 
-/// Fills the first of these blocks from a tile and returns the others.
-fn transposed<'a>(tile: &Tile, columns: usize, blocks: &'a mut [u128]) -> &'a mut [u128] {
+/// Fills the first of these blocks from the last tile and returns the others.
+fn transposed<'a>(tiles: &Tiles, columns: usize, blocks: &'a mut [u128]) -> &'a mut [u128] {
+    let Some(tile) = tiles.used().last() else { return blocks };
     let len = tile.column_bytes();
     let (now, later) = blocks.split_at_mut(blocks.len().min(8 * len));
     columns_to_blocks(tile.bytes(), len, columns, now);
@@ -211,4 +210,80 @@ fn hashes(columns: usize, tiles: &[Tile], coin: &[u8; 32]) -> Zeroizing<Vec<u8>>
 /// `sum += term` where the mask is all ones, nothing where it is zero.
 fn add_masked(sum: &mut [u8], term: &[u8], mask: u8) {
     sum.iter_mut().zip(term).for_each(|(sum, term)| *sum ^= term & mask);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Party;
+
+    const COIN: [u8; 32] = [7; 32];
+
+    fn binding() -> Binding {
+        Binding::new(b"label", Party(0), Party(1), Party(1))
+    }
+
+    /// Both ends as honest set-up leaves them.
+    fn ends(shape: Shape, delta: u128) -> (Sender, Receiver) {
+        let count = 1 << shape.expansion();
+        let leaf =
+            |i: usize| *blake3::hash(&i.to_le_bytes()).as_bytes().first_chunk().expect("it has 32 bytes");
+        let leaves: Vec<Seed> = (0..shape.trees() * count).map(leaf).collect();
+        let place = |i: usize| i - i % count + (i % count ^ usize::from(shape.alpha(delta, i / count)));
+        let punctured: Vec<Seed> = (0..leaves.len()).map(|i| leaves[place(i)]).collect();
+        (Sender::new(shape, delta, &punctured), Receiver::new(shape, &leaves))
+    }
+
+    /// A receiver that chooses `u + error` in one tree and `u` in the others, and then answers the check for a guess of the
+    /// tree's bits of delta. Returns whether it passes.
+    fn cheat(shape: Shape, delta: u128, tree: usize, guess: u8) -> bool {
+        let (mut sender, mut receiver) = ends(shape, delta);
+        let count = 5000;
+        let (_, mut message) = receiver.extend(&vec![0x5a; count / 8], count).expect("randomness");
+        // The first piece after the mask: transfer 0 of this tree.
+        message[(shape.trees() + tree * padded_bytes(count) / GRAIN_BYTES) * GRAIN_BYTES] ^= 1;
+        sender.extend(&message, count);
+        let mut response = receiver.respond(&COIN);
+        // The hash of the error: transfer 0 is the first bit of the first element.
+        let mut chi = vec![0; padded_bytes(count)];
+        let seed = blake3::derive_key("polyclave 2026 oblivious transfer check", &COIN);
+        AesPrg::new(seed.first_chunk().expect("it has 32 bytes"), 0).fill(&mut chi);
+        let (mut error, mut hash) = (vec![0; chi.len()], vec![0; GRAIN_BYTES]);
+        error[0] = 1;
+        weighted_sums(&mut hash, &error, &chi);
+        let columns = response.chunks_exact_mut(GRAIN_BYTES).skip(tree * shape.expansion());
+        for (k, column) in columns.take(shape.expansion()).enumerate() {
+            add_masked(column, &hash, (guess >> k & 1).wrapping_neg());
+        }
+        sender.check(&COIN, &response, &binding()).is_ok()
+    }
+
+    #[test]
+    fn other_choices_in_one_tree_pass_only_with_the_right_guess_of_delta() {
+        let delta = 0x0123_4567_89ab_cdef_fedc_ba98_7654_3210;
+        for (columns, expansion) in [(128, 1), (64, 2), (128, 4), (40, 5)] {
+            let shape = Shape::new(columns, expansion).expect("it is valid");
+            for tree in [0, 1, shape.trees() - 1] {
+                for guess in 0..1 << expansion {
+                    let passes = cheat(shape, delta, tree, guess);
+                    assert_eq!(
+                        passes,
+                        guess == shape.alpha(delta, tree),
+                        "{shape:?}, tree {tree}, guess {guess}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_that_does_not_fit_any_choices_is_found() {
+        let shape = Shape::new(128, 4).expect("it is valid");
+        let (mut sender, mut receiver) = ends(shape, u128::MAX);
+        let (_, message) = receiver.extend(&[0xff; 100], 800).expect("randomness");
+        sender.extend(&message, 800);
+        let mut response = receiver.respond(&COIN);
+        *response.last_mut().expect("it is not empty") ^= 1;
+        assert!(sender.check(&COIN, &response, &binding()).is_err());
+    }
 }

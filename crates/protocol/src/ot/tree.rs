@@ -151,9 +151,10 @@ fn next_level(
 
 /// From numbers relative to alpha to true ones: element z goes to place `z ^ alpha`.
 fn unshift(digests: &mut [Digest], alpha: u8) {
-    for distance in (0..u8::BITS).map(|k| 1 << k).take_while(|d| *d < digests.len()) {
+    let count = digests.len();
+    for distance in (0..u8::BITS).map(|k| 1 << k).take_while(|d| *d < count) {
         let set = Choice::from(u8::from(alpha & distance as u8 != 0));
-        for z in (0..digests.len()).filter(|z| z & distance == 0) {
+        for z in (0..count).filter(|z| z & distance == 0) {
             let (low, high) = digests.split_at_mut(z + distance);
             swap(&mut low[z], &mut high[0], set);
         }
