@@ -4,8 +4,10 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField, Word};
+use polyclave_kernels::aes_hash::AesHash;
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::affine::{Map, combine_within};
+use polyclave_kernels::bit_transpose::columns_to_blocks;
 use polyclave_kernels::gf128::weighted_sums;
 use polyclave_kernels::gf256::multiply;
 use polyclave_kernels::transpose::{blocks_to_rows, rows_to_blocks};
@@ -124,6 +126,19 @@ fn bench_transpose(criterion: &mut Criterion) {
     }
 }
 
+fn bench_blocks(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("blocks of transfers");
+    let (columns, mut blocks) = (vec![0x5a; 128 * 1024], vec![0; 8192]);
+    group.throughput(Throughput::Elements(8192));
+    for count in [40, 64, 128] {
+        group.bench_function(format!("{count} columns to blocks"), |bencher| {
+            bencher.iter(|| columns_to_blocks(black_box(&columns), 1024, count, black_box(&mut blocks)))
+        });
+    }
+    let hash = AesHash::new(&[7; 16]);
+    group.bench_function("hash", |bencher| bencher.iter(|| hash.hash(1, black_box(&mut blocks))));
+}
+
 criterion_group!(
     benches,
     bench_combine,
@@ -134,6 +149,7 @@ criterion_group!(
     bench_words::<Gf2_64>,
     bench_words::<Gf2_128>,
     bench_prg,
-    bench_transpose
+    bench_transpose,
+    bench_blocks
 );
 criterion_main!(benches);

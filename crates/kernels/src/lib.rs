@@ -1,5 +1,6 @@
 //! Vector kernels: GF(2)-affine maps, products in GF(2^8) and GF(2^128), an AES counter stream, block transposes, and rows
 //! of words that are elements of larger fields.
+//! Byte-vector kernels: GF(2)-affine maps, products in GF(2^8) and GF(2^128), an AES counter stream and hash, transposes.
 //!
 //! This crate holds all the SIMD and all the unsafe code of the workspace. Every kernel has a portable
 //! form on 64-bit words and, on x86-64, forms for wider registers chosen once at run time; all forms of
@@ -10,8 +11,10 @@
 //! The bytes are shares of secrets, so no branch and no memory address depends on them; register
 //! shuffles do. Lengths, strides, linear maps and nonces are public.
 
+pub mod aes_hash;
 pub mod aes_prg;
 pub mod affine;
+pub mod bit_transpose;
 mod carryless;
 pub mod cells;
 pub mod gf128;
