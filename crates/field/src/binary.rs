@@ -85,12 +85,9 @@ pub(crate) const fn projection(images: [u128; 8], cell_bits: u8, degree: u32, ta
     masks
 }
 
-/// Cells that are embedded at a time for a sum of products, on the stack and in the nearest cache.
-pub(crate) const PIECE: usize = 256;
-
 /// Implements [`MacField`](crate::MacField) for a type with the constants `ROOT` and `TAPS`.
 macro_rules! mac_field {
-    ($field:ident, $word:ty, $kernels:ident, $cells:ident, $name:literal, bits: $bits:literal, cell_bits: $cell_bits:literal) => {
+    ($field:ident, $word:ty, $kernels:ident, $cells:ident, $inner_product:ident, $name:literal, bits: $bits:literal, cell_bits: $cell_bits:literal) => {
         const TAIL: u128 = crate::binary::tail(&TAPS);
         const IMAGES: [u128; 8] = crate::binary::images(ROOT, $cell_bits, $bits, TAIL);
         const BYTES: usize = ($bits as usize).div_ceil(8);
@@ -140,15 +137,7 @@ macro_rules! mac_field {
             }
 
             fn embedded_inner_product(weights: &[$word], cells: &[u8]) -> $word {
-                assert_eq!(weights.len(), cells.len(), "rows of one length");
-                let mut images = [0; crate::binary::PIECE];
-                let mut sum = 0;
-                for (weights, cells) in weights.chunks(images.len()).zip(cells.chunks(images.len())) {
-                    let images = &mut images[..cells.len()];
-                    Self::embed_row(images, cells);
-                    sum ^= Self::inner_product(weights, images);
-                }
-                sum
+                EMBEDDING.$inner_product::<$field>(weights, cells)
             }
 
             fn embed_row(dst: &mut [$word], cells: &[u8]) {

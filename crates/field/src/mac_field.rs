@@ -84,7 +84,8 @@ macro_rules! word {
 word!(u64);
 word!(u128);
 
-/// A field of 2^[`BITS`](MacField::BITS) elements. Everything here takes constant time, whatever the elements are.
+/// A field of 2^[`BITS`](MacField::BITS) elements. Everything here takes constant time, whatever the elements are, but for
+/// the factors of [`combine`](MacField::combine). Rows go through `polyclave_kernels`.
 ///
 /// Words given to these functions have no bits at or above `BITS`, and cells none at or above `CELL_BITS`; results
 /// neither.
@@ -115,7 +116,7 @@ pub trait MacField: Copy + Send + Sync + 'static {
     /// If lengths differ; so all below.
     fn multiply_rows(dst: &mut [Self::Word], a: &[Self::Word], b: &[Self::Word]);
 
-    /// `dst[i] = constant + sum over the terms of factor * src[i]`.
+    /// `dst[i] = constant + sum over the terms of factor * src[i]`. Factors are public: one costs less than others.
     fn combine(dst: &mut [Self::Word], terms: &[(&[Self::Word], Self::Word)], constant: Self::Word);
 
     /// The sum of `a[i] b[i]`.

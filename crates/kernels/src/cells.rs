@@ -6,9 +6,12 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod inner_product;
 mod portable;
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "x86_64")]
+mod vclmul;
 
 use crate::isa::Isa;
 

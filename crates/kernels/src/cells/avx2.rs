@@ -13,7 +13,7 @@ use core::arch::x86_64::*;
 use super::Tables;
 
 /// Cells at once.
-const BLOCK: usize = 32;
+pub(super) const BLOCK: usize = 32;
 
 /// See [`super::Embedding`]; lengths were checked there.
 #[target_feature(enable = "avx2")]
@@ -73,7 +73,11 @@ fn embed_block128(tables: &Tables<16>, dst: &mut [u128; BLOCK], cells: &[u8; BLO
 /// Eight bytes of the images, from the given one on, as words.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn images<const BYTES: usize>(tables: &Tables<BYTES>, from: usize, cells: __m256i) -> [__m256i; 8] {
+pub(super) fn images<const BYTES: usize>(
+    tables: &Tables<BYTES>,
+    from: usize,
+    cells: __m256i,
+) -> [__m256i; 8] {
     let mut bytes = [_mm256_setzero_si256(); 8];
     for (byte, tables) in bytes.iter_mut().zip(&tables[from..]) {
         *byte = look_up(tables, cells);
@@ -177,7 +181,7 @@ fn rotate(x: [__m256i; 8]) -> [__m256i; 8] {
 /// Even pairs to the lower lane, odd ones to the upper lane.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn by_pairs(cells: __m256i) -> __m256i {
+pub(super) fn by_pairs(cells: __m256i) -> __m256i {
     let order = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
     let halves = _mm256_shuffle_epi8(cells, _mm256_broadcastsi128_si256(order));
     _mm256_permute4x64_epi64::<0b11_01_10_00>(halves)
@@ -193,7 +197,7 @@ fn in_order(cells: __m256i) -> __m256i {
 }
 
 #[inline]
-fn padded<T: Copy + Default>(part: &[T]) -> [T; BLOCK] {
+pub(super) fn padded<T: Copy + Default>(part: &[T]) -> [T; BLOCK] {
     let mut padded = [T::default(); BLOCK];
     padded[..part.len()].copy_from_slice(part);
     padded
@@ -201,7 +205,7 @@ fn padded<T: Copy + Default>(part: &[T]) -> [T; BLOCK] {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load(cells: &[u8; BLOCK]) -> __m256i {
+pub(super) fn load(cells: &[u8; BLOCK]) -> __m256i {
     // SAFETY: the reference covers the 32 bytes read; the load has no alignment.
     unsafe { _mm256_loadu_si256(cells.as_ptr().cast()) }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::aes_prg::AesPrg;
+use crate::isa::ClmulIsa;
 
 fn random(seed: u8, count: usize) -> Vec<u128> {
     let mut bytes = vec![0; count * 16];
@@ -75,6 +76,28 @@ fn every_implementation_projects_as_one_by_one() {
             assert!(words.iter().zip(&cells).all(|(w, c)| map.cell(*w) == *c), "{isa:?}, {len}");
         }
     }
+}
+
+fn sums_products_as_row_by_row<const BYTES: usize>() {
+    let (map, cells) = (Embedding::<BYTES>::new(columns::<BYTES>(5)), cells());
+    let weights: Vec<u64> =
+        random(6, cells.len()).iter().map(|word| (word >> (128 - 8 * BYTES)) as u64).collect();
+    for len in (0..=70).chain([255, 256, 257, cells.len()]) {
+        let mut images = vec![0; len];
+        map.words64(&mut images, &cells[..len]);
+        let expected = crate::words64::inner_product_unreduced(&images, &weights[..len]);
+        for isa in ClmulIsa::available() {
+            let sum = map.inner_product64_with(isa, &weights[..len], &cells[..len]);
+            assert_eq!(sum, expected, "{isa:?}, {len}");
+        }
+    }
+}
+
+#[test]
+fn every_implementation_sums_products_as_row_by_row() {
+    sums_products_as_row_by_row::<5>();
+    sums_products_as_row_by_row::<6>();
+    sums_products_as_row_by_row::<8>();
 }
 
 #[test]

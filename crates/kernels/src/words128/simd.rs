@@ -1,4 +1,4 @@
-//! Products with carry-less multiplication, the same for all widths of registers.
+//! Products with carry-less multiplication, the same for all widths of registers, by Karatsuba's rule.
 //!
 //! The reduction multiplies what is beyond X^128 by the lower terms of the modulus, the upper word first.
 
@@ -28,8 +28,11 @@ macro_rules! rows {
             /// A sum of products in every pair of words, not reduced.
             #[derive(Clone, Copy)]
             struct Wide {
+                /// Of the lower words.
                 low: Register,
-                middle: Register,
+                /// Of the sums of both words.
+                sums: Register,
+                /// Of the upper words.
                 high: Register,
             }
 
@@ -126,16 +129,16 @@ macro_rules! rows {
             #[inline]
             #[target_feature(enable = $features)]
             fn zero() -> Wide {
-                Wide { low: splat(0), middle: splat(0), high: splat(0) }
+                Wide { low: splat(0), sums: splat(0), high: splat(0) }
             }
 
             #[inline]
             #[target_feature(enable = $features)]
             fn add_product(sum: Wide, a: Register, b: Register) -> Wide {
-                let crossed = xor(clmul::<0x01>(a, b), clmul::<0x10>(a, b));
+                let (a_sum, b_sum) = (xor(a, word_down(a)), xor(b, word_down(b)));
                 Wide {
                     low: xor(sum.low, clmul::<0x00>(a, b)),
-                    middle: xor(sum.middle, crossed),
+                    sums: xor(sum.sums, clmul::<0x00>(a_sum, b_sum)),
                     high: xor(sum.high, clmul::<0x11>(a, b)),
                 }
             }
@@ -144,8 +147,8 @@ macro_rules! rows {
             #[target_feature(enable = $features)]
             fn reduce<M: Modulus>(sum: Wide) -> Register {
                 let tail = splat(const { tail::<M>() });
-                let low = xor(sum.low, word_up(sum.middle));
-                let high = xor(sum.high, word_down(sum.middle));
+                let middle = xor(sum.sums, xor(sum.low, sum.high));
+                let (low, high) = (xor(sum.low, word_up(middle)), xor(sum.high, word_down(middle)));
                 let upper = clmul::<0x01>(high, tail);
                 let lower = clmul::<0x00>(xor(high, word_down(upper)), tail);
                 xor(xor(low, word_up(upper)), lower)
