@@ -75,7 +75,7 @@ impl Parties {
         let program = std::env::current_exe().context("cannot find this program to start parties with")?;
         let (sender, events) = channel();
         let mut parties = Parties { children: Vec::new(), inputs: Vec::new(), events };
-        for me in 0..launch.protocol.parties {
+        for me in 0..launch.protocol.parties() {
             let mut child = Command::new(&program)
                 .arg("party")
                 .stdin(Stdio::piped())

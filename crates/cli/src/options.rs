@@ -3,19 +3,23 @@
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use polyclave_cipher::{Cipher, catalog};
+use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
 
 /// Which protocol, and among whom.
 #[derive(Args, Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ProtocolOptions {
-    /// cleartext or shamir
+    /// cleartext, shamir (an honest majority, passive), or authenticated sharing against all parties but one: spdz-lt
+    /// (masked tables), spdz-bd and spdz-rp (inversion by bit decomposition, by Rivain-Prouff), spdz-pv (DES by
+    /// Pulkus-Vivek), spdz-raw (DES by powers)
     #[arg(long, value_name = "P", default_value = "shamir")]
     pub protocol: String,
 
-    /// Number of parties
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub parties: usize,
+    /// Number of parties [default: the least that the protocol allows]
+    #[arg(long, value_name = "N")]
+    pub parties: Option<usize>,
 
     /// Parties that together learn nothing [default: the most the protocol allows]
     #[arg(long, value_name = "T")]
@@ -29,6 +33,15 @@ pub struct ProtocolOptions {
     /// How shamir looks up other tables: masked (made ahead), polynomial (of tables as small as those of DES)
     #[arg(long, value_name = "W", default_value = "masked")]
     pub tables: String,
+
+    /// Where spdz gets its material: insecure_dealer (every party could be it: to measure the online phase alone)
+    #[arg(long, value_name = "M", default_value = "insecure_dealer")]
+    pub preprocessing: String,
+
+    /// For spdz: entries of a masked table's index that are multiplied at once, 1, 8, 40, 64 or 128. MACs are in
+    /// GF(2^40), GF(2^128), or else GF(2^64); spdz-raw has GF(2^42)
+    #[arg(long, value_name = "K", default_value_t = 64)]
+    pub demux_field: usize,
 }
 
 /// Work that runs the same under every protocol.
@@ -50,16 +63,55 @@ impl ProtocolOptions {
             "cleartext" => task.cleartext(),
             "shamir" => {
                 let structure = match self.threshold {
-                    Some(t) => Structure::new(self.parties, t)?,
-                    None => Structure::with_largest_threshold(self.parties)?,
+                    Some(t) => Structure::new(self.parties(), t)?,
+                    None => Structure::with_largest_threshold(self.parties())?,
                 };
                 let inversion: Inversion = self.inversion.parse()?;
                 let tables: Tables = self.tables.parse()?;
                 task.under(&ShamirScheme { structure, inversion, tables })
             }
-            other => bail!("there is no protocol '{other}' in this version; choose cleartext or shamir"),
+            name => match Way::ALL.into_iter().find(|way| way.name() == name) {
+                Some(way) => self.run_spdz(way, task),
+                None => bail!("there is no protocol '{name}' in this version; choose one of {}", names()),
+            },
         }
     }
+
+    fn run_spdz<T: Task>(&self, way: Way, task: T) -> Result<T::Output> {
+        let parties = self.parties();
+        ensure!(
+            self.threshold.is_none_or(|t| t + 1 == parties),
+            "{} protects against all parties but one; leave --threshold away",
+            way.name()
+        );
+        match (way, self.demux_field) {
+            (Way::Univariate, _) => task.under(&self.spdz::<Gf2_42>(way, Gf2_42::BITS as usize)?),
+            (_, 40) => task.under(&self.spdz::<Gf2_40>(way, 40)?),
+            (_, 128) => task.under(&self.spdz::<Gf2_128>(way, 128)?),
+            (_, k) => task.under(&self.spdz::<Gf2_64>(way, k)?),
+        }
+    }
+
+    fn spdz<F: MacField>(&self, way: Way, k: usize) -> Result<SpdzScheme<F>> {
+        let preprocessing: Preprocessing = self.preprocessing.parse()?;
+        Ok(SpdzScheme::new(self.parties(), way, preprocessing, Packing::of::<F>(k)?)?)
+    }
+
+    /// Number of parties.
+    pub fn parties(&self) -> usize {
+        self.parties.unwrap_or(if self.is_spdz() { 2 } else { 3 })
+    }
+
+    /// Whether the protocol is one of authenticated sharing.
+    pub fn is_spdz(&self) -> bool {
+        Way::ALL.iter().any(|way| way.name().eq_ignore_ascii_case(&self.protocol))
+    }
+}
+
+/// All protocols, to be listed.
+fn names() -> String {
+    let spdz = Way::ALL.map(Way::name);
+    ["cleartext", "shamir"].into_iter().chain(spdz).collect::<Vec<_>>().join(", ")
 }
 
 impl ProtocolOptions {

@@ -8,8 +8,12 @@ use polyclave_protocol::protocol::{Input, Protocol};
 
 /// The most lanes of a batch: enough to hide the wait for a round, few enough to stay near the cache.
 const MOST_LANES: usize = 16384;
-/// The most material in memory at once.
-const MOST_MATERIAL_BYTES: usize = 32 << 20;
+/// Material that is still near the processor.
+const NEAR_MATERIAL_BYTES: usize = 32 << 20;
+/// Where material is large, enough lanes to hide the wait come first,
+const ENOUGH_LANES: usize = 2048;
+/// but no more material than this at once.
+const MOST_MATERIAL_BYTES: usize = 1 << 30;
 
 /// Circuits compiled for one protocol.
 pub struct Workload {
@@ -55,8 +59,9 @@ impl Workload {
 
     /// Lanes to run at once.
     pub fn lanes_at_once(&self, protocol: &impl Protocol) -> usize {
-        let material = protocol.cost(&self.cipher).material_bytes_per_lane;
-        (MOST_MATERIAL_BYTES / material.max(1)).clamp(1, MOST_LANES)
+        let material = protocol.cost(&self.cipher).material_bytes_per_lane.max(1);
+        let enough = (MOST_MATERIAL_BYTES / material).min(ENOUGH_LANES);
+        (NEAR_MATERIAL_BYTES / material).clamp(1, MOST_LANES).max(enough)
     }
 }
 

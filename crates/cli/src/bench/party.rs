@@ -9,6 +9,7 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::tally::Phase;
 use polyclave_protocol::{Error, Party};
 
 use super::BenchJob;
@@ -121,7 +122,12 @@ impl<P: Protocol> Stream<'_, P> {
         let Some((lanes, batch)) = self.batch.take() else { return Ok(Vec::new()) };
         let blocks = public_blocks(&self.workload.cipher, lanes);
         let inputs = [Input::Public(&blocks), Input::Shared(self.key)];
-        evaluate(&mut self.protocol, &self.workload.cipher, lanes, &inputs, batch, &mut *self.net)
+        let net = &mut *self.net;
+        let shared = evaluate(&mut self.protocol, &self.workload.cipher, lanes, &inputs, batch, net)?;
+        // What an active protocol verifies before anything is revealed is a part of its time; counted apart from its rounds.
+        self.protocol.enter(Phase::Output);
+        self.protocol.check(net)?;
+        Ok(shared)
     }
 }
 

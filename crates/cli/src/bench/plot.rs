@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
     }
     let data = json!({
         "cipher": arguments.cipher,
-        "parties": arguments.protocol.parties,
+        "parties": arguments.protocol.parties(),
         "network": arguments.network,
         "threads": arguments.threads,
         "repeats": arguments.repeats,
@@ -81,7 +81,10 @@ fn draw(arguments: &Arguments, curves: &[Curve], svg: &mut String) -> Result<(),
     let largest = SIZES[SIZES.len() - 1] as f64;
     let title = format!(
         "{}: {} parties, {} thread(s) each, {}",
-        arguments.cipher, arguments.protocol.parties, arguments.threads, arguments.network
+        arguments.cipher,
+        arguments.protocol.parties(),
+        arguments.threads,
+        arguments.network
     );
     let mut chart = ChartBuilder::on(&root)
         .caption(title, ("sans-serif", 20))

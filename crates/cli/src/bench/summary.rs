@@ -57,6 +57,8 @@ impl Summary {
     /// The document of `--json`.
     pub fn json(&self, arguments: &Arguments) -> Value {
         let cleartext = arguments.protocol.protocol.eq_ignore_ascii_case("cleartext");
+        let is_spdz = arguments.protocol.is_spdz();
+        let is_shamir = !cleartext && !is_spdz;
         let phase = |seconds: &Spread| {
             let [min, median, max] = self.rates(seconds);
             json!({
@@ -92,9 +94,11 @@ impl Summary {
         json!({
             "protocol": arguments.protocol.protocol.to_ascii_lowercase(),
             "cipher": arguments.cipher.to_ascii_lowercase(),
-            "parties": if cleartext { 1 } else { arguments.protocol.parties },
-            "inversion": (!cleartext).then_some(&arguments.protocol.inversion),
-            "tables": (!cleartext).then_some(&arguments.protocol.tables),
+            "parties": if cleartext { 1 } else { arguments.protocol.parties() },
+            "inversion": is_shamir.then_some(&arguments.protocol.inversion),
+            "tables": is_shamir.then_some(&arguments.protocol.tables),
+            "preprocessing_by": is_spdz.then_some(&arguments.protocol.preprocessing),
+            "demux_field": is_spdz.then_some(arguments.protocol.demux_field),
             "threads": if cleartext { 1 } else { arguments.threads },
             "blocks": self.blocks,
             "network": arguments.network,
@@ -117,14 +121,12 @@ impl Summary {
         let direction = if arguments.decrypt { "decryption" } else { "encryption" };
         say!("{} {direction} under {}, {} blocks", arguments.cipher, p.protocol, self.blocks);
         if !p.protocol.eq_ignore_ascii_case("cleartext") {
-            say!(
-                "{} parties, {} thread(s) each, network {}, inversion {}, tables {}",
-                p.parties,
-                arguments.threads,
-                arguments.network,
-                p.inversion,
-                p.tables
-            );
+            let choices = match p.is_spdz() {
+                true => format!("material from {}, k = {}", p.preprocessing, p.demux_field),
+                false => format!("inversion {}, tables {}", p.inversion, p.tables),
+            };
+            let (parties, threads, network) = (p.parties(), arguments.threads, &arguments.network);
+            say!("{parties} parties, {threads} thread(s) each, network {network}, {choices}");
         }
         say!("{} repeats; minimum, median and maximum of the slowest party\n", arguments.repeats);
         let row = |name: &str, seconds: &Spread| {

@@ -171,6 +171,10 @@ impl Answer {
             let (rounds, products, openings) = (counts.rounds, counts.multiplications, counts.openings);
             say!("{part:<22}{rounds:>8}{products:>17}{openings:>10}{operations:>12}{payload_bytes:>27}");
         }
+        let (triples, bits) = (preprocessing.counts.triples, preprocessing.counts.bits);
+        if triples + bits > 0 {
+            say!("{triples} triples and {bits} random bits made");
+        }
         if self.blocks > 1 {
             say!("{operations_per_block:.2} operations a block");
         }

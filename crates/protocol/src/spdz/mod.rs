@@ -62,6 +62,27 @@ pub enum Preprocessing {
     InsecureDealer,
 }
 
+impl std::fmt::Display for Preprocessing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Preprocessing::InsecureDealer => "insecure_dealer",
+        })
+    }
+}
+
+impl std::str::FromStr for Preprocessing {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "insecure_dealer" => Ok(Preprocessing::InsecureDealer),
+            other => {
+                Err(Error::Misuse(format!("there is no preprocessing '{other}'; choose insecure_dealer")))
+            }
+        }
+    }
+}
+
 /// Authenticated sharing among some parties, with MACs in a field.
 pub struct SpdzScheme<F: MacField> {
     parties: usize,
@@ -119,7 +140,7 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
         terms
             .with("protocol", self.name().as_bytes())
             .with("field", F::NAME.as_bytes())
-            .with("preprocessing", format!("{:?}", self.preprocessing).as_bytes())
+            .with("preprocessing", self.preprocessing.to_string().as_bytes())
             .with("demux field", &self.packing.entries::<F>().to_le_bytes())
     }
 
