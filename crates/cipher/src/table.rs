@@ -113,8 +113,8 @@ impl Table {
         self.inversion.as_ref()
     }
 
-    /// The polynomials of Pulkus and Vivek for a table of at most 6 bits to at most 4 that is built on no inversion. The first
-    /// call solves for them (about a millisecond).
+    /// The polynomials of Pulkus and Vivek for a table of at most 6 bits to at most 4 that is built on no inversion. The
+    /// first call solves for them (about a millisecond).
     pub fn pulkus_vivek(&self) -> Option<&Polynomials> {
         if self.inversion.is_some() {
             return None;

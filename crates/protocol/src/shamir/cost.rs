@@ -41,7 +41,8 @@ pub(super) fn cost(compiled: &Compiled, way: Inversion, tables: Tables) -> Cost 
 
 struct LookupCost {
     operations: f64,
-    /// Of an inversion: of the map before it, of the power, of the map after it. Then of polynomials; of a masked table: last.
+    /// Of an inversion: of the map before it, of the power, of the map after it. Then of polynomials, last of a masked
+    /// table: the order in which a layer runs them.
     rounds: [f64; 5],
     /// Operations.
     ahead: f64,
