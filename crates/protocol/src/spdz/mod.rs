@@ -40,6 +40,7 @@ pub use source::{Product, Source, Triples};
 pub use way::Way;
 
 use crate::net::Net;
+use crate::pool::Pool;
 use crate::protocol::{Input, Owner, Protocol, Scheme};
 use crate::release::Checked;
 use crate::session::{Stream, Terms, random_bytes};
@@ -177,6 +178,7 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
             way: self.way,
             packing: self.packing,
             scalars: bank::scalars::<F>(),
+            pool: Pool::default(),
             arithmetic: Arithmetic::new(setup.key.clone(), label, source),
         })
     }
@@ -187,6 +189,7 @@ pub struct Spdz<F: MacField> {
     way: Way,
     packing: Packing,
     scalars: Vec<Map>,
+    pool: Pool,
     arithmetic: Arithmetic<F>,
 }
 
@@ -237,11 +240,11 @@ impl<F: MacField> Spdz<F> {
     }
 
     fn make_rows(&mut self, shape: RowShape, count: usize, net: &mut dyn Net) -> Result<Rows<F>> {
-        if let Some(rows) = self.arithmetic.source.deal_rows(&shape, count) {
+        if let Some(rows) = self.arithmetic.source.deal_rows(&shape, count, &self.pool) {
             return Ok(rows);
         }
         let vectors = UnitVectors::make(&mut self.arithmetic, shape.in_bits, count, self.packing, net)?;
-        Ok(Rows::of(shape, vectors, &self.scalars))
+        Ok(Rows::of(shape, vectors, &self.scalars, &self.pool))
     }
 }
 

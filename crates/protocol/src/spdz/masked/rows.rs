@@ -11,6 +11,7 @@ use polyclave_kernels::affine::{self, Map, Term};
 use zeroize::Zeroize;
 
 use super::UnitVectors;
+use crate::pool::{Pool, Shares};
 
 /// What a masked table has to hold.
 #[derive(Clone)]
@@ -23,7 +24,7 @@ pub struct RowShape {
     pub images: Vec<Vec<u8>>,
 }
 
-/// Masked tables of random indices, one after another. Wiped on drop.
+/// Masked tables of random indices, one after another. The tables' memory goes back to a pool, the rest is wiped on drop.
 pub struct Rows<F: MacField> {
     /// What each holds.
     pub shape: RowShape,
@@ -32,7 +33,7 @@ pub struct Rows<F: MacField> {
     /// Their MACs.
     pub index_macs: Vec<F::Word>,
     /// By index, then by row, then by view: a byte of the share, and `F::BYTES` of its MAC.
-    pub records: Vec<u8>,
+    pub records: Shares,
     pub(in crate::spdz) spent: usize,
 }
 
@@ -40,7 +41,6 @@ impl<F: MacField> Drop for Rows<F> {
     fn drop(&mut self) {
         self.index.zeroize();
         self.index_macs.zeroize();
-        self.records.zeroize();
     }
 }
 
@@ -53,16 +53,21 @@ impl RowShape {
 
 impl<F: MacField> Rows<F> {
     /// Without any lookup spent.
-    pub(crate) fn new(shape: RowShape, index: Vec<u8>, index_macs: Vec<F::Word>, records: Vec<u8>) -> Self {
+    pub(crate) fn new(shape: RowShape, index: Vec<u8>, index_macs: Vec<F::Word>, records: Shares) -> Self {
         Rows { shape, index, index_macs, records, spent: 0 }
     }
 
     /// From unit vectors.
-    pub(in crate::spdz) fn of(shape: RowShape, vectors: UnitVectors<F>, scalars: &[Map]) -> Self {
+    pub(in crate::spdz) fn of(
+        shape: RowShape,
+        vectors: UnitVectors<F>,
+        scalars: &[Map],
+        pool: &Pool,
+    ) -> Self {
         let count = vectors.index.len();
         let mut index = vec![0; count];
         F::project_row(&mut index, &vectors.index.values);
-        let mut records = vec![0; count * shape.bytes::<F>()];
+        let mut records = pool.take(count * shape.bytes::<F>());
         let mut cells: Vec<Vec<u8>> = Vec::new();
         let mut macs: Vec<Vec<F::Word>> = Vec::new();
         for entry in vectors.entries {
