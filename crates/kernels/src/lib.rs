@@ -1,4 +1,4 @@
-//! Byte-vector kernels: GF(2)-affine maps, products in GF(2^8) and GF(2^128), an AES counter stream, block transposes.
+//! Byte-vector kernels: GF(2)-affine maps, products in GF(2^8) and GF(2^128), an AES counter stream and hash, transposes.
 //!
 //! This crate holds all the SIMD and all the unsafe code of the workspace. Every kernel has a portable
 //! form on 64-bit words and, on x86-64, forms for wider registers chosen once at run time; all forms of
@@ -8,8 +8,10 @@
 //! The bytes are shares of secrets, so no branch and no memory address depends on them; register
 //! shuffles do. Lengths, strides, linear maps and nonces are public.
 
+pub mod aes_hash;
 pub mod aes_prg;
 pub mod affine;
+pub mod bit_transpose;
 pub mod gf128;
 pub mod gf256;
 mod isa;

@@ -12,6 +12,7 @@ pub mod ghash;
 pub mod mesh;
 pub mod metered;
 pub mod net;
+pub mod ot;
 mod party;
 pub mod protocol;
 pub mod release;
