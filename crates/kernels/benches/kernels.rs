@@ -3,8 +3,10 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use polyclave_kernels::aes_hash::AesHash;
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::affine::{Map, combine_within};
+use polyclave_kernels::bit_transpose::columns_to_blocks;
 use polyclave_kernels::gf128::weighted_sums;
 use polyclave_kernels::gf256::multiply;
 use polyclave_kernels::transpose::{blocks_to_rows, rows_to_blocks};
@@ -80,5 +82,26 @@ fn bench_transpose(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, bench_combine, bench_multiply, bench_weighted_sums, bench_prg, bench_transpose);
+fn bench_blocks(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("blocks of transfers");
+    let (columns, mut blocks) = (vec![0x5a; 128 * 1024], vec![0; 8192]);
+    group.throughput(Throughput::Elements(8192));
+    for count in [40, 64, 128] {
+        group.bench_function(format!("{count} columns to blocks"), |bencher| {
+            bencher.iter(|| columns_to_blocks(black_box(&columns), 1024, count, black_box(&mut blocks)))
+        });
+    }
+    let hash = AesHash::new(&[7; 16]);
+    group.bench_function("hash", |bencher| bencher.iter(|| hash.hash(1, black_box(&mut blocks))));
+}
+
+criterion_group!(
+    benches,
+    bench_combine,
+    bench_multiply,
+    bench_weighted_sums,
+    bench_prg,
+    bench_transpose,
+    bench_blocks
+);
 criterion_main!(benches);
