@@ -12,6 +12,7 @@ pub mod aes_hash;
 pub mod aes_prg;
 pub mod affine;
 pub mod bit_transpose;
+pub mod fold;
 pub mod gf128;
 pub mod gf256;
 mod isa;
