@@ -6,6 +6,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use polyclave_kernels::memory::prefer_large_pages;
 use zeroize::Zeroize;
 
 /// Free memory of one session.
@@ -35,8 +36,14 @@ impl Pool {
         let capacities = free.iter().map(Vec::capacity).enumerate();
         let fitting = capacities.filter(|(_, capacity)| (len..=WASTE * len.max(LEAST)).contains(capacity));
         let smallest = fitting.min_by_key(|(_, capacity)| *capacity);
-        let mut bytes =
-            smallest.map_or_else(|| Vec::with_capacity(len.max(LEAST)), |(at, _)| free.swap_remove(at));
+        let mut bytes = match smallest {
+            Some((at, _)) => free.swap_remove(at),
+            None => {
+                let mut fresh = Vec::with_capacity(len.max(LEAST));
+                prefer_large_pages(&mut fresh);
+                fresh
+            }
+        };
         // Within the capacity: nothing moves, no copy stays behind.
         bytes.resize(len, 0);
         Shares { bytes, pool: self.clone() }

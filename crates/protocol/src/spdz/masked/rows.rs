@@ -8,6 +8,7 @@
 use polyclave_cipher::Matrix;
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::affine::{self, Map, Term};
+use polyclave_kernels::memory::prefetch;
 use zeroize::Zeroize;
 
 use super::UnitVectors;
@@ -128,14 +129,24 @@ impl<F: MacField> Rows<F> {
         let record = 1 + F::BYTES;
         let row = record * self.shape.views.len();
         let table = self.shape.bytes::<F>();
-        let tables = self.records[from * table..].chunks_exact(table);
-        for (((h, table), cell), mac) in h.iter().zip(tables).zip(cells).zip(macs) {
-            let record = &table[usize::from(*h) * row + view * record..][..record];
+        let records = &self.records[from * table..][..h.len() * table];
+        let place = |i: usize, h: u8| i * table + usize::from(h) * row + view * record;
+        for (i, ahead) in h.iter().enumerate().take(AHEAD) {
+            prefetch(records, place(i, *ahead));
+        }
+        for (i, ((at, cell), mac)) in h.iter().zip(cells).zip(macs).enumerate() {
+            if let Some(ahead) = h.get(i + AHEAD) {
+                prefetch(records, place(i + AHEAD, *ahead));
+            }
+            let record = &records[place(i, *at)..][..record];
             *cell = record[0];
             *mac = F::Word::from_bytes(&record[1..]);
         }
     }
 }
+
+/// So many rows are on their way from memory while one is read.
+const AHEAD: usize = 24;
 
 /// Replaces what stands at every index by the sum over all indices that contain its bits.
 fn sums_over_supersets<T>(rows: &mut [T], add: impl Fn(&mut T, &T)) {
