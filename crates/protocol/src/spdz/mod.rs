@@ -5,6 +5,7 @@ mod opening;
 mod share;
 mod source;
 
+pub(crate) use check::{Coefficients, check_plainly};
 pub use key::MacKey;
 pub use opening::Openings;
 pub use share::Authenticated;
