@@ -15,7 +15,9 @@ pub mod des;
 mod digest;
 mod matrix;
 pub mod modes;
+mod pulkus_vivek;
 mod table;
+pub mod univariate;
 
 pub use builder::Builder;
 pub use catalog::{Cipher, Direction};
@@ -26,4 +28,5 @@ pub use compile::{
 };
 pub use cost::CircuitCost;
 pub use matrix::Matrix;
+pub use pulkus_vivek::{CLASSES, Polynomial, Polynomials};
 pub use table::{Affine, Inversion, Table};

@@ -1,8 +1,11 @@
 //! Public lookup tables: entries, and the algebra behind them where there is one.
 
+use std::hash::{Hash, Hasher};
+use std::sync::OnceLock;
+
 use polyclave_field::Gf256;
 
-use crate::Matrix;
+use crate::{Matrix, Polynomials};
 
 /// x -> matrix x + constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +45,24 @@ pub struct Table {
     out_bits: u8,
     entries: Vec<u8>,
     inversion: Option<Inversion>,
+    polynomials: Found,
+}
+
+/// What was found for a table's entries, once it was asked for. It follows from them, so it is no part of what a table is:
+/// all are equal.
+#[derive(Clone, Debug, Default)]
+struct Found(OnceLock<Option<Box<Polynomials>>>);
+
+impl PartialEq for Found {
+    fn eq(&self, _: &Found) -> bool {
+        true
+    }
+}
+
+impl Eq for Found {}
+
+impl Hash for Found {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 impl Table {
@@ -56,7 +77,8 @@ impl Table {
             entries.iter().all(|e| u16::from(*e) < 1 << out_bits),
             "an entry of table {name} is too large"
         );
-        Table { name: name.into(), in_bits, out_bits, entries, inversion: None }
+        let polynomials = Found::default();
+        Table { name: name.into(), in_bits, out_bits, entries, inversion: None, polynomials }
     }
 
     /// The table of 8 bits that `algebra` describes.
@@ -89,5 +111,36 @@ impl Table {
     /// The inversion this table is built on, if it is.
     pub fn inversion(&self) -> Option<&Inversion> {
         self.inversion.as_ref()
+    }
+
+    /// The polynomials of Pulkus and Vivek for a table of at most 6 bits to at most 4 that is built on no inversion. The first
+    /// call solves for them (about a millisecond).
+    pub fn pulkus_vivek(&self) -> Option<&Polynomials> {
+        if self.inversion.is_some() {
+            return None;
+        }
+        self.polynomials.0.get_or_init(|| Polynomials::solve(self).map(Box::new)).as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_table_whose_polynomials_are_known_is_still_the_same_table() {
+        let [known, other] = [0, 0].map(crate::des::s_box);
+        assert_eq!(known.pulkus_vivek(), Polynomials::solve(&other).as_ref());
+        assert!(known.pulkus_vivek().is_some());
+        assert_eq!(known, other);
+        assert_eq!(known.clone().pulkus_vivek(), known.pulkus_vivek());
+        assert_eq!(HashSet::from([known, other]).len(), 1);
+    }
+
+    #[test]
+    fn tables_built_on_inversion_have_no_polynomials() {
+        assert_eq!(crate::aes::s_box().pulkus_vivek(), None);
     }
 }

@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 use polyclave_cipher::{Cipher, catalog};
 use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure};
+use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
 
 /// Which protocol, and among whom.
 #[derive(Args, Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -25,6 +25,10 @@ pub struct ProtocolOptions {
     /// masked-exponentiation, viff-11, viff-9, views, carried-squares
     #[arg(long, value_name = "V", default_value = "views")]
     pub inversion: String,
+
+    /// How shamir looks up other tables: masked (made ahead), polynomial (of tables as small as those of DES)
+    #[arg(long, value_name = "W", default_value = "masked")]
+    pub tables: String,
 }
 
 /// Work that runs the same under every protocol.
@@ -50,7 +54,8 @@ impl ProtocolOptions {
                     None => Structure::with_largest_threshold(self.parties)?,
                 };
                 let inversion: Inversion = self.inversion.parse()?;
-                task.under(&ShamirScheme { structure, inversion })
+                let tables: Tables = self.tables.parse()?;
+                task.under(&ShamirScheme { structure, inversion, tables })
             }
             other => bail!("there is no protocol '{other}' in this version; choose cleartext or shamir"),
         }

@@ -78,6 +78,18 @@ fn known_answers_pass_with_carried_squares_and_with_the_key_schedule_inside() {
 }
 
 #[test]
+fn known_answers_of_triple_des_pass_by_polynomials_with_nothing_made_ahead() {
+    let text = answer(&["--vectors", VECTORS, "--cipher", "3des-ede2", "--tables", "polynomial"]);
+    assert_eq!(last_line(&text), "55 passed, 0 failed, 0 skipped");
+    let (key, block) = ("0123456789abcdef23456789abcdef01456789abcdef0123", "0123456789abcdef");
+    let arguments = ["--cipher", "3des-ede3", "--key", key, "--input", block, "--tables", "polynomial"];
+    let shown = document(&arguments);
+    assert_eq!((&shown["operations"], &shown["rounds"]), (&1152.into(), &138.into()));
+    assert_eq!(shown["preprocessing"]["operations"], 0);
+    assert_eq!(shown["output"], document(&arguments[..6])["output"]);
+}
+
+#[test]
 fn fips_197_example_runs_both_ways_under_every_protocol() {
     for protocol in ["cleartext", "shamir"] {
         let common = ["--protocol", protocol, "--cipher", "AES-128", "--key", KEY];

@@ -87,10 +87,21 @@ pub(crate) const fn projection(images: [u128; 8], cell_bits: u8, degree: u32, ta
 
 /// Implements [`MacField`](crate::MacField) for a type with the constants `ROOT` and `TAPS`.
 macro_rules! mac_field {
-    ($field:ident, $word:ty, $name:literal, bits: $bits:literal, cell_bits: $cell_bits:literal) => {
+    ($field:ident, $word:ty, $kernels:ident, $cells:ident, $inner_product:ident, $name:literal, bits: $bits:literal, cell_bits: $cell_bits:literal) => {
         const TAIL: u128 = crate::binary::tail(&TAPS);
         const IMAGES: [u128; 8] = crate::binary::images(ROOT, $cell_bits, $bits, TAIL);
-        const MASKS: [u128; 8] = crate::binary::projection(IMAGES, $cell_bits, $bits, TAIL);
+        const BYTES: usize = ($bits as usize).div_ceil(8);
+        static EMBEDDING: polyclave_kernels::cells::Embedding<BYTES> =
+            polyclave_kernels::cells::Embedding::new(IMAGES);
+        static PROJECTION: polyclave_kernels::cells::Projection<BYTES> =
+            polyclave_kernels::cells::Projection::new(crate::binary::projection(
+                IMAGES, $cell_bits, $bits, TAIL,
+            ));
+
+        impl polyclave_kernels::Modulus for $field {
+            const DEGREE: u32 = $bits;
+            const TAPS: &'static [u32] = &TAPS;
+        }
 
         impl crate::MacField for $field {
             type Word = $word;
@@ -98,61 +109,46 @@ macro_rules! mac_field {
             const BITS: u32 = $bits;
             const CELL_BITS: u8 = $cell_bits;
 
+            #[inline]
             fn multiply(a: $word, b: $word) -> $word {
-                crate::binary::times(a.into(), b.into(), $bits, TAIL) as $word
+                polyclave_kernels::$kernels::product::<$field>(a, b)
             }
 
+            #[inline]
             fn embed(cell: u8) -> $word {
-                let bit = |i: usize| IMAGES[i] & u128::from(cell >> i & 1).wrapping_neg();
-                (0..8).fold(0, |image, i| image ^ bit(i)) as $word
+                EMBEDDING.word(cell) as $word
             }
 
+            #[inline]
             fn project(x: $word) -> u8 {
-                let bit = |i: usize| ((x & MASKS[i] as $word).count_ones() as u8 & 1) << i;
-                (0..8).fold(0, |cell, i| cell | bit(i))
+                PROJECTION.cell(x.into())
             }
 
             fn multiply_rows(dst: &mut [$word], a: &[$word], b: &[$word]) {
-                assert!(dst.len() == a.len() && dst.len() == b.len(), "rows of one length");
-                for ((product, a), b) in dst.iter_mut().zip(a).zip(b) {
-                    *product = Self::multiply(*a, *b);
-                }
+                polyclave_kernels::$kernels::multiply::<$field>(dst, a, b);
             }
 
             fn combine(dst: &mut [$word], terms: &[(&[$word], $word)], constant: $word) {
-                assert!(terms.iter().all(|(src, _)| src.len() == dst.len()), "rows of one length");
-                for (i, sum) in dst.iter_mut().enumerate() {
-                    *sum = terms
-                        .iter()
-                        .fold(constant, |sum, (src, factor)| sum ^ Self::multiply(src[i], *factor));
-                }
+                polyclave_kernels::$kernels::combine::<$field>(dst, terms, constant);
             }
 
             fn inner_product(a: &[$word], b: &[$word]) -> $word {
-                assert_eq!(a.len(), b.len(), "rows of one length");
-                a.iter().zip(b).fold(0, |sum, (a, b)| sum ^ Self::multiply(*a, *b))
+                polyclave_kernels::$kernels::inner_product::<$field>(a, b)
             }
 
             fn embedded_inner_product(weights: &[$word], cells: &[u8]) -> $word {
-                assert_eq!(weights.len(), cells.len(), "rows of one length");
-                let product = |(weight, cell): (&$word, &u8)| Self::multiply(*weight, Self::embed(*cell));
-                weights.iter().zip(cells).map(product).fold(0, |sum, product| sum ^ product)
+                EMBEDDING.$inner_product::<$field>(weights, cells)
             }
 
             fn embed_row(dst: &mut [$word], cells: &[u8]) {
-                assert_eq!(dst.len(), cells.len(), "rows of one length");
-                for (image, cell) in dst.iter_mut().zip(cells) {
-                    *image = Self::embed(*cell);
-                }
+                EMBEDDING.$kernels(dst, cells);
             }
 
             fn project_row(dst: &mut [u8], src: &[$word]) {
-                assert_eq!(dst.len(), src.len(), "rows of one length");
-                for (cell, x) in dst.iter_mut().zip(src) {
-                    *cell = Self::project(*x);
-                }
+                PROJECTION.$cells(dst, src);
             }
 
+            #[inline]
             fn truncate(word: $word) -> $word {
                 word & (<$word>::MAX >> (<$word>::BITS - $bits))
             }

@@ -11,4 +11,4 @@ const TAPS: [u32; 3] = [7, 2, 1];
 /// The image of x: that of `Gf128`, its bits reversed.
 const ROOT: u128 = 0xafd8_7264_8de2_7637_9493_a98b_2790_176a;
 
-mac_field!(Gf2_128, u128, "GF(2^128)", bits: 128, cell_bits: 8);
+mac_field!(Gf2_128, u128, words128, cells128, inner_product128, "GF(2^128)", bits: 128, cell_bits: 8);

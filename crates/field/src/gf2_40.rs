@@ -14,4 +14,4 @@ const TAPS: [u32; 3] = [20, 15, 10];
 /// The image of y, for GF(2^8) = GF(2)\[y\]/(y^8 + y^4 + y^3 + y + 1): X^5 + 1.
 const ROOT: u128 = 1 << 5 | 1;
 
-mac_field!(Gf2_40, u64, "GF(2^40)", bits: 40, cell_bits: 8);
+mac_field!(Gf2_40, u64, words64, cells64, inner_product64, "GF(2^40)", bits: 40, cell_bits: 8);

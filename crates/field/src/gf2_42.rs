@@ -14,4 +14,4 @@ const TAPS: [u32; 1] = [7];
 /// The image of x: the least root of its polynomial.
 const ROOT: u128 = 0x4081;
 
-mac_field!(Gf2_42, u64, "GF(2^42)", bits: 42, cell_bits: 6);
+mac_field!(Gf2_42, u64, words64, cells64, inner_product64, "GF(2^42)", bits: 42, cell_bits: 6);

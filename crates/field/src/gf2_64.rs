@@ -10,4 +10,4 @@ const TAPS: [u32; 3] = [4, 3, 1];
 /// The image of x: the least root of the polynomial of AES.
 const ROOT: u128 = 0x033c_e8be_ddc8_a656;
 
-mac_field!(Gf2_64, u64, "GF(2^64)", bits: 64, cell_bits: 8);
+mac_field!(Gf2_64, u64, words64, cells64, inner_product64, "GF(2^64)", bits: 64, cell_bits: 8);

@@ -45,29 +45,35 @@ macro_rules! word {
             const ZERO: $word = 0;
             const ONE: $word = 1;
 
+            #[inline]
             fn from_bytes(bytes: &[u8]) -> $word {
                 let mut all = [0; size_of::<$word>()];
                 all[..bytes.len()].copy_from_slice(bytes);
                 <$word>::from_le_bytes(all)
             }
 
+            #[inline]
             fn write_to(self, bytes: &mut [u8]) {
                 let len = bytes.len();
                 bytes.copy_from_slice(&self.to_le_bytes()[..len]);
             }
 
+            #[inline]
             fn spread(self) -> $word {
                 (self & 1).wrapping_neg()
             }
 
+            #[inline]
             fn and(self, other: $word) -> $word {
                 self & other
             }
 
+            #[inline]
             fn shift_left(self, by: u32) -> $word {
                 self << by
             }
 
+            #[inline]
             fn shift_right(self, by: u32) -> $word {
                 self >> by
             }
@@ -78,7 +84,8 @@ macro_rules! word {
 word!(u64);
 word!(u128);
 
-/// A field of 2^[`BITS`](MacField::BITS) elements. Everything here takes constant time, whatever the elements are.
+/// A field of 2^[`BITS`](MacField::BITS) elements. Everything here takes constant time, whatever the elements are, but for
+/// the factors of [`combine`](MacField::combine). Rows go through `polyclave_kernels`.
 ///
 /// Words given to these functions have no bits at or above `BITS`, and cells none at or above `CELL_BITS`; results
 /// neither.
@@ -109,7 +116,7 @@ pub trait MacField: Copy + Send + Sync + 'static {
     /// If lengths differ; so all below.
     fn multiply_rows(dst: &mut [Self::Word], a: &[Self::Word], b: &[Self::Word]);
 
-    /// `dst[i] = constant + sum over the terms of factor * src[i]`.
+    /// `dst[i] = constant + sum over the terms of factor * src[i]`. Factors are public: one costs less than others.
     fn combine(dst: &mut [Self::Word], terms: &[(&[Self::Word], Self::Word)], constant: Self::Word);
 
     /// The sum of `a[i] b[i]`.
@@ -130,7 +137,12 @@ pub trait MacField: Copy + Send + Sync + 'static {
     /// Writes elements of `BYTES` bytes each.
     fn write_row(elements: &[Self::Word], bytes: &mut [u8]) {
         assert_eq!(bytes.len(), elements.len() * Self::BYTES, "as many bytes as the elements take");
-        for (bytes, element) in bytes.chunks_exact_mut(Self::BYTES).zip(elements) {
+        // Whole words, the next of which writes over what is none of the element's, as long as there is room.
+        let (roomy, last) = elements.split_at(elements.len().saturating_sub(crowded::<Self>()));
+        for (i, element) in roomy.iter().enumerate() {
+            element.write_to(&mut bytes[i * Self::BYTES..][..size_of::<Self::Word>()]);
+        }
+        for (bytes, element) in bytes[roomy.len() * Self::BYTES..].chunks_exact_mut(Self::BYTES).zip(last) {
             element.write_to(bytes);
         }
     }
@@ -138,8 +150,21 @@ pub trait MacField: Copy + Send + Sync + 'static {
     /// Reads elements of `BYTES` bytes each; bits beyond the field are dropped.
     fn read_row(bytes: &[u8], elements: &mut [Self::Word]) {
         assert_eq!(bytes.len(), elements.len() * Self::BYTES, "as many bytes as the elements take");
-        for (bytes, element) in bytes.chunks_exact(Self::BYTES).zip(elements) {
+        let (roomy, last) = elements.split_at_mut(elements.len().saturating_sub(crowded::<Self>()));
+        for (i, element) in roomy.iter_mut().enumerate() {
+            *element =
+                Self::truncate(Self::Word::from_bytes(&bytes[i * Self::BYTES..][..size_of::<Self::Word>()]));
+        }
+        for (bytes, element) in bytes[roomy.len() * Self::BYTES..].chunks_exact(Self::BYTES).zip(last) {
             *element = Self::truncate(Self::Word::from_bytes(bytes));
         }
     }
 }
+
+/// How many elements at the end of a row of bytes are nearer to it than a word is long.
+const fn crowded<F: MacField>() -> usize {
+    size_of::<F::Word>().div_ceil(F::BYTES) - 1
+}
+
+#[cfg(test)]
+mod tests;

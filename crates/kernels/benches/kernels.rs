@@ -1,10 +1,13 @@
-//! Throughput of every kernel, in bytes of its result.
+//! Throughput of every kernel, in bytes of its result, for words in elements.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField, Word};
+use polyclave_kernels::aes_hash::AesHash;
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::affine::{Map, combine_within};
+use polyclave_kernels::bit_transpose::columns_to_blocks;
 use polyclave_kernels::gf128::weighted_sums;
 use polyclave_kernels::gf256::multiply;
 use polyclave_kernels::transpose::{blocks_to_rows, rows_to_blocks};
@@ -54,6 +57,49 @@ fn bench_weighted_sums(criterion: &mut Criterion) {
     }
 }
 
+/// Through the fields of the field crate, which add nothing but the choice of maps and moduli.
+fn bench_words<F: MacField>(criterion: &mut Criterion) {
+    for len in [64, 1024, 4096] {
+        let mut group = criterion.benchmark_group(format!("{}/{len}", F::NAME));
+        group.throughput(Throughput::Elements(len as u64));
+        let cells: Vec<u8> = (0..len).map(|i| (i * 37) as u8 & (u8::MAX >> (8 - F::CELL_BITS))).collect();
+        let factor = F::embed(7).shift_left(1);
+        let row: Vec<F::Word> = cells.iter().map(|cell| F::multiply(factor, F::embed(*cell))).collect();
+        let rows = vec![row.clone(); 8];
+        let (mut dst, mut projected, mut bytes) = (row.clone(), cells.clone(), vec![0; len * F::BYTES]);
+        for (kind, factor) in [("factors", factor), ("ones", F::Word::ONE)] {
+            for count in [2, 4, 8] {
+                let terms: Vec<(&[F::Word], F::Word)> =
+                    rows[..count].iter().map(|row| (&row[..], factor)).collect();
+                group.bench_function(format!("combine/{count} {kind}"), |bencher| {
+                    bencher.iter(|| F::combine(black_box(&mut dst), black_box(&terms), black_box(factor)))
+                });
+            }
+        }
+        group.bench_function("multiply", |bencher| {
+            bencher.iter(|| F::multiply_rows(black_box(&mut dst), black_box(&row), black_box(&rows[0])))
+        });
+        group.bench_function("inner product", |bencher| {
+            bencher.iter(|| F::inner_product(black_box(&row), black_box(&rows[0])))
+        });
+        group.bench_function("embedded inner product", |bencher| {
+            bencher.iter(|| F::embedded_inner_product(black_box(&row), black_box(&cells)))
+        });
+        group.bench_function("embed", |bencher| {
+            bencher.iter(|| F::embed_row(black_box(&mut dst), black_box(&cells)))
+        });
+        group.bench_function("project", |bencher| {
+            bencher.iter(|| F::project_row(black_box(&mut projected), black_box(&row)))
+        });
+        group.bench_function("write", |bencher| {
+            bencher.iter(|| F::write_row(black_box(&row), black_box(&mut bytes)))
+        });
+        group.bench_function("read", |bencher| {
+            bencher.iter(|| F::read_row(black_box(&bytes), black_box(&mut dst)))
+        });
+    }
+}
+
 fn bench_prg(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("prg");
     for len in LENGTHS {
@@ -80,5 +126,30 @@ fn bench_transpose(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, bench_combine, bench_multiply, bench_weighted_sums, bench_prg, bench_transpose);
+fn bench_blocks(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("blocks of transfers");
+    let (columns, mut blocks) = (vec![0x5a; 128 * 1024], vec![0; 8192]);
+    group.throughput(Throughput::Elements(8192));
+    for count in [40, 64, 128] {
+        group.bench_function(format!("{count} columns to blocks"), |bencher| {
+            bencher.iter(|| columns_to_blocks(black_box(&columns), 1024, count, black_box(&mut blocks)))
+        });
+    }
+    let hash = AesHash::new(&[7; 16]);
+    group.bench_function("hash", |bencher| bencher.iter(|| hash.hash(1, black_box(&mut blocks))));
+}
+
+criterion_group!(
+    benches,
+    bench_combine,
+    bench_multiply,
+    bench_weighted_sums,
+    bench_words::<Gf2_40>,
+    bench_words::<Gf2_42>,
+    bench_words::<Gf2_64>,
+    bench_words::<Gf2_128>,
+    bench_prg,
+    bench_transpose,
+    bench_blocks
+);
 criterion_main!(benches);

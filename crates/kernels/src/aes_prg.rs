@@ -10,7 +10,7 @@
 //! what the compiler spilled to the stack is out of reach.
 
 #[cfg(target_arch = "x86_64")]
-mod aesni;
+pub(crate) mod aesni;
 mod portable;
 #[cfg(test)]
 mod tests;

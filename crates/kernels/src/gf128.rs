@@ -57,9 +57,9 @@ pub fn weighted_sums(dst: &mut [u8], weights: &[u8], elements: &[u8]) {
 fn multiply_with(isa: ClmulIsa, dst: &mut [u8], a: &[u8], b: &[u8]) {
     match isa {
         ClmulIsa::Portable => portable::multiply(dst, a, b),
-        // SAFETY: these variants exist only where their instructions were detected, those of `clmul` with both.
+        // SAFETY: these variants exist only where their instructions were detected, those of `clmul` with all.
         #[cfg(target_arch = "x86_64")]
-        ClmulIsa::Clmul | ClmulIsa::Vclmul256 => unsafe { clmul::multiply(dst, a, b) },
+        _ => unsafe { clmul::multiply(dst, a, b) },
     }
 }
 
@@ -68,9 +68,9 @@ fn multiply_with(isa: ClmulIsa, dst: &mut [u8], a: &[u8], b: &[u8]) {
 fn scale_add_with(isa: ClmulIsa, dst: &mut [u8], src: &[u8], constant: &[u8; BYTES]) {
     match isa {
         ClmulIsa::Portable => portable::scale_add(dst, src, constant),
-        // SAFETY: these variants exist only where their instructions were detected, those of `clmul` with both.
+        // SAFETY: these variants exist only where their instructions were detected, those of `clmul` with all.
         #[cfg(target_arch = "x86_64")]
-        ClmulIsa::Clmul | ClmulIsa::Vclmul256 => unsafe { clmul::scale_add(dst, src, constant) },
+        _ => unsafe { clmul::scale_add(dst, src, constant) },
     }
 }
 
@@ -87,6 +87,6 @@ fn weighted_sums_with(isa: ClmulIsa, dst: &mut [u8], weights: &[u8], elements: &
         ClmulIsa::Clmul => unsafe { clmul::weighted_sums(dst, weights, elements) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        ClmulIsa::Vclmul256 => unsafe { vclmul::weighted_sums(dst, weights, elements) },
+        ClmulIsa::Vclmul256 | ClmulIsa::Vclmul512 => unsafe { vclmul::weighted_sums(dst, weights, elements) },
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-/// Implementations of the byte-vector kernels, [`crate::affine`] and [`crate::gf256`].
+/// Implementations of the byte-vector kernels, [`crate::affine`], [`crate::gf256`] and [`crate::cells`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Isa {
     /// 64-bit words.
@@ -90,17 +90,20 @@ impl AesIsa {
     }
 }
 
-/// Implementations of products in GF(2^128), [`crate::gf128`].
+/// Implementations of products in the larger fields, [`crate::gf128`], [`crate::words64`] and [`crate::words128`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ClmulIsa {
     /// Multiplication of integers.
     Portable,
-    /// One element a register.
+    /// Registers of 16 bytes.
     #[cfg(target_arch = "x86_64")]
     Clmul,
-    /// Two elements a register.
+    /// Registers of 32 bytes.
     #[cfg(target_arch = "x86_64")]
     Vclmul256,
+    /// Registers of 64 bytes.
+    #[cfg(target_arch = "x86_64")]
+    Vclmul512,
 }
 
 impl ClmulIsa {
@@ -113,6 +116,9 @@ impl ClmulIsa {
             found.push(ClmulIsa::Clmul);
             if is_x86_feature_detected!("vpclmulqdq") && is_x86_feature_detected!("avx2") {
                 found.push(ClmulIsa::Vclmul256);
+                if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
+                    found.push(ClmulIsa::Vclmul512);
+                }
             }
         }
         found

@@ -1,8 +1,9 @@
-//! Coins that no party can steer, as long as one is honest: commit and open (Keller et al. 2017 call it F_Rand).
+//! Coins that nobody controls: every party commits to a random value, all open, and the coins are a hash of the values
+//! (Blum 1983, "Coin flipping by telephone").
 //!
-//! Tossed after everything they decide on is fixed. A cheater can refuse to open when it dislikes the outcome, which is an
-//! abort, and can make parties see different coins, which must then make the check that uses them fail; the users
-//! say why it does.
+//! A party that fixes its value before it sees another's cannot steer the outcome; it can refuse to open once it knows the
+//! coins, and then there are none for anybody. So what the coins check must be fixed before the toss, and nothing may be
+//! tried again after a failed one.
 
 use zeroize::Zeroizing;
 
@@ -11,8 +12,8 @@ use crate::commitment::commit_and_open;
 use crate::net::Net;
 use crate::session::random_bytes;
 
-/// A seed of 32 bytes, uniform even if all parties but one cheat. `context` says what for; parties that see different
-/// contexts get no coins. Two rounds.
+/// Tosses 256 coins among the members of the network ([`Net::members`]). Uniform as long as one of them is honest. `context`
+/// says what they are for; parties that see different contexts get none. Two rounds.
 pub fn toss(context: &[u8], net: &mut dyn Net) -> Result<[u8; 32]> {
     let mut mine = Zeroizing::new([0; 32]);
     random_bytes(&mut *mine)?;
@@ -21,4 +22,65 @@ pub fn toss(context: &[u8], net: &mut dyn Net) -> Result<[u8; 32]> {
         hasher.update(&part);
     }
     Ok(*hasher.finalize().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::mesh::{Mesh, mesh, mesh_with_timeout, run_members, run_parties};
+    use crate::testkit::tamper::{Fault, Tamper};
+    use crate::{Error, Party, PartySet};
+
+    #[test]
+    fn all_members_get_the_same_fresh_coin() {
+        for members in [PartySet::all(2), PartySet::all(4), PartySet::from_bits(0b1101)] {
+            let tosses = run_members(4, members, |net| Ok([toss(b"", net)?, toss(b"", net)?]));
+            let first = tosses[0].clone().expect("honest parties finish");
+            assert!(tosses.iter().all(|t| *t == Ok(first)));
+            assert_ne!(first[0], first[1]);
+        }
+    }
+
+    /// Messages 0 and 1 are the cheater's commitments, 2 and 3 its openings.
+    #[test]
+    fn a_message_that_is_changed_ends_in_an_error_or_in_equal_coins() {
+        let timeout = Duration::from_millis(200);
+        let faults = [0, 31, 33, 63, 64, 95].map(|byte| Fault::FlipBit { byte, bit: 3 });
+        for fault in faults.into_iter().chain([Fault::Drop, Fault::Truncate, Fault::Replay]) {
+            for at in 0..4 {
+                let nets: Vec<Mesh> = mesh_with_timeout(3, timeout);
+                let nets = nets.into_iter().map(|net| {
+                    let at = if net.me() == Party(1) { at } else { u64::MAX };
+                    Tamper::new(net, at, fault)
+                });
+                let threads: Vec<_> =
+                    nets.map(|mut net| std::thread::spawn(move || toss(b"", &mut net))).collect();
+                let coins: Vec<_> = threads.into_iter().map(|t| t.join().expect("no panic")).collect();
+                let honest: Vec<_> = [&coins[0], &coins[2]].into_iter().flatten().collect();
+                assert!(honest.len() < 2 || (fault == Fault::Replay && at < 2), "{fault:?} {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_opening_names_the_cheater() {
+        let nets = mesh(2).into_iter().map(|net| {
+            let at = if net.me() == Party(0) { 1 } else { u64::MAX };
+            Tamper::new(net, at, Fault::FlipBit { byte: 40, bit: 0 })
+        });
+        let threads: Vec<_> = nets.map(|mut net| std::thread::spawn(move || toss(b"", &mut net))).collect();
+        let coins: Vec<_> = threads.into_iter().map(|t| t.join().expect("no panic")).collect();
+        assert!(matches!(coins[1], Err(Error::Peer { peer: Party(0), .. })), "{:?}", coins[1]);
+    }
+
+    #[test]
+    fn a_coin_is_never_seen_twice() {
+        let coins = run_parties(2, |net| (0..50).map(|_| toss(b"", net)).collect::<Result<Vec<_>>>());
+        let mut coins = coins.into_iter().next().expect("two").expect("honest parties finish");
+        coins.sort();
+        coins.dedup();
+        assert_eq!(coins.len(), 50);
+    }
 }

@@ -4,8 +4,8 @@
 //! oracle model. Nobody's message depends on another's, since all commitments are in before the first opening goes out.
 //! Parties that see different contexts (another transcript, other coins) cannot open to each other.
 //!
-//! Channels are pairwise: a cheater can say one thing to one party and another to the next. Users of this must be secure
-//! with abort even then, and say why.
+//! With the openings every party sends a digest of the commitments that it received: a party that told several peers several
+//! commitments is found before an opening is used, though not always by whom.
 
 use subtle::ConstantTimeEq;
 
@@ -23,18 +23,28 @@ pub fn commit_and_open(context: &[u8], message: &[u8], net: &mut dyn Net) -> Res
     let mut opening = vec![0; NONCE_BYTES];
     random_bytes(&mut opening)?;
     opening.extend_from_slice(message);
+    let committed = opening.len();
     let commitments = broadcast(&hash(me, context, &opening), net)?;
+    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 commitments of all");
+    commitments.iter().for_each(|commitment| _ = hasher.update(commitment));
+    let seen = *hasher.finalize().as_bytes();
+    opening.extend_from_slice(&seen);
     let mut openings = broadcast(&opening, net)?;
-    for peer in net.members().iter().filter(|p| *p != me) {
-        let fits = hash(peer, context, &openings[peer.index()]).ct_eq(&commitments[peer.index()]);
-        if !bool::from(fits) {
+    for peer in net.members().iter() {
+        let (opened, peer_saw) = openings[peer.index()].split_at(committed);
+        if !bool::from(hash(peer, context, opened).ct_eq(&commitments[peer.index()])) {
             let detail = "it opened another value than it had committed to".into();
             return Err(Error::Peer { peer, detail });
         }
+        if peer_saw != seen {
+            let detail = "it received other commitments than this party".into();
+            return Err(Error::Peer { peer, detail });
+        }
     }
-    openings.iter_mut().filter(|opening| !opening.is_empty()).for_each(|opening| {
+    for opening in openings.iter_mut().filter(|opening| !opening.is_empty()) {
+        opening.truncate(committed);
         opening.drain(..NONCE_BYTES);
-    });
+    }
     Ok(openings)
 }
 

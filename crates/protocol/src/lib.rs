@@ -14,6 +14,7 @@ pub mod mascot;
 pub mod mesh;
 pub mod metered;
 pub mod net;
+pub mod ot;
 mod party;
 pub mod protocol;
 pub mod release;

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
-use crate::shamir::{Inversion, ShamirScheme, Structure};
+use crate::shamir::{Inversion, ShamirScheme, Structure, Tables};
 use crate::{Error, Party, PartySet, Result};
 
 /// Bytes of an element of GF(2^128).
@@ -67,6 +67,7 @@ pub fn with_scheme<V: Visitor>(
         "shamir" => visitor.visit(ShamirScheme {
             structure: Structure::new(parties, threshold)?,
             inversion: Inversion::CarriedSquares,
+            tables: Tables::Masked,
         }),
         unknown => {
             let names = PROTOCOLS.join(", ");

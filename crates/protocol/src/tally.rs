@@ -13,8 +13,12 @@ pub struct Counts {
     pub rounds: u64,
     /// Multiplications of two shared elements, opened or not.
     pub multiplications: u64,
-    /// Openings of a shared element that is no product.
+    /// Openings of a shared element that is no product. With authenticated shares a product opens two, which count here.
     pub openings: u64,
+    /// Multiplication triples that were made, of any field.
+    pub triples: u64,
+    /// Random shared bits that were made.
+    pub bits: u64,
 }
 
 impl Counts {
@@ -29,6 +33,8 @@ impl AddAssign for Counts {
         self.rounds += other.rounds;
         self.multiplications += other.multiplications;
         self.openings += other.openings;
+        self.triples += other.triples;
+        self.bits += other.bits;
     }
 }
 
@@ -39,6 +45,8 @@ impl Sub for Counts {
             rounds: self.rounds - earlier.rounds,
             multiplications: self.multiplications - earlier.multiplications,
             openings: self.openings - earlier.openings,
+            triples: self.triples - earlier.triples,
+            bits: self.bits - earlier.bits,
         }
     }
 }
@@ -117,6 +125,14 @@ pub struct Cost {
     pub preprocessing_per_lane: f64,
     /// Elementary operations of preprocessing done once.
     pub preprocessing_uniform: f64,
+    /// Multiplication triples for every lane.
+    pub triples_per_lane: f64,
+    /// Multiplication triples needed once.
+    pub triples_uniform: f64,
+    /// Random bits for every lane.
+    pub bits_per_lane: f64,
+    /// Random bits needed once.
+    pub bits_uniform: f64,
     /// Bytes of material that a party keeps for every lane from preprocessing to use.
     pub material_bytes_per_lane: usize,
 }

@@ -7,7 +7,7 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Protocol, Scheme};
 use polyclave_protocol::service::{Element, ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, Shamir, ShamirScheme, Structure};
+use polyclave_protocol::shamir::{Inversion, Shamir, ShamirScheme, Structure, Tables};
 use polyclave_protocol::tally::Counts;
 use polyclave_protocol::{Error, PartySet, Result};
 
@@ -15,7 +15,7 @@ type Elements = <Shamir as ServiceProtocol>::Elements;
 
 fn scheme() -> ShamirScheme {
     let structure = Structure::new(3, 1).expect("it is valid");
-    ShamirScheme { structure, inversion: Inversion::Views }
+    ShamirScheme { structure, inversion: Inversion::Views, tables: Tables::Masked }
 }
 
 /// Runs all parties, and puts together the elements that they send to a client.

@@ -6,12 +6,12 @@ use polyclave_cipher::{Builder, Circuit, Direction, Matrix, Table, catalog};
 use polyclave_protocol::Error;
 use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure};
+use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 
 fn scheme(structure: (usize, usize), inversion: Inversion) -> ShamirScheme {
     let structure = Structure::new(structure.0, structure.1).expect("it is valid");
-    ShamirScheme { structure, inversion }
+    ShamirScheme { structure, inversion, tables: Tables::Masked }
 }
 
 fn check(structure: (usize, usize), inversion: Inversion, circuit: &Circuit, lanes: usize) -> Run {
@@ -157,6 +157,80 @@ fn masked_tables_cost_nine_products_ahead_and_one_opening() {
     assert_eq!((tally.preprocessing.operations(), tally.preprocessing.rounds), (384 * 9, 5));
 }
 
+fn polynomials(structure: (usize, usize)) -> ShamirScheme {
+    ShamirScheme { tables: Tables::Polynomial, ..scheme(structure, Inversion::Views) }
+}
+
+#[test]
+fn polynomials_compute_des_and_triple_des_in_both_directions() {
+    for name in ["des", "3des-ede2", "3des-ede3"] {
+        let cipher = catalog::find(name).expect("the catalog has it");
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let circuit = cipher.circuit_with_key_schedule(direction).expect("it runs both ways");
+            check_circuit(&polynomials((3, 1)), &circuit, 3, 1);
+        }
+    }
+    for n in 3..=9 {
+        for t in 1..=(n - 1) / 2 {
+            check_circuit(&polynomials((n, t)), &encrypt("des"), 2, 2);
+        }
+    }
+    check_circuit(&polynomials((4, 1)), &encrypt("des"), 3000, 3);
+}
+
+/// The three products of Keller et al. 2017, Table 2, 3DES-PV; in three rounds a layer instead of five, and with nothing
+/// made ahead.
+#[test]
+fn polynomials_cost_three_products_in_three_rounds_and_nothing_ahead() {
+    for (name, s_boxes, layers) in [("des", 128, 16), ("3des-ede2", 384, 46), ("3des-ede3", 384, 46)] {
+        for lanes in [1, 7] {
+            let run = check_circuit(&polynomials((3, 1)), &encrypt(name), lanes, 4);
+            for tally in run.tallies {
+                let online = tally.online;
+                assert_eq!((online.multiplications, online.openings), (s_boxes * 3 * lanes as u64, 0));
+                assert_eq!(online.rounds, layers * 3, "{name}");
+                assert_eq!((tally.preprocessing.operations(), tally.preprocessing.rounds), (0, 0), "{name}");
+            }
+            assert_eq!(run.cost.operations_per_lane, (s_boxes * 3) as f64, "{name}");
+            assert_eq!((run.cost.rounds, run.cost.preprocessing_rounds), ((layers * 3) as f64, 0.0));
+            assert_eq!((run.cost.preprocessing_per_lane, run.cost.material_bytes_per_lane), (0.0, 0));
+        }
+    }
+}
+
+/// Inputs that are whole cells, lookups of lookups, tables that are constant, and those too large for polynomials.
+#[test]
+fn tables_of_every_width_run_by_polynomials_or_else_masked_as_predicted() {
+    for (ins, outs) in (1..=8).flat_map(|ins| (1..=8).map(move |outs| (ins, outs))) {
+        let arbitrary = |x: u32| (x.wrapping_mul(2_654_435_761) >> 7) as u8 & (0xff >> (8 - outs));
+        let mut b = Builder::new("two tables");
+        let first = Table::new("arbitrary", ins, outs, (0..1 << ins).map(arbitrary).collect());
+        let second = Table::new("reversed", outs, outs, (0..=0xff >> (8 - outs)).rev().collect());
+        let constant = Table::new("constant", outs, outs, vec![1; 1 << outs]);
+        let [first, second, constant] = [first, second, constant].map(|t| b.table(&Arc::new(t)));
+        let x = b.input("x", 2, ins);
+        let key = b.uniform_input("key", 1, ins)[0];
+        let y = [x[0], x[1], key].map(|x| b.lookup(first, x));
+        let sum = b.xor(&y);
+        let z = [b.lookup(second, sum), b.lookup(constant, y[0]), b.lookup(second, y[2])];
+        let lowest = b.linear(vec![(z[0], Matrix::bit(outs, 0)), (y[1], Matrix::bit(outs, 0))], 1);
+        b.output("z", &z);
+        b.output("y", &y);
+        b.output("lowest", &[lowest]);
+        let lanes = 5;
+        let run = check_circuit(&polynomials((3, 1)), &b.finish(), lanes, 5);
+        let (cost, tally) = (run.cost, run.tallies[0]);
+        let operations = cost.operations_per_lane * lanes as f64 + cost.operations_uniform;
+        let ahead = cost.preprocessing_per_lane * lanes as f64 + cost.preprocessing_uniform;
+        let predicted = [operations, cost.rounds, ahead, cost.preprocessing_rounds];
+        let preprocessing = tally.preprocessing;
+        let online = [tally.online.operations(), tally.online.rounds];
+        let counted = [online, [preprocessing.operations(), preprocessing.rounds]];
+        assert_eq!(predicted.to_vec(), counted.as_flattened().iter().map(|n| *n as f64).collect::<Vec<_>>());
+        assert_eq!(preprocessing.operations() == 0, ins <= 6 && outs <= 4, "{ins} to {outs}");
+    }
+}
+
 #[test]
 fn any_table_of_any_width_can_be_looked_up() {
     for (ins, outs) in [(1, 1), (2, 1), (2, 8), (3, 5), (4, 4), (5, 2), (7, 7), (8, 8)] {
@@ -180,8 +254,10 @@ fn odd_circuits_are_right_and_cost_what_is_predicted() {
     let [s, inverse] = [polyclave_cipher::aes::s_box(), polyclave_cipher::aes::inverse_s_box()].map(Arc::new);
     let [s, inverse] = [s, inverse].map(|t| b.table(&t));
     let mixed = b.table(&Arc::new(Table::new("reversed", 8, 8, (0..=255).rev().collect())));
+    let small = b.table(&Arc::new(polyclave_cipher::des::s_box(0)));
     let x = b.input("x", 2, 8);
     let key = b.uniform_input("key", 2, 8);
+    let six = b.input("six bits", 1, 6)[0];
     b.input("unused", 1, 3);
     let outputs = [(s, x[0]), (inverse, x[1]), (s, key[0]), (mixed, x[0]), (inverse, key[1])];
     let looked_up: Vec<_> = outputs.into_iter().map(|(table, wire)| b.lookup(table, wire)).collect();
@@ -190,10 +266,13 @@ fn odd_circuits_are_right_and_cost_what_is_predicted() {
     b.output("mixed widths", &[looked_up[0], looked_up[2], key[1], x[0], again]);
     b.output("uniform", &[looked_up[4], key[0]]);
     b.output("others", &[looked_up[1], looked_up[3]]);
+    let four = b.lookup(small, six);
+    b.output("four bits", &[four]);
     let circuit = b.finish();
     for inversion in Inversion::ALL {
-        for lanes in [1, 5] {
-            let run = check((3, 1), inversion, &circuit, lanes);
+        for (lanes, tables) in [(1, Tables::Masked), (5, Tables::Masked), (5, Tables::Polynomial)] {
+            let scheme = ShamirScheme { tables, ..scheme((3, 1), inversion) };
+            let run = check_circuit(&scheme, &circuit, lanes, lanes as u8);
             if inversion != Inversion::Masking {
                 let operations = run.cost.operations_per_lane * lanes as f64 + run.cost.operations_uniform;
                 assert_eq!(operations, run.tallies[0].online.operations() as f64, "{inversion}");

@@ -10,13 +10,18 @@ use polyclave_protocol::mesh::{Mesh, mesh_with_timeout};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, Scheme};
 use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure};
+use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
 use polyclave_protocol::testkit::record::{Direction, Record};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::{Error, Party, PartySet, Result};
 
 fn scheme(parties: usize, threshold: usize, inversion: Inversion) -> ShamirScheme {
-    ShamirScheme { structure: Structure::new(parties, threshold).expect("it is valid"), inversion }
+    let structure = Structure::new(parties, threshold).expect("it is valid");
+    ShamirScheme { structure, inversion, tables: Tables::Masked }
+}
+
+fn polynomials() -> ShamirScheme {
+    ShamirScheme { tables: Tables::Polynomial, ..scheme(3, 1, Inversion::Views) }
 }
 
 /// Three blocks from hello to output, under a key of equal cells that party 1 gives.
@@ -91,6 +96,11 @@ fn check_faults(scheme: &ShamirScheme, cipher: &str) {
 #[test]
 fn no_fault_in_any_message_hangs_or_panics_masked_tables() {
     check_faults(&scheme(3, 1, Inversion::Views), "des");
+}
+
+#[test]
+fn no_fault_in_any_message_hangs_or_panics_polynomials() {
+    check_faults(&polynomials(), "des");
 }
 
 #[test]
@@ -178,6 +188,7 @@ fn parties_with_other_parameters_do_not_start() {
         (scheme(5, 1, Inversion::Views), "threshold"),
         (scheme(5, 2, Inversion::Masking), "inversion"),
         (scheme(4, 1, Inversion::Views), "number of parties"),
+        (ShamirScheme { tables: Tables::Polynomial, ..ours }, "tables"),
     ];
     for (theirs, field) in others {
         let outcomes = three(
@@ -295,6 +306,9 @@ fn every_opened_value_is_uniform() {
         let chi_squared = against_uniform(&opened_values(&scheme, "aes-128", 1), 256);
         assert!(chi_squared < BOUND, "{structure:?} {inversion}: {chi_squared}");
     }
+    // The results of polynomials have bits above those of the table: opened whole, they are masked whole.
+    let chi_squared = against_uniform(&opened_values(&polynomials(), "des", 1), 256);
+    assert!(chi_squared < BOUND, "polynomials: {chi_squared}");
 }
 
 /// The single bytes that one party receives are uniform under every key.

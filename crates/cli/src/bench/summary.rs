@@ -94,6 +94,7 @@ impl Summary {
             "cipher": arguments.cipher.to_ascii_lowercase(),
             "parties": if cleartext { 1 } else { arguments.protocol.parties },
             "inversion": (!cleartext).then_some(&arguments.protocol.inversion),
+            "tables": (!cleartext).then_some(&arguments.protocol.tables),
             "threads": if cleartext { 1 } else { arguments.threads },
             "blocks": self.blocks,
             "network": arguments.network,
@@ -117,11 +118,12 @@ impl Summary {
         say!("{} {direction} under {}, {} blocks", arguments.cipher, p.protocol, self.blocks);
         if !p.protocol.eq_ignore_ascii_case("cleartext") {
             say!(
-                "{} parties, {} thread(s) each, network {}, inversion {}",
+                "{} parties, {} thread(s) each, network {}, inversion {}, tables {}",
                 p.parties,
                 arguments.threads,
                 arguments.network,
-                p.inversion
+                p.inversion,
+                p.tables
             );
         }
         say!("{} repeats; minimum, median and maximum of the slowest party\n", arguments.repeats);

@@ -9,7 +9,7 @@ use polyclave_cipher::{
 use polyclave_protocol::Party;
 use polyclave_protocol::protocol::Protocol;
 use polyclave_protocol::session::random_bytes;
-use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure};
+use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
 use polyclave_protocol::tally::{Cost, Counts};
 
 use crate::eval::parties::{Seat, entrance, in_session};
@@ -68,7 +68,7 @@ pub fn once(inversion: Inversion, circuit: &Circuit) -> Result<Taken> {
 /// Evaluates a circuit on random inputs, so many lanes at a time and so many times in one session. An output that is not
 /// that of the cleartext is an error: what is counted is a computation that was right.
 pub fn evaluations(inversion: Inversion, circuit: &Circuit, lanes: usize, times: usize) -> Result<Taken> {
-    let scheme = ShamirScheme { structure: Structure::new(3, 1)?, inversion };
+    let scheme = ShamirScheme { structure: Structure::new(3, 1)?, inversion, tables: Tables::Masked };
     let inputs = (0..times).map(|_| random_inputs(circuit, lanes)).collect::<Result<Vec<_>>>()?;
     let compiled = OnceLock::new();
     let counted = in_session(&scheme, &circuit.digest(), |seat| {

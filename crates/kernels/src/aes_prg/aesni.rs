@@ -9,12 +9,12 @@ use zeroize::Zeroize;
 
 /// The eleven round keys of AES-128, wiped on drop.
 #[repr(align(16))]
-pub(super) struct RoundKeys([[u8; 16]; 11]);
+pub(crate) struct RoundKeys([[u8; 16]; 11]);
 
 impl RoundKeys {
     /// FIPS 197, section 5.2.
     #[target_feature(enable = "aes,sse2")]
-    pub(super) fn expand(key: &[u8; 16]) -> Box<RoundKeys> {
+    pub(crate) fn expand(key: &[u8; 16]) -> Box<RoundKeys> {
         let mut keys = Box::new(RoundKeys([[0; 16]; 11]));
         keys.0[0] = *key;
         keys.derive::<0x01>(1);
@@ -45,7 +45,7 @@ impl RoundKeys {
     /// One round key in a register.
     #[inline]
     #[target_feature(enable = "sse2")]
-    pub(super) fn get(&self, round: usize) -> __m128i {
+    pub(crate) fn get(&self, round: usize) -> __m128i {
         // SAFETY: the reference covers the 16 bytes read; the load has no alignment.
         unsafe { _mm_loadu_si128(self.0[round].as_ptr().cast()) }
     }

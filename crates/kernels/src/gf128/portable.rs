@@ -1,33 +1,6 @@
-//! Products on 64-bit words, with the multiplication of integers.
-//!
-//! Carries spoil a carry-less product, unless they have room: of an operand only every fifth bit is kept, in five copies,
-//! so at most 13 ones meet in a place and their sum stays within its five bits, the lowest of which is the parity. (The idea
-//! is BearSSL's `ghash_ctmul64`, which keeps every fourth bit and has 64-bit products.) Assumes a multiplier whose time
-//! does not depend on its operands, as 64-bit processors have. Cost: 75 multiplications of words a product, by Karatsuba's
-//! rule.
+//! Products on 64-bit words, by Karatsuba's rule: 75 multiplications of integers a product, see [`crate::carryless`].
 
-/// Every fifth bit.
-const SPARSE: u64 = 0x1084_2108_4210_8421;
-/// Every fifth bit of a product.
-const WIDE_SPARSE: u128 = SPARSE as u128 | (SPARSE as u128) << 65;
-
-/// The carry-less product of two words.
-#[inline]
-fn carryless(a: u64, b: u64) -> u128 {
-    let copies = |x: u64| [0, 1, 2, 3, 4].map(|k| x & (SPARSE << k));
-    let (a, b) = (copies(a), copies(b));
-    let times = |i: usize, j: usize| u128::from(a[i]) * u128::from(b[j]);
-    // The copies whose offsets add up to k, modulo 5.
-    let sum = |k: usize| {
-        times(0, k)
-            ^ times(1, (k + 4) % 5)
-            ^ times(2, (k + 3) % 5)
-            ^ times(3, (k + 2) % 5)
-            ^ times(4, (k + 1) % 5)
-    };
-    let kept = |k: usize| sum(k) & (WIDE_SPARSE << k);
-    kept(0) | kept(1) | kept(2) | kept(3) | kept(4)
-}
+use crate::carryless::carryless;
 
 /// A sum of products, not reduced.
 #[derive(Clone, Copy, Default)]

@@ -19,9 +19,9 @@ use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
-use super::ideal::Pairs;
 use super::rows::{Gadget, Row, add, add_bytes, read, zeros};
 use crate::net::Net;
+use crate::ot::Pairs;
 use crate::spdz::MacKey;
 use crate::{Party, Result};
 

@@ -24,7 +24,6 @@
 mod authenticate;
 mod bits;
 mod cope;
-mod ideal;
 mod rows;
 mod triples;
 
@@ -32,13 +31,13 @@ use polyclave_field::MacField;
 use zeroize::Zeroizing;
 
 use crate::net::Net;
+use crate::ot::{Pairs, Shape};
 use crate::session::random_bytes;
 use crate::spdz::{Authenticated, MacKey, Openings, Source, Triples};
 use crate::{Error, Party, PartySet, Result};
 use authenticate::Zeros;
 use bits::Stock;
 use cope::Cope;
-use ideal::{Pairs, Shape};
 
 /// Makes material under one MAC key.
 pub struct Mascot<F: MacField> {

@@ -3,22 +3,24 @@
 use polyclave_cipher::{Compiled, Matrix, Slot};
 
 use super::inversion::Inversion;
-use super::masked_table;
+use super::tables::{Tables, Way};
+use super::{masked_table, polynomial};
 use crate::tally::Cost;
 
-/// Of all lookups of a circuit, inversions done in this way. For masking the expectation of one lookup: a layer waits for the
-/// one that retries most.
-pub(super) fn cost(compiled: &Compiled, way: Inversion) -> Cost {
+/// Of all lookups of a circuit, inversions and other tables done in these ways. For masking the expectation of one lookup: a
+/// layer waits for the one that retries most.
+pub(super) fn cost(compiled: &Compiled, way: Inversion, tables: Tables) -> Cost {
     let mut cost = Cost::default();
     let mut inverts = false;
     for layer in compiled.layers() {
         // The parts of a round-by-round run; each waits for the lookup that takes longest in it.
-        let mut rounds = [0.0f64; 4];
+        let mut rounds = [0.0f64; 5];
         for lookup in &layer.lookups {
             let table = &compiled.tables()[lookup.table];
-            let one = match table.inversion() {
-                Some(inversion) => inversion_cost(way, inversion, &lookup.views),
-                None => masked_table_cost(table.in_bits()),
+            let one = match tables.way(table) {
+                Way::Inversion(inversion) => inversion_cost(way, inversion, &lookup.views),
+                Way::Polynomial(_) => polynomial_cost(),
+                Way::Masked => masked_table_cost(table.in_bits()),
             };
             inverts |= table.inversion().is_some();
             rounds.iter_mut().zip(one.rounds).for_each(|(most, r)| *most = most.max(r));
@@ -33,14 +35,14 @@ pub(super) fn cost(compiled: &Compiled, way: Inversion) -> Cost {
         }
         cost.rounds += rounds.iter().sum::<f64>();
     }
-    cost.preprocessing_rounds = preprocessing_rounds(compiled, inverts, way);
+    cost.preprocessing_rounds = preprocessing_rounds(compiled, inverts, way, tables);
     cost
 }
 
 struct LookupCost {
     operations: f64,
-    /// Of an inversion: of the map before it, of the power, of the map after it. Of a masked table: last.
-    rounds: [f64; 4],
+    /// Of an inversion: of the map before it, of the power, of the map after it. Then of polynomials; of a masked table: last.
+    rounds: [f64; 5],
     /// Operations.
     ahead: f64,
     material_bytes: usize,
@@ -49,7 +51,13 @@ struct LookupCost {
 fn masked_table_cost(in_bits: u8) -> LookupCost {
     let (products, _) = masked_table::demux_cost(in_bits);
     let material_bytes = masked_table::material_bytes(in_bits);
-    LookupCost { operations: 1.0, rounds: [0.0, 0.0, 0.0, 1.0], ahead: products as f64, material_bytes }
+    LookupCost { operations: 1.0, rounds: [0.0, 0.0, 0.0, 0.0, 1.0], ahead: products as f64, material_bytes }
+}
+
+fn polynomial_cost() -> LookupCost {
+    let (operations, rounds) = polynomial::COST;
+    let rounds = [0.0, 0.0, 0.0, rounds as f64, 0.0];
+    LookupCost { operations: operations as f64, rounds, ahead: 0.0, material_bytes: 0 }
 }
 
 /// The table at the head of [`super::invert`].
@@ -75,16 +83,16 @@ fn inversion_cost(
     };
     let (ahead, material_bytes) = if way == Inversion::MaskedExponentiation { (7.0, 8) } else { (0.0, 0) };
     let operations = before + power.0 + after;
-    LookupCost { operations, rounds: [before, power.1, after, 0.0], ahead, material_bytes }
+    LookupCost { operations, rounds: [before, power.1, after, 0.0, 0.0], ahead, material_bytes }
 }
 
 /// Powers of masks take 7 rounds, and masked tables of each index width theirs.
-fn preprocessing_rounds(compiled: &Compiled, inverts: bool, way: Inversion) -> f64 {
+fn preprocessing_rounds(compiled: &Compiled, inverts: bool, way: Inversion, tables: Tables) -> f64 {
     let powers = if inverts && way == Inversion::MaskedExponentiation { 7 } else { 0 };
     let mut widths: Vec<u8> = compiled
         .lookups()
         .map(|lookup| &compiled.tables()[lookup.table])
-        .filter(|table| table.inversion().is_none())
+        .filter(|table| matches!(tables.way(table), Way::Masked))
         .map(|table| table.in_bits())
         .collect();
     widths.sort_unstable();

@@ -14,10 +14,9 @@
 //!
 //! How the power itself is computed is in `power.rs`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
+use polyclave_cipher::{Compiled, Lookup, Matrix};
 use polyclave_kernels::affine::{Map, Term, combine};
 
 use super::arithmetic::Arithmetic;
@@ -26,6 +25,7 @@ use super::inversion::Inversion;
 use super::opening::{Opening, Secret};
 use super::power::{Powers, by_chain, by_masked_exponentiation, by_masking, rivain_prouff};
 use super::prss::View;
+use super::runs::Run;
 use super::shares::{Pool, Shares};
 use crate::net::Net;
 use crate::{Error, Result};
@@ -36,21 +36,7 @@ pub(super) struct Inversions<'a> {
     len: usize,
 }
 
-/// Neighbouring lookups of one table with the same views.
-struct Run<'a> {
-    table: &'a Table,
-    lookups: Vec<&'a Lookup>,
-    range: Range<usize>,
-    width: usize,
-}
-
-impl<'a> Run<'a> {
-    /// Where in the vector each lookup has its values.
-    fn parts(&self) -> impl Iterator<Item = (Range<usize>, &'a Lookup)> {
-        let starts = self.range.clone().step_by(self.width);
-        starts.zip(&self.lookups).map(|(start, lookup)| (start..start + self.width, *lookup))
-    }
-
+impl Run<'_> {
     fn before(&self) -> &polyclave_cipher::Affine {
         &self.table.inversion().expect("runs are of such tables").before
     }
@@ -65,33 +51,8 @@ impl<'a> Run<'a> {
 
 impl<'a> Inversions<'a> {
     pub(super) fn new(compiled: &'a Compiled, lookups: &[&'a Lookup], bank: &Bank) -> Inversions<'a> {
-        let mut inversions = Inversions { runs: Vec::new(), len: 0 };
-        for lookup in lookups {
-            let width = bank.len(lookup.xs[0]);
-            let views = |l: &Lookup| l.views.iter().map(|(m, _)| *m).collect::<Vec<_>>();
-            let start = inversions.len;
-            inversions.len += width;
-            let same = |run: &&mut Run<'a>| {
-                let first = run.lookups[0];
-                first.table == lookup.table && views(first) == views(lookup) && run.width == width
-            };
-            match inversions.runs.last_mut().filter(same) {
-                Some(run) => {
-                    run.lookups.push(lookup);
-                    run.range.end += width;
-                }
-                None => {
-                    let table = &compiled.tables()[lookup.table];
-                    inversions.runs.push(Run {
-                        table,
-                        lookups: vec![lookup],
-                        range: start..start + width,
-                        width,
-                    });
-                }
-            }
-        }
-        inversions
+        let (runs, len) = Run::group(compiled, lookups, bank);
+        Inversions { runs, len }
     }
 
     /// Computes all of them.
@@ -225,44 +186,33 @@ impl<'a> Inversions<'a> {
             Power::Product(..) => (Vec::new(), self.runs.iter().collect()),
         };
         if let Power::Value(y) = power {
-            write(&free, bank, |_, run, k, range, constant, dst| {
-                let map = Map::new(run.after()[k].0.columns());
-                let start = run.range.start;
-                let src = &y[start + range.start..start + range.end];
-                combine(dst, &[Term { src, map: &map }], constant);
-            });
+            for run in &free {
+                let after = run.after();
+                run.write(bank, |k, range, dst| {
+                    let map = Map::new(after[k].0.columns());
+                    let src = &y[run.range.clone()][range];
+                    combine(dst, &[Term { src, map: &map }], after[k].1);
+                });
+            }
         }
         if opened.is_empty() {
             return Ok(());
         }
         let mut openings = Vec::with_capacity(opened.len());
-        for run in &opened {
+        let afters: Vec<_> = opened.iter().map(|run| run.after()).collect();
+        for (run, after) in opened.iter().zip(&afters) {
             let secret = match power {
                 Power::Value(y) => Secret::Value(&y[run.range.clone()]),
                 Power::Product(a, b) => Secret::Product(&a[run.range.clone()], &b[run.range.clone()]),
             };
-            let views: Vec<Arc<View>> = run.after().iter().map(|(m, _)| arithmetic.prss.view(m)).collect();
+            let views: Vec<Arc<View>> = after.iter().map(|(m, _)| arithmetic.prss.view(m)).collect();
             openings.push(Opening { secret, views });
         }
         let results = arithmetic.open_masked(openings, net)?;
-        write(&opened, bank, |i, _, k, range, constant, dst| results.share(i, k, range, constant, dst));
-        Ok(())
-    }
-}
-
-/// Calls `fill(run's number, run, view's number, range within the run, constant, slot's row)` for every view.
-fn write(
-    runs: &[&Run<'_>],
-    bank: &mut Bank,
-    fill: impl Fn(usize, &Run<'_>, usize, Range<usize>, u8, &mut [u8]),
-) {
-    for (i, run) in runs.iter().enumerate() {
-        let constants: Vec<u8> = run.after().iter().map(|(_, constant)| *constant).collect();
-        for (start, lookup) in (0..run.range.len()).step_by(run.width).zip(&run.lookups) {
-            for (k, (_, slot)) in lookup.views.iter().enumerate() {
-                fill(i, run, k, start..start + run.width, constants[k], bank.row_mut(*slot));
-            }
+        for (i, (run, after)) in opened.iter().zip(&afters).enumerate() {
+            run.write(bank, |k, range, dst| results.share(i, k, range, after[k].1, dst));
         }
+        Ok(())
     }
 }
 

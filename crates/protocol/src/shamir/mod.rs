@@ -19,12 +19,15 @@ mod inversion;
 mod invert;
 mod masked_table;
 mod opening;
+mod polynomial;
 mod power;
 mod prss;
+mod runs;
 mod service;
 mod setup;
 mod shares;
 mod storage;
+mod tables;
 
 use std::collections::BTreeMap;
 
@@ -37,6 +40,7 @@ pub use client::Mask;
 pub use elements::Elements;
 pub use inversion::Inversion;
 pub use setup::{MAX_PARTIES, Setup, Structure};
+pub use tables::Tables;
 
 use crate::net::Net;
 use crate::protocol::{Input, Owner, Protocol, Scheme, SharedValue};
@@ -48,6 +52,7 @@ use arithmetic::Arithmetic;
 use invert::Inversions;
 use masked_table::Stock;
 use power::Powers;
+use tables::Way;
 
 /// Shamir sharing among some parties, with one way to invert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +61,8 @@ pub struct ShamirScheme {
     pub structure: Structure,
     /// How lookups of tables built on inversion run.
     pub inversion: Inversion,
+    /// How lookups of other tables run.
+    pub tables: Tables,
 }
 
 impl Scheme for ShamirScheme {
@@ -82,6 +89,7 @@ impl Scheme for ShamirScheme {
             .with("protocol", self.name().as_bytes())
             .with("threshold", &self.structure.threshold().to_le_bytes())
             .with("inversion", self.inversion.name().as_bytes())
+            .with("tables", self.tables.name().as_bytes())
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
@@ -92,13 +100,15 @@ impl Scheme for ShamirScheme {
         if setup.structure() != self.structure {
             return Err(Error::misuse("the setup was made for another number of parties or threshold"));
         }
-        Ok(Shamir { inversion: self.inversion, arithmetic: Arithmetic::new(setup, stream, serving)? })
+        let arithmetic = Arithmetic::new(setup, stream, serving)?;
+        Ok(Shamir { inversion: self.inversion, tables: self.tables, arithmetic })
     }
 }
 
 /// One party in one session.
 pub struct Shamir {
     inversion: Inversion,
+    tables: Tables,
     arithmetic: Arithmetic,
 }
 
@@ -154,7 +164,7 @@ impl Shamir {
     }
 }
 
-/// Products by constants are free; the square that carried squares start from is asked of the lookup before.
+/// Products by constants are free; the images that carried squares and polynomials start from are asked of the lookup before.
 impl Maps for Shamir {
     fn is_local(&self, m: &Matrix) -> bool {
         m.as_scalar().is_some()
@@ -173,11 +183,12 @@ impl Maps for Shamir {
     }
 
     fn wants(&self, table: &Table) -> Vec<Matrix> {
-        match (self.inversion, table.inversion()) {
-            (Inversion::CarriedSquares, Some(inversion)) => {
+        match self.tables.way(table) {
+            Way::Inversion(inversion) if self.inversion == Inversion::CarriedSquares => {
                 let before = inversion.before.matrix;
                 vec![before, Matrix::frobenius(1).after(&before)]
             }
+            Way::Polynomial(polynomials) => polynomial::wants(table, polynomials),
             _ => vec![Matrix::identity(table.in_bits())],
         }
     }
@@ -190,22 +201,22 @@ impl Protocol for Shamir {
     type Released = Unverified<Cells>;
 
     fn cost(&self, compiled: &Compiled) -> Cost {
-        cost::cost(compiled, self.inversion)
+        cost::cost(compiled, self.inversion, self.tables)
     }
 
     fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Batch> {
         let width = |lookup: &Lookup| if lookup.is_uniform() { 1 } else { lanes };
-        let table = |lookup: &Lookup| &compiled.tables()[lookup.table];
+        let way = |lookup: &Lookup| self.tables.way(&compiled.tables()[lookup.table]);
         let mut powers = None;
         if self.inversion == Inversion::MaskedExponentiation {
-            let inversions = compiled.lookups().filter(|lookup| table(lookup).inversion().is_some());
+            let inversions = compiled.lookups().filter(|lookup| matches!(way(lookup), Way::Inversion(_)));
             let count = inversions.map(width).sum();
             if count > 0 {
                 powers = Some(Powers::prepare(&mut self.arithmetic, count, net)?);
             }
         }
         let mut counts = BTreeMap::new();
-        for lookup in compiled.lookups().filter(|lookup| table(lookup).inversion().is_none()) {
+        for lookup in compiled.lookups().filter(|lookup| matches!(way(lookup), Way::Masked)) {
             *counts.entry(lookup.table).or_insert(0) += width(lookup);
         }
         let stock = Stock::prepare(&mut self.arithmetic, compiled, &counts, net)?;
@@ -286,14 +297,23 @@ impl Protocol for Shamir {
                 "the batch was prepared for another session, circuit or number of lanes",
             ));
         }
-        let inverts = |lookup: &&Lookup| compiled.tables()[lookup.table].inversion().is_some();
-        let (inversions, others): (Vec<&Lookup>, Vec<&Lookup>) = lookups.iter().partition(inverts);
+        let (mut inversions, mut polynomials, mut masked) = (Vec::new(), Vec::new(), Vec::new());
+        for lookup in lookups {
+            match self.tables.way(&compiled.tables()[lookup.table]) {
+                Way::Inversion(_) => inversions.push(lookup),
+                Way::Polynomial(_) => polynomials.push(lookup),
+                Way::Masked => masked.push(lookup),
+            }
+        }
         if !inversions.is_empty() {
             let inversions = Inversions::new(compiled, &inversions, bank);
             inversions.run(self.inversion, &mut self.arithmetic, bank, batch.powers.as_mut(), net)?;
         }
-        if !others.is_empty() {
-            masked_table::lookup(compiled, &others, &mut self.arithmetic, bank, &mut batch.stock, net)?;
+        if !polynomials.is_empty() {
+            polynomial::lookup(compiled, &polynomials, &mut self.arithmetic, bank, net)?;
+        }
+        if !masked.is_empty() {
+            masked_table::lookup(compiled, &masked, &mut self.arithmetic, bank, &mut batch.stock, net)?;
         }
         Ok(())
     }

@@ -18,12 +18,14 @@ pub(super) enum Secret<'a> {
     Value(&'a [u8]),
     /// The product of two shared vectors: multiplied and opened in one operation.
     Product(&'a [u8], &'a [u8]),
+    /// The same plus a third shared vector.
+    ProductPlus(&'a [u8], &'a [u8], &'a [u8]),
 }
 
 impl Secret<'_> {
     fn len(&self) -> usize {
         match self {
-            Secret::Value(x) | Secret::Product(x, _) => x.len(),
+            Secret::Value(x) | Secret::Product(x, _) | Secret::ProductPlus(x, ..) => x.len(),
         }
     }
 }
@@ -54,12 +56,16 @@ impl Opened {
         constant: u8,
         dst: &mut [u8],
     ) {
+        combine(dst, &self.terms(opening, view, range), constant);
+    }
+
+    /// The two parts of [`share`](Opened::share), for sums with more.
+    pub(super) fn terms(&self, opening: usize, view: usize, range: std::ops::Range<usize>) -> [Term<'_>; 2] {
+        const IDENTITY: &Map = &Map::identity();
         let (public, masks, len) = self.layout[opening];
-        let identity = Map::identity();
         let c = &self.public[public..][range.clone()];
         let r = &self.masks[masks + view * len..][range];
-        let terms = [Term { src: c, map: &self.views[opening][view].map }, Term { src: r, map: &identity }];
-        combine(dst, &terms, constant);
+        [Term { src: c, map: &self.views[opening][view].map }, Term { src: r, map: IDENTITY }]
     }
 
     /// [`share`](Opened::share) of all values.
@@ -91,7 +97,7 @@ impl Arithmetic {
             let len = opening.secret.len();
             match opening.secret {
                 Secret::Value(_) => counts.openings += len as u64,
-                Secret::Product(..) => counts.multiplications += len as u64,
+                Secret::Product(..) | Secret::ProductPlus(..) => counts.multiplications += len as u64,
             }
             layout.push((at, mask_at, len));
             let shares = &mut masks[mask_at..][..len * opening.views.len()];
@@ -124,6 +130,12 @@ fn mask_opening(prss: &mut Prss, pool: &Pool, opening: &Opening<'_>, message: &m
             Secret::Product(a, b) => {
                 let product = &mut product[..range.len()];
                 multiply(product, &a[range.clone()], &b[range.clone()]);
+                (Degree::Product, &*product)
+            }
+            Secret::ProductPlus(a, b, c) => {
+                let product = &mut product[..range.len()];
+                multiply(product, &a[range.clone()], &b[range.clone()]);
+                product.iter_mut().zip(&c[range.clone()]).for_each(|(product, c)| *product ^= c);
                 (Degree::Product, &*product)
             }
         };

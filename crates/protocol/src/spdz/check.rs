@@ -16,8 +16,7 @@
 //!   something needs a guess at alpha; otherwise z = 0 needs a guess at b: 2 / |F| together. That c = a b was not verified
 //!   does not matter: an error in it is a part of f. z is uniform if it is not zero, as b is.
 //!
-//! Different coins at different parties (a cheater's commitments may differ) end in different contexts of the commitments that
-//! follow, hence in an abort.
+//! Coins are the same at all honest parties (`commitment.rs`).
 
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
@@ -29,6 +28,9 @@ use super::source::Product;
 use crate::commitment::commit_and_open;
 use crate::net::Net;
 use crate::{Error, Result, coins};
+
+/// Rounds of a [`check`].
+pub(super) const ROUNDS: u64 = 6;
 
 /// Checks all openings since the last check by a zero test, which uses up a random product. After an error the key is given
 /// up. Six rounds.
@@ -105,12 +107,9 @@ fn difference<F: MacField>(
         values ^= F::inner_product(chi, opened);
         *sigma ^= F::inner_product(chi, macs);
     }
-    let mut images = [F::Word::ZERO; BATCH];
     for (opened, macs) in openings.cells.chunks(BATCH).zip(openings.cell_macs.chunks(BATCH)) {
         let chi = coefficients.next(opened.len());
-        let images = &mut images[..opened.len()];
-        F::embed_row(images, opened);
-        values ^= F::inner_product(chi, images);
+        values ^= F::embedded_inner_product(chi, opened);
         *sigma ^= F::inner_product(chi, macs);
     }
     *sigma ^= F::multiply(key.reveal_own_share(), values);

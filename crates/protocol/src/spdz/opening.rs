@@ -21,6 +21,8 @@ pub struct Openings<F: MacField> {
     /// Everything that was opened and broadcast in the session, to be compared among three parties and more: one party can
     /// send different shares to different others. Two parties have nobody to be told apart from.
     transcript: blake3::Hasher,
+    /// Whether something was noted since the last check.
+    noted: bool,
 }
 
 impl<F: MacField> Default for Openings<F> {
@@ -31,54 +33,57 @@ impl<F: MacField> Default for Openings<F> {
             cells: Vec::new(),
             cell_macs: Zeroizing::default(),
             transcript: blake3::Hasher::new_derive_key("polyclave 2026 opened values"),
+            noted: false,
         }
     }
 }
 
 impl<F: MacField> Openings<F> {
-    /// Opens elements: `F::BYTES` bytes each to every other party. One round.
-    pub fn open(&mut self, shares: &Authenticated<F>, net: &mut dyn Net) -> Result<Vec<F::Word>> {
-        if shares.is_empty() {
-            return Ok(Vec::new());
+    /// Opens elements, `F::BYTES` bytes each to every other party, and cells, one byte each. One round.
+    ///
+    /// Of an element that is the image of a cell, the image of its share under `F::project` is a share of the cell, and all
+    /// that is sent (Keller et al. 2017, section 5, "Packing Optimization"). Whoever sends something else opens another
+    /// cell, whose image is what the check is about.
+    pub fn open(
+        &mut self,
+        elements: &Authenticated<F>,
+        cells: &[u8],
+        cell_macs: &[F::Word],
+        net: &mut dyn Net,
+    ) -> Result<(Vec<F::Word>, Vec<u8>)> {
+        assert_eq!(cells.len(), cell_macs.len(), "a MAC for every cell");
+        if elements.is_empty() && cells.is_empty() {
+            return Ok(Default::default());
         }
-        let mut message = Zeroizing::new(vec![0; shares.len() * F::BYTES]);
-        F::write_row(&shares.values, &mut message);
-        let mut opened = shares.values.to_vec();
-        let mut theirs = vec![F::Word::ZERO; shares.len()];
-        for received in self.send_all(&message, net)? {
-            F::read_row(&received, &mut theirs);
-            opened.iter_mut().zip(&theirs).for_each(|(sum, share)| *sum ^= *share);
-        }
-        self.elements.extend_from_slice(&opened);
-        self.element_macs.extend_from_slice(&shares.macs);
-        if net.parties() > 2 {
-            F::write_row(&opened, &mut message);
-            self.note(&message);
-        }
-        Ok(opened)
-    }
+        let element_bytes = elements.len() * F::BYTES;
+        let mut message = Zeroizing::new(vec![0; element_bytes + cells.len()]);
+        let (of_elements, of_cells) = message.split_at_mut(element_bytes);
+        F::write_row(&elements.values, of_elements);
+        of_cells.copy_from_slice(cells);
 
-    /// Opens cells: of an element that is the image of a cell, the image of its share under `F::project` is a share of the
-    /// cell, and all that is sent (Keller et al. 2017, section 5, "Packing Optimization"). Whoever sends something else opens
-    /// another cell, whose image is what the check is about. One byte a cell to every other party. One round.
-    pub fn open_cells(&mut self, shares: &[u8], macs: &[F::Word], net: &mut dyn Net) -> Result<Vec<u8>> {
-        assert_eq!(shares.len(), macs.len(), "a MAC for every cell");
-        if shares.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut opened = shares.to_vec();
-        for received in self.send_all(shares, net)? {
-            opened.iter_mut().zip(received.iter()).for_each(|(sum, share)| *sum ^= *share);
+        let mut opened = elements.values.to_vec();
+        let mut opened_cells = cells.to_vec();
+        let mut theirs = vec![F::Word::ZERO; elements.len()];
+        for received in send_all(&message, net)? {
+            let (of_elements, of_cells) = received.split_at(element_bytes);
+            F::read_row(of_elements, &mut theirs);
+            opened.iter_mut().zip(&theirs).for_each(|(sum, share)| *sum ^= *share);
+            opened_cells.iter_mut().zip(of_cells).for_each(|(sum, share)| *sum ^= *share);
         }
         // Bits beyond a cell are a cheater's: they have no image.
         let cell = 0xff >> (8 - F::CELL_BITS);
-        opened.iter_mut().for_each(|x| *x &= cell);
-        self.cells.extend_from_slice(&opened);
-        self.cell_macs.extend_from_slice(macs);
+        opened_cells.iter_mut().for_each(|x| *x &= cell);
+        self.elements.extend_from_slice(&opened);
+        self.element_macs.extend_from_slice(&elements.macs);
+        self.cells.extend_from_slice(&opened_cells);
+        self.cell_macs.extend_from_slice(cell_macs);
         if net.parties() > 2 {
-            self.note(&opened);
+            let (of_elements, of_cells) = message.split_at_mut(element_bytes);
+            F::write_row(&opened, of_elements);
+            of_cells.copy_from_slice(&opened_cells);
+            self.note(&message);
         }
-        Ok(opened)
+        Ok((opened, opened_cells))
     }
 
     /// Claims that elements are zero, of which this party's shares of the MACs are given: the check finds whether they are.
@@ -90,12 +95,13 @@ impl<F: MacField> Openings<F> {
 
     /// Notes what a party told all others, so that the check finds whether all heard the same.
     pub fn note(&mut self, public: &[u8]) {
+        self.noted = true;
         self.transcript.update(&(public.len() as u64).to_le_bytes()).update(public);
     }
 
     /// Whether there is anything to be checked.
     pub fn is_empty(&self) -> bool {
-        self.elements.is_empty() && self.cells.is_empty()
+        !self.noted && self.elements.is_empty() && self.cells.is_empty()
     }
 
     /// A digest of everything that all parties should have seen.
@@ -105,20 +111,21 @@ impl<F: MacField> Openings<F> {
 
     /// Forgets what has been checked.
     pub(super) fn clear(&mut self) {
+        self.noted = false;
         self.elements.clear();
         self.element_macs.clear();
         self.cells.clear();
         self.cell_macs.clear();
     }
+}
 
-    /// Sends a message to every peer and returns theirs.
-    fn send_all(&self, message: &[u8], net: &mut dyn Net) -> Result<Vec<Zeroizing<Vec<u8>>>> {
-        let (me, n) = (net.me(), net.parties());
-        let out: Vec<&[u8]> = Party::all(n).map(|p| if p == me { &[] } else { message }).collect();
-        let mut into: Vec<Zeroizing<Vec<u8>>> =
-            Party::all(n).map(|p| Zeroizing::new(vec![0; if p == me { 0 } else { message.len() }])).collect();
-        net.exchange(&out, &mut into.iter_mut().map(|m| m.as_mut_slice()).collect::<Vec<_>>())?;
-        into.remove(me.index());
-        Ok(into)
-    }
+/// Sends a message to every peer and returns theirs.
+fn send_all(message: &[u8], net: &mut dyn Net) -> Result<Vec<Zeroizing<Vec<u8>>>> {
+    let (me, n) = (net.me(), net.parties());
+    let out: Vec<&[u8]> = Party::all(n).map(|p| if p == me { &[] } else { message }).collect();
+    let mut into: Vec<Zeroizing<Vec<u8>>> =
+        Party::all(n).map(|p| Zeroizing::new(vec![0; if p == me { 0 } else { message.len() }])).collect();
+    net.exchange(&out, &mut into.iter_mut().map(|m| m.as_mut_slice()).collect::<Vec<_>>())?;
+    into.remove(me.index());
+    Ok(into)
 }

@@ -62,6 +62,16 @@ impl<F: MacField> Authenticated<F> {
         self.macs.iter_mut().zip(other.macs.iter()).for_each(|(a, b)| *a ^= *b);
     }
 
+    /// Sets the elements from `at` on to sums of two vectors.
+    pub(super) fn set_sum(&mut self, at: usize, a: &Self, b: &Self) {
+        let sum = |to: &mut [F::Word], a: &[F::Word], b: &[F::Word]| {
+            to.iter_mut().zip(a).zip(b).for_each(|((sum, a), b)| *sum = *a ^ *b);
+        };
+        let range = at..at + a.len();
+        sum(&mut self.values[range.clone()], &a.values, &b.values);
+        sum(&mut self.macs[range], &a.macs, &b.macs);
+    }
+
     /// Adds values that everybody knows: the first party to its shares, every party alpha_i times them to its MACs.
     ///
     /// # Panics

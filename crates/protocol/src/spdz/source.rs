@@ -3,6 +3,7 @@
 use polyclave_field::MacField;
 use zeroize::Zeroizing;
 
+use super::masked::{RowShape, Rows, Units};
 use super::share::Authenticated;
 use crate::net::Net;
 use crate::{Party, Result};
@@ -57,4 +58,14 @@ pub trait Source<F: MacField>: Send {
 
     /// Random triples of bits: c = a and b.
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>>;
+
+    /// Unit vectors of random indices, from sources that can hand them out whole: no real one can.
+    fn deal_units(&mut self, _in_bits: u8, _count: usize) -> Option<Units<F>> {
+        None
+    }
+
+    /// Masked tables, likewise.
+    fn deal_rows(&mut self, _shape: &RowShape, _count: usize) -> Option<Rows<F>> {
+        None
+    }
 }

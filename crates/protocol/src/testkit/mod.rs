@@ -1,5 +1,6 @@
 //! What tests of protocols share: networks that cheat or record, and one conformance suite for every protocol.
 
 pub mod conformance;
+pub mod insecure_dealer;
 pub mod record;
 pub mod tamper;

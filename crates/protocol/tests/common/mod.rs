@@ -7,12 +7,12 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Scheme};
 use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, Shamir, ShamirScheme, Structure};
+use polyclave_protocol::shamir::{Inversion, Shamir, ShamirScheme, Structure, Tables};
 use polyclave_protocol::{Party, PartySet, Result};
 
 pub fn scheme(parties: usize, threshold: usize) -> ShamirScheme {
     let structure = Structure::new(parties, threshold).expect("it is valid");
-    ShamirScheme { structure, inversion: Inversion::CarriedSquares }
+    ShamirScheme { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked }
 }
 
 /// What the disk of each node holds: its setup, and the value it put there.

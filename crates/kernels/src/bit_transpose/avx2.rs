@@ -1,0 +1,98 @@
+//! Tiles of 256 blocks: bits are swapped between eight registers, then bytes are interleaved between sixteen.
+
+#![allow(unsafe_code)]
+
+use core::arch::x86_64::*;
+
+use zeroize::Zeroize;
+
+/// Blocks of a tile: the bits of a register.
+const TILE: usize = 256;
+
+/// Turns whole tiles and returns how many blocks that were.
+///
+/// # Safety
+/// Besides AVX2: `count` is at most 128, and `columns` has `blocks.len()` bits from every `i * stride` with `i < count`.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn columns_to_blocks(
+    columns: &[u8],
+    stride: usize,
+    count: usize,
+    blocks: &mut [u128],
+) -> usize {
+    // bytes[r][g]: byte g of the blocks 8c + r, for all c.
+    let mut bytes = [[[0; 32]; 16]; 8];
+    let mut done = 0;
+    for (tile, blocks) in blocks.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
+        for group in 0..count.div_ceil(8) {
+            let mut rows = [_mm256_setzero_si256(); 8];
+            for (row, i) in rows.iter_mut().zip(8 * group..count) {
+                // SAFETY: the caller warrants 32 bytes here; the load has no alignment.
+                *row = unsafe { _mm256_loadu_si256(columns.as_ptr().add(i * stride + tile * 32).cast()) };
+            }
+            turn(&mut rows);
+            for (row, bytes) in rows.into_iter().zip(&mut bytes) {
+                // SAFETY: the array has the 32 bytes written; the store has no alignment.
+                unsafe { _mm256_storeu_si256(bytes[group].as_mut_ptr().cast(), row) };
+            }
+        }
+        for (r, bytes) in bytes.iter().enumerate() {
+            interleave(bytes, r, blocks);
+        }
+        done += TILE;
+    }
+    bytes.zeroize();
+    done
+}
+
+/// Bit `j` of every byte of row `i` becomes bit `i` of that byte of row `j`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn turn(rows: &mut [__m256i; 8]) {
+    swap::<4>(rows, _mm256_set1_epi8(0x0f));
+    swap::<2>(rows, _mm256_set1_epi8(0x33));
+    swap::<1>(rows, _mm256_set1_epi8(0x55));
+}
+
+/// Swaps the bits of row `i` outside of the mask with those of row `i + DISTANCE` inside.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn swap<const DISTANCE: i32>(rows: &mut [__m256i; 8], mask: __m256i) {
+    let distance = DISTANCE as usize;
+    for i in (0..8).filter(|i| i & distance == 0) {
+        let (a, b) = (rows[i], rows[i + distance]);
+        let swap = _mm256_and_si256(_mm256_xor_si256(_mm256_srli_epi64::<DISTANCE>(a), b), mask);
+        rows[i] = _mm256_xor_si256(a, _mm256_slli_epi64::<DISTANCE>(swap));
+        rows[i + distance] = _mm256_xor_si256(b, swap);
+    }
+}
+
+/// Puts the blocks `8c + r` together from their sixteen bytes. Each step interleaves register i with i + 8, which rotates the
+/// eight bits of (register, byte in half); after four, the register is c.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn interleave(bytes: &[[u8; 32]; 16], r: usize, blocks: &mut [u128; TILE]) {
+    let mut registers = [_mm256_setzero_si256(); 16];
+    for (register, bytes) in registers.iter_mut().zip(bytes) {
+        // SAFETY: the array has the 32 bytes read; the load has no alignment.
+        *register = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
+    }
+    for _ in 0..4 {
+        let from = registers;
+        for i in 0..8 {
+            registers[2 * i] = _mm256_unpacklo_epi8(from[i], from[i + 8]);
+            registers[2 * i + 1] = _mm256_unpackhi_epi8(from[i], from[i + 8]);
+        }
+    }
+    for (c, register) in registers.into_iter().enumerate() {
+        store(&mut blocks[8 * c + r], _mm256_castsi256_si128(register));
+        store(&mut blocks[TILE / 2 + 8 * c + r], _mm256_extracti128_si256::<1>(register));
+    }
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn store(block: &mut u128, vector: __m128i) {
+    // SAFETY: the reference covers the 16 bytes written; the store has no alignment.
+    unsafe { _mm_storeu_si128(core::ptr::from_mut(block).cast(), vector) }
+}

@@ -1,0 +1,286 @@
+//! Oblivious transfer between all pairs of parties, actively secure: Roy 2022, "SoftSpokenOT: Quieter OT Extension from
+//! Small-Field Silent VOLE in the Minicrypt Model" (CRYPTO 2022, ePrint 2022/192).
+//!
+//! A correlated transfer: the sender holds Delta and gets q, the receiver chooses a bit u and gets t, and q = t + u Delta over
+//! GF(2). Every party is sender and receiver towards every other. From bottom to top:
+//!
+//! | file | what | source |
+//! |---|---|---|
+//! | `base.rs` | a few transfers from Diffie-Hellman | Masny and Rindal 2019 |
+//! | `tree.rs` | all leaves of a tree but one, with a check | Roy 2022, section 6 |
+//! | `streams.rs` | linear evaluation over GF(2^f) | Roy 2022, section 3.1 |
+//! | `extension.rs` | the same choices in all columns, with a check | Roy 2022, sections 3.2 and 4 |
+//! | `random.rs` | random transfers | Roy 2022, section 5 |
+//!
+//! **Adversary**: active, static, any number of parties; the channels are private and authentic. With abort: who cheats is
+//! caught or has guessed, and a guess is of bits of Delta:
+//!
+//! * A sender of transfers (who lacks leaves) learns nothing about choices: corrections are hidden by streams that it lacks,
+//!   computationally (AES, BLAKE3, Diffie-Hellman), and the check's answer by a mask that is used once.
+//! * A receiver of transfers learns nothing about Delta unless it risks a guess, in trees with wrong sums or in extension with
+//!   inconsistent choices. A guess about b bits of Delta passes with probability 2^-b; if it passes, the receiver knows these
+//!   b bits, and nothing else went wrong but with probability 2^-115 (`Sender::check` in `extension.rs`, for every f: the check
+//!   hashes to 128 bits). So statistical security is that of the guess, and **a check that fails leaks about a bit**: nothing
+//!   may be tried again, the caller quarantines the peer and everything under this Delta is retired.
+//! * Coins are tossed by commitment and opening after all messages of the receivers have come ([`crate::coins`]); they are
+//!   good if one party is honest.
+//!
+//! **Columns.** Blocks of 128 bits serve any purpose. With 64 or 40 columns messages are shorter in proportion. The receiver's
+//! choices are as safe as with 128; what shrinks is Delta: a receiver guesses it with probability 2^-columns, once. That is
+//! the soundness error of a message authentication code whose key is Delta, so such blocks are good for those; they must not
+//! be hashed to random transfers, where Delta can be searched for offline, and [`Pairs::random_sent`] refuses to.
+//!
+//! **Delta** is the caller's: its lowest bits can be a share of a key. It must be uniform in all columns that the purpose
+//! relies on, since the choices of the base transfers are its bits, and everything above counts guesses of it.
+//!
+//! **Rounds**: two for [`Pairs::set_up`], one for each [`Pairs::extend`], three for [`Pairs::check`]. **Bytes** in each
+//! direction of a pair: about 32 KiB to set up; columns / f bits for a transfer; 16 / f bytes a column for each check's mask
+//! and 16 bytes a column for its answer. **Memory**: until the check, columns / 8 bytes for each transfer at each end.
+//!
+//! Constant time in Delta and in choices. All that is secret is wiped when it is dropped.
+//!
+//! # Differences from the paper
+//!
+//! * Base transfers encrypt sums that the grower of a tree chooses, from a root that it draws; the paper takes the outputs of
+//!   random base transfers for the first level. It costs 32 bytes a tree and makes endemic base transfers enough.
+//! * Choices are chosen, so the correction of every tree is sent; the paper's random choices save that of the first.
+//! * All digests of all trees of a pair go into one hash, instead of one a tree: it accepts the same points.
+//! * The universal hash goes to 128 bits with independent coefficients, expanded from the coin by AES: those of the paper
+//!   are uniform.
+//! * One check covers all extensions since the last, and the parties of all pairs use one coin.
+
+mod base;
+mod binding;
+mod extension;
+mod random;
+mod shape;
+mod streams;
+mod tile;
+mod tree;
+
+pub use shape::Shape;
+use zeroize::Zeroizing;
+
+use crate::coins;
+use crate::net::Net;
+use crate::{Error, Party, PartySet, Result};
+use binding::Binding;
+use extension::Blocks;
+use random::Hash;
+
+/// This party's ends of the transfers with all members of the network.
+pub struct Pairs {
+    me: Party,
+    members: PartySet,
+    shape: Shape,
+    delta: Zeroizing<u128>,
+    /// By peer; none for this party and for those who are no members.
+    ends: Vec<Option<Ends>>,
+    /// The number of the next transfer, the same in all pairs.
+    next: u64,
+    /// The transfers below are checked.
+    checked: u64,
+    /// Something failed, and nothing may be used any more.
+    failed: bool,
+}
+
+/// Both directions with one peer.
+struct Ends {
+    sender: extension::Sender,
+    receiver: extension::Receiver,
+    /// Of what this party sends.
+    outward: Binding,
+    hash_sent: Hash,
+    hash_received: Hash,
+}
+
+/// What one extension gave, by peer; empty for this party. Provisional until [`Pairs::check`] has passed.
+pub struct Correlated {
+    /// q: what this party has as sender towards each peer.
+    pub sent: Vec<Zeroizing<Vec<u128>>>,
+    /// t: what this party has as receiver from each peer; q of the peer is `t ^ choice * delta` of the peer.
+    pub received: Vec<Zeroizing<Vec<u128>>>,
+    first: u64,
+}
+
+impl Pairs {
+    /// Base transfers with every member, trees and their checks. `label` names the session and is used once
+    /// ([`Stream::label`](crate::session::Stream::label)); of `delta` the lowest [`Shape::columns`] bits count. Two rounds.
+    pub fn set_up(label: &[u8], delta: u128, shape: Shape, net: &mut dyn Net) -> Result<Pairs> {
+        let (me, n, members) = (net.me(), net.parties(), net.members());
+        let delta = Zeroizing::new(delta & shape.mask());
+        let outward = |p| Binding::new(label, me, p, p);
+        let inward = |p| Binding::new(label, p, me, p);
+        let peers = || Party::all(n).map(|p| Some(p).filter(|p| *p != me && members.contains(*p)));
+
+        // The sender of transfers is the receiver of base transfers: it chooses by the bits of delta.
+        let chosen = |p| base::Receiver::new(&outward(p), tree::choices(shape, *delta));
+        let chosen: Vec<_> = peers().map(|p| p.map(chosen).transpose()).collect::<Result<_>>()?;
+        let out: Vec<&[u8]> = chosen.iter().map(|c| c.as_ref().map_or(&[][..], |c| c.offer())).collect();
+        let offers = exchange(&out, |_| shape.columns() * base::OFFER_BYTES, net)?;
+
+        let mut grown = Vec::new();
+        for (p, offer) in peers().zip(&offers) {
+            let Some(p) = p else {
+                grown.push((Zeroizing::default(), Vec::new()));
+                continue;
+            };
+            let (mut answer, keys) = base::answer(&inward(p), offer)?;
+            let (leaves, message) = tree::grow(&inward(p), shape, &keys)?;
+            answer.extend(message);
+            grown.push((leaves, answer));
+        }
+        let answer_bytes = shape.columns() * base::ANSWER_BYTES;
+        let out: Vec<&[u8]> = grown.iter().map(|(_, answer)| answer.as_slice()).collect();
+        let answers = exchange(&out, |_| answer_bytes + tree::message_bytes(shape), net)?;
+
+        let mut ends = Vec::new();
+        for (p, (chosen, ((grown, _), answer))) in
+            peers().zip(chosen.into_iter().zip(grown.iter().zip(&answers)))
+        {
+            let (Some(p), Some(chosen)) = (p, chosen) else {
+                ends.push(None);
+                continue;
+            };
+            let (answer, message) = answer.split_at(answer_bytes);
+            let keys = chosen.keys(&outward(p), answer)?;
+            let leaves = tree::puncture(&outward(p), shape, *delta, &keys, message)?;
+            ends.push(Some(Ends {
+                sender: extension::Sender::new(shape, *delta, &leaves),
+                receiver: extension::Receiver::new(shape, grown),
+                hash_sent: Hash::new(&outward(p)),
+                hash_received: Hash::new(&inward(p)),
+                outward: outward(p),
+            }));
+        }
+        Ok(Pairs { me, members, shape, delta, ends, next: 0, checked: 0, failed: false })
+    }
+
+    /// This party's Delta towards all peers.
+    pub fn delta(&self) -> u128 {
+        *self.delta
+    }
+
+    /// Columns and expansion.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Extends by `count` transfers in both directions with every member. `choices[p]` packs the bits that this party chooses
+    /// as receiver from peer p, the lowest of a byte first; it is empty for this party. One round.
+    pub fn extend(&mut self, choices: &[&[u8]], count: usize, net: &mut dyn Net) -> Result<Correlated> {
+        let fits = |(ends, choices): (&Option<Ends>, &&[u8])| {
+            choices.len() == if ends.is_some() { count.div_ceil(8) } else { 0 }
+        };
+        if choices.len() != self.ends.len() || !self.ends.iter().zip(choices).all(fits) {
+            return Err(Error::misuse("choices that are not one bit for each transfer from each peer"));
+        }
+        self.guarded(net, |pairs, net| pairs.try_extend(choices, count, net))
+    }
+
+    /// Checks everything extended since the last check. After an error nothing of it may be used, and this object refuses to
+    /// do more. Three rounds, or none if there is nothing to check.
+    pub fn check(&mut self, net: &mut dyn Net) -> Result<()> {
+        self.guarded(net, Pairs::try_check)
+    }
+
+    /// Random messages 0 and 1 of this party's transfers to a peer, out of what one extension gave. All of it must be checked.
+    pub fn random_sent(&self, correlated: &Correlated, to: Party) -> Result<[Zeroizing<Vec<u128>>; 2]> {
+        let (ends, q) = self.hashable(correlated, &correlated.sent, to)?;
+        Ok(ends.hash_sent.sent(correlated.first, q, *self.delta))
+    }
+
+    /// The messages that this party chose in transfers from a peer. As [`Pairs::random_sent`].
+    pub fn random_received(&self, correlated: &Correlated, from: Party) -> Result<Zeroizing<Vec<u128>>> {
+        let (ends, t) = self.hashable(correlated, &correlated.received, from)?;
+        Ok(ends.hash_received.received(correlated.first, t))
+    }
+
+    /// Runs something after which, if it fails, this object is of no use.
+    fn guarded<T>(
+        &mut self,
+        net: &mut dyn Net,
+        run: impl FnOnce(&mut Pairs, &mut dyn Net) -> Result<T>,
+    ) -> Result<T> {
+        if self.failed {
+            return Err(Error::misuse("oblivious transfer has failed before and must be set up afresh"));
+        }
+        if (net.me(), net.members()) != (self.me, self.members) {
+            return Err(Error::misuse("oblivious transfer was set up among other parties"));
+        }
+        let outcome = run(self, net);
+        self.failed = outcome.is_err();
+        outcome
+    }
+
+    fn try_extend(&mut self, choices: &[&[u8]], count: usize, net: &mut dyn Net) -> Result<Correlated> {
+        let due: Vec<usize> =
+            self.ends.iter().map(|ends| ends.as_ref().map_or(0, |e| e.sender.message_bytes(count))).collect();
+        let (mut received, mut out) = (Vec::new(), Vec::new());
+        for (ends, choices) in self.ends.iter_mut().zip(choices) {
+            let extended = ends.as_mut().map(|ends| ends.receiver.extend(choices, count)).transpose()?;
+            let (blocks, message) = extended.unwrap_or_default();
+            received.push(blocks);
+            out.push(message);
+        }
+        let messages = exchange(&out.iter().map(Vec::as_slice).collect::<Vec<_>>(), |p| due[p.index()], net)?;
+        let extend = |(ends, message): (&mut Option<Ends>, &Vec<u8>)| {
+            ends.as_mut().map(|ends| ends.sender.extend(message, count)).unwrap_or_default()
+        };
+        let sent = self.ends.iter_mut().zip(&messages).map(extend).collect();
+        let first = self.next;
+        self.next += count as u64;
+        Ok(Correlated { sent, received, first })
+    }
+
+    fn try_check(&mut self, net: &mut dyn Net) -> Result<()> {
+        if self.checked == self.next {
+            return Ok(());
+        }
+        let coin = coins::toss(b"oblivious transfer", net)?;
+        let responses = self.ends.iter_mut();
+        let responses: Vec<Zeroizing<Vec<u8>>> = responses
+            .map(|ends| ends.as_mut().map(|ends| ends.receiver.respond(&coin)).unwrap_or_default())
+            .collect();
+        let out: Vec<&[u8]> = responses.iter().map(|r| r.as_slice()).collect();
+        let responses = exchange(&out, |_| extension::response_bytes(self.shape), net)?;
+        for (ends, response) in self.ends.iter_mut().zip(&responses) {
+            if let Some(ends) = ends {
+                ends.sender.check(&coin, response, &ends.outward)?;
+            }
+        }
+        self.checked = self.next;
+        Ok(())
+    }
+
+    /// The ends with a peer and the blocks to hash.
+    fn hashable<'a>(
+        &self,
+        correlated: &Correlated,
+        blocks: &'a [Blocks],
+        peer: Party,
+    ) -> Result<(&Ends, &'a Blocks)> {
+        if self.shape.columns() < 128 {
+            return Err(Error::misuse(
+                "blocks of fewer than 128 bits must not be hashed to random transfers",
+            ));
+        }
+        let (Some(Some(ends)), Some(blocks)) = (self.ends.get(peer.index()), blocks.get(peer.index())) else {
+            return Err(Error::misuse(format!("{peer} is not a peer")));
+        };
+        if self.failed || correlated.first + blocks.len() as u64 > self.checked {
+            return Err(Error::misuse("transfers that are not checked must not be used"));
+        }
+        Ok((ends, blocks))
+    }
+}
+
+/// Sends `out[p]` to every member p and receives `due(p)` bytes from each. Nothing goes to this party and to others.
+fn exchange(out: &[&[u8]], due: impl Fn(Party) -> usize, net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
+    let (me, members) = (net.me(), net.members());
+    let is_peer = |p: Party| p != me && members.contains(p);
+    let mut messages: Vec<Vec<u8>> =
+        Party::all(out.len()).map(|p| vec![0; if is_peer(p) { due(p) } else { 0 }]).collect();
+    net.exchange(out, &mut messages.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
+    Ok(messages)
+}

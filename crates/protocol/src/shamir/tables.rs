@@ -1,0 +1,65 @@
+//! The ways to look up tables that are built on no inversion, by their names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use polyclave_cipher::{Inversion, Polynomials, Table};
+
+use crate::Error;
+
+/// How tables without an inversion are looked up on shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Tables {
+    /// One-time masked tables, made ahead (Keller et al. 2017, section 4).
+    #[default]
+    Masked,
+    /// Polynomials of three products for tables of at most 6 bits to at most 4, nothing made ahead (Pulkus and Vivek 2016;
+    /// Keller et al. 2017, section 3.2). Larger tables are masked.
+    Polynomial,
+}
+
+impl Tables {
+    /// All of them.
+    pub const ALL: [Tables; 2] = [Tables::Masked, Tables::Polynomial];
+
+    /// The name on the command line. Parties compare it before they start, so who changes the polynomials changes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tables::Masked => "masked",
+            Tables::Polynomial => "polynomial",
+        }
+    }
+
+    /// How a table is looked up.
+    pub(super) fn way(self, table: &Table) -> Way<'_> {
+        match (table.inversion(), self) {
+            (Some(inversion), _) => Way::Inversion(inversion),
+            (None, Tables::Masked) => Way::Masked,
+            (None, Tables::Polynomial) => table.pulkus_vivek().map_or(Way::Masked, Way::Polynomial),
+        }
+    }
+}
+
+/// How one table is looked up.
+#[derive(Clone, Copy)]
+pub(super) enum Way<'a> {
+    Inversion(&'a Inversion),
+    Polynomial(&'a Polynomials),
+    Masked,
+}
+
+impl fmt::Display for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Tables {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<Tables, Error> {
+        Tables::ALL.into_iter().find(|v| v.name() == name).ok_or_else(|| {
+            let names = Tables::ALL.map(Tables::name).join(", ");
+            Error::Misuse(format!("there is no way '{name}' to look up tables; choose one of {names}"))
+        })
+    }
+}

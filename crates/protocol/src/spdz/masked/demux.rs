@@ -1,0 +1,215 @@
+//! Demux (Keller et al. 2017, Protocol 3): from shared bits s_0 .. s_(l-1) the unit vector that is 1 at s.
+//!
+//! The product of (1 - s_j) + s_j X^(2^j) over all j is X^s. It is kept as pieces: elements that hold up to k coefficients
+//! each. A step multiplies every piece by the next bit; the number of products is the sum of ceil(2^j / k), j = 1 .. l - 1
+//! (Table 1), one round each. At the end the pieces are decomposed by random bits: one round.
+//!
+//! # Differences from the paper
+//! * k need not be a power of two. Pieces double while both halves fit into one element; where more pieces than
+//!   ceil(2^j / k) would come of that, they are decomposed and packed anew before they are multiplied.
+//! * For k below the degree of the field the elements are those of a smaller field inside (k = 8), or single bits
+//!   (k = 1), with MACs in the large one. Products of bits take triples of bits; the last step is void for them.
+
+use polyclave_field::{MacField, Word};
+
+use crate::net::Net;
+use crate::spdz::arithmetic::{Arithmetic, Step};
+use crate::spdz::share::Authenticated;
+use crate::{Error, Result};
+
+/// How many entries of a unit vector are multiplied at once: k of Protocol 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// k = 1: one bit, by triples of bits.
+    Bits,
+    /// k = 8: a byte of the field of cells.
+    Cells,
+    /// k is the degree of the field.
+    Elements,
+}
+
+impl Packing {
+    /// The packing of k entries in elements of this field.
+    pub fn of<F: MacField>(k: usize) -> Result<Packing> {
+        match k {
+            1 => Ok(Packing::Bits),
+            8 if F::CELL_BITS == 8 => Ok(Packing::Cells),
+            k if k == F::BITS as usize => Ok(Packing::Elements),
+            _ => Err(Error::Misuse(format!("{} packs 1, 8 or {} entries, not {k}", F::NAME, F::BITS))),
+        }
+    }
+
+    /// k.
+    pub fn entries<F: MacField>(self) -> usize {
+        match self {
+            Packing::Bits => 1,
+            Packing::Cells => 8,
+            Packing::Elements => F::BITS as usize,
+        }
+    }
+
+    /// What entry i is multiplied by in a piece.
+    fn place<F: MacField>(self, i: usize) -> F::Word {
+        match self {
+            Packing::Elements => F::Word::ONE.shift_left(i as u32),
+            _ => F::embed(1 << i),
+        }
+    }
+
+    /// Entry i of an opened piece.
+    fn entry<F: MacField>(self, piece: F::Word, i: usize) -> F::Word {
+        match self {
+            Packing::Elements => piece.shift_right(i as u32).and(F::Word::ONE),
+            _ => F::embed(F::project(piece) >> i & 1),
+        }
+    }
+}
+
+/// Triples, random bits, openings and rounds of one unit vector of 2^in_bits entries.
+pub(in crate::spdz) fn demux_cost<F: MacField>(in_bits: u8, packing: Packing) -> [usize; 4] {
+    let k = packing.entries::<F>();
+    let entries = 1usize << in_bits;
+    let (mut triples, mut bits, mut openings, mut rounds) = (0, usize::from(in_bits), 0, 0);
+    let mut pieces = if k == 1 { 2 } else { 1 };
+    let mut width = if k == 1 { 1 } else { 2 };
+    for j in 1..usize::from(in_bits) {
+        let least = (1usize << j).div_ceil(k);
+        if pieces > least {
+            (bits, openings, rounds) = (bits + (1 << j), openings + pieces, rounds + 1);
+            (pieces, width) = (least, k);
+        }
+        (triples, openings, rounds) = (triples + pieces, openings + 2 * pieces, rounds + 1);
+        if 2 * width <= k { width *= 2 } else { pieces *= 2 }
+    }
+    if k > 1 {
+        (bits, openings, rounds) = (bits + entries, openings + pieces, rounds + 1);
+    }
+    [triples, bits, openings, rounds]
+}
+
+/// Unit vectors of random indices.
+pub(in crate::spdz) struct UnitVectors<F: MacField> {
+    /// The indices, as images of cells.
+    pub(in crate::spdz) index: Authenticated<F>,
+    /// Entry j of all vectors.
+    pub(in crate::spdz) entries: Vec<Authenticated<F>>,
+}
+
+/// Entries, up to k, of all vectors in one element each.
+struct Piece<F: MacField> {
+    element: Authenticated<F>,
+    entries: usize,
+}
+
+impl<F: MacField> UnitVectors<F> {
+    /// Of `count` random indices below 2^in_bits.
+    pub(in crate::spdz) fn make(
+        arithmetic: &mut Arithmetic<F>,
+        in_bits: u8,
+        count: usize,
+        packing: Packing,
+        net: &mut dyn Net,
+    ) -> Result<Self> {
+        let bits = arithmetic.bits(count * usize::from(in_bits), net)?;
+        let bits: Vec<_> = (0..usize::from(in_bits)).map(|i| bits.part(i * count..(i + 1) * count)).collect();
+        let places: Vec<F::Word> = (0..in_bits).map(|i| F::embed(1 << i)).collect();
+        let index = weighted(&bits, &places);
+
+        // Step 1.
+        let mut not = bits[0].clone();
+        not.add_public(&vec![F::Word::ONE; count], &arithmetic.key);
+        let mut pieces = pack(vec![not, bits[0].clone()], packing);
+        // Step 2.
+        for (j, bit) in bits.iter().enumerate().skip(1) {
+            if pieces.len() > (1usize << j).div_ceil(packing.entries::<F>()) {
+                pieces = pack(unpack(arithmetic, pieces, packing, net)?, packing);
+            }
+            // Step 3.
+            let factors: Vec<_> = pieces.iter().map(|piece| (bit, &piece.element)).collect();
+            let triples = match packing {
+                Packing::Bits => arithmetic.bit_triples(factors.len() * count, net)?,
+                _ => arithmetic.triples(factors.len() * count, net)?,
+            };
+            let products =
+                arithmetic.step(Step { products: &factors, triples, decompose: None }, net)?.products;
+            pieces = doubled(pieces, products, packing);
+        }
+        // Steps 5 to 7.
+        let entries = match packing {
+            Packing::Bits => pieces.into_iter().map(|piece| piece.element).collect(),
+            _ => unpack(arithmetic, pieces, packing, net)?,
+        };
+        Ok(UnitVectors { index, entries })
+    }
+}
+
+/// Step 4: to p - t the coefficients of t, behind it.
+fn doubled<F: MacField>(
+    mut pieces: Vec<Piece<F>>,
+    products: Vec<Authenticated<F>>,
+    packing: Packing,
+) -> Vec<Piece<F>> {
+    let mut upper = Vec::new();
+    for (piece, product) in pieces.iter_mut().zip(products) {
+        piece.element.add(&product);
+        if 2 * piece.entries <= packing.entries::<F>() {
+            piece.element.add(&product.scaled(packing.place::<F>(piece.entries)));
+            piece.entries *= 2;
+        } else {
+            upper.push(Piece { element: product, entries: piece.entries });
+        }
+    }
+    pieces.extend(upper);
+    pieces
+}
+
+/// Entries in as few pieces as hold them.
+fn pack<F: MacField>(entries: Vec<Authenticated<F>>, packing: Packing) -> Vec<Piece<F>> {
+    let places: Vec<F::Word> =
+        (0..packing.entries::<F>().min(entries.len())).map(|i| packing.place::<F>(i)).collect();
+    let chunks = entries.chunks(places.len());
+    chunks.map(|chunk| Piece { element: weighted(chunk, &places), entries: chunk.len() }).collect()
+}
+
+/// The entries of all pieces, by random bits (BitDec): of an entry e with random bit r, e + r is opened. One round.
+fn unpack<F: MacField>(
+    arithmetic: &mut Arithmetic<F>,
+    pieces: Vec<Piece<F>>,
+    packing: Packing,
+    net: &mut dyn Net,
+) -> Result<Vec<Authenticated<F>>> {
+    let count = pieces[0].element.len();
+    let total: usize = pieces.iter().map(|piece| piece.entries).sum();
+    let bits = arithmetic.bits(total * count, net)?;
+    let mut entries: Vec<_> = (0..total).map(|i| bits.part(i * count..(i + 1) * count)).collect();
+    let mut masked = Vec::with_capacity(pieces.len());
+    let mut at = 0;
+    for piece in &pieces {
+        let places: Vec<F::Word> = (0..piece.entries).map(|i| packing.place::<F>(i)).collect();
+        let mut sum = weighted(&entries[at..at + piece.entries], &places);
+        sum.add(&piece.element);
+        masked.push(sum);
+        at += piece.entries;
+    }
+    let masked = Authenticated::join(&masked.iter().collect::<Vec<_>>());
+    let (opened, _) = arithmetic.open(&masked, &[], &[], net)?;
+    let mut entry = entries.iter_mut();
+    for (piece, opened) in pieces.iter().zip(opened.chunks(count.max(1))) {
+        for (i, entry) in (0..piece.entries).zip(&mut entry) {
+            let public: Vec<F::Word> = opened.iter().map(|c| packing.entry::<F>(*c, i)).collect();
+            entry.add_public(&public, &arithmetic.key);
+        }
+    }
+    Ok(entries)
+}
+
+/// The sum of rows, each times its weight.
+fn weighted<F: MacField>(rows: &[Authenticated<F>], weights: &[F::Word]) -> Authenticated<F> {
+    let mut sum = Authenticated::zero(rows[0].len());
+    let weighted = || rows.iter().zip(weights.iter().copied());
+    let values: Vec<_> = weighted().map(|(row, weight)| (row.values.as_slice(), weight)).collect();
+    let macs: Vec<_> = weighted().map(|(row, weight)| (row.macs.as_slice(), weight)).collect();
+    F::combine(&mut sum.values, &values, F::Word::ZERO);
+    F::combine(&mut sum.macs, &macs, F::Word::ZERO);
+    sum
+}

@@ -1,0 +1,19 @@
+//! Masked tables (Keller et al. 2017, section 4): a random index s that nobody knows, and what the table has at every index
+//! after s. A lookup opens h = x + s and takes row h; one round, one cell opened a lookup.
+//!
+//! Privacy: s is uniform and serves one lookup, so h is uniform. Correctness: every opening here and there is under the MAC
+//! check.
+//!
+//! * [`demux`]: from the bits of s its unit vector, in preprocessing (Protocol 3).
+//! * [`Units`]: tables of at most 6 bits keep the unit vector and combine it at use, whatever the outputs wanted are.
+//! * [`Rows`]: larger ones keep the masked table itself, with the images of its outputs that are wanted (Protocol 2).
+
+mod demux;
+mod rows;
+mod units;
+
+pub use demux::Packing;
+pub(super) use demux::{UnitVectors, demux_cost};
+pub use rows::{RowShape, Rows};
+pub(super) use units::Sums;
+pub use units::Units;

@@ -1,0 +1,145 @@
+//! Tables of more bits keep the masked table itself: in row h the images of T(h + s) that are wanted, each as a byte of its
+//! share (`F::project`) and a MAC (Keller et al. 2017, Protocol 2; embedded locally, section 4.3, "AES Evaluation").
+//!
+//! Row i is the sum over j of T(i + j) e_j: a product in the group algebra of the indices, GF(2)\[x_1 .. x_l\] with x_i^2 = 1.
+//! In the variables y_i = x_i + 1 it is one of polynomials modulo y_i^2, with 3^l products of coefficients rather than
+//! 4^l. The change of variables, sums over supersets, is its own inverse. All of it is local: T is public.
+
+use polyclave_cipher::Matrix;
+use polyclave_field::{MacField, Word};
+use polyclave_kernels::affine::{self, Map, Term};
+use zeroize::Zeroize;
+
+use super::UnitVectors;
+
+/// What a masked table has to hold.
+#[derive(Clone)]
+pub struct RowShape {
+    /// Width of its index.
+    pub in_bits: u8,
+    /// The images wanted of the outputs.
+    pub views: Vec<Matrix>,
+    /// For each of them the image of every entry.
+    pub images: Vec<Vec<u8>>,
+}
+
+/// Masked tables of random indices, one after another. Wiped on drop.
+pub struct Rows<F: MacField> {
+    /// What each holds.
+    pub shape: RowShape,
+    /// Shares of the indices.
+    pub index: Vec<u8>,
+    /// Their MACs.
+    pub index_macs: Vec<F::Word>,
+    /// By index, then by row, then by view: a byte of the share, and `F::BYTES` of its MAC.
+    pub records: Vec<u8>,
+    pub(in crate::spdz) spent: usize,
+}
+
+impl<F: MacField> Drop for Rows<F> {
+    fn drop(&mut self) {
+        self.index.zeroize();
+        self.index_macs.zeroize();
+        self.records.zeroize();
+    }
+}
+
+impl RowShape {
+    /// Bytes of a masked table, without its index.
+    pub fn bytes<F: MacField>(&self) -> usize {
+        (1 + F::BYTES) * self.views.len() << self.in_bits
+    }
+}
+
+impl<F: MacField> Rows<F> {
+    /// Without any lookup spent.
+    pub(crate) fn new(shape: RowShape, index: Vec<u8>, index_macs: Vec<F::Word>, records: Vec<u8>) -> Self {
+        Rows { shape, index, index_macs, records, spent: 0 }
+    }
+
+    /// From unit vectors.
+    pub(in crate::spdz) fn of(shape: RowShape, vectors: UnitVectors<F>, scalars: &[Map]) -> Self {
+        let count = vectors.index.len();
+        let mut index = vec![0; count];
+        F::project_row(&mut index, &vectors.index.values);
+        let mut records = vec![0; count * shape.bytes::<F>()];
+        let mut cells: Vec<Vec<u8>> = Vec::new();
+        let mut macs: Vec<Vec<F::Word>> = Vec::new();
+        for entry in vectors.entries {
+            let mut row = vec![0; count];
+            F::project_row(&mut row, &entry.values);
+            cells.push(row);
+            macs.push(entry.macs.to_vec());
+        }
+        sums_over_supersets(&mut cells, |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b));
+        sums_over_supersets(&mut macs, |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= *b));
+        let record = 1 + F::BYTES;
+        let views = shape.views.len();
+        for (view, images) in shape.images.iter().enumerate() {
+            let mut table: Vec<Vec<u8>> = images.iter().map(|entry| vec![*entry]).collect();
+            sums_over_supersets(&mut table, |a, b| a[0] ^= b[0]);
+            let (mut view_cells, mut view_macs) = (Vec::new(), Vec::new());
+            for at in 0..table.len() {
+                let factor = |part: usize| table[at ^ part][0];
+                let parts = || (0..=at).filter(|part| part & at == *part && factor(*part) != 0);
+                let (mut row, mut mac_row) = (vec![0; count], vec![F::Word::ZERO; count]);
+                let terms: Vec<_> = parts()
+                    .map(|part| Term { src: &cells[part], map: &scalars[usize::from(factor(part))] })
+                    .collect();
+                affine::combine(&mut row, &terms, 0);
+                let terms: Vec<_> =
+                    parts().map(|part| (macs[part].as_slice(), F::embed(factor(part)))).collect();
+                F::combine(&mut mac_row, &terms, F::Word::ZERO);
+                view_cells.push(row);
+                view_macs.push(mac_row);
+            }
+            sums_over_supersets(&mut view_cells, |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b));
+            sums_over_supersets(&mut view_macs, |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= *b));
+            for (i, table) in records.chunks_exact_mut(shape.bytes::<F>()).enumerate() {
+                let rows = table.chunks_exact_mut(views * record).zip(view_cells.iter().zip(&view_macs));
+                for (row, (cells, macs)) in rows {
+                    let record = &mut row[view * record..][..record];
+                    record[0] = cells[i];
+                    macs[i].write_to(&mut record[1..]);
+                }
+            }
+            view_cells.zeroize();
+            view_macs.zeroize();
+        }
+        cells.zeroize();
+        macs.zeroize();
+        Rows::new(shape, index, vectors.index.macs.to_vec(), records)
+    }
+
+    /// Of one view the rows of the opened indices `h`, which are public, from the tables that begin at `from`.
+    pub(in crate::spdz) fn look_up(
+        &self,
+        from: usize,
+        h: &[u8],
+        view: usize,
+        cells: &mut [u8],
+        macs: &mut [F::Word],
+    ) {
+        let record = 1 + F::BYTES;
+        let row = record * self.shape.views.len();
+        let table = self.shape.bytes::<F>();
+        let tables = self.records[from * table..].chunks_exact(table);
+        for (((h, table), cell), mac) in h.iter().zip(tables).zip(cells).zip(macs) {
+            let record = &table[usize::from(*h) * row + view * record..][..record];
+            *cell = record[0];
+            *mac = F::Word::from_bytes(&record[1..]);
+        }
+    }
+}
+
+/// Replaces what stands at every index by the sum over all indices that contain its bits.
+fn sums_over_supersets<T>(rows: &mut [T], add: impl Fn(&mut T, &T)) {
+    let mut bit = 1;
+    while bit < rows.len() {
+        for at in (0..rows.len()).filter(|at| at & bit == 0) {
+            let (low, high) = rows.split_at_mut(at + bit);
+            add(&mut low[at], &high[0]);
+        }
+        bit *= 2;
+    }
+}

@@ -1,0 +1,155 @@
+//! Tables of at most 6 bits: the unit vector e of s is kept, and T(x) = sum over j of T(j + h) e_j is put together at use.
+//! One vector serves every output bit and every image of them, and takes 2^l MACs rather than 2^l for each.
+//!
+//! Which entries are added depends on the opened h and the table: both are public.
+
+use polyclave_cipher::{Matrix, Slot, Table};
+use polyclave_field::{MacField, Word};
+use zeroize::Zeroize;
+
+use super::UnitVectors;
+use crate::spdz::bank::{Bank, Row};
+
+/// Unit vectors of random indices, one after another. Wiped on drop.
+pub struct Units<F: MacField> {
+    pub(in crate::spdz) in_bits: u8,
+    pub(in crate::spdz) index: Vec<u8>,
+    pub(in crate::spdz) index_macs: Vec<F::Word>,
+    /// By index: bit j is this party's share of e_j.
+    pub(in crate::spdz) entries: Vec<u64>,
+    /// By index, then by entry.
+    pub(in crate::spdz) macs: Vec<F::Word>,
+    pub(in crate::spdz) spent: usize,
+}
+
+impl<F: MacField> Drop for Units<F> {
+    fn drop(&mut self) {
+        self.index.zeroize();
+        self.index_macs.zeroize();
+        self.entries.zeroize();
+        self.macs.zeroize();
+    }
+}
+
+impl<F: MacField> Units<F> {
+    /// Bytes that one lookup uses up.
+    pub(in crate::spdz) fn bytes(in_bits: u8) -> usize {
+        1 + size_of::<F::Word>() + size_of::<u64>() + (size_of::<F::Word>() << in_bits)
+    }
+
+    /// Without any lookup spent.
+    pub(crate) fn new(
+        in_bits: u8,
+        index: Vec<u8>,
+        index_macs: Vec<F::Word>,
+        entries: Vec<u64>,
+        macs: Vec<F::Word>,
+    ) -> Self {
+        Units { in_bits, index, index_macs, entries, macs, spent: 0 }
+    }
+
+    /// From unit vectors, entry by entry. A share of a bit is the lowest bit of the image of its share: that map is linear
+    /// and takes 0 to 0 and 1 to 1.
+    pub(in crate::spdz) fn of(in_bits: u8, vectors: UnitVectors<F>) -> Self {
+        let count = vectors.index.len();
+        let mut index = vec![0; count];
+        F::project_row(&mut index, &vectors.index.values);
+        let size = vectors.entries.len();
+        let mut entries = vec![0; count];
+        let mut macs = vec![F::Word::ZERO; count * size];
+        let mut cells = vec![0; count];
+        for (j, entry) in vectors.entries.iter().enumerate() {
+            F::project_row(&mut cells, &entry.values);
+            entries.iter_mut().zip(&cells).for_each(|(word, cell)| *word |= u64::from(cell & 1) << j);
+            let to = macs.iter_mut().skip(j).step_by(size);
+            to.zip(entry.macs.iter()).for_each(|(to, mac)| *to = *mac);
+        }
+        cells.zeroize();
+        let index_macs = vectors.index.macs.to_vec();
+        Units::new(in_bits, index, index_macs, entries, macs)
+    }
+}
+
+/// A table as sums of entries.
+pub(in crate::spdz) struct Sums {
+    out_bits: u8,
+    /// Entries in the order of their values, and where each value ends.
+    order: Vec<u8>,
+    ends: Vec<usize>,
+    /// For each output bit the entries in which it is set.
+    masks: Vec<u64>,
+}
+
+impl Sums {
+    pub(in crate::spdz) fn new(table: &Table) -> Sums {
+        let entries = table.entries();
+        let mut order: Vec<u8> = (0..entries.len()).map(|j| j as u8).collect();
+        order.sort_by_key(|j| entries[usize::from(*j)]);
+        let values = 0..1usize << table.out_bits();
+        let ends = values.map(|v| entries.iter().filter(|entry| usize::from(**entry) <= v).count()).collect();
+        let mask = |b: u8| (0..entries.len()).fold(0, |mask, j| mask | u64::from(entries[j] >> b & 1) << j);
+        Sums { out_bits: table.out_bits(), order, ends, masks: (0..table.out_bits()).map(mask).collect() }
+    }
+
+    /// The images wanted of T(h + s), from opened h and unit vectors of s.
+    pub(in crate::spdz) fn look_up<F: MacField>(
+        &self,
+        h: &[u8],
+        entries: &[u64],
+        macs: &[F::Word],
+        views: &[(Matrix, Slot)],
+        bank: &mut Bank<F>,
+    ) {
+        let size = self.order.len();
+        let mut bits: Vec<Row<F>> = (0..self.out_bits).map(|_| Row::zero(h.len())).collect();
+        let mut by_value = vec![F::Word::ZERO; self.ends.len()];
+        for (i, ((h, entries), macs)) in h.iter().zip(entries).zip(macs.chunks_exact(size)).enumerate() {
+            let entries = moved(*entries, *h);
+            let mut from = 0;
+            for (sum, end) in by_value.iter_mut().zip(&self.ends) {
+                let those = self.order[from..*end].iter();
+                *sum = those.fold(F::Word::ZERO, |sum, j| sum ^ macs[usize::from(j ^ h)]);
+                from = *end;
+            }
+            for (b, bit) in bits.iter_mut().enumerate() {
+                bit.cells[i] = ((entries & self.masks[b]).count_ones() & 1) as u8;
+                let set = by_value.iter().enumerate().filter(|(v, _)| v >> b & 1 == 1);
+                bit.macs[i] = set.fold(F::Word::ZERO, |sum, (_, mac)| sum ^ *mac);
+            }
+        }
+        by_value.zeroize();
+        for (m, slot) in views {
+            bank.set_image(*slot, m, &bits);
+        }
+    }
+}
+
+/// Bit j of the result is bit j ^ h of the word. h is public.
+fn moved(mut word: u64, h: u8) -> u64 {
+    const LOWER: [u64; 6] = [
+        0x5555_5555_5555_5555,
+        0x3333_3333_3333_3333,
+        0x0f0f_0f0f_0f0f_0f0f,
+        0x00ff_00ff_00ff_00ff,
+        0x0000_ffff_0000_ffff,
+        0x0000_0000_ffff_ffff,
+    ];
+    for (i, lower) in LOWER.iter().enumerate() {
+        if h >> i & 1 == 1 {
+            word = (word >> (1 << i) & lower) | (word & lower) << (1 << i);
+        }
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_moved_by_the_opened_index() {
+        for h in 0..64 {
+            assert!((0..64).all(|j| moved(1 << j, h) == 1 << (j ^ u64::from(h))));
+        }
+    }
+}

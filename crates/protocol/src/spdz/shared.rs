@@ -1,0 +1,209 @@
+//! Shared values outside of a bank: inputs, outputs, and what is kept.
+
+use polyclave_cipher::{Cells, CompiledPort, Matrix};
+use polyclave_field::{MacField, Word};
+use zeroize::Zeroizing;
+
+use super::arithmetic::Arithmetic;
+use super::bank::{Bank, Row};
+use super::key::MacKey;
+use super::share::Authenticated;
+use crate::net::Net;
+use crate::protocol::{Owner, SharedValue};
+use crate::{Error, Party, Result};
+
+/// Shares of the cells of one port, and of images of them.
+#[derive(Clone)]
+pub struct Shared<F: MacField> {
+    bits: u8,
+    count: usize,
+    lanes: usize,
+    /// The identity first.
+    views: Vec<Matrix>,
+    /// View by view, cell by cell.
+    cells: Zeroizing<Vec<u8>>,
+    macs: Zeroizing<Vec<F::Word>>,
+}
+
+impl<F: MacField> SharedValue for Shared<F> {
+    fn reveal_own_shares(&self) -> &[u8] {
+        &self.cells[..self.count * self.lanes]
+    }
+}
+
+/// Refuses cells that are not those of a port.
+pub(super) fn fits(port: &CompiledPort, cells: &Cells, lanes: usize) -> Result<()> {
+    if (cells.count(), cells.bits(), cells.lanes()) == (port.cells.len(), port.bits, lanes) {
+        return Ok(());
+    }
+    Err(Error::Misuse(format!(
+        "input {} takes {} cells of {} bits in {lanes} lanes, not {} of {} bits in {}",
+        port.name,
+        port.cells.len(),
+        port.bits,
+        cells.count(),
+        cells.bits(),
+        cells.lanes()
+    )))
+}
+
+impl<F: MacField> Shared<F> {
+    fn zero(bits: u8, count: usize, lanes: usize, views: Vec<Matrix>) -> Self {
+        let len = views.len() * count * lanes;
+        let (cells, macs) = (Zeroizing::new(vec![0; len]), Zeroizing::new(vec![F::Word::ZERO; len]));
+        Shared { bits, count, lanes, views, cells, macs }
+    }
+
+    /// Cells that everybody knows, and these images of them.
+    pub(super) fn public(cells: &Cells, views: &[Matrix], key: &MacKey<F>) -> Self {
+        let mut shared = Self::zero(cells.bits(), cells.count(), cells.lanes(), views.to_vec());
+        shared.add_public(cells, key);
+        shared
+    }
+
+    fn add_public(&mut self, cells: &Cells, key: &MacKey<F>) {
+        let len = self.count * self.lanes;
+        let alpha = key.reveal_own_share();
+        for (k, view) in self.views.iter().enumerate() {
+            let range = k * len..(k + 1) * len;
+            let values = cells.rows().iter().map(|cell| view.apply(*cell));
+            let shares = self.cells[range.clone()].iter_mut().zip(&mut self.macs[range]);
+            for ((share, mac), cell) in shares.zip(values) {
+                if key.is_first() {
+                    *share ^= cell;
+                }
+                *mac ^= F::multiply(alpha, F::embed(cell));
+            }
+        }
+    }
+
+    /// From an output port.
+    pub(super) fn of(port: &CompiledPort, bank: &Bank<F>) -> Self {
+        let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
+        let lanes = if port.uniform { 1 } else { bank.lanes() };
+        let mut shared = Self::zero(port.bits, port.cells.len(), lanes, views);
+        let slots = (0..shared.views.len()).flat_map(|k| port.cells.iter().map(move |cell| cell[k].1));
+        let rows = shared.cells.chunks_mut(lanes).zip(shared.macs.chunks_mut(lanes));
+        for (slot, (cells, macs)) in slots.zip(rows) {
+            let row = bank.row(slot);
+            if row.cells.len() == lanes {
+                cells.copy_from_slice(&row.cells);
+                macs.copy_from_slice(&row.macs);
+            } else {
+                // A uniform cell among others.
+                cells.fill(row.cells[0]);
+                macs.fill(row.macs[0]);
+            }
+        }
+        shared
+    }
+
+    /// Into the slots of an input port.
+    pub(super) fn put(&self, port: &CompiledPort, lanes: usize, bank: &mut Bank<F>) -> Result<()> {
+        if (self.count, self.bits, self.lanes) != (port.cells.len(), port.bits, lanes) {
+            return Err(Error::Misuse(format!("the shared value does not fit input {}", port.name)));
+        }
+        for (i, views) in port.cells.iter().enumerate() {
+            for (m, slot) in views {
+                let missing = || {
+                    let name = &port.name;
+                    Error::Misuse(format!("the shared value lacks an image of it that input {name} needs"))
+                };
+                let view = self.views.iter().position(|v| v == m).ok_or_else(missing)?;
+                let at = (view * self.count + i) * lanes;
+                let row: &mut Row<F> = bank.row_mut(*slot);
+                row.cells.copy_from_slice(&self.cells[at..at + lanes]);
+                row.macs.copy_from_slice(&self.macs[at..at + lanes]);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<F: MacField> Arithmetic<F> {
+    /// A party's secret cells: under a mask of random bits that only it knows, x + r is public, so that x is a cell whatever
+    /// the party sends, and every image of x follows from the bits. What it told others is compared at the next check. One
+    /// round.
+    pub(super) fn share(
+        &mut self,
+        owner: Party,
+        cells: Option<&Cells>,
+        port: &CompiledPort,
+        lanes: usize,
+        net: &mut dyn Net,
+    ) -> Result<Shared<F>> {
+        let len = port.cells.len() * lanes;
+        let (bits, known) = self.source.bits_of(owner, len * usize::from(port.bits), net)?;
+        let mut shared = Shared::zero(port.bits, port.cells.len(), lanes, port.views());
+        for (k, view) in shared.views.clone().iter().enumerate() {
+            let image = image_of_bits(&bits, view, len);
+            F::project_row(&mut shared.cells[k * len..(k + 1) * len], &image.values);
+            shared.macs[k * len..(k + 1) * len].copy_from_slice(&image.macs);
+        }
+        let mut masked = Cells::zero(port.cells.len(), port.bits, lanes);
+        if let (Some(cells), Some(known)) = (cells, &known) {
+            masked.rows_mut().copy_from_slice(cells.rows());
+            for (i, row) in known.chunks(len.max(1)).enumerate() {
+                masked.rows_mut().iter_mut().zip(row).for_each(|(x, bit)| *x ^= (bit & 1) << i);
+            }
+            let everyone = Party::all(net.parties());
+            let out: Vec<&[u8]> = everyone.map(|p| if p == owner { &[] } else { masked.rows() }).collect();
+            let mut nothing: Vec<&mut [u8]> = Party::all(net.parties()).map(|_| &mut [][..]).collect();
+            net.exchange(&out, &mut nothing)?;
+        } else {
+            net.recv(owner, masked.rows_mut())?;
+            let cell = 0xff >> (8 - port.bits);
+            masked.rows_mut().iter_mut().for_each(|x| *x &= cell);
+        }
+        self.openings.note(masked.rows());
+        self.tally.of(self.phase).rounds += 1;
+        shared.add_public(&masked, &self.key);
+        Ok(shared)
+    }
+
+    /// Opens a value to its owner: to one party under a mask of random bits that only it knows. The caller checks
+    /// before and after. One round.
+    pub(super) fn reveal(
+        &mut self,
+        shared: &Shared<F>,
+        to: Owner,
+        net: &mut dyn Net,
+    ) -> Result<Option<Cells>> {
+        let len = shared.count * shared.lanes;
+        let (mut cells, mut macs) = (shared.cells[..len].to_vec(), shared.macs[..len].to_vec());
+        let mut known = None;
+        if let Owner::Party(owner) = to {
+            let bits;
+            (bits, known) = self.source.bits_of(owner, len * usize::from(shared.bits), net)?;
+            let mask = image_of_bits(&bits, &Matrix::identity(shared.bits), len);
+            let mut mask_cells = vec![0; len];
+            F::project_row(&mut mask_cells, &mask.values);
+            cells.iter_mut().zip(&mask_cells).for_each(|(x, mask)| *x ^= mask);
+            macs.iter_mut().zip(mask.macs.iter()).for_each(|(x, mask)| *x ^= *mask);
+        }
+        let (_, public) = self.open(&Authenticated::zero(0), &cells, &macs, net)?;
+        let mut opened = Cells::zero(shared.count, shared.bits, shared.lanes);
+        opened.rows_mut().copy_from_slice(&public);
+        match (to, known) {
+            (Owner::All, _) => Ok(Some(opened)),
+            (Owner::Party(_), None) => Ok(None),
+            (Owner::Party(_), Some(known)) => {
+                for (i, row) in known.chunks(len.max(1)).enumerate() {
+                    opened.rows_mut().iter_mut().zip(row).for_each(|(x, bit)| *x ^= (bit & 1) << i);
+                }
+                Ok(Some(opened))
+            }
+        }
+    }
+}
+
+/// The image of cells of which these are the bits: the lowest of all cells, then the next ..
+fn image_of_bits<F: MacField>(bits: &Authenticated<F>, view: &Matrix, len: usize) -> Authenticated<F> {
+    let mut image = Authenticated::zero(len);
+    let columns = || (0..usize::from(view.ins())).map(|i| F::embed(view.columns()[i]));
+    let values: Vec<_> = bits.values.chunks(len.max(1)).zip(columns()).collect();
+    let macs: Vec<_> = bits.macs.chunks(len.max(1)).zip(columns()).collect();
+    F::combine(&mut image.values, &values, F::Word::ZERO);
+    F::combine(&mut image.macs, &macs, F::Word::ZERO);
+    image
+}

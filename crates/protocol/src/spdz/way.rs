@@ -1,0 +1,96 @@
+//! The ways to look a table up on authenticated shares, and what each takes.
+
+use polyclave_cipher::{Matrix, Table};
+use polyclave_field::MacField;
+
+/// How a scheme looks up the tables that allow it; all others go by masked tables. Rounds, openings, triples and random bits
+/// are those of Keller et al. 2017, Table 2, for one lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Masked tables for every table (section 4): one round, one opening.
+    MaskedTables,
+    /// Tables built on inversion by squares of a decomposed cell and six products (section 3.1, BitDecomposition).
+    BitDecomposition,
+    /// Tables built on inversion by four products and four decompositions (section 3.1, Rivain-Prouff).
+    RivainProuff,
+    /// Small tables by three products and three decompositions (section 3.2, Pulkus-Vivek).
+    PulkusVivek,
+    /// Tables of 6 bits as polynomials over GF(2^6), all powers one after another (section 5, 3DES-Raw).
+    Univariate,
+}
+
+/// How one table is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// By the products of a [`Way`].
+    Products,
+    /// By a masked table whose rows are stored.
+    Rows,
+    /// By a unit vector that is combined at use.
+    Units,
+}
+
+/// Tables of more bits store their rows: combining 128 entries or more at use costs more than it saves.
+const MOST_UNIT_BITS: u8 = 6;
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Way; 5] =
+        [Way::MaskedTables, Way::BitDecomposition, Way::RivainProuff, Way::PulkusVivek, Way::Univariate];
+
+    /// The name of the protocol on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::MaskedTables => "spdz-lt",
+            Way::BitDecomposition => "spdz-bd",
+            Way::RivainProuff => "spdz-rp",
+            Way::PulkusVivek => "spdz-pv",
+            Way::Univariate => "spdz-raw",
+        }
+    }
+
+    pub(super) fn route(self, table: &Table) -> Route {
+        let by_products = match self {
+            Way::MaskedTables => false,
+            Way::BitDecomposition | Way::RivainProuff => table.inversion().is_some(),
+            Way::PulkusVivek => table.pulkus_vivek().is_some(),
+            Way::Univariate => table.in_bits() == 6 && table.out_bits() <= 6,
+        };
+        match (by_products, table.in_bits()) {
+            (true, _) => Route::Products,
+            (false, ..=MOST_UNIT_BITS) => Route::Units,
+            (false, _) => Route::Rows,
+        }
+    }
+
+    /// Of a lookup by products: rounds, openings, triples.
+    pub(super) fn cost(self) -> (usize, usize, usize) {
+        match self {
+            Way::MaskedTables => (0, 0, 0),
+            Way::BitDecomposition => (5, 6 * 2 + 2, 6),
+            Way::RivainProuff => (7, 4 * 2 + 4, 4),
+            Way::PulkusVivek => (5, 3 * 2 + 3, 3),
+            Way::Univariate => (63, 62 * 2 + 1, 62),
+        }
+    }
+
+    /// Of a lookup by products: random bits. Every decomposition takes one for each bit of a cell.
+    pub(super) fn bits<F: MacField>(self) -> usize {
+        let (_, openings, triples) = self.cost();
+        (openings - 2 * triples) * usize::from(F::CELL_BITS)
+    }
+
+    /// The images of a table's input that its lookup starts from; the first is the input itself.
+    pub(super) fn wants(self, table: &Table) -> Vec<Matrix> {
+        let bits = table.in_bits();
+        let mut wants = vec![Matrix::identity(bits)];
+        if let (Way::PulkusVivek, Some(polynomials)) = (self, table.pulkus_vivek()) {
+            // X^2, X^4, and what p1 and p2 have of X itself.
+            let widened = Matrix::of(bits, 8, |x| x);
+            let images = [Matrix::frobenius(1), Matrix::frobenius(2)];
+            let linear = [polynomials.p1.maps[0], polynomials.p2.maps[0]];
+            wants.extend(images.iter().chain(&linear).map(|m| m.after(&widened)));
+        }
+        wants
+    }
+}

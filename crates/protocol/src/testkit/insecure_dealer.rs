@@ -1,0 +1,206 @@
+//! A dealer of material for authenticated sharing: **every party could compute everybody's shares and the MAC key**.
+//!
+//! For tests, and for measuring the online phase alone. All parties hold one seed; what the dealer would hand out each party
+//! derives for itself, the first one as the sum that the others leave.
+
+use polyclave_field::{MacField, Word};
+use polyclave_kernels::aes_prg::AesPrg;
+use zeroize::Zeroizing;
+
+use crate::net::Net;
+use crate::spdz::{Authenticated, MacKey, RowShape, Rows, Source, Triples, Units};
+use crate::{Party, Result};
+
+/// The dealer's side of one stream of a session, as every party runs it.
+pub struct InsecureDealer<F: MacField> {
+    me: Party,
+    parties: usize,
+    alpha: F::Word,
+    values: [u8; 16],
+    shares: Vec<[u8; 16]>,
+    /// Everything dealt has a stream of its own.
+    dealt: u64,
+}
+
+/// The MAC key of a dealer's seed: the shares of all parties.
+fn mac_key_shares<F: MacField>(seed: &[u8; 32], parties: usize) -> Vec<F::Word> {
+    let mut shares = vec![F::Word::ZERO; parties];
+    let mut bytes = vec![0; parties * F::BYTES];
+    AesPrg::new(&derived(seed, b"MAC key"), 0).fill(&mut bytes);
+    F::read_row(&bytes, &mut shares);
+    shares
+}
+
+/// This party's share of the MAC key that the dealer of this seed uses.
+pub fn mac_key<F: MacField>(seed: &[u8; 32], me: Party, parties: usize) -> MacKey<F> {
+    MacKey::of_share(me, parties, mac_key_shares::<F>(seed, parties)[me.index()])
+}
+
+fn derived(seed: &[u8; 32], role: &[u8]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 insecure dealer");
+    let mut key = [0; 16];
+    hasher.update(seed).update(role).finalize_xof().fill(&mut key);
+    key
+}
+
+impl<F: MacField> InsecureDealer<F> {
+    /// The dealer of a seed that all parties know, for one stream.
+    pub fn new(seed: &[u8; 32], stream: &[u8], me: Party, parties: usize) -> Self {
+        let role = |name: &[u8]| derived(seed, &[stream, name].concat());
+        let alpha = mac_key_shares::<F>(seed, parties).into_iter().fold(F::Word::ZERO, |sum, x| sum ^ x);
+        let shares = Party::all(parties).map(|p| role(&[b'p', p.0])).collect();
+        InsecureDealer { me, parties, alpha, values: role(b"values"), shares, dealt: 0 }
+    }
+
+    /// A stream of values, the same at everybody.
+    fn stream_of_values(&mut self) -> AesPrg {
+        self.dealt += 1;
+        AesPrg::new(&self.values, self.dealt)
+    }
+
+    /// Random elements.
+    fn random(&mut self, count: usize) -> Vec<F::Word> {
+        let mut bytes = vec![0; count * F::BYTES];
+        self.stream_of_values().fill(&mut bytes);
+        let mut words = vec![F::Word::ZERO; count];
+        F::read_row(&bytes, &mut words);
+        words
+    }
+
+    fn random_bits(&mut self, count: usize) -> Vec<u8> {
+        let mut bits = vec![0; count];
+        self.stream_of_values().fill(&mut bits);
+        bits.iter_mut().for_each(|bit| *bit &= 1);
+        bits
+    }
+
+    /// The shares of this party of elements that only the first one needs.
+    fn deal(&mut self, count: usize, values: &dyn Fn() -> Vec<F::Word>) -> Authenticated<F> {
+        let mut shares = Authenticated::zero(count);
+        if self.me.0 == 0 {
+            shares.values.copy_from_slice(&values());
+            let alpha = vec![self.alpha; count];
+            F::multiply_rows(&mut shares.macs, &shares.values, &alpha);
+        }
+        let mut bytes = vec![0; 2 * count * F::BYTES];
+        let mut words = vec![F::Word::ZERO; 2 * count];
+        for mut stream in self.share_streams() {
+            stream.fill(&mut bytes);
+            F::read_row(&bytes, &mut words);
+            shares.values.iter_mut().zip(&words[..count]).for_each(|(sum, share)| *sum ^= *share);
+            shares.macs.iter_mut().zip(&words[count..]).for_each(|(sum, share)| *sum ^= *share);
+        }
+        shares
+    }
+
+    /// What this party's shares are sums of: its own stream, or, at the first, those of all others.
+    fn share_streams(&mut self) -> Vec<AesPrg> {
+        self.dealt += 1;
+        let number = self.dealt;
+        let of = |p: Party| AesPrg::new(&self.shares[p.index()], number);
+        match self.me.0 {
+            0 => Party::all(self.parties).skip(1).map(of).collect(),
+            _ => vec![of(self.me)],
+        }
+    }
+
+    fn deal_bits(&mut self, bits: &[u8]) -> Authenticated<F> {
+        let element = |bit: &u8| if *bit == 1 { F::Word::ONE } else { F::Word::ZERO };
+        self.deal(bits.len(), &|| bits.iter().map(element).collect())
+    }
+
+    /// Shares of cells as a byte each, and their MACs.
+    fn deal_cells(&mut self, cells: &[u8]) -> (Vec<u8>, Vec<F::Word>) {
+        let shares = self.deal(cells.len(), &|| cells.iter().map(|cell| F::embed(*cell)).collect());
+        let mut bytes = vec![0; cells.len()];
+        F::project_row(&mut bytes, &shares.values);
+        (bytes, shares.macs.to_vec())
+    }
+
+    fn random_cells(&mut self, in_bits: u8, count: usize) -> Vec<u8> {
+        let mut cells = vec![0; count];
+        self.stream_of_values().fill(&mut cells);
+        cells.iter_mut().for_each(|cell| *cell &= 0xff >> (8 - in_bits));
+        cells
+    }
+}
+
+impl<F: MacField> Source<F> for InsecureDealer<F> {
+    fn triples(&mut self, count: usize, _: &mut dyn Net) -> Result<Triples<F>> {
+        let (a, b) = (self.random(count), self.random(count));
+        let product = || {
+            let mut c = vec![F::Word::ZERO; count];
+            F::multiply_rows(&mut c, &a, &b);
+            c
+        };
+        let [of_a, of_b] = [&a, &b].map(|values| self.deal(count, &|| values.clone()));
+        Ok(Triples { a: of_a, b: of_b, c: self.deal(count, &product) })
+    }
+
+    fn bits(&mut self, count: usize, _: &mut dyn Net) -> Result<Authenticated<F>> {
+        let bits = self.random_bits(count);
+        Ok(self.deal_bits(&bits))
+    }
+
+    fn bits_of(
+        &mut self,
+        owner: Party,
+        count: usize,
+        _: &mut dyn Net,
+    ) -> Result<(Authenticated<F>, Option<Zeroizing<Vec<u8>>>)> {
+        let bits = self.random_bits(count);
+        let shares = self.deal_bits(&bits);
+        Ok((shares, (owner == self.me).then(|| Zeroizing::new(bits))))
+    }
+
+    fn bit_triples(&mut self, count: usize, _: &mut dyn Net) -> Result<Triples<F>> {
+        let (a, b) = (self.random_bits(count), self.random_bits(count));
+        let c: Vec<u8> = a.iter().zip(&b).map(|(a, b)| a & b).collect();
+        Ok(Triples { a: self.deal_bits(&a), b: self.deal_bits(&b), c: self.deal_bits(&c) })
+    }
+
+    fn deal_units(&mut self, in_bits: u8, count: usize) -> Option<Units<F>> {
+        let indices = self.random_cells(in_bits, count);
+        let (index, index_macs) = self.deal_cells(&indices);
+        let unit = || {
+            let entries = indices.iter().flat_map(|s| (0..1u8 << in_bits).map(move |j| j == *s));
+            entries.map(|is| if is { F::Word::ONE } else { F::Word::ZERO }).collect()
+        };
+        let shares = self.deal(count << in_bits, &unit);
+        let mut cells = vec![0; shares.len()];
+        F::project_row(&mut cells, &shares.values);
+        let word = |cells: &[u8]| cells.iter().rev().fold(0, |word, cell| word << 1 | u64::from(cell & 1));
+        let entries = cells.chunks(1 << in_bits).map(word).collect();
+        Some(Units::new(in_bits, index, index_macs, entries, shares.macs.to_vec()))
+    }
+
+    fn deal_rows(&mut self, shape: &RowShape, count: usize) -> Option<Rows<F>> {
+        let indices = self.random_cells(shape.in_bits, count);
+        let (index, index_macs) = self.deal_cells(&indices);
+        let mut records = vec![0; count * shape.bytes::<F>()];
+        if self.me.0 == 0 {
+            let record = 1 + F::BYTES;
+            let mac = |cell: u8| F::multiply(self.alpha, F::embed(cell));
+            let macs: Vec<F::Word> = (0..=0xff >> (8 - F::CELL_BITS)).map(mac).collect();
+            let tables = records.chunks_exact_mut(shape.bytes::<F>());
+            for (table, s) in tables.zip(&indices) {
+                for (i, row) in table.chunks_exact_mut(record * shape.views.len()).enumerate() {
+                    for (record, images) in row.chunks_exact_mut(record).zip(&shape.images) {
+                        record[0] = images[i ^ usize::from(*s)];
+                        macs[usize::from(record[0])].write_to(&mut record[1..]);
+                    }
+                }
+            }
+        }
+        let mut streams = self.share_streams();
+        let mut share = vec![0; 1 << 16];
+        for chunk in records.chunks_mut(1 << 16) {
+            for stream in &mut streams {
+                let share = &mut share[..chunk.len()];
+                stream.fill(share);
+                chunk.iter_mut().zip(share.iter()).for_each(|(sum, share)| *sum ^= share);
+            }
+        }
+        Some(Rows::new(shape.clone(), index, index_macs, records))
+    }
+}
