@@ -15,6 +15,7 @@ use polyclave_protocol::{Party, Result};
 
 const TRIPLES: usize = 8192;
 const BITS: usize = 1 << 19;
+const OWNED: usize = 1 << 17;
 
 type Make<F> = fn(&mut Mascot<F>, &mut dyn Net) -> Result<()>;
 
@@ -47,7 +48,10 @@ fn field<F: MacField>(c: &mut Criterion) {
     let steps: [(_, usize, Make<F>); 3] = [
         ("triples", TRIPLES, |mascot, net| mascot.triples(TRIPLES, net).map(drop)),
         ("bits", BITS, |mascot, net| mascot.bits(BITS, net).map(drop)),
-        ("bits of one party", BITS, |mascot, net| mascot.bits_of(Party(0), BITS, net).map(drop)),
+        ("bits of one party", 2 * OWNED, |mascot, net| {
+            // One extension is for both.
+            Party::all(2).try_for_each(|owner| mascot.bits_of(owner, OWNED, net).map(drop))
+        }),
     ];
     for (what, count, make) in steps {
         let mut group = c.benchmark_group(format!("{what}, {}, two parties", F::NAME));
@@ -62,7 +66,10 @@ fn field<F: MacField>(c: &mut Criterion) {
                 })
             });
             let sent = *sent.lock().expect("no panic") as f64 / count as f64;
-            println!("{what}, {}, expansion {expansion}: {sent:.2} bytes each, one party to its peer", F::NAME);
+            println!(
+                "{what}, {}, expansion {expansion}: {sent:.2} bytes each, one party to its peer",
+                F::NAME
+            );
         }
         group.finish();
     }

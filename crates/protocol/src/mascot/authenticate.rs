@@ -122,7 +122,7 @@ impl<F: MacField> Mascot<F> {
             }
         }
         self.zeros.add_to::<F>(&mut sum.values);
-        self.openings.open(&sum, net)?;
+        self.openings.open(&sum, &[], &[], net)?;
         check_plainly(&self.key, &mut self.openings, net)
     }
 }
@@ -153,7 +153,8 @@ impl Zeros {
         for p in Party::all(n).filter(|p| *p > me) {
             random_bytes(&mut *seeds[p.index()])?;
         }
-        let out: Vec<&[u8]> = Party::all(n).map(|p| if p > me { &seeds[p.index()][..] } else { &[] }).collect();
+        let out: Vec<&[u8]> =
+            Party::all(n).map(|p| if p > me { &seeds[p.index()][..] } else { &[] }).collect();
         let mut into: Vec<Zeroizing<Vec<u8>>> =
             Party::all(n).map(|p| Zeroizing::new(vec![0; if p < me { 16 } else { 0 }])).collect();
         net.exchange(&out, &mut into.iter_mut().map(|seed| seed.as_mut_slice()).collect::<Vec<_>>())?;

@@ -24,7 +24,7 @@
 //! Honest bits are hidden by the masks in y, and by the transfers.
 //!
 //! One extension makes bits of every party at once, in both directions with every peer. So what [`Mascot::owned_bits`] makes
-//! of others' bits is kept until somebody asks for those.
+//! of others' bits is kept until somebody asks for those, as many as a batch has.
 //!
 //! Cost: columns / expansion bits to every peer for a bit, columns = k (40 at least): 5 bytes for k = 40 at expansion 1.
 //! Rounds: one for the transfers, one for COPEe, three for the check of transfers, seven for this one.
@@ -52,13 +52,13 @@ pub(super) type Owned<F> = (Authenticated<F>, Option<Zeroizing<Vec<u8>>>);
 pub(super) type Stock<F> = Vec<VecDeque<Owned<F>>>;
 
 /// One extension, not checked.
-struct Extended<F: MacField> {
+pub(super) struct Extended<F: MacField> {
     /// This party's bits.
-    own: Row<F>,
+    pub(super) own: Row<F>,
     /// Its shares of the MACs of all parties' bits, by owner.
-    macs: Vec<Row<F>>,
+    pub(super) macs: Vec<Row<F>>,
     /// Shares of the mask of the check.
-    mask: Authenticated<F>,
+    pub(super) mask: Authenticated<F>,
 }
 
 impl<F: MacField> Mascot<F> {
@@ -68,24 +68,33 @@ impl<F: MacField> Mascot<F> {
         let mut missing = count;
         while missing > 0 {
             let now = missing.min(BATCH);
-            let Extended { own, macs, mask } = self.extend(now, net)?;
-            let mut shares = Authenticated { values: own, macs: zeros::<F>(now + F::BITS as usize) };
-            for row in &macs {
-                add::<F>(&mut shares.macs, row);
-            }
-            batches.push(self.check_bits(&[shares], mask, net)?.remove(0));
+            let extended = self.extend(now, net)?;
+            batches.push(self.sum_checked(extended, net)?);
             missing -= now;
         }
         Ok(Authenticated::join(&batches.iter().collect::<Vec<_>>()))
     }
 
+    /// The sums of all parties' bits of one extension.
+    pub(super) fn sum_checked(
+        &mut self,
+        extended: Extended<F>,
+        net: &mut dyn Net,
+    ) -> Result<Authenticated<F>> {
+        let Extended { own, macs, mask } = extended;
+        let mut shares = Authenticated { macs: zeros::<F>(own.len()), values: own };
+        for row in &macs {
+            add::<F>(&mut shares.macs, row);
+        }
+        Ok(self.check_bits(&[shares], mask, net)?.remove(0))
+    }
+
     /// Bits that one party knows, of the stock or fresh.
     pub(super) fn owned_bits(&mut self, owner: Party, count: usize, net: &mut dyn Net) -> Result<Owned<F>> {
-        let in_stock = |stock: &VecDeque<Owned<F>>| stock.iter().map(|(shares, _)| shares.len()).sum();
         let mut missing = count.saturating_sub(in_stock(&self.stock[owner.index()]));
         while missing > 0 {
             let now = missing.min(BATCH);
-            self.stock_up(now, net)?;
+            self.stock_up(owner, now, net)?;
             missing -= now;
         }
         let stock = &mut self.stock[owner.index()];
@@ -110,8 +119,8 @@ impl<F: MacField> Mascot<F> {
         Ok((Authenticated::join(&taken.iter().map(|(shares, _)| shares).collect::<Vec<_>>()), bits))
     }
 
-    /// Puts bits of every party into the stock.
-    fn stock_up(&mut self, count: usize, net: &mut dyn Net) -> Result<()> {
+    /// Puts bits of every party into the stock. Of those that nobody asks for only so many are kept.
+    fn stock_up(&mut self, asked: Party, count: usize, net: &mut dyn Net) -> Result<()> {
         let me = self.key.me();
         let Extended { own, macs, mask } = self.extend(count, net)?;
         let bits = Zeroizing::new(own[..count].iter().map(|bit| low_byte(*bit)).collect::<Vec<u8>>());
@@ -124,25 +133,39 @@ impl<F: MacField> Mascot<F> {
         let checked = self.check_bits(&all, mask, net)?;
         for ((p, shares), stock) in Party::all(all.len()).zip(checked).zip(&mut self.stock) {
             stock.push_back((shares, (p == me).then(|| bits.clone())));
+            while p != asked && in_stock(stock) > BATCH {
+                stock.pop_front();
+            }
         }
         Ok(())
     }
 
     /// Correlated transfers for so many bits and k more, and a mask that COPEe authenticates.
     fn extend(&mut self, count: usize, net: &mut dyn Net) -> Result<Extended<F>> {
-        let (me, n) = (self.key.me(), self.key.parties());
         let all = count + F::BITS as usize;
         let mut seed = Zeroizing::new([0; 16]);
         random_bytes(&mut *seed)?;
         let mut choices = Zeroizing::new(vec![0; all.div_ceil(8)]);
         AesPrg::new(&seed, 0).fill(&mut choices);
-        let everyone: Vec<&[u8]> =
-            Party::all(n).map(|p| if p == me { &[][..] } else { choices.as_slice() }).collect();
-        let correlated = self.keyed.extend(&everyone, all, net)?;
+        self.extend_choosing(&vec![choices.as_slice(); self.key.parties()], all, net)
+    }
+
+    /// The same with bits of this party's own, by peer: its own entry is what it has itself. Only in tests of cheaters they
+    /// differ. Four rounds and one.
+    pub(super) fn extend_choosing(
+        &mut self,
+        choices: &[&[u8]],
+        all: usize,
+        net: &mut dyn Net,
+    ) -> Result<Extended<F>> {
+        let (me, n) = (self.key.me(), self.key.parties());
+        let towards = Party::all(n).zip(choices);
+        let towards: Vec<&[u8]> = towards.map(|(p, bits)| if p == me { &[][..] } else { bits }).collect();
+        let correlated = self.keyed.extend(&towards, all, net)?;
         self.keyed.check(net)?;
 
         let mut own = zeros::<F>(all);
-        for (eight, byte) in own.chunks_mut(8).zip(choices.iter()) {
+        for (eight, byte) in own.chunks_mut(8).zip(choices[me.index()]) {
             for (place, bit) in eight.iter_mut().enumerate() {
                 *bit = F::Word::from_bytes(&[byte >> place & 1]);
             }
@@ -182,6 +205,10 @@ impl<F: MacField> Mascot<F> {
         self.check_authentication(&bits.iter().collect::<Vec<_>>(), mask, net)?;
         Ok(bits)
     }
+}
+
+fn in_stock<F: MacField>(stock: &VecDeque<Owned<F>>) -> usize {
+    stock.iter().map(|(shares, _)| shares.len()).sum()
 }
 
 fn low_byte<W: Word>(word: W) -> u8 {

@@ -27,7 +27,9 @@ use crate::{Party, Result};
 
 /// This party's ends of the products with every peer, in both roles.
 pub(super) struct Cope<F: MacField> {
-    key: MacKey<F>,
+    me: Party,
+    /// This party's share of the key, towards each peer.
+    alphas: Row<F>,
     gadget: Gadget<F>,
     /// Both streams for every bit of a peer's share of the key, by peer.
     offered: Vec<Vec<[AesPrg; 2]>>,
@@ -39,11 +41,22 @@ impl<F: MacField> Cope<F> {
     /// Takes k checked transfers with every peer, in which this party chooses with the bits of its share of the key. Four
     /// rounds.
     pub(super) fn set_up(key: &MacKey<F>, transfers: &mut Pairs, net: &mut dyn Net) -> Result<Self> {
-        let (me, n) = (key.me(), key.parties());
-        let mut choices = Zeroizing::new(vec![0; F::BYTES]);
-        F::write_row(&[key.reveal_own_share()], &mut choices);
-        let choices: Vec<&[u8]> =
-            Party::all(n).map(|p| if p == me { &[][..] } else { &choices[..] }).collect();
+        let alphas = Zeroizing::new(vec![key.reveal_own_share(); key.parties()]);
+        Self::set_up_towards(key.me(), alphas, transfers, net)
+    }
+
+    /// The same with a share of the key for each peer; only tests of cheaters have different ones.
+    pub(super) fn set_up_towards(
+        me: Party,
+        alphas: Row<F>,
+        transfers: &mut Pairs,
+        net: &mut dyn Net,
+    ) -> Result<Self> {
+        let n = alphas.len();
+        let mut choices = Zeroizing::new(vec![0; n * F::BYTES]);
+        F::write_row(&alphas, &mut choices);
+        let choices = choices.chunks_exact(F::BYTES).zip(Party::all(n));
+        let choices: Vec<&[u8]> = choices.map(|(bits, p)| if p == me { &[][..] } else { bits }).collect();
         let seeds = transfers.extend(&choices, F::BITS as usize, net)?;
         transfers.check(net)?;
 
@@ -56,10 +69,11 @@ impl<F: MacField> Cope<F> {
                 continue;
             }
             let [zero, one] = transfers.random_sent(&seeds, p)?;
-            offered.push(zero.iter().zip(one.iter()).map(|(zero, one)| [stream(zero), stream(one)]).collect());
+            offered
+                .push(zero.iter().zip(one.iter()).map(|(zero, one)| [stream(zero), stream(one)]).collect());
             chosen.push(transfers.random_received(&seeds, p)?.iter().map(stream).collect());
         }
-        Ok(Cope { key: key.clone(), gadget: Gadget::new(), offered, chosen })
+        Ok(Cope { me, alphas, gadget: Gadget::new(), offered, chosen })
     }
 
     /// This party's shares of alpha times everybody's elements, by owner: `counts` says how many each has, and `own` are
@@ -70,11 +84,11 @@ impl<F: MacField> Cope<F> {
         counts: &[usize],
         net: &mut dyn Net,
     ) -> Result<Vec<Row<F>>> {
-        let me = self.key.me();
+        let me = self.me;
         assert_eq!(own.len(), counts[me.index()], "this party's elements");
         let mut shares: Vec<Row<F>> = counts.iter().map(|count| zeros::<F>(*count)).collect();
 
-        let alpha = self.key.reveal_own_share();
+        let alpha = self.alphas[me.index()];
         F::combine(&mut shares[me.index()], &[(own, alpha)], F::Word::ZERO);
         let mut out: Vec<Zeroizing<Vec<u8>>> = Vec::new();
         for p in Party::all(counts.len()) {
@@ -125,7 +139,7 @@ impl<F: MacField> Cope<F> {
         if shares.is_empty() {
             return;
         }
-        let alpha = self.key.reveal_own_share();
+        let alpha = self.alphas[peer.index()];
         let mut row = Zeroizing::new(vec![0; row_bytes]);
         let streams = self.chosen[peer.index()].iter_mut().zip(0..F::BITS);
         for ((stream, i), u) in streams.zip(message.chunks_exact(row_bytes)).rev() {

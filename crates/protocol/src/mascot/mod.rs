@@ -58,8 +58,7 @@ impl<F: MacField> Mascot<F> {
     /// ([`Stream::label`](crate::session::Stream::label)); `expansion`, 1 to 8, trades computation for
     /// communication ([`crate::ot`]), and is the same at all parties. Nine rounds.
     pub fn set_up(label: &[u8], key: &MacKey<F>, expansion: usize, net: &mut dyn Net) -> Result<Self> {
-        if (net.me(), net.parties(), net.members())
-            != (key.me(), key.parties(), PartySet::all(key.parties()))
+        if (net.me(), net.parties(), net.members()) != (key.me(), key.parties(), PartySet::all(key.parties()))
         {
             return Err(Error::misuse("material is made among all parties that have a share of the MAC key"));
         }
@@ -151,5 +150,7 @@ impl<F: MacField> Source<F> for Mascot<F> {
     }
 }
 
+#[cfg(test)]
+mod cheaters;
 #[cfg(test)]
 mod tests;

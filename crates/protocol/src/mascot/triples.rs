@@ -133,7 +133,7 @@ impl<F: MacField> Mascot<F> {
         let s = Coefficients::<F>::new(&seed).next(1)[0];
         let mut rho = triples.a.scaled(s);
         rho.add(a_hat);
-        let rho = self.openings.open(&rho, net)?;
+        let (rho, _) = self.openings.open(&rho, &[], &[], net)?;
         let mut zero = triples.c.scaled(s);
         zero.add(c_hat);
         zero.add(&triples.b.times_public(&rho));
