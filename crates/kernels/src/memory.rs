@@ -31,9 +31,8 @@ pub fn prefer_large_pages(bytes: &mut Vec<u8>) {
             let pages = bytes.as_mut_ptr().wrapping_add(first - start);
             // SAFETY: the whole pages inside of the vector's own allocation; MADV_HUGEPAGE changes how they are backed, not
             // what they hold. A refusal is no error.
-            let _ = unsafe {
-                rustix::mm::madvise(pages.cast(), end - first, rustix::mm::Advice::LinuxHugepage)
-            };
+            let _ =
+                unsafe { rustix::mm::madvise(pages.cast(), end - first, rustix::mm::Advice::LinuxHugepage) };
         }
     }
     #[cfg(not(target_os = "linux"))]
