@@ -36,21 +36,29 @@ fn fold_rows(rows: &mut [u8], columns: &mut [u8], sum: &mut [u8]) {
     for column in columns.chunks_exact_mut(len) {
         count /= 2;
         let (first, others) = rows.split_at_mut(len);
-        for ((column, even), odd) in column.iter_mut().zip(first).zip(&others[..len]) {
-            *column = *odd;
-            *even ^= *odd;
-        }
+        column.copy_from_slice(&others[..len]);
+        add(first, &others[..len]);
         for y in 1..count {
             let (targets, pair) = rows.split_at_mut(2 * y * len);
             let (even, odd) = pair[..2 * len].split_at(len);
             let target = &mut targets[y * len..(y + 1) * len];
-            for (((column, target), even), odd) in column.iter_mut().zip(target).zip(even).zip(odd) {
-                *column ^= *odd;
-                *target = *even ^ *odd;
-            }
+            add(column, odd);
+            target.copy_from_slice(even);
+            add(target, odd);
         }
     }
     sum.copy_from_slice(&rows[..len]);
+}
+
+/// `sum += term`, register by register.
+#[inline(always)]
+fn add(sum: &mut [u8], term: &[u8]) {
+    let (sums, rest) = sum.as_chunks_mut::<32>();
+    let (terms, last) = term.as_chunks::<32>();
+    for (sum, term) in sums.iter_mut().zip(terms) {
+        *sum = core::array::from_fn(|i| sum[i] ^ term[i]);
+    }
+    rest.iter_mut().zip(last).for_each(|(sum, term)| *sum ^= term);
 }
 
 #[cfg(test)]
