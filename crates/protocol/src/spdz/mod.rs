@@ -370,13 +370,15 @@ impl<F: MacField> Protocol for Spdz<F> {
         self.arithmetic.check(net)
     }
 
-    /// Opens the value, to all or, under a mask that only the owner knows, to one; then checks the opening itself.
+    /// Checks what no [`Protocol::check`] has before; then opens the value, to all or, under a mask that only the owner knows,
+    /// to one; then checks the opening itself.
     fn release(
         &mut self,
         shared: &Shared<F>,
         to: Owner,
         net: &mut dyn Net,
     ) -> Result<Option<Checked<Cells>>> {
+        self.arithmetic.check(net)?;
         let cells = self.arithmetic.reveal(shared, to, net)?;
         self.arithmetic.check(net)?;
         Ok(cells.map(Checked::new))
