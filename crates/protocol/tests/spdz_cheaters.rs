@@ -1,108 +1,26 @@
 //! Parties of authenticated sharing that cheat in a particular way, over a network: shifted and contradictory openings, a word
 //! that waits for the others', another session's material, other settings. (Cheating inside the check: `spdz::check`.)
 
+mod cheat;
 mod lookups;
+mod sessions;
 
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 
-use lookups::{LANES, inputs, narrow, one_lookup, scheme, session, table_of};
+use cheat::{Act, Cheat};
+use lookups::{narrow, one_lookup, scheme, table_of};
 use polyclave_cipher::{Compiled, Table, compile};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
-use polyclave_protocol::mesh::{Mesh, mesh_with_timeout, run_parties};
+use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
 use polyclave_protocol::session::{Terms, hello};
 use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
 use polyclave_protocol::testkit::faults::{LATE, run_over};
 use polyclave_protocol::{Error, Party, PartySet, Result};
-
-/// What party 1 does differently in some of its exchanges, counted from 0.
-#[derive(Clone)]
-enum Act {
-    Honest,
-    /// Flips a bit of what it tells some; if these are all others, also of what it hears, so that it sees what they see.
-    Shift {
-        to: PartySet,
-        bit: u32,
-    },
-    /// Waits for the others and repeats what one of them said.
-    Mirror,
-    /// Waits for the others' shares and makes the sum this.
-    Choose(u8),
-}
-
-struct Cheat {
-    net: Mesh,
-    act: Act,
-    at: Range<usize>,
-    exchanges: usize,
-    /// Messages sent.
-    sent: Arc<AtomicUsize>,
-}
-
-impl Net for Cheat {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
-    }
-
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        self.sent.fetch_add(out.iter().filter(|message| !message.is_empty()).count(), SeqCst);
-        self.exchanges += 1;
-        if !self.at.contains(&(self.exchanges - 1)) {
-            return self.net.exchange(out, into);
-        }
-        let mut out: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
-        let peers: Vec<Party> = self.me().peers(self.parties()).collect();
-        match self.act {
-            Act::Honest => {}
-            Act::Shift { to, bit } => {
-                peers.iter().filter(|p| to.contains(**p)).for_each(|p| out[p.index()][0] ^= 1 << bit)
-            }
-            Act::Mirror | Act::Choose(_) => {
-                for p in &peers {
-                    self.net.recv(*p, into[p.index()])?;
-                }
-                let word = match self.act {
-                    Act::Choose(sum) => (0..out[peers[0].index()].len())
-                        .map(|i| peers.iter().fold(sum, |sum, p| sum ^ into[p.index()][i]))
-                        .collect(),
-                    _ => into[peers[0].index()].to_vec(),
-                };
-                peers.iter().try_for_each(|p| self.net.send(*p, &word))?;
-                if matches!(self.act, Act::Choose(_)) {
-                    // It sees what the others see.
-                    let own = out[peers[0].index()].iter().zip(&word);
-                    let heard = into[peers[0].index()].iter_mut();
-                    heard.zip(own).for_each(|(heard, (own, word))| *heard ^= own ^ word);
-                }
-                return Ok(());
-            }
-        }
-        self.net.exchange(&out.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)?;
-        match self.act {
-            Act::Shift { to, bit } if peers.iter().all(|p| to.contains(*p)) => {
-                into[peers[0].index()].iter_mut().take(1).for_each(|byte| *byte ^= 1 << bit);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-}
+use sessions::{LANES, inputs, session};
 
 /// Exchanges of party 1 in a session of one lookup by a masked table.
 const INPUT: usize = 2;
@@ -115,8 +33,8 @@ const OUTPUT: usize = 10;
 /// What honest parties end with while party 1 cheats, and how many messages each of them has sent.
 fn honest(n: usize, act: Act, at: Range<usize>) -> Vec<(Result<Option<Vec<u8>>>, usize)> {
     let ends = mesh_with_timeout(n, LATE).into_iter().map(|net| {
-        let act = if net.me() == Party(0) { act.clone() } else { Act::Honest };
-        Cheat { net, act, at: at.clone(), exchanges: 0, sent: Arc::default() }
+        let act = if net.me() == Party(0) { act } else { Act::Honest };
+        Cheat::new(net, act, at.clone())
     });
     let ends: Vec<_> = ends.collect();
     let sent: Vec<_> = ends.iter().map(|net| net.sent.clone()).collect();
@@ -229,7 +147,7 @@ fn after_a_failed_check_other_streams_of_the_setup_release_nothing() {
     let ends = mesh_with_timeout(2, LATE).into_iter().map(|net| {
         let act = if net.me() == Party(0) { Act::Shift { to: everybody(), bit: 0 } } else { Act::Honest };
         // Hello, set-up, the openings of two lookups: the second is shifted.
-        Cheat { net, act, at: 3..4, exchanges: 0, sent: Arc::default() }
+        Cheat::new(net, act, 3..4)
     });
     let outcomes = run_over(ends.collect(), |net| {
         let scheme = scheme::<Gf2_64>(2, Way::MaskedTables);
@@ -263,7 +181,7 @@ fn after_a_failed_check_other_streams_of_the_setup_release_nothing() {
 fn an_output_is_not_opened_before_the_lookups_are_checked() {
     let ends = mesh_with_timeout(2, LATE).into_iter().map(|net| {
         let act = if net.me() == Party(0) { Act::Shift { to: everybody(), bit: 0 } } else { Act::Honest };
-        Cheat { net, act, at: 2..3, exchanges: 0, sent: Arc::default() }
+        Cheat::new(net, act, 2..3)
     });
     let ends: Vec<_> = ends.collect();
     let sent = ends[1].sent.clone();
@@ -282,6 +200,43 @@ fn an_output_is_not_opened_before_the_lookups_are_checked() {
     assert_eq!(outcomes[1], Err(FAILED));
     // Hello, set-up, the lookup and a check.
     assert_eq!(sent.load(SeqCst), 3 + 6);
+}
+
+/// What one session opened wrongly, the check of another does not see.
+#[test]
+fn a_value_serves_other_sessions_only_after_a_check_in_its_own() {
+    for cheats in [false, true] {
+        let ends = mesh_with_timeout(2, LATE).into_iter().map(|net| {
+            let cheats = cheats && net.me() == Party(0);
+            Cheat::new(net, if cheats { Act::Shift { to: everybody(), bit: 0 } } else { Act::Honest }, 2..3)
+        });
+        let outcomes = run_over(ends.collect(), move |net| {
+            let scheme = scheme::<Gf2_64>(2, Way::MaskedTables);
+            let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+            let setup = scheme.set_up(net)?;
+            let mut first = scheme.join(&setup, session.stream(), net.members())?;
+            let mut second = scheme.join(&setup, session.stream(), net.members())?;
+            let circuit = narrow(4);
+            let compiled = compile(&circuit, &first);
+            let cells = inputs(&circuit);
+            let public: Vec<_> = cells.iter().map(Input::Public).collect();
+            let batch = prepare(&mut first, &compiled, LANES, net)?;
+            let value = evaluate(&mut first, &compiled, LANES, &public, batch, net)?.remove(0);
+
+            let again = [Input::Shared(&value), Input::Public(&cells[1])];
+            let batch = prepare(&mut second, &compiled, LANES, net)?;
+            let unchecked = evaluate(&mut second, &compiled, LANES, &again, batch, net).err();
+            assert!(matches!(unchecked, Some(Error::Misuse(_))), "{unchecked:?}");
+            let unchecked = second.release(&value, Owner::All, net).err();
+            assert!(matches!(unchecked, Some(Error::Misuse(_))), "{unchecked:?}");
+
+            first.check(net)?;
+            let batch = prepare(&mut second, &compiled, LANES, net)?;
+            let output = evaluate(&mut second, &compiled, LANES, &again, batch, net)?.remove(0);
+            release(&mut second, &output, Owner::All, net).map(|_| ())
+        });
+        assert_eq!(outcomes[1], if cheats { Err(FAILED) } else { Ok(()) });
+    }
 }
 
 #[test]

@@ -5,8 +5,9 @@
 //! Cheaters that know what they do are in `spdz_cheaters.rs` and in `spdz::check`.
 
 mod lookups;
+mod sessions;
 
-use lookups::{LANES, inputs, narrow, scheme, session, table_of};
+use lookups::{narrow, scheme, table_of};
 use polyclave_cipher::{AnyMap, Circuit, catalog, cleartext, compile};
 use polyclave_field::{Gf2_42, Gf2_64, MacField};
 use polyclave_protocol::Party;
@@ -16,6 +17,7 @@ use polyclave_protocol::protocol::Owner;
 use polyclave_protocol::spdz::Way;
 use polyclave_protocol::testkit::faults::{LATE, Promise, Sweep, Swept, run_over};
 use polyclave_protocol::testkit::tamper::Fault;
+use sessions::{LANES, inputs, session};
 
 /// Every message of every party with every fault.
 fn sweep<F: MacField>(way: Way, circuit: &Circuit, parties: usize, to: Owner, drop_every: u64) -> Vec<Swept> {

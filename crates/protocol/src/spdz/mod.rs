@@ -312,7 +312,10 @@ impl<F: MacField> Protocol for Spdz<F> {
         let lanes = if port.uniform { 1 } else { bank.lanes() };
         let made;
         let shared = match input {
-            Input::Shared(shared) => *shared,
+            Input::Shared(shared) => {
+                self.arithmetic.refuse_unchecked(shared.unchecked.as_ref())?;
+                *shared
+            }
             Input::Public(cells) => {
                 shared::fits(port, cells, lanes)?;
                 made = Shared::public(cells, &port.views(), &self.arithmetic.key);
@@ -363,7 +366,7 @@ impl<F: MacField> Protocol for Spdz<F> {
     }
 
     fn output(&mut self, port: &CompiledPort, bank: &Bank<F>) -> Shared<F> {
-        Shared::of(port, bank)
+        Shared::of(port, bank, self.arithmetic.unchecked())
     }
 
     fn check(&mut self, net: &mut dyn Net) -> Result<()> {
@@ -378,6 +381,7 @@ impl<F: MacField> Protocol for Spdz<F> {
         to: Owner,
         net: &mut dyn Net,
     ) -> Result<Option<Checked<Cells>>> {
+        self.arithmetic.refuse_unchecked(shared.unchecked.as_ref())?;
         self.arithmetic.check(net)?;
         let cells = self.arithmetic.reveal(shared, to, net)?;
         self.arithmetic.check(net)?;
