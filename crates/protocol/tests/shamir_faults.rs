@@ -11,8 +11,8 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, Scheme};
 use polyclave_protocol::session::{Terms, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use polyclave_protocol::testkit::faults::{LATE, Promise, SOON, Sweep, run_over};
 use polyclave_protocol::testkit::record::{Direction, Record};
-use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::{Error, Party, PartySet, Result};
 
 fn scheme(parties: usize, threshold: usize, inversion: Inversion) -> ShamirScheme {
@@ -41,83 +41,47 @@ fn session(scheme: &ShamirScheme, cipher: &str, key: u8, net: &mut dyn Net) -> R
     Ok(released.trust_all_parties().to_blocks())
 }
 
-/// For runs in which somebody is missed: every one of them takes that long.
-const SOON: Duration = Duration::from_millis(300);
-/// For runs in which nobody is missed, however busy the machine is.
-const LATE: Duration = Duration::from_secs(30);
-
-/// Runs three parties on threads, each over what `wrap` makes of its end of the mesh.
-fn three<N: Net>(
+/// Runs three parties, each over what `wrap` makes of its end of the mesh.
+fn three<N: Net + 'static>(
     timeout: Duration,
     wrap: impl Fn(Mesh) -> N,
-    party: impl Fn(&mut dyn Net) -> Result<Vec<u8>> + Sync,
+    party: impl Fn(&mut dyn Net) -> Result<Vec<u8>> + Send + Sync + 'static,
 ) -> Vec<Result<Vec<u8>>> {
-    let ends: Vec<N> = mesh_with_timeout(3, timeout).into_iter().map(wrap).collect();
-    let party = &party;
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = ends.into_iter().map(|mut net| scope.spawn(move || party(&mut net))).collect();
-        threads.into_iter().map(|t| t.join().expect("no party panics")).collect()
-    })
+    run_over(mesh_with_timeout(3, timeout).into_iter().map(wrap).collect(), party)
 }
 
 /// Every message of party 1 with every fault. Whatever lacks bytes is an error at somebody; nothing hangs or panics.
-fn check_faults(scheme: &ShamirScheme, cipher: &str) {
-    let faults =
-        [Fault::FlipBit { byte: 0, bit: 7 }, Fault::Replay, Fault::Truncate, Fault::Garbage { seed: 1 }];
-    let watched = std::sync::Mutex::new(None);
-    for at in 0.. {
-        for fault in faults.into_iter().chain((at % 16 == 3).then_some(Fault::Drop)) {
-            let outcomes = three(
-                SOON,
-                |net| {
-                    let cheats = net.me() == Party(0);
-                    let net = Tamper::new(net, if cheats { at } else { u64::MAX }, fault);
-                    if cheats {
-                        *watched.lock().expect("no panic") = Some(net.tampering());
-                    }
-                    net
-                },
-                |net| session(scheme, cipher, 1, net),
-            );
-            let tampering = watched.lock().expect("no panic").take().expect("party 1 took part");
-            if tampering.messages() <= at {
-                assert!(at >= 50, "{cipher}: only {at} messages were sent");
-                return;
-            }
-            // The first message to each peer has none before it to replay.
-            assert!(tampering.fired() || (fault == Fault::Replay && at < 2), "message {at}, {fault:?}");
-            if matches!(fault, Fault::Truncate | Fault::Drop) {
-                assert!(outcomes[1..].iter().any(Result::is_err), "message {at}, {fault:?}");
-            }
-        }
-    }
+fn check_faults(scheme: ShamirScheme, cipher: &'static str) {
+    let sweep = Sweep { drop_every: 16, ..Sweep::new(3, Party(0), Promise::of(&scheme)) };
+    let swept = sweep.run(move |net| session(&scheme, cipher, 1, net));
+    assert!(swept.messages >= 50 && swept.faults > 3 * swept.messages, "{cipher}: {swept:?}");
 }
 
 #[test]
 fn no_fault_in_any_message_hangs_or_panics_masked_tables() {
-    check_faults(&scheme(3, 1, Inversion::Views), "des");
+    check_faults(scheme(3, 1, Inversion::Views), "des");
 }
 
 #[test]
 fn no_fault_in_any_message_hangs_or_panics_polynomials() {
-    check_faults(&polynomials(), "des");
+    check_faults(polynomials(), "des");
 }
 
 #[test]
 fn no_fault_in_any_message_hangs_or_panics_views() {
-    check_faults(&scheme(3, 1, Inversion::Views), "aes-128");
+    check_faults(scheme(3, 1, Inversion::Views), "aes-128");
 }
 
 #[test]
 fn no_fault_in_any_message_hangs_or_panics_masking() {
-    check_faults(&scheme(3, 1, Inversion::Masking), "aes-128");
+    check_faults(scheme(3, 1, Inversion::Masking), "aes-128");
 }
 
 /// A party that makes every masked value zero would have the others draw masks for ever.
 #[test]
 fn masking_does_not_retry_for_ever() {
     let scheme = scheme(3, 1, Inversion::Masking);
-    let outcomes = three(SOON, Rushing, |net| session(&scheme, "aes-128", 1, net));
+    let outcomes = three(SOON, Rushing, move |net| session(&scheme, "aes-128", 1, net));
     assert!(outcomes[0].is_err() && outcomes[1].is_err(), "{outcomes:?}");
 }
 
@@ -164,7 +128,7 @@ fn a_silent_party_is_named_within_the_limit() {
     let outcomes = three(
         SOON,
         |net| net,
-        |net| {
+        move |net| {
             if net.me() == Party(2) {
                 // Takes part until the lookups, then falls silent for longer than anybody waits.
                 let mut session = hello(&scheme.terms(Terms::new(3)), net)?;
@@ -194,7 +158,7 @@ fn parties_with_other_parameters_do_not_start() {
         let outcomes = three(
             LATE,
             |net| net,
-            |net| {
+            move |net| {
                 let scheme = if net.me() == Party(1) { &theirs } else { &ours };
                 hello(&scheme.terms(Terms::new(scheme.parties())), net).map(|_| Vec::new())
             },

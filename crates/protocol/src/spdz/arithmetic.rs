@@ -4,6 +4,9 @@
 //! whoever lacks one party's share: d = x - a and e = y - b by the two elements of a triple, a cell by random bits. A wrong
 //! opening makes a difference that everybody carries along, and that the check finds before anything is revealed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
 use polyclave_cipher::Matrix;
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
@@ -13,9 +16,9 @@ use super::key::MacKey;
 use super::opening::Openings;
 use super::share::Authenticated;
 use super::source::{Product, Source, Triples};
-use crate::Result;
 use crate::net::Net;
 use crate::tally::{Phase, Tally};
+use crate::{Error, Result};
 
 /// Random products for zero tests that are asked for at once.
 const PRODUCTS: usize = 8;
@@ -30,6 +33,15 @@ pub(super) struct Arithmetic<F: MacField> {
     pub(super) openings: Openings<F>,
     pub(super) source: Box<dyn Source<F>>,
     products: Vec<Product<F>>,
+    /// Checks that have passed.
+    checks: Arc<AtomicU64>,
+}
+
+/// A value rests on openings that only the next check of its session covers: no other session's does.
+#[derive(Clone)]
+pub(super) struct Unchecked {
+    checks: Arc<AtomicU64>,
+    before: u64,
 }
 
 impl<F: MacField> Arithmetic<F> {
@@ -42,6 +54,23 @@ impl<F: MacField> Arithmetic<F> {
             openings: Openings::default(),
             source,
             products: Vec::new(),
+            checks: Arc::default(),
+        }
+    }
+
+    /// What a value that is made now rests on.
+    pub(super) fn unchecked(&self) -> Option<Unchecked> {
+        let before = self.checks.load(SeqCst);
+        (!self.openings.is_empty()).then(|| Unchecked { checks: self.checks.clone(), before })
+    }
+
+    /// Refuses a value of another session that has not been checked there.
+    pub(super) fn refuse_unchecked(&self, of: Option<&Unchecked>) -> Result<()> {
+        match of {
+            Some(of) if !Arc::ptr_eq(&of.checks, &self.checks) && of.checks.load(SeqCst) <= of.before => {
+                Err(Error::misuse("the shared value comes from another session that has not checked it"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -127,7 +156,9 @@ impl<F: MacField> Arithmetic<F> {
             }
         };
         self.tally.of(self.phase).rounds += super::check::ROUNDS;
-        check(&self.key, &mut self.openings, product, net)
+        check(&self.key, &mut self.openings, product, net)?;
+        self.checks.fetch_add(1, SeqCst);
+        Ok(())
     }
 }
 

@@ -18,6 +18,9 @@
 //!
 //! Coins are the same at all honest parties (`commitment.rs`).
 
+#[cfg(test)]
+mod tests;
+
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
@@ -46,9 +49,10 @@ pub(super) fn check<F: MacField>(
         key.retire();
         return outcome;
     }
-    openings.clear();
     // Whoever learnt the key from a plain check that is still open could have passed this one.
-    key.wait_unexposed()
+    key.wait_unexposed()?;
+    openings.clear();
+    Ok(())
 }
 
 fn zero_test<F: MacField>(
@@ -78,8 +82,10 @@ pub(crate) fn check_plainly<F: MacField>(
     if open_sum::<F>(&context, *sigma, net)? != F::Word::ZERO {
         return Err(FAILED);
     }
-    openings.clear();
     exposure.passed();
+    // Another session may have given it up meanwhile.
+    key.refuse_retired()?;
+    openings.clear();
     Ok(())
 }
 

@@ -320,7 +320,10 @@ impl<F: MacField> Protocol for Spdz<F> {
         let lanes = if port.uniform { 1 } else { bank.lanes() };
         let made;
         let shared = match input {
-            Input::Shared(shared) => *shared,
+            Input::Shared(shared) => {
+                self.arithmetic.refuse_unchecked(shared.unchecked.as_ref())?;
+                *shared
+            }
             Input::Public(cells) => {
                 shared::fits(port, cells, lanes)?;
                 made = Shared::public(cells, &port.views(), &self.arithmetic.key);
@@ -371,20 +374,23 @@ impl<F: MacField> Protocol for Spdz<F> {
     }
 
     fn output(&mut self, port: &CompiledPort, bank: &Bank<F>) -> Shared<F> {
-        Shared::of(port, bank)
+        Shared::of(port, bank, self.arithmetic.unchecked())
     }
 
     fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         self.arithmetic.check(net)
     }
 
-    /// Opens the value, to all or, under a mask that only the owner knows, to one; then checks the opening itself.
+    /// Checks what no [`Protocol::check`] has before; then opens the value, to all or, under a mask that only the owner knows,
+    /// to one; then checks the opening itself.
     fn release(
         &mut self,
         shared: &Shared<F>,
         to: Owner,
         net: &mut dyn Net,
     ) -> Result<Option<Checked<Cells>>> {
+        self.arithmetic.refuse_unchecked(shared.unchecked.as_ref())?;
+        self.arithmetic.check(net)?;
         let cells = self.arithmetic.reveal(shared, to, net)?;
         self.arithmetic.check(net)?;
         Ok(cells.map(Checked::new))

@@ -4,7 +4,7 @@ use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
-use super::arithmetic::Arithmetic;
+use super::arithmetic::{Arithmetic, Unchecked};
 use super::bank::{Bank, Row};
 use super::key::MacKey;
 use super::share::Authenticated;
@@ -23,6 +23,7 @@ pub struct Shared<F: MacField> {
     /// View by view, cell by cell.
     cells: Zeroizing<Vec<u8>>,
     macs: Zeroizing<Vec<F::Word>>,
+    pub(super) unchecked: Option<Unchecked>,
 }
 
 impl<F: MacField> SharedValue for Shared<F> {
@@ -51,7 +52,7 @@ impl<F: MacField> Shared<F> {
     fn zero(bits: u8, count: usize, lanes: usize, views: Vec<Matrix>) -> Self {
         let len = views.len() * count * lanes;
         let (cells, macs) = (Zeroizing::new(vec![0; len]), Zeroizing::new(vec![F::Word::ZERO; len]));
-        Shared { bits, count, lanes, views, cells, macs }
+        Shared { bits, count, lanes, views, cells, macs, unchecked: None }
     }
 
     /// Cells that everybody knows, and these images of them.
@@ -77,11 +78,12 @@ impl<F: MacField> Shared<F> {
         }
     }
 
-    /// From an output port.
-    pub(super) fn of(port: &CompiledPort, bank: &Bank<F>) -> Self {
+    /// From an output port; it rests on this.
+    pub(super) fn of(port: &CompiledPort, bank: &Bank<F>, unchecked: Option<Unchecked>) -> Self {
         let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
         let lanes = if port.uniform { 1 } else { bank.lanes() };
         let mut shared = Self::zero(port.bits, port.cells.len(), lanes, views);
+        shared.unchecked = unchecked;
         let slots = (0..shared.views.len()).flat_map(|k| port.cells.iter().map(move |cell| cell[k].1));
         let rows = shared.cells.chunks_mut(lanes).zip(shared.macs.chunks_mut(lanes));
         for (slot, (cells, macs)) in slots.zip(rows) {

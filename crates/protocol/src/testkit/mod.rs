@@ -1,6 +1,7 @@
 //! What tests of protocols share: networks that cheat or record, and one conformance suite for every protocol.
 
 pub mod conformance;
+pub mod faults;
 pub mod insecure_dealer;
 pub mod record;
 pub mod tamper;

@@ -1,0 +1,169 @@
+//! One suite of faults for every protocol: one party cheats in one message, every message and every fault in turn.
+//!
+//! The verdict depends on what a protocol promises ([`Released::VERIFIED`]). Under an active one every honest party ends with
+//! the right output or with an error, never with a wrong output; under a passive one outputs may be wrong. Under neither
+//! does a party panic, or go on for longer than any sum of time limits explains.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use crate::mesh::{Mesh, mesh_with_timeout};
+use crate::net::Net;
+use crate::protocol::{Protocol, Scheme};
+use crate::release::Released;
+use crate::testkit::tamper::{Fault, Tamper};
+use crate::{Party, Result};
+
+/// For runs in which somebody is missed: every one of them takes that long.
+pub const SOON: Duration = Duration::from_millis(300);
+/// For runs in which nobody is missed, however busy the machine is.
+pub const LATE: Duration = Duration::from_secs(30);
+/// A run that takes longer hangs.
+const HANG: Duration = Duration::from_secs(60);
+
+/// Runs parties on threads, one for each end of a mesh, and returns what they return, in order.
+///
+/// # Panics
+/// If a party panics, or runs for longer than any time limit explains.
+pub fn run_over<N: Net + 'static, T: Send + 'static>(
+    ends: Vec<N>,
+    party: impl Fn(&mut dyn Net) -> Result<T> + Send + Sync + 'static,
+) -> Vec<Result<T>> {
+    let (party, until) = (Arc::new(party), Instant::now() + HANG);
+    // Not scoped: a party that hangs must not keep the test from failing.
+    let threads: Vec<_> = ends
+        .into_iter()
+        .map(|mut net| {
+            let (party, (done, outcome)) = (party.clone(), channel());
+            std::thread::spawn(move || done.send(party(&mut net)));
+            outcome
+        })
+        .collect();
+    let outcome = |(i, thread): (usize, &std::sync::mpsc::Receiver<_>)| match thread
+        .recv_timeout(until.saturating_duration_since(Instant::now()))
+    {
+        Ok(outcome) => outcome,
+        Err(RecvTimeoutError::Timeout) => panic!("party {} hangs", i + 1),
+        Err(RecvTimeoutError::Disconnected) => panic!("party {} panicked", i + 1),
+    };
+    threads.iter().enumerate().map(outcome).collect()
+}
+
+/// What an honest party may end with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// An error or the right output.
+    RightOrAborted,
+    /// An error or any output.
+    Anything,
+}
+
+impl Promise {
+    /// What a scheme promises.
+    pub fn of<S: Scheme>(_: &S) -> Promise {
+        match <S::Protocol as Protocol>::Released::VERIFIED {
+            true => Promise::RightOrAborted,
+            false => Promise::Anything,
+        }
+    }
+}
+
+/// One party that cheats in one message at a time.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// Number of parties.
+    pub parties: usize,
+    /// Who cheats.
+    pub cheater: Party,
+    /// What honest parties may end with.
+    pub promise: Promise,
+    /// Committed on every message.
+    pub faults: Vec<Fault>,
+    /// [`Fault::Drop`] is committed on one message of so many, since it costs a time limit: 1 for all.
+    pub drop_every: u64,
+}
+
+/// What a sweep did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Messages that the cheater sends.
+    pub messages: u64,
+    /// Faults that were committed.
+    pub faults: u64,
+    /// Of these, those after which some honest party had an output.
+    pub survived: u64,
+}
+
+/// One flipped bit, an old message, a short one, noise.
+pub const QUICK_FAULTS: [Fault; 4] =
+    [Fault::FlipBit { byte: 0, bit: 0 }, Fault::Replay, Fault::Truncate, Fault::Garbage { seed: 1 }];
+
+impl Sweep {
+    /// Every fault on every message.
+    pub fn new(parties: usize, cheater: Party, promise: Promise) -> Sweep {
+        Sweep { parties, cheater, promise, faults: QUICK_FAULTS.to_vec(), drop_every: 1 }
+    }
+
+    /// Runs `party` at all parties, first without a fault, then with each.
+    ///
+    /// # Panics
+    /// If the promise is broken, a party hangs or panics, or a message is lost or cut short and nobody notices.
+    pub fn run<T: Clone + Debug + PartialEq + Send + Sync + 'static>(
+        &self,
+        party: impl Fn(&mut dyn Net) -> Result<T> + Send + Sync + 'static,
+    ) -> Swept {
+        let party = Arc::new(party);
+        let ends = |timeout| mesh_with_timeout(self.parties, timeout);
+        let honest: Vec<_> =
+            ends(LATE).into_iter().map(|net| self.wrapped(net, u64::MAX, Fault::Drop)).collect();
+        let tampering = honest[self.cheater.index()].tampering();
+        let right: Vec<T> = run_over(honest, with(&party))
+            .into_iter()
+            .map(|outcome| outcome.expect("honest parties finish"))
+            .collect();
+        let mut swept = Swept { messages: tampering.messages(), ..Swept::default() };
+        for at in 0..swept.messages {
+            let dropped = (at % self.drop_every == self.drop_every - 1).then_some(Fault::Drop);
+            for fault in self.faults.iter().copied().chain(dropped) {
+                let ends = ends(SOON).into_iter().map(|net| self.wrapped(net, at, fault));
+                let ends: Vec<_> = ends.collect();
+                let tampering = ends[self.cheater.index()].tampering();
+                let outcomes = run_over(ends, with(&party));
+                if !tampering.fired() {
+                    // The first message to each peer has none before it to replay, and where a protocol retries at
+                    // random a run can be shorter than the first.
+                    let is_first = fault == Fault::Replay && at < 2 * self.parties as u64;
+                    assert!(is_first || tampering.messages() <= at, "message {at}, {fault:?}");
+                    continue;
+                }
+                swept.faults += 1;
+                let honest = || Party::all(self.parties).zip(&outcomes).filter(|(p, _)| *p != self.cheater);
+                swept.survived += u64::from(honest().any(|(_, outcome)| outcome.is_ok()));
+                if matches!(fault, Fault::Truncate | Fault::Drop) {
+                    assert!(honest().any(|(_, outcome)| outcome.is_err()), "message {at}, {fault:?}");
+                }
+                if self.promise == Promise::RightOrAborted {
+                    for (p, outcome) in honest().filter(|(_, outcome)| outcome.is_ok()) {
+                        let is_right = outcome.as_ref() == Ok(&right[p.index()]);
+                        assert!(is_right, "message {at}, {fault:?}: {p} accepts a wrong output");
+                    }
+                }
+            }
+        }
+        swept
+    }
+
+    fn wrapped(&self, net: Mesh, at: u64, fault: Fault) -> Tamper<Mesh> {
+        let at = if net.me() == self.cheater { at } else { u64::MAX };
+        Tamper::new(net, at, fault)
+    }
+}
+
+fn with<T>(
+    party: &Arc<impl Fn(&mut dyn Net) -> Result<T> + Send + Sync + 'static>,
+) -> impl Fn(&mut dyn Net) -> Result<T> + Send + Sync + 'static {
+    let party = party.clone();
+    move |net| party(net)
+}
