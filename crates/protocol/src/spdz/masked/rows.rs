@@ -59,9 +59,10 @@ impl<F: MacField> Rows<F> {
 
     /// From unit vectors.
     pub(in crate::spdz) fn of(shape: RowShape, vectors: UnitVectors<F>, scalars: &[Map]) -> Self {
-        let count = vectors.index.len();
+        let index_cells = vectors.index_cells();
+        let count = index_cells.len();
         let mut index = vec![0; count];
-        F::project_row(&mut index, &vectors.index.values);
+        F::project_row(&mut index, &index_cells.values);
         let mut records = vec![0; count * shape.bytes::<F>()];
         let mut cells: Vec<Vec<u8>> = Vec::new();
         let mut macs: Vec<Vec<F::Word>> = Vec::new();
@@ -108,7 +109,7 @@ impl<F: MacField> Rows<F> {
         }
         cells.zeroize();
         macs.zeroize();
-        Rows::new(shape, index, vectors.index.macs.to_vec(), records)
+        Rows::new(shape, index, index_cells.macs.to_vec(), records)
     }
 
     /// Of one view the rows of the opened indices `h`, which are public, from the tables that begin at `from`.
