@@ -10,6 +10,7 @@ pub mod commitment;
 mod error;
 pub mod evaluate;
 pub mod ghash;
+pub mod mascot;
 pub mod mesh;
 pub mod metered;
 pub mod net;

@@ -68,7 +68,7 @@ fn zero_test<F: MacField>(
 
 /// Checks all openings since the last check by the plain MAC check, alone with the key. After an error the key is given up.
 /// Four rounds.
-pub(super) fn check_plainly<F: MacField>(
+pub(crate) fn check_plainly<F: MacField>(
     key: &MacKey<F>,
     openings: &mut Openings<F>,
     net: &mut dyn Net,

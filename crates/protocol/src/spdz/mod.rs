@@ -30,6 +30,7 @@ use polyclave_field::MacField;
 use polyclave_kernels::affine::Map;
 
 pub use bank::Bank;
+pub(crate) use check::{Coefficients, check_plainly};
 pub use key::MacKey;
 pub use masked::{Packing, RowShape, Rows, UnitVectors, Units};
 pub use material::Batch;

@@ -86,6 +86,13 @@ impl<F: MacField> Openings<F> {
         Ok((opened, opened_cells))
     }
 
+    /// Claims that elements are zero, of which this party's shares of the MACs are given: the check finds whether they are.
+    /// Nothing is sent.
+    pub(crate) fn claim_zero(&mut self, macs: &[F::Word]) {
+        self.elements.resize(self.elements.len() + macs.len(), F::Word::ZERO);
+        self.element_macs.extend_from_slice(macs);
+    }
+
     /// Notes what a party told all others, so that the check finds whether all heard the same.
     pub fn note(&mut self, public: &[u8]) {
         self.noted = true;

@@ -85,7 +85,7 @@ fn products_and_their_sum_are_right_and_shared_by_degree_t() {
             let products = arithmetic.multiply_elements(&a, &b, net)?;
             let sum = arithmetic.inner_product(&a, &b, net)?;
             let spent = arithmetic.tally.preprocessing;
-            assert_eq!(spent, Counts { rounds: 2, multiplications: 8, openings: 0 });
+            assert_eq!(spent, Counts { rounds: 2, multiplications: 8, ..Counts::default() });
             let shares = Elements::join(&[&products, &sum]).shares;
             Ok((arithmetic.open_elements(&a, net)?, arithmetic.open_elements(&b, net)?, shares))
         });

@@ -1,0 +1,177 @@
+//! Authenticating elements that one party knows, or of which every party has a share (Keller, Orsini, Scholl 2016, the
+//! "Input" phase of the protocol for the functionality of authenticated sharing).
+//!
+//! Every party's own elements go through [`super::cope`] with every peer, which gives shares of their MACs; one more, uniform,
+//! masks the check. Then coins give each a coefficient r_h, all open y = x_0 + sum r_h x_h, and the MAC check of y follows.
+//!
+//! Why it suffices (as in the paper's proof; k the degree of the field, all parties but one may cheat):
+//! * *Other elements at other bits or towards other peers.* Towards honest party i the cheaters' elements sum up to x_hl at
+//!   bit l of alpha_i, and the check adds sum_l X^l alpha_il (x_0l + sum_h r_h x_hl + y') to what they know. They fix x_hl before
+//!   the coins; so where (over h) the x_hl of two bits differ in some h > 0, their combinations differ but for 2^-k, and no y'
+//!   fits both. To pass, the bits of alpha_i where it does not fit must be guessed: c bits with probability 2^-c, and the
+//!   failure of the guess retires the key. This is the leak that the paper's functionality has too ("key queries").
+//! * *Another share of the key towards other peers* than the one that this one takes as its own. Then what is off is the sum over
+//!   honest i of Y_i d_i, Y_i being the part of y that consists of i's own elements, and d_i not the same for all. The shares
+//!   that honest parties open are re-randomised by a sharing of zero between every two, so that only the sum of the Y_i becomes
+//!   known; the Y_i are uniform, as x_0 is: passes with 2^-k. (With two parties there is one honest share and nothing to compare.)
+//! * *Other coins at other parties*: the coins are part of what parties compare in the check.
+//!
+//! All honest elements are hidden: what is opened is masked by x_0, and u_i of COPEe by a stream of which the peer has but one.
+//!
+//! # Differences from the paper
+//! * The owner sends no shares: two parties each derive a sharing of zero from a common seed, which the owner's share
+//!   completes. The distribution is the same as long as the streams are pseudorandom, and nothing is sent.
+//! * Where every party has a share (triples), the shares of all are authenticated by one combination, whose coefficients are
+//!   the same for all parties: y and the MACs of the sum are all that the proof looks at. They are not shared once more: they are
+//!   uniform and independent already.
+//!
+//! Rounds: one for COPEe, two for coins, one opening, four for the check. Bytes to every peer: k elements per element of one's
+//! own; the same once and one element more per call.
+
+use polyclave_field::MacField;
+use polyclave_kernels::aes_prg::AesPrg;
+use zeroize::Zeroizing;
+
+use super::Mascot;
+use super::rows::{Row, add, read, zeros};
+use crate::net::Net;
+use crate::session::random_bytes;
+use crate::spdz::{Authenticated, Coefficients, check_plainly};
+use crate::{Error, Party, Result, coins};
+
+impl<F: MacField> Mascot<F> {
+    /// Authenticates elements that one party knows; it gives their values, the others none. Eight rounds.
+    pub fn authenticate(
+        &mut self,
+        owner: Party,
+        values: Option<&[F::Word]>,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Authenticated<F>> {
+        self.refuse_unknown(owner)?;
+        let fits = match values {
+            Some(values) => owner == self.key.me() && values.len() == count,
+            None => owner != self.key.me(),
+        };
+        if !fits {
+            return Err(Error::misuse(format!("{owner}, and nobody else, gives the {count} elements")));
+        }
+        self.guarded(|mascot| mascot.authenticate_owned(owner, values.unwrap_or_default(), count, net))
+    }
+
+    fn authenticate_owned(
+        &mut self,
+        owner: Party,
+        values: &[F::Word],
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Authenticated<F>> {
+        let mut counts = vec![0; self.key.parties()];
+        counts[owner.index()] = count + 1;
+        let own = if owner == self.key.me() { with_mask::<F>(values)? } else { zeros::<F>(0) };
+        let macs = self.cope.extend(&own, &counts, net)?.swap_remove(owner.index());
+        let values = if own.is_empty() { zeros::<F>(count + 1) } else { own };
+        let mut shares = Authenticated { values, macs };
+        self.zeros.add_to::<F>(&mut shares.values);
+        let mask = shares.part(count..count + 1);
+        let shares = shares.part(0..count);
+        self.check_authentication(&[&shares], mask, net)?;
+        Ok(shares)
+    }
+
+    /// Authenticates the sums of all parties' elements, of which this party has these. Eight rounds.
+    pub(super) fn authenticate_shares(
+        &mut self,
+        own: &[F::Word],
+        net: &mut dyn Net,
+    ) -> Result<Authenticated<F>> {
+        let shares = self.share_masked(own, net)?;
+        let mask = shares.part(own.len()..own.len() + 1);
+        let shares = shares.part(0..own.len());
+        self.check_authentication(&[&shares], mask, net)?;
+        Ok(shares)
+    }
+
+    /// The same, not checked, and with a uniform element at the end. One round.
+    pub(super) fn share_masked(&mut self, own: &[F::Word], net: &mut dyn Net) -> Result<Authenticated<F>> {
+        let values = with_mask::<F>(own)?;
+        let counts = vec![values.len(); self.key.parties()];
+        let mut macs = zeros::<F>(values.len());
+        for shares in self.cope.extend(&values, &counts, net)? {
+            add::<F>(&mut macs, &shares);
+        }
+        Ok(Authenticated { values, macs })
+    }
+
+    /// Opens a random combination of shares plus a mask, and checks its MAC. Seven rounds.
+    pub(super) fn check_authentication(
+        &mut self,
+        shares: &[&Authenticated<F>],
+        mask: Authenticated<F>,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let seed = coins::toss(b"authentication", net)?;
+        self.openings.note(&seed);
+        let mut coefficients = Coefficients::<F>::new(&seed);
+        let mut sum = mask;
+        for shares in shares {
+            for (values, macs) in shares.values.chunks(BATCH).zip(shares.macs.chunks(BATCH)) {
+                let r = coefficients.next(values.len());
+                sum.values[0] ^= F::inner_product(r, values);
+                sum.macs[0] ^= F::inner_product(r, macs);
+            }
+        }
+        self.zeros.add_to::<F>(&mut sum.values);
+        self.openings.open(&sum, &[], &[], net)?;
+        check_plainly(&self.key, &mut self.openings, net)
+    }
+}
+
+/// Elements that coefficients are drawn for at a time.
+const BATCH: usize = 512;
+
+/// Elements and a uniform one after them.
+fn with_mask<F: MacField>(values: &[F::Word]) -> Result<Row<F>> {
+    let mut bytes = Zeroizing::new(vec![0; F::BYTES]);
+    random_bytes(&mut bytes)?;
+    let mut masked = zeros::<F>(values.len() + 1);
+    masked[..values.len()].copy_from_slice(values);
+    F::read_row(&bytes, &mut masked[values.len()..]);
+    Ok(masked)
+}
+
+/// Sharings of zero, from a seed that every two parties have in common.
+pub(super) struct Zeros {
+    streams: Vec<AesPrg>,
+}
+
+impl Zeros {
+    /// Of every two parties the first draws the seed. One round.
+    pub(super) fn set_up(net: &mut dyn Net) -> Result<Self> {
+        let (me, n) = (net.me(), net.parties());
+        let mut seeds = vec![Zeroizing::new([0; 16]); n];
+        for p in Party::all(n).filter(|p| *p > me) {
+            random_bytes(&mut *seeds[p.index()])?;
+        }
+        let out: Vec<&[u8]> =
+            Party::all(n).map(|p| if p > me { &seeds[p.index()][..] } else { &[] }).collect();
+        let mut into: Vec<Zeroizing<Vec<u8>>> =
+            Party::all(n).map(|p| Zeroizing::new(vec![0; if p < me { 16 } else { 0 }])).collect();
+        net.exchange(&out, &mut into.iter_mut().map(|seed| seed.as_mut_slice()).collect::<Vec<_>>())?;
+        for p in Party::all(n).filter(|p| *p < me) {
+            seeds[p.index()].copy_from_slice(&into[p.index()]);
+        }
+        Ok(Zeros { streams: me.peers(n).map(|p| AesPrg::new(&seeds[p.index()], 0)).collect() })
+    }
+
+    /// Adds this party's shares of zeros.
+    pub(super) fn add_to<F: MacField>(&mut self, shares: &mut [F::Word]) {
+        let mut bytes = Zeroizing::new(vec![0; shares.len() * F::BYTES]);
+        for stream in &mut self.streams {
+            stream.fill(&mut bytes);
+            for (share, bytes) in shares.iter_mut().zip(bytes.chunks_exact(F::BYTES)) {
+                *share ^= read::<F>(bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Material for authenticated sharing from oblivious transfer, among n parties of which all but one may cheat: Keller, Orsini,
+//! Scholl 2016, "MASCOT: Faster Malicious Arithmetic Secure Computation with Oblivious Transfer" (CCS 2016, ePrint 2016/505).
+//!
+//! | file | what | source |
+//! |---|---|---|
+//! | `cope.rs` | products with shares of the MAC key, by bits | figure 3, COPEe |
+//! | `authenticate.rs` | authenticated elements, and the check of it | authenticated sharing, "Input" |
+//! | `triples.rs` | multiplication triples | Multiply, Combine, Authenticate, Sacrifice |
+//! | `bits.rs` | random bits, of nobody and of one party | transfers under the MAC key |
+//!
+//! **Adversary**: active, static, any number of parties but one; secure with abort, and no culprit is named by a failed check of
+//! MACs. Channels are private and authentic. Every file says why its checks suffice.
+//!
+//! **Parameters.** Computational: that of oblivious transfer, 128 bits. Statistical: every check errs with probability about
+//! 2^-k for a field of 2^k elements, and of what leaks to a cheater that guesses bits and is right, triples stay uniform but for
+//! 2^-kappa, kappa = 40 for k = 40 and 42, and 64 for 64 and 128. Over Q attempts the loss is Q 2^-k.
+//!
+//! **A check that fails** of whatever kind can tell a cheater about a bit of the key: the key is given up
+//! ([`MacKey::retire`]), nothing is made any more, and the error tells what was checked, not where. A batch is checked as a whole,
+//! so when it fails does not depend on where the error is.
+//!
+//! **Memory**: batches of 2^18 transfers for triples and 2^17 for bits, some ten megabytes for every peer, and the result.
+
+mod authenticate;
+mod bits;
+mod cope;
+mod rows;
+mod triples;
+
+use polyclave_field::MacField;
+use zeroize::Zeroizing;
+
+use crate::net::Net;
+use crate::ot::{Pairs, Shape};
+use crate::session::random_bytes;
+use crate::spdz::{Authenticated, MacKey, Openings, Source, Triples};
+use crate::{Error, Party, PartySet, Result};
+use authenticate::Zeros;
+use bits::Stock;
+use cope::Cope;
+
+/// Makes material under one MAC key.
+pub struct Mascot<F: MacField> {
+    key: MacKey<F>,
+    /// Transfers of 128 bits, under a Delta of their own.
+    transfers: Pairs,
+    /// Transfers whose Delta is the share of the MAC key.
+    keyed: Pairs,
+    cope: Cope<F>,
+    zeros: Zeros,
+    openings: Openings<F>,
+    stock: Stock<F>,
+    failed: bool,
+}
+
+impl<F: MacField> Mascot<F> {
+    /// Everything that is needed once. `label` names the session and is used once
+    /// ([`Stream::label`](crate::session::Stream::label)); `expansion`, 1 to 8, trades computation for
+    /// communication ([`crate::ot`]), and is the same at all parties. Nine rounds.
+    pub fn set_up(label: &[u8], key: &MacKey<F>, expansion: usize, net: &mut dyn Net) -> Result<Self> {
+        if (net.me(), net.parties(), net.members()) != (key.me(), key.parties(), PartySet::all(key.parties()))
+        {
+            return Err(Error::misuse("material is made among all parties that have a share of the MAC key"));
+        }
+        key.refuse_retired()?;
+        let columns = (F::BITS as usize).max(LEAST_COLUMNS);
+        let (wide, narrow) = (Shape::new(128, expansion)?, Shape::new(columns, expansion)?);
+        let mut deltas = [Zeroizing::new([0; 16]), Zeroizing::new([0; 16])];
+        for delta in &mut deltas {
+            random_bytes(&mut **delta)?;
+        }
+        let [delta, rest] = deltas.map(|bytes| Zeroizing::new(u128::from_le_bytes(*bytes)));
+        let mut outcome = || {
+            let mut transfers = Pairs::set_up(&[label, b" products"].concat(), *delta, wide, net)?;
+            // Columns beyond the field's are of no account but random.
+            let above = rest.checked_shl(F::BITS).unwrap_or(0);
+            let share = Zeroizing::new(above ^ rows::wide::<F>(key.reveal_own_share()));
+            let keyed = Pairs::set_up(&[label, b" bits"].concat(), *share, narrow, net)?;
+            let cope = Cope::set_up(key, &mut transfers, net)?;
+            let zeros = Zeros::set_up(net)?;
+            Ok(Mascot {
+                key: key.clone(),
+                transfers,
+                keyed,
+                cope,
+                zeros,
+                openings: Openings::default(),
+                stock: Party::all(key.parties()).map(|_| Default::default()).collect(),
+                failed: false,
+            })
+        };
+        outcome().inspect_err(|e| retire_after(key, e))
+    }
+
+    /// Runs something after which, if it fails, nothing more is made.
+    fn guarded<T>(&mut self, make: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.failed {
+            return Err(Error::misuse("making material has failed before; it must be set up afresh"));
+        }
+        self.key.refuse_retired()?;
+        let outcome = make(self);
+        if let Err(e) = &outcome {
+            self.failed = true;
+            retire_after(&self.key, e);
+        }
+        outcome
+    }
+
+    fn refuse_unknown(&self, owner: Party) -> Result<()> {
+        match owner.index() < self.key.parties() {
+            true => Ok(()),
+            false => Err(Error::misuse(format!("{owner} is not one of {} parties", self.key.parties()))),
+        }
+    }
+}
+
+/// The fewest columns of transfers.
+const LEAST_COLUMNS: usize = 40;
+
+/// A peer's fault may have been a guess at bits of the key, and that it came to an error may tell whether it was right.
+fn retire_after<F: MacField>(key: &MacKey<F>, error: &Error) {
+    if matches!(error, Error::CheckFailed { .. } | Error::Peer { .. }) {
+        key.retire();
+    }
+}
+
+impl<F: MacField> Source<F> for Mascot<F> {
+    fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
+        self.guarded(|mascot| mascot.triples_in_batches(count, net))
+    }
+
+    fn bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Authenticated<F>> {
+        self.guarded(|mascot| mascot.summed_bits(count, net))
+    }
+
+    fn bits_of(
+        &mut self,
+        owner: Party,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<(Authenticated<F>, Option<Zeroizing<Vec<u8>>>)> {
+        self.refuse_unknown(owner)?;
+        self.guarded(|mascot| mascot.owned_bits(owner, count, net))
+    }
+
+    fn bit_triples(&mut self, _count: usize, _net: &mut dyn Net) -> Result<Triples<F>> {
+        Err(Error::misuse(
+            "random triples of bits come from TinyOT, which does not exist yet: choose insecure_dealer",
+        ))
+    }
+}
+
+#[cfg(test)]
+mod cheaters;
+#[cfg(test)]
+mod tests;

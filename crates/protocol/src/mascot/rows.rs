@@ -1,0 +1,85 @@
+//! Rows of elements: what the loops over thousands of transfers are made of.
+
+use polyclave_field::{MacField, Word};
+use zeroize::Zeroizing;
+
+/// Secret elements, wiped on drop.
+pub(super) type Row<F> = Zeroizing<Vec<<F as MacField>::Word>>;
+
+/// So many zeros.
+pub(super) fn zeros<F: MacField>(len: usize) -> Row<F> {
+    Zeroizing::new(vec![F::Word::ZERO; len])
+}
+
+/// Adds a row to another.
+pub(super) fn add<F: MacField>(sum: &mut [F::Word], row: &[F::Word]) {
+    assert_eq!(sum.len(), row.len(), "rows of one length");
+    sum.iter_mut().zip(row).for_each(|(sum, x)| *sum ^= *x);
+}
+
+/// Adds bytes to others.
+pub(super) fn add_bytes(sum: &mut [u8], bytes: &[u8]) {
+    assert_eq!(sum.len(), bytes.len(), "rows of one length");
+    sum.iter_mut().zip(bytes).for_each(|(sum, x)| *sum ^= *x);
+}
+
+/// The element in the lowest bits of a block.
+pub(super) fn low<F: MacField>(block: u128) -> F::Word {
+    F::truncate(F::Word::from_bytes(&block.to_le_bytes()[..size_of::<F::Word>()]))
+}
+
+/// An element as the lowest bits of a block.
+pub(super) fn wide<F: MacField>(element: F::Word) -> u128 {
+    let mut bytes = Zeroizing::new([0; 16]);
+    element.write_to(&mut bytes[..F::BYTES]);
+    u128::from_le_bytes(*bytes)
+}
+
+/// An element as it comes over the wire or from a stream; bits beyond the field are dropped.
+#[inline]
+pub(super) fn read<F: MacField>(bytes: &[u8]) -> F::Word {
+    F::truncate(F::Word::from_bytes(bytes))
+}
+
+/// Sums of `X^i row_i`, from the highest i down (Horner's rule): the inner product with the "gadget" vector g of the paper.
+pub(super) struct Gadget<F: MacField> {
+    /// X^k, reduced.
+    overflow: F::Word,
+}
+
+impl<F: MacField> Gadget<F> {
+    pub(super) fn new() -> Self {
+        Gadget { overflow: F::multiply(F::Word::ONE.shift_left(F::BITS - 1), F::Word::ONE.shift_left(1)) }
+    }
+
+    /// One step: the sum so far times X, plus the next row's element.
+    #[inline(always)]
+    pub(super) fn step(&self, sum: F::Word, next: F::Word) -> F::Word {
+        let carry = sum.shift_right(F::BITS - 1).spread();
+        F::truncate(sum.shift_left(1)) ^ self.overflow.and(carry) ^ next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128};
+
+    use super::*;
+
+    fn gadget_sums_are_bit_decompositions<F: MacField>() {
+        let gadget = Gadget::<F>::new();
+        let x = F::truncate(F::Word::from_bytes(&[0x9d; 16][..size_of::<F::Word>()]));
+        let factor = F::truncate(F::Word::from_bytes(&[0xe3; 16][..size_of::<F::Word>()]));
+        let term = |i: u32| factor.and(x.shift_right(i).spread());
+        let sum = (0..F::BITS).rev().fold(F::Word::ZERO, |sum, i| gadget.step(sum, term(i)));
+        assert_eq!(sum, F::multiply(x, factor), "{}", F::NAME);
+    }
+
+    #[test]
+    fn the_gadget_sum_of_bits_times_a_factor_is_the_product() {
+        gadget_sums_are_bit_decompositions::<Gf2_40>();
+        gadget_sums_are_bit_decompositions::<Gf2_42>();
+        gadget_sums_are_bit_decompositions::<Gf2_64>();
+        gadget_sums_are_bit_decompositions::<Gf2_128>();
+    }
+}

@@ -1,0 +1,230 @@
+//! Multiplication triples (Keller, Orsini, Scholl 2016, protocol Pi_Triple: Multiply, Combine, Authenticate, Sacrifice).
+//!
+//! * *Multiply.* Every party has tau random elements a_l and one b for a triple. With every peer, for each of the tau k bits of
+//!   its a_l, it takes one of two random messages q0, q1 of the peer's by oblivious transfer; the peer sends
+//!   d = q0 + q1 + b. With s the message taken, s + a_lh d = q0 + a_lh b; summed over h with X^h: shares of a_l b. So all have
+//!   shares of tau products a_l b, b being the same.
+//! * *Combine.* Coins r, r^ (tau elements each): a = sum r_l a_l, c = sum r_l c_l, and a^, c^ in the same way.
+//! * *Authenticate* a, b, c, a^, c^ ([`super::authenticate`]).
+//! * *Sacrifice.* A coin s; rho = s a + a^ is opened; s c + c^ + b rho must be zero, which the MAC check finds.
+//!
+//! Why: a cheater that offers another b at some transfers, or chooses with other a towards another peer, makes the product off
+//! by e = c + a b, fixed before s: s e + e^ = 0 with probability 2^-k at most (one s serves all triples of a batch; a batch
+//! passes only if the same s fits each). An error that depends on bits of an honest a_l, and is zero by luck, tells the cheater
+//! those bits: with c bits guessed, probability 2^-c. Against that stands Combine: a and a^ are 2k bits from tau k by a random
+//! linear hash, and stay uniform but for 2^-kappa if (tau - 2) k >= 2 kappa (the paper's lemma on combining; leftover hash).
+//! kappa = 40 for k = 40 and 42, 64 for k = 64 and 128: tau = 4, 4, 4, 3.
+//!
+//! Bits to every peer and triple: tau k columns / expansion of the extension (columns = 128), tau k k for d, 5 k k to
+//! authenticate, and k for rho; elements in whole bytes. 34,880 + 40 for k = 40, 69,632 + 64 for 64, 180,224 + 128 for 128.
+//!
+//! # Differences from the paper
+//! * s is one for all triples of a batch, where the paper draws one for each; the bound above is for that.
+//! * rho and s c + c^ + b rho are checked together by one MAC check.
+
+use polyclave_field::{MacField, Word};
+use polyclave_kernels::aes_prg::AesPrg;
+use zeroize::Zeroizing;
+
+use super::Mascot;
+use super::rows::{Gadget, Row, add, low, read, zeros};
+use crate::net::Net;
+use crate::session::random_bytes;
+use crate::spdz::{Authenticated, Coefficients, Triples, check_plainly};
+use crate::{Party, Result, coins};
+
+/// Products that a triple is combined from.
+pub(super) const fn products<F: MacField>() -> usize {
+    if F::BITS > 64 { 3 } else { 4 }
+}
+
+/// Transfers in a batch: bounds the memory.
+const TRANSFERS: usize = 1 << 18;
+
+/// This party's shares of tau products a_l b for every triple.
+struct Products<F: MacField> {
+    a: Vec<Row<F>>,
+    b: Row<F>,
+    c: Vec<Row<F>>,
+}
+
+/// What one batch's transfers with one peer are made with.
+struct Batch<'a, F: MacField> {
+    /// Triples.
+    count: usize,
+    gadget: Gadget<F>,
+    products: &'a mut Products<F>,
+}
+
+impl<F: MacField> Mascot<F> {
+    /// Triples, batch by batch; each is checked before the next begins.
+    pub(super) fn triples_in_batches(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
+        let most = TRANSFERS / (products::<F>() * F::BITS as usize) / 8 * 8;
+        let mut batches = Vec::new();
+        let mut missing = count;
+        while missing > 0 {
+            let now = missing.min(most);
+            let triples = self.batch(now.next_multiple_of(8), net)?;
+            batches.push([&triples.a, &triples.b, &triples.c].map(|shares| shares.part(0..now)));
+            missing -= now;
+        }
+        let joined = |which: usize| {
+            Authenticated::join(&batches.iter().map(|batch| &batch[which]).collect::<Vec<_>>())
+        };
+        Ok(Triples { a: joined(0), b: joined(1), c: joined(2) })
+    }
+
+    fn batch(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
+        let products = self.multiply(count, net)?;
+        let combined = combine(&products, &mut self.openings, net)?;
+        drop(products);
+        let shares = self.authenticate_shares(&combined, net)?;
+        drop(combined);
+        let [a, b, c, a_hat, c_hat] =
+            [0, 1, 2, 3, 4].map(|part| shares.part(part * count..(part + 1) * count));
+        let triples = Triples { a, b, c };
+        self.sacrifice(&triples, &a_hat, &c_hat, net)?;
+        Ok(triples)
+    }
+
+    /// Multiply.
+    fn multiply(&mut self, count: usize, net: &mut dyn Net) -> Result<Products<F>> {
+        let (me, n) = (self.key.me(), self.key.parties());
+        let transfers = products::<F>() * F::BITS as usize * count;
+        let mut seed = Zeroizing::new([0; 16]);
+        random_bytes(&mut *seed)?;
+        let mut random = AesPrg::new(&seed, 0);
+        let mut choices = Zeroizing::new(vec![0; transfers / 8]);
+        random.fill(&mut choices);
+        let everyone: Vec<&[u8]> =
+            Party::all(n).map(|p| if p == me { &[][..] } else { choices.as_slice() }).collect();
+        let correlated = self.transfers.extend(&everyone, transfers, net)?;
+        self.transfers.check(net)?;
+
+        let mut products = own_products(&choices, count, &mut random);
+        let mut batch = Batch { count, gadget: Gadget::new(), products: &mut products };
+        let len = |p: Party| if p == me { 0 } else { transfers * F::BYTES };
+        let mut out: Vec<Zeroizing<Vec<u8>>> =
+            Party::all(n).map(|p| Zeroizing::new(vec![0; len(p)])).collect();
+        for p in me.peers(n) {
+            batch.offer(&self.transfers.random_sent(&correlated, p)?, &mut out[p.index()]);
+        }
+        let mut into: Vec<Vec<u8>> = Party::all(n).map(|p| vec![0; len(p)]).collect();
+        net.exchange(
+            &out.iter().map(|message| message.as_slice()).collect::<Vec<_>>(),
+            &mut into.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>(),
+        )?;
+        for p in me.peers(n) {
+            batch.take(&self.transfers.random_received(&correlated, p)?, &into[p.index()]);
+        }
+        Ok(products)
+    }
+
+    /// Sacrifice: s c + c^ + b rho is zero, with rho = s a + a^.
+    fn sacrifice(
+        &mut self,
+        triples: &Triples<F>,
+        a_hat: &Authenticated<F>,
+        c_hat: &Authenticated<F>,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let seed = coins::toss(b"sacrifice", net)?;
+        self.openings.note(&seed);
+        let s = Coefficients::<F>::new(&seed).next(1)[0];
+        let mut rho = triples.a.scaled(s);
+        rho.add(a_hat);
+        let (rho, _) = self.openings.open(&rho, &[], &[], net)?;
+        let mut zero = triples.c.scaled(s);
+        zero.add(c_hat);
+        zero.add(&triples.b.times_public(&rho));
+        self.openings.claim_zero(&zero.macs);
+        check_plainly(&self.key, &mut self.openings, net)
+    }
+}
+
+/// a_l with the bits chosen with, a random b, and this party's own part of the products.
+fn own_products<F: MacField>(choices: &[u8], count: usize, random: &mut AesPrg) -> Products<F> {
+    let mut bytes = Zeroizing::new(vec![0; count * F::BYTES]);
+    random.fill(&mut bytes);
+    let mut b = zeros::<F>(count);
+    F::read_row(&bytes, &mut b);
+    let mut a: Vec<Row<F>> = (0..products::<F>()).map(|_| zeros::<F>(count)).collect();
+    let bits = choices.chunks_exact(count / 8);
+    for (bits, (row, shift)) in bits.zip((0..a.len()).flat_map(|l| (0..F::BITS).map(move |h| (l, h)))) {
+        for (byte, elements) in bits.iter().zip(a[row].chunks_exact_mut(8)) {
+            for (place, element) in elements.iter_mut().enumerate() {
+                *element ^= F::Word::from_bytes(&[byte >> place & 1]).shift_left(shift);
+            }
+        }
+    }
+    let product = |a: &Row<F>| {
+        let mut c = zeros::<F>(count);
+        F::multiply_rows(&mut c, a, &b);
+        c
+    };
+    let c = a.iter().map(product).collect();
+    Products { a, b, c }
+}
+
+/// a, b, c, a^, c^, one after another.
+fn combine<F: MacField>(
+    products: &Products<F>,
+    openings: &mut crate::spdz::Openings<F>,
+    net: &mut dyn Net,
+) -> Result<Row<F>> {
+    let seed = coins::toss(b"combination", net)?;
+    openings.note(&seed);
+    let mut coefficients = Coefficients::<F>::new(&seed);
+    let count = products.b.len();
+    let mut all = zeros::<F>(5 * count);
+    let mut term = zeros::<F>(count);
+    all[count..2 * count].copy_from_slice(&products.b);
+    for (of_a, of_c) in [(0, 2), (3, 4)] {
+        for (a, c) in products.a.iter().zip(&products.c) {
+            let r = coefficients.next(count);
+            for (row, part) in [(a, of_a), (c, of_c)] {
+                F::multiply_rows(&mut term, row, r);
+                add::<F>(&mut all[part * count..(part + 1) * count], &term);
+            }
+        }
+    }
+    Ok(all)
+}
+
+impl<F: MacField> Batch<'_, F> {
+    /// The d for a peer that chooses, and this party's share of the peer's a_l times its own b.
+    fn offer(&mut self, [zero, one]: &[Zeroizing<Vec<u128>>; 2], message: &mut [u8]) {
+        for (l, c) in self.products.c.iter_mut().enumerate() {
+            let mut sums = zeros::<F>(self.count);
+            for bit in (0..F::BITS as usize).rev() {
+                let row = (l * F::BITS as usize + bit) * self.count..;
+                let messages = zero[row.clone()].iter().zip(&one[row.clone()]);
+                let message = message[row.start * F::BYTES..].chunks_exact_mut(F::BYTES);
+                let rows = sums.iter_mut().zip(self.products.b.iter()).zip(messages).zip(message);
+                for (((sum, b), (zero, one)), d) in rows {
+                    let (zero, one) = (low::<F>(*zero), low::<F>(*one));
+                    (zero ^ one ^ *b).write_to(d);
+                    *sum = self.gadget.step(*sum, zero);
+                }
+            }
+            add::<F>(c, &sums);
+        }
+    }
+
+    /// This party's share of its own a_l times the b of a peer, from what that sent.
+    fn take(&mut self, taken: &[u128], message: &[u8]) {
+        for (l, (c, a)) in self.products.c.iter_mut().zip(&self.products.a).enumerate() {
+            let mut sums = zeros::<F>(self.count);
+            for bit in (0..F::BITS).rev() {
+                let row = (l * F::BITS as usize + bit as usize) * self.count..;
+                let message = message[row.start * F::BYTES..].chunks_exact(F::BYTES);
+                let rows = sums.iter_mut().zip(a.iter()).zip(&taken[row]).zip(message);
+                for (((sum, a), taken), d) in rows {
+                    let chosen = read::<F>(d).and(a.shift_right(bit).spread());
+                    *sum = self.gadget.step(*sum, low::<F>(*taken) ^ chosen);
+                }
+            }
+            add::<F>(c, &sums);
+        }
+    }
+}
