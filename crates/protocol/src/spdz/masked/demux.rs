@@ -176,10 +176,13 @@ fn doubled<F: MacField>(
     products: Vec<Authenticated<F>>,
     packing: Packing,
 ) -> Vec<Piece<F>> {
+    // The first piece is the fullest. All do the same: in one that has room when others have none, upper entries would come
+    // before their turn.
+    let have_room = 2 * pieces[0].entries <= packing.entries::<F>();
     let mut upper = Vec::new();
     for (piece, product) in pieces.iter_mut().zip(products) {
         piece.element.add(&product);
-        if 2 * piece.entries <= packing.entries::<F>() {
+        if have_room {
             piece.element.add(&product.scaled(packing.place::<F>(piece.entries)));
             piece.entries *= 2;
         } else {
