@@ -12,7 +12,6 @@ const REPEATS: usize = 3;
 const LATENCY_SAMPLES: usize = 21;
 /// The paper's field of MACs.
 const FIELD: usize = 40;
-/// Bounds the time and the memory of a run; the first rows make their material in gigabytes.
 const NO_REAL_MATERIAL: &str = "not measured: there is no option yet that makes real material";
 const REAL_MATERIAL: &str = "mascot";
 const DEALER: &str = "insecure_dealer";
@@ -20,6 +19,7 @@ const THREADS: usize = 2;
 
 /// What is measured of a row, with two parties.
 pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
+    // So few that all rows together take a minute or two, though a dealer has to make every one's material.
     let blocks = match row.way {
         Way::MaskedTables => 256,
         Way::Univariate => 16,
