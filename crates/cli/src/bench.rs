@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use party::party;
 pub use plot::data_beside;
-pub use rates::{Rates, Setting};
+pub use rates::{EXPANSION, Rates, Setting};
 
 use crate::launch::{Launch, run as launch};
 use crate::options::{ProtocolOptions, cipher};

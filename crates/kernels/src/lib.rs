@@ -1,6 +1,5 @@
-//! Vector kernels: GF(2)-affine maps, products in GF(2^8) and GF(2^128), an AES counter stream, block transposes, and rows
-//! of words that are elements of larger fields.
-//! Byte-vector kernels: GF(2)-affine maps, products in GF(2^8) and GF(2^128), an AES counter stream and hash, transposes.
+//! Vector kernels: GF(2)-affine maps, products in GF(2^8) and GF(2^128), an AES counter stream and hash, transposes, and
+//! rows of words that are elements of larger fields.
 //!
 //! This crate holds all the SIMD and all the unsafe code of the workspace. Every kernel has a portable
 //! form on 64-bit words and, on x86-64, forms for wider registers chosen once at run time; all forms of
@@ -17,9 +16,11 @@ pub mod affine;
 pub mod bit_transpose;
 mod carryless;
 pub mod cells;
+pub mod fold;
 pub mod gf128;
 pub mod gf256;
 mod isa;
+pub mod memory;
 pub mod transpose;
 mod words;
 pub mod words128;

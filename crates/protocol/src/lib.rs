@@ -16,6 +16,7 @@ pub mod metered;
 pub mod net;
 pub mod ot;
 mod party;
+pub mod pool;
 pub mod protocol;
 pub mod release;
 pub mod service;

@@ -12,6 +12,12 @@ fn scheme<F: MacField>(parties: usize, way: Way, k: usize) -> SpdzScheme<F> {
     SpdzScheme::new(parties, way, Preprocessing::InsecureDealer, packing).expect("it is valid")
 }
 
+/// With material from oblivious transfer.
+fn real<F: MacField>(parties: usize, way: Way) -> SpdzScheme<F> {
+    let packing = Packing::of::<F>(F::BITS as usize).expect("the field has this packing");
+    SpdzScheme::new(parties, way, Preprocessing::Mascot { expansion: 2 }, packing).expect("it is valid")
+}
+
 fn default<F: MacField>(parties: usize, way: Way) -> SpdzScheme<F> {
     scheme(parties, way, F::BITS as usize)
 }
@@ -107,4 +113,14 @@ fn tables_of_every_width_are_right() {
     for in_bits in 1..=8 {
         check_circuit(&default::<Gf2_64>(2, Way::MaskedTables), &one_lookup(in_bits), 300, in_bits);
     }
+}
+
+#[test]
+fn real_material_gives_right_answers() {
+    check_circuit(&real::<Gf2_64>(2, Way::MaskedTables), &one_lookup(8), 20, 1);
+    check_circuit(&real::<Gf2_40>(3, Way::MaskedTables), &one_lookup(6), 5, 2);
+    check_circuit(&real::<Gf2_64>(2, Way::RivainProuff), &circuit("aes-128", Direction::Encrypt), 1, 3);
+    check_circuit(&real::<Gf2_40>(2, Way::MaskedTables), &circuit("aes-128", Direction::Encrypt), 1, 3);
+    check_circuit(&real::<Gf2_64>(2, Way::PulkusVivek), &circuit("des", Direction::Encrypt), 2, 4);
+    check_circuit(&real::<Gf2_42>(2, Way::Univariate), &one_lookup(6), 2, 4);
 }

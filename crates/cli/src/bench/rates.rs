@@ -40,6 +40,8 @@ pub struct Rates {
     pub latency_ms: Option<f64>,
 }
 
+/// Of oblivious transfer: what `--expansion` is by default.
+pub const EXPANSION: u8 = 4;
 /// Seconds that a silent party is waited for.
 const PATIENCE: u64 = 120;
 
@@ -53,6 +55,7 @@ impl Setting {
             inversion: "views".into(),
             tables: "masked".into(),
             preprocessing: self.preprocessing.into(),
+            expansion: EXPANSION,
             demux_field: self.demux_field,
         };
         protocol.check_parties()?;

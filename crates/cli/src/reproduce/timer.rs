@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::bench::{Rates, Setting};
+use crate::bench::{EXPANSION, Rates, Setting};
 
 /// Measures, and remembers.
 pub struct Timer {
@@ -33,8 +33,10 @@ impl Timer {
 fn conditions(setting: &Setting) -> String {
     let Setting { parties, threads, blocks, repeats, preprocessing, .. } = setting;
     let build = if cfg!(debug_assertions) { "; not a release build: no measure of anything" } else { "" };
+    let expansion =
+        if *preprocessing == "mascot" { format!(" with expansion {EXPANSION}") } else { String::new() };
     format!(
         "timed here: {parties} processes on one machine, TLS over loopback, {threads} thread(s) each, {blocks} blocks in a batch, \
-         material from {preprocessing}, median of {repeats}{build}"
+         material from {preprocessing}{expansion}, median of {repeats}{build}"
     )
 }

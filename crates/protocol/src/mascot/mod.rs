@@ -24,6 +24,7 @@
 mod authenticate;
 mod bits;
 mod cope;
+mod on_demand;
 mod rows;
 mod triples;
 
@@ -38,6 +39,7 @@ use crate::{Error, Party, PartySet, Result};
 use authenticate::Zeros;
 use bits::Stock;
 use cope::Cope;
+pub use on_demand::OnDemand;
 
 /// Makes material under one MAC key.
 pub struct Mascot<F: MacField> {

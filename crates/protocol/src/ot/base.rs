@@ -33,6 +33,9 @@ use crate::session::random_bytes;
 /// What encrypts one message.
 pub(super) type Key = [u8; 16];
 
+/// Both keys of every transfer.
+pub(super) type KeyPairs = Zeroizing<Vec<[Key; 2]>>;
+
 const POINT_BYTES: usize = 32;
 
 /// Bytes of the receiver's message for one transfer: `r[0]` and `r[1]`.
@@ -89,7 +92,7 @@ impl Receiver {
 }
 
 /// The sender's message and both keys of every transfer.
-pub(super) fn answer(binding: &Binding, offer: &[u8]) -> Result<(Vec<u8>, Zeroizing<Vec<[Key; 2]>>)> {
+pub(super) fn answer(binding: &Binding, offer: &[u8]) -> Result<(Vec<u8>, KeyPairs)> {
     let count = offer.len() / OFFER_BYTES;
     let mut keys = Zeroizing::new(Vec::with_capacity(count));
     let mut answers = Vec::with_capacity(count * ANSWER_BYTES);
@@ -149,7 +152,7 @@ mod tests {
         Binding::new(b"label", Party(sender), Party(2), Party(sender))
     }
 
-    fn run(choices: &[u8]) -> (Receiver, Vec<u8>, Zeroizing<Vec<[Key; 2]>>) {
+    fn run(choices: &[u8]) -> (Receiver, Vec<u8>, KeyPairs) {
         let receiver = Receiver::new(&binding(1), Zeroizing::new(choices.to_vec())).expect("randomness");
         let (answers, keys) = answer(&binding(1), receiver.offer()).expect("points of the group");
         (receiver, answers, keys)

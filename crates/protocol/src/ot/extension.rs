@@ -62,24 +62,25 @@ impl Receiver {
         }
     }
 
-    /// Extends by so many transfers with choices, 8 a byte: t, and the message to the sender.
-    pub(super) fn extend(&mut self, choices: &[u8], count: usize) -> Result<(Blocks, Vec<u8>)> {
+    /// Extends by so many transfers with choices, 8 a byte: t. Overwrites `message` with that to the sender.
+    pub(super) fn extend(&mut self, choices: &[u8], count: usize, message: &mut Vec<u8>) -> Result<Blocks> {
         let first = self.tiles.used().is_empty();
-        let mut message = Vec::with_capacity(message_bytes(self.shape, count, first));
+        message.clear();
+        message.reserve(message_bytes(self.shape, count, first));
         if first {
             let mut mask = Zeroizing::new([0; GRAIN_BYTES]);
             random_bytes(&mut *mask)?;
-            self.next_tile(&*mask, GRAIN_BYTES, &mut message);
+            self.next_tile(&*mask, GRAIN_BYTES, message);
         }
         let mut blocks = Zeroizing::new(vec![0; count]);
         let (mut rest, mut choices) = (&mut blocks[..], choices);
         for len in column_lengths(count) {
             let (now, later) = choices.split_at(len.min(choices.len()));
-            self.next_tile(now, len, &mut message);
+            self.next_tile(now, len, message);
             rest = transposed(&self.tiles, self.shape.columns(), rest);
             choices = later;
         }
-        Ok((blocks, message))
+        Ok(blocks)
     }
 
     /// Columns of `len` bytes; choices that are missing at the end are zero, for transfers that nobody uses.
@@ -229,7 +230,7 @@ mod tests {
         let leaf =
             |i: usize| *blake3::hash(&i.to_le_bytes()).as_bytes().first_chunk().expect("it has 32 bytes");
         let leaves: Vec<Seed> = (0..shape.trees() * count).map(leaf).collect();
-        let place = |i: usize| i - i % count + (i % count ^ usize::from(shape.alpha(delta, i / count)));
+        let place = |i: usize| i - i % count + ((i % count) ^ usize::from(shape.alpha(delta, i / count)));
         let punctured: Vec<Seed> = (0..leaves.len()).map(|i| leaves[place(i)]).collect();
         (Sender::new(shape, delta, &punctured), Receiver::new(shape, &leaves))
     }
@@ -239,7 +240,8 @@ mod tests {
     fn cheat(shape: Shape, delta: u128, tree: usize, guess: u8) -> bool {
         let (mut sender, mut receiver) = ends(shape, delta);
         let count = 5000;
-        let (_, mut message) = receiver.extend(&vec![0x5a; count / 8], count).expect("randomness");
+        let mut message = Vec::new();
+        receiver.extend(&vec![0x5a; count / 8], count, &mut message).expect("randomness");
         // The first piece after the mask: transfer 0 of this tree.
         message[(shape.trees() + tree * padded_bytes(count) / GRAIN_BYTES) * GRAIN_BYTES] ^= 1;
         sender.extend(&message, count);
@@ -280,7 +282,8 @@ mod tests {
     fn an_answer_that_does_not_fit_any_choices_is_found() {
         let shape = Shape::new(128, 4).expect("it is valid");
         let (mut sender, mut receiver) = ends(shape, u128::MAX);
-        let (_, message) = receiver.extend(&[0xff; 100], 800).expect("randomness");
+        let mut message = Vec::new();
+        receiver.extend(&[0xff; 100], 800, &mut message).expect("randomness");
         sender.extend(&message, 800);
         let mut response = receiver.respond(&COIN);
         *response.last_mut().expect("it is not empty") ^= 1;

@@ -92,6 +92,9 @@ struct Ends {
     outward: Binding,
     hash_sent: Hash,
     hash_received: Hash,
+    /// Messages of extensions, kept for their memory.
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
 }
 
 /// What one extension gave, by peer; empty for this party. Provisional until [`Pairs::check`] has passed.
@@ -151,6 +154,8 @@ impl Pairs {
                 hash_sent: Hash::new(&outward(p)),
                 hash_received: Hash::new(&inward(p)),
                 outward: outward(p),
+                outgoing: Vec::new(),
+                incoming: Vec::new(),
             }));
         }
         Ok(Pairs { me, members, shape, delta, ends, next: 0, checked: 0, failed: false })
@@ -214,20 +219,25 @@ impl Pairs {
     }
 
     fn try_extend(&mut self, choices: &[&[u8]], count: usize, net: &mut dyn Net) -> Result<Correlated> {
-        let due: Vec<usize> =
-            self.ends.iter().map(|ends| ends.as_ref().map_or(0, |e| e.sender.message_bytes(count))).collect();
-        let (mut received, mut out) = (Vec::new(), Vec::new());
+        let mut received = Vec::new();
         for (ends, choices) in self.ends.iter_mut().zip(choices) {
-            let extended = ends.as_mut().map(|ends| ends.receiver.extend(choices, count)).transpose()?;
-            let (blocks, message) = extended.unwrap_or_default();
-            received.push(blocks);
-            out.push(message);
+            let extended = ends.as_mut().map(|ends| ends.receiver.extend(choices, count, &mut ends.outgoing));
+            received.push(extended.transpose()?.unwrap_or_default());
         }
-        let messages = exchange(&out.iter().map(Vec::as_slice).collect::<Vec<_>>(), |p| due[p.index()], net)?;
-        let extend = |(ends, message): (&mut Option<Ends>, &Vec<u8>)| {
-            ends.as_mut().map(|ends| ends.sender.extend(message, count)).unwrap_or_default()
-        };
-        let sent = self.ends.iter_mut().zip(&messages).map(extend).collect();
+        let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = Default::default();
+        for ends in &mut self.ends {
+            let Some(ends) = ends else {
+                out.push(&[]);
+                into.push(&mut []);
+                continue;
+            };
+            ends.incoming.resize(ends.sender.message_bytes(count), 0);
+            out.push(&ends.outgoing);
+            into.push(&mut ends.incoming);
+        }
+        net.exchange(&out, &mut into)?;
+        let extend = |ends: &mut Ends| ends.sender.extend(&ends.incoming, count);
+        let sent = self.ends.iter_mut().map(|ends| ends.as_mut().map(extend).unwrap_or_default()).collect();
         let first = self.next;
         self.next += count as u64;
         Ok(Correlated { sent, received, first })

@@ -26,8 +26,8 @@ use zeroize::Zeroizing;
 
 use super::prss::{Prss, TILE};
 use super::setup::{Setup, Structure, point};
-use super::shares::{Pool, Shares};
 use crate::net::Net;
+use crate::pool::{Pool, Shares};
 use crate::session::{Stream, random_bytes};
 use crate::tally::{Phase, Tally};
 use crate::{Error, Party, PartySet, Result};

@@ -3,7 +3,7 @@
 use polyclave_cipher::{Linear, Slot};
 use polyclave_kernels::affine::{Map, combine_within};
 
-use super::shares::{Pool, Shares};
+use crate::pool::{Pool, Shares};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;

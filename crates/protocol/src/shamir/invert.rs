@@ -26,8 +26,8 @@ use super::opening::{Opening, Secret};
 use super::power::{Powers, by_chain, by_masked_exponentiation, by_masking, rivain_prouff};
 use super::prss::View;
 use super::runs::Run;
-use super::shares::{Pool, Shares};
 use crate::net::Net;
+use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
 
 /// The lookups of a layer that are inversions, as one vector.

@@ -21,8 +21,8 @@ use polyclave_kernels::transpose::rows_to_blocks;
 use super::arithmetic::Arithmetic;
 use super::bank::Bank;
 use super::opening::{Opening, Secret};
-use super::shares::{Pool, Shares};
 use crate::net::Net;
+use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
 
 /// Masks for all lookups of a circuit that go by masked tables, and what its tables look like to them.

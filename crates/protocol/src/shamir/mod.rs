@@ -25,7 +25,6 @@ mod prss;
 mod runs;
 mod service;
 mod setup;
-mod shares;
 mod storage;
 mod tables;
 

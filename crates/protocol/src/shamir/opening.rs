@@ -7,9 +7,9 @@ use polyclave_kernels::gf256::multiply;
 
 use super::arithmetic::{Arithmetic, resize};
 use super::prss::{Degree, Prss, TILE, View};
-use super::shares::{Pool, Shares};
 use crate::Result;
 use crate::net::Net;
+use crate::pool::{Pool, Shares};
 
 /// What is opened under a mask.
 #[derive(Clone, Copy)]

@@ -21,9 +21,9 @@ use super::arithmetic::Arithmetic;
 use super::bank::Bank;
 use super::opening::{Opening, Secret};
 use super::runs::Run;
-use super::shares::Shares;
 use crate::Result;
 use crate::net::Net;
+use crate::pool::Shares;
 
 /// Operations and rounds of a lookup.
 pub(super) const COST: (usize, usize) = (3, 3);

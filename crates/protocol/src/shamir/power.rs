@@ -19,8 +19,8 @@ use super::arithmetic::Arithmetic;
 use super::chain::Chain;
 use super::opening::{Opening, Secret};
 use super::prss::View;
-use super::shares::Shares;
 use crate::net::Net;
+use crate::pool::Shares;
 use crate::{Error, Result};
 
 /// Shares of r, r^2, r^4 .. r^128 for masked exponentiation, used from the front.

@@ -24,7 +24,7 @@ use polyclave_kernels::gf128::scale_add;
 use zeroize::Zeroizing;
 
 use super::setup::{Setup, point};
-use super::shares::{Pool, Shares};
+use crate::pool::{Pool, Shares};
 use crate::service::ELEMENT_BYTES;
 use crate::session::Stream;
 

@@ -40,7 +40,9 @@ pub use shared::Shared;
 pub use source::{Product, Source, Triples};
 pub use way::Way;
 
+use crate::mascot::OnDemand;
 use crate::net::Net;
+use crate::pool::Pool;
 use crate::protocol::{Input, Owner, Protocol, Scheme};
 use crate::release::Checked;
 use crate::session::{Stream, Terms, random_bytes};
@@ -59,27 +61,20 @@ pub const MAX_PARTIES: usize = 16;
 /// Where material comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preprocessing {
+    /// From oblivious transfer ([`crate::mascot`]), with this expansion of [`crate::ot`].
+    Mascot {
+        /// 1 to 8: less is sent, and more computed.
+        expansion: usize,
+    },
     /// A dealer that every party could impersonate: for tests, and to measure the online phase alone.
     InsecureDealer,
 }
 
 impl std::fmt::Display for Preprocessing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Preprocessing::InsecureDealer => "insecure_dealer",
-        })
-    }
-}
-
-impl std::str::FromStr for Preprocessing {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "insecure_dealer" => Ok(Preprocessing::InsecureDealer),
-            other => {
-                Err(Error::Misuse(format!("there is no preprocessing '{other}'; choose insecure_dealer")))
-            }
+        match self {
+            Preprocessing::Mascot { expansion } => write!(f, "mascot with expansion {expansion}"),
+            Preprocessing::InsecureDealer => f.write_str("insecure_dealer"),
         }
     }
 }
@@ -130,6 +125,10 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
     fn adversary(&self) -> String {
         let (n, most) = (self.parties, self.parties - 1);
         match self.preprocessing {
+            Preprocessing::Mascot { .. } => format!(
+                "active, at most {most} of {n} parties: secure with abort, a check errs with probability about 2^-{}",
+                F::BITS
+            ),
             Preprocessing::InsecureDealer => format!(
                 "insecure with material from insecure_dealer, which every party could impersonate; with real material \
                  active, at most {most} of {n} parties"
@@ -152,6 +151,7 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
             return Err(Error::Misuse(format!("{connected} parties are connected, all of {n} are needed")));
         }
         match self.preprocessing {
+            Preprocessing::Mascot { .. } => Ok(Setup { key: MacKey::generate(net)?, dealer: None }),
             Preprocessing::InsecureDealer => {
                 // The first party's word is the seed: there is nothing to protect.
                 let mut seed = [0; 32];
@@ -170,10 +170,15 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
             return Err(Error::Misuse(format!("{serving} serve, but all of {n} parties have to")));
         }
         let label = stream.label();
-        let Some(seed) = &setup.dealer else {
-            return Err(Error::misuse("the setup was made for another preprocessing"));
+        let source: Box<dyn Source<F>> = match (self.preprocessing, &setup.dealer) {
+            (Preprocessing::Mascot { expansion }, None) => {
+                Box::new(OnDemand::new(&label, &setup.key, expansion))
+            }
+            (Preprocessing::InsecureDealer, Some(seed)) => {
+                Box::new(InsecureDealer::new(seed, &label, setup.key.me(), self.parties))
+            }
+            _ => return Err(Error::misuse("the setup was made for another preprocessing")),
         };
-        let source = Box::new(InsecureDealer::new(seed, &label, setup.key.me(), self.parties));
         Ok(Spdz::with_source(self.way, self.packing, setup.key.clone(), &stream, source))
     }
 }
@@ -183,6 +188,7 @@ pub struct Spdz<F: MacField> {
     way: Way,
     packing: Packing,
     scalars: Vec<Map>,
+    pool: Pool,
     arithmetic: Arithmetic<F>,
 }
 
@@ -220,7 +226,7 @@ impl<F: MacField> Spdz<F> {
         source: Box<dyn Source<F>>,
     ) -> Self {
         let arithmetic = Arithmetic::new(key, stream.label(), source);
-        Spdz { way, packing, scalars: bank::scalars::<F>(), arithmetic }
+        Spdz { way, packing, scalars: bank::scalars::<F>(), pool: Pool::default(), arithmetic }
     }
 
     /// What the masked tables of one table of a circuit hold: every image that one of its lookups wants.
@@ -245,11 +251,11 @@ impl<F: MacField> Spdz<F> {
     }
 
     fn make_rows(&mut self, shape: RowShape, count: usize, net: &mut dyn Net) -> Result<Rows<F>> {
-        if let Some(rows) = self.arithmetic.source.deal_rows(&shape, count) {
+        if let Some(rows) = self.arithmetic.source.deal_rows(&shape, count, &self.pool) {
             return Ok(rows);
         }
         let vectors = UnitVectors::make(&mut self.arithmetic, shape.in_bits, count, self.packing, net)?;
-        Ok(Rows::of(shape, vectors, &self.scalars))
+        Ok(Rows::of(shape, vectors, &self.scalars, &self.pool))
     }
 }
 

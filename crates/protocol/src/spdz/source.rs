@@ -6,6 +6,7 @@ use zeroize::Zeroizing;
 use super::masked::{RowShape, Rows, Units};
 use super::share::Authenticated;
 use crate::net::Net;
+use crate::pool::Pool;
 use crate::{Party, Result};
 
 /// Shares of random elements a and b and of their product c, element by element.
@@ -65,7 +66,7 @@ pub trait Source<F: MacField>: Send {
     }
 
     /// Masked tables, likewise.
-    fn deal_rows(&mut self, _shape: &RowShape, _count: usize) -> Option<Rows<F>> {
+    fn deal_rows(&mut self, _shape: &RowShape, _count: usize, _pool: &Pool) -> Option<Rows<F>> {
         None
     }
 }

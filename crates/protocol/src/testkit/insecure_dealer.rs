@@ -8,6 +8,7 @@ use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
 use crate::net::Net;
+use crate::pool::Pool;
 use crate::spdz::{Authenticated, MacKey, RowShape, Rows, Source, Triples, Units};
 use crate::{Party, Result};
 
@@ -174,10 +175,11 @@ impl<F: MacField> Source<F> for InsecureDealer<F> {
         Some(Units::new(in_bits, index, index_macs, entries, shares.macs.to_vec()))
     }
 
-    fn deal_rows(&mut self, shape: &RowShape, count: usize) -> Option<Rows<F>> {
+    fn deal_rows(&mut self, shape: &RowShape, count: usize, pool: &Pool) -> Option<Rows<F>> {
         let indices = self.random_cells(shape.in_bits, count);
         let (index, index_macs) = self.deal_cells(&indices);
-        let mut records = vec![0; count * shape.bytes::<F>()];
+        let mut records = pool.take(count * shape.bytes::<F>());
+        records.fill(0);
         if self.me.0 == 0 {
             let record = 1 + F::BYTES;
             let mac = |cell: u8| F::multiply(self.alpha, F::embed(cell));

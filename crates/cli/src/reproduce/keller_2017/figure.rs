@@ -23,8 +23,8 @@ pub fn figure_3(timer: &mut Timer) -> Result<Vec<Cell>> {
         let row = format!("{parties} parties");
         let (online, note) = online(parties, timer)?;
         cells.push(Cell::unpublished(&row, "Online (/s)", online[1]).note(&note));
-        let cell = ahead(AES_LT, parties, timer, |ours| Cell::unpublished(&row, "Preprocessing (/s)", ours))?;
-        cells.push(cell);
+        let (ahead, note) = ahead(AES_LT, parties, timer)?;
+        cells.push(Cell::unpublished(&row, "Preprocessing (/s)", ahead).note(&note));
     }
     Ok(cells)
 }
@@ -34,12 +34,6 @@ fn online(parties: usize, timer: &mut Timer) -> Result<([f64; 3], String)> {
     let setting = crate::bench::Setting { blocks: BLOCKS, ..setting(AES_LT, parties, 1) };
     let (rates, note) = timer.rates(setting)?;
     Ok((rates.online, note))
-}
-
-/// Blocks a second of preprocessing, likewise; none if no option makes real material.
-fn preprocessing(parties: usize, timer: &mut Timer) -> Result<Option<[f64; 3]>> {
-    let Some(setting) = setting_ahead(AES_LT, parties) else { return Ok(None) };
-    Ok(timer.rates(setting)?.0.preprocessing)
 }
 
 /// One line of the picture.
@@ -57,7 +51,8 @@ pub fn draw(timer: &mut Timer, path: &Path) -> Result<()> {
     for parties in PARTIES {
         let (rates, note) = online(parties, timer)?;
         curves[0].1.push((parties, rates));
-        curves[1].1.extend(preprocessing(parties, timer)?.map(|rates| (parties, rates)));
+        let (ahead, _) = timer.rates(setting_ahead(AES_LT, parties))?;
+        curves[1].1.extend(ahead.preprocessing.map(|rates| (parties, rates)));
         conditions = if conditions.is_empty() { note } else { conditions };
     }
     let curves: Vec<Curve> = curves

@@ -8,9 +8,11 @@
 use polyclave_cipher::Matrix;
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::affine::{self, Map, Term};
+use polyclave_kernels::memory::prefetch;
 use zeroize::Zeroize;
 
 use super::UnitVectors;
+use crate::pool::{Pool, Shares};
 
 /// What a masked table has to hold.
 #[derive(Clone)]
@@ -23,7 +25,7 @@ pub struct RowShape {
     pub images: Vec<Vec<u8>>,
 }
 
-/// Masked tables of random indices, one after another. Wiped on drop.
+/// Masked tables of random indices, one after another. The tables' memory goes back to a pool, the rest is wiped on drop.
 pub struct Rows<F: MacField> {
     /// What each holds.
     pub shape: RowShape,
@@ -32,7 +34,7 @@ pub struct Rows<F: MacField> {
     /// Their MACs.
     pub index_macs: Vec<F::Word>,
     /// By index, then by row, then by view: a byte of the share, and `F::BYTES` of its MAC.
-    pub records: Vec<u8>,
+    pub records: Shares,
     pub(in crate::spdz) spent: usize,
 }
 
@@ -40,7 +42,6 @@ impl<F: MacField> Drop for Rows<F> {
     fn drop(&mut self) {
         self.index.zeroize();
         self.index_macs.zeroize();
-        self.records.zeroize();
     }
 }
 
@@ -53,17 +54,22 @@ impl RowShape {
 
 impl<F: MacField> Rows<F> {
     /// Without any lookup spent.
-    pub(crate) fn new(shape: RowShape, index: Vec<u8>, index_macs: Vec<F::Word>, records: Vec<u8>) -> Self {
+    pub(crate) fn new(shape: RowShape, index: Vec<u8>, index_macs: Vec<F::Word>, records: Shares) -> Self {
         Rows { shape, index, index_macs, records, spent: 0 }
     }
 
     /// From unit vectors.
-    pub(in crate::spdz) fn of(shape: RowShape, vectors: UnitVectors<F>, scalars: &[Map]) -> Self {
+    pub(in crate::spdz) fn of(
+        shape: RowShape,
+        vectors: UnitVectors<F>,
+        scalars: &[Map],
+        pool: &Pool,
+    ) -> Self {
         let index_cells = vectors.index_cells();
         let count = index_cells.len();
         let mut index = vec![0; count];
         F::project_row(&mut index, &index_cells.values);
-        let mut records = vec![0; count * shape.bytes::<F>()];
+        let mut records = pool.take(count * shape.bytes::<F>());
         let mut cells: Vec<Vec<u8>> = Vec::new();
         let mut macs: Vec<Vec<F::Word>> = Vec::new();
         for entry in vectors.entries {
@@ -124,14 +130,24 @@ impl<F: MacField> Rows<F> {
         let record = 1 + F::BYTES;
         let row = record * self.shape.views.len();
         let table = self.shape.bytes::<F>();
-        let tables = self.records[from * table..].chunks_exact(table);
-        for (((h, table), cell), mac) in h.iter().zip(tables).zip(cells).zip(macs) {
-            let record = &table[usize::from(*h) * row + view * record..][..record];
+        let records = &self.records[from * table..][..h.len() * table];
+        let place = |i: usize, h: u8| i * table + usize::from(h) * row + view * record;
+        for (i, ahead) in h.iter().enumerate().take(AHEAD) {
+            prefetch(records, place(i, *ahead));
+        }
+        for (i, ((at, cell), mac)) in h.iter().zip(cells).zip(macs).enumerate() {
+            if let Some(ahead) = h.get(i + AHEAD) {
+                prefetch(records, place(i + AHEAD, *ahead));
+            }
+            let record = &records[place(i, *at)..][..record];
             *cell = record[0];
             *mac = F::Word::from_bytes(&record[1..]);
         }
     }
 }
+
+/// So many rows are on their way from memory while one is read.
+const AHEAD: usize = 24;
 
 /// Replaces what stands at every index by the sum over all indices that contain its bits.
 fn sums_over_supersets<T>(rows: &mut [T], add: impl Fn(&mut T, &T)) {

@@ -1,4 +1,4 @@
-//! Vectors of shares, and the pool their memory comes from.
+//! Vectors of shares and of material, and the pool their memory comes from.
 //!
 //! Wiping a vector after each use costs as much as computing it, and so do fresh pages. So memory goes back to the session's
 //! pool unwiped, is overwritten by the next user, and is wiped when the last holder of the pool is gone.
@@ -6,11 +6,12 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use polyclave_kernels::memory::prefer_large_pages;
 use zeroize::Zeroize;
 
 /// Free memory of one session.
 #[derive(Clone, Default)]
-pub(super) struct Pool(Arc<Free>);
+pub struct Pool(Arc<Free>);
 
 #[derive(Default)]
 struct Free(Mutex<Vec<Vec<u8>>>);
@@ -20,23 +21,29 @@ const WASTE: usize = 2;
 /// Smaller pieces are not worth telling apart.
 const LEAST: usize = 4096;
 
-/// Shares of a vector.
+/// Shares of a vector, one byte or more each.
 #[derive(Default)]
-pub(super) struct Shares {
+pub struct Shares {
     bytes: Vec<u8>,
     pool: Pool,
 }
 
 impl Pool {
     /// A vector with unspecified contents, to be overwritten.
-    pub(super) fn take(&self, len: usize) -> Shares {
+    pub fn take(&self, len: usize) -> Shares {
         let mut free = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The smallest that fits, and none that is far too large: large ones are for large requests.
         let capacities = free.iter().map(Vec::capacity).enumerate();
         let fitting = capacities.filter(|(_, capacity)| (len..=WASTE * len.max(LEAST)).contains(capacity));
         let smallest = fitting.min_by_key(|(_, capacity)| *capacity);
-        let mut bytes =
-            smallest.map_or_else(|| Vec::with_capacity(len.max(LEAST)), |(at, _)| free.swap_remove(at));
+        let mut bytes = match smallest {
+            Some((at, _)) => free.swap_remove(at),
+            None => {
+                let mut fresh = Vec::with_capacity(len.max(LEAST));
+                prefer_large_pages(&mut fresh);
+                fresh
+            }
+        };
         // Within the capacity: nothing moves, no copy stays behind.
         bytes.resize(len, 0);
         Shares { bytes, pool: self.clone() }
