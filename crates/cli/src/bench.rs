@@ -4,6 +4,7 @@ mod cleartext;
 mod measure;
 mod party;
 mod plot;
+mod rates;
 mod summary;
 
 use std::path::PathBuf;
@@ -13,6 +14,8 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 pub use party::party;
+pub use plot::data_beside;
+pub use rates::{EXPANSION, Rates, Setting};
 
 use crate::launch::{Launch, run as launch};
 use crate::options::{ProtocolOptions, cipher};

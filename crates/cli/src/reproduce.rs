@@ -1,32 +1,44 @@
 //! `polyclave reproduce`: the tables of a paper, recomputed by running the protocol and counting.
 //!
 //! A table sets the published value beside ours. Where the paper errs the expected value is the corrected one, and a note
-//! says why. A count must equal what is expected, and a mean be within six standard errors of it.
+//! says why. A count must equal what is expected, and a mean be within six standard errors of it. Times are compared only.
 
 mod damgard_keller_2010;
+mod keller_2017;
 mod measure;
 mod table;
+mod timer;
 mod viff_2009;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::say;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use table::{Cell, Table};
+use timer::Timer;
 
 /// Options of `polyclave reproduce`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// damgard-keller-2010 or viff-2009
+    /// damgard-keller-2010, keller-2017 or viff-2009
     #[arg(value_name = "PAPER")]
     paper: String,
 
     /// One table or section by its number; all of them without it
     #[arg(value_name = "TABLE")]
     table: Option<String>,
+
+    /// Blocks in a batch where times are measured [default: few, that differ from cipher to cipher]
+    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    blocks: Option<u32>,
+
+    /// Also draw the figure among the tables asked for, with its data beside it in FILE.json
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
 
     /// Print one JSON document and nothing else
     #[arg(long)]
@@ -43,10 +55,20 @@ struct Paper {
 struct Section {
     /// As printed in the paper.
     name: &'static str,
-    recompute: fn() -> Result<Vec<Cell>>,
+    recompute: Recompute,
 }
 
-const PAPERS: [Paper; 2] = [damgard_keller_2010::PAPER, viff_2009::PAPER];
+/// How a table is recomputed.
+enum Recompute {
+    /// By counting.
+    Counted(fn() -> Result<Vec<Cell>>),
+    /// By measuring times.
+    Timed(fn(&mut Timer) -> Result<Vec<Cell>>),
+    /// Likewise, and it can be drawn.
+    Drawn(fn(&mut Timer) -> Result<Vec<Cell>>, fn(&mut Timer, &Path) -> Result<()>),
+}
+
+const PAPERS: [Paper; 3] = [damgard_keller_2010::PAPER, keller_2017::PAPER, viff_2009::PAPER];
 
 #[derive(Serialize)]
 struct Document {
@@ -65,12 +87,28 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Some(wanted) => vec![paper.section(wanted)?],
         None => paper.sections.iter().collect(),
     };
+    let figure = sections.iter().find_map(|section| match section.recompute {
+        Recompute::Drawn(_, draw) => Some(draw),
+        _ => None,
+    });
+    if let Some(path) = &arguments.plot {
+        ensure!(figure.is_some(), "there is no figure among the tables asked for");
+        crate::bench::data_beside(path)?;
+    }
+    let mut timer = Timer::new(arguments.blocks.map(|blocks| blocks as usize));
     let progress = progress_bar(sections.len());
     let mut tables = Vec::with_capacity(sections.len());
     for section in sections {
         progress.set_message(section.name);
-        tables.push(Table { table: section.name, cells: (section.recompute)()? });
+        let cells = match section.recompute {
+            Recompute::Counted(recompute) => recompute()?,
+            Recompute::Timed(recompute) | Recompute::Drawn(recompute, _) => recompute(&mut timer)?,
+        };
+        tables.push(Table { table: section.name, cells });
         progress.inc(1);
+    }
+    if let (Some(path), Some(draw)) = (&arguments.plot, figure) {
+        draw(&mut timer, path)?;
     }
     progress.finish_and_clear();
     let document = Document { paper: paper.name, tables };

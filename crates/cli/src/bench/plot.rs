@@ -1,6 +1,6 @@
 //! Blocks a second against the size of a batch, for every inversion: a picture, and its data beside it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
@@ -26,13 +26,7 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
         arguments.protocol.protocol.eq_ignore_ascii_case("shamir"),
         "--plot compares the inversions of shamir"
     );
-    ensure!(path.extension().is_some_and(|e| e == "svg"), "--plot takes a file name that ends in .svg");
-    let beside = path.with_extension("json");
-    // Whether they can be written is found out before the measuring, not after.
-    for file in [path, &beside] {
-        let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);
-        opened.with_context(|| format!("cannot write {}", file.display()))?;
-    }
+    let beside = data_beside(path)?;
     let mut curves = Vec::new();
     for inversion in Inversion::ALL {
         let mut protocol = arguments.protocol.clone();
@@ -71,6 +65,17 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
         say!("wrote {} and {}", path.display(), beside.display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The file for the data of a picture. Whether both can be written is found out before the measuring, not after.
+pub fn data_beside(path: &Path) -> Result<PathBuf> {
+    ensure!(path.extension().is_some_and(|e| e == "svg"), "--plot takes a file name that ends in .svg");
+    let beside = path.with_extension("json");
+    for file in [path, &beside] {
+        let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);
+        opened.with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(beside)
 }
 
 fn draw(arguments: &Arguments, curves: &[Curve], svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {

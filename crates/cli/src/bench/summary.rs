@@ -50,6 +50,16 @@ impl Summary {
         self.rates(&self.online)
     }
 
+    /// Likewise of preprocessing, where there is any.
+    pub fn preprocessing_rates(&self) -> Option<[f64; 3]> {
+        self.preprocessing.as_ref().map(|seconds| self.rates(seconds))
+    }
+
+    /// Milliseconds that single blocks took online, if any were measured.
+    pub fn latency_ms(&self) -> Option<f64> {
+        self.latency_ms.map(|spread| spread.median)
+    }
+
     fn rates(&self, seconds: &Spread) -> [f64; 3] {
         [seconds.max, seconds.median, seconds.min].map(|s| self.blocks as f64 / s.max(1e-9))
     }

@@ -1,4 +1,5 @@
-//! Runs circuits among three parties, of which one may be corrupted, and counts: the papers' setting.
+//! Runs circuits among all parties of a scheme and counts; among three, of which one may be corrupted, unless another scheme is
+//! asked for.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,7 +8,7 @@ use polyclave_cipher::{
     AnyMap, Builder, Cells, Cipher, Circuit, Compiled, Direction, Table, catalog, cleartext, compile,
 };
 use polyclave_protocol::Party;
-use polyclave_protocol::protocol::Protocol;
+use polyclave_protocol::protocol::{Protocol, Scheme};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
 use polyclave_protocol::tally::{Cost, Counts};
@@ -18,6 +19,8 @@ use crate::eval::parties::{Seat, entrance, in_session};
 pub struct Taken {
     online: Counts,
     preprocessing: Counts,
+    /// Sent by the busiest party before the inputs are known.
+    bytes_ahead: u64,
     blocks: f64,
     evaluations: f64,
     predicted: Cost,
@@ -49,6 +52,21 @@ impl Taken {
         self.preprocessing.rounds as f64 / self.evaluations
     }
 
+    /// Triples made before the inputs are known, for each lane.
+    pub fn triples(&self) -> f64 {
+        self.preprocessing.triples as f64 / self.blocks
+    }
+
+    /// Random bits made before the inputs are known, for each lane.
+    pub fn bits(&self) -> f64 {
+        self.preprocessing.bits as f64 / self.blocks
+    }
+
+    /// Bytes that the busiest party sent before the inputs were known, for each lane.
+    pub fn bytes_ahead(&self) -> f64 {
+        self.bytes_ahead as f64 / self.blocks
+    }
+
     /// Operations online that the protocol predicts for one lane.
     pub fn predicted_operations(&self) -> f64 {
         self.predicted.operations_per_lane + self.predicted.operations_uniform
@@ -65,34 +83,54 @@ pub fn once(inversion: Inversion, circuit: &Circuit) -> Result<Taken> {
     evaluations(inversion, circuit, 1, 1)
 }
 
-/// Evaluates a circuit on random inputs, so many lanes at a time and so many times in one session. An output that is not
-/// that of the cleartext is an error: what is counted is a computation that was right.
+/// Evaluates a circuit on random inputs, so many lanes at a time and so many times in one session.
 pub fn evaluations(inversion: Inversion, circuit: &Circuit, lanes: usize, times: usize) -> Result<Taken> {
     let scheme = ShamirScheme { structure: Structure::new(3, 1)?, inversion, tables: Tables::Masked };
+    evaluations_under(&scheme, circuit, lanes, times)
+}
+
+/// The same under any scheme. An output that is not that of the cleartext is an error: what is counted is a computation that
+/// was right.
+pub fn evaluations_under<S: Scheme>(
+    scheme: &S,
+    circuit: &Circuit,
+    lanes: usize,
+    times: usize,
+) -> Result<Taken> {
     let inputs = (0..times).map(|_| random_inputs(circuit, lanes)).collect::<Result<Vec<_>>>()?;
     let compiled = OnceLock::new();
-    let counted = in_session(&scheme, &circuit.digest(), |seat| {
+    let counted = in_session(scheme, &circuit.digest(), |seat| {
         let (entrances, compiled) = compiled.get_or_init(|| {
             let compiled = compile(circuit, seat.protocol());
             let entrances = compiled.inputs().iter().map(|port| entrance(&[port], seat.protocol()));
             (entrances.collect::<Vec<Compiled>>(), compiled)
         });
-        let mut totals = (Counts::default(), Counts::default(), Vec::with_capacity(times));
+        let mut total = Total::default();
         for inputs in &inputs {
-            let output = evaluate(seat, entrances, compiled, lanes, inputs, &mut totals.0, &mut totals.1)?;
-            totals.2.push(output);
+            let output = evaluate(seat, entrances, compiled, lanes, inputs, &mut total)?;
+            total.outputs.push(output);
         }
-        Ok((totals, seat.protocol().cost(compiled)))
+        Ok((total, seat.protocol().cost(compiled)))
     })?;
-    let ((online, preprocessing, outputs), predicted) =
+    let bytes_ahead = counted.iter().map(|(total, _)| total.bytes_ahead).max().unwrap_or_default();
+    let (Total { online, preprocessing, outputs, .. }, predicted) =
         counted.into_iter().next().context("there are no parties")?;
     let plain = compile(circuit, &AnyMap);
     for (inputs, outputs) in inputs.iter().zip(&outputs) {
         let right = cleartext::run(&plain, lanes, inputs)? == *outputs;
-        ensure!(right, "{} under {inversion} gives another output than in the clear", circuit.name());
+        ensure!(right, "{} under {} gives another output than in the clear", circuit.name(), scheme.name());
     }
     let blocks = (lanes * times) as f64;
-    Ok(Taken { online, preprocessing, blocks, evaluations: times as f64, predicted })
+    Ok(Taken { online, preprocessing, bytes_ahead, blocks, evaluations: times as f64, predicted })
+}
+
+/// What one party counted, and all outputs.
+#[derive(Default)]
+struct Total {
+    online: Counts,
+    preprocessing: Counts,
+    bytes_ahead: u64,
+    outputs: Vec<Vec<Cells>>,
 }
 
 fn evaluate<P: Protocol>(
@@ -101,15 +139,15 @@ fn evaluate<P: Protocol>(
     compiled: &Compiled,
     lanes: usize,
     inputs: &[Cells],
-    online: &mut Counts,
-    preprocessing: &mut Counts,
+    total: &mut Total,
 ) -> polyclave_protocol::Result<Vec<Cells>> {
     let shared = entrances.iter().zip(inputs);
     let shared = shared.map(|(entrance, cells)| Ok(seat.share(entrance, Party(0), cells)?.0));
     let shared: Vec<P::Shared> = shared.collect::<polyclave_protocol::Result<_>>()?;
     let (outputs, bill) = seat.evaluate(compiled, lanes, &shared.iter().collect::<Vec<_>>())?;
-    *online += bill.online.counts;
-    *preprocessing += bill.preprocessing.counts;
+    total.online += bill.online.counts;
+    total.preprocessing += bill.preprocessing.counts;
+    total.bytes_ahead += bill.preprocessing.payload_bytes;
     outputs.iter().map(|output| Ok(seat.reveal(output)?.0)).collect()
 }
 

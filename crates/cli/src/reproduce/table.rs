@@ -24,11 +24,12 @@ pub struct Cell {
     /// What is printed in the paper.
     #[serde(serialize_with = "optional_number")]
     published: Option<f64>,
-    /// That, or the right value where the paper errs, or our prediction where there is no paper.
-    #[serde(serialize_with = "number")]
-    expected: f64,
-    #[serde(serialize_with = "number")]
-    ours: f64,
+    /// That, or the right value where the paper errs, or our prediction where there is no paper; none where nobody has said.
+    #[serde(serialize_with = "optional_number")]
+    expected: Option<f64>,
+    /// What was counted or measured; none where it could not be.
+    #[serde(serialize_with = "optional_number")]
+    ours: Option<f64>,
     /// Whether ours must equal what is expected.
     exact: bool,
     /// Of ours, where it is the mean of a random number.
@@ -41,13 +42,18 @@ impl Cell {
     /// A count: ours must equal the published value.
     pub fn count(row: &str, column: &str, published: f64, ours: f64) -> Cell {
         let (row, column, note) = (row.into(), column.into(), None);
-        let (published, expected) = (Some(published), published);
-        Cell { row, column, published, expected, ours, exact: true, standard_error: None, note }
+        let (published, ours) = (Some(published), Some(ours));
+        Cell { row, column, published, expected: published, ours, exact: true, standard_error: None, note }
     }
 
-    /// A value that is compared only.
-    pub fn compared(row: &str, column: &str, published: f64, ours: f64) -> Cell {
-        Cell { exact: false, ..Cell::count(row, column, published, ours) }
+    /// A value that is compared only, or that is not ours to give.
+    pub fn compared(row: &str, column: &str, published: f64, ours: impl Into<Option<f64>>) -> Cell {
+        Cell { exact: false, ours: ours.into(), ..Cell::count(row, column, published, published) }
+    }
+
+    /// A value that the paper shows in a picture only, or not at all.
+    pub fn unpublished(row: &str, column: &str, ours: impl Into<Option<f64>>) -> Cell {
+        Cell { published: None, expected: None, ..Cell::compared(row, column, 0.0, ours) }
     }
 
     /// The mean of a random number: ours must be near what is expected.
@@ -62,7 +68,7 @@ impl Cell {
 
     /// The paper errs: what the value should be, and why.
     pub fn corrected(self, expected: f64, why: &str) -> Cell {
-        Cell { expected, ..self }.note(why)
+        Cell { expected: Some(expected), ..self }.note(why)
     }
 
     /// Explains the value.
@@ -71,7 +77,8 @@ impl Cell {
     }
 
     fn agrees(&self) -> bool {
-        let difference = (self.ours - self.expected).abs();
+        let (Some(ours), Some(expected)) = (self.ours, self.expected) else { return !self.exact };
+        let difference = (ours - expected).abs();
         match self.standard_error {
             Some(error) => difference <= NEAR * error,
             // Quotients such as 57/10 differ from 5 + 7/10 in the last place.
@@ -105,10 +112,12 @@ impl fmt::Display for Table {
                 });
                 format!("({})", at + 1)
             });
-            let published = c.published.map_or("-".into(), shown);
-            let ratio = format!("{:.3}", c.ours / c.expected);
-            let (row, column) = (c.row.clone(), c.column.clone());
-            lines.push([row, column, published, shown(c.expected), shown(c.ours), ratio, mark]);
+            let ratio = c
+                .ours
+                .zip(c.expected)
+                .map_or("-".into(), |(ours, expected)| format!("{:.3}", ours / expected));
+            let [published, expected, ours] = [c.published, c.expected, c.ours].map(shown);
+            lines.push([c.row.clone(), c.column.clone(), published, expected, ours, ratio, mark]);
         }
         let width = |i: usize| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0);
         let widths: [usize; 7] = std::array::from_fn(width);
@@ -130,18 +139,19 @@ impl fmt::Display for Table {
 }
 
 /// Four places, or none for a whole number.
-fn shown(x: f64) -> String {
-    if x.fract() == 0.0 { format!("{x}") } else { format!("{x:.4}") }
-}
-
-fn number<S: Serializer>(x: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    // Counts are written as integers.
-    if x.fract() == 0.0 { serializer.serialize_i64(*x as i64) } else { serializer.serialize_f64(*x) }
+fn shown(x: Option<f64>) -> String {
+    match x {
+        None => "-".into(),
+        Some(x) if x.fract() == 0.0 => format!("{x}"),
+        Some(x) => format!("{x:.4}"),
+    }
 }
 
 fn optional_number<S: Serializer>(x: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     match x {
-        Some(x) => number(x, serializer),
+        // Counts are written as integers.
+        Some(x) if x.fract() == 0.0 => serializer.serialize_i64(*x as i64),
+        Some(x) => serializer.serialize_f64(*x),
         None => serializer.serialize_none(),
     }
 }

@@ -32,7 +32,7 @@ use polyclave_kernels::affine::Map;
 pub use bank::Bank;
 pub(crate) use check::{Coefficients, check_plainly};
 pub use key::MacKey;
-pub use masked::{Packing, RowShape, Rows, Units};
+pub use masked::{Packing, RowShape, Rows, UnitVectors, Units};
 pub use material::Batch;
 pub use opening::Openings;
 pub use share::Authenticated;
@@ -50,7 +50,7 @@ use crate::tally::{Cost, Phase, Tally};
 use crate::testkit::insecure_dealer::{self, InsecureDealer};
 use crate::{Error, PartySet, Result};
 use arithmetic::Arithmetic;
-use masked::{Sums, UnitVectors};
+use masked::Sums;
 use material::spend;
 use products::Products;
 use way::Route;
@@ -179,13 +179,7 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
             }
             _ => return Err(Error::misuse("the setup was made for another preprocessing")),
         };
-        Ok(Spdz {
-            way: self.way,
-            packing: self.packing,
-            scalars: bank::scalars::<F>(),
-            pool: Pool::default(),
-            arithmetic: Arithmetic::new(setup.key.clone(), label, source),
-        })
+        Ok(Spdz::with_source(self.way, self.packing, setup.key.clone(), &stream, source))
     }
 }
 
@@ -223,6 +217,18 @@ impl<F: MacField> Maps for Spdz<F> {
 }
 
 impl<F: MacField> Spdz<F> {
+    /// A party that takes its material from any source, made under the same key and for the same stream.
+    pub fn with_source(
+        way: Way,
+        packing: Packing,
+        key: MacKey<F>,
+        stream: &Stream,
+        source: Box<dyn Source<F>>,
+    ) -> Self {
+        let arithmetic = Arithmetic::new(key, stream.label(), source);
+        Spdz { way, packing, scalars: bank::scalars::<F>(), pool: Pool::default(), arithmetic }
+    }
+
     /// What the masked tables of one table of a circuit hold: every image that one of its lookups wants.
     fn shape(compiled: &Compiled, table: usize) -> RowShape {
         let lookups = compiled.lookups().filter(|lookup| lookup.table == table);

@@ -13,9 +13,13 @@
 use polyclave_field::{MacField, Word};
 
 use crate::net::Net;
+use crate::spdz::Spdz;
 use crate::spdz::arithmetic::{Arithmetic, Step};
 use crate::spdz::share::Authenticated;
 use crate::{Error, Result};
+
+/// The widest index: the largest table of Keller et al. 2017, Table 1. Tables of ciphers take 8 bits at most.
+const MOST_INDEX_BITS: u8 = 10;
 
 /// How many entries of a unit vector are multiplied at once: k of Protocol 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +91,12 @@ pub(in crate::spdz) fn demux_cost<F: MacField>(in_bits: u8, packing: Packing) ->
     [triples, bits, openings, rounds]
 }
 
-/// Unit vectors of random indices.
-pub(in crate::spdz) struct UnitVectors<F: MacField> {
-    /// The indices, as images of cells.
-    pub(in crate::spdz) index: Authenticated<F>,
-    /// Entry j of all vectors.
-    pub(in crate::spdz) entries: Vec<Authenticated<F>>,
+/// Unit vectors of random indices that nobody knows: one for each element.
+pub struct UnitVectors<F: MacField> {
+    /// The bits of the indices, lowest first, each 0 or 1.
+    pub index: Vec<Authenticated<F>>,
+    /// Entry j of all vectors: 1 where the index is j, and 0.
+    pub entries: Vec<Authenticated<F>>,
 }
 
 /// Entries, up to k, of all vectors in one element each.
@@ -112,8 +116,6 @@ impl<F: MacField> UnitVectors<F> {
     ) -> Result<Self> {
         let bits = arithmetic.bits(count * usize::from(in_bits), net)?;
         let bits: Vec<_> = (0..usize::from(in_bits)).map(|i| bits.part(i * count..(i + 1) * count)).collect();
-        let places: Vec<F::Word> = (0..in_bits).map(|i| F::embed(1 << i)).collect();
-        let index = weighted(&bits, &places);
 
         // Step 1.
         let mut not = bits[0].clone();
@@ -139,7 +141,32 @@ impl<F: MacField> UnitVectors<F> {
             Packing::Bits => pieces.into_iter().map(|piece| piece.element).collect(),
             _ => unpack(arithmetic, pieces, packing, net)?,
         };
-        Ok(UnitVectors { index, entries })
+        Ok(UnitVectors { index: bits, entries })
+    }
+
+    /// The indices as images of cells.
+    ///
+    /// # Panics
+    /// If a cell has fewer bits.
+    pub(in crate::spdz) fn index_cells(&self) -> Authenticated<F> {
+        assert!(self.index.len() <= usize::from(F::CELL_BITS), "an index in a cell");
+        let places: Vec<F::Word> = (0..self.index.len()).map(|i| F::embed(1 << i)).collect();
+        weighted(&self.index, &places)
+    }
+}
+
+impl<F: MacField> Spdz<F> {
+    /// So many unit vectors of random indices below 2^in_bits, checked. The triples, bits and openings that it takes are
+    /// counted in the phase under way: those of Keller et al. 2017, Table 1.
+    pub fn demux(&mut self, in_bits: u8, count: usize, net: &mut dyn Net) -> Result<UnitVectors<F>> {
+        if !(1..=MOST_INDEX_BITS).contains(&in_bits) || count == 0 {
+            return Err(Error::Misuse(format!(
+                "unit vectors, one or more, have an index of 1 to {MOST_INDEX_BITS} bits: {count} of {in_bits} bits"
+            )));
+        }
+        let vectors = UnitVectors::make(&mut self.arithmetic, in_bits, count, self.packing, net)?;
+        self.arithmetic.check(net)?;
+        Ok(vectors)
     }
 }
 
@@ -149,10 +176,13 @@ fn doubled<F: MacField>(
     products: Vec<Authenticated<F>>,
     packing: Packing,
 ) -> Vec<Piece<F>> {
+    // The first piece is the fullest. All do the same: in one that has room when others have none, upper entries would come
+    // before their turn.
+    let have_room = 2 * pieces[0].entries <= packing.entries::<F>();
     let mut upper = Vec::new();
     for (piece, product) in pieces.iter_mut().zip(products) {
         piece.element.add(&product);
-        if 2 * piece.entries <= packing.entries::<F>() {
+        if have_room {
             piece.element.add(&product.scaled(packing.place::<F>(piece.entries)));
             piece.entries *= 2;
         } else {

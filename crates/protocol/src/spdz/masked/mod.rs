@@ -12,8 +12,8 @@ mod demux;
 mod rows;
 mod units;
 
-pub use demux::Packing;
-pub(super) use demux::{UnitVectors, demux_cost};
+pub(super) use demux::demux_cost;
+pub use demux::{Packing, UnitVectors};
 pub use rows::{RowShape, Rows};
 pub(super) use units::Sums;
 pub use units::Units;

@@ -65,9 +65,10 @@ impl<F: MacField> Rows<F> {
         scalars: &[Map],
         pool: &Pool,
     ) -> Self {
-        let count = vectors.index.len();
+        let index_cells = vectors.index_cells();
+        let count = index_cells.len();
         let mut index = vec![0; count];
-        F::project_row(&mut index, &vectors.index.values);
+        F::project_row(&mut index, &index_cells.values);
         let mut records = pool.take(count * shape.bytes::<F>());
         let mut cells: Vec<Vec<u8>> = Vec::new();
         let mut macs: Vec<Vec<F::Word>> = Vec::new();
@@ -114,7 +115,7 @@ impl<F: MacField> Rows<F> {
         }
         cells.zeroize();
         macs.zeroize();
-        Rows::new(shape, index, vectors.index.macs.to_vec(), records)
+        Rows::new(shape, index, index_cells.macs.to_vec(), records)
     }
 
     /// Of one view the rows of the opened indices `h`, which are public, from the tables that begin at `from`.

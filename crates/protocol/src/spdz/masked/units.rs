@@ -51,9 +51,10 @@ impl<F: MacField> Units<F> {
     /// From unit vectors, entry by entry. A share of a bit is the lowest bit of the image of its share: that map is linear
     /// and takes 0 to 0 and 1 to 1.
     pub(in crate::spdz) fn of(in_bits: u8, vectors: UnitVectors<F>) -> Self {
-        let count = vectors.index.len();
+        let index_cells = vectors.index_cells();
+        let count = index_cells.len();
         let mut index = vec![0; count];
-        F::project_row(&mut index, &vectors.index.values);
+        F::project_row(&mut index, &index_cells.values);
         let size = vectors.entries.len();
         let mut entries = vec![0; count];
         let mut macs = vec![F::Word::ZERO; count * size];
@@ -65,7 +66,7 @@ impl<F: MacField> Units<F> {
             to.zip(entry.macs.iter()).for_each(|(to, mac)| *to = *mac);
         }
         cells.zeroize();
-        let index_macs = vectors.index.macs.to_vec();
+        let index_macs = index_cells.macs.to_vec();
         Units::new(in_bits, index, index_macs, entries, macs)
     }
 }

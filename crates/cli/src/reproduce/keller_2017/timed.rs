@@ -1,0 +1,124 @@
+//! Tables 3 and 5: times of this machine, in this run.
+
+use anyhow::Result;
+use polyclave_protocol::spdz::Way;
+
+use super::{AES_BD, AES_LT, AES_RP, DES_LT, DES_PV, DES_RAW, Row, sent};
+use crate::bench::{Rates, Setting};
+use crate::reproduce::table::Cell;
+use crate::reproduce::timer::Timer;
+
+const REPEATS: usize = 3;
+const LATENCY_SAMPLES: usize = 21;
+/// The paper's field of MACs.
+const FIELD: usize = 40;
+const REAL_MATERIAL: &str = "mascot";
+const DEALER: &str = "insecure_dealer";
+const THREADS: usize = 2;
+
+/// What is measured of a row, with two parties.
+pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
+    // So few that all rows together take a minute or two, though a dealer has to make every one's material.
+    let blocks = match row.way {
+        Way::MaskedTables => 256,
+        Way::Univariate => 16,
+        _ => 64,
+    };
+    Setting {
+        protocol: row.way.name(),
+        cipher: row.cipher,
+        parties,
+        threads,
+        preprocessing: DEALER,
+        demux_field: FIELD,
+        blocks,
+        repeats: REPEATS,
+        latency_samples: 0,
+    }
+}
+
+/// The same of making real material. It takes megabytes a block, so a few blocks are enough, unless as many are asked for.
+pub fn setting_ahead(row: Row, parties: usize) -> Setting {
+    let blocks = if row.way == Way::Univariate { 1 } else { 8 };
+    Setting { preprocessing: REAL_MATERIAL, blocks, repeats: 1, ..setting(row, parties, THREADS) }
+}
+
+/// Blocks a second of preprocessing, and the conditions.
+pub fn ahead(row: Row, parties: usize, timer: &mut Timer) -> Result<(Option<f64>, String)> {
+    let (rates, note) = timer.rates(setting_ahead(row, parties))?;
+    Ok((rates.preprocessing.map(|[_, median, _]| median), note))
+}
+
+/// Online, one thread each, with the latency.
+fn single(row: Row, timer: &mut Timer) -> Result<(Rates, String)> {
+    timer.rates(Setting { latency_samples: LATENCY_SAMPLES, ..setting(row, 2, 1) })
+}
+
+/// Online, on all threads.
+fn multi(row: Row, timer: &mut Timer) -> Result<(Rates, String)> {
+    timer.rates(setting(row, 2, THREADS))
+}
+
+/// 1 Gbps LAN timings for evaluating AES and 3DES in MPC.
+pub fn table_3(timer: &mut Timer) -> Result<Vec<Cell>> {
+    let published = [
+        (AES_BD, 5.20, 758.0, Some(3164.0), 30.7),
+        (AES_RP, 7.19, 940.0, Some(3872.0), 46.1),
+        (AES_LT, 0.928, 53_918.0, Some(236_191.0), 16.79),
+        (DES_RAW, 270.0, 130.0, None, 1.24),
+        (DES_PV, 36.98, 86.0, Some(366.0), 25.6),
+        (DES_LT, 4.254, 10_883.0, Some(45_869.0), 15.3),
+    ];
+    let mut cells = Vec::new();
+    for (row, latency, one_thread, threads, preprocessing) in published {
+        let (rates, note) = single(row, timer)?;
+        cells.push(Cell::compared(row.name, "Latency (ms)", latency, rates.latency_ms).note(&note));
+        cells.push(
+            Cell::compared(row.name, "Online (single-thread) ops/s", one_thread, rates.online[1]).note(&note),
+        );
+        let column = "Online (multi-thread) ops/s";
+        let (rates, note) = multi(row, timer)?;
+        let cell = match threads {
+            Some(published) => Cell::compared(row.name, column, published, rates.online[1]),
+            None => Cell::unpublished(row.name, column, rates.online[1]),
+        };
+        cells.push(cell.note(&note));
+        let column = "Preprocessing ops/s";
+        let (ours, note) = ahead(row, 2, timer)?;
+        cells.push(Cell::compared(row.name, column, preprocessing, ours).note(&note));
+    }
+    Ok(cells)
+}
+
+/// Performance comparison with other 2-PC protocols for evaluating AES in a LAN setting.
+pub fn table_5(timer: &mut Timer) -> Result<Vec<Cell>> {
+    let lookup_32 = "not measured: does not exist here yet. The TinyTable rows compared are those of Lookup-32 (MACs of 32 bits)";
+    let other = "not measured: another protocol, which does not exist here";
+    let sp_lut =
+        "not measured: another protocol, which does not exist here. The text of section 5.2 has 0.055 MB";
+    let others = [
+        ("TinyTable (binary)", [4.18, 24_500.0, 3.07], lookup_32),
+        ("TinyTable (optim.)", [1.02, 339_000.0, 786.4], lookup_32),
+        ("Wang et al.", [0.93, 1075.0, 2.57], other),
+        ("Rindal-Rosulek", [1.0, 1000.0, 1.6], other),
+        ("OP-LUT", [5.0, 41_670.0, 0.103], other),
+        ("SP-LUT", [6.0, 2208.0, 0.044], sp_lut),
+    ];
+    let columns = ["Online latency (ms)", "Online throughput (/s)", "Comms. (total) (MB)"];
+    let mut cells = Vec::new();
+    for (row, published, note) in others {
+        let each = columns.into_iter().zip(published);
+        cells.extend(each.map(|(column, published)| Cell::compared(row, column, published, None).note(note)));
+    }
+    let ours =
+        [(AES_LT, [0.93, 236_200.0, 8.4], [1760.0, 42_240.0]), (AES_RP, [7.19, 940.0, 2.9], [640.0, 5120.0])];
+    for (row, [latency, throughput, mega], [triples, bits]) in ours {
+        let (rates, note) = single(row, timer)?;
+        cells.push(Cell::compared(row.name, columns[0], latency, rates.latency_ms).note(&note));
+        // The paper has AES-LT on many threads here, and AES-RP on one.
+        let (rates, note) = if row.way == Way::MaskedTables { multi(row, timer)? } else { (rates, note) };
+        cells.push(Cell::compared(row.name, columns[1], throughput, rates.online[1]).note(&note));
+        cells.push(sent::communication(row, columns[2], mega, triples, bits)?);
+    }
+    Ok(cells)
+}

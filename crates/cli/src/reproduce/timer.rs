@@ -1,0 +1,42 @@
+//! Times of one run of the command: what several tables want is measured once.
+
+use anyhow::Result;
+
+use crate::bench::{EXPANSION, Rates, Setting};
+
+/// Measures, and remembers.
+pub struct Timer {
+    blocks: Option<usize>,
+    taken: Vec<(Setting, Rates)>,
+}
+
+impl Timer {
+    /// With so many blocks in every batch, if that is said.
+    pub fn new(blocks: Option<usize>) -> Timer {
+        Timer { blocks, taken: Vec::new() }
+    }
+
+    /// Measures a setting, unless that has been done. Returns what was measured, and a note that says under which conditions.
+    pub fn rates(&mut self, setting: Setting) -> Result<(Rates, String)> {
+        let setting = Setting { blocks: self.blocks.unwrap_or(setting.blocks), ..setting };
+        let note = conditions(&setting);
+        if let Some((_, rates)) = self.taken.iter().find(|(taken, _)| *taken == setting) {
+            return Ok((*rates, note));
+        }
+        let rates = setting.measure()?;
+        self.taken.push((setting, rates));
+        Ok((rates, note))
+    }
+}
+
+/// What a time depends on.
+fn conditions(setting: &Setting) -> String {
+    let Setting { parties, threads, blocks, repeats, preprocessing, .. } = setting;
+    let build = if cfg!(debug_assertions) { "; not a release build: no measure of anything" } else { "" };
+    let expansion =
+        if *preprocessing == "mascot" { format!(" with expansion {EXPANSION}") } else { String::new() };
+    format!(
+        "timed here: {parties} processes on one machine, TLS over loopback, {threads} thread(s) each, {blocks} blocks in a batch, \
+         material from {preprocessing}{expansion}, median of {repeats}{build}"
+    )
+}
