@@ -34,7 +34,7 @@ use zeroize::Zeroizing;
 use crate::net::Net;
 use crate::ot::{Pairs, Shape};
 use crate::session::random_bytes;
-use crate::spdz::{Authenticated, MacKey, Openings, Source, Triples};
+use crate::spdz::{Authenticated, MacKey, Openings, OwnedBits, Source, Triples};
 use crate::{Error, Party, PartySet, Result};
 use authenticate::Zeros;
 use bits::Stock;
@@ -135,12 +135,7 @@ impl<F: MacField> Source<F> for Mascot<F> {
         self.guarded(|mascot| mascot.summed_bits(count, net))
     }
 
-    fn bits_of(
-        &mut self,
-        owner: Party,
-        count: usize,
-        net: &mut dyn Net,
-    ) -> Result<(Authenticated<F>, Option<Zeroizing<Vec<u8>>>)> {
+    fn bits_of(&mut self, owner: Party, count: usize, net: &mut dyn Net) -> Result<OwnedBits<F>> {
         self.refuse_unknown(owner)?;
         self.guarded(|mascot| mascot.owned_bits(owner, count, net))
     }

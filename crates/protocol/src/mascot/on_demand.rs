@@ -1,11 +1,10 @@
 //! MASCOT that is set up when material is first asked for: a session that asks for none pays for none.
 
 use polyclave_field::MacField;
-use zeroize::Zeroizing;
 
 use super::Mascot;
 use crate::net::Net;
-use crate::spdz::{Authenticated, MacKey, Source, Triples};
+use crate::spdz::{Authenticated, MacKey, OwnedBits, Source, Triples};
 use crate::{Party, Result};
 
 /// Material for one stream of a session.
@@ -40,12 +39,7 @@ impl<F: MacField> Source<F> for OnDemand<F> {
         self.mascot(net)?.bits(count, net)
     }
 
-    fn bits_of(
-        &mut self,
-        owner: Party,
-        count: usize,
-        net: &mut dyn Net,
-    ) -> Result<(Authenticated<F>, Option<Zeroizing<Vec<u8>>>)> {
+    fn bits_of(&mut self, owner: Party, count: usize, net: &mut dyn Net) -> Result<OwnedBits<F>> {
         self.mascot(net)?.bits_of(owner, count, net)
     }
 

@@ -9,7 +9,8 @@
 //!
 //! Two ways to tell whether the sum is zero:
 //! * **Plain** ([`check_plainly`]): all commit to sigma_i and open it. A cheater whose error is found learns alpha from the
-//!   others' parts; so it runs alone with its key ([`super::key`]), in preprocessing only.
+//!   others' parts; so nothing counts beside it before it has passed ([`super::key`]). Preprocessing uses it, before there are
+  products.
 //! * **Zero test** ([`check`]), which tells nothing but whether it is zero: with a random product c = a b that is used for
 //!   nothing else, d = sigma - a is opened and then z = d b + c = sigma b; both by commitment. a hides sigma. If a cheater shifts
 //!   d by e and z by f, z = (sigma + e) b + f; it has fixed e before it saw d, so sigma + e = 0 for sigma = alpha times
@@ -70,7 +71,7 @@ fn zero_test<F: MacField>(
     }
 }
 
-/// Checks all openings since the last check by the plain MAC check, alone with the key. After an error the key is given up.
+/// Checks all openings since the last check by the plain MAC check. After an error the key is given up.
 /// Four rounds.
 pub(crate) fn check_plainly<F: MacField>(
     key: &MacKey<F>,
@@ -82,9 +83,7 @@ pub(crate) fn check_plainly<F: MacField>(
     if open_sum::<F>(&context, *sigma, net)? != F::Word::ZERO {
         return Err(FAILED);
     }
-    exposure.passed();
-    // Another session may have given it up meanwhile.
-    key.refuse_retired()?;
+    exposure.passed()?;
     openings.clear();
     Ok(())
 }

@@ -1,11 +1,16 @@
 //! The MAC key, and whether it may still be used.
 //!
 //! A failed check tells a cheater alpha: it opens with an error d, learns alpha chi d from what the others reveal in the plain
-//! check, and can then withhold its own part, so that honest parties only see a slow peer. So a plain check ([`Exposure`])
-//! is alone with its key: while it runs the key counts as known, no other check under it passes, and if it does not end well,
-//! by failing or by running out of time, the key is never used again. The zero test ([`super::check`]) reveals nothing of the
-//! key and runs beside others; after a failed one the key is given up all the same.
+//! check, and can then withhold its own part, so that honest parties only see a slow peer. So from the moment a plain check
+//! begins ([`Exposure`]) the key counts as known until that check has passed: **no check under the key counts before all plain
+//! checks that were under way when it passed have passed too**, and when one fails or runs out of time, the key is given up and
+//! none of them counts. (That a plain check passes is settled by the commitments to its parts: whoever passes it had nothing to
+//! learn.) Nobody waits for another check before it has done its own part, so sessions that begin in different orders at
+//! different parties do not wait for each other in a circle.
+//!
+//! The zero test ([`super::check`]) reveals nothing of the key; after a failed one it is given up all the same.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,14 +38,14 @@ struct Guard {
     changed: Condvar,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Usable,
-    /// A plain check is under way.
-    Exposed,
+#[derive(Default)]
+struct State {
     /// A check failed.
-    Retired,
+    retired: bool,
+    /// Plain checks under way.
+    open: BTreeSet<u64>,
+    /// The number of the next one.
+    next: u64,
 }
 
 impl<F: MacField> MacKey<F> {
@@ -80,41 +85,40 @@ impl<F: MacField> MacKey<F> {
 
     /// An error if a check under this key has failed.
     pub fn refuse_retired(&self) -> Result<()> {
-        match *self.lock() {
-            State::Retired => Err(retired()),
-            _ => Ok(()),
-        }
+        if self.lock().retired { Err(retired()) } else { Ok(()) }
     }
 
     /// Gives the key up, for all sessions.
     pub fn retire(&self) {
-        *self.lock() = State::Retired;
+        self.lock().retired = true;
         self.state.changed.notify_all();
-    }
-
-    /// Waits until no plain check is under way.
-    pub(super) fn wait_unexposed(&self) -> Result<()> {
-        drop(self.when_unexposed()?);
-        Ok(())
     }
 
     /// Begins a plain check: the key counts as known until [`Exposure::passed`], and is given up without it.
     pub(super) fn expose(&self) -> Result<Exposure<F>> {
-        *self.when_unexposed()? = State::Exposed;
-        Ok(Exposure { key: self.clone() })
+        let mut state = self.lock();
+        if state.retired {
+            return Err(retired());
+        }
+        let number = state.next;
+        state.next += 1;
+        state.open.insert(number);
+        Ok(Exposure { key: self.clone(), number })
     }
 
-    fn when_unexposed(&self) -> Result<std::sync::MutexGuard<'_, State>> {
+    /// Waits until all plain checks have ended that are under way now; an error if the key was given up.
+    pub(super) fn wait_unexposed(&self) -> Result<()> {
         let until = Instant::now() + PATIENCE;
         let mut state = self.lock();
-        while *state == State::Exposed {
+        let awaited = state.open.clone();
+        while !state.retired && !awaited.is_disjoint(&state.open) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(Error::System("another check under the same MAC key did not end".into()));
             }
             state = self.state.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        if *state == State::Retired { Err(retired()) } else { Ok(state) }
+        if state.retired { Err(retired()) } else { Ok(()) }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -131,24 +135,25 @@ impl<F: MacField> Clone for MacKey<F> {
 /// A plain check under way. Dropped without having passed, it gives the key up.
 pub(super) struct Exposure<F: MacField> {
     key: MacKey<F>,
+    number: u64,
 }
 
 impl<F: MacField> Exposure<F> {
-    /// The check went well: the cheater, if there is one, learnt nothing.
-    pub(super) fn passed(self) {
-        let mut state = self.key.lock();
-        if *state == State::Exposed {
-            *state = State::Usable;
-        }
+    /// The check went well: the cheater, if there is one, learnt nothing by it. It counts when those beside it have passed.
+    pub(super) fn passed(self) -> Result<()> {
+        self.key.lock().open.remove(&self.number);
+        self.key.state.changed.notify_all();
+        self.key.wait_unexposed()
     }
 }
 
 impl<F: MacField> Drop for Exposure<F> {
     fn drop(&mut self) {
         let mut state = self.key.lock();
-        if *state == State::Exposed {
-            *state = State::Retired;
+        if state.open.remove(&self.number) {
+            state.retired = true;
         }
+        drop(state);
         self.key.state.changed.notify_all();
     }
 }

@@ -37,7 +37,7 @@ pub use material::Batch;
 pub use opening::Openings;
 pub use share::Authenticated;
 pub use shared::Shared;
-pub use source::{Product, Source, Triples};
+pub use source::{OwnedBits, Product, Source, Triples};
 pub use way::Way;
 
 use crate::mascot::OnDemand;

@@ -113,7 +113,7 @@ impl<'a, F: MacField> Products<'a, F> {
         let y = self.decompose(&y)?;
         // The upper bits of P are discarded.
         self.put(bank, &y, |table| {
-            linear(Matrix::of(8, table.out_bits(), |y| y & (1 << table.out_bits()) - 1))
+            linear(Matrix::of(8, table.out_bits(), |y| y & ((1 << table.out_bits()) - 1)))
         });
         Ok(())
     }
@@ -143,7 +143,7 @@ impl<'a, F: MacField> Products<'a, F> {
         }
         let y = self.decompose(&y)?;
         self.put(bank, &y, |table| {
-            linear(Matrix::of(6, table.out_bits(), |y| y & (1 << table.out_bits()) - 1))
+            linear(Matrix::of(6, table.out_bits(), |y| y & ((1 << table.out_bits()) - 1)))
         });
         Ok(())
     }

@@ -40,6 +40,9 @@ impl<F: MacField> Triples<F> {
     }
 }
 
+/// Shared bits, and at the one party that knows them the bits, one a byte.
+pub type OwnedBits<F> = (Authenticated<F>, Option<Zeroizing<Vec<u8>>>);
+
 /// Makes material under one MAC key. Nothing is handed out before it has been checked; what is asked for at once is made
 /// at once. After an error the source is of no further use.
 pub trait Source<F: MacField>: Send {
@@ -49,13 +52,8 @@ pub trait Source<F: MacField>: Send {
     /// Random bits, 0 or 1 as elements, that nobody knows.
     fn bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Authenticated<F>>;
 
-    /// Random bits that one party knows: at that party also the bits, one a byte.
-    fn bits_of(
-        &mut self,
-        owner: Party,
-        count: usize,
-        net: &mut dyn Net,
-    ) -> Result<(Authenticated<F>, Option<Zeroizing<Vec<u8>>>)>;
+    /// Random bits that one party knows.
+    fn bits_of(&mut self, owner: Party, count: usize, net: &mut dyn Net) -> Result<OwnedBits<F>>;
 
     /// Random triples of bits: c = a and b.
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>>;

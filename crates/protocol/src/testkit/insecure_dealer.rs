@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::net::Net;
 use crate::pool::Pool;
-use crate::spdz::{Authenticated, MacKey, RowShape, Rows, Source, Triples, Units};
+use crate::spdz::{Authenticated, MacKey, OwnedBits, RowShape, Rows, Source, Triples, Units};
 use crate::{Party, Result};
 
 /// The dealer's side of one stream of a session, as every party runs it.
@@ -143,12 +143,7 @@ impl<F: MacField> Source<F> for InsecureDealer<F> {
         Ok(self.deal_bits(&bits))
     }
 
-    fn bits_of(
-        &mut self,
-        owner: Party,
-        count: usize,
-        _: &mut dyn Net,
-    ) -> Result<(Authenticated<F>, Option<Zeroizing<Vec<u8>>>)> {
+    fn bits_of(&mut self, owner: Party, count: usize, _: &mut dyn Net) -> Result<OwnedBits<F>> {
         let bits = self.random_bits(count);
         let shares = self.deal_bits(&bits);
         Ok((shares, (owner == self.me).then(|| Zeroizing::new(bits))))

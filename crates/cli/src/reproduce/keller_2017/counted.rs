@@ -8,10 +8,9 @@ use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Protocol, Scheme};
 use polyclave_protocol::session::{Stream, Terms, hello};
-use polyclave_protocol::spdz::{Authenticated, MacKey, Packing, Source, Spdz, Triples, Way};
+use polyclave_protocol::spdz::{Authenticated, MacKey, OwnedBits, Packing, Source, Spdz, Triples, Way};
 use polyclave_protocol::testkit::insecure_dealer::{InsecureDealer, mac_key};
 use polyclave_protocol::{Error, Party, PartySet, Result as Outcome, coins};
-use zeroize::Zeroizing;
 
 use super::Row;
 use crate::reproduce::measure::{Taken, evaluations_under};
@@ -31,12 +30,7 @@ impl<F: MacField, S: Source<F>> Source<F> for Piecewise<S> {
         self.0.bits(count, net)
     }
 
-    fn bits_of(
-        &mut self,
-        owner: Party,
-        count: usize,
-        net: &mut dyn Net,
-    ) -> Outcome<(Authenticated<F>, Option<Zeroizing<Vec<u8>>>)> {
+    fn bits_of(&mut self, owner: Party, count: usize, net: &mut dyn Net) -> Outcome<OwnedBits<F>> {
         self.0.bits_of(owner, count, net)
     }
 

@@ -11,9 +11,8 @@ use polyclave_protocol::metered::{Meter, Metered};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Protocol;
 use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::spdz::{Authenticated, MacKey, Packing, Source, Spdz, Triples, Way};
+use polyclave_protocol::spdz::{Authenticated, MacKey, OwnedBits, Packing, Source, Spdz, Triples, Way};
 use polyclave_protocol::{Error, Party, Result as Outcome};
-use zeroize::Zeroizing;
 
 use super::Row;
 use super::counted::{Material, PARTIES, evaluate};
@@ -121,12 +120,7 @@ impl<F: MacField> Source<F> for OfTriples<F> {
         self.source.bits(count, net)
     }
 
-    fn bits_of(
-        &mut self,
-        owner: Party,
-        count: usize,
-        net: &mut dyn Net,
-    ) -> Outcome<(Authenticated<F>, Option<Zeroizing<Vec<u8>>>)> {
+    fn bits_of(&mut self, owner: Party, count: usize, net: &mut dyn Net) -> Outcome<OwnedBits<F>> {
         self.source.bits_of(owner, count, net)
     }
 

@@ -48,7 +48,7 @@ impl<F: MacField> Drop for Rows<F> {
 impl RowShape {
     /// Bytes of a masked table, without its index.
     pub fn bytes<F: MacField>(&self) -> usize {
-        (1 + F::BYTES) * self.views.len() << self.in_bits
+        ((1 + F::BYTES) * self.views.len()) << self.in_bits
     }
 }
 

@@ -34,12 +34,48 @@ fn zero_test_beside(end: impl FnOnce(Exposure<F>)) -> Result<()> {
 
 #[test]
 fn a_zero_test_does_not_pass_before_a_plain_check_of_another_session_has() {
-    assert_eq!(zero_test_beside(Exposure::passed), Ok(()));
+    let passes = |exposure: Exposure<F>| exposure.passed().expect("it is alone");
+    assert_eq!(zero_test_beside(passes), Ok(()));
 }
 
 #[test]
 fn a_zero_test_does_not_pass_beside_a_plain_check_that_fails() {
     assert_eq!(zero_test_beside(drop), FAILED_EARLIER);
+}
+
+/// Sessions that check at the same time, in whatever order each party comes to them.
+#[test]
+fn plain_checks_of_many_sessions_do_not_wait_for_each_other_in_a_circle() {
+    let keys = [0, 1].map(|p| mac_key::<F>(&SEED, Party(p), 2));
+    let session = |_| {
+        let keys = keys.clone();
+        std::thread::spawn(move || {
+            run_over(mesh_with_timeout(2, LATE), move |net| {
+                let mut seat = Seat::new(net);
+                seat.key = keys[net.me().index()].clone();
+                (0..20).try_for_each(|_| {
+                    seat.open(Element::ZERO, net)?;
+                    check_plainly(&seat.key, &mut seat.openings, net)
+                })
+            })
+        })
+    };
+    let sessions: Vec<_> = (0..6).map(session).collect();
+    for session in sessions {
+        assert!(session.join().expect("no panic").iter().all(Result::is_ok));
+    }
+}
+
+/// A plain check that passed beside one that fails does not count: its cheater may have learnt the key from the other.
+#[test]
+fn a_plain_check_does_not_pass_beside_one_that_fails() {
+    let key = mac_key::<F>(&SEED, Party(0), 2);
+    let (failing, passing) = (key.expose().expect("usable"), key.expose().expect("usable"));
+    let passing = std::thread::spawn(move || passing.passed());
+    std::thread::sleep(SOON);
+    assert!(!passing.is_finished(), "it counts before the other has ended");
+    drop(failing);
+    assert_eq!(passing.join().expect("no panic"), FAILED_EARLIER);
 }
 
 #[test]
