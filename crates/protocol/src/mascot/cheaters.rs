@@ -149,7 +149,7 @@ fn a_guess_at_one_bit_is_caught_or_without_effect() {
             let mut sum = ours.clone();
             sum.add(theirs);
             let macs = sum.values.iter().map(|value| F::multiply(alpha ^ beta, *value));
-            assert!(macs.eq(sum.macs.iter().copied()) && sum.values[0] != Word::ZERO);
+            assert!(macs.eq(sum.macs.iter().copied()) && sum.values[0] != u64::ZERO);
         }
     }
 }

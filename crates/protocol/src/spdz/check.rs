@@ -9,8 +9,8 @@
 //!
 //! Two ways to tell whether the sum is zero:
 //! * **Plain** ([`check_plainly`]): all commit to sigma_i and open it. A cheater whose error is found learns alpha from the
-//!   others' parts; so nothing counts beside it before it has passed ([`super::key`]). Preprocessing uses it, before there are
-  products.
+//!   others' parts; so nothing counts beside it before it has passed ([`super::key`]). Preprocessing uses it, which has no
+//!   products yet.
 //! * **Zero test** ([`check`]), which tells nothing but whether it is zero: with a random product c = a b that is used for
 //!   nothing else, d = sigma - a is opened and then z = d b + c = sigma b; both by commitment. a hides sigma. If a cheater shifts
 //!   d by e and z by f, z = (sigma + e) b + f; it has fixed e before it saw d, so sigma + e = 0 for sigma = alpha times
