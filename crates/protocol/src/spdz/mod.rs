@@ -243,11 +243,11 @@ impl<F: MacField> Spdz<F> {
     }
 
     fn make_units(&mut self, in_bits: u8, count: usize, net: &mut dyn Net) -> Result<Units<F>> {
-        if let Some(units) = self.arithmetic.source.deal_units(in_bits, count) {
+        if let Some(units) = self.arithmetic.source.deal_units(in_bits, count, &self.pool) {
             return Ok(units);
         }
         let vectors = UnitVectors::make(&mut self.arithmetic, in_bits, count, self.packing, net)?;
-        Ok(Units::of(in_bits, vectors))
+        Ok(Units::of(in_bits, vectors, &self.pool))
     }
 
     fn make_rows(&mut self, shape: RowShape, count: usize, net: &mut dyn Net) -> Result<Rows<F>> {
@@ -469,7 +469,7 @@ impl<F: MacField> Spdz<F> {
                     let units = units.ok_or_else(missing)?;
                     let entries = &units.entries[range.clone()];
                     let size = 1 << table.in_bits();
-                    let macs = &units.macs[range.start * size..range.end * size];
+                    let macs = &units.macs[range.start * size * F::BYTES..range.end * size * F::BYTES];
                     Sums::new(table).look_up(h, entries, macs, &lookup.views, bank);
                 }
             }

@@ -59,7 +59,7 @@ pub trait Source<F: MacField>: Send {
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>>;
 
     /// Unit vectors of random indices, from sources that can hand them out whole: no real one can.
-    fn deal_units(&mut self, _in_bits: u8, _count: usize) -> Option<Units<F>> {
+    fn deal_units(&mut self, _in_bits: u8, _count: usize, _pool: &Pool) -> Option<Units<F>> {
         None
     }
 

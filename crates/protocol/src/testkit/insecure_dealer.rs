@@ -12,6 +12,9 @@ use crate::pool::Pool;
 use crate::spdz::{Authenticated, MacKey, OwnedBits, RowShape, Rows, Source, Triples, Units};
 use crate::{Party, Result};
 
+/// Unit vectors that are dealt at once.
+const AT_ONCE: usize = 1024;
+
 /// The dealer's side of one stream of a session, as every party runs it.
 pub struct InsecureDealer<F: MacField> {
     me: Party,
@@ -155,19 +158,25 @@ impl<F: MacField> Source<F> for InsecureDealer<F> {
         Ok(Triples { a: self.deal_bits(&a), b: self.deal_bits(&b), c: self.deal_bits(&c) })
     }
 
-    fn deal_units(&mut self, in_bits: u8, count: usize) -> Option<Units<F>> {
+    fn deal_units(&mut self, in_bits: u8, count: usize, pool: &Pool) -> Option<Units<F>> {
         let indices = self.random_cells(in_bits, count);
         let (index, index_macs) = self.deal_cells(&indices);
-        let unit = || {
-            let entries = indices.iter().flat_map(|s| (0..1u8 << in_bits).map(move |j| j == *s));
-            entries.map(|is| if is { F::Word::ONE } else { F::Word::ZERO }).collect()
-        };
-        let shares = self.deal(count << in_bits, &unit);
-        let mut cells = vec![0; shares.len()];
-        F::project_row(&mut cells, &shares.values);
-        let word = |cells: &[u8]| cells.iter().rev().fold(0, |word, cell| word << 1 | u64::from(cell & 1));
-        let entries = cells.chunks(1 << in_bits).map(word).collect();
-        Some(Units::new(in_bits, index, index_macs, entries, shares.macs.to_vec()))
+        let mut entries = Vec::with_capacity(count);
+        let mut macs = pool.take((count << in_bits) * F::BYTES);
+        for (indices, macs) in indices.chunks(AT_ONCE).zip(macs.chunks_mut((AT_ONCE << in_bits) * F::BYTES)) {
+            let unit = || {
+                let entries = indices.iter().flat_map(|s| (0..1u8 << in_bits).map(move |j| j == *s));
+                entries.map(|is| if is { F::Word::ONE } else { F::Word::ZERO }).collect()
+            };
+            let shares = self.deal(indices.len() << in_bits, &unit);
+            let mut cells = vec![0; shares.len()];
+            F::project_row(&mut cells, &shares.values);
+            let word =
+                |cells: &[u8]| cells.iter().rev().fold(0, |word, cell| word << 1 | u64::from(cell & 1));
+            entries.extend(cells.chunks(1 << in_bits).map(word));
+            F::write_row(&shares.macs, macs);
+        }
+        Some(Units::new(in_bits, index, index_macs, entries, macs))
     }
 
     fn deal_rows(&mut self, shape: &RowShape, count: usize, pool: &Pool) -> Option<Rows<F>> {

@@ -8,17 +8,18 @@ use polyclave_field::{MacField, Word};
 use zeroize::Zeroize;
 
 use super::UnitVectors;
+use crate::pool::{Pool, Shares};
 use crate::spdz::bank::{Bank, Row};
 
-/// Unit vectors of random indices, one after another. Wiped on drop.
+/// Unit vectors of random indices, one after another. The MACs' memory goes back to a pool, the rest is wiped on drop.
 pub struct Units<F: MacField> {
     pub(in crate::spdz) in_bits: u8,
     pub(in crate::spdz) index: Vec<u8>,
     pub(in crate::spdz) index_macs: Vec<F::Word>,
     /// By index: bit j is this party's share of e_j.
     pub(in crate::spdz) entries: Vec<u64>,
-    /// By index, then by entry.
-    pub(in crate::spdz) macs: Vec<F::Word>,
+    /// By index, then by entry: `F::BYTES` each.
+    pub(in crate::spdz) macs: Shares,
     pub(in crate::spdz) spent: usize,
 }
 
@@ -27,14 +28,13 @@ impl<F: MacField> Drop for Units<F> {
         self.index.zeroize();
         self.index_macs.zeroize();
         self.entries.zeroize();
-        self.macs.zeroize();
     }
 }
 
 impl<F: MacField> Units<F> {
     /// Bytes that one lookup uses up.
     pub(in crate::spdz) fn bytes(in_bits: u8) -> usize {
-        1 + size_of::<F::Word>() + size_of::<u64>() + (size_of::<F::Word>() << in_bits)
+        1 + size_of::<F::Word>() + size_of::<u64>() + (F::BYTES << in_bits)
     }
 
     /// Without any lookup spent.
@@ -43,27 +43,27 @@ impl<F: MacField> Units<F> {
         index: Vec<u8>,
         index_macs: Vec<F::Word>,
         entries: Vec<u64>,
-        macs: Vec<F::Word>,
+        macs: Shares,
     ) -> Self {
         Units { in_bits, index, index_macs, entries, macs, spent: 0 }
     }
 
     /// From unit vectors, entry by entry. A share of a bit is the lowest bit of the image of its share: that map is linear
     /// and takes 0 to 0 and 1 to 1.
-    pub(in crate::spdz) fn of(in_bits: u8, vectors: UnitVectors<F>) -> Self {
+    pub(in crate::spdz) fn of(in_bits: u8, vectors: UnitVectors<F>, pool: &Pool) -> Self {
         let index_cells = vectors.index_cells();
         let count = index_cells.len();
         let mut index = vec![0; count];
         F::project_row(&mut index, &index_cells.values);
         let size = vectors.entries.len();
         let mut entries = vec![0; count];
-        let mut macs = vec![F::Word::ZERO; count * size];
+        let mut macs = pool.take(count * size * F::BYTES);
         let mut cells = vec![0; count];
         for (j, entry) in vectors.entries.iter().enumerate() {
             F::project_row(&mut cells, &entry.values);
             entries.iter_mut().zip(&cells).for_each(|(word, cell)| *word |= u64::from(cell & 1) << j);
-            let to = macs.iter_mut().skip(j).step_by(size);
-            to.zip(entry.macs.iter()).for_each(|(to, mac)| *to = *mac);
+            let to = macs.chunks_exact_mut(F::BYTES).skip(j).step_by(size);
+            to.zip(entry.macs.iter()).for_each(|(to, mac)| mac.write_to(to));
         }
         cells.zeroize();
         let index_macs = index_cells.macs.to_vec();
@@ -97,19 +97,22 @@ impl Sums {
         &self,
         h: &[u8],
         entries: &[u64],
-        macs: &[F::Word],
+        macs: &[u8],
         views: &[(Matrix, Slot)],
         bank: &mut Bank<F>,
     ) {
         let size = self.order.len();
         let mut bits: Vec<Row<F>> = (0..self.out_bits).map(|_| Row::zero(h.len())).collect();
         let mut by_value = vec![F::Word::ZERO; self.ends.len()];
-        for (i, ((h, entries), macs)) in h.iter().zip(entries).zip(macs.chunks_exact(size)).enumerate() {
+        for (i, ((h, entries), macs)) in
+            h.iter().zip(entries).zip(macs.chunks_exact(size * F::BYTES)).enumerate()
+        {
             let entries = moved(*entries, *h);
             let mut from = 0;
             for (sum, end) in by_value.iter_mut().zip(&self.ends) {
-                let those = self.order[from..*end].iter();
-                *sum = those.fold(F::Word::ZERO, |sum, j| sum ^ macs[usize::from(j ^ h)]);
+                let those = self.order[from..*end].iter().map(|j| usize::from(j ^ h) * F::BYTES);
+                *sum =
+                    those.fold(F::Word::ZERO, |sum, at| sum ^ F::Word::from_bytes(&macs[at..][..F::BYTES]));
                 from = *end;
             }
             for (b, bit) in bits.iter_mut().enumerate() {
