@@ -14,8 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use polyclave_protocol::protocol::{Protocol, Scheme};
-use polyclave_protocol::release::Released;
+use polyclave_protocol::protocol::Scheme;
 
 use crate::options::{ProtocolOptions, Task};
 
@@ -115,7 +114,6 @@ impl Task for Describe {
     }
 
     fn under<S: Scheme>(self, scheme: &S) -> Result<Guarantee> {
-        let verified = <<S::Protocol as Protocol>::Released as Released>::VERIFIED;
-        Ok(Guarantee { protocol: scheme.name(), adversary: scheme.adversary(), verified })
+        Ok(Guarantee { protocol: scheme.name(), adversary: scheme.adversary(), verified: scheme.verifies() })
     }
 }

@@ -39,9 +39,9 @@ pub struct ProtocolOptions {
     #[arg(long, value_name = "M", default_value = "mascot")]
     pub preprocessing: String,
 
-    /// Of oblivious transfer, 1 to 8: less is sent, and more computed; 1 is the classic extension
-    #[arg(long, value_name = "F", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
-    pub expansion: u8,
+    /// Of oblivious transfer: with more, less is sent and more computed; 1 is the classic extension
+    #[arg(long, value_name = "F", default_value = "4", value_parser = ["1", "2", "4", "8"])]
+    pub expansion: String,
 
     /// For spdz: entries of a masked table's index that are multiplied at once, 1, 8, 40, 64 or 128. MACs are in
     /// GF(2^40), GF(2^128), or else GF(2^64); spdz-raw has GF(2^42)
@@ -99,7 +99,7 @@ impl ProtocolOptions {
 
     fn spdz<F: MacField>(&self, way: Way, k: usize) -> Result<SpdzScheme<F>> {
         let preprocessing = match self.preprocessing.as_str() {
-            "mascot" => Preprocessing::Mascot { expansion: usize::from(self.expansion) },
+            "mascot" => Preprocessing::Mascot { expansion: self.expansion.parse()? },
             "insecure_dealer" => Preprocessing::InsecureDealer,
             other => bail!("there is no preprocessing '{other}'; choose mascot or insecure_dealer"),
         };

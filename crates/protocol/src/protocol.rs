@@ -45,6 +45,11 @@ pub trait Scheme: Sync {
     /// One sentence on whom it protects against: shown to people.
     fn adversary(&self) -> String;
 
+    /// Whether an output is right whatever the other parties do. Not with material that they could have made themselves.
+    fn verifies(&self) -> bool {
+        <<Self::Protocol as Protocol>::Released as Released>::VERIFIED
+    }
+
     /// Adds the parameters to the terms that the parties compare.
     fn terms(&self, terms: Terms) -> Terms;
 

@@ -55,7 +55,7 @@ impl Setting {
             inversion: "views".into(),
             tables: "masked".into(),
             preprocessing: self.preprocessing.into(),
-            expansion: EXPANSION,
+            expansion: EXPANSION.to_string(),
             demux_field: self.demux_field,
         };
         protocol.check_parties()?;

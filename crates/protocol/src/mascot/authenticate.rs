@@ -35,6 +35,7 @@ use zeroize::Zeroizing;
 use super::Mascot;
 use super::rows::{Row, add, read, zeros};
 use crate::net::Net;
+use crate::ot::forked_seed;
 use crate::session::random_bytes;
 use crate::spdz::{Authenticated, Coefficients, check_plainly};
 use crate::{Error, Party, Result, coins};
@@ -143,6 +144,8 @@ fn with_mask<F: MacField>(values: &[F::Word]) -> Result<Row<F>> {
 /// Sharings of zero, from a seed that every two parties have in common.
 pub(super) struct Zeros {
     streams: Vec<AesPrg>,
+    /// What they come from.
+    seeds: Vec<Zeroizing<[u8; 16]>>,
 }
 
 impl Zeros {
@@ -161,7 +164,15 @@ impl Zeros {
         for p in Party::all(n).filter(|p| *p < me) {
             seeds[p.index()].copy_from_slice(&into[p.index()]);
         }
-        Ok(Zeros { streams: me.peers(n).map(|p| AesPrg::new(&seeds[p.index()], 0)).collect() })
+        seeds.remove(me.index());
+        Ok(Zeros { streams: seeds.iter().map(|seed| AesPrg::new(seed, 0)).collect(), seeds })
+    }
+
+    /// Independent sharings, bound to a label that is used once. Local.
+    pub(super) fn fork(&self, label: &[u8]) -> Self {
+        let forked = |seed: &Zeroizing<[u8; 16]>| Zeroizing::new(forked_seed(label, seed));
+        let seeds: Vec<_> = self.seeds.iter().map(forked).collect();
+        Zeros { streams: seeds.iter().map(|seed| AesPrg::new(seed, 0)).collect(), seeds }
     }
 
     /// Adds this party's shares of zeros.

@@ -15,13 +15,15 @@
 //!
 //! Cost: k k bits to every peer for an element of this party (each of k elements in whole bytes), one round.
 
+use std::sync::Arc;
+
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
 use super::rows::{Gadget, Row, add, add_bytes, read, zeros};
 use crate::net::Net;
-use crate::ot::Pairs;
+use crate::ot::{Pairs, forked_seed};
 use crate::spdz::MacKey;
 use crate::{Party, Result};
 
@@ -35,7 +37,16 @@ pub(super) struct Cope<F: MacField> {
     offered: Vec<Vec<[AesPrg; 2]>>,
     /// The chosen stream for every bit of this party's share, by peer.
     chosen: Vec<Vec<AesPrg>>,
+    seeds: Arc<Seeds>,
 }
+
+/// What the streams come from, by peer and bit.
+struct Seeds {
+    offered: Vec<Vec<[Seed; 2]>>,
+    chosen: Vec<Vec<Seed>>,
+}
+
+type Seed = Zeroizing<[u8; 16]>;
 
 impl<F: MacField> Cope<F> {
     /// Takes k checked transfers with every peer, in which this party chooses with the bits of its share of the key. Four
@@ -60,7 +71,7 @@ impl<F: MacField> Cope<F> {
         let seeds = transfers.extend(&choices, F::BITS as usize, net)?;
         transfers.check(net)?;
 
-        let stream = |seed: &u128| AesPrg::new(&Zeroizing::new(seed.to_le_bytes()), 0);
+        let seed = |message: &u128| Zeroizing::new(message.to_le_bytes());
         let (mut offered, mut chosen) = (Vec::new(), Vec::new());
         for p in Party::all(n) {
             if p == me {
@@ -69,11 +80,27 @@ impl<F: MacField> Cope<F> {
                 continue;
             }
             let [zero, one] = transfers.random_sent(&seeds, p)?;
-            offered
-                .push(zero.iter().zip(one.iter()).map(|(zero, one)| [stream(zero), stream(one)]).collect());
-            chosen.push(transfers.random_received(&seeds, p)?.iter().map(stream).collect());
+            offered.push(zero.iter().zip(one.iter()).map(|(zero, one)| [seed(zero), seed(one)]).collect());
+            chosen.push(transfers.random_received(&seeds, p)?.iter().map(seed).collect());
         }
-        Ok(Cope { me, alphas, gadget: Gadget::new(), offered, chosen })
+        Ok(Self::of_seeds(me, alphas, Arc::new(Seeds { offered, chosen }), None))
+    }
+
+    /// Independent streams for the same shares of the key, bound to a label that is used once. Local.
+    pub(super) fn fork(&self, label: &[u8]) -> Self {
+        Self::of_seeds(self.me, self.alphas.clone(), self.seeds.clone(), Some(label))
+    }
+
+    fn of_seeds(me: Party, alphas: Row<F>, seeds: Arc<Seeds>, label: Option<&[u8]>) -> Self {
+        let stream = |seed: &Seed| match label {
+            None => AesPrg::new(seed, 0),
+            Some(label) => AesPrg::new(&Zeroizing::new(forked_seed(label, seed)), 0),
+        };
+        let offered = seeds.offered.iter();
+        let offered =
+            offered.map(|bits| bits.iter().map(|both| both.each_ref().map(stream)).collect()).collect();
+        let chosen = seeds.chosen.iter().map(|bits| bits.iter().map(stream).collect()).collect();
+        Cope { me, alphas, gadget: Gadget::new(), offered, chosen, seeds }
     }
 
     /// This party's shares of alpha times everybody's elements, by owner: `counts` says how many each has, and `own` are
@@ -89,7 +116,8 @@ impl<F: MacField> Cope<F> {
         let mut shares: Vec<Row<F>> = counts.iter().map(|count| zeros::<F>(*count)).collect();
 
         let alpha = self.alphas[me.index()];
-        F::combine(&mut shares[me.index()], &[(own, alpha)], F::Word::ZERO);
+        let alphas = Zeroizing::new(vec![alpha; own.len()]);
+        F::multiply_rows(&mut shares[me.index()], own, &alphas);
         let mut out: Vec<Zeroizing<Vec<u8>>> = Vec::new();
         for p in Party::all(counts.len()) {
             let message = match p == me {

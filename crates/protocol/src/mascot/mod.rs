@@ -24,7 +24,6 @@
 mod authenticate;
 mod bits;
 mod cope;
-mod on_demand;
 mod rows;
 mod triples;
 
@@ -39,7 +38,6 @@ use crate::{Error, Party, PartySet, Result};
 use authenticate::Zeros;
 use bits::Stock;
 use cope::Cope;
-pub use on_demand::OnDemand;
 
 /// Makes material under one MAC key.
 pub struct Mascot<F: MacField> {
@@ -92,6 +90,22 @@ impl<F: MacField> Mascot<F> {
             })
         };
         outcome().inspect_err(|e| retire_after(key, e))
+    }
+
+    /// Independent material under the same key, for another stream of a session or another session: bound to a label that is
+    /// used once. Each party's share of the key is the one it fixed when this was set up, so a value made here passes checks
+    /// there and a cheater cannot check one stream under another key than the next. Local.
+    pub fn fork(&self, label: &[u8]) -> Self {
+        Mascot {
+            key: self.key.clone(),
+            transfers: self.transfers.fork(&[label, b" products"].concat()),
+            keyed: self.keyed.fork(&[label, b" bits"].concat()),
+            cope: self.cope.fork(&[label, b" keyed products"].concat()),
+            zeros: self.zeros.fork(&[label, b" zeros"].concat()),
+            openings: Openings::default(),
+            stock: Party::all(self.key.parties()).map(|_| Default::default()).collect(),
+            failed: self.failed,
+        }
     }
 
     /// Runs something after which, if it fails, nothing more is made.

@@ -92,6 +92,8 @@ struct Ends {
     outward: Binding,
     hash_sent: Hash,
     hash_received: Hash,
+    /// What the streams of the sender and of the receiver come from, for [`Pairs::fork`].
+    roots: [Zeroizing<Vec<tree::Seed>>; 2],
     /// Messages of extensions, kept for their memory.
     outgoing: Vec<u8>,
     incoming: Vec<u8>,
@@ -104,6 +106,38 @@ pub struct Correlated {
     /// t: what this party has as receiver from each peer; q of the peer is `t ^ choice * delta` of the peer.
     pub received: Vec<Zeroizing<Vec<u128>>>,
     first: u64,
+}
+
+impl Ends {
+    /// From the leaves of the trees: of the sender, which lacks one of each, and of the receiver.
+    fn new(
+        label: &[u8],
+        me: Party,
+        peer: Party,
+        shape: Shape,
+        delta: u128,
+        roots: [Zeroizing<Vec<tree::Seed>>; 2],
+    ) -> Ends {
+        let outward = Binding::new(label, me, peer, peer);
+        Ends {
+            sender: extension::Sender::new(shape, delta, &roots[0]),
+            receiver: extension::Receiver::new(shape, &roots[1]),
+            hash_sent: Hash::new(&outward),
+            hash_received: Hash::new(&Binding::new(label, peer, me, peer)),
+            outward,
+            roots,
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+        }
+    }
+}
+
+/// The seed of a fork: a hash of its label and of the seed it comes from, in which BLAKE3 is taken for a random oracle.
+pub(crate) fn forked_seed(label: &[u8], seed: &[u8; 16]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 seeds of a fork");
+    let mut forked = [0; 16];
+    hasher.update(seed).update(label).finalize_xof().fill(&mut forked);
+    forked
 }
 
 impl Pairs {
@@ -148,17 +182,34 @@ impl Pairs {
             let (answer, message) = answer.split_at(answer_bytes);
             let keys = chosen.keys(&outward(p), answer)?;
             let leaves = tree::puncture(&outward(p), shape, *delta, &keys, message)?;
-            ends.push(Some(Ends {
-                sender: extension::Sender::new(shape, *delta, &leaves),
-                receiver: extension::Receiver::new(shape, grown),
-                hash_sent: Hash::new(&outward(p)),
-                hash_received: Hash::new(&inward(p)),
-                outward: outward(p),
-                outgoing: Vec::new(),
-                incoming: Vec::new(),
-            }));
+            ends.push(Some(Ends::new(label, me, p, shape, *delta, [leaves, grown.clone()])));
         }
         Ok(Pairs { me, members, shape, delta, ends, next: 0, checked: 0, failed: false })
+    }
+
+    /// Independent transfers under the same Delta, bound to another label that is used once: all streams come from hashes of
+    /// this object's seeds with the label. What a party fixed when these pairs were set up holds for all their forks. Local.
+    pub fn fork(&self, label: &[u8]) -> Pairs {
+        let derived = |seeds: &Zeroizing<Vec<tree::Seed>>| {
+            let mut fork = Zeroizing::new(vec![tree::Seed::default(); seeds.len()]);
+            seeds.iter().zip(fork.iter_mut()).for_each(|(seed, fork)| *fork = forked_seed(label, seed));
+            fork
+        };
+        let fork = |(p, ends): (Party, &Option<Ends>)| {
+            let [sent, received] = &ends.as_ref()?.roots;
+            let roots = [derived(sent), derived(received)];
+            Some(Ends::new(label, self.me, p, self.shape, *self.delta, roots))
+        };
+        Pairs {
+            me: self.me,
+            members: self.members,
+            shape: self.shape,
+            delta: self.delta.clone(),
+            ends: Party::all(self.ends.len()).zip(&self.ends).map(fork).collect(),
+            next: 0,
+            checked: 0,
+            failed: self.failed,
+        }
     }
 
     /// This party's Delta towards all peers.

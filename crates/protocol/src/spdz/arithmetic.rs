@@ -142,19 +142,24 @@ impl<F: MacField> Arithmetic<F> {
         })
     }
 
+    /// Makes sure that there are products for some checks. They are not counted with the material of lookups.
+    pub(super) fn stock_products(&mut self, net: &mut dyn Net) -> Result<()> {
+        if self.products.len() < PRODUCTS / 2 {
+            let triples = self.source.triples(PRODUCTS, net)?;
+            self.products.extend((0..PRODUCTS).map(|i| triples.product(i)));
+        }
+        Ok(())
+    }
+
     /// Checks everything that was opened since the last check; nothing is checked if nothing was opened.
     pub(super) fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         if self.openings.is_empty() {
             return self.key.refuse_retired();
         }
-        let product = match self.products.pop() {
-            Some(product) => product,
-            None => {
-                let triples = self.source.triples(PRODUCTS, net)?;
-                self.products = (1..PRODUCTS).map(|i| triples.product(i)).collect();
-                triples.product(0)
-            }
-        };
+        if self.products.is_empty() {
+            self.stock_products(net)?;
+        }
+        let product = self.products.pop().ok_or_else(|| Error::misuse("a source made nothing"))?;
         self.tally.of(self.phase).rounds += super::check::ROUNDS;
         check(&self.key, &mut self.openings, product, net)?;
         self.checks.fetch_add(1, SeqCst);
@@ -194,7 +199,7 @@ pub(super) struct Decomposed<F: MacField> {
 
 impl<F: MacField> Decomposing<'_, F> {
     /// Shares of x + sum of 2^i r_i, and their MACs.
-    fn masked(&self) -> (Vec<u8>, Vec<F::Word>) {
+    fn masked(&self) -> (Zeroizing<Vec<u8>>, Zeroizing<Vec<F::Word>>) {
         let len = self.of.len();
         assert_eq!(self.bits.len(), len * usize::from(F::CELL_BITS), "a random bit for every bit");
         let places: Vec<F::Word> = (0..F::CELL_BITS).map(|i| F::embed(1 << i)).collect();
@@ -205,9 +210,9 @@ impl<F: MacField> Decomposing<'_, F> {
             F::combine(&mut sum, &terms, F::Word::ZERO);
             sum
         };
-        let mut cells = vec![0; len];
+        let mut cells = Zeroizing::new(vec![0; len]);
         F::project_row(&mut cells, &plus_mask(&self.of.values, &self.bits.values));
-        (cells, plus_mask(&self.of.macs, &self.bits.macs).to_vec())
+        (cells, plus_mask(&self.of.macs, &self.bits.macs))
     }
 }
 

@@ -114,6 +114,8 @@ impl<F: MacField> MacKey<F> {
         while !state.retired && !awaited.is_disjoint(&state.open) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
+                state.retired = true;
+                self.state.changed.notify_all();
                 return Err(Error::System("another check under the same MAC key did not end".into()));
             }
             state = self.state.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;

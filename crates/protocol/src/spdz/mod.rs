@@ -28,6 +28,7 @@ use std::marker::PhantomData;
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
 use polyclave_field::MacField;
 use polyclave_kernels::affine::Map;
+use zeroize::Zeroizing;
 
 pub use bank::Bank;
 pub(crate) use check::{Coefficients, check_plainly};
@@ -40,7 +41,7 @@ pub use shared::Shared;
 pub use source::{OwnedBits, Product, Source, Triples};
 pub use way::Way;
 
-use crate::mascot::OnDemand;
+use crate::mascot::Mascot;
 use crate::net::Net;
 use crate::pool::Pool;
 use crate::protocol::{Input, Owner, Protocol, Scheme};
@@ -48,7 +49,7 @@ use crate::release::Checked;
 use crate::session::{Stream, Terms, random_bytes};
 use crate::tally::{Cost, Phase, Tally};
 use crate::testkit::insecure_dealer::{self, InsecureDealer};
-use crate::{Error, PartySet, Result};
+use crate::{Error, PartySet, Result, coins};
 use arithmetic::Arithmetic;
 use masked::Sums;
 use material::spend;
@@ -107,7 +108,14 @@ impl<F: MacField> SpdzScheme<F> {
 /// What a party keeps from session to session.
 pub struct Setup<F: MacField> {
     key: MacKey<F>,
-    dealer: Option<[u8; 32]>,
+    material: Root<F>,
+}
+
+/// What the material of every session under the setup comes from.
+enum Root<F: MacField> {
+    /// Set up once, so that every party's share of the MAC key is the same in all sessions.
+    Mascot(Box<Mascot<F>>),
+    Dealer([u8; 32]),
 }
 
 impl<F: MacField> Scheme for SpdzScheme<F> {
@@ -126,14 +134,19 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
         let (n, most) = (self.parties, self.parties - 1);
         match self.preprocessing {
             Preprocessing::Mascot { .. } => format!(
-                "active, at most {most} of {n} parties: secure with abort, a check errs with probability about 2^-{}",
-                F::BITS
+                "active, static, at most {most} of {n} parties: secure with abort, statistical error about 2^-{}; no \
+                 fairness, and no culprit is named",
+                F::BITS.min(64)
             ),
             Preprocessing::InsecureDealer => format!(
                 "insecure with material from insecure_dealer, which every party could impersonate; with real material \
                  active, at most {most} of {n} parties"
             ),
         }
+    }
+
+    fn verifies(&self) -> bool {
+        self.preprocessing != Preprocessing::InsecureDealer
     }
 
     fn terms(&self, terms: Terms) -> Terms {
@@ -151,7 +164,12 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
             return Err(Error::Misuse(format!("{connected} parties are connected, all of {n} are needed")));
         }
         match self.preprocessing {
-            Preprocessing::Mascot { .. } => Ok(Setup { key: MacKey::generate(net)?, dealer: None }),
+            Preprocessing::Mascot { expansion } => {
+                let key = MacKey::generate(net)?;
+                let label = coins::toss(b"set-up of authenticated sharing", net)?;
+                let mascot = Mascot::set_up(&label, &key, expansion, net)?;
+                Ok(Setup { key, material: Root::Mascot(Box::new(mascot)) })
+            }
             Preprocessing::InsecureDealer => {
                 // The first party's word is the seed: there is nothing to protect.
                 let mut seed = [0; 32];
@@ -159,7 +177,7 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
                 let all = crate::commitment::broadcast(&seed, net)?;
                 seed.copy_from_slice(&all[0]);
                 let key = insecure_dealer::mac_key(&seed, net.me(), self.parties);
-                Ok(Setup { key, dealer: Some(seed) })
+                Ok(Setup { key, material: Root::Dealer(seed) })
             }
         }
     }
@@ -170,11 +188,9 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
             return Err(Error::Misuse(format!("{serving} serve, but all of {n} parties have to")));
         }
         let label = stream.label();
-        let source: Box<dyn Source<F>> = match (self.preprocessing, &setup.dealer) {
-            (Preprocessing::Mascot { expansion }, None) => {
-                Box::new(OnDemand::new(&label, &setup.key, expansion))
-            }
-            (Preprocessing::InsecureDealer, Some(seed)) => {
+        let source: Box<dyn Source<F>> = match (self.preprocessing, &setup.material) {
+            (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => Box::new(mascot.fork(&label)),
+            (Preprocessing::InsecureDealer, Root::Dealer(seed)) => {
                 Box::new(InsecureDealer::new(seed, &label, setup.key.me(), self.parties))
             }
             _ => return Err(Error::misuse("the setup was made for another preprocessing")),
@@ -297,6 +313,7 @@ impl<F: MacField> Protocol for Spdz<F> {
         for (table, count) in rows {
             by_table[table] = Some(self.make_rows(Self::shape(compiled, table), count, net)?);
         }
+        self.arithmetic.stock_products(net)?;
         // Nothing that was opened on the way is used before it has been checked.
         self.arithmetic.check(net)?;
         Ok(Batch {
@@ -423,7 +440,8 @@ impl<F: MacField> Spdz<F> {
     ) -> Result<()> {
         let missing = || Error::misuse("the batch was prepared without this table");
         let total = lookups.iter().map(|lookup| bank.row(lookup.xs[0]).cells.len()).sum();
-        let (mut masked, mut macs) = (Vec::with_capacity(total), Vec::<F::Word>::with_capacity(total));
+        let mut masked = Zeroizing::new(Vec::with_capacity(total));
+        let mut macs = Zeroizing::new(Vec::<F::Word>::with_capacity(total));
         // Spent first: the positions are taken before anything is sent.
         let mut spent = Vec::with_capacity(lookups.len());
         for lookup in lookups {
@@ -450,9 +468,8 @@ impl<F: MacField> Spdz<F> {
             let h = &public[at..at + range.len()];
             at += range.len();
             let table = &compiled.tables()[lookup.table];
-            if let Some(h) = h.iter().find(|h| u16::from(**h) >= 1 << table.in_bits()) {
+            if h.iter().any(|h| u16::from(*h) >= 1 << table.in_bits()) {
                 // A cheater's opening: the check would find it, and until then there is no such row.
-                let _ = h;
                 self.arithmetic.key.retire();
                 return Err(Error::CheckFailed { what: "the range of an opened index" });
             }

@@ -172,15 +172,16 @@ impl<F: MacField> Arithmetic<F> {
         net: &mut dyn Net,
     ) -> Result<Option<Cells>> {
         let len = shared.count * shared.lanes;
-        let (mut cells, mut macs) = (shared.cells[..len].to_vec(), shared.macs[..len].to_vec());
+        let mut cells = Zeroizing::new(shared.cells[..len].to_vec());
+        let mut macs = Zeroizing::new(shared.macs[..len].to_vec());
         let mut known = None;
         if let Owner::Party(owner) = to {
             let bits;
             (bits, known) = self.source.bits_of(owner, len * usize::from(shared.bits), net)?;
             let mask = image_of_bits(&bits, &Matrix::identity(shared.bits), len);
-            let mut mask_cells = vec![0; len];
+            let mut mask_cells = Zeroizing::new(vec![0; len]);
             F::project_row(&mut mask_cells, &mask.values);
-            cells.iter_mut().zip(&mask_cells).for_each(|(x, mask)| *x ^= mask);
+            cells.iter_mut().zip(mask_cells.iter()).for_each(|(x, mask)| *x ^= mask);
             macs.iter_mut().zip(mask.macs.iter()).for_each(|(x, mask)| *x ^= *mask);
         }
         let (_, public) = self.open(&Authenticated::zero(0), &cells, &macs, net)?;
