@@ -49,6 +49,54 @@ fn a_delta_that_is_not_the_share_of_the_key_is_caught() {
     });
 }
 
+/// Sessions fork one set-up, so that a share of the key is fixed for all of them: a value of one session would otherwise tell, in
+/// the check of another, whether it is what a cheater with another share guesses.
+#[test]
+fn another_share_of_the_key_in_another_session_is_caught() {
+    for what in ["bits", "triples"] {
+        caught(|mascot, net| {
+            let mut fork = mascot.fork(b"another session");
+            if net.me() == CHEATER {
+                fork.key = MacKey::of_share(CHEATER, 3, fork.key.reveal_own_share() ^ 1 << 9);
+                let alphas = Zeroizing::new(vec![fork.key.reveal_own_share(); 3]);
+                fork.cope.claim(alphas);
+            }
+            match what {
+                "bits" => fork.bits(20, net).map(drop),
+                _ => fork.triples(5, net).map(drop),
+            }
+        });
+    }
+}
+
+#[test]
+fn forks_make_right_and_independent_material() {
+    let outcomes = run_parties(2, |net| {
+        let key = MacKey::<F>::generate(net)?;
+        let mascot = Mascot::set_up(b"root", &key, 2, net)?;
+        let mut values = Vec::new();
+        for label in [b"one", b"two"] {
+            let mut fork = mascot.fork(label);
+            values.push((fork.bits(64, net)?, fork.triples(3, net)?));
+        }
+        Ok((key.reveal_own_share(), values))
+    });
+    let [Ok((alpha, ours)), Ok((beta, theirs))] = &outcomes[..] else { panic!("both are honest") };
+    let mut opened = Vec::new();
+    for ((bits, triples), (their_bits, their_triples)) in ours.iter().zip(theirs) {
+        for (mine, yours) in
+            [(bits, their_bits), (&triples.a, &their_triples.a), (&triples.c, &their_triples.c)]
+        {
+            let mut sum = mine.clone();
+            sum.add(yours);
+            let macs = sum.values.iter().map(|value| F::multiply(alpha ^ beta, *value));
+            assert!(macs.eq(sum.macs.iter().copied()));
+            opened.push(sum.values.to_vec());
+        }
+    }
+    assert!(opened[0] != opened[3] && opened[1] != opened[4], "forks repeat each other");
+}
+
 #[test]
 fn another_bit_towards_another_peer_is_caught() {
     caught(|mascot, net| {

@@ -91,6 +91,12 @@ impl<F: MacField> Cope<F> {
         Self::of_seeds(self.me, self.alphas.clone(), self.seeds.clone(), Some(label))
     }
 
+    /// Uses other shares of the key than it has seeds for; only a cheater does.
+    #[cfg(test)]
+    pub(super) fn claim(&mut self, alphas: Row<F>) {
+        self.alphas = alphas;
+    }
+
     fn of_seeds(me: Party, alphas: Row<F>, seeds: Arc<Seeds>, label: Option<&[u8]>) -> Self {
         let stream = |seed: &Seed| match label {
             None => AesPrg::new(seed, 0),
