@@ -11,9 +11,9 @@ const MOST_LANES: usize = 16384;
 /// Material that is still near the processor.
 const NEAR_MATERIAL_BYTES: usize = 32 << 20;
 /// Where material is large, enough lanes to hide the wait come first,
-const ENOUGH_LANES: usize = 2048;
+const ENOUGH_LANES: usize = 4096;
 /// but no more material than this at once.
-const MOST_MATERIAL_BYTES: usize = 1 << 30;
+const MOST_MATERIAL_BYTES: usize = 2 << 30;
 
 /// Circuits compiled for one protocol.
 pub struct Workload {

@@ -17,18 +17,17 @@ mod masked;
 mod material;
 mod opening;
 mod products;
+mod scheme;
 mod share;
 mod shared;
 mod source;
 mod way;
 
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
 use polyclave_field::MacField;
 use polyclave_kernels::affine::Map;
-use zeroize::Zeroizing;
 
 pub use bank::Bank;
 pub(crate) use check::{Coefficients, check_plainly};
@@ -36,168 +35,22 @@ pub use key::MacKey;
 pub use masked::{Packing, RowShape, Rows, UnitVectors, Units};
 pub use material::Batch;
 pub use opening::Openings;
+pub use scheme::{MAX_PARTIES, Preprocessing, Setup, SpdzScheme};
 pub use share::Authenticated;
 pub use shared::Shared;
 pub use source::{OwnedBits, Product, Source, Triples};
 pub use way::Way;
 
-use crate::mascot::Mascot;
 use crate::net::Net;
 use crate::pool::Pool;
-use crate::protocol::{Input, Owner, Protocol, Scheme};
+use crate::protocol::{Input, Owner, Protocol};
 use crate::release::Checked;
-use crate::session::{Stream, Terms, random_bytes};
+use crate::session::Stream;
 use crate::tally::{Cost, Phase, Tally};
-use crate::testkit::insecure_dealer::{self, InsecureDealer};
-use crate::{Error, PartySet, Result, coins};
+use crate::{Error, Result};
 use arithmetic::Arithmetic;
-use masked::Sums;
-use material::spend;
 use products::Products;
 use way::Route;
-
-/// Most parties of a scheme.
-pub const MAX_PARTIES: usize = 16;
-
-/// Where material comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preprocessing {
-    /// From oblivious transfer ([`crate::mascot`]), with this expansion of [`crate::ot`].
-    Mascot {
-        /// 1 to 8: less is sent, and more computed.
-        expansion: usize,
-    },
-    /// A dealer that every party could impersonate: for tests, and to measure the online phase alone.
-    InsecureDealer,
-}
-
-impl std::fmt::Display for Preprocessing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Preprocessing::Mascot { expansion } => write!(f, "mascot with expansion {expansion}"),
-            Preprocessing::InsecureDealer => f.write_str("insecure_dealer"),
-        }
-    }
-}
-
-/// Authenticated sharing among some parties, with MACs in a field.
-pub struct SpdzScheme<F: MacField> {
-    parties: usize,
-    way: Way,
-    preprocessing: Preprocessing,
-    packing: Packing,
-    field: PhantomData<F>,
-}
-
-impl<F: MacField> SpdzScheme<F> {
-    /// For 2 parties or more.
-    pub fn new(parties: usize, way: Way, preprocessing: Preprocessing, packing: Packing) -> Result<Self> {
-        if !(2..=MAX_PARTIES).contains(&parties) {
-            return Err(Error::Misuse(format!(
-                "{} runs among 2 to {MAX_PARTIES} parties, not {parties}",
-                way.name()
-            )));
-        }
-        if (way == Way::Univariate) != (F::CELL_BITS == 6) {
-            return Err(Error::Misuse(format!("{} does not run over {}", way.name(), F::NAME)));
-        }
-        Ok(SpdzScheme { parties, way, preprocessing, packing, field: PhantomData })
-    }
-}
-
-/// What a party keeps from session to session.
-pub struct Setup<F: MacField> {
-    key: MacKey<F>,
-    material: Root<F>,
-}
-
-/// What the material of every session under the setup comes from.
-enum Root<F: MacField> {
-    /// Set up once, so that every party's share of the MAC key is the same in all sessions.
-    Mascot(Box<Mascot<F>>),
-    Dealer([u8; 32]),
-}
-
-impl<F: MacField> Scheme for SpdzScheme<F> {
-    type Setup = Setup<F>;
-    type Protocol = Spdz<F>;
-
-    fn name(&self) -> &'static str {
-        self.way.name()
-    }
-
-    fn parties(&self) -> usize {
-        self.parties
-    }
-
-    fn adversary(&self) -> String {
-        let (n, most) = (self.parties, self.parties - 1);
-        match self.preprocessing {
-            Preprocessing::Mascot { .. } => format!(
-                "active, static, at most {most} of {n} parties: secure with abort, statistical error about 2^-{}; no \
-                 fairness, and no culprit is named",
-                F::BITS.min(64)
-            ),
-            Preprocessing::InsecureDealer => format!(
-                "insecure with material from insecure_dealer, which every party could impersonate; with real material \
-                 active, at most {most} of {n} parties"
-            ),
-        }
-    }
-
-    fn verifies(&self) -> bool {
-        self.preprocessing != Preprocessing::InsecureDealer
-    }
-
-    fn terms(&self, terms: Terms) -> Terms {
-        terms
-            .with("protocol", self.name().as_bytes())
-            .with("field", F::NAME.as_bytes())
-            .with("preprocessing", self.preprocessing.to_string().as_bytes())
-            .with("demux field", &self.packing.entries::<F>().to_le_bytes())
-    }
-
-    fn set_up(&self, net: &mut dyn Net) -> Result<Setup<F>> {
-        if net.parties() != self.parties || net.members().len() != self.parties {
-            let connected = net.members().len();
-            let n = self.parties;
-            return Err(Error::Misuse(format!("{connected} parties are connected, all of {n} are needed")));
-        }
-        match self.preprocessing {
-            Preprocessing::Mascot { expansion } => {
-                let key = MacKey::generate(net)?;
-                let label = coins::toss(b"set-up of authenticated sharing", net)?;
-                let mascot = Mascot::set_up(&label, &key, expansion, net)?;
-                Ok(Setup { key, material: Root::Mascot(Box::new(mascot)) })
-            }
-            Preprocessing::InsecureDealer => {
-                // The first party's word is the seed: there is nothing to protect.
-                let mut seed = [0; 32];
-                random_bytes(&mut seed)?;
-                let all = crate::commitment::broadcast(&seed, net)?;
-                seed.copy_from_slice(&all[0]);
-                let key = insecure_dealer::mac_key(&seed, net.me(), self.parties);
-                Ok(Setup { key, material: Root::Dealer(seed) })
-            }
-        }
-    }
-
-    fn join(&self, setup: &Setup<F>, stream: Stream, serving: PartySet) -> Result<Spdz<F>> {
-        if serving != PartySet::all(self.parties) {
-            let n = self.parties;
-            return Err(Error::Misuse(format!("{serving} serve, but all of {n} parties have to")));
-        }
-        let label = stream.label();
-        let source: Box<dyn Source<F>> = match (self.preprocessing, &setup.material) {
-            (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => Box::new(mascot.fork(&label)),
-            (Preprocessing::InsecureDealer, Root::Dealer(seed)) => {
-                Box::new(InsecureDealer::new(seed, &label, setup.key.me(), self.parties))
-            }
-            _ => return Err(Error::misuse("the setup was made for another preprocessing")),
-        };
-        Ok(Spdz::with_source(self.way, self.packing, setup.key.clone(), &stream, source))
-    }
-}
 
 /// One party in one session.
 pub struct Spdz<F: MacField> {
@@ -425,72 +278,5 @@ impl<F: MacField> Protocol for Spdz<F> {
 
     fn tally(&self) -> Tally {
         self.arithmetic.tally
-    }
-}
-
-impl<F: MacField> Spdz<F> {
-    /// All lookups of a layer that go by masked tables (Protocol 1): one opening each, one round.
-    fn look_up_masked(
-        &mut self,
-        compiled: &Compiled,
-        lookups: &[&Lookup],
-        bank: &mut Bank<F>,
-        batch: &mut Batch<F>,
-        net: &mut dyn Net,
-    ) -> Result<()> {
-        let missing = || Error::misuse("the batch was prepared without this table");
-        let total = lookups.iter().map(|lookup| bank.row(lookup.xs[0]).cells.len()).sum();
-        let mut masked = Zeroizing::new(Vec::with_capacity(total));
-        let mut macs = Zeroizing::new(Vec::<F::Word>::with_capacity(total));
-        // Spent first: the positions are taken before anything is sent.
-        let mut spent = Vec::with_capacity(lookups.len());
-        for lookup in lookups {
-            let row = bank.row(lookup.xs[0]);
-            let (count, in_bits) = (row.cells.len(), compiled.tables()[lookup.table].in_bits());
-            let (range, index, index_macs) = match &mut batch.rows[lookup.table] {
-                Some(rows) => {
-                    (spend(&mut rows.spent, count, rows.index.len())?, &rows.index, &rows.index_macs)
-                }
-                None => {
-                    let units = batch.units.iter_mut().find(|units| units.in_bits == in_bits);
-                    let units = units.ok_or_else(missing)?;
-                    (spend(&mut units.spent, count, units.index.len())?, &units.index, &units.index_macs)
-                }
-            };
-            masked.extend(row.cells.iter().zip(&index[range.clone()]).map(|(x, s)| x ^ s));
-            macs.extend(row.macs.iter().zip(&index_macs[range.clone()]).map(|(x, s)| *x ^ *s));
-            spent.push(range);
-        }
-        let (_, public) = self.arithmetic.open(&Authenticated::zero(0), &masked, &macs, net)?;
-
-        let mut at = 0;
-        for (lookup, range) in lookups.iter().zip(spent) {
-            let h = &public[at..at + range.len()];
-            at += range.len();
-            let table = &compiled.tables()[lookup.table];
-            if h.iter().any(|h| u16::from(*h) >= 1 << table.in_bits()) {
-                // A cheater's opening: the check would find it, and until then there is no such row.
-                self.arithmetic.key.retire();
-                return Err(Error::CheckFailed { what: "the range of an opened index" });
-            }
-            match &batch.rows[lookup.table] {
-                Some(rows) => {
-                    for (m, slot) in &lookup.views {
-                        let view = rows.shape.views.iter().position(|v| v == m).ok_or_else(missing)?;
-                        let row = bank.row_mut(*slot);
-                        rows.look_up(range.start, h, view, &mut row.cells, &mut row.macs);
-                    }
-                }
-                None => {
-                    let units = batch.units.iter().find(|units| units.in_bits == table.in_bits());
-                    let units = units.ok_or_else(missing)?;
-                    let entries = &units.entries[range.clone()];
-                    let size = 1 << table.in_bits();
-                    let macs = &units.macs[range.start * size * F::BYTES..range.end * size * F::BYTES];
-                    Sums::new(table).look_up(h, entries, macs, &lookup.views, bank);
-                }
-            }
-        }
-        Ok(())
     }
 }

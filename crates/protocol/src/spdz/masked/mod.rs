@@ -9,6 +9,7 @@
 //! * [`Rows`]: larger ones keep the masked table itself, with the images of its outputs that are wanted (Protocol 2).
 
 mod demux;
+mod lookup;
 mod rows;
 mod units;
 

@@ -132,12 +132,15 @@ impl<F: MacField> Rows<F> {
         let table = self.shape.bytes::<F>();
         let records = &self.records[from * table..][..h.len() * table];
         let place = |i: usize, h: u8| i * table + usize::from(h) * row + view * record;
-        for (i, ahead) in h.iter().enumerate().take(AHEAD) {
-            prefetch(records, place(i, *ahead));
-        }
+        // A record may lie across two lines.
+        let fetch = |i: usize, h: u8| {
+            prefetch(records, place(i, h));
+            prefetch(records, place(i, h) + record - 1);
+        };
+        h.iter().enumerate().take(AHEAD).for_each(|(i, h)| fetch(i, *h));
         for (i, ((at, cell), mac)) in h.iter().zip(cells).zip(macs).enumerate() {
             if let Some(ahead) = h.get(i + AHEAD) {
-                prefetch(records, place(i + AHEAD, *ahead));
+                fetch(i + AHEAD, *ahead);
             }
             let record = &records[place(i, *at)..][..record];
             *cell = record[0];

@@ -5,7 +5,7 @@
 
 use polyclave_cipher::{Matrix, Slot, Table};
 use polyclave_field::{MacField, Word};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::UnitVectors;
 use crate::pool::{Pool, Shares};
@@ -103,30 +103,37 @@ impl Sums {
     ) {
         let size = self.order.len();
         let mut bits: Vec<Row<F>> = (0..self.out_bits).map(|_| Row::zero(h.len())).collect();
-        let mut by_value = vec![F::Word::ZERO; self.ends.len()];
+        let mut words = Zeroizing::new([F::Word::ZERO; MOST_ENTRIES]);
+        let mut by_value = Zeroizing::new(vec![F::Word::ZERO; self.ends.len()]);
         for (i, ((h, entries), macs)) in
             h.iter().zip(entries).zip(macs.chunks_exact(size * F::BYTES)).enumerate()
         {
-            let entries = moved(*entries, *h);
+            F::read_row(macs, &mut words[..size]);
             let mut from = 0;
             for (sum, end) in by_value.iter_mut().zip(&self.ends) {
-                let those = self.order[from..*end].iter().map(|j| usize::from(j ^ h) * F::BYTES);
-                *sum =
-                    those.fold(F::Word::ZERO, |sum, at| sum ^ F::Word::from_bytes(&macs[at..][..F::BYTES]));
+                let those = self.order[from..*end].iter().map(|j| words[usize::from(j ^ h) % MOST_ENTRIES]);
+                *sum = those.fold(F::Word::ZERO, |sum, mac| sum ^ mac);
                 from = *end;
             }
-            for (b, bit) in bits.iter_mut().enumerate() {
-                bit.cells[i] = ((entries & self.masks[b]).count_ones() & 1) as u8;
-                let set = by_value.iter().enumerate().filter(|(v, _)| v >> b & 1 == 1);
-                bit.macs[i] = set.fold(F::Word::ZERO, |sum, (_, mac)| sum ^ *mac);
+            let entries = moved(*entries, *h);
+            for (bit, mask) in bits.iter_mut().zip(&self.masks) {
+                bit.cells[i] = ((entries & mask).count_ones() & 1) as u8;
+            }
+            for (b, bit) in bits.iter_mut().enumerate().rev() {
+                // Values with the bit set are the upper half; then only the bits below count.
+                let (low, high) = by_value[..2 << b].split_at_mut(1 << b);
+                bit.macs[i] = high.iter().fold(F::Word::ZERO, |sum, mac| sum ^ *mac);
+                low.iter_mut().zip(high).for_each(|(low, high)| *low ^= *high);
             }
         }
-        by_value.zeroize();
         for (m, slot) in views {
             bank.set_image(*slot, m, &bits);
         }
     }
 }
+
+/// Entries of a unit vector.
+const MOST_ENTRIES: usize = 64;
 
 /// Bit j of the result is bit j ^ h of the word. h is public.
 fn moved(mut word: u64, h: u8) -> u64 {
@@ -139,9 +146,8 @@ fn moved(mut word: u64, h: u8) -> u64 {
         0x0000_0000_ffff_ffff,
     ];
     for (i, lower) in LOWER.iter().enumerate() {
-        if h >> i & 1 == 1 {
-            word = (word >> (1 << i) & lower) | (word & lower) << (1 << i);
-        }
+        let swapped = (word >> (1 << i) & lower) | (word & lower) << (1 << i);
+        word ^= (word ^ swapped) & u64::from(h >> i & 1).wrapping_neg();
     }
     word
 }

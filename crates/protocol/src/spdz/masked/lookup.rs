@@ -1,0 +1,80 @@
+//! Lookups by masked tables (Keller et al. 2017, Protocol 1).
+
+use polyclave_cipher::{Compiled, Lookup};
+use polyclave_field::MacField;
+use zeroize::Zeroizing;
+
+use super::Sums;
+use crate::net::Net;
+use crate::spdz::Spdz;
+use crate::spdz::bank::Bank;
+use crate::spdz::material::{Batch, spend};
+use crate::spdz::share::Authenticated;
+use crate::{Error, Result};
+
+impl<F: MacField> Spdz<F> {
+    /// All lookups of a layer that go by masked tables (Protocol 1): one opening each, one round.
+    pub(in crate::spdz) fn look_up_masked(
+        &mut self,
+        compiled: &Compiled,
+        lookups: &[&Lookup],
+        bank: &mut Bank<F>,
+        batch: &mut Batch<F>,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let missing = || Error::misuse("the batch was prepared without this table");
+        let total = lookups.iter().map(|lookup| bank.row(lookup.xs[0]).cells.len()).sum();
+        let mut masked = Zeroizing::new(Vec::with_capacity(total));
+        let mut macs = Zeroizing::new(Vec::<F::Word>::with_capacity(total));
+        // Spent first: the positions are taken before anything is sent.
+        let mut spent = Vec::with_capacity(lookups.len());
+        for lookup in lookups {
+            let row = bank.row(lookup.xs[0]);
+            let (count, in_bits) = (row.cells.len(), compiled.tables()[lookup.table].in_bits());
+            let (range, index, index_macs) = match &mut batch.rows[lookup.table] {
+                Some(rows) => {
+                    (spend(&mut rows.spent, count, rows.index.len())?, &rows.index, &rows.index_macs)
+                }
+                None => {
+                    let units = batch.units.iter_mut().find(|units| units.in_bits == in_bits);
+                    let units = units.ok_or_else(missing)?;
+                    (spend(&mut units.spent, count, units.index.len())?, &units.index, &units.index_macs)
+                }
+            };
+            masked.extend(row.cells.iter().zip(&index[range.clone()]).map(|(x, s)| x ^ s));
+            macs.extend(row.macs.iter().zip(&index_macs[range.clone()]).map(|(x, s)| *x ^ *s));
+            spent.push(range);
+        }
+        let (_, public) = self.arithmetic.open(&Authenticated::zero(0), &masked, &macs, net)?;
+
+        let mut at = 0;
+        for (lookup, range) in lookups.iter().zip(spent) {
+            let h = &public[at..at + range.len()];
+            at += range.len();
+            let table = &compiled.tables()[lookup.table];
+            if h.iter().any(|h| u16::from(*h) >= 1 << table.in_bits()) {
+                // A cheater's opening: the check would find it, and until then there is no such row.
+                self.arithmetic.key.retire();
+                return Err(Error::CheckFailed { what: "the range of an opened index" });
+            }
+            match &batch.rows[lookup.table] {
+                Some(rows) => {
+                    for (m, slot) in &lookup.views {
+                        let view = rows.shape.views.iter().position(|v| v == m).ok_or_else(missing)?;
+                        let row = bank.row_mut(*slot);
+                        rows.look_up(range.start, h, view, &mut row.cells, &mut row.macs);
+                    }
+                }
+                None => {
+                    let units = batch.units.iter().find(|units| units.in_bits == table.in_bits());
+                    let units = units.ok_or_else(missing)?;
+                    let entries = &units.entries[range.clone()];
+                    let size = 1 << table.in_bits();
+                    let macs = &units.macs[range.start * size * F::BYTES..range.end * size * F::BYTES];
+                    Sums::new(table).look_up(h, entries, macs, &lookup.views, bank);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! Authenticated sharing with its parameters, and what a party keeps from session to session.
+
+use std::marker::PhantomData;
+
+use polyclave_field::MacField;
+
+use super::Spdz;
+use super::key::MacKey;
+use super::masked::Packing;
+use super::source::Source;
+use super::way::Way;
+use crate::mascot::Mascot;
+use crate::net::Net;
+use crate::protocol::Scheme;
+use crate::session::{Stream, Terms, random_bytes};
+use crate::testkit::insecure_dealer::{self, InsecureDealer};
+use crate::{Error, PartySet, Result, coins};
+
+/// Most parties of a scheme.
+pub const MAX_PARTIES: usize = 16;
+
+/// Where material comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preprocessing {
+    /// From oblivious transfer ([`crate::mascot`]), with this expansion of [`crate::ot`].
+    Mascot {
+        /// 1 to 8: less is sent, and more computed.
+        expansion: usize,
+    },
+    /// A dealer that every party could impersonate: for tests, and to measure the online phase alone.
+    InsecureDealer,
+}
+
+impl std::fmt::Display for Preprocessing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Preprocessing::Mascot { expansion } => write!(f, "mascot with expansion {expansion}"),
+            Preprocessing::InsecureDealer => f.write_str("insecure_dealer"),
+        }
+    }
+}
+
+/// Authenticated sharing among some parties, with MACs in a field.
+pub struct SpdzScheme<F: MacField> {
+    parties: usize,
+    way: Way,
+    preprocessing: Preprocessing,
+    packing: Packing,
+    field: PhantomData<F>,
+}
+
+impl<F: MacField> SpdzScheme<F> {
+    /// For 2 parties or more.
+    pub fn new(parties: usize, way: Way, preprocessing: Preprocessing, packing: Packing) -> Result<Self> {
+        if !(2..=MAX_PARTIES).contains(&parties) {
+            return Err(Error::Misuse(format!(
+                "{} runs among 2 to {MAX_PARTIES} parties, not {parties}",
+                way.name()
+            )));
+        }
+        if (way == Way::Univariate) != (F::CELL_BITS == 6) {
+            return Err(Error::Misuse(format!("{} does not run over {}", way.name(), F::NAME)));
+        }
+        Ok(SpdzScheme { parties, way, preprocessing, packing, field: PhantomData })
+    }
+}
+
+/// What a party keeps from session to session.
+pub struct Setup<F: MacField> {
+    key: MacKey<F>,
+    material: Root<F>,
+}
+
+/// What the material of every session under the setup comes from.
+enum Root<F: MacField> {
+    /// Set up once, so that every party's share of the MAC key is the same in all sessions.
+    Mascot(Box<Mascot<F>>),
+    Dealer([u8; 32]),
+}
+
+impl<F: MacField> Scheme for SpdzScheme<F> {
+    type Setup = Setup<F>;
+    type Protocol = Spdz<F>;
+
+    fn name(&self) -> &'static str {
+        self.way.name()
+    }
+
+    fn parties(&self) -> usize {
+        self.parties
+    }
+
+    fn adversary(&self) -> String {
+        let (n, most) = (self.parties, self.parties - 1);
+        match self.preprocessing {
+            Preprocessing::Mascot { .. } => format!(
+                "active, static, at most {most} of {n} parties: secure with abort, statistical error about 2^-{}; no \
+                 fairness, and no culprit is named",
+                F::BITS.min(64)
+            ),
+            Preprocessing::InsecureDealer => format!(
+                "insecure with material from insecure_dealer, which every party could impersonate; with real material \
+                 active, at most {most} of {n} parties"
+            ),
+        }
+    }
+
+    fn verifies(&self) -> bool {
+        self.preprocessing != Preprocessing::InsecureDealer
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        terms
+            .with("protocol", self.name().as_bytes())
+            .with("field", F::NAME.as_bytes())
+            .with("preprocessing", self.preprocessing.to_string().as_bytes())
+            .with("demux field", &self.packing.entries::<F>().to_le_bytes())
+    }
+
+    fn set_up(&self, net: &mut dyn Net) -> Result<Setup<F>> {
+        if net.parties() != self.parties || net.members().len() != self.parties {
+            let connected = net.members().len();
+            let n = self.parties;
+            return Err(Error::Misuse(format!("{connected} parties are connected, all of {n} are needed")));
+        }
+        match self.preprocessing {
+            Preprocessing::Mascot { expansion } => {
+                let key = MacKey::generate(net)?;
+                let label = coins::toss(b"set-up of authenticated sharing", net)?;
+                let mascot = Mascot::set_up(&label, &key, expansion, net)?;
+                Ok(Setup { key, material: Root::Mascot(Box::new(mascot)) })
+            }
+            Preprocessing::InsecureDealer => {
+                // The first party's word is the seed: there is nothing to protect.
+                let mut seed = [0; 32];
+                random_bytes(&mut seed)?;
+                let all = crate::commitment::broadcast(&seed, net)?;
+                seed.copy_from_slice(&all[0]);
+                let key = insecure_dealer::mac_key(&seed, net.me(), self.parties);
+                Ok(Setup { key, material: Root::Dealer(seed) })
+            }
+        }
+    }
+
+    fn join(&self, setup: &Setup<F>, stream: Stream, serving: PartySet) -> Result<Spdz<F>> {
+        if serving != PartySet::all(self.parties) {
+            let n = self.parties;
+            return Err(Error::Misuse(format!("{serving} serve, but all of {n} parties have to")));
+        }
+        let label = stream.label();
+        let source: Box<dyn Source<F>> = match (self.preprocessing, &setup.material) {
+            (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => Box::new(mascot.fork(&label)),
+            (Preprocessing::InsecureDealer, Root::Dealer(seed)) => {
+                Box::new(InsecureDealer::new(seed, &label, setup.key.me(), self.parties))
+            }
+            _ => return Err(Error::misuse("the setup was made for another preprocessing")),
+        };
+        Ok(Spdz::with_source(self.way, self.packing, setup.key.clone(), &stream, source))
+    }
+}
