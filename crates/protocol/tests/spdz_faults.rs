@@ -1,7 +1,8 @@
 //! One party of authenticated sharing cheats in one message: honest parties end with the right output or with an error, never
 //! with a wrong one, and nothing hangs or panics. Every message from hello to output, in every way and size.
 //!
-//! Material is from `insecure_dealer`: what cheats here is the online phase, its inputs, openings, checks and outputs.
+//! Material is from `insecure_dealer`, but for one test: what cheats here is the online phase, its inputs, openings, checks and
+//! outputs. Faults in the making of material alone are in `mascot_faults.rs`.
 //! Cheaters that know what they do are in `spdz_cheaters.rs` and in `spdz::check`.
 
 mod lookups;
@@ -9,15 +10,15 @@ mod sessions;
 
 use lookups::{narrow, scheme, table_of};
 use polyclave_cipher::{AnyMap, Circuit, catalog, cleartext, compile};
-use polyclave_field::{Gf2_42, Gf2_64, MacField};
+use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, MacField};
 use polyclave_protocol::Party;
 use polyclave_protocol::mesh::mesh_with_timeout;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Owner;
-use polyclave_protocol::spdz::Way;
+use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
 use polyclave_protocol::testkit::faults::{LATE, Promise, Sweep, Swept, run_over};
 use polyclave_protocol::testkit::tamper::Fault;
-use sessions::{LANES, inputs, session};
+use sessions::{LANES, inputs, session, session_under};
 
 /// Every message of every party with every fault.
 fn sweep<F: MacField>(way: Way, circuit: &Circuit, parties: usize, to: Owner, drop_every: u64) -> Vec<Swept> {
@@ -100,6 +101,30 @@ fn no_fault_in_any_message_makes_a_wrong_output_univariate() {
 fn no_fault_in_any_message_makes_a_wrong_output_for_one_owner() {
     for parties in [2, 3] {
         sweep::<Gf2_64>(Way::MaskedTables, &narrow(4), parties, Owner::Party(Party(1)), 3);
+    }
+}
+
+/// From hello to output with material from oblivious transfer: one bit of every message of either party.
+#[test]
+fn no_flip_in_any_message_makes_a_wrong_output_on_real_material() {
+    let circuit = narrow(2);
+    let right =
+        cleartext::run(&compile(&circuit, &AnyMap), LANES, &inputs(&circuit)).expect("the inputs fit");
+    let party = move |net: &mut dyn Net| {
+        let packing = Packing::of::<Gf2_40>(40)?;
+        let real = Preprocessing::Mascot { expansion: 2 };
+        let scheme = SpdzScheme::<Gf2_40>::new(2, Way::MaskedTables, real, packing)?;
+        session_under(&scheme, &circuit, Owner::All, net)
+    };
+    let honest = run_over(mesh_with_timeout(2, LATE), party.clone());
+    assert!(honest.iter().all(|output| *output == Ok(Some(right[0].to_blocks()))), "{honest:?}");
+    for (cheater, byte) in Party::all(2).zip([0, usize::MAX]) {
+        let promise = Promise::RightOrAborted;
+        let faults = vec![Fault::FlipBit { byte, bit: 6 }];
+        let sweep = Sweep { faults, drop_every: 1 << 20, ..Sweep::new(2, cheater, promise) };
+        let swept = sweep.run(party.clone());
+        println!("{cheater} cheats: {swept:?}");
+        assert!(swept.messages > 60 && swept.faults >= swept.messages, "{swept:?}");
     }
 }
 

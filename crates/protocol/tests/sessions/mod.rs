@@ -33,7 +33,16 @@ pub fn session<F: MacField>(
     to: Owner,
     net: &mut dyn Net,
 ) -> Result<Option<Vec<u8>>> {
-    let scheme = scheme::<F>(net.parties(), way);
+    session_under(&scheme::<F>(net.parties(), way), circuit, to, net)
+}
+
+/// The same under another scheme.
+pub fn session_under(
+    scheme: &impl Scheme,
+    circuit: &Circuit,
+    to: Owner,
+    net: &mut dyn Net,
+) -> Result<Option<Vec<u8>>> {
     let mut session = hello(&scheme.terms(Terms::new(net.parties())), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(circuit, &protocol);
