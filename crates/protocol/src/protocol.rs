@@ -6,7 +6,7 @@ use crate::net::Net;
 use crate::release::Released;
 use crate::session::{Stream, Terms};
 use crate::tally::{Cost, Phase, Tally};
-use crate::{Party, PartySet, Result};
+use crate::{Error, Party, PartySet, Result};
 
 /// Where the value of an input port comes from. All parties name the same source.
 pub enum Input<'a, S> {
@@ -133,4 +133,21 @@ pub trait Protocol: Maps + Send {
 
     /// What this party has done so far.
     fn tally(&self) -> Tally;
+}
+
+/// Refuses cells that are not those of a port in so many lanes.
+pub(crate) fn check_cells(port: &CompiledPort, cells: &Cells, lanes: usize) -> Result<()> {
+    let lanes = if port.uniform { 1 } else { lanes };
+    if (cells.count(), cells.bits(), cells.lanes()) == (port.cells.len(), port.bits, lanes) {
+        return Ok(());
+    }
+    Err(Error::Misuse(format!(
+        "input {} takes {} cells of {} bits in {lanes} lanes, not {} of {} bits in {}",
+        port.name,
+        port.cells.len(),
+        port.bits,
+        cells.count(),
+        cells.bits(),
+        cells.lanes()
+    )))
 }

@@ -113,10 +113,14 @@ fn no_fault_in_any_message_gives_wrong_material_or_hangs() {
 #[test]
 fn nor_among_three_parties() {
     let all = messages(3);
+    let (mut fired, mut found) = (0, 0);
     for at in (0..all).step_by(9) {
         let fault =
             if at % 2 == 0 { Fault::FlipBit { byte: at as usize * 77, bit: 1 } } else { some_fault(at) };
-        let (outcomes, _) = run(3, at, fault);
-        finished(&outcomes, &format!("message {at}, {fault:?}"));
+        let (outcomes, tampering) = run(3, at, fault);
+        let right = finished(&outcomes, &format!("message {at}, {fault:?}"));
+        fired += u64::from(tampering.fired());
+        found += u64::from(!right);
     }
+    assert!(found > fired * 3 / 4, "{found} of {fired} faults were found");
 }

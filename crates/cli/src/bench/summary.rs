@@ -166,8 +166,9 @@ impl Summary {
             most.payload_per_block
         );
         if self.preprocessing.is_some() {
+            let apart = if p.is_spdz() { " (those of triples and bits apart)" } else { "" };
             say!(
-                "preprocessing   {} rounds, {:.0} bytes a block sent, {} kept",
+                "preprocessing   {} rounds{apart}, {:.0} bytes a block sent, {} kept",
                 most.preprocessing_rounds,
                 most.preprocessing_bytes_per_block,
                 most.material_per_block

@@ -173,7 +173,9 @@ impl Answer {
         }
         let (triples, bits) = (preprocessing.counts.triples, preprocessing.counts.bits);
         if triples + bits > 0 {
-            say!("{triples} triples and {bits} random bits made");
+            say!(
+                "{triples} triples and {bits} random bits made; rounds and openings inside their making are not counted"
+            );
         }
         if self.blocks > 1 {
             say!("{operations_per_block:.2} operations a block");

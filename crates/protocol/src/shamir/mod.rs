@@ -42,7 +42,7 @@ pub use setup::{MAX_PARTIES, Setup, Structure};
 pub use tables::Tables;
 
 use crate::net::Net;
-use crate::protocol::{Input, Owner, Protocol, Scheme, SharedValue};
+use crate::protocol::{Input, Owner, Protocol, Scheme, SharedValue, check_cells};
 use crate::release::Unverified;
 use crate::session::{Stream, Terms};
 use crate::tally::{Cost, Phase, Tally};
@@ -145,24 +145,6 @@ pub struct Batch {
     stock: Stock,
 }
 
-impl Shamir {
-    fn fits(&self, port: &CompiledPort, cells: &Cells, lanes: usize) -> Result<()> {
-        let lanes = if port.uniform { 1 } else { lanes };
-        if (cells.count(), cells.bits(), cells.lanes()) == (port.cells.len(), port.bits, lanes) {
-            return Ok(());
-        }
-        Err(Error::Misuse(format!(
-            "input {} takes {} cells of {} bits in {lanes} lanes, not {} of {} bits in {}",
-            port.name,
-            port.cells.len(),
-            port.bits,
-            cells.count(),
-            cells.bits(),
-            cells.lanes()
-        )))
-    }
-}
-
 /// Products by constants are free; the images that carried squares and polynomials start from are asked of the lookup before.
 impl Maps for Shamir {
     fn is_local(&self, m: &Matrix) -> bool {
@@ -248,11 +230,11 @@ impl Protocol for Shamir {
         match input {
             // A public value is shared by the constant polynomial.
             Input::Public(cells) => {
-                self.fits(port, cells, lanes)?;
+                check_cells(port, cells, lanes)?;
                 shares = image_rows(cells);
             }
             Input::Mine(cells) => {
-                self.fits(port, cells, lanes)?;
+                check_cells(port, cells, lanes)?;
                 self.arithmetic.share_own(&image_rows(cells), &mut shares, net)?;
             }
             Input::From(owner) => self.arithmetic.receive_share(*owner, &mut shares, net)?,

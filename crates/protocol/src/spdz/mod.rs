@@ -43,7 +43,7 @@ pub use way::Way;
 
 use crate::net::Net;
 use crate::pool::Pool;
-use crate::protocol::{Input, Owner, Protocol};
+use crate::protocol::{Input, Owner, Protocol, check_cells};
 use crate::release::Checked;
 use crate::session::Stream;
 use crate::tally::{Cost, Phase, Tally};
@@ -201,12 +201,12 @@ impl<F: MacField> Protocol for Spdz<F> {
                 *shared
             }
             Input::Public(cells) => {
-                shared::fits(port, cells, lanes)?;
+                check_cells(port, cells, lanes)?;
                 made = Shared::public(cells, &port.views(), &self.arithmetic.key);
                 &made
             }
             Input::Mine(cells) => {
-                shared::fits(port, cells, lanes)?;
+                check_cells(port, cells, lanes)?;
                 made = self.arithmetic.share(net.me(), Some(cells), port, lanes, net)?;
                 &made
             }

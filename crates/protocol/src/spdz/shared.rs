@@ -32,22 +32,6 @@ impl<F: MacField> SharedValue for Shared<F> {
     }
 }
 
-/// Refuses cells that are not those of a port.
-pub(super) fn fits(port: &CompiledPort, cells: &Cells, lanes: usize) -> Result<()> {
-    if (cells.count(), cells.bits(), cells.lanes()) == (port.cells.len(), port.bits, lanes) {
-        return Ok(());
-    }
-    Err(Error::Misuse(format!(
-        "input {} takes {} cells of {} bits in {lanes} lanes, not {} of {} bits in {}",
-        port.name,
-        port.cells.len(),
-        port.bits,
-        cells.count(),
-        cells.bits(),
-        cells.lanes()
-    )))
-}
-
 impl<F: MacField> Shared<F> {
     fn zero(bits: u8, count: usize, lanes: usize, views: Vec<Matrix>) -> Self {
         let len = views.len() * count * lanes;
