@@ -21,6 +21,7 @@ use crate::meter::WireMeter;
 use crate::session::Session;
 use crate::socket::Socket;
 use crate::stream::StreamId;
+use crate::switchboard::Calls;
 
 /// How long to yield before going to sleep. Measured with three processes on two cores: sleeping at once doubles the
 /// time of a small exchange, yielding longer gains nothing.
@@ -58,7 +59,8 @@ impl TlsNet {
         let (session, acceptor) = (Arc::new(session), Some(Arc::new(acceptor)));
         let peers: Vec<Party> = session.me.peers(session.parties).collect();
         let (root, within) = (StreamId::root(), session.limits.connect);
-        Self::connect(Origin { session, acceptor, family: root, stream: root, forks: 0 }, &peers, within)
+        let origin = Origin { session, acceptor, family: root, stream: root, forks: 0 };
+        Self::connect(origin, Calls::Again, &peers, within)
     }
 
     /// The stream of this name in a family.
@@ -71,7 +73,7 @@ impl TlsNet {
         within: Duration,
     ) -> Result<TlsNet> {
         let stream = family.named(name);
-        Self::connect(Origin { session, acceptor, family, stream, forks: 0 }, peers, within)
+        Self::connect(Origin { session, acceptor, family, stream, forks: 0 }, Calls::Again, peers, within)
     }
 
     /// Of connections that are there.
@@ -170,9 +172,9 @@ impl TlsNet {
         }
     }
 
-    fn connect(origin: Origin, peers: &[Party], within: Duration) -> Result<TlsNet> {
+    fn connect(origin: Origin, calls: Calls, peers: &[Party], within: Duration) -> Result<TlsNet> {
         let session = origin.session.clone();
-        let sockets = session.open(origin.stream, peers, within)?;
+        let sockets = session.open(origin.stream, calls, peers, within)?;
         let (me, parties, limits) = (session.me, session.parties, session.limits);
         let net = Self::of_sockets(me, parties, limits, session.meter.clone(), sockets);
         Ok(TlsNet { origin: Some(origin), ..net })
@@ -316,6 +318,6 @@ impl Net for TlsNet {
         if let Some(mine) = &mut self.origin {
             mine.forks += 1;
         }
-        Ok(Box::new(Self::connect(origin, &self.peers(), self.limits.connect)?))
+        Ok(Box::new(Self::connect(origin, Calls::Once, &self.peers(), self.limits.connect)?))
     }
 }

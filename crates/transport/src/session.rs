@@ -19,7 +19,7 @@ use crate::meter::WireMeter;
 use crate::pinned::listed;
 use crate::socket::Socket;
 use crate::stream::StreamId;
-use crate::switchboard::Switchboard;
+use crate::switchboard::{Calls, Switchboard};
 
 /// A party's means to open streams, as long as its acceptor runs.
 pub(crate) struct Session {
@@ -76,6 +76,7 @@ impl Session {
     pub(crate) fn open(
         &self,
         stream: StreamId,
+        calls: Calls,
         peers: &[Party],
         within: Duration,
     ) -> Result<Vec<(Party, Socket)>> {
@@ -84,15 +85,15 @@ impl Session {
             let call =
                 |dialer| thread::Builder::new().spawn_scoped(scope, move || dial(dialer, stream, attempt));
             let called = self.dialers.iter().filter(|dialer| peers.contains(&dialer.peer));
-            let calls: Vec<_> = called.map(call).collect();
+            let dialling: Vec<_> = called.map(call).collect();
             let callers = peers.iter().filter(|peer| **peer < self.me);
             let taken = callers.map(|caller| {
-                let taken = self.switchboard.take(*caller, stream, attempt);
+                let taken = self.switchboard.take(*caller, stream, calls, attempt);
                 let taken = taken.inspect_err(|_| attempt.fail())?;
                 Ok(taken.map(|socket| (*caller, socket)))
             });
             let taken: Vec<_> = taken.collect();
-            let dialled = calls.into_iter().map(|call| {
+            let dialled = dialling.into_iter().map(|call| {
                 let call =
                     call.map_err(|e| Error::System(format!("cannot start a thread to connect: {e}")))?;
                 call.join().map_err(|_| Error::System("a connecting thread failed".into()))?

@@ -36,6 +36,15 @@ struct State {
     closed: bool,
 }
 
+/// Whether the peers of a stream may call for it more than once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Calls {
+    /// As with a fork: one that has hung up is all that will ever come.
+    Once,
+    /// As with a stream that has a name: one that has hung up may have given up waiting, and begin anew.
+    Again,
+}
+
 /// What came of a peer's call: a connection, or that it wants other terms.
 struct Waiting {
     outcome: Result<Socket>,
@@ -49,13 +58,18 @@ impl Switchboard {
     }
 
     /// Waits for the connection of `stream` from `party`; for none once the attempt has failed elsewhere.
-    pub(crate) fn take(&self, party: Party, stream: StreamId, attempt: &Attempt) -> Result<Option<Socket>> {
+    pub(crate) fn take(
+        &self,
+        party: Party,
+        stream: StreamId,
+        calls: Calls,
+        attempt: &Attempt,
+    ) -> Result<Option<Socket>> {
         let mut state = self.lock();
         loop {
             if let Some(Waiting { outcome, .. }) = state.waiting.remove(&(party, stream)) {
                 let mut socket = outcome?;
-                // Its peer may have given up meanwhile, and may call again.
-                if !socket.has_left() {
+                if calls == Calls::Once || !socket.has_left() {
                     return Ok(Some(socket));
                 }
             }
