@@ -55,6 +55,12 @@ pub enum Error {
         /// What was checked.
         what: &'static str,
     },
+    /// The stock does not hold enough material. All parties come to it at the same place; nothing was used.
+    #[error("{detail}")]
+    Dry {
+        /// What was asked for, and what is there.
+        detail: String,
+    },
     /// The caller asked for what cannot be done.
     #[error("{0}")]
     Misuse(String),

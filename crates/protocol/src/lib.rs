@@ -23,6 +23,7 @@ pub mod service;
 pub mod session;
 pub mod shamir;
 pub mod spdz;
+pub mod stock;
 pub mod tally;
 pub mod testkit;
 

@@ -10,13 +10,16 @@
 //! Values of clients are in bytes as people write them: the blocks of [`Cells::from_blocks`](polyclave_cipher::Cells).
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use polyclave_cipher::CompiledPort;
 use zeroize::Zeroizing;
 
 use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
+use crate::session::Stream;
 use crate::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use crate::stock::{Kind, Stock};
 use crate::{Error, Party, PartySet, Result};
 
 /// Bytes of an element of GF(2^128).
@@ -24,6 +27,15 @@ pub const ELEMENT_BYTES: usize = 16;
 
 /// An element of GF(2^128) as GCM writes it.
 pub type Element = [u8; ELEMENT_BYTES];
+
+/// What a node stores of a shared value: [`ServiceProtocol::save`], [`ServiceProtocol::save_elements`].
+#[derive(Clone, Copy)]
+pub enum Stored<'a> {
+    /// Cells, with their views.
+    Value(&'a [u8]),
+    /// Elements of GF(2^128).
+    Elements(&'a [u8]),
+}
 
 /// A scheme that nodes can serve with.
 pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
@@ -35,6 +47,51 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
 
     /// Reads a stored setup of party `me`. Bytes that do not fit are an error, never a panic.
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Self::Setup>;
+
+    /// Whether a part of what the nodes have in common is not stored, but made by all of them together whenever one of them
+    /// has started ([`renew`](ServiceScheme::renew)).
+    fn renews(&self) -> bool {
+        false
+    }
+
+    /// Makes that part, for a setup that was stored: what comes of it is joined with until the next start of a node.
+    fn renew(&self, setup: &Self::Setup, net: &mut dyn Net) -> Result<Self::Setup>;
+
+    /// Kinds of material that the nodes keep in stock; none if the protocol needs none.
+    fn kinds(&self) -> Vec<Kind> {
+        Vec::new()
+    }
+
+    /// Makes so many items of a kind, together with all nodes, under a renewed setup: this node's parts of them, one after
+    /// another. They have been checked.
+    fn make_material(
+        &self,
+        setup: &Self::Setup,
+        stream: Stream,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>>;
+
+    /// Joins a session, under a renewed setup, with material from the stock.
+    fn join_stocked(
+        &self,
+        setup: &Self::Setup,
+        stream: Stream,
+        serving: PartySet,
+        stock: Arc<dyn Stock>,
+    ) -> Result<Self::Protocol>;
+
+    /// Takes a stored value from one setup to another, among all nodes: what the node stores of it from then on. Both setups
+    /// are renewed; the first must not have been exposed. The value stays the same, whoever cheats, or an error comes of it.
+    fn carry_over(
+        &self,
+        old: &Self::Setup,
+        new: &Self::Setup,
+        stream: Stream,
+        stored: Stored<'_>,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>>;
 
     /// Puts together, at a client, what each of the `serving` nodes sent of a value of bytes
     /// ([`ServiceProtocol::mask_input`], [`ServiceProtocol::reveal_to_client`]). Messages in the order of the nodes.
@@ -99,10 +156,10 @@ pub trait ServiceProtocol: Protocol<Shared: Clone> + 'static {
     fn lanes(&self, value: &Self::Shared, lanes: Range<usize>) -> Self::Shared;
 
     /// Draws a mask of `len` bytes; also returns what this node sends to the client.
-    fn mask_input(&mut self, len: usize) -> Result<(Self::Mask, Vec<u8>)>;
+    fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Self::Mask, Vec<u8>)>;
 
     /// Draws the random element r_0 that blinds the check of a mask; also returns what this node sends to the client.
-    fn mask_blind(&mut self) -> Result<(Self::Elements, Vec<u8>)>;
+    fn mask_blind(&mut self, net: &mut dyn Net) -> Result<(Self::Elements, Vec<u8>)>;
 
     /// Opens r_0 + sum of chi^j r_j, where r_1, r_2 .. are the mask's bytes cut into elements (the last one filled with
     /// zeros): with it a client checks the mask that it was sent. The client names chi after it has

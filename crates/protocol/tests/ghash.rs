@@ -66,7 +66,7 @@ fn hash(
 /// Hashes all of these under one random key, and compares.
 fn check(messages: &[&[usize]]) {
     let mut values = values(|protocol, net| {
-        let h = protocol.mask_blind()?.0;
+        let h = protocol.mask_blind(net)?.0;
         let key = GhashKey::derive(protocol, &h, net)?;
         let mut elements = vec![h];
         for segments in messages {
@@ -100,7 +100,7 @@ fn the_published_hash_comes_out() {
     let blocks =
         [0x0388_dace_60b6_a392_f328_c2b9_71b2_fe78_u128.to_be_bytes(), 0x80_u128.to_be_bytes()].concat();
     let values = values(|protocol, net| {
-        let random = protocol.mask_blind()?.0;
+        let random = protocol.mask_blind(net)?.0;
         let zero = protocol.add_elements(&random, &random);
         let key = GhashKey::derive(protocol, &protocol.add_public(&zero, &[h]), net)?;
         let mut hash = Ghash::new(&key);
@@ -114,7 +114,7 @@ fn the_published_hash_comes_out() {
 #[test]
 fn rounds_and_multiplications_are_those_documented() {
     let _ = values(|protocol, net| {
-        let h = protocol.mask_blind()?.0;
+        let h = protocol.mask_blind(net)?.0;
         let key = GhashKey::derive(protocol, &h, net)?;
         let spent = protocol.tally().preprocessing;
         assert_eq!((spent.rounds, spent.multiplications), (14, 254));
@@ -144,7 +144,7 @@ fn rounds_and_multiplications_are_those_documented() {
 #[test]
 fn a_stored_key_hashes_alike_and_other_bytes_are_refused() {
     let values: Vec<Element> = values(|protocol, net| {
-        let h = protocol.mask_blind()?.0;
+        let h = protocol.mask_blind(net)?.0;
         let key = GhashKey::derive(protocol, &h, net)?;
         let stored = key.save(protocol);
         let restored = GhashKey::restore(protocol, &stored)?;
@@ -162,7 +162,7 @@ fn a_stored_key_hashes_alike_and_other_bytes_are_refused() {
 #[test]
 fn what_is_no_segment_is_refused() {
     let _ = values(|protocol, net| {
-        let h = protocol.mask_blind()?.0;
+        let h = protocol.mask_blind(net)?.0;
         let key = GhashKey::derive(protocol, &h, net)?;
         for len in [1, 15, 17, 16 * (SEGMENT_BLOCKS + 1)] {
             let outcome = Ghash::new(&key).update(protocol, &vec![0; len], net);

@@ -58,7 +58,7 @@ fn check_client(scheme: &ShamirScheme, serving: PartySet, circuit: &Circuit, lan
     let outputs = serve(scheme, serving, &disks, |protocol, _, net| {
         let compiled = compile(circuit, protocol);
         let plain = secrets.concat();
-        let (mask, message) = protocol.mask_input(plain.len())?;
+        let (mask, message) = protocol.mask_input(plain.len(), net)?;
         let r = client_learns(scheme, &message, net)?;
         let masked: Vec<u8> = plain.iter().zip(&r).map(|(x, r)| x ^ r).collect();
         let mut at = 0;
@@ -120,7 +120,7 @@ fn lanes_of_a_value_are_values() {
     let disks = cluster(&scheme, |_, _| Ok(Vec::new()));
     let parts = serve(&scheme, PartySet::all(3), &disks, |protocol, _, net| {
         let circuit = compile(&catalog::find("aes-128").expect("known").encrypt, protocol);
-        let (mask, message) = protocol.mask_input(blocks.len())?;
+        let (mask, message) = protocol.mask_input(blocks.len(), net)?;
         let r = client_learns(&scheme, &message, net)?;
         let masked: Vec<u8> = blocks.iter().zip(&r).map(|(x, r)| x ^ r).collect();
         let value = protocol.unmask(&mask, 0, &masked, &circuit.inputs()[0])?;
@@ -135,10 +135,10 @@ fn lanes_of_a_value_are_values() {
 fn masked_bytes_that_do_not_fit_are_refused() {
     let scheme = scheme(3, 1);
     let disks = cluster(&scheme, |_, _| Ok(Vec::new()));
-    serve(&scheme, PartySet::all(3), &disks, |protocol, _, _| {
+    serve(&scheme, PartySet::all(3), &disks, |protocol, _, net| {
         let circuit = compile(&catalog::find("aes-128").expect("known").encrypt, protocol);
         let [block, keys] = [0, 1].map(|i| &circuit.inputs()[i]);
-        let (mask, _) = protocol.mask_input(400)?;
+        let (mask, _) = protocol.mask_input(400, net)?;
         for (at, len, port) in
             [(0, 17, block), (0, 0, block), (390, 16, block), (usize::MAX, 16, block), (0, 352, keys)]
         {
@@ -231,8 +231,8 @@ fn a_wrong_share_of_one_node_fails_the_check_of_the_mask() {
     let chi: [u8; 16] = noise("chi", 16).try_into().expect("sixteen");
     for len in [0, 16, 40] {
         serve(&scheme, PartySet::from_bits(0b1011), &disks, |protocol, _, net| {
-            let (mask, message) = protocol.mask_input(len)?;
-            let (blind, blind_message) = protocol.mask_blind()?;
+            let (mask, message) = protocol.mask_input(len, net)?;
+            let (blind, blind_message) = protocol.mask_blind(net)?;
             let mut masks = client_hears(&message, net)?;
             let blinds = client_hears(&blind_message, net)?;
             let combined = |messages: &[Vec<u8>]| {

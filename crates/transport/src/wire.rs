@@ -352,6 +352,10 @@ pub enum Reason {
     Unavailable,
     /// The node itself failed.
     Internal,
+    /// The nodes have not made enough material yet.
+    Dry,
+    /// A check failed: nothing is served before the operators have made fresh keys.
+    Quarantined,
 }
 
 impl Refusal {

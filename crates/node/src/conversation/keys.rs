@@ -39,8 +39,8 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         circuits: &Circuits,
     ) -> Result<<S::Protocol as Protocol>::Shared, Fault> {
         let bytes = circuits.cipher.key_bytes;
-        let (mask, mut message) = protocol.mask_input(bytes)?;
-        let (blind, of_blind) = protocol.mask_blind()?;
+        let (mask, mut message) = protocol.mask_input(bytes, self.net()?)?;
+        let (blind, of_blind) = protocol.mask_blind(self.net()?)?;
         message.extend(of_blind);
         self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: message });
 

@@ -1,5 +1,6 @@
 //! Blocks by themselves: both sides of ECB, and the decryption side of CBC, whose chain the client adds.
 
+use polyclave_protocol::net::Net;
 use polyclave_protocol::service::ServiceProtocol;
 use polyclave_transport::wire::{CHUNK, End, MASKED, Reason, Refusal, Step};
 
@@ -55,7 +56,7 @@ impl<P: ServiceProtocol> Encrypt<P> {
 
 impl<P: ServiceProtocol> Mode<P> for Encrypt<P> {
     fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
-        Ok((Vec::new(), self.masks.draw(&mut at.protocol)?))
+        Ok((Vec::new(), self.masks.draw(&mut at.protocol, at.net)?))
     }
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
@@ -73,7 +74,7 @@ impl<P: ServiceProtocol> Mode<P> for Encrypt<P> {
         let input = polyclave_protocol::protocol::Input::Shared(&blocks);
         let ciphertext = at.one(circuit, data.len() / self.block, &[input])?;
         let data = at.protocol.reveal_to_client(&ciphertext, at.net)?;
-        Ok(Answer { data, mask: self.masks.draw(&mut at.protocol)? })
+        Ok(Answer { data, mask: self.masks.draw(&mut at.protocol, at.net)? })
     }
 }
 
@@ -102,12 +103,12 @@ impl<P: ServiceProtocol> Masks<P> {
     }
 
     /// Draws the mask that is due; what the client is sent of it. Empty if none is due.
-    pub(crate) fn draw(&mut self, protocol: &mut P) -> Result<Vec<u8>, Fault> {
+    pub(crate) fn draw(&mut self, protocol: &mut P, net: &mut dyn Net) -> Result<Vec<u8>, Fault> {
         self.len = self.next;
         if self.len == 0 {
             return Ok(Vec::new());
         }
-        let (mask, message) = protocol.mask_input(self.len)?;
+        let (mask, message) = protocol.mask_input(self.len, net)?;
         self.current = Some(mask);
         Ok(message)
     }

@@ -90,7 +90,7 @@ impl<P: ServiceProtocol> Mode<P> for Chain<P> {
         }
         self.link = Some(Link::Public(at.circuits.blocks(&first)?));
         let told = if self.kind == Kind::Cbc { first } else { Vec::new() };
-        Ok((told, self.masks.draw(&mut at.protocol)?))
+        Ok((told, self.masks.draw(&mut at.protocol, at.net)?))
     }
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
@@ -128,6 +128,6 @@ impl<P: ServiceProtocol> Mode<P> for Chain<P> {
                 revealed.extend(at.protocol.reveal_to_client(&out, at.net)?);
             }
         }
-        Ok(Answer { data: revealed, mask: self.masks.draw(&mut at.protocol)? })
+        Ok(Answer { data: revealed, mask: self.masks.draw(&mut at.protocol, at.net)? })
     }
 }

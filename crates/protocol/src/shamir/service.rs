@@ -1,14 +1,17 @@
 //! Shamir sharing as long-lived nodes offer it: `storage.rs` and `client.rs` under the names of [`crate::service`].
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use polyclave_cipher::CompiledPort;
 use zeroize::Zeroizing;
 
 use super::{Elements, Mask, Setup, Shamir, ShamirScheme, Shared, client};
 use crate::net::Net;
-use crate::protocol::Protocol;
-use crate::service::{Element, ServiceProtocol, ServiceScheme};
+use crate::protocol::{Protocol, Scheme};
+use crate::service::{Element, ServiceProtocol, ServiceScheme, Stored};
+use crate::session::Stream;
+use crate::stock::{Kind, Stock};
 use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
@@ -25,6 +28,42 @@ impl ServiceScheme for ShamirScheme {
         Setup::restore(self.structure, me, bytes)
     }
 
+    fn renew(&self, _setup: &Setup, _net: &mut dyn Net) -> Result<Setup> {
+        Err(nothing("made afresh"))
+    }
+
+    fn make_material(
+        &self,
+        _setup: &Setup,
+        _stream: Stream,
+        _kind: &Kind,
+        _count: usize,
+        _net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        Err(nothing("kept in stock"))
+    }
+
+    fn join_stocked(
+        &self,
+        setup: &Setup,
+        stream: Stream,
+        serving: PartySet,
+        _stock: Arc<dyn Stock>,
+    ) -> Result<Shamir> {
+        self.join(setup, stream, serving)
+    }
+
+    fn carry_over(
+        &self,
+        _old: &Setup,
+        _new: &Setup,
+        _stream: Stream,
+        _stored: Stored<'_>,
+        _net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        Err(nothing("carried over to other keys"))
+    }
+
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
         client::combine_shares(self.structure, serving, messages)
     }
@@ -32,6 +71,10 @@ impl ServiceScheme for ShamirScheme {
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
         client::combine_elements(self.structure, serving, messages)
     }
+}
+
+fn nothing(what: &str) -> Error {
+    Error::Misuse(format!("under Shamir sharing nothing is {what}"))
 }
 
 impl ServiceProtocol for Shamir {
@@ -50,11 +93,11 @@ impl ServiceProtocol for Shamir {
         value.part(lanes)
     }
 
-    fn mask_input(&mut self, len: usize) -> Result<(Mask, Vec<u8>)> {
+    fn mask_input(&mut self, len: usize, _net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
         Ok(self.arithmetic.mask_input(len))
     }
 
-    fn mask_blind(&mut self) -> Result<(Elements, Vec<u8>)> {
+    fn mask_blind(&mut self, _net: &mut dyn Net) -> Result<(Elements, Vec<u8>)> {
         let blind = self.arithmetic.random_elements(1);
         let message = self.arithmetic.reveal_elements(&blind);
         Ok((blind, message))
