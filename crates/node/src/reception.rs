@@ -193,5 +193,7 @@ fn reason_name(reason: Reason) -> &'static str {
         Reason::Disagreement => "disagreement",
         Reason::Unavailable => "unavailable",
         Reason::Internal => "internal",
+        Reason::Dry => "dry",
+        Reason::Quarantined => "quarantined",
     }
 }
