@@ -13,7 +13,17 @@ use zeroize::Zeroize;
 
 /// What an element is kept in.
 pub trait Word:
-    Copy + Debug + Default + Eq + Send + Sync + Zeroize + BitXor<Output = Self> + BitXorAssign + 'static
+    Copy
+    + Debug
+    + Default
+    + Eq
+    + Send
+    + Sync
+    + Zeroize
+    + BitXor<Output = Self>
+    + BitXorAssign
+    + polyclave_kernels::unit_sums::Entry
+    + 'static
 {
     /// Zero.
     const ZERO: Self;

@@ -11,6 +11,7 @@ use polyclave_kernels::bit_transpose::columns_to_blocks;
 use polyclave_kernels::gf128::weighted_sums;
 use polyclave_kernels::gf256::multiply;
 use polyclave_kernels::transpose::{blocks_to_rows, rows_to_blocks};
+use polyclave_kernels::unit_sums::Sums;
 
 /// From first-level cache to third-level cache.
 const LENGTHS: [usize; 3] = [1 << 10, 1 << 14, 200_000];
@@ -55,6 +56,22 @@ fn bench_weighted_sums(criterion: &mut Criterion) {
             bencher.iter(|| weighted_sums(black_box(&mut dst), black_box(&weights), black_box(&elements)))
         });
     }
+}
+
+/// One S-box of DES, 256 lookups at once and out of the first cache.
+fn bench_unit_sums(criterion: &mut Criterion) {
+    let table: Vec<u8> = (0..64u32).map(|x| (x * 37 >> 2 & 15) as u8).collect();
+    let h: Vec<u8> = (0..256).map(|i| (i * 29 % 64) as u8).collect();
+    let (vectors, mut sums) = (vec![0x57u64; 64 * h.len()], vec![vec![0u64; h.len()]; 4]);
+    let kernel = Sums::new(&table, 4);
+    let mut group = criterion.benchmark_group("sums of unit vectors");
+    group.throughput(Throughput::Elements(h.len() as u64));
+    group.bench_function("6 to 4 bits", |bencher| {
+        bencher.iter(|| {
+            let mut sums: Vec<&mut [u64]> = sums.iter_mut().map(Vec::as_mut_slice).collect();
+            kernel.add_up(black_box(&vectors), black_box(&h), black_box(&mut sums));
+        })
+    });
 }
 
 /// Through the fields of the field crate, which add nothing but the choice of maps and moduli.
@@ -144,6 +161,7 @@ criterion_group!(
     bench_combine,
     bench_multiply,
     bench_weighted_sums,
+    bench_unit_sums,
     bench_words::<Gf2_40>,
     bench_words::<Gf2_42>,
     bench_words::<Gf2_64>,

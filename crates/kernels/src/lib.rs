@@ -22,6 +22,7 @@ pub mod gf256;
 mod isa;
 pub mod memory;
 pub mod transpose;
+pub mod unit_sums;
 mod words;
 pub mod words128;
 pub mod words64;

@@ -58,7 +58,7 @@ impl Way {
         };
         match (by_products, table.in_bits()) {
             (true, _) => Route::Products,
-            (false, ..=MOST_UNIT_BITS) => Route::Units,
+            (false, 2..=MOST_UNIT_BITS) => Route::Units,
             (false, _) => Route::Rows,
         }
     }

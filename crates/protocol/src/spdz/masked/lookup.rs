@@ -71,7 +71,7 @@ impl<F: MacField> Spdz<F> {
                     let entries = &units.entries[range.clone()];
                     let size = 1 << table.in_bits();
                     let macs = &units.macs[range.start * size * F::BYTES..range.end * size * F::BYTES];
-                    Sums::new(table).look_up(h, entries, macs, &lookup.views, bank);
+                    Sums::<F>::new(table).look_up(h, entries, macs, &lookup.views, bank);
                 }
             }
         }

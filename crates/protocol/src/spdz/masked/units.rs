@@ -5,6 +5,7 @@
 
 use polyclave_cipher::{Matrix, Slot, Table};
 use polyclave_field::{MacField, Word};
+use polyclave_kernels::unit_sums;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::UnitVectors;
@@ -72,28 +73,28 @@ impl<F: MacField> Units<F> {
 }
 
 /// A table as sums of entries.
-pub(in crate::spdz) struct Sums {
+pub(in crate::spdz) struct Sums<F: MacField> {
     out_bits: u8,
-    /// Entries in the order of their values, and where each value ends.
-    order: Vec<u8>,
-    ends: Vec<usize>,
+    entries: usize,
     /// For each output bit the entries in which it is set.
     masks: Vec<u64>,
+    of_macs: unit_sums::Sums<F::Word>,
 }
 
-impl Sums {
-    pub(in crate::spdz) fn new(table: &Table) -> Sums {
+impl<F: MacField> Sums<F> {
+    pub(in crate::spdz) fn new(table: &Table) -> Self {
         let entries = table.entries();
-        let mut order: Vec<u8> = (0..entries.len()).map(|j| j as u8).collect();
-        order.sort_by_key(|j| entries[usize::from(*j)]);
-        let values = 0..1usize << table.out_bits();
-        let ends = values.map(|v| entries.iter().filter(|entry| usize::from(**entry) <= v).count()).collect();
         let mask = |b: u8| (0..entries.len()).fold(0, |mask, j| mask | u64::from(entries[j] >> b & 1) << j);
-        Sums { out_bits: table.out_bits(), order, ends, masks: (0..table.out_bits()).map(mask).collect() }
+        Sums {
+            out_bits: table.out_bits(),
+            entries: entries.len(),
+            masks: (0..table.out_bits()).map(mask).collect(),
+            of_macs: unit_sums::Sums::new(entries, usize::from(table.out_bits())),
+        }
     }
 
     /// The images wanted of T(h + s), from opened h and unit vectors of s.
-    pub(in crate::spdz) fn look_up<F: MacField>(
+    pub(in crate::spdz) fn look_up(
         &self,
         h: &[u8],
         entries: &[u64],
@@ -101,30 +102,21 @@ impl Sums {
         views: &[(Matrix, Slot)],
         bank: &mut Bank<F>,
     ) {
-        let size = self.order.len();
         let mut bits: Vec<Row<F>> = (0..self.out_bits).map(|_| Row::zero(h.len())).collect();
-        let mut words = Zeroizing::new([F::Word::ZERO; MOST_ENTRIES]);
-        let mut by_value = Zeroizing::new(vec![F::Word::ZERO; self.ends.len()]);
-        for (i, ((h, entries), macs)) in
-            h.iter().zip(entries).zip(macs.chunks_exact(size * F::BYTES)).enumerate()
-        {
-            F::read_row(macs, &mut words[..size]);
-            let mut from = 0;
-            for (sum, end) in by_value.iter_mut().zip(&self.ends) {
-                let those = self.order[from..*end].iter().map(|j| words[usize::from(j ^ h) % MOST_ENTRIES]);
-                *sum = those.fold(F::Word::ZERO, |sum, mac| sum ^ mac);
-                from = *end;
-            }
+        for (i, (h, entries)) in h.iter().zip(entries).enumerate() {
             let entries = moved(*entries, *h);
             for (bit, mask) in bits.iter_mut().zip(&self.masks) {
                 bit.cells[i] = ((entries & mask).count_ones() & 1) as u8;
             }
-            for (b, bit) in bits.iter_mut().enumerate().rev() {
-                // Values with the bit set are the upper half; then only the bits below count.
-                let (low, high) = by_value[..2 << b].split_at_mut(1 << b);
-                bit.macs[i] = high.iter().fold(F::Word::ZERO, |sum, mac| sum ^ *mac);
-                low.iter_mut().zip(high).for_each(|(low, high)| *low ^= *high);
-            }
+        }
+        let mut words = Zeroizing::new(vec![F::Word::ZERO; self.entries * AT_ONCE.min(h.len())]);
+        for (block, h) in h.chunks(AT_ONCE).enumerate() {
+            let at = block * AT_ONCE..block * AT_ONCE + h.len();
+            let words = &mut words[..h.len() * self.entries];
+            F::read_row(&macs[at.start * self.entries * F::BYTES..at.end * self.entries * F::BYTES], words);
+            let mut sums: Vec<&mut [F::Word]> =
+                bits.iter_mut().map(|bit| &mut bit.macs[at.clone()]).collect();
+            self.of_macs.add_up(words, h, &mut sums);
         }
         for (m, slot) in views {
             bank.set_image(*slot, m, &bits);
@@ -132,8 +124,8 @@ impl Sums {
     }
 }
 
-/// Entries of a unit vector.
-const MOST_ENTRIES: usize = 64;
+/// Lookups whose MACs are widened to words together: they stay in the first cache.
+const AT_ONCE: usize = 16;
 
 /// Bit j of the result is bit j ^ h of the word. h is public.
 fn moved(mut word: u64, h: u8) -> u64 {
