@@ -9,6 +9,7 @@ mod gf2_40;
 mod gf2_42;
 mod gf2_64;
 mod mac_field;
+pub mod tower;
 
 pub use gf2_40::Gf2_40;
 pub use gf2_42::Gf2_42;

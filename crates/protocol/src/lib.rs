@@ -11,6 +11,7 @@ mod error;
 pub mod evaluate;
 pub mod ghash;
 pub mod mascot;
+mod masking;
 pub mod mesh;
 pub mod metered;
 pub mod net;
@@ -24,6 +25,7 @@ pub mod session;
 pub mod shamir;
 pub mod spdz;
 pub mod stock;
+mod stored;
 pub mod tally;
 pub mod testkit;
 

@@ -13,12 +13,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use polyclave_cipher::CompiledPort;
+use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;
 
 use crate::net::Net;
+use crate::ot::EXPANSION;
 use crate::protocol::{Protocol, Scheme};
 use crate::session::Stream;
 use crate::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use crate::spdz::{Packing, Preprocessing, SpdzScheme, Way};
 use crate::stock::{Kind, Stock};
 use crate::{Error, Party, PartySet, Result};
 
@@ -94,7 +97,9 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
     ) -> Result<Zeroizing<Vec<u8>>>;
 
     /// Puts together, at a client, what each of the `serving` nodes sent of a value of bytes
-    /// ([`ServiceProtocol::mask_input`], [`ServiceProtocol::reveal_to_client`]). Messages in the order of the nodes.
+    /// ([`ServiceProtocol::mask_input`], [`ServiceProtocol::reveal_to_client`]), or of several values one after another. Messages
+    /// in the order of the nodes. A protocol that verifies fails with [`Error::CheckFailed`] where some node, or the way,
+    /// changed what the client is to learn.
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
 
     /// The same of elements of GF(2^128) ([`ServiceProtocol::reveal_elements`]).
@@ -111,7 +116,7 @@ pub trait Visitor {
 }
 
 /// The names that [`with_scheme`] knows.
-pub const PROTOCOLS: [&str; 1] = ["shamir"];
+pub const PROTOCOLS: [&str; 2] = ["shamir", "spdz-lt"];
 
 /// Hands the scheme of this name to a visitor. Of the ways to run a protocol it is the one with the fewest rounds.
 pub fn with_scheme<V: Visitor>(
@@ -126,6 +131,17 @@ pub fn with_scheme<V: Visitor>(
             inversion: Inversion::CarriedSquares,
             tables: Tables::Masked,
         }),
+        "spdz-lt" => {
+            if threshold + 1 != parties {
+                return Err(Error::Misuse(format!(
+                    "spdz-lt tolerates all nodes but one: the threshold of {parties} nodes is {}, not {threshold}",
+                    parties.saturating_sub(1)
+                )));
+            }
+            let material = Preprocessing::Mascot { expansion: EXPANSION };
+            let packing = Packing::of::<Gf2_64>(64)?;
+            visitor.visit(SpdzScheme::<Gf2_64>::new(parties, Way::MaskedTables, material, packing)?)
+        }
         unknown => {
             let names = PROTOCOLS.join(", ");
             Err(Error::Misuse(format!(
@@ -185,6 +201,14 @@ pub trait ServiceProtocol: Protocol<Shared: Clone> + 'static {
 
     /// What this node sends to a client that is to learn a value, behind the protocol's check; in the blocks people write.
     fn reveal_to_client(&mut self, value: &Self::Shared, net: &mut dyn Net) -> Result<Vec<u8>>;
+
+    /// The same of the first `bytes` bytes of the blocks alone: no share of the others goes out.
+    fn reveal_bytes_to_client(
+        &mut self,
+        value: &Self::Shared,
+        bytes: usize,
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>>;
 
     /// Blocks of 16 bytes, one a lane, as elements. One round.
     fn elements(&mut self, blocks: &Self::Shared, net: &mut dyn Net) -> Result<Self::Elements>;

@@ -1,6 +1,7 @@
 //! One setting measured for another command: the figures alone, nothing printed.
 
 use anyhow::{Context, Result};
+pub use polyclave_protocol::ot::EXPANSION;
 
 use super::summary::Summary;
 use super::{Arguments, measure};
@@ -40,8 +41,6 @@ pub struct Rates {
     pub latency_ms: Option<f64>,
 }
 
-/// Of oblivious transfer: what `--expansion` is by default.
-pub const EXPANSION: u8 = 4;
 /// Seconds that a silent party is waited for.
 const PATIENCE: u64 = 120;
 

@@ -97,9 +97,7 @@ impl<P: ServiceProtocol> Mode<P> for Counter {
         let Step::Keystream { bytes } = step else { return Err(Fault::Refused(misplaced(&step))) };
         let counters = self.take((bytes as usize).div_ceil(self.block) as u64);
         let keystream = at.encrypt(&counters)?;
-        let mut data = at.protocol.reveal_to_client(&keystream, at.net)?;
-        data.truncate(bytes as usize);
-        Ok(Answer::data(data))
+        Ok(Answer::data(at.protocol.reveal_bytes_to_client(&keystream, bytes as usize, at.net)?))
     }
 }
 

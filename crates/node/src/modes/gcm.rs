@@ -154,9 +154,7 @@ impl<P: ServiceProtocol> Message<P> {
         let before = (self.given - u64::from(bytes)) / BLOCK as u64;
         let count = u64::from(bytes).div_ceil(BLOCK as u64);
         let keystream = at.encrypt(&counters(&self.nonce, 2 + before, count))?;
-        let mut data = at.protocol.reveal_to_client(&keystream, at.net)?;
-        data.truncate(bytes as usize);
-        Ok(Answer::data(data))
+        Ok(Answer::data(at.protocol.reveal_bytes_to_client(&keystream, bytes as usize, at.net)?))
     }
 
     /// The complete hash and the cover, for their only use.

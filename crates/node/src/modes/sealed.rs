@@ -68,12 +68,10 @@ fn revealed<P: ServiceProtocol>(
     bytes: usize,
     at: &mut Computation<'_, P>,
 ) -> Result<Answer, Fault> {
-    let mut data = match keystream {
-        Some(keystream) => at.protocol.reveal_to_client(&keystream, at.net)?,
+    Ok(Answer::data(match keystream {
+        Some(keystream) => at.protocol.reveal_bytes_to_client(&keystream, bytes, at.net)?,
         None => Vec::new(),
-    };
-    data.truncate(bytes);
-    Ok(Answer::data(data))
+    }))
 }
 
 /// Seals a file.

@@ -159,6 +159,10 @@ impl<F: MacField> Source<F> for Mascot<F> {
             "random triples of bits come from TinyOT, which does not exist yet: choose insecure_dealer",
         ))
     }
+
+    fn zeros(&mut self, shares: &mut [F::Word]) {
+        self.zeros.add_to::<F>(shares);
+    }
 }
 
 #[cfg(test)]

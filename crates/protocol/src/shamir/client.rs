@@ -21,7 +21,6 @@
 use std::ops::Range;
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
-use polyclave_field::Gf128;
 use polyclave_kernels::affine::{Term, combine};
 use polyclave_kernels::transpose::rows_to_blocks;
 use zeroize::Zeroizing;
@@ -30,6 +29,7 @@ use super::arithmetic::{Arithmetic, recombination};
 use super::elements::Elements;
 use super::setup::Structure;
 use super::{Shared, elements};
+use crate::masking::{cells_of, masked_cells, powers};
 use crate::net::Net;
 use crate::protocol::SharedValue;
 use crate::service::{ELEMENT_BYTES, Element};
@@ -89,13 +89,8 @@ impl Arithmetic {
         masked: &[u8],
         port: &CompiledPort,
     ) -> Result<Shared> {
-        let range = at..at.saturating_add(masked.len());
-        if range.end > mask.len {
-            let (len, name) = (mask.len, &port.name);
-            return Err(Error::Misuse(format!("input {name} lies beyond its mask of {len} bytes")));
-        }
-        let public = cells_of(port, masked)?;
-        let parts = mask.parts.iter().map(|part| cells_of(port, &part[range.clone()]));
+        let public = masked_cells(port, masked, at, mask.len)?;
+        let parts = mask.parts.iter().map(|part| cells_of(port, &part[at..at + masked.len()]));
         let parts: Vec<Cells> = parts.collect::<Result<_>>()?;
 
         let views = port.views();
@@ -193,23 +188,4 @@ fn check_messages(structure: Structure, serving: PartySet, messages: &[&[u8]]) -
             Err(Error::Peer { peer, detail })
         }
     }
-}
-
-/// Blocks as the cells of a port. Bits of a byte that are beyond a cell are dropped: in a mask they are random.
-fn cells_of(port: &CompiledPort, blocks: &[u8]) -> Result<Cells> {
-    let keep = if 8 % port.bits == 0 { 0xff } else { 0xff >> (8 - port.bits) };
-    let blocks: Zeroizing<Vec<u8>> = Zeroizing::new(blocks.iter().map(|byte| byte & keep).collect());
-    let cells = Cells::from_blocks(port.cells.len(), port.bits, &blocks)
-        .map_err(|e| Error::Misuse(format!("input {}: {e}", port.name)))?;
-    if port.uniform && cells.lanes() != 1 {
-        let (name, lanes) = (&port.name, cells.lanes());
-        return Err(Error::Misuse(format!("input {name} is one block for all lanes, not {lanes}")));
-    }
-    Ok(cells)
-}
-
-/// chi^1, chi^2 ..
-fn powers(chi: Element, count: usize) -> Vec<Element> {
-    let chi = Gf128::from_bytes(chi);
-    std::iter::successors(Some(chi), |power| Some(*power * chi)).take(count).map(Gf128::to_bytes).collect()
 }

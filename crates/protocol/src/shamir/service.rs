@@ -123,6 +123,15 @@ impl ServiceProtocol for Shamir {
         Ok(self.arithmetic.reveal_blocks(value))
     }
 
+    fn reveal_bytes_to_client(&mut self, value: &Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+        let mut message = self.reveal_to_client(value, net)?;
+        if bytes > message.len() {
+            return Err(Error::Misuse(format!("a value of {} bytes has no {bytes}", message.len())));
+        }
+        message.truncate(bytes);
+        Ok(message)
+    }
+
     fn elements(&mut self, blocks: &Shared, net: &mut dyn Net) -> Result<Elements> {
         self.arithmetic.elements_of_bytes(blocks.elements_rows()?, blocks.lanes, net)
     }

@@ -10,58 +10,20 @@
 //! | setup | for every set that the party is in, in increasing order: bit mask (2), key (32) |
 //! | value | bits (1), cells (4), lanes (4), views (2); for every view: ins, outs, a column each; then shares, view by view |
 
-use polyclave_cipher::Matrix;
 use zeroize::Zeroizing;
 
 use super::Shared;
 use super::setup::{HeldKey, KEY_BYTES, Setup, Structure, contains, weight};
+use crate::stored::{Header, Reader, Shape, shape_bytes};
 use crate::{Error, Party, Result};
 
+const PROTOCOL: &str = "shamir";
 const VERSION: u8 = 1;
 const SETUP: u8 = b'P';
 const VALUE: u8 = b'S';
 
-fn header(kind: u8, structure: Structure, me: Party) -> [u8; 5] {
+fn header(kind: u8, structure: Structure, me: Party) -> Header {
     [kind, VERSION, structure.parties() as u8, structure.threshold() as u8, me.0]
-}
-
-/// Takes stored bytes apart from the front.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    /// Behind the header, which must be that of this party.
-    fn new(bytes: &'a [u8], kind: u8, structure: Structure, me: Party) -> Result<Reader<'a>> {
-        let mut reader = Reader(bytes);
-        let found: [u8; 5] = reader.array()?;
-        let expected = header(kind, structure, me);
-        if found[..2] != expected[..2] {
-            return Err(damaged("they are of another kind or version"));
-        }
-        if found[2..] != expected[2..] {
-            return Err(damaged(
-                "they belong to another party, or were made for other parties or another threshold",
-            ));
-        }
-        Ok(reader)
-    }
-
-    fn take(&mut self, len: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or_else(|| damaged("they end too early"))?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        self.take(N)?.try_into().map_err(|_| damaged("they end too early"))
-    }
-
-    fn finish(self) -> Result<()> {
-        if self.0.is_empty() { Ok(()) } else { Err(damaged("they are too long")) }
-    }
-}
-
-fn damaged(why: &str) -> Error {
-    Error::Misuse(format!("stored bytes of shamir do not fit: {why}"))
 }
 
 impl Setup {
@@ -82,11 +44,11 @@ impl Setup {
         if me.index() >= structure.parties() {
             return Err(Error::misuse(format!("{me} is none of {} parties", structure.parties())));
         }
-        let mut reader = Reader::new(bytes, SETUP, structure, me)?;
+        let mut reader = Reader::new(bytes, PROTOCOL, header(SETUP, structure, me))?;
         let mut keys = Vec::new();
         for set in structure.sets().filter(|set| contains(*set, me)) {
             if u16::from_le_bytes(reader.array()?) != set {
-                return Err(damaged("the sets of parties are not those of the structure"));
+                return Err(reader.damaged("the sets of parties are not those of the structure"));
             }
             let mut key = Box::new(Zeroizing::new([0; KEY_BYTES]));
             key.copy_from_slice(reader.take(KEY_BYTES)?);
@@ -99,60 +61,27 @@ impl Setup {
 
 impl Shared {
     pub(super) fn save(&self, structure: Structure, me: Party) -> Zeroizing<Vec<u8>> {
-        let views: Vec<u8> = self.views.iter().flat_map(view_bytes).collect();
         let header = header(VALUE, structure, me);
-        let mut bytes = Zeroizing::new(Vec::with_capacity(header.len() + 11 + views.len() + self.rows.len()));
+        let shape = shape_bytes(self.bits, self.count, self.lanes, &self.views);
+        let mut bytes = Zeroizing::new(Vec::with_capacity(header.len() + shape.len() + self.rows.len()));
         bytes.extend(header);
-        bytes.push(self.bits);
-        bytes.extend((self.count as u32).to_le_bytes());
-        bytes.extend((self.lanes as u32).to_le_bytes());
-        bytes.extend((self.views.len() as u16).to_le_bytes());
-        bytes.extend(views);
+        bytes.extend(shape);
         bytes.extend_from_slice(&self.rows);
         bytes
     }
 
     pub(super) fn restore(structure: Structure, me: Party, bytes: &[u8]) -> Result<Shared> {
-        let mut reader = Reader::new(bytes, VALUE, structure, me)?;
-        let [bits] = reader.array()?;
-        let [count, lanes] = [reader.array()?, reader.array()?].map(|n| u32::from_le_bytes(n) as usize);
-        let view_count = usize::from(u16::from_le_bytes(reader.array()?));
-        if !(1..=8).contains(&bits) || count == 0 || lanes == 0 {
-            return Err(damaged("they hold no cells"));
-        }
-        let mut views = Vec::new();
-        for _ in 0..view_count {
-            views.push(read_view(&mut reader, bits)?);
-        }
-        if views.first() != Some(&Matrix::identity(bits)) {
-            return Err(damaged("the first view is not the value itself"));
-        }
-        let shares = count.checked_mul(lanes).and_then(|len| len.checked_mul(view_count));
-        let shares = shares.ok_or_else(|| damaged("the number of shares overflows"))?;
+        let mut reader = Reader::new(bytes, PROTOCOL, header(VALUE, structure, me))?;
+        let Shape { bits, count, lanes, views, shares } = reader.shape()?;
         let rows = Zeroizing::new(reader.take(shares)?.to_vec());
         reader.finish()?;
         Ok(Shared { bits, count, lanes, views, rows })
     }
 }
 
-fn view_bytes(m: &Matrix) -> Vec<u8> {
-    let mut bytes = vec![m.ins(), m.outs()];
-    bytes.extend_from_slice(&m.columns()[..usize::from(m.ins())]);
-    bytes
-}
-
-fn read_view(reader: &mut Reader<'_>, bits: u8) -> Result<Matrix> {
-    let [ins, outs] = reader.array()?;
-    let columns = reader.take(usize::from(ins))?;
-    let fits = ins == bits && (1..=8).contains(&outs) && columns.iter().all(|c| u16::from(*c) < 1 << outs);
-    if !fits {
-        return Err(damaged("a view is no map of the cells"));
-    }
-    Ok(Matrix::from_columns(columns, outs))
-}
-
 #[cfg(test)]
 mod tests {
+    use polyclave_cipher::Matrix;
     use proptest::prelude::*;
 
     use super::*;

@@ -74,6 +74,16 @@ impl<F: MacField> Arithmetic<F> {
         }
     }
 
+    /// What a value rests on that is made of values that rest on these.
+    pub(super) fn rests_on<'a>(
+        &self,
+        of: impl IntoIterator<Item = &'a Option<Unchecked>>,
+    ) -> Option<Unchecked> {
+        // Those of this session are covered by its next check.
+        let foreign = of.into_iter().find(|of| self.refuse_unchecked(of.as_ref()).is_err());
+        foreign.cloned().unwrap_or_else(|| self.unchecked())
+    }
+
     /// Random triples, fresh from the source.
     pub(super) fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
         self.tally.of(self.phase).triples += count as u64;
@@ -193,8 +203,8 @@ pub(super) struct Stepped<F: MacField> {
 
 /// Cells of which every GF(2)-linear image follows without talking: x = c + sum of 2^i r_i with public c and shared bits r_i.
 pub(super) struct Decomposed<F: MacField> {
-    public: Vec<u8>,
-    bits: Authenticated<F>,
+    pub(super) public: Vec<u8>,
+    pub(super) bits: Authenticated<F>,
 }
 
 impl<F: MacField> Decomposing<'_, F> {

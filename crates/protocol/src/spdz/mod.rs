@@ -11,16 +11,20 @@
 mod arithmetic;
 mod bank;
 mod check;
+mod client;
 mod cost;
+mod elements;
 mod key;
 mod masked;
 mod material;
 mod opening;
 mod products;
 mod scheme;
+mod service;
 mod share;
 mod shared;
 mod source;
+mod storage;
 mod way;
 
 use std::collections::BTreeMap;
@@ -31,6 +35,8 @@ use polyclave_kernels::affine::Map;
 
 pub use bank::Bank;
 pub(crate) use check::{Coefficients, check_plainly};
+pub use client::Mask;
+pub use elements::Elements;
 pub use key::MacKey;
 pub use masked::{Packing, RowShape, Rows, UnitVectors, Units};
 pub use material::Batch;

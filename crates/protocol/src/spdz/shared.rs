@@ -1,5 +1,7 @@
 //! Shared values outside of a bank: inputs, outputs, and what is kept.
 
+use std::ops::Range;
+
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
@@ -15,14 +17,14 @@ use crate::{Error, Party, Result};
 /// Shares of the cells of one port, and of images of them.
 #[derive(Clone)]
 pub struct Shared<F: MacField> {
-    bits: u8,
-    count: usize,
-    lanes: usize,
+    pub(super) bits: u8,
+    pub(super) count: usize,
+    pub(super) lanes: usize,
     /// The identity first.
-    views: Vec<Matrix>,
+    pub(super) views: Vec<Matrix>,
     /// View by view, cell by cell.
-    cells: Zeroizing<Vec<u8>>,
-    macs: Zeroizing<Vec<F::Word>>,
+    pub(super) cells: Zeroizing<Vec<u8>>,
+    pub(super) macs: Zeroizing<Vec<F::Word>>,
     pub(super) unchecked: Option<Unchecked>,
 }
 
@@ -46,7 +48,7 @@ impl<F: MacField> Shared<F> {
         shared
     }
 
-    fn add_public(&mut self, cells: &Cells, key: &MacKey<F>) {
+    pub(super) fn add_public(&mut self, cells: &Cells, key: &MacKey<F>) {
         let len = self.count * self.lanes;
         let alpha = key.reveal_own_share();
         for (k, view) in self.views.iter().enumerate() {
@@ -60,6 +62,34 @@ impl<F: MacField> Shared<F> {
                 *mac ^= F::multiply(alpha, F::embed(cell));
             }
         }
+    }
+
+    /// Cells of which these are the bits: the lowest of all cells, then the next ..
+    pub(super) fn of_bits(port: &CompiledPort, lanes: usize, bits: &Authenticated<F>) -> Self {
+        let len = port.cells.len() * lanes;
+        let mut shared = Self::zero(port.bits, port.cells.len(), lanes, port.views());
+        for (k, view) in shared.views.clone().iter().enumerate() {
+            let image = image_of_bits(bits, view, len);
+            F::project_row(&mut shared.cells[k * len..(k + 1) * len], &image.values);
+            shared.macs[k * len..(k + 1) * len].copy_from_slice(&image.macs);
+        }
+        shared
+    }
+
+    /// Some of the lanes.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub(super) fn part(&self, lanes: Range<usize>) -> Self {
+        let mut part = Self::zero(self.bits, self.count, lanes.len(), self.views.clone());
+        part.unchecked = self.unchecked.clone();
+        for row in 0..self.views.len() * self.count {
+            let from = row * self.lanes + lanes.start..row * self.lanes + lanes.end;
+            let to = row * lanes.len()..(row + 1) * lanes.len();
+            part.cells[to.clone()].copy_from_slice(&self.cells[from.clone()]);
+            part.macs[to].copy_from_slice(&self.macs[from]);
+        }
+        part
     }
 
     /// From an output port; it rests on this.
@@ -120,12 +150,7 @@ impl<F: MacField> Arithmetic<F> {
     ) -> Result<Shared<F>> {
         let len = port.cells.len() * lanes;
         let (bits, known) = self.source.bits_of(owner, len * usize::from(port.bits), net)?;
-        let mut shared = Shared::zero(port.bits, port.cells.len(), lanes, port.views());
-        for (k, view) in shared.views.clone().iter().enumerate() {
-            let image = image_of_bits(&bits, view, len);
-            F::project_row(&mut shared.cells[k * len..(k + 1) * len], &image.values);
-            shared.macs[k * len..(k + 1) * len].copy_from_slice(&image.macs);
-        }
+        let mut shared = Shared::of_bits(port, lanes, &bits);
         let mut masked = Cells::zero(port.cells.len(), port.bits, lanes);
         if let (Some(cells), Some(known)) = (cells, &known) {
             masked.rows_mut().copy_from_slice(cells.rows());
@@ -185,7 +210,11 @@ impl<F: MacField> Arithmetic<F> {
 }
 
 /// The image of cells of which these are the bits: the lowest of all cells, then the next ..
-fn image_of_bits<F: MacField>(bits: &Authenticated<F>, view: &Matrix, len: usize) -> Authenticated<F> {
+pub(super) fn image_of_bits<F: MacField>(
+    bits: &Authenticated<F>,
+    view: &Matrix,
+    len: usize,
+) -> Authenticated<F> {
     let mut image = Authenticated::zero(len);
     let columns = || (0..usize::from(view.ins())).map(|i| F::embed(view.columns()[i]));
     let values: Vec<_> = bits.values.chunks(len.max(1)).zip(columns()).collect();

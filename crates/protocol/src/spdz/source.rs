@@ -58,6 +58,10 @@ pub trait Source<F: MacField>: Send {
     /// Random triples of bits: c = a and b.
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>>;
 
+    /// Adds this party's shares of zeros: with them a party can show its shares of a value to whoever is to learn the value,
+    /// and shows nothing else.
+    fn zeros(&mut self, shares: &mut [F::Word]);
+
     /// Unit vectors of random indices, from sources that can hand them out whole: no real one can.
     fn deal_units(&mut self, _in_bits: u8, _count: usize, _pool: &Pool) -> Option<Units<F>> {
         None

@@ -158,6 +158,16 @@ impl<F: MacField> Source<F> for InsecureDealer<F> {
         Ok(Triples { a: self.deal_bits(&a), b: self.deal_bits(&b), c: self.deal_bits(&c) })
     }
 
+    fn zeros(&mut self, shares: &mut [F::Word]) {
+        let mut bytes = vec![0; shares.len() * F::BYTES];
+        let mut words = vec![F::Word::ZERO; shares.len()];
+        for mut stream in self.share_streams() {
+            stream.fill(&mut bytes);
+            F::read_row(&bytes, &mut words);
+            shares.iter_mut().zip(&words).for_each(|(sum, share)| *sum ^= *share);
+        }
+    }
+
     fn deal_units(&mut self, in_bits: u8, count: usize, pool: &Pool) -> Option<Units<F>> {
         let indices = self.random_cells(in_bits, count);
         let (index, index_macs) = self.deal_cells(&indices);

@@ -37,6 +37,10 @@ impl<F: MacField, S: Source<F>> Source<F> for Piecewise<S> {
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Outcome<Triples<F>> {
         self.0.bit_triples(count, net)
     }
+
+    fn zeros(&mut self, shares: &mut [F::Word]) {
+        self.0.zeros(shares);
+    }
 }
 
 /// A party's share of a MAC key and a source of material under it.

@@ -127,4 +127,8 @@ impl<F: MacField> Source<F> for OfTriples<F> {
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Outcome<Triples<F>> {
         self.source.bit_triples(count, net)
     }
+
+    fn zeros(&mut self, shares: &mut [F::Word]) {
+        self.source.zeros(shares);
+    }
 }

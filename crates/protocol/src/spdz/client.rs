@@ -1,0 +1,347 @@
+//! Clients of authenticated sharing: what covers their inputs, and what they are sent of outputs.
+//!
+//! **To a client** (Damgard, Damgard, Nielsen, Nordholt, Toft 2015, "Confidential benchmarking based on multiparty computation",
+//! ePrint 2015/1006). A client has no share of the MAC key. For elements E_1 .. E_m of GF(2^128) that it is to learn, the
+//! nodes take two random ones, rho and v, compute w_j = E_j rho and u = v rho, and **check everything that was opened**. Then
+//! each sends its shares of E_1 .. E_m, v, w_1 .. w_m, u and rho, plus a sharing of zeros. The client adds up, and accepts if
+//! and only if u = v rho and w_j = E_j rho for all j.
+//!
+//! *Soundness.* After the check what is shared is right; a node, or all but one together, can only shift the sums by
+//! differences d, which they fix while rho and v are uniform to them: they have seen both only under the masks of triples, and
+//! the shares of an honest node only in what it sends the client.
+//! * With d_rho or d_v other than 0 the client accepts u only if d_u = v d_rho + d_v rho + d_v d_rho: a line of the plane of
+//!   all (v, rho), met with probability 2^-128.
+//! * With both 0 it accepts w_j only if d_wj = d_Ej rho. If some d_Ej is not 0 that names one rho: probability 2^-128.
+//!
+//! So a wrong value is accepted with probability 2^-128. And whether the client accepts depends on the differences alone but for
+//! that probability, not on the E_j: it is no selective failure (without v and u it would be one: with d_rho,
+//! d_wj = E_j d_rho would confirm a guess at E_j).
+//!
+//! *Privacy.* The client learns E_j, and v and rho, which are random and used once; w_j and u follow from these. The sharing of
+//! zeros makes its messages random but for their sums.
+//!
+//! **Bytes** go in elements without talking: byte k of 16 is a cell b_k, an element of GF(2^8), and since 1, X .. X^7 are a
+//! basis of GF(2^64) over GF(2^8), x_0 = sum of b_k X^k over the first eight and x_1 over the others are coordinates of an
+//! element that has all sixteen. Cells that share a byte are narrow, so b_k is the sum of them times powers of x.
+//!
+//! **From a client** comes c = x ^ r, public among the nodes, under a mask of random bits r that nobody knows: \[x\] is c plus
+//! \[r\], and so is every image. The mask is sent as any value is, so a client that has accepted it knows r. Two inputs
+//! under one mask would show the nodes x ^ x'.
+//!
+//! Adversary: active, all nodes but one, static; an honest client. What a client sends to some nodes only is the caller's to
+//! notice.
+//!
+//! Cost of m elements: two triples and three more for each of m + 1 products, one round, and the check. Sent to the client are
+//! 4 + 16 (2m + 3) bytes by each node.
+//!
+//! # Differences from the paper
+//! The factor is an element of GF(2^128) and so the error is 2^-128 whatever the field of the MACs, which is what bounds the
+//! check before. The paper's output check takes v as the client's random input; here the nodes draw it.
+
+use polyclave_cipher::{Cells, CompiledPort, Matrix};
+use polyclave_field::{Gf2_64, Gf128, MacField, tower};
+use polyclave_kernels::gf128;
+use zeroize::Zeroizing;
+
+use super::Shared;
+use super::arithmetic::Arithmetic;
+use super::elements::{Elements, PRODUCT_TRIPLES};
+use super::share::Authenticated;
+use super::shared::image_of_bits;
+use super::source::Triples;
+use crate::masking::{masked_cells, powers};
+use crate::net::Net;
+use crate::service::{ELEMENT_BYTES, Element};
+use crate::{Error, PartySet, Result};
+
+/// X^0 .. X^7 in GF(2^64).
+const BASIS: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+
+/// 1 / X.
+const INVERSE: u64 = 1 << 63 | 1 << 3 | 1 << 2 | 1;
+
+/// A random value that covers an input of a client: its bits, from which shares of every image of it follow.
+pub struct Mask {
+    /// The lowest bit of all bytes, then the next ..
+    bits: Authenticated<Gf2_64>,
+    len: usize,
+}
+
+impl Arithmetic<Gf2_64> {
+    /// Draws a mask; also what goes to the client. Eight random bits a byte.
+    pub(super) fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
+        let mask = Mask { bits: self.bits(8 * len, net)?, len };
+        let bytes = image_of_bits(&mask.bits, &Matrix::identity(8), len);
+        let message = self.send(&packed(&bytes), len, net)?;
+        Ok((mask, message))
+    }
+
+    /// Opens r_0 + sum of chi^j r_j, and checks it before it says what it is. One round and the check. r_0 is uniform and used
+    /// once, so this tells nothing about r.
+    pub(super) fn open_mask_check(
+        &mut self,
+        mask: &Mask,
+        blind: &Elements,
+        chi: Element,
+        net: &mut dyn Net,
+    ) -> Result<Element> {
+        if blind.count() != 1 {
+            return Err(Error::misuse("the check of a mask is blinded by one element"));
+        }
+        let mut sum = blind.clone();
+        if mask.len > 0 {
+            let elements = Elements::of_bits(&mask.bits, mask.len);
+            sum.add(&elements.weighted_sums(&powers(chi, elements.count()), 1));
+        }
+        let opened = self.open_elements(&sum, net)?;
+        opened.first().copied().ok_or_else(|| Error::misuse("no element was opened"))
+    }
+
+    /// Shares of x and of the images that a port wants, from the public x ^ r. Local.
+    pub(super) fn unmask(
+        &self,
+        mask: &Mask,
+        at: usize,
+        masked: &[u8],
+        port: &CompiledPort,
+    ) -> Result<Shared<Gf2_64>> {
+        let public = masked_cells(port, masked, at, mask.len)?;
+        let mut shared = Shared::of_bits(port, public.lanes(), &mask.bits_of(at, port, public.lanes()));
+        shared.add_public(&public, &self.key);
+        Ok(shared)
+    }
+
+    /// What goes to a client that is to learn the first bytes of a value, in the blocks people write.
+    pub(super) fn reveal_bytes(
+        &mut self,
+        value: &Shared<Gf2_64>,
+        len: usize,
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>> {
+        self.refuse_unchecked(value.unchecked.as_ref())?;
+        let bytes = value.bytes();
+        if len > bytes.len() {
+            return Err(Error::Misuse(format!("a value of {} bytes has no {len}", bytes.len())));
+        }
+        self.send(&packed(&bytes.part(0..len)), len, net)
+    }
+
+    /// What goes to a client that is to learn elements.
+    pub(super) fn reveal_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.refuse_unchecked(elements.unchecked.as_ref())?;
+        self.send(elements, ELEMENT_BYTES * elements.count(), net)
+    }
+
+    /// What goes to a client that is to learn elements which hold so many bytes; see the module. Nothing if there are none.
+    fn send(&mut self, elements: &Elements, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+        let count = elements.count();
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let told = u32::try_from(bytes)
+            .map_err(|_| Error::Misuse(format!("{bytes} bytes are too many for one message to a client")))?;
+        // All at once: a source makes what is asked for at once together.
+        let triples = self.triples(2 + PRODUCT_TRIPLES * (count + 1), net)?;
+        let part = |range: std::ops::Range<usize>| Triples {
+            a: triples.a.part(range.clone()),
+            b: triples.b.part(range.clone()),
+            c: triples.c.part(range),
+        };
+        let random = part(0..2);
+        let random = Elements::of_coordinates(&random.a, &random.b);
+        let (rho, v) = (random.part(0..1), random.part(1..2));
+        let values = Elements::join(&[elements, &v]);
+        let factors = Elements::join(&vec![&rho; count + 1]);
+        let products = self.multiply_by(&values, &factors, part(2..triples.a.len()), net)?;
+        self.check(net)?;
+
+        let mut shares = Elements::join(&[&values, &products, &rho]).values;
+        self.tally.of(self.phase).openings += 2 * (2 * count as u64 + 3);
+        let mut zeros = Zeroizing::new(vec![0; shares.len() / 8]);
+        self.source.zeros(&mut zeros);
+        for (share, zero) in shares.as_chunks_mut::<8>().0.iter_mut().zip(zeros.iter()) {
+            *share = (u64::from_be_bytes(*share) ^ zero).to_be_bytes();
+        }
+        Ok([&told.to_le_bytes()[..], &shares].concat())
+    }
+}
+
+impl Mask {
+    /// The bits of the cells of a port's blocks that stand at `at`: the lowest of all cells, then the next ..
+    fn bits_of(&self, at: usize, port: &CompiledPort, lanes: usize) -> Authenticated<Gf2_64> {
+        let (count, width) = (port.cells.len(), Cells::block_bytes(port.cells.len(), port.bits));
+        let mut bits = Authenticated::zero(usize::from(port.bits) * count * lanes);
+        for (i, to) in (0..usize::from(port.bits)).zip((0..).step_by(count * lanes)) {
+            for cell in 0..count {
+                let (byte, shift) = Cells::place(cell, port.bits);
+                for lane in 0..lanes {
+                    let from = (shift + i) * self.len + at + lane * width + byte;
+                    let to = to + cell * lanes + lane;
+                    bits.values[to] = self.bits.values[from];
+                    bits.macs[to] = self.bits.macs[from];
+                }
+            }
+        }
+        bits
+    }
+}
+
+impl Shared<Gf2_64> {
+    /// The bytes of the blocks that people write, as elements of GF(2^8) inside of GF(2^64). Local.
+    pub(super) fn bytes(&self) -> Authenticated<Gf2_64> {
+        let len = self.count * self.lanes;
+        let width = Cells::block_bytes(self.count, self.bits);
+        let mut embedded = Zeroizing::new(vec![0; len]);
+        Gf2_64::embed_row(&mut embedded, &self.cells[..len]);
+        // A cell at a shift is the cell times x^shift: the value is narrow, so that no reduction occurs, and its shares
+        // follow whatever they are.
+        let mut places: Vec<Vec<(usize, u64)>> = vec![Vec::new(); width];
+        for cell in 0..self.count {
+            let (byte, shift) = Cells::place(cell, self.bits);
+            places[byte].push((cell, Gf2_64::embed(1 << shift)));
+        }
+        let mut bytes = Authenticated::zero(width * self.lanes);
+        let mut row = Zeroizing::new(vec![0; self.lanes]);
+        for (byte, cells) in places.iter().enumerate() {
+            for (from, to) in [(&embedded[..], &mut bytes.values), (&self.macs[..len], &mut bytes.macs)] {
+                let row_of = |cell: usize| &from[cell * self.lanes..(cell + 1) * self.lanes];
+                let terms: Vec<_> = cells.iter().map(|(cell, factor)| (row_of(*cell), *factor)).collect();
+                Gf2_64::combine(&mut row, &terms, 0);
+                to[byte..].iter_mut().step_by(width).zip(row.iter()).for_each(|(to, from)| *to = *from);
+            }
+        }
+        bytes
+    }
+}
+
+/// Elements that hold bytes; the last one is filled up with zeros.
+fn packed(bytes: &Authenticated<Gf2_64>) -> Elements {
+    let coordinate = |k: usize| {
+        let mut coordinate = Authenticated::zero(bytes.len().div_ceil(ELEMENT_BYTES));
+        let pack = |to: &mut [u64], from: &[u64]| {
+            for (to, sixteen) in to.iter_mut().zip(from.chunks(ELEMENT_BYTES)) {
+                if let Some(eight) = sixteen.chunks(BASIS.len()).nth(k) {
+                    *to = Gf2_64::inner_product(eight, &BASIS[..eight.len()]);
+                }
+            }
+        };
+        pack(&mut coordinate.values, &bytes.values);
+        pack(&mut coordinate.macs, &bytes.macs);
+        coordinate
+    };
+    Elements::of_coordinates(&coordinate(0), &coordinate(1))
+}
+
+/// The bytes that an element holds.
+fn unpacked(element: Element) -> [u8; ELEMENT_BYTES] {
+    let mut bytes = [0; ELEMENT_BYTES];
+    let coordinates = tower::split(Gf128::from_bytes(element));
+    for (mut word, bytes) in coordinates.into_iter().zip(bytes.chunks_exact_mut(BASIS.len())) {
+        for byte in bytes {
+            // The coefficient at 1; then the next one takes its place.
+            *byte = Gf2_64::project(word);
+            word = Gf2_64::multiply(word ^ Gf2_64::embed(*byte), INVERSE);
+        }
+    }
+    bytes
+}
+
+/// At a client: the bytes of which these are the nodes' messages, or several messages of each node one after another.
+pub(super) fn combine_bytes(
+    parties: usize,
+    serving: PartySet,
+    messages: &[&[u8]],
+) -> Result<Zeroizing<Vec<u8>>> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(messages.first().map_or(0, |m| m.len())));
+    for (len, elements) in verified(parties, serving, messages)? {
+        let start = bytes.len();
+        elements.iter().for_each(|element| bytes.extend(unpacked(*element)));
+        bytes.truncate(start + len);
+    }
+    Ok(bytes)
+}
+
+/// [`combine_bytes`] for elements.
+pub(super) fn combine_elements(
+    parties: usize,
+    serving: PartySet,
+    messages: &[&[u8]],
+) -> Result<Vec<Element>> {
+    let mut all = Vec::new();
+    for (len, elements) in verified(parties, serving, messages)? {
+        if len != ELEMENT_BYTES * elements.len() {
+            return Err(UNVERIFIED);
+        }
+        all.extend(elements);
+    }
+    Ok(all)
+}
+
+const UNVERIFIED: Error = Error::CheckFailed { what: "what the nodes sent to a client" };
+
+/// Elements and the number of bytes that they hold, message after message; all have been verified.
+fn verified(parties: usize, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<(usize, Vec<Element>)>> {
+    if serving != PartySet::all(parties) {
+        return Err(Error::Misuse(format!("{serving} serve, but all of {parties} parties have to")));
+    }
+    if messages.len() != parties {
+        return Err(Error::Misuse(format!("{} messages came, but {serving} serve", messages.len())));
+    }
+    let mut rest = messages.to_vec();
+    let mut all = Vec::new();
+    while rest.iter().any(|message| !message.is_empty()) {
+        let mut told = None;
+        let mut sum = Vec::new();
+        for message in &mut rest {
+            let (len, shares) = message.split_first_chunk().ok_or(UNVERIFIED)?;
+            let len = u32::from_le_bytes(*len) as usize;
+            if len == 0 || *told.get_or_insert(len) != len {
+                return Err(UNVERIFIED);
+            }
+            let due = len.div_ceil(ELEMENT_BYTES).checked_mul(2 * ELEMENT_BYTES);
+            let due = due.and_then(|due| due.checked_add(3 * ELEMENT_BYTES)).ok_or(UNVERIFIED)?;
+            let (shares, behind) = shares.split_at_checked(due).ok_or(UNVERIFIED)?;
+            sum.resize(due, 0);
+            sum.iter_mut().zip(shares).for_each(|(sum, share)| *sum ^= share);
+            *message = behind;
+        }
+        let len = told.ok_or(UNVERIFIED)?;
+        all.push((len, verify(&sum, len.div_ceil(ELEMENT_BYTES))?));
+    }
+    Ok(all)
+}
+
+/// The elements E_1 .. E_m before v, w_1 .. w_m, u and rho, if these fit them.
+fn verify(sum: &[u8], count: usize) -> Result<Vec<Element>> {
+    let (elements, rest) = sum.as_chunks::<ELEMENT_BYTES>();
+    let [values @ .., rho] = elements else { return Err(UNVERIFIED) };
+    let (values, products) = values.split_at_checked(count + 1).ok_or(UNVERIFIED)?;
+    let mut due = vec![0; ELEMENT_BYTES * values.len()];
+    gf128::scale_add(&mut due, values.as_flattened(), rho);
+    match rest.is_empty() && due == products.as_flattened() {
+        true => Ok(values[..count].to_vec()),
+        false => Err(UNVERIFIED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_back_out_of_elements_at_every_length() {
+        assert_eq!(Gf2_64::multiply(INVERSE, 2), 1);
+        for len in 0..70 {
+            let bytes: Vec<u8> = (0..len).map(|i| (i as u8).wrapping_mul(151) ^ 0x5a).collect();
+            let mut words = Authenticated::zero(len);
+            Gf2_64::embed_row(&mut words.values, &bytes);
+            let elements = packed(&words);
+            assert_eq!(elements.count(), len.div_ceil(16));
+            let mut back: Vec<u8> =
+                elements.values.as_chunks().0.iter().flat_map(|element| unpacked(*element)).collect();
+            assert!(back[len..].iter().all(|padding| *padding == 0));
+            back.truncate(len);
+            assert_eq!(back, bytes);
+        }
+    }
+}

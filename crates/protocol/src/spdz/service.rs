@@ -1,0 +1,217 @@
+//! Authenticated sharing as long-lived nodes offer it: `elements.rs`, `client.rs` and `storage.rs` under the names of
+//! [`crate::service`]. MACs are in GF(2^64), since elements of GF(2^128) have coordinates over it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use polyclave_cipher::{Cells, CompiledPort};
+use polyclave_field::Gf2_64;
+use zeroize::Zeroizing;
+
+use super::{Elements, Mask, Setup, Shared, Spdz, SpdzScheme, client};
+use crate::net::Net;
+use crate::protocol::{Protocol, Scheme};
+use crate::service::{Element, ServiceProtocol, ServiceScheme, Stored};
+use crate::session::Stream;
+use crate::stock::{Kind, Stock};
+use crate::tally::Phase;
+use crate::{Error, Party, PartySet, Result};
+
+impl ServiceScheme for SpdzScheme<Gf2_64> {
+    fn least_servers(&self) -> usize {
+        self.parties()
+    }
+
+    fn renews(&self) -> bool {
+        true
+    }
+
+    fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
+        client::combine_bytes(self.parties(), serving, messages)
+    }
+
+    fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
+        client::combine_elements(self.parties(), serving, messages)
+    }
+
+    // MERGE: from here on, and `kinds`.
+
+    fn save_setup(&self, _setup: &Setup<Gf2_64>) -> Zeroizing<Vec<u8>> {
+        Zeroizing::default()
+    }
+
+    fn restore_setup(&self, _me: Party, _bytes: &[u8]) -> Result<Setup<Gf2_64>> {
+        Err(unmade())
+    }
+
+    fn renew(&self, _setup: &Setup<Gf2_64>, _net: &mut dyn Net) -> Result<Setup<Gf2_64>> {
+        Err(unmade())
+    }
+
+    fn make_material(
+        &self,
+        _setup: &Setup<Gf2_64>,
+        _stream: Stream,
+        _kind: &Kind,
+        _count: usize,
+        _net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        Err(unmade())
+    }
+
+    fn join_stocked(
+        &self,
+        _setup: &Setup<Gf2_64>,
+        _stream: Stream,
+        _serving: PartySet,
+        _stock: Arc<dyn Stock>,
+    ) -> Result<Spdz<Gf2_64>> {
+        Err(unmade())
+    }
+
+    fn carry_over(
+        &self,
+        _old: &Setup<Gf2_64>,
+        _new: &Setup<Gf2_64>,
+        _stream: Stream,
+        _stored: Stored<'_>,
+        _net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        Err(unmade())
+    }
+}
+
+fn unmade() -> Error {
+    Error::misuse("setups of authenticated sharing are not stored yet")
+}
+
+impl ServiceProtocol for Spdz<Gf2_64> {
+    type Mask = Mask;
+    type Elements = Elements;
+
+    fn save(&self, value: &Shared<Gf2_64>) -> Zeroizing<Vec<u8>> {
+        value.save(&self.arithmetic.key)
+    }
+
+    fn restore(&self, bytes: &[u8]) -> Result<Shared<Gf2_64>> {
+        Shared::restore(bytes, &self.arithmetic.key)
+    }
+
+    fn lanes(&self, value: &Shared<Gf2_64>, lanes: Range<usize>) -> Shared<Gf2_64> {
+        value.part(lanes)
+    }
+
+    fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
+        self.arithmetic.mask_input(len, net)
+    }
+
+    fn mask_blind(&mut self, net: &mut dyn Net) -> Result<(Elements, Vec<u8>)> {
+        let blind = self.arithmetic.random_elements(1, net)?;
+        let message = self.arithmetic.reveal_elements(&blind, net)?;
+        Ok((blind, message))
+    }
+
+    fn open_mask_check(
+        &mut self,
+        mask: &Mask,
+        blind: Elements,
+        chi: Element,
+        net: &mut dyn Net,
+    ) -> Result<Element> {
+        self.arithmetic.open_mask_check(mask, &blind, chi, net)
+    }
+
+    fn unmask(
+        &mut self,
+        mask: &Mask,
+        at: usize,
+        masked: &[u8],
+        port: &CompiledPort,
+    ) -> Result<Shared<Gf2_64>> {
+        self.arithmetic.unmask(mask, at, masked, port)
+    }
+
+    fn reveal_to_client(&mut self, value: &Shared<Gf2_64>, net: &mut dyn Net) -> Result<Vec<u8>> {
+        let bytes = Cells::block_bytes(value.count, value.bits) * value.lanes;
+        self.reveal_bytes_to_client(value, bytes, net)
+    }
+
+    fn reveal_bytes_to_client(
+        &mut self,
+        value: &Shared<Gf2_64>,
+        bytes: usize,
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>> {
+        self.enter(Phase::Output);
+        self.arithmetic.reveal_bytes(value, bytes, net)
+    }
+
+    fn elements(&mut self, blocks: &Shared<Gf2_64>, net: &mut dyn Net) -> Result<Elements> {
+        self.arithmetic.elements_of_blocks(blocks, net)
+    }
+
+    fn count(&self, elements: &Elements) -> usize {
+        elements.count()
+    }
+
+    fn part(&self, elements: &Elements, range: Range<usize>) -> Elements {
+        elements.part(range)
+    }
+
+    fn join_elements(&self, parts: &[&Elements]) -> Elements {
+        self.resting_on(Elements::join(parts), parts)
+    }
+
+    fn multiply_elements(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
+        self.arithmetic.multiply_elements(a, b, net)
+    }
+
+    fn inner_product(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
+        self.arithmetic.inner_product(a, b, net)
+    }
+
+    fn weighted_sums(&self, weights: &[Element], elements: &Elements) -> Elements {
+        let sums = elements.weighted_sums(weights, weights.len() / elements.count());
+        self.resting_on(sums, &[elements])
+    }
+
+    fn add_elements(&self, a: &Elements, b: &Elements) -> Elements {
+        let mut sum = a.clone();
+        sum.add(b);
+        self.resting_on(sum, &[a, b])
+    }
+
+    fn add_public(&self, a: &Elements, public: &[Element]) -> Elements {
+        let mut sum = a.clone();
+        sum.add_public(public, &self.arithmetic.key);
+        sum
+    }
+
+    fn is_zero(&mut self, element: &Elements, net: &mut dyn Net) -> Result<bool> {
+        if element.count() != 1 {
+            return Err(Error::misuse("one element is compared with zero at a time"));
+        }
+        self.arithmetic.element_is_zero(element, net)
+    }
+
+    fn reveal_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.enter(Phase::Output);
+        self.arithmetic.reveal_elements(elements, net)
+    }
+
+    fn save_elements(&self, elements: &Elements) -> Zeroizing<Vec<u8>> {
+        elements.save(&self.arithmetic.key)
+    }
+
+    fn restore_elements(&self, bytes: &[u8]) -> Result<Elements> {
+        Elements::restore(bytes, &self.arithmetic.key)
+    }
+}
+
+impl Spdz<Gf2_64> {
+    /// Elements that were made of others.
+    fn resting_on(&self, mut made: Elements, of: &[&Elements]) -> Elements {
+        made.unchecked = self.arithmetic.rests_on(of.iter().map(|of| &of.unchecked));
+        made
+    }
+}

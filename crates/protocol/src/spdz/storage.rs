@@ -1,0 +1,169 @@
+//! What a node keeps on its disk of authenticated sharing: shares of values with their views and MACs, and of elements of
+//! GF(2^128). Both name the field, the number of parties and the party, so that another node's file is refused and not
+//! computed with. What belongs to another MAC key fails the next check.
+//!
+//! A file is no more authentic than the disk it was on: a changed share of a value makes the check fail, too. What is read is
+//! checked as far as bytes can be, and whatever they claim, nothing is allocated beyond what came, and nothing panics.
+//!
+//! A value is stored when a check has covered what it rests on; one that is read rests on nothing.
+//!
+//! | | in order; numbers little-endian |
+//! |---|---|
+//! | both | a byte each: kind, version, k of GF(2^k), n, party |
+//! | value | as [`shape_bytes`] says; then shares, view by view, and MACs |
+//! | elements | count (8); then shares, and MACs |
+
+use polyclave_field::{MacField, Word};
+use zeroize::Zeroizing;
+
+use super::elements::Elements;
+use super::key::MacKey;
+use super::shared::Shared;
+use crate::Result;
+use crate::service::ELEMENT_BYTES;
+use crate::stored::{Header, Reader, Shape, shape_bytes};
+
+const PROTOCOL: &str = "authenticated sharing";
+const VERSION: u8 = 1;
+const VALUE: u8 = b'A';
+const ELEMENTS: u8 = b'E';
+
+fn header<F: MacField>(kind: u8, key: &MacKey<F>) -> Header {
+    [kind, VERSION, F::BITS as u8, key.parties() as u8, key.me().0]
+}
+
+impl<F: MacField> Shared<F> {
+    pub(super) fn save(&self, key: &MacKey<F>) -> Zeroizing<Vec<u8>> {
+        let header = header(VALUE, key);
+        let shape = shape_bytes(self.bits, self.count, self.lanes, &self.views);
+        // Sized at once: growing would leave copies of shares behind.
+        let len = header.len() + shape.len() + self.cells.len() + self.macs.len() * F::BYTES;
+        let mut bytes = Zeroizing::new(Vec::with_capacity(len));
+        bytes.extend(header);
+        bytes.extend(shape);
+        bytes.extend_from_slice(&self.cells);
+        let macs = bytes.len();
+        bytes.resize(len, 0);
+        F::write_row(&self.macs, &mut bytes[macs..]);
+        bytes
+    }
+
+    pub(super) fn restore(bytes: &[u8], key: &MacKey<F>) -> Result<Self> {
+        let mut reader = Reader::new(bytes, PROTOCOL, header(VALUE, key))?;
+        let Shape { bits, count, lanes, views, shares } = reader.shape()?;
+        if bits > F::CELL_BITS {
+            return Err(reader.damaged("their cells are wider than those of the field"));
+        }
+        let cells = Zeroizing::new(reader.take(shares)?.to_vec());
+        if F::CELL_BITS < 8 && cells.iter().any(|cell| cell >> F::CELL_BITS != 0) {
+            return Err(reader.damaged("a share is wider than a cell of the field"));
+        }
+        let len = shares.checked_mul(F::BYTES).ok_or_else(|| reader.damaged("they end too early"))?;
+        let stored = reader.take(len)?;
+        reader.finish()?;
+        let mut macs = Zeroizing::new(vec![F::Word::ZERO; shares]);
+        F::read_row(stored, &mut macs);
+        Ok(Shared { bits, count, lanes, views, cells, macs, unchecked: None })
+    }
+}
+
+impl Elements {
+    pub(super) fn save<F: MacField>(&self, key: &MacKey<F>) -> Zeroizing<Vec<u8>> {
+        let header = header(ELEMENTS, key);
+        let mut bytes =
+            Zeroizing::new(Vec::with_capacity(header.len() + 8 + self.values.len() + self.macs.len()));
+        bytes.extend(header);
+        bytes.extend((self.count() as u64).to_le_bytes());
+        bytes.extend_from_slice(&self.values);
+        bytes.extend_from_slice(&self.macs);
+        bytes
+    }
+
+    pub(super) fn restore<F: MacField>(bytes: &[u8], key: &MacKey<F>) -> Result<Self> {
+        let mut reader = Reader::new(bytes, PROTOCOL, header(ELEMENTS, key))?;
+        let len = usize::try_from(u64::from_le_bytes(reader.array()?)).ok();
+        let len = len.and_then(|count| count.checked_mul(ELEMENT_BYTES));
+        let len = len.ok_or_else(|| reader.damaged("the number of elements overflows"))?;
+        let [values, macs] =
+            [reader.take(len)?, reader.take(len)?].map(|shares| Zeroizing::new(shares.to_vec()));
+        reader.finish()?;
+        Ok(Elements { values, macs, unchecked: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_cipher::{Cells, Matrix};
+    use polyclave_field::Gf2_64;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Party;
+
+    fn key(me: u8) -> MacKey<Gf2_64> {
+        MacKey::of_share(Party(me), 3, 0x1234_5678_9abc_def1)
+    }
+
+    fn value() -> Shared<Gf2_64> {
+        let mut cells = Cells::zero(3, 8, 4);
+        cells.rows_mut().iter_mut().enumerate().for_each(|(i, cell)| *cell = 17 * i as u8);
+        Shared::public(&cells, &[Matrix::identity(8), Matrix::frobenius(1)], &key(0))
+    }
+
+    fn elements() -> Elements {
+        let mut elements = Elements::zero(3);
+        elements.add_public(&[[7; 16], [0; 16], [0xee; 16]], &key(0));
+        elements
+    }
+
+    #[test]
+    fn values_come_back_with_their_views_and_macs_and_only_whole() {
+        let bytes = value().save(&key(0));
+        let back = Shared::restore(&bytes, &key(0)).expect("it was saved here");
+        assert_eq!((back.bits, back.count, back.lanes), (8, 3, 4));
+        assert_eq!((&back.views, &back.cells), (&value().views, &value().cells));
+        assert_eq!(back.macs, value().macs);
+        assert!(Shared::restore(&bytes, &key(1)).is_err());
+        assert!((0..bytes.len()).all(|len| Shared::restore(&bytes[..len], &key(0)).is_err()));
+        assert!(Shared::restore(&[&bytes[..], &[0]].concat(), &key(0)).is_err());
+    }
+
+    #[test]
+    fn elements_come_back_with_their_macs_and_only_whole() {
+        let bytes = elements().save(&key(0));
+        let back = Elements::restore(&bytes, &key(0)).expect("they were saved here");
+        assert_eq!((&back.values, &back.macs), (&elements().values, &elements().macs));
+        assert!(Elements::restore(&bytes, &key(2)).is_err());
+        assert!(Elements::restore(&value().save(&key(0)), &key(0)).is_err());
+        assert!((0..bytes.len()).all(|len| Elements::restore(&bytes[..len], &key(0)).is_err()));
+        assert!(Elements::restore(&[&bytes[..], &[0]].concat(), &key(0)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = Shared::restore(&bytes, &key(1));
+            let _ = Elements::restore(&bytes, &key(1));
+        }
+
+        /// Behind a good header every field is reached.
+        #[test]
+        fn no_changed_bytes_panic_or_claim_more_than_came(at in 5usize..60, byte: u8, cut in 0usize..4) {
+            let mut bytes = value().save(&key(1)).to_vec();
+            bytes[at] = byte;
+            bytes.truncate(bytes.len() - cut);
+            if let Ok(value) = Shared::restore(&bytes, &key(1)) {
+                prop_assert_eq!(value.cells.len(), value.views.len() * value.count * value.lanes);
+                prop_assert_eq!(value.macs.len(), value.cells.len());
+                prop_assert!(9 * value.cells.len() < bytes.len());
+            }
+            let mut bytes = elements().save(&key(1)).to_vec();
+            bytes[at] = byte;
+            bytes.truncate(bytes.len() - cut);
+            if let Ok(elements) = Elements::restore(&bytes, &key(1)) {
+                prop_assert_eq!(elements.count(), 3);
+                prop_assert!(cut == 0 && at >= 13);
+            }
+        }
+    }
+}

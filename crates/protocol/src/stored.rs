@@ -1,0 +1,111 @@
+//! Reading what a node stored. Bytes that do not fit are an error, never a panic, and nothing is allocated beyond what came.
+
+use polyclave_cipher::Matrix;
+
+use crate::{Error, Result};
+
+/// Bytes in front of what a party stored: kind, version, and what it was made for.
+pub(crate) type Header = [u8; 5];
+
+/// Takes stored bytes apart from the front.
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    protocol: &'static str,
+}
+
+impl<'a> Reader<'a> {
+    /// Behind the header, which must be this one.
+    pub(crate) fn new(bytes: &'a [u8], protocol: &'static str, header: Header) -> Result<Reader<'a>> {
+        let mut reader = Reader { bytes, protocol };
+        let found: Header = reader.array()?;
+        if found[..2] != header[..2] {
+            return Err(reader.damaged("they are of another kind or version"));
+        }
+        if found[2..] != header[2..] {
+            return Err(
+                reader.damaged("they belong to another party, or were made for other parties or parameters")
+            );
+        }
+        Ok(reader)
+    }
+
+    /// The next bytes.
+    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8]> {
+        let (taken, rest) =
+            self.bytes.split_at_checked(len).ok_or_else(|| self.damaged("they end too early"))?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    /// The next `N` bytes.
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let taken = self.take(N)?;
+        taken.try_into().map_err(|_| self.damaged("they end too early"))
+    }
+
+    /// What [`shape_bytes`] wrote.
+    pub(crate) fn shape(&mut self) -> Result<Shape> {
+        let [bits] = self.array()?;
+        let [count, lanes] = [self.array()?, self.array()?].map(|n| u32::from_le_bytes(n) as usize);
+        let view_count = usize::from(u16::from_le_bytes(self.array()?));
+        if !(1..=8).contains(&bits) || count == 0 || lanes == 0 {
+            return Err(self.damaged("they hold no cells"));
+        }
+        let mut views = Vec::new();
+        for _ in 0..view_count {
+            views.push(self.view(bits)?);
+        }
+        if views.first() != Some(&Matrix::identity(bits)) {
+            return Err(self.damaged("the first view is not the value itself"));
+        }
+        let shares = count.checked_mul(lanes).and_then(|len| len.checked_mul(view_count));
+        let shares = shares.ok_or_else(|| self.damaged("the number of shares overflows"))?;
+        Ok(Shape { bits, count, lanes, views, shares })
+    }
+
+    fn view(&mut self, bits: u8) -> Result<Matrix> {
+        let [ins, outs] = self.array()?;
+        let columns = self.take(usize::from(ins))?;
+        let fits =
+            ins == bits && (1..=8).contains(&outs) && columns.iter().all(|c| u16::from(*c) < 1 << outs);
+        match fits {
+            true => Ok(Matrix::from_columns(columns, outs)),
+            false => Err(self.damaged("a view is no map of the cells")),
+        }
+    }
+
+    /// Nothing may be left.
+    pub(crate) fn finish(self) -> Result<()> {
+        if self.bytes.is_empty() { Ok(()) } else { Err(self.damaged("they are too long")) }
+    }
+
+    /// The error that says so.
+    pub(crate) fn damaged(&self, why: &str) -> Error {
+        Error::Misuse(format!("stored bytes of {} do not fit: {why}", self.protocol))
+    }
+}
+
+/// What a stored value is made of.
+pub(crate) struct Shape {
+    pub(crate) bits: u8,
+    pub(crate) count: usize,
+    pub(crate) lanes: usize,
+    /// The identity first.
+    pub(crate) views: Vec<Matrix>,
+    /// Of all cells, in all views and lanes.
+    pub(crate) shares: usize,
+}
+
+/// Bits of a cell (1), cells (4), lanes (4), views (2); for every view its numbers of bits, and a column each. Numbers are
+/// little-endian.
+pub(crate) fn shape_bytes(bits: u8, count: usize, lanes: usize, views: &[Matrix]) -> Vec<u8> {
+    let mut bytes = vec![bits];
+    bytes.extend((count as u32).to_le_bytes());
+    bytes.extend((lanes as u32).to_le_bytes());
+    bytes.extend((views.len() as u16).to_le_bytes());
+    for m in views {
+        bytes.extend([m.ins(), m.outs()]);
+        bytes.extend_from_slice(&m.columns()[..usize::from(m.ins())]);
+    }
+    bytes
+}
