@@ -1,4 +1,4 @@
-//! What a node must not lose: its shares of keys, what is spent of them, and whom it has seen.
+//! What a node must not lose: its shares of keys, what is spent of them and of material, and whom it has seen.
 //!
 //! One redb file. Every value in it is sealed (XChaCha20-Poly1305, a fresh nonce for each) under a key derived from the
 //! node's [`Secret`]; table, record key and format are authenticated with it, so a value that was changed or moved is
@@ -22,12 +22,13 @@ mod error;
 mod faults;
 mod incarnation;
 mod keys;
+mod lots;
 mod seal;
 mod secret;
 mod setup;
 mod stream;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;

@@ -41,11 +41,13 @@ pub(super) enum Table {
     Spent,
     /// By party: the latest incarnation that was seen.
     Peers,
+    /// By id: up to where lots of material count as spent.
+    Lots,
 }
 
 impl Table {
-    pub(super) const ALL: [Table; 6] =
-        [Table::Meta, Table::Keys, Table::Shares, Table::Tombstones, Table::Spent, Table::Peers];
+    pub(super) const ALL: [Table; 7] =
+        [Table::Meta, Table::Keys, Table::Shares, Table::Tombstones, Table::Spent, Table::Peers, Table::Lots];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -55,6 +57,7 @@ impl Table {
             Table::Tombstones => "tombstones",
             Table::Spent => "spent",
             Table::Peers => "peers",
+            Table::Lots => "spent lots",
         }
     }
 
@@ -235,6 +238,12 @@ impl Changes<'_> {
     /// Makes a table, if it is not there.
     pub(super) fn touch(&self, table: Table) -> Result<()> {
         self.transaction.open_table(table.definition()).map(drop).map_err(failed)
+    }
+
+    /// Removes all records of a table.
+    pub(super) fn clear(&self, table: Table) -> Result<()> {
+        self.transaction.delete_table(table.definition()).map_err(failed)?;
+        self.touch(table)
     }
 
     pub(super) fn put<T: Serialize>(&self, table: Table, record: &[u8], value: &T) -> Result<()> {

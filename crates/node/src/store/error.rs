@@ -91,6 +91,11 @@ pub enum StoreError {
     /// The setup is none that was put here, or older than the one agreed on.
     #[error("this setup is not the one that was proposed, or is older than the one in use; set up again")]
     NoSetup,
+    /// Material was made under common secrets that have been renewed since.
+    #[error(
+        "this material was made before the nodes last renewed what they have in common; it is not used any more"
+    )]
+    OldMaterial,
     /// A private file could not be used.
     #[error(transparent)]
     File(#[from] polyclave_config::Error),

@@ -24,6 +24,7 @@ mod service;
 mod share;
 mod shared;
 mod source;
+mod stocked;
 mod storage;
 mod way;
 
@@ -45,6 +46,7 @@ pub use scheme::{MAX_PARTIES, Preprocessing, Setup, SpdzScheme};
 pub use share::Authenticated;
 pub use shared::Shared;
 pub use source::{OwnedBits, Product, Source, Triples};
+pub use stocked::{FromStock, kinds};
 pub use way::Way;
 
 use crate::net::Net;
@@ -55,6 +57,7 @@ use crate::session::Stream;
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, Result};
 use arithmetic::Arithmetic;
+use masked::Vectors;
 use products::Products;
 use way::Route;
 
@@ -118,19 +121,24 @@ impl<F: MacField> Spdz<F> {
     }
 
     fn make_units(&mut self, in_bits: u8, count: usize, net: &mut dyn Net) -> Result<Units<F>> {
-        if let Some(units) = self.arithmetic.source.deal_units(in_bits, count, &self.pool) {
+        if let Some(units) = self.arithmetic.source.deal_units(in_bits, count, &self.pool, net)? {
             return Ok(units);
         }
-        let vectors = UnitVectors::make(&mut self.arithmetic, in_bits, count, self.packing, net)?;
-        Ok(Units::of(in_bits, vectors, &self.pool))
+        Ok(Units::of(self.make_vectors(in_bits, count, net)?))
     }
 
     fn make_rows(&mut self, shape: RowShape, count: usize, net: &mut dyn Net) -> Result<Rows<F>> {
-        if let Some(rows) = self.arithmetic.source.deal_rows(&shape, count, &self.pool) {
+        if let Some(rows) = self.arithmetic.source.deal_rows(&shape, count, &self.pool, net)? {
             return Ok(rows);
         }
-        let vectors = UnitVectors::make(&mut self.arithmetic, shape.in_bits, count, self.packing, net)?;
+        let vectors = self.make_vectors(shape.in_bits, count, net)?;
         Ok(Rows::of(shape, vectors, &self.scalars, &self.pool))
+    }
+
+    /// What was opened for them is not checked yet.
+    fn make_vectors(&mut self, in_bits: u8, count: usize, net: &mut dyn Net) -> Result<Vectors<F>> {
+        let made = UnitVectors::make(&mut self.arithmetic, in_bits, count, self.packing, net)?;
+        Ok(Vectors::of(in_bits, made, &self.pool))
     }
 }
 

@@ -8,7 +8,7 @@ use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;
 
-use super::{Elements, Mask, Setup, Shared, Spdz, SpdzScheme, client};
+use super::{Elements, Mask, Setup, Shared, Spdz, SpdzScheme, client, stocked};
 use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
 use crate::service::{Element, ServiceProtocol, ServiceScheme, Stored};
@@ -48,25 +48,29 @@ impl ServiceScheme for SpdzScheme<Gf2_64> {
         Err(unmade())
     }
 
+    fn kinds(&self) -> Vec<Kind> {
+        stocked::kinds::<Gf2_64>()
+    }
+
     fn make_material(
         &self,
-        _setup: &Setup<Gf2_64>,
-        _stream: Stream,
-        _kind: &Kind,
-        _count: usize,
-        _net: &mut dyn Net,
+        setup: &Setup<Gf2_64>,
+        stream: Stream,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
     ) -> Result<Zeroizing<Vec<u8>>> {
-        Err(unmade())
+        stocked::make_material(self, setup, stream, kind, count, net)
     }
 
     fn join_stocked(
         &self,
-        _setup: &Setup<Gf2_64>,
-        _stream: Stream,
-        _serving: PartySet,
-        _stock: Arc<dyn Stock>,
+        setup: &Setup<Gf2_64>,
+        stream: Stream,
+        serving: PartySet,
+        stock: Arc<dyn Stock>,
     ) -> Result<Spdz<Gf2_64>> {
-        Err(unmade())
+        stocked::join_stocked(self, setup, stream, serving, stock)
     }
 
     fn carry_over(

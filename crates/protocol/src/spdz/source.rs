@@ -62,13 +62,25 @@ pub trait Source<F: MacField>: Send {
     /// and shows nothing else.
     fn zeros(&mut self, shares: &mut [F::Word]);
 
-    /// Unit vectors of random indices, from sources that can hand them out whole: no real one can.
-    fn deal_units(&mut self, _in_bits: u8, _count: usize, _pool: &Pool) -> Option<Units<F>> {
-        None
+    /// Unit vectors of random indices, from sources that have them whole: a stock, a dealer.
+    fn deal_units(
+        &mut self,
+        _in_bits: u8,
+        _count: usize,
+        _pool: &Pool,
+        _net: &mut dyn Net,
+    ) -> Result<Option<Units<F>>> {
+        Ok(None)
     }
 
     /// Masked tables, likewise.
-    fn deal_rows(&mut self, _shape: &RowShape, _count: usize, _pool: &Pool) -> Option<Rows<F>> {
-        None
+    fn deal_rows(
+        &mut self,
+        _shape: &RowShape,
+        _count: usize,
+        _pool: &Pool,
+        _net: &mut dyn Net,
+    ) -> Result<Option<Rows<F>>> {
+        Ok(None)
     }
 }

@@ -168,7 +168,13 @@ impl<F: MacField> Source<F> for InsecureDealer<F> {
         }
     }
 
-    fn deal_units(&mut self, in_bits: u8, count: usize, pool: &Pool) -> Option<Units<F>> {
+    fn deal_units(
+        &mut self,
+        in_bits: u8,
+        count: usize,
+        pool: &Pool,
+        _: &mut dyn Net,
+    ) -> Result<Option<Units<F>>> {
         let indices = self.random_cells(in_bits, count);
         let (index, index_macs) = self.deal_cells(&indices);
         let mut entries = Vec::with_capacity(count);
@@ -186,10 +192,16 @@ impl<F: MacField> Source<F> for InsecureDealer<F> {
             entries.extend(cells.chunks(1 << in_bits).map(word));
             F::write_row(&shares.macs, macs);
         }
-        Some(Units::new(in_bits, index, index_macs, entries, macs))
+        Ok(Some(Units::new(in_bits, index, index_macs, entries, macs)))
     }
 
-    fn deal_rows(&mut self, shape: &RowShape, count: usize, pool: &Pool) -> Option<Rows<F>> {
+    fn deal_rows(
+        &mut self,
+        shape: &RowShape,
+        count: usize,
+        pool: &Pool,
+        _: &mut dyn Net,
+    ) -> Result<Option<Rows<F>>> {
         let indices = self.random_cells(shape.in_bits, count);
         let (index, index_macs) = self.deal_cells(&indices);
         let mut records = pool.take(count * shape.bytes::<F>());
@@ -217,6 +229,6 @@ impl<F: MacField> Source<F> for InsecureDealer<F> {
                 chunk.iter_mut().zip(share.iter()).for_each(|(sum, share)| *sum ^= share);
             }
         }
-        Some(Rows::new(shape.clone(), index, index_macs, records))
+        Ok(Some(Rows::new(shape.clone(), index, index_macs, records)))
     }
 }

@@ -5,6 +5,7 @@
 //! check.
 //!
 //! * [`demux`]: from the bits of s its unit vector, in preprocessing (Protocol 3).
+//! * [`Vectors`]: what a party keeps of unit vectors, in stock or until it is looked up in.
 //! * [`Units`]: tables of at most 6 bits keep the unit vector and combine it at use, whatever the outputs wanted are.
 //! * [`Rows`]: larger ones keep the masked table itself, with the images of its outputs that are wanted (Protocol 2).
 
@@ -12,9 +13,11 @@ mod demux;
 mod lookup;
 mod rows;
 mod units;
+mod vectors;
 
 pub(super) use demux::demux_cost;
 pub use demux::{Packing, UnitVectors};
 pub use rows::{RowShape, Rows};
 pub(super) use units::Sums;
 pub use units::Units;
+pub(super) use vectors::Vectors;

@@ -5,13 +5,15 @@
 //! In the variables y_i = x_i + 1 it is one of polynomials modulo y_i^2, with 3^l products of coefficients rather than
 //! 4^l. The change of variables, sums over supersets, is its own inverse. All of it is local: T is public.
 
+use std::mem::take;
+
 use polyclave_cipher::Matrix;
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::affine::{self, Map, Term};
 use polyclave_kernels::memory::prefetch;
 use zeroize::Zeroize;
 
-use super::UnitVectors;
+use super::Vectors;
 use crate::pool::{Pool, Shares};
 
 /// What a masked table has to hold.
@@ -61,23 +63,13 @@ impl<F: MacField> Rows<F> {
     /// From unit vectors.
     pub(in crate::spdz) fn of(
         shape: RowShape,
-        vectors: UnitVectors<F>,
+        mut vectors: Vectors<F>,
         scalars: &[Map],
         pool: &Pool,
     ) -> Self {
-        let index_cells = vectors.index_cells();
-        let count = index_cells.len();
-        let mut index = vec![0; count];
-        F::project_row(&mut index, &index_cells.values);
+        let count = vectors.index.len();
         let mut records = pool.take(count * shape.bytes::<F>());
-        let mut cells: Vec<Vec<u8>> = Vec::new();
-        let mut macs: Vec<Vec<F::Word>> = Vec::new();
-        for entry in vectors.entries {
-            let mut row = vec![0; count];
-            F::project_row(&mut row, &entry.values);
-            cells.push(row);
-            macs.push(entry.macs.to_vec());
-        }
+        let (mut cells, mut macs) = vectors.by_entry();
         sums_over_supersets(&mut cells, |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b));
         sums_over_supersets(&mut macs, |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= *b));
         let record = 1 + F::BYTES;
@@ -115,7 +107,8 @@ impl<F: MacField> Rows<F> {
         }
         cells.zeroize();
         macs.zeroize();
-        Rows::new(shape, index, index_cells.macs.to_vec(), records)
+        let (index, index_macs) = (take(&mut *vectors.index), take(&mut *vectors.index_macs));
+        Rows::new(shape, index, index_macs, records)
     }
 
     /// Of one view the rows of the opened indices `h`, which are public, from the tables that begin at `from`.

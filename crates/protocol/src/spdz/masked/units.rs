@@ -3,13 +3,15 @@
 //!
 //! Which entries are added depends on the opened h and the table: both are public.
 
+use std::mem::take;
+
 use polyclave_cipher::{Matrix, Slot, Table};
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::unit_sums;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::UnitVectors;
-use crate::pool::{Pool, Shares};
+use super::Vectors;
+use crate::pool::Shares;
 use crate::spdz::bank::{Bank, Row};
 
 /// Unit vectors of random indices, one after another. The MACs' memory goes back to a pool, the rest is wiped on drop.
@@ -49,26 +51,13 @@ impl<F: MacField> Units<F> {
         Units { in_bits, index, index_macs, entries, macs, spent: 0 }
     }
 
-    /// From unit vectors, entry by entry. A share of a bit is the lowest bit of the image of its share: that map is linear
-    /// and takes 0 to 0 and 1 to 1.
-    pub(in crate::spdz) fn of(in_bits: u8, vectors: UnitVectors<F>, pool: &Pool) -> Self {
-        let index_cells = vectors.index_cells();
-        let count = index_cells.len();
-        let mut index = vec![0; count];
-        F::project_row(&mut index, &index_cells.values);
-        let size = vectors.entries.len();
-        let mut entries = vec![0; count];
-        let mut macs = pool.take(count * size * F::BYTES);
-        let mut cells = vec![0; count];
-        for (j, entry) in vectors.entries.iter().enumerate() {
-            F::project_row(&mut cells, &entry.values);
-            entries.iter_mut().zip(&cells).for_each(|(word, cell)| *word |= u64::from(cell & 1) << j);
-            let to = macs.chunks_exact_mut(F::BYTES).skip(j).step_by(size);
-            to.zip(entry.macs.iter()).for_each(|(to, mac)| mac.write_to(to));
-        }
-        cells.zeroize();
-        let index_macs = index_cells.macs.to_vec();
-        Units::new(in_bits, index, index_macs, entries, macs)
+    /// From unit vectors.
+    pub(in crate::spdz) fn of(mut vectors: Vectors<F>) -> Self {
+        let word = |bits: &[u8]| bits.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let bytes = vectors.bits.len() / vectors.index.len().max(1);
+        let entries = vectors.bits.chunks_exact(bytes.max(1)).map(word).collect();
+        let (index, index_macs) = (take(&mut *vectors.index), take(&mut *vectors.index_macs));
+        Units::new(vectors.in_bits, index, index_macs, entries, vectors.macs)
     }
 }
 

@@ -1,0 +1,291 @@
+//! Material that this node has in stock: made ahead, handed out once ([`polyclave_protocol::stock`]).
+//!
+//! * A **lot** is what one run of all nodes made of one kind ([`fill`]). Its name is random and no node chooses it.
+//! * A **claim** says which items a session takes: ranges of lots. The lowest node, the proposer, picks them; it marks them
+//!   as spent in its store, then tells the others. They follow if they know the lots, none of the items was claimed before
+//!   here, and the claim leaves out no more than a part of a lot ([`Refused::TooFar`]); they mark, too, before they use an
+//!   item. A claim that is refused costs nothing here. Sessions run side by side, so claims come in any order, and items
+//!   that were left out can be claimed later; a claim that leaves out too much waits a little for those on their way.
+//! * Marks are made ahead, as for budgets: one synced write for an eighth of a lot, or for a claim if that is more.
+//!
+//! # Nothing is used twice
+//!
+//! Two sessions never get the same item at a node: claims are judged and items taken out under one lock, and what is taken
+//! out is wiped here. **Lots are in memory only**, never on a disk, not even sealed: a node that starts has none, so neither a
+//! crash nor an old copy of its disk brings material back, and there is no key for it to lose. (What a stock takes: 330 KB
+//! for a block of AES-128, 200 KB for one of 3DES.) The marks are for what remains, the image of a running process that is
+//! put back: whoever takes such lots into use again ([`Lots::hold`]) starts behind the mark. An image that goes on without
+//! noticing proposes items again that it proposed before; any other node that was not put back, too, refuses them. Not covered:
+//! an image put back together with hostile memory of all other nodes.
+//!
+//! Lots are of one epoch, that of the nodes' common secrets; the store refuses marks of any but the latest.
+
+mod claims;
+pub(crate) mod fill;
+mod lot;
+mod ranges;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::stock::{Kind, Stock};
+use polyclave_protocol::{Error, Party, PartySet};
+use zeroize::Zeroizing;
+
+use crate::Result;
+use crate::core::system;
+use crate::store::Store;
+use claims::{MOST_RANGES, PROPOSER, Range, refused};
+use lot::{Lot, Refused, Standing};
+
+/// A run makes what so many blocks take, at most: a step of progress.
+const BLOCKS_AT_ONCE: usize = 16;
+
+/// Material held at most, whatever other nodes want made.
+const MOST_BYTES: usize = 8 << 30;
+
+/// Lots of which only the proposer knows whether they serve, at most: the eldest is then dropped.
+const MOST_IN_DOUBT: usize = 4;
+
+/// How long a claim that leaves out too much waits for others that are on their way.
+const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(10) };
+
+/// The material of one epoch.
+pub(crate) struct Lots {
+    me: Party,
+    nodes: usize,
+    epoch: [u8; 32],
+    kinds: Vec<Kind>,
+    store: Arc<Store>,
+    /// The stock is refilled to so many blocks; 0 if this node was not told yet.
+    level: AtomicUsize,
+    /// By age.
+    lots: Mutex<Vec<Lot>>,
+    claimed: Condvar,
+}
+
+/// What there is of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// Of what.
+    pub(crate) kind: Kind,
+    /// Items.
+    pub(crate) left: usize,
+}
+
+impl Level {
+    /// Whole blocks that the items suffice for.
+    pub(crate) fn blocks(&self) -> usize {
+        self.left / self.kind.per_block
+    }
+}
+
+impl Lots {
+    /// An empty stock for material of these kinds. Other epochs' material is not used any more.
+    pub(crate) fn new(
+        me: Party,
+        nodes: usize,
+        epoch: [u8; 32],
+        kinds: Vec<Kind>,
+        store: Arc<Store>,
+    ) -> Result<Arc<Lots>> {
+        store.begin_lots(epoch).map_err(system)?;
+        let (level, lots, claimed) = (AtomicUsize::new(0), Mutex::default(), Condvar::new());
+        Ok(Arc::new(Lots { me, nodes, epoch, kinds, store, level, lots, claimed }))
+    }
+
+    /// What there is of each kind.
+    pub(crate) fn levels(&self) -> Vec<Level> {
+        let lots = self.lock();
+        let left = |kind: &Kind| held(&lots, kind).map(|lot| lot.left() as usize).sum();
+        self.kinds.iter().map(|kind| Level { kind: *kind, left: left(kind) }).collect()
+    }
+
+    /// What to make next so that there is enough of every kind for so many blocks: the scarcest, when a quarter of it is
+    /// missing, so that lots are not tiny.
+    pub(crate) fn wanted(&self, blocks: usize) -> Option<(Kind, usize)> {
+        self.level.store(blocks, Ordering::Relaxed);
+        let missing = |level: &Level| blocks.saturating_mul(level.kind.per_block).saturating_sub(level.left);
+        let levels = self.levels().into_iter();
+        let low = levels.filter(|level| missing(level) > level.left / 3);
+        let scarcest = low.min_by_key(Level::blocks)?;
+        Some((scarcest.kind, missing(&scarcest).min(BLOCKS_AT_ONCE * scarcest.kind.per_block)))
+    }
+
+    /// Bytes of so many items, for which there must be room.
+    fn room_for(&self, kind: &Kind, count: usize) -> Result<usize> {
+        self.refuse_unknown(kind)?;
+        if count == 0 || count > BLOCKS_AT_ONCE * kind.per_block {
+            let most = BLOCKS_AT_ONCE * kind.per_block;
+            return Err(Error::Misuse(format!("a run makes 1 to {most} {}, not {count}", kind.name)));
+        }
+        let bytes = count * kind.item_bytes;
+        let there: usize = self.lock().iter().map(Lot::bytes).sum();
+        match there + bytes <= MOST_BYTES {
+            true => Ok(bytes),
+            false => Err(Error::System(format!("there are {there} bytes of material already"))),
+        }
+    }
+
+    /// Takes in a lot that cannot be claimed yet, except by who knows that all hold it. Of one that was here before, what was
+    /// marked is spent.
+    fn hold(&self, id: [u8; 16], kind: &Kind, items: Zeroizing<Vec<u8>>) -> Result<()> {
+        let mark = self.store.spent_of_lot(self.epoch, id).map_err(system)?;
+        let mut lots = self.lock();
+        if lots.iter().any(|lot| lot.id == id) {
+            return Err(Error::misuse("a lot is taken in twice"));
+        }
+        lots.push(Lot::new(id, *kind, items, mark));
+        Ok(())
+    }
+
+    /// Whether this node heard all say that they hold a lot.
+    fn settle(&self, id: [u8; 16], heard_all: bool) {
+        let mut lots = self.lock();
+        if heard_all {
+            lots.iter_mut().filter(|lot| lot.id == id).for_each(|lot| lot.standing = Standing::Held);
+        } else if self.me == PROPOSER {
+            // It would be the one to claim it.
+            lots.retain(|lot| lot.id != id);
+        } else {
+            let pending = || lots.iter().filter(|lot| lot.standing == Standing::Pending);
+            if pending().count() > MOST_IN_DOUBT {
+                let eldest = pending().map(|lot| lot.id).next();
+                lots.retain(|lot| Some(lot.id) != eldest);
+            }
+        }
+    }
+
+    /// At the proposer: the next items, spent. `None` if there are not enough.
+    fn propose(&self, kind: &Kind, count: usize) -> Result<Option<(Vec<Range>, Zeroizing<Vec<u8>>)>> {
+        let mut lots = self.lock();
+        let (mut ranges, mut due) = (Vec::new(), count as u64);
+        for lot in held(&lots, kind) {
+            if let Some(range) = lot.next(due) {
+                due -= range.to - range.from;
+                ranges.push(range);
+            }
+        }
+        if due > 0 || ranges.len() > MOST_RANGES {
+            return Ok(None);
+        }
+        let items = self.spend(&mut lots, &ranges, count * kind.item_bytes)?;
+        Ok(Some((ranges, items)))
+    }
+
+    /// At the others: the items of a claim, spent.
+    fn follow(&self, kind: &Kind, count: usize, ranges: &[Range]) -> Result<Zeroizing<Vec<u8>>> {
+        let until = Instant::now() + PATIENCE;
+        let mut lots = self.lock();
+        loop {
+            match judge(&lots, kind, count, ranges) {
+                Ok(()) => return self.spend(&mut lots, ranges, count * kind.item_bytes),
+                Err(why @ Refused::TooFar { .. }) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(refused(why));
+                    }
+                    lots = self.claimed.wait_timeout(lots, left).unwrap_or_else(PoisonError::into_inner).0;
+                }
+                Err(why) => return Err(refused(why)),
+            }
+        }
+    }
+
+    /// Marks items as spent, then takes them out. They are in lots, and were never claimed.
+    fn spend(&self, lots: &mut Vec<Lot>, ranges: &[Range], bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
+        let of = |range: &Range| lots.iter().find(|lot| lot.id == range.lot);
+        let marks = ranges.iter().filter_map(|range| Some((range.lot, of(range)?.mark_for(range.to)?)));
+        let marks: Vec<_> = marks.collect();
+        if !marks.is_empty() {
+            // Under the lock: nobody takes an item of a range that is not on the disk yet.
+            self.store.spend_lots(self.epoch, &marks).map_err(system)?;
+        }
+        // Sized at once: growing would leave copies behind.
+        let mut items = Zeroizing::new(Vec::with_capacity(bytes));
+        for range in ranges {
+            for lot in lots.iter_mut().filter(|lot| lot.id == range.lot) {
+                marks.iter().filter(|(id, _)| *id == lot.id).for_each(|(_, mark)| lot.marked(*mark));
+                lot.take(range, &mut items);
+            }
+        }
+        lots.retain(|lot| lot.left() > 0);
+        self.claimed.notify_all();
+        Ok(items)
+    }
+
+    fn dry(&self, kind: &Kind, count: usize) -> Error {
+        let left: u64 = held(&self.lock(), kind).map(Lot::left).sum();
+        let (name, blocks) = (kind.name, count.div_ceil(kind.per_block));
+        let level = match self.level.load(Ordering::Relaxed) {
+            0 => "it is being refilled".into(),
+            level => format!("it is being refilled to {level} blocks"),
+        };
+        Error::Dry {
+            detail: format!(
+                "the stock of the nodes holds {left} {name}, and {count} are needed at once (for up to {blocks} blocks); \
+                 {level}: wait and ask again, ask for less at once, or raise `stock` in node.toml on all nodes"
+            ),
+        }
+    }
+
+    fn refuse_unknown(&self, kind: &Kind) -> Result<()> {
+        match self.kinds.contains(kind) {
+            true => Ok(()),
+            false => Err(Error::Misuse(format!("no {} are kept in stock", kind.name))),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Lot>> {
+        self.lots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The lots of a kind that can be claimed.
+fn held<'a>(lots: &'a [Lot], kind: &Kind) -> impl Iterator<Item = &'a Lot> {
+    lots.iter().filter(move |lot| lot.kind == *kind && lot.standing == Standing::Held)
+}
+
+/// Whether a claim is followed.
+fn judge(lots: &[Lot], kind: &Kind, count: usize, ranges: &[Range]) -> std::result::Result<(), Refused> {
+    let mut claimed = 0_u64;
+    for (i, range) in ranges.iter().enumerate() {
+        let lot = lots.iter().find(|lot| lot.id == range.lot && lot.kind == *kind);
+        if let Some(why) = lot.ok_or(Refused::Unknown)?.refuses(range) {
+            return Err(why);
+        }
+        if ranges[..i].iter().any(|other| other.lot == range.lot) {
+            return Err(Refused::Repeated);
+        }
+        claimed += range.to - range.from;
+    }
+    let asked = count as u64;
+    if claimed == asked { Ok(()) } else { Err(Refused::Count { asked, claimed }) }
+}
+
+impl Stock for Lots {
+    fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        self.refuse_unknown(kind)?;
+        if (net.me(), net.parties(), net.members()) != (self.me, self.nodes, PartySet::all(self.nodes)) {
+            return Err(Error::misuse("material is taken by all nodes that made it"));
+        }
+        // All know that nothing is asked for.
+        if count == 0 {
+            return Ok(Zeroizing::default());
+        }
+        if net.me() == PROPOSER {
+            let proposed = self.propose(kind, count)?;
+            let ranges = proposed.as_ref().map_or(&[][..], |(ranges, _)| ranges);
+            claims::tell(&self.epoch, ranges, net)?;
+            return proposed.map(|(_, items)| items).ok_or_else(|| self.dry(kind, count));
+        }
+        match claims::hear(&self.epoch, net)? {
+            none if none.is_empty() => Err(self.dry(kind, count)),
+            ranges => self.follow(kind, count, &ranges),
+        }
+    }
+}

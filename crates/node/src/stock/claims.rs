@@ -1,0 +1,73 @@
+//! Which items the parties take: what the proposer tells the others.
+//!
+//! First the epoch and the number of ranges, none if the stock is dry; then the ranges, if there are some: lot, first item,
+//! and the one behind the last, 32 bytes each.
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::{Error, Party};
+
+use super::lot::Refused;
+use crate::Result;
+
+/// The party that proposes.
+pub(super) const PROPOSER: Party = Party(0);
+
+/// Ranges in a claim at most: it takes 128 KiB.
+pub(super) const MOST_RANGES: usize = 4096;
+
+const HEAD: usize = 32 + 4;
+const RANGE: usize = 16 + 8 + 8;
+
+/// Items `from..to` of a lot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) lot: [u8; 16],
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// Tells all other parties what they take; nothing if the stock is dry.
+pub(super) fn tell(epoch: &[u8; 32], ranges: &[Range], net: &mut dyn Net) -> Result<()> {
+    let head = [&epoch[..], &(ranges.len() as u32).to_le_bytes()].concat();
+    let body: Vec<u8> = ranges
+        .iter()
+        .flat_map(|range| [&range.lot[..], &range.from.to_le_bytes(), &range.to.to_le_bytes()].concat())
+        .collect();
+    for peer in Party::all(net.parties()).filter(|p| *p != PROPOSER) {
+        net.send(peer, &head)?;
+        if !body.is_empty() {
+            net.send(peer, &body)?;
+        }
+    }
+    Ok(())
+}
+
+/// Hears it.
+pub(super) fn hear(epoch: &[u8; 32], net: &mut dyn Net) -> Result<Vec<Range>> {
+    let mut head = [0; HEAD];
+    net.recv(PROPOSER, &mut head)?;
+    let (of, count) = head.split_at(32);
+    if of != epoch {
+        return Err(refused(Refused::OtherEpoch));
+    }
+    let count = u32::from_le_bytes(count.try_into().expect("4 bytes")) as usize;
+    if count > MOST_RANGES {
+        return Err(refused(Refused::TooLong));
+    }
+    let mut body = vec![0; count * RANGE];
+    if count > 0 {
+        net.recv(PROPOSER, &mut body)?;
+    }
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+    let range = |bytes: &[u8]| Range {
+        lot: bytes[..16].try_into().expect("16 bytes"),
+        from: number(&bytes[16..24]),
+        to: number(&bytes[24..]),
+    };
+    Ok(body.chunks_exact(RANGE).map(range).collect())
+}
+
+/// A claim that is not followed. It has cost nothing here.
+pub(super) fn refused(why: Refused) -> Error {
+    Error::Peer { peer: PROPOSER, detail: why.to_string() }
+}

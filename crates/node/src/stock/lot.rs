@@ -1,0 +1,127 @@
+//! A lot: what one run made of one kind, at this party.
+
+use polyclave_protocol::stock::Kind;
+use zeroize::{Zeroize, Zeroizing};
+
+use super::claims::Range;
+use super::ranges::Ranges;
+
+/// Of a lot, 1 / so many is marked as spent ahead: the items that one synced write is for.
+const STRIDES: u64 = 8;
+
+/// A claim may leave out 1 / so many of a lot: twice what a proposer that goes on after a crash leaves out.
+const GAPS: u64 = 4;
+
+/// What this party knows of the others' parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// All have been asked whether they hold theirs, or a run ended before this party had heard all: only the proposer
+    /// knows whether the lot serves.
+    Pending,
+    /// All hold theirs.
+    Held,
+}
+
+/// A lot.
+pub(super) struct Lot {
+    pub(super) id: [u8; 16],
+    pub(super) kind: Kind,
+    pub(super) standing: Standing,
+    count: u64,
+    items: Zeroizing<Vec<u8>>,
+    spent: Ranges,
+    /// Durably spent up to here; never below the end of `spent`.
+    reserved: u64,
+}
+
+impl Lot {
+    /// Of whole items, of which those below `mark` count as spent.
+    pub(super) fn new(id: [u8; 16], kind: Kind, mut items: Zeroizing<Vec<u8>>, mark: u64) -> Lot {
+        let count = (items.len() / kind.item_bytes) as u64;
+        let mark = mark.min(count);
+        items[..mark as usize * kind.item_bytes].zeroize();
+        let standing = Standing::Pending;
+        Lot { id, kind, standing, count, items, spent: Ranges::below(mark), reserved: mark }
+    }
+
+    /// Items that were never claimed.
+    pub(super) fn left(&self) -> u64 {
+        self.count - self.spent.len()
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The next items, at most so many; `None` if there are none. Behind all that were claimed.
+    pub(super) fn next(&self, most: u64) -> Option<Range> {
+        let from = self.spent.end();
+        let to = from.saturating_add(most).min(self.count);
+        (from < to).then_some(Range { lot: self.id, from, to })
+    }
+
+    /// Why items may not be taken.
+    pub(super) fn refuses(&self, range: &Range) -> Option<Refused> {
+        let Range { from, to, .. } = *range;
+        let most = self.count / GAPS;
+        let end = self.spent.end();
+        if from >= to || to > self.count {
+            Some(Refused::Outside { from, to, count: self.count })
+        } else if self.spent.meets(from, to) {
+            Some(Refused::Spent { from, to })
+        } else if from.saturating_sub(end) > most {
+            Some(Refused::TooFar { from, end, most })
+        } else {
+            None
+        }
+    }
+
+    /// Up to where the lot has to be marked as spent before items up to `to` may be taken, if it is not.
+    pub(super) fn mark_for(&self, to: u64) -> Option<u64> {
+        let ahead = self.reserved.saturating_add((self.count / STRIDES).max(1)).min(self.count);
+        (to > self.reserved).then_some(to.max(ahead))
+    }
+
+    /// It was marked.
+    pub(super) fn marked(&mut self, mark: u64) {
+        self.reserved = self.reserved.max(mark);
+    }
+
+    /// Takes items out: they are no longer here.
+    pub(super) fn take(&mut self, range: &Range, into: &mut Vec<u8>) {
+        assert!(
+            range.to <= self.reserved && !self.spent.meets(range.from, range.to),
+            "marked first, taken once"
+        );
+        self.spent.add(range.from, range.to);
+        let bytes = |item: u64| item as usize * self.kind.item_bytes;
+        let items = &mut self.items[bytes(range.from)..bytes(range.to)];
+        into.extend_from_slice(items);
+        items.zeroize();
+    }
+}
+
+/// Why a claim is not followed. It has cost nothing.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    #[error("it claims material of another renewal than this node's; restart the node that started last")]
+    OtherEpoch,
+    #[error("it claims more ranges than one claim may have")]
+    TooLong,
+    #[error("it claims items of a lot that is not in stock here: spent, never made, or of another kind")]
+    Unknown,
+    #[error("it claims a lot twice at once")]
+    Repeated,
+    #[error("it claims {claimed} items where {asked} are asked for")]
+    Count { asked: u64, claimed: u64 },
+    #[error("it claims items {from} to {to} of a lot of {count}")]
+    Outside { from: u64, to: u64, count: u64 },
+    #[error("it claims items {from} to {to} of a lot, of which some were claimed before")]
+    Spent { from: u64, to: u64 },
+    #[error(
+        "it claims items from {from} on of a lot that is claimed up to {end}, and may leave out {most}; nothing was spent \
+         here. See whether it runs on an old copy, then restart it, for a fresh stock"
+    )]
+    TooFar { from: u64, end: u64, most: u64 },
+}

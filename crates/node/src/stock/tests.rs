@@ -1,0 +1,185 @@
+//! Stocks of parties on the in-memory mesh. An item's bytes are its lot and its number, so what was handed out shows.
+
+mod claimed;
+mod killed;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use polyclave_protocol::mesh::{mesh, run_parties};
+use polyclave_protocol::session::{Stream, Terms};
+
+use super::*;
+use crate::store::testing::{Disk, in_memory};
+
+const EPOCH: [u8; 32] = [1; 32];
+const KIND: Kind = Kind { name: "triples", item_bytes: 16, per_block: 16 };
+const OTHER: Kind = Kind { name: "bits", item_bytes: 16, per_block: 16 };
+
+/// Lot and number of items.
+type Positions = Vec<(u64, u64)>;
+
+fn stock(me: Party, nodes: usize, epoch: [u8; 32], store: Arc<Store>) -> Result<Arc<Lots>> {
+    Lots::new(me, nodes, epoch, vec![KIND, OTHER], store)
+}
+
+fn in_memory_stocks(nodes: usize) -> Vec<(Arc<Lots>, Disk)> {
+    let of = |me| {
+        let (store, disk) = in_memory();
+        (stock(me, nodes, EPOCH, Arc::new(store)).expect("begun"), disk)
+    };
+    Party::all(nodes).map(of).collect()
+}
+
+fn make(stream: &Stream, count: usize) -> Zeroizing<Vec<u8>> {
+    let lot = &stream.label()[..8];
+    Zeroizing::new((0..count as u64).flat_map(|i| [lot, &i.to_le_bytes()].concat()).collect())
+}
+
+fn positions(items: &[u8]) -> Positions {
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+    items.chunks_exact(16).map(|item| (number(&item[..8]), number(&item[8..]))).collect()
+}
+
+fn fill_by(lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<()> {
+    fill::fill(lots, Terms::new(lots.nodes), kind, count, net, |stream, _| Ok(make(&stream, count)))
+}
+
+fn fill_all(stocks: &[(Arc<Lots>, Disk)], kind: &Kind, count: usize) {
+    let outcomes = run_parties(stocks.len(), |net| fill_by(&stocks[net.me().index()].0, kind, count, net));
+    outcomes.into_iter().for_each(|outcome| outcome.expect("honest nodes fill"));
+}
+
+/// All parties take at once: what each got.
+fn take_all(stocks: &[(Arc<Lots>, Disk)], kind: &Kind, count: usize) -> Vec<Result<Positions>> {
+    run_parties(stocks.len(), |net| {
+        stocks[net.me().index()].0.take(kind, count, net).map(|items| positions(&items))
+    })
+}
+
+fn left(lots: &Lots, kind: &Kind) -> usize {
+    lots.levels().into_iter().find(|level| level.kind == *kind).expect("a kind").left
+}
+
+#[test]
+fn concurrent_sessions_get_different_items_and_all_parties_the_same() {
+    const SESSIONS: usize = 6;
+    const TAKES: usize = 30;
+    let stocks = in_memory_stocks(3);
+    (0..4).for_each(|_| fill_all(&stocks, &KIND, 256));
+    fill_all(&stocks, &OTHER, 256);
+    let taken: Mutex<BTreeMap<(usize, usize), Vec<Positions>>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for session in 0..SESSIONS {
+            for (mut net, (lots, _)) in mesh(3).into_iter().zip(&stocks) {
+                let taken = &taken;
+                scope.spawn(move || {
+                    for take in 0..TAKES {
+                        let (kind, count) =
+                            if take % 5 == 0 { (OTHER, 3) } else { (KIND, 1 + (session + take) % 7) };
+                        let items = lots.take(&kind, count, &mut net).expect("there is enough");
+                        assert_eq!(items.len(), count * kind.item_bytes);
+                        let mut taken = taken.lock().expect("no panic");
+                        taken.entry((session, take)).or_default().push(positions(&items));
+                    }
+                });
+            }
+        }
+    });
+    let taken = taken.into_inner().expect("no panic");
+    assert_eq!(taken.len(), SESSIONS * TAKES);
+    assert!(taken.values().all(|parties| parties.len() == 3 && parties.iter().all(|p| *p == parties[0])));
+    let mut all: Positions = taken.values().flat_map(|parties| parties[0].clone()).collect();
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count, "no item was handed out twice");
+    let there = 4 * 256 + 256;
+    for (lots, _) in &stocks {
+        assert_eq!(left(lots, &KIND) + left(lots, &OTHER), there - count);
+    }
+}
+
+#[test]
+fn one_synced_write_serves_many_takes_and_one_take_needs_one_at_most() {
+    let stocks = in_memory_stocks(2);
+    (0..2).for_each(|_| fill_all(&stocks, &KIND, 256));
+    let syncs = || stocks.iter().map(|(_, disk)| disk.syncs()).collect::<Vec<_>>();
+    let syncs_of = |count: usize| {
+        let before = syncs();
+        take_all(&stocks, &KIND, count).into_iter().for_each(|taken| drop(taken.expect("enough")));
+        syncs().into_iter().zip(before).map(|(after, before)| after - before).collect::<Vec<_>>()
+    };
+    let of_a_write = syncs_of(1);
+    assert!(of_a_write.iter().all(|syncs| *syncs > 0));
+    (1..32).for_each(|_| assert_eq!(syncs_of(1), [0, 0], "reserved ahead"));
+    assert_eq!(syncs_of(1), of_a_write);
+    assert_eq!(syncs_of(300), of_a_write, "over two lots");
+}
+
+#[test]
+fn dry_is_said_by_all_in_words_for_people_and_costs_nothing() {
+    let stocks = in_memory_stocks(3);
+    fill_all(&stocks, &KIND, 20);
+    stocks.iter().for_each(|(lots, _)| drop(lots.wanted(5)));
+    for outcome in take_all(&stocks, &KIND, 21) {
+        let Err(Error::Dry { detail }) = outcome else { panic!("not dry: {outcome:?}") };
+        for part in ["20 triples", "21 are needed", "5 blocks", "`stock` in node.toml", "wait"] {
+            assert!(detail.contains(part), "{part}: {detail}");
+        }
+    }
+    for outcome in take_all(&stocks, &KIND, 20) {
+        assert_eq!(outcome.expect("all of it").len(), 20);
+    }
+    assert!(
+        take_all(&stocks, &OTHER, 1).into_iter().all(|outcome| matches!(outcome, Err(Error::Dry { .. })))
+    );
+}
+
+#[test]
+fn the_scarcest_kind_is_wanted_in_steps_until_there_is_enough() {
+    let stocks = in_memory_stocks(2);
+    let lots = &stocks[0].0;
+    let mut steps = Vec::new();
+    while let Some((kind, count)) = lots.wanted(20) {
+        fill_all(&stocks, &kind, count);
+        steps.push((kind.name, count));
+    }
+    assert_eq!(steps, [("triples", 256), ("bits", 256), ("triples", 64), ("bits", 64)]);
+    assert!(lots.levels().iter().all(|level| level.blocks() == 20));
+    take_all(&stocks, &KIND, 79).into_iter().for_each(|taken| drop(taken.expect("enough")));
+    assert_eq!(lots.wanted(20), None, "less than a quarter is missing");
+    take_all(&stocks, &KIND, 1).into_iter().for_each(|taken| drop(taken.expect("enough")));
+    assert_eq!(lots.wanted(20), Some((KIND, 80)));
+    assert_eq!(lots.wanted(0), None);
+}
+
+#[test]
+fn a_run_that_fails_leaves_nothing_to_claim() {
+    let stocks = in_memory_stocks(3);
+    let outcomes = run_parties(3, |net| {
+        let lots = &stocks[net.me().index()].0;
+        let failing = net.me() == Party(2);
+        fill::fill(lots, Terms::new(3), &KIND, 20, net, |stream, _| match failing {
+            true => Err(Error::CheckFailed { what: "something" }),
+            false => Ok(make(&stream, 20)),
+        })
+    });
+    assert!(outcomes.iter().all(Result::is_err), "{outcomes:?}");
+    assert!(stocks.iter().all(|(lots, _)| left(lots, &KIND) == 0));
+    assert!(take_all(&stocks, &KIND, 1).into_iter().all(|outcome| matches!(outcome, Err(Error::Dry { .. }))));
+}
+
+#[test]
+fn nodes_that_want_to_make_different_things_make_nothing() {
+    let stocks = in_memory_stocks(2);
+    let outcomes =
+        run_parties(2, |net| fill_by(&stocks[net.me().index()].0, &KIND, 20 + net.me().index(), net));
+    for outcome in outcomes {
+        assert!(matches!(outcome, Err(Error::Disagreement { field: "items to make", .. })), "{outcome:?}");
+    }
+    let lots = &stocks[0].0;
+    let one = &mut mesh(2)[0];
+    assert!(matches!(fill_by(lots, &KIND, 257, one), Err(Error::Misuse(_))), "more than a step");
+    assert!(matches!(fill_by(lots, &Kind { name: "others", ..KIND }, 1, one), Err(Error::Misuse(_))));
+}

@@ -1,0 +1,116 @@
+//! Claims by a proposer that does not keep to the protocol: party 1 refuses, and has lost nothing.
+
+use super::super::claims::tell;
+use super::*;
+
+/// What was claimed is 60 items of two lots; the first one's name comes back.
+fn two_lots() -> (Vec<(Arc<Lots>, Disk)>, [u8; 16]) {
+    let stocks = in_memory_stocks(2);
+    fill_all(&stocks, &KIND, 64);
+    fill_all(&stocks, &OTHER, 64);
+    let first = stocks[1].0.lock()[0].id;
+    (stocks, first)
+}
+
+fn range(lot: [u8; 16], from: u64, to: u64) -> Range {
+    Range { lot, from, to }
+}
+
+/// Party 0 sends a claim of this epoch, party 1 takes so many items.
+fn hears(lots: &Lots, epoch: [u8; 32], ranges: &[Range], kind: &Kind, count: usize) -> Result<Positions> {
+    let mut outcomes = run_parties(2, |net| match net.me() {
+        PROPOSER => tell(&epoch, ranges, net).map(|()| Vec::new()),
+        _ => lots.take(kind, count, net).map(|items| positions(&items)),
+    });
+    outcomes.remove(1)
+}
+
+#[test]
+fn claims_that_do_not_fit_are_refused_and_cost_nothing() {
+    let (stocks, lot) = two_lots();
+    let (lots, disk) = &stocks[1];
+    let numbers = |ranges: Result<Positions>| {
+        ranges.expect("followed").into_iter().map(|(_, number)| number).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(hears(lots, EPOCH, &[range(lot, 0, 10)], &KIND, 10)), (0..10).collect::<Vec<_>>());
+    let max = u64::MAX;
+    let bad: [(&str, [u8; 32], Vec<Range>, Kind, usize); 15] = [
+        ("the largest number", EPOCH, vec![range(lot, 10, max)], KIND, 10),
+        ("all that is left", EPOCH, vec![range(lot, 10, 64)], KIND, 10),
+        ("from the largest number", EPOCH, vec![range(lot, max - 1, max)], KIND, 1),
+        ("lengths that overflow", EPOCH, vec![range(lot, 0, max), range([8; 16], 0, max)], KIND, 10),
+        ("backwards", EPOCH, vec![range(lot, 20, 10)], KIND, 10),
+        ("nothing", EPOCH, vec![range(lot, 10, 10)], KIND, 10),
+        ("outside", EPOCH, vec![range(lot, 60, 70)], KIND, 10),
+        ("an unknown lot", EPOCH, vec![range([9; 16], 0, 10)], KIND, 10),
+        ("another kind", EPOCH, vec![range(lot, 10, 20)], OTHER, 10),
+        ("an old epoch", [0; 32], vec![range(lot, 10, 20)], KIND, 10),
+        ("a replay", EPOCH, vec![range(lot, 0, 10)], KIND, 10),
+        ("an overlap", EPOCH, vec![range(lot, 9, 19)], KIND, 10),
+        ("a lot twice", EPOCH, vec![range(lot, 10, 15), range(lot, 12, 17)], KIND, 10),
+        ("beyond the gap", EPOCH, vec![range(lot, 27, 37)], KIND, 10),
+        ("too few", EPOCH, vec![range(lot, 10, 19)], KIND, 10),
+    ];
+    let (levels, syncs) = (lots.levels(), disk.syncs());
+    for (what, epoch, ranges, kind, count) in bad {
+        let outcome = hears(lots, epoch, &ranges, &kind, count);
+        assert!(matches!(outcome, Err(Error::Peer { peer: PROPOSER, .. })), "{what}: {outcome:?}");
+        assert_eq!((lots.levels(), disk.syncs()), (levels.clone(), syncs), "{what}");
+    }
+    // What was refused before can be claimed still, up to the last item, and items that were left out as well.
+    for (from, to) in [(26, 40), (10, 26), (40, 64)] {
+        let expected: Vec<u64> = (from..to).collect();
+        assert_eq!(numbers(hears(lots, EPOCH, &[range(lot, from, to)], &KIND, expected.len())), expected);
+    }
+    let spent = hears(lots, EPOCH, &[range(lot, 63, 64)], &KIND, 1);
+    assert!(matches!(spent, Err(Error::Peer { .. })), "the lot is gone: {spent:?}");
+}
+
+#[test]
+fn claims_are_read_with_limits() {
+    let (stocks, _) = two_lots();
+    let hears = |message: &[u8]| {
+        let mut outcomes = run_parties(2, |net| match net.me() {
+            PROPOSER => net.send(Party(1), message),
+            _ => stocks[1].0.take(&KIND, 1, net).map(drop),
+        });
+        outcomes.remove(1)
+    };
+    let many = [&EPOCH[..], &u32::MAX.to_le_bytes()].concat();
+    for message in [&many[..], &many[..35], &[]] {
+        assert!(matches!(hears(message), Err(Error::Peer { .. })));
+    }
+    assert!(matches!(hears(&[&EPOCH[..], &[1, 0, 0, 0]].concat()), Err(Error::Closed { .. })));
+    assert_eq!(left(&stocks[1].0, &KIND), 64);
+}
+
+/// Two sessions: the claim of the second arrives first, and leaves out more than it may until the other one has come.
+#[test]
+fn a_claim_waits_for_those_that_are_on_their_way() {
+    let (stocks, _) = two_lots();
+    let [mut first, mut second] = [mesh(2), mesh(2)].map(Vec::into_iter);
+    let mut proposer = [&mut first, &mut second].map(|nets| nets.next().expect("party 0"));
+    for (net, count) in proposer.iter_mut().zip([40, 4]) {
+        stocks[0].0.take(&KIND, count, net).expect("there is enough");
+    }
+    let [mut first, mut second] = [first, second].map(|mut nets| nets.next().expect("party 1"));
+    let lots = &stocks[1].0;
+    std::thread::scope(|scope| {
+        let later = scope.spawn(|| positions(&lots.take(&KIND, 4, &mut second).expect("it waits")));
+        std::thread::sleep(PATIENCE / 8);
+        assert_eq!(positions(&lots.take(&KIND, 40, &mut first).expect("followed")).len(), 40);
+        let later: Vec<u64> = later.join().expect("no panic").into_iter().map(|(_, at)| at).collect();
+        assert_eq!(later, [40, 41, 42, 43]);
+    });
+}
+
+/// What a node that is not put back does for one that is, and does not notice.
+#[test]
+fn a_proposer_whose_memory_was_put_back_is_refused_what_it_proposed_before() {
+    let (stocks, lot) = two_lots();
+    let (lots, _) = &stocks[1];
+    hears(lots, EPOCH, &[range(lot, 0, 10)], &KIND, 10).expect("followed");
+    // Its image is of the moment before; it proposes from the beginning.
+    let outcomes = take_all(&stocks, &KIND, 10);
+    assert!(matches!(outcomes[1], Err(Error::Peer { peer: PROPOSER, .. })), "{outcomes:?}");
+}

@@ -1,0 +1,111 @@
+//! Unit vectors one after another, in the form in which they are kept in stock and masked tables are made of them.
+//!
+//! Of an entry a party keeps one bit: the lowest of the image of its share. That map is GF(2)-linear and takes 0 to 0 and 1
+//! to 1, so the bits of all parties add up to the entry, as the images did; the MACs stay what they were.
+
+use polyclave_field::{MacField, Word};
+use zeroize::Zeroizing;
+
+use super::UnitVectors;
+use crate::pool::{Pool, Shares};
+
+/// One party's part of unit vectors of random indices. The MACs' memory goes back to a pool, the rest is wiped on drop.
+pub struct Vectors<F: MacField> {
+    pub(in crate::spdz) in_bits: u8,
+    pub(in crate::spdz) index: Zeroizing<Vec<u8>>,
+    pub(in crate::spdz) index_macs: Zeroizing<Vec<F::Word>>,
+    /// By vector: a bit for every entry, the first the lowest of the first byte.
+    pub(in crate::spdz) bits: Zeroizing<Vec<u8>>,
+    /// By vector, then by entry: `F::BYTES` each.
+    pub(in crate::spdz) macs: Shares,
+}
+
+/// Bytes of the bits of a vector.
+fn bit_bytes(in_bits: u8) -> usize {
+    (1_usize << in_bits).div_ceil(8)
+}
+
+impl<F: MacField> Vectors<F> {
+    /// Bytes of a vector: index and its MAC, bits, MACs of the entries.
+    pub(in crate::spdz) fn bytes(in_bits: u8) -> usize {
+        1 + F::BYTES + bit_bytes(in_bits) + (F::BYTES << in_bits)
+    }
+
+    /// Of shares as they were made.
+    pub(in crate::spdz) fn of(in_bits: u8, made: UnitVectors<F>, pool: &Pool) -> Self {
+        let index_cells = made.index_cells();
+        let count = index_cells.len();
+        let mut index = Zeroizing::new(vec![0; count]);
+        F::project_row(&mut index, &index_cells.values);
+        let size = made.entries.len();
+        let mut bits = Zeroizing::new(vec![0; count * bit_bytes(in_bits)]);
+        let mut macs = pool.take(count * size * F::BYTES);
+        let mut cells = Zeroizing::new(vec![0; count]);
+        for (j, entry) in made.entries.iter().enumerate() {
+            F::project_row(&mut cells, &entry.values);
+            let bytes = bits.iter_mut().skip(j / 8).step_by(bit_bytes(in_bits));
+            bytes.zip(cells.iter()).for_each(|(byte, cell)| *byte |= (cell & 1) << (j % 8));
+            let to = macs.chunks_exact_mut(F::BYTES).skip(j).step_by(size);
+            to.zip(entry.macs.iter()).for_each(|(to, mac)| mac.write_to(to));
+        }
+        Vectors { in_bits, index, index_macs: index_cells.macs, bits, macs }
+    }
+
+    /// From what [`Vectors::write`] wrote, whole vectors.
+    ///
+    /// # Panics
+    /// If they are not whole.
+    pub(in crate::spdz) fn read(in_bits: u8, items: &[u8], pool: &Pool) -> Self {
+        assert_eq!(items.len() % Self::bytes(in_bits), 0, "whole vectors");
+        let count = items.len() / Self::bytes(in_bits);
+        let mut index = Zeroizing::new(vec![0; count]);
+        let mut index_macs = Zeroizing::new(vec![F::Word::ZERO; count]);
+        let mut bits = Zeroizing::new(vec![0; count * bit_bytes(in_bits)]);
+        let mut macs = pool.take(count * (F::BYTES << in_bits));
+        let to = bits.chunks_exact_mut(bit_bytes(in_bits)).zip(macs.chunks_exact_mut(F::BYTES << in_bits));
+        for (i, (item, (bits, macs))) in items.chunks_exact(Self::bytes(in_bits)).zip(to).enumerate() {
+            index[i] = item[0];
+            let (index_mac, rest) = item[1..].split_at(F::BYTES);
+            F::read_row(index_mac, &mut index_macs[i..=i]);
+            let (its_bits, its_macs) = rest.split_at(bits.len());
+            bits.copy_from_slice(its_bits);
+            macs.copy_from_slice(its_macs);
+        }
+        Vectors { in_bits, index, index_macs, bits, macs }
+    }
+
+    /// One vector after another.
+    pub(in crate::spdz) fn write(&self) -> Zeroizing<Vec<u8>> {
+        let mut items = Zeroizing::new(vec![0; self.index.len() * Self::bytes(self.in_bits)]);
+        let bits = self.bits.chunks_exact(bit_bytes(self.in_bits));
+        let parts = bits.zip(self.macs.chunks_exact(F::BYTES << self.in_bits));
+        for (i, (item, (bits, macs))) in
+            items.chunks_exact_mut(Self::bytes(self.in_bits)).zip(parts).enumerate()
+        {
+            item[0] = self.index[i];
+            let (index_mac, rest) = item[1..].split_at_mut(F::BYTES);
+            self.index_macs[i].write_to(index_mac);
+            let (to_bits, to_macs) = rest.split_at_mut(bits.len());
+            to_bits.copy_from_slice(bits);
+            to_macs.copy_from_slice(macs);
+        }
+        items
+    }
+
+    /// By entry: this party's part of it in all vectors.
+    pub(in crate::spdz) fn by_entry(&self) -> (Vec<Vec<u8>>, Vec<Vec<F::Word>>) {
+        let (size, count) = (1 << self.in_bits, self.index.len());
+        let mut cells = vec![vec![0; count]; size];
+        let mut macs = vec![vec![F::Word::ZERO; count]; size];
+        let mut words = Zeroizing::new(vec![F::Word::ZERO; size]);
+        let bits = self.bits.chunks_exact(bit_bytes(self.in_bits));
+        for (i, (bits, bytes)) in bits.zip(self.macs.chunks_exact(F::BYTES << self.in_bits)).enumerate() {
+            F::read_row(bytes, &mut words);
+            for (j, (cells, macs)) in cells.iter_mut().zip(&mut macs).enumerate() {
+                cells[i] = bits[j / 8] >> (j % 8) & 1;
+                macs[i] = words[j];
+            }
+        }
+        (cells, macs)
+    }
+}

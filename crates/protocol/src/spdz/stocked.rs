@@ -1,0 +1,243 @@
+//! Material that is made in one session and used in another, under the same MAC key, from a node's stock
+//! ([`crate::stock`]).
+//!
+//! What goes into the stock has been checked: the parts of a run are written down behind the check of everything that was
+//! opened for them. What comes out of it is authenticated under the MAC key, so a party whose stock is damaged, or that
+//! takes other items than the rest, can no more change a result than one that sends wrong shares: the next check fails.
+//! It is one party's part of secrets that serve once: that they do so is up to the stock.
+//!
+//! # Sizes, over a field of k = 64
+//!
+//! | kind | bytes of an item | items a block | why so many |
+//! |---|---|---|---|
+//! | unit vectors of 8 bits | 2,089 | 160 | lookups of AES-128 |
+//! | unit vectors of 6 bits | 529 | 384 | lookups of 3DES |
+//! | triples | 48 | 1,024 | see below |
+//! | bits | 16 | 1,024 | see below |
+//!
+//! Triples and bits do not go into blocks but into what stands around them. A key takes 254 products in GF(2^128) when it is
+//! made, 3 triples each over smaller fields: 762. A session takes 8 for its checks, an answer about 10, and 3 more for each
+//! block; that makes at most 800 for making a key and encrypting one block with it, the most that one block can ask for.
+//! Bits: 128 for each block that a client sends or is sent, 128 for the check of each of these masks, 256 of a key:
+//! less than 800. So a stock of one block is not dry after the first request, and one of many blocks is a store that requests
+//! hardly touch; since only what was used is made again, they cost space (64 KiB a block) and no time.
+
+use std::sync::Arc;
+
+use polyclave_field::{MacField, Word};
+use polyclave_kernels::affine::Map;
+use zeroize::Zeroizing;
+
+use super::masked::{RowShape, Rows, Units, Vectors};
+use super::scheme::{Setup, SpdzScheme};
+use super::share::Authenticated;
+use super::source::{OwnedBits, Source, Triples};
+use super::{Spdz, bank};
+use crate::net::Net;
+use crate::pool::Pool;
+use crate::protocol::Scheme;
+use crate::session::Stream;
+use crate::stock::{Kind, Stock};
+use crate::{Error, Party, PartySet, Result};
+
+/// Elements, and MACs, of a triple.
+const TRIPLE: usize = 6;
+/// An element and its MAC.
+const BIT: usize = 2;
+
+/// Lookups of AES-128: 10 rounds of 16.
+const OF_AES: usize = 160;
+/// Lookups of 3DES: 3 times 16 rounds of 8.
+const OF_3DES: usize = 384;
+/// More than the first request of one block asks for, the making of its key included.
+const ARITHMETIC: usize = 1024;
+
+/// The kinds of material that masked tables take.
+pub fn kinds<F: MacField>() -> Vec<Kind> {
+    let vectors = [8, 6].into_iter().filter_map(vectors::<F>);
+    vectors.chain([triples::<F>(), bits::<F>()]).collect()
+}
+
+fn vectors<F: MacField>(in_bits: u8) -> Option<Kind> {
+    let (name, per_block) = match in_bits {
+        8 => ("unit vectors of 8 bits", OF_AES),
+        6 => ("unit vectors of 6 bits", OF_3DES),
+        _ => return None,
+    };
+    let fits = in_bits <= F::CELL_BITS;
+    fits.then(|| Kind { name, item_bytes: Vectors::<F>::bytes(in_bits), per_block })
+}
+
+fn triples<F: MacField>() -> Kind {
+    Kind { name: "triples", item_bytes: TRIPLE * F::BYTES, per_block: ARITHMETIC }
+}
+
+fn bits<F: MacField>() -> Kind {
+    Kind { name: "bits", item_bytes: BIT * F::BYTES, per_block: ARITHMETIC }
+}
+
+impl<F: MacField> Spdz<F> {
+    /// Makes so many items of a kind, together with all parties, for their stocks: this party's parts, checked, one after
+    /// another. For a session that takes nothing from a stock.
+    pub fn make_items(&mut self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        let items = if *kind == triples::<F>() {
+            let Triples { a, b, c } = self.arithmetic.triples(count, net)?;
+            write::<F>(&[&a.values, &a.macs, &b.values, &b.macs, &c.values, &c.macs])
+        } else if *kind == bits::<F>() {
+            let bits = self.arithmetic.bits(count, net)?;
+            write::<F>(&[&bits.values, &bits.macs])
+        } else {
+            let in_bits = [8, 6].into_iter().find(|in_bits| vectors::<F>(*in_bits).as_ref() == Some(kind));
+            let unknown =
+                || Error::misuse(format!("{} of {} bytes are not made here", kind.name, kind.item_bytes));
+            self.make_vectors(in_bits.ok_or_else(unknown)?, count, net)?.write()
+        };
+        self.arithmetic.check(net)?;
+        Ok(items)
+    }
+
+    /// The same party, with material from a stock.
+    pub fn with_stock(mut self, stock: Arc<dyn Stock>) -> Self {
+        self.arithmetic.source = Box::new(FromStock::new(stock, self.arithmetic.source));
+        self
+    }
+}
+
+/// [`ServiceScheme::make_material`](crate::service::ServiceScheme::make_material).
+pub(super) fn make_material<F: MacField>(
+    scheme: &SpdzScheme<F>,
+    setup: &Setup<F>,
+    stream: Stream,
+    kind: &Kind,
+    count: usize,
+    net: &mut dyn Net,
+) -> Result<Zeroizing<Vec<u8>>> {
+    scheme.join(setup, stream, net.members())?.make_items(kind, count, net)
+}
+
+/// [`ServiceScheme::join_stocked`](crate::service::ServiceScheme::join_stocked).
+pub(super) fn join_stocked<F: MacField>(
+    scheme: &SpdzScheme<F>,
+    setup: &Setup<F>,
+    stream: Stream,
+    serving: PartySet,
+    stock: Arc<dyn Stock>,
+) -> Result<Spdz<F>> {
+    Ok(scheme.join(setup, stream, serving)?.with_stock(stock))
+}
+
+/// Material from a stock; what stocks do not keep is made on the way.
+pub struct FromStock<F: MacField> {
+    stock: Arc<dyn Stock>,
+    live: Box<dyn Source<F>>,
+    scalars: Vec<Map>,
+}
+
+impl<F: MacField> FromStock<F> {
+    /// Both are of one MAC key, and `live` is of the session that it is used in.
+    pub fn new(stock: Arc<dyn Stock>, live: Box<dyn Source<F>>) -> Self {
+        FromStock { stock, live, scalars: bank::scalars::<F>() }
+    }
+
+    /// Whole items, as many as asked for.
+    fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        let due = count.checked_mul(kind.item_bytes);
+        let due = due.ok_or_else(|| Error::misuse(format!("{count} {} at once are too many", kind.name)))?;
+        // All parties know that nothing is asked for.
+        if due == 0 {
+            return Ok(Zeroizing::default());
+        }
+        let items = self.stock.take(kind, count, net)?;
+        match items.len() == due {
+            true => Ok(items),
+            false => {
+                let (name, got) = (kind.name, items.len());
+                Err(Error::System(format!("the stock gave {got} bytes for {count} {name}, which take {due}")))
+            }
+        }
+    }
+
+    /// `None` if the stock keeps none of this width.
+    fn vectors(
+        &self,
+        in_bits: u8,
+        count: usize,
+        pool: &Pool,
+        net: &mut dyn Net,
+    ) -> Result<Option<Vectors<F>>> {
+        let Some(kind) = vectors::<F>(in_bits) else { return Ok(None) };
+        let items = self.take(&kind, count, net)?;
+        Ok(Some(Vectors::read(in_bits, &items, pool)))
+    }
+}
+
+impl<F: MacField> Source<F> for FromStock<F> {
+    fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
+        let items = self.take(&triples::<F>(), count, net)?;
+        let [a, b, c] = read::<F, 3>(&items);
+        Ok(Triples { a, b, c })
+    }
+
+    fn bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Authenticated<F>> {
+        let items = self.take(&bits::<F>(), count, net)?;
+        let [bits] = read::<F, 1>(&items);
+        Ok(bits)
+    }
+
+    fn bits_of(&mut self, owner: Party, count: usize, net: &mut dyn Net) -> Result<OwnedBits<F>> {
+        self.live.bits_of(owner, count, net)
+    }
+
+    fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
+        self.live.bit_triples(count, net)
+    }
+
+    fn zeros(&mut self, shares: &mut [F::Word]) {
+        self.live.zeros(shares);
+    }
+
+    fn deal_units(
+        &mut self,
+        in_bits: u8,
+        count: usize,
+        pool: &Pool,
+        net: &mut dyn Net,
+    ) -> Result<Option<Units<F>>> {
+        match self.vectors(in_bits, count, pool, net)? {
+            Some(vectors) => Ok(Some(Units::of(vectors))),
+            None => self.live.deal_units(in_bits, count, pool, net),
+        }
+    }
+
+    fn deal_rows(
+        &mut self,
+        shape: &RowShape,
+        count: usize,
+        pool: &Pool,
+        net: &mut dyn Net,
+    ) -> Result<Option<Rows<F>>> {
+        match self.vectors(shape.in_bits, count, pool, net)? {
+            Some(vectors) => Ok(Some(Rows::of(shape.clone(), vectors, &self.scalars, pool))),
+            None => self.live.deal_rows(shape, count, pool, net),
+        }
+    }
+}
+
+/// Columns of words as items: the first word of every column, then the second of every one.
+fn write<F: MacField>(columns: &[&[F::Word]]) -> Zeroizing<Vec<u8>> {
+    let len = columns.first().map_or(0, |column| column.len());
+    let mut items = Zeroizing::new(vec![0; len * columns.len() * F::BYTES]);
+    for (i, item) in items.chunks_exact_mut(columns.len() * F::BYTES).enumerate() {
+        let words = item.chunks_exact_mut(F::BYTES).zip(columns);
+        words.for_each(|(bytes, column)| column[i].write_to(bytes));
+    }
+    items
+}
+
+/// Items of N elements with their MACs, read as N vectors.
+fn read<F: MacField, const N: usize>(items: &[u8]) -> [Authenticated<F>; N] {
+    let mut words = Zeroizing::new(vec![F::Word::ZERO; items.len() / F::BYTES]);
+    F::read_row(items, &mut words);
+    let column = |at: usize| Zeroizing::new(words.iter().skip(at).step_by(2 * N).copied().collect());
+    std::array::from_fn(|i| Authenticated { values: column(2 * i), macs: column(2 * i + 1) })
+}
