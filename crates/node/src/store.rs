@@ -22,6 +22,8 @@ mod error;
 mod faults;
 mod incarnation;
 mod keys;
+mod quarantine;
+mod rotation;
 mod seal;
 mod secret;
 mod setup;
@@ -41,6 +43,8 @@ pub use backup::restore;
 pub use error::StoreError;
 pub use incarnation::Incarnation;
 pub use keys::{KeyState, StoredKey};
+pub use quarantine::Quarantine;
+pub use rotation::{CarriedKey, HeldKey};
 pub use secret::Secret;
 pub use setup::StoredSetup;
 

@@ -27,5 +27,5 @@ pub mod stock;
 pub mod tally;
 pub mod testkit;
 
-pub use error::{Error, Result};
+pub use error::{EARLIER_CHECK, Error, Result};
 pub use party::{Party, PartySet};

@@ -91,6 +91,11 @@ pub enum StoreError {
     /// The setup is none that was put here, or older than the one agreed on.
     #[error("this setup is not the one that was proposed, or is older than the one in use; set up again")]
     NoSetup,
+    /// No rotation was prepared under this id, or it does not fit what is here.
+    #[error(
+        "no fresh common secrets were prepared that fit what is here; order the rotation again at every node"
+    )]
+    NoRotation,
     /// A private file could not be used.
     #[error(transparent)]
     File(#[from] polyclave_config::Error),
