@@ -27,6 +27,56 @@ pub struct NodeSettings {
     /// What clients may use up.
     #[serde(default)]
     pub limits: NodeLimits,
+    /// How much material the nodes keep in stock, under protocols that need some. The same at all nodes.
+    #[serde(default)]
+    pub stock: StockSettings,
+}
+
+/// The most bytes of material that settings can ask a node to hold: it is held in memory.
+const MOST_STOCK_BYTES: u64 = 16 << 30;
+/// About what the material for one block takes.
+const AES_BLOCK_BYTES: u64 = 370 << 10;
+const DES_BLOCK_BYTES: u64 = 230 << 10;
+
+/// Levels of the stock, in blocks: the nodes make material in the background until so much is there, and hold it in memory. One
+/// request can use no more at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StockSettings {
+    /// Blocks of AES, about 370 kB each; 0 for a cluster that has no keys of it.
+    pub aes_blocks: usize,
+    /// Blocks of Triple DES, about 230 kB each; 0 for a cluster that has no keys of it.
+    pub des_blocks: usize,
+}
+
+impl Default for StockSettings {
+    fn default() -> StockSettings {
+        StockSettings { aes_blocks: 32, des_blocks: 4 }
+    }
+}
+
+impl StockSettings {
+    fn check(&self) -> Result<()> {
+        if self.aes_blocks == 0 && self.des_blocks == 0 {
+            return Err(Error::misuse(
+                "aes_blocks and des_blocks are both 0: nothing could ever be computed; write at least 1 for one of them",
+            ));
+        }
+        let bytes = (self.aes_blocks as u64)
+            .saturating_mul(AES_BLOCK_BYTES)
+            .saturating_add((self.des_blocks as u64).saturating_mul(DES_BLOCK_BYTES));
+        if bytes > MOST_STOCK_BYTES {
+            return Err(Error::misuse(format!(
+                "a stock for {} blocks of AES and {} of DES takes about {} GiB of memory; at most {} GiB are allowed: write \
+                 lower levels under [stock]",
+                self.aes_blocks,
+                self.des_blocks,
+                bytes >> 30,
+                MOST_STOCK_BYTES >> 30
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// What clients may use up at a node.
@@ -72,6 +122,7 @@ impl NodeSettings {
             http_listen: None,
             audit: true,
             limits: NodeLimits::default(),
+            stock: StockSettings::default(),
         }
     }
 
@@ -79,6 +130,7 @@ impl NodeSettings {
         check_name("node", &self.name)?;
         let addresses = [&self.address, &self.client_address, &self.listen, &self.client_listen];
         addresses.into_iter().chain(&self.http_listen).try_for_each(|a| check_address(a))?;
+        self.stock.check()?;
         let limits = &self.limits;
         let counts = [
             ("requests_at_once_per_client", limits.requests_at_once_per_client as u64),
@@ -114,6 +166,26 @@ mod tests {
         assert_eq!(short, NodeSettings::new("a", "h:1", "h:2"));
         let some: NodeSettings = text::parse(&format!("{SHORT}[limits]\nchannels = 2\n")).expect("it fits");
         assert_eq!((some.limits.channels, some.limits.connections), (2, 512));
+        let some: NodeSettings = text::parse(&format!("{SHORT}[stock]\naes_blocks = 8\n")).expect("it fits");
+        assert_eq!(some.stock, StockSettings { aes_blocks: 8, des_blocks: 4 });
+    }
+
+    #[test]
+    fn a_stock_of_nothing_or_beyond_any_memory_is_an_error() {
+        let mut settings = NodeSettings::new("a", "h:1", "h:2");
+        for (aes_blocks, des_blocks, fits) in [
+            (1, 0, true),
+            (0, 1, true),
+            (0, 0, false),
+            (40_000, 0, true),
+            (50_000, 0, false),
+            (1, usize::MAX, false),
+        ] {
+            settings.stock = StockSettings { aes_blocks, des_blocks };
+            assert_eq!(settings.check().is_ok(), fits, "{aes_blocks} {des_blocks}");
+        }
+        assert!(text::parse::<NodeSettings>(&format!("{SHORT}[stock]\naes_blocks = -1\n")).is_err());
+        assert!(text::parse::<NodeSettings>(&format!("{SHORT}[stock]\naes = 1\n")).is_err());
     }
 
     #[test]

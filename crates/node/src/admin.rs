@@ -1,4 +1,4 @@
-//! What an operator asks of a node: its state, a backup, to readmit a peer.
+//! What an operator asks of a node: its state, a backup, to readmit a peer, to have fresh common secrets.
 //!
 //! The store belongs to the running node alone, so a running node answers on a Unix socket in its directory: one line of JSON
 //! for the order, one for the answer. Only the owner of the directory can reach it, and no order or answer holds a secret:
@@ -13,16 +13,18 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use polyclave_config::NodeDir;
+use polyclave_config::{Cluster, NodeDir};
 use polyclave_protocol::Error;
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::service::{ServiceScheme, Visitor, with_scheme};
+use polyclave_transport::wire::StockLevel;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::audit::{AuditLog, Event};
 use crate::core::{Core, now, system};
-use crate::store::{Secret, Store};
+use crate::rotation;
+use crate::store::{Quarantine, Secret, Store};
 
 const SOCKET: &str = "admin.sock";
 /// The longest path of a socket on the systems that are supported, with the zero byte after it.
@@ -53,6 +55,8 @@ pub enum Order {
         /// Its name.
         node: String,
     },
+    /// To replace the nodes' common secrets by fresh ones, once the operators of all nodes have ordered it.
+    Rotate,
     /// The number and hash of the last line of the audit log, as the store has them.
     AuditHead,
 }
@@ -110,6 +114,14 @@ pub struct Status {
     pub keys: u64,
     /// How often it was started.
     pub starts: u64,
+    /// Whether what the nodes make afresh after each start of one of them is there, or not needed.
+    pub prepared: bool,
+    /// The material that the nodes keep in stock; none if the protocol needs none.
+    pub stock: Vec<StockLevel>,
+    /// Why this node serves nothing, if a check failed.
+    pub quarantine: Option<Quarantine>,
+    /// Names of the nodes whose operators have ordered fresh common secrets.
+    pub rotating: Vec<String>,
 }
 
 /// Gives an order to the node of a directory: to the one that runs, or, where that makes sense, by opening its store. `None`
@@ -173,11 +185,35 @@ fn carry_out(
             store.backup(dir, file, &key).map_err(system)?;
         }
         Order::Readmit { node } => store.readmit(party(node)?).map_err(system)?,
+        Order::Rotate => {
+            let cluster = dir.cluster().map_err(system)?;
+            let cluster = cluster.ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
+            refuse_without_renewal(&cluster)?;
+            store.want_rotation().map_err(system)?;
+        }
         Order::AuditHead => {
             return Ok(Answer::AuditHead { head: store.audit_head().map_err(system)? });
         }
     }
     Ok(Answer::Done)
+}
+
+/// An error if the protocol of a cluster has nothing that a rotation replaces.
+fn refuse_without_renewal(cluster: &Cluster) -> Result<()> {
+    struct Renews;
+    impl Visitor for Renews {
+        type Output = bool;
+        fn visit<S: ServiceScheme>(self, scheme: S) -> Result<bool> {
+            Ok(scheme.renews())
+        }
+    }
+    match with_scheme(cluster.protocol(), cluster.nodes(), cluster.threshold(), Renews)? {
+        true => Ok(()),
+        false => Err(Error::misuse(format!(
+            "under {} no check can fail, and there is no MAC key to replace; a rotation is for protocols that verify",
+            cluster.protocol()
+        ))),
+    }
 }
 
 /// Where the socket of a node's directory is.
@@ -293,9 +329,13 @@ fn obey<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, order: &Order) -> Res
         }
         Order::Backup { .. } => "backup",
         Order::Readmit { .. } => "readmit",
+        Order::Rotate => "rotate",
     };
     let party = |name: &str| core.cluster.party_named(name).ok_or_else(|| unknown(name));
     let done = NodeDir::open(dir).map_err(system).and_then(|dir| carry_out(&core.store, &dir, order, party));
+    if *order == Order::Rotate && done.is_ok() {
+        rotation::load(core)?;
+    }
     if *order != Order::AuditHead {
         let outcome = if done.is_ok() { "done" } else { "failed" };
         tracing::info!(operation, outcome, "an order of the operator");
@@ -329,6 +369,10 @@ impl<S: ServiceScheme> Core<S> {
             missing: names(false),
             keys: status.keys,
             starts: self.incarnation.number,
+            prepared: status.prepared,
+            stock: status.stock,
+            quarantine: self.quarantined(),
+            rotating: status.rotating.iter().map(|p| self.cluster.cards()[p.index()].name.clone()).collect(),
         }
     }
 }
@@ -341,6 +385,8 @@ mod tests {
     fn orders_are_lines_of_json_and_others_are_refused() {
         let order: Order = serde_json::from_str(r#"{"order":"readmit","node":"a"}"#).expect("an order");
         assert_eq!(order, Order::Readmit { node: "a".into() });
+        let order: Order = serde_json::from_str(r#"{"order":"rotate"}"#).expect("an order");
+        assert_eq!(order, Order::Rotate);
         for wrong in
             [r#"{"order":"readmit"}"#, r#"{"order":"stop"}"#, r#"{"order":"readmit","node":"a","x":1}"#]
         {

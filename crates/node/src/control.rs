@@ -11,9 +11,9 @@ use polyclave_transport::TlsNet;
 use crate::Result;
 use crate::core::{CONNECT, Core, system};
 use crate::follow::listen_on_channel;
-use crate::peers::{Greeting, Order, control_stream};
-use crate::set_up;
+use crate::peers::{Greeting, Order, State, control_stream};
 use crate::threads::{LOOK, spawn};
+use crate::{epoch, preparation, rotation, set_up};
 
 /// Between two attempts to reach a peer that refuses this node or is refused.
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ pub(crate) fn give_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
         let outcome =
             core.mesh.open(&name, [core.me, peer].into_iter().collect(), CONNECT).and_then(|mut net| {
                 greet(core, peer, &mut net)?;
-                core.peers.send_orders(peer, &queue, &mut net, &|| core.is_stopping())
+                core.peers.send_orders(peer, &queue, &mut net, &|| core.beat(), &|| core.is_stopping())
             });
         after_control(core, peer, outcome);
     }
@@ -67,23 +67,40 @@ fn after_control<S: ServiceScheme>(core: &Core<S>, peer: Party, outcome: Result<
 /// Greets a peer and judges its greeting.
 fn greet<S: ServiceScheme>(core: &Core<S>, peer: Party, net: &mut TlsNet) -> Result<()> {
     let setup = core.set_up().map_or([0; 32], |set_up| set_up.id);
-    let mine = Greeting { cluster: core.cluster_digest, incarnation: core.incarnation.clone(), setup };
+    let prepared = core.store.prepared_rotation().map_err(system)?.unwrap_or_default();
+    let (cluster, incarnation) = (core.cluster_digest, core.incarnation.clone());
+    let mine = Greeting { cluster, incarnation, setup, prepared, state: core.beat() };
     let theirs = mine.exchange(peer, net)?;
     if theirs.cluster != mine.cluster {
         return Err(Error::Disagreement { peer, field: "cluster file" });
     }
     core.store.peer_seen(peer, &theirs.incarnation).map_err(system)?;
     let both = theirs.setup != [0; 32] && setup != [0; 32];
-    if both && theirs.setup != setup {
+    // Between the two ends of a rotation: the next round settles it.
+    let unfinished = theirs.prepared == setup || theirs.setup == prepared;
+    if both && theirs.setup != setup && !unfinished {
         return Err(Error::Disagreement { peer, field: "set of common secrets" });
     }
     core.peers.note_set_up(peer, theirs.setup != [0; 32]);
+    if let Some(boot) = theirs.incarnation.boots.first() {
+        core.peers.note_greeting(peer, *boot, theirs.state);
+        core.end_epoch_of_other_start(peer, *boot);
+    }
+    hear(core, peer, theirs.state);
     Ok(())
+}
+
+/// Takes note of a peer's state.
+fn hear<S: ServiceScheme>(core: &Core<S>, peer: Party, state: State) {
+    core.peers.note_state(peer, state);
+    if state.quarantined {
+        core.end_epoch("a peer is under quarantine");
+    }
 }
 
 fn carry_out<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party, order: Order) {
     let done = match order {
-        Order::Beat => return,
+        Order::Beat(state) => return hear(core, peer, state),
         Order::Channel { serving, name } => {
             if serving.iter().next() != Some(peer) || !serving.contains(core.me) {
                 tracing::warn!(peer = %peer, "ordered a channel that it does not lead");
@@ -94,6 +111,27 @@ fn carry_out<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party, order: Order) {
         Order::SetUp { name } => spawn("set-up", core, move |core| {
             if let Err(e) = set_up::join(core, name) {
                 tracing::warn!(error = %e, "the common secrets were not agreed on");
+            }
+        }),
+        Order::Renew { .. } | Order::Fill { .. } | Order::Rotate { .. }
+            if peer != Party(0) || !core.scheme.renews() =>
+        {
+            tracing::warn!(peer = %peer, "ordered a preparation that it does not lead");
+            return;
+        }
+        Order::Renew { name } => spawn("epoch", core, move |core| {
+            if let Err(e) = epoch::join(core, name) {
+                tracing::warn!(error = %e, "no epoch was made");
+            }
+        }),
+        Order::Fill { name, kind, count } => spawn("fill", core, move |core| {
+            if let Err(e) = preparation::join_fill(core, name, kind, count) {
+                tracing::warn!(error = %e, "no material was made");
+            }
+        }),
+        Order::Rotate { name } => spawn("rotation", core, move |core| {
+            if let Err(e) = rotation::join(core, name) {
+                tracing::warn!(error = %e, "the rotation did not come to its end");
             }
         }),
     };

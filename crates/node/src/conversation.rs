@@ -15,14 +15,20 @@ use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusa
 use crate::agreement::agree;
 use crate::circuits::Circuits;
 use crate::computation::Computation;
-use crate::core::{Core, SetUp};
+use crate::core::Core;
+use crate::epoch::Footing;
 use crate::key::{Material, Shares};
 use crate::make::generate;
 use crate::modes::{Answer, Fault, Mode, misplaced};
+use crate::quarantine::judge;
 use crate::request::{Channel, Client, Plan, Task, begin, unavailable};
 
 /// A client has so long to send a step, and to take an answer, however it trickles: the other nodes wait, and somebody else may want the channel.
 const STEP: Duration = Duration::from_secs(20);
+
+/// When the MAC key was given up in the middle of a request.
+const GIVEN_UP: &str =
+    "what the nodes had made afresh was given up meanwhile; they make it again: try again later";
 
 /// What became of a request, for the audit log.
 pub(crate) struct Outcome {
@@ -65,6 +71,7 @@ impl Line<'_> {
 struct Serving<'a, 'c, S: ServiceScheme> {
     core: &'a Core<S>,
     client: &'a Client,
+    footing: &'a Footing<S>,
     channel: &'a mut Channel<'c>,
     line: Line<'a>,
     session: [u8; 32],
@@ -95,17 +102,25 @@ fn try_serve<S: ServiceScheme>(
     blocks: &mut u64,
 ) -> Result<(), Refusal> {
     let first = plan.request.first.take();
-    let ready = core.set_up().and_then(|set_up| {
+    let ready = core.footing().and_then(|footing| {
         *blocks = admit_first(core, &mut plan.task, first.as_ref())?;
-        Ok(set_up)
+        Ok(footing)
     });
     // The others' channel need not wait for a request that was refused here.
-    let set_up = ready.inspect_err(|_| core.desk.refuse(plan.ticket))?;
-    let (mut channel, session) = begin(core, &plan, &set_up, &mut || net.is_alive())?;
+    let footing = ready.inspect_err(|_| core.desk.refuse(plan.ticket))?;
+    let (mut channel, session) = begin(core, &plan, footing.ground(), &mut || net.is_alive())?;
     let line = Line { net, client: Party(core.nodes as u8), gone: false };
-    let mut serving =
-        Serving { core, client, channel: &mut channel, line, session: session.id(), blocks: *blocks };
-    let outcome = serving.run(plan.task, first, &set_up, session);
+    let (id, blocks_paid) = (session.id(), *blocks);
+    let mut serving = Serving {
+        core,
+        client,
+        footing: &footing,
+        channel: &mut channel,
+        line,
+        session: id,
+        blocks: blocks_paid,
+    };
+    let outcome = serving.run(plan.task, first, session);
     *blocks = serving.blocks;
     match outcome {
         Ok(()) => {
@@ -117,9 +132,20 @@ fn try_serve<S: ServiceScheme>(
             channel.sound();
             Err(refusal)
         }
+        // To this, too. Nothing was used and nothing given out.
+        Err(Fault::Failed(Error::Dry { detail })) => {
+            channel.sound();
+            Err(Refusal::new(Reason::Dry, detail))
+        }
         Err(Fault::Failed(e)) => {
+            judge(core, "serving a request", &e);
             tracing::warn!(error = %e, "a request failed among the nodes");
-            Err(unavailable(e))
+            // Of a check nothing is told but that it failed.
+            core.refuse_quarantined()?;
+            match e {
+                Error::CheckFailed { .. } => Err(Refusal::new(Reason::Unavailable, GIVEN_UP)),
+                e => Err(unavailable(e)),
+            }
         }
     }
 }
@@ -142,15 +168,9 @@ fn admit_first<S: ServiceScheme>(
 }
 
 impl<S: ServiceScheme> Serving<'_, '_, S> {
-    fn run(
-        &mut self,
-        task: Task<S>,
-        first: Option<Step>,
-        set_up: &SetUp<S>,
-        mut session: Session,
-    ) -> Result<(), Fault> {
+    fn run(&mut self, task: Task<S>, first: Option<Step>, mut session: Session) -> Result<(), Fault> {
         let serving = self.net()?.members();
-        let mut protocol = self.core.scheme.join(&set_up.setup, session.stream(), serving)?;
+        let mut protocol = self.footing.join(self.core, session.stream(), serving)?;
         match task {
             Task::Use { info, key, mode, right } => {
                 self.complete(&info, key.state)?;
@@ -188,6 +208,7 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
     ) -> Result<Step, Fault> {
         let received = self.line.step();
         let judged = received.and_then(|(step, digest)| {
+            self.core.footing()?;
             let blocks = admit(&step)?;
             if let Some((info, right)) = paid_by {
                 // The policy may have changed since the request began.
@@ -217,6 +238,7 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         let mut held =
             Held { protocol: Some(protocol), circuits: &circuits, key: &key, session: self.session };
         let (start, mask) = held.with(self.net()?, |at| mode.start(at))?;
+        self.footing.still_holds(self.core)?;
         self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask });
         loop {
             let step = match first.take() {
@@ -230,6 +252,7 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
                 return Ok(());
             }
             let answer = held.with(self.net()?, |at| mode.run(step, at))?;
+            self.footing.still_holds(self.core)?;
             let pause = self.core.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
             let Answer { data, mask } = answer;
             self.line.reply(&Reply::Data { data, mask });

@@ -18,12 +18,14 @@ use crate::audit::{AuditLog, Head};
 use crate::channels::Channels;
 use crate::circuits::Library;
 use crate::desk::Desk;
+use crate::epoch::Epoch;
 use crate::key::Shares;
 use crate::limits::Clients;
 use crate::names::Names;
-use crate::peers::{Order, Peers};
+use crate::peers::{Order, Peers, State};
 use crate::request::Client;
-use crate::store::{Incarnation, KeyState, Store, StoreError, StoredKey};
+use crate::store::{Incarnation, KeyState, Quarantine, Store, StoreError, StoredKey};
+use crate::target::Target;
 
 /// A channel or control stream that was ordered has to be there in this time.
 pub(crate) const CONNECT: Duration = Duration::from_secs(2);
@@ -42,12 +44,27 @@ pub(crate) struct Core<S: ServiceScheme> {
     pub(crate) cluster: Cluster,
     pub(crate) cluster_digest: [u8; 32],
     pub(crate) mesh: Mesh,
-    pub(crate) store: Store,
+    pub(crate) store: Arc<Store>,
     pub(crate) audit: Option<AuditLog>,
     pub(crate) policy: Arc<RwLock<ClientPolicy>>,
     pub(crate) incarnation: Incarnation,
     pub(crate) set_up: RwLock<Option<Arc<SetUp<S>>>>,
     pub(crate) setting_up: Mutex<()>,
+    /// What is made afresh after every start of a node, for schemes that need it.
+    pub(crate) epoch: RwLock<Option<Arc<Epoch<S>>>>,
+    /// Why this node computes nothing.
+    pub(crate) quarantine: RwLock<Option<Quarantine>>,
+    /// By kind: how much material is to be in stock.
+    pub(crate) targets: Arc<[Target]>,
+    pub(crate) filling: Mutex<()>,
+    /// The operator has ordered fresh common secrets.
+    pub(crate) wants_rotation: AtomicBool,
+    /// They are being made.
+    pub(crate) rotating: AtomicBool,
+    /// They are stored and not yet in use.
+    pub(crate) prepared: AtomicBool,
+    /// Requests share it; a rotation has it alone.
+    pub(crate) gate: RwLock<()>,
     pub(crate) library: Library,
     pub(crate) ciphers: Mutex<HashMap<String, Cipher>>,
     pub(crate) peers: Arc<Peers>,
@@ -204,14 +221,34 @@ impl<S: ServiceScheme> Core<S> {
             connected: self.peers.connected(),
             set_up: self.set_up().is_ok(),
             keys: self.store.count().unwrap_or_default(),
+            prepared: !self.scheme.renews() || self.epoch().is_some(),
+            stock: self.stock_levels(),
+            quarantined: self.is_quarantined(),
+            rotating: self.rotation_wanted_by(),
         }
     }
 
     /// Whether requests can be served now.
     pub(crate) fn is_ready(&self) -> bool {
         !self.is_stopping()
-            && self.set_up().is_ok()
+            && self.footing().is_ok()
             && self.peers.connected().len() >= self.scheme.least_servers()
+    }
+
+    /// The nodes whose operators have ordered fresh common secrets.
+    fn rotation_wanted_by(&self) -> PartySet {
+        let own = self.wants_rotation.load(Relaxed).then_some(self.me);
+        self.peers.which(|state| state.wants_rotation).iter().chain(own).collect()
+    }
+
+    /// What this node tells its peers of itself.
+    pub(crate) fn beat(&self) -> State {
+        State {
+            epoch: self.epoch().map_or([0; 32], |epoch| epoch.id),
+            quarantined: self.is_quarantined(),
+            wants_rotation: self.wants_rotation.load(Relaxed),
+            prepared: self.prepared.load(Relaxed),
+        }
     }
 
     /// Orders a new channel and connects to it.

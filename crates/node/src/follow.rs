@@ -60,8 +60,8 @@ pub(crate) fn listen_on_channel<S: ServiceScheme>(
 
 /// Tells the others in the hello round that the request is not here.
 fn decline<S: ServiceScheme>(core: &Core<S>, mut net: TlsNet) -> Option<TlsNet> {
-    let set_up = core.set_up().ok()?;
+    let ground = core.footing().map(|footing| footing.ground()).unwrap_or_default();
     let nothing = [0; 32];
-    let outcome = hello(&terms(core, &set_up, b"not here", &nothing, &nothing), &mut net);
+    let outcome = hello(&terms(core, ground, b"not here", &nothing, &nothing), &mut net);
     matches!(outcome, Err(Error::Disagreement { .. })).then_some(net)
 }

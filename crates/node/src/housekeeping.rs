@@ -51,6 +51,8 @@ pub(crate) fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, p
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();
             core.settle_audit(&mut noted);
+            core.settle_quarantine();
+            core.count_stock();
             metrics::gauge!("polyclave_peers_connected").set(core.peers.connected().len() as f64 - 1.0);
             metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));
             metrics::gauge!("polyclave_keys").set(core.store.count().unwrap_or_default() as f64);

@@ -56,21 +56,30 @@ pub(crate) fn start<S: ServiceScheme>(address: &str, core: Arc<Core<S>>) -> Resu
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(broken)?;
     let recorder = RECORDER.get_or_init(record).clone();
     let upkeep = recorder.clone();
+    let for_health = core.clone();
     let ready = move || {
         let answer = match core.is_ready() {
             true => (StatusCode::OK, "ready\n"),
+            false if core.is_quarantined() => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "not ready: under quarantine, see `polyclave node status`\n",
+            ),
             false => {
                 (StatusCode::SERVICE_UNAVAILABLE, "not ready: see the log, or `polyclave node status`\n")
             }
         };
         std::future::ready(answer)
     };
+    let alive = move || {
+        let quarantined = for_health.is_quarantined();
+        std::future::ready(if quarantined { "alive, under quarantine\n" } else { "alive\n" })
+    };
     let counts = move || {
         let text = recorder.as_ref().map(PrometheusHandle::render).unwrap_or_default();
         std::future::ready(text)
     };
     let pages = Router::new()
-        .route("/healthz", get(|| std::future::ready("alive\n")))
+        .route("/healthz", get(alive))
         .route("/readyz", get(ready))
         .route("/metrics", get(counts));
     let (stop, stopped) = oneshot::channel();

@@ -14,7 +14,7 @@ pub(crate) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
 const ROUND_KEYS: &str = "round keys";
 const SUBKEYS: [&str; 2] = ["cmac k1", "cmac k2"];
-const HASH_KEY: &str = "powers of the hash key";
+pub(crate) const HASH_KEY: &str = "powers of the hash key";
 
 /// Shares ready for computing.
 pub(crate) struct Material<P: ServiceProtocol> {

@@ -4,6 +4,7 @@
 //! clients --> reception.rs --> request.rs (policy, plan, channel, hello) --> conversation.rs (steps)
 //! peers <---> control.rs (peers.rs), follow.rs (channels.rs, desk.rs)            modes/ (what a key is used for)
 //!                                                                                make.rs (generation, import)
+//! preparation.rs (epoch.rs, rotation.rs, target.rs, stock/: what nodes make together ahead)   quarantine.rs
 //! node.rs (start, stop)   core.rs: store/ (keys, budget), audit.rs, limits.rs    circuits.rs, computation.rs
 //! ```
 //!
@@ -19,6 +20,7 @@ mod control;
 mod conversation;
 mod core;
 mod desk;
+mod epoch;
 mod follow;
 mod housekeeping;
 mod http;
@@ -30,12 +32,15 @@ mod modes;
 mod names;
 mod node;
 mod peers;
+mod preparation;
+mod quarantine;
 mod reception;
 mod request;
+mod rotation;
 mod set_up;
-#[allow(dead_code)] // MERGE: until the node is wired to it
 mod stock;
 pub mod store;
+mod target;
 mod threads;
 
 pub use make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};

@@ -116,5 +116,7 @@ pub(crate) fn expand<P: ServiceProtocol>(
             subkeys = modes.contains(&Mode::Cmac).then_some((k1, k2));
         }
     }
+    // Before any of it is stored: an error here would come out under every later use.
+    protocol.check(net)?;
     Ok((Material { round_keys, subkeys, hash_key }, check))
 }

@@ -23,10 +23,12 @@ use crate::core::{Core, system};
 use crate::housekeeping::keep_house;
 use crate::limits::Clients;
 use crate::peers::Peers;
+use crate::quarantine::REMEDY;
 use crate::reception::receive_clients;
-use crate::store::{Secret, Store};
+use crate::store::{Quarantine, Secret, Store};
+use crate::target::targets;
 use crate::threads::{LOOK, spawn};
-use crate::{Result, http, set_up};
+use crate::{Result, http, preparation, rotation, set_up};
 
 /// When the node stops, its threads get so much time to see that there is nothing left to do.
 const LAST_THREADS: Duration = Duration::from_secs(15);
@@ -113,7 +115,8 @@ impl Visitor for Start {
             true => Store::open(&dir.store_path(), &secret),
             false => Store::create(&dir.store_path(), &secret),
         };
-        let store = store.map_err(system)?;
+        let store = Arc::new(store.map_err(system)?);
+        let quarantine = store.quarantined().map_err(system)?;
         let socket = Socket::bind(dir.path())?;
         let incarnation = store.begin_incarnation().map_err(system)?;
         let audit = match settings.audit {
@@ -137,6 +140,7 @@ impl Visitor for Start {
             admits(policy.clone()),
         )?;
         let adversary = scheme.adversary();
+        let targets = targets(&scheme.kinds(), &settings.stock).into();
         let core = Arc::new(Core {
             scheme,
             me,
@@ -150,6 +154,14 @@ impl Visitor for Start {
             incarnation,
             set_up: RwLock::default(),
             setting_up: Mutex::default(),
+            epoch: RwLock::default(),
+            quarantine: RwLock::new(quarantine),
+            targets,
+            filling: Mutex::default(),
+            wants_rotation: AtomicBool::new(false),
+            rotating: AtomicBool::new(false),
+            prepared: AtomicBool::new(false),
+            gate: RwLock::default(),
             library: Default::default(),
             ciphers: Mutex::default(),
             peers: Peers::new(me, nodes.len()),
@@ -161,6 +173,11 @@ impl Visitor for Start {
             threads: Default::default(),
         });
         set_up::load(&core)?;
+        rotation::load(&core)?;
+        if let Some(Quarantine { reason, .. }) = core.quarantined() {
+            tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
+            metrics::gauge!("polyclave_quarantined").set(1.0);
+        }
         let client_addr = reception.local_addr();
         let mut threads = Vec::new();
         for peer in Party::all(core.nodes).filter(|p| *p != me) {
@@ -172,6 +189,7 @@ impl Visitor for Start {
         threads.push(spawn("operator", &core, move |core| socket.serve(core, &path))?);
         let policy_path = dir.policy_path();
         threads.push(spawn("housekeeping", &core, move |core| keep_house(core, &dir, &policy_path))?);
+        threads.push(spawn("preparation", &core, preparation::prepare)?);
         let http = match &settings.http_listen {
             Some(address) => Some(http::start(address, core.clone())?),
             None => None,

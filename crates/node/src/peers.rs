@@ -2,11 +2,12 @@
 //!
 //! From every node to every other goes one control stream. It begins with a greeting in both directions: the cluster, and the
 //! incarnation, by which a node that was rolled back to an old copy of its disk is recognised and refused (until an operator
-//! readmits it). Then the sender sends orders, or a beat when there are none.
+//! readmits it). Then the sender sends orders, or a beat when there are none, with what the others have to know of its state: its
+//! epoch, whether it is under quarantine, and how far a rotation has come at it.
 
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::Result;
@@ -22,40 +23,87 @@ const BEAT_EVERY: Duration = Duration::from_millis(500);
 pub(crate) const SILENCE: Duration = Duration::from_secs(8);
 /// Orders that may wait to be sent.
 const WAITING: usize = 64;
-const ORDER: usize = 19;
+/// Bytes of an order: its kind, a set or small number, a count, and a name or id.
+const ORDER: usize = 1 + 2 + 4 + 32;
 
 /// What a node asks of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Nothing: the sender is alive.
-    Beat,
+    /// Nothing: the sender is alive, and in this state.
+    Beat(State),
     /// Open a channel among a set of nodes, of which the sender is the first.
     Channel { serving: PartySet, name: [u8; 16] },
     /// Agree on common secrets, all nodes together.
     SetUp { name: [u8; 16] },
+    /// Make an epoch, all nodes together.
+    Renew { name: [u8; 16] },
+    /// Make so many items of a kind of material, all nodes together.
+    Fill { name: [u8; 16], kind: u8, count: u32 },
+    /// Take part in a round of a rotation, all nodes together.
+    Rotate { name: [u8; 16] },
+}
+
+/// What a node tells its peers of itself with every beat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// Of its epoch; zeros if it has none.
+    pub(crate) epoch: [u8; 32],
+    /// It serves nothing, since a check failed.
+    pub(crate) quarantined: bool,
+    /// Its operator wants fresh common secrets.
+    pub(crate) wants_rotation: bool,
+    /// It has stored some that are not yet in use.
+    pub(crate) prepared: bool,
+}
+
+impl State {
+    fn flags(self) -> u16 {
+        u16::from(self.quarantined) | u16::from(self.wants_rotation) << 1 | u16::from(self.prepared) << 2
+    }
+
+    fn of(flags: u16, epoch: [u8; 32]) -> State {
+        let is_set = |bit: u16| flags & 1 << bit != 0;
+        State { epoch, quarantined: is_set(0), wants_rotation: is_set(1), prepared: is_set(2) }
+    }
 }
 
 impl Order {
     fn encode(self) -> [u8; ORDER] {
-        let (kind, serving, name) = match self {
-            Order::Beat => (0, 0, [0; 16]),
-            Order::Channel { serving, name } => (1, serving.bits(), name),
-            Order::SetUp { name } => (2, 0, name),
+        let mut long = [0; 32];
+        let (kind, small, count, name) = match self {
+            Order::Beat(state) => {
+                long = state.epoch;
+                (0, state.flags(), 0, None)
+            }
+            Order::Channel { serving, name } => (1, serving.bits(), 0, Some(name)),
+            Order::SetUp { name } => (2, 0, 0, Some(name)),
+            Order::Renew { name } => (3, 0, 0, Some(name)),
+            Order::Fill { name, kind, count } => (4, u16::from(kind), count, Some(name)),
+            Order::Rotate { name } => (5, 0, 0, Some(name)),
         };
+        if let Some(name) = name {
+            long[..16].copy_from_slice(&name);
+        }
         let mut bytes = [kind; ORDER];
-        bytes[1..3].copy_from_slice(&serving.to_le_bytes());
-        bytes[3..].copy_from_slice(&name);
+        bytes[1..3].copy_from_slice(&u16::to_le_bytes(small));
+        bytes[3..7].copy_from_slice(&u32::to_le_bytes(count));
+        bytes[7..].copy_from_slice(&long);
         bytes
     }
 
     fn decode(bytes: &[u8; ORDER], from: Party) -> Result<Order> {
-        let serving = PartySet::from_bits(u16::from_le_bytes([bytes[1], bytes[2]]));
-        let mut name = [0; 16];
-        name.copy_from_slice(&bytes[3..]);
+        let small = u16::from_le_bytes([bytes[1], bytes[2]]);
+        let count = u32::from_le_bytes([bytes[3], bytes[4], bytes[5], bytes[6]]);
+        let (mut long, mut name) = ([0; 32], [0; 16]);
+        long.copy_from_slice(&bytes[7..]);
+        name.copy_from_slice(&long[..16]);
         match bytes[0] {
-            0 => Ok(Order::Beat),
-            1 => Ok(Order::Channel { serving, name }),
+            0 => Ok(Order::Beat(State::of(small, long))),
+            1 => Ok(Order::Channel { serving: PartySet::from_bits(small), name }),
             2 => Ok(Order::SetUp { name }),
+            3 => Ok(Order::Renew { name }),
+            4 => Ok(Order::Fill { name, kind: small.to_le_bytes()[0], count }),
+            5 => Ok(Order::Rotate { name }),
             kind => Err(Error::Peer { peer: from, detail: format!("an order of kind {kind}") }),
         }
     }
@@ -70,6 +118,10 @@ pub(crate) struct Greeting {
     pub(crate) incarnation: Incarnation,
     /// Of the agreed common secrets, or zeros.
     pub(crate) setup: [u8; 32],
+    /// Of those that are stored and not yet in use, or zeros.
+    pub(crate) prepared: [u8; 32],
+    /// What it goes on telling.
+    pub(crate) state: State,
 }
 
 impl Greeting {
@@ -91,6 +143,16 @@ pub(crate) struct Peers {
     reached: AtomicU16,
     /// Peers that have agreed on the common secrets.
     set_up: AtomicU16,
+    /// By party: what its greeting and its beats said.
+    known: Mutex<Vec<Known>>,
+}
+
+/// What a peer has said of itself.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    /// The start that it is in.
+    boot: Option<[u8; 16]>,
+    state: State,
 }
 
 impl Peers {
@@ -102,7 +164,8 @@ impl Peers {
             })
             .unzip();
         let (heard, reached, set_up) = Default::default();
-        Arc::new(Peers { me, queues, taken: Mutex::new(taken), heard, reached, set_up })
+        let known = Mutex::new(vec![Known::default(); nodes]);
+        Arc::new(Peers { me, queues, taken: Mutex::new(taken), heard, reached, set_up, known })
     }
 
     /// The nodes that this one can work with now, itself included.
@@ -131,6 +194,44 @@ impl Peers {
         Party::all(self.queues.len()).all(|p| agreed.contains(p))
     }
 
+    /// Remembers what a peer says in its greeting.
+    pub(crate) fn note_greeting(&self, peer: Party, boot: [u8; 16], state: State) {
+        self.known()[peer.index()] = Known { boot: Some(boot), state };
+    }
+
+    /// Remembers what a peer says in a beat.
+    pub(crate) fn note_state(&self, peer: Party, state: State) {
+        self.known()[peer.index()].state = state;
+    }
+
+    /// All nodes have just said that they have this epoch.
+    pub(crate) fn note_all_epochs(&self, id: [u8; 32]) {
+        self.known().iter_mut().for_each(|known| known.state.epoch = id);
+    }
+
+    /// Which start a peer is in.
+    pub(crate) fn boot(&self, peer: Party) -> Option<[u8; 16]> {
+        self.known()[peer.index()].boot
+    }
+
+    /// Whether something holds of any peer, by what it said last.
+    pub(crate) fn any(&self, holds: impl Fn(State) -> bool) -> bool {
+        self.which(holds).iter().next().is_some()
+    }
+
+    /// The peers of which it does.
+    pub(crate) fn which(&self, holds: impl Fn(State) -> bool) -> PartySet {
+        let known = self.known();
+        let holding = Party::all(known.len())
+            .zip(known.iter())
+            .filter(|(p, known)| *p != self.me && holds(known.state));
+        holding.map(|(p, _)| p).collect()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Gives an order. A full queue means that the peer does not listen.
     pub(crate) fn order(&self, peer: Party, order: Order) -> Result<()> {
         let gone = || Error::Closed { peer, detail: "it takes no orders at present".into() };
@@ -151,6 +252,7 @@ impl Peers {
         peer: Party,
         queue: &Receiver<Order>,
         net: &mut TlsNet,
+        state: &dyn Fn() -> State,
         stop: &dyn Fn() -> bool,
     ) -> Result<()> {
         // What waited for a connection before this one is out of date.
@@ -163,7 +265,7 @@ impl Peers {
             }
             let order = match queue.recv_timeout(BEAT_EVERY) {
                 Ok(order) => order,
-                Err(RecvTimeoutError::Timeout) => Order::Beat,
+                Err(RecvTimeoutError::Timeout) => Order::Beat(state()),
                 Err(RecvTimeoutError::Disconnected) => break Ok(()),
             };
             if let Err(e) = net.send(peer, &order.encode()) {
@@ -191,7 +293,6 @@ impl Peers {
             }
             let mut bytes = [0; ORDER];
             match net.recv(peer, &mut bytes).and_then(|()| Order::decode(&bytes, peer)) {
-                Ok(Order::Beat) => {}
                 Ok(order) => carry_out(order),
                 Err(e) => break Err(e),
             }
@@ -213,13 +314,41 @@ mod tests {
     #[test]
     fn orders_come_back_and_others_are_refused() {
         let orders = [
-            Order::Beat,
+            Order::Beat(State::default()),
+            Order::Beat(State { epoch: [3; 32], quarantined: true, wants_rotation: false, prepared: true }),
+            Order::Beat(State { wants_rotation: true, ..State::default() }),
             Order::Channel { serving: PartySet::all(3), name: [7; 16] },
             Order::SetUp { name: [9; 16] },
+            Order::Renew { name: [1; 16] },
+            Order::Fill { name: [2; 16], kind: 3, count: 640 },
+            Order::Rotate { name: [4; 16] },
         ];
         for order in orders {
             assert_eq!(Order::decode(&order.encode(), Party(1)), Ok(order));
         }
         assert!(Order::decode(&[9; ORDER], Party(1)).is_err());
+    }
+
+    #[test]
+    fn a_greeting_is_read_as_it_was_written() {
+        let incarnation = Incarnation { number: 2, boots: vec![[5; 16], [6; 16]] };
+        let state = State { epoch: [4; 32], quarantined: true, ..State::default() };
+        let greeting = Greeting { cluster: [1; 32], incarnation, setup: [2; 32], prepared: [3; 32], state };
+        let bytes = wire::encode(&greeting).expect("encoded");
+        assert_eq!(wire::decode::<Greeting>(&bytes[4..], Party(1)), Ok(greeting));
+        assert!(wire::decode::<Greeting>(&bytes[4..bytes.len() - 1], Party(1)).is_err());
+    }
+
+    #[test]
+    fn what_peers_said_last_is_known() {
+        let peers = Peers::new(Party(0), 3);
+        assert_eq!(peers.boot(Party(1)), None);
+        peers.note_greeting(Party(1), [7; 16], State { quarantined: true, ..State::default() });
+        assert_eq!(peers.which(|state| state.quarantined), [Party(1)].into_iter().collect());
+        peers.note_state(Party(1), State::default());
+        assert!(!peers.any(|state| state.quarantined));
+        assert_eq!(peers.boot(Party(1)), Some([7; 16]));
+        peers.note_all_epochs([8; 32]);
+        assert!(!peers.any(|state| state.epoch != [8; 32]));
     }
 }

@@ -129,6 +129,7 @@ fn answer<S: ServiceScheme>(core: &Arc<Core<S>>, client: &Client, bytes: &[u8], 
         Operation::List => (0, tell(core.keys(client).and_then(list), net, party)),
         _ => {
             let held = core.clients.request(&client.name);
+            let held = held.and_then(|held| Ok((held, core.hold_off_rotation()?)));
             match held.and_then(|held| Ok((held, Plan::make(core, client, request, bytes)?))) {
                 Ok((_held, plan)) => {
                     let outcome = serve(core, client, plan, net);

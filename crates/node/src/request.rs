@@ -14,8 +14,9 @@ use polyclave_transport::wire::{self, KeyInfo, NewKey, Operation, Reason, Refusa
 use polyclave_transport::{CertificateDer, TlsNet};
 
 use crate::channels::{Channels, Lent, Turn, announce};
-use crate::core::{Core, SetUp};
+use crate::core::Core;
 use crate::desk::Ticket;
+use crate::epoch::Ground;
 use crate::make::check_new_key;
 use crate::modes::{Mode, machine, needs};
 use crate::names::Taken;
@@ -67,6 +68,7 @@ impl<S: ServiceScheme> Plan<S> {
         request: Request,
         bytes: &[u8],
     ) -> Result<Plan<S>, Refusal> {
+        core.refuse_quarantined()?;
         let all = PartySet::all(core.nodes);
         let serving = request.serving;
         if serving.iter().any(|p| !all.contains(p)) || !serving.contains(core.me) {
@@ -203,7 +205,7 @@ impl Drop for Channel<'_> {
 pub(crate) fn begin<'c, S: ServiceScheme>(
     core: &'c Core<S>,
     plan: &Plan<S>,
-    set_up: &SetUp<S>,
+    ground: Ground,
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<(Channel<'c>, Session), Refusal> {
     let deadline = Instant::now() + FOLLOW;
@@ -217,7 +219,7 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
             false => Ok(()),
         };
         match announced
-            .and_then(|()| hello(&terms(core, set_up, b"accepted", &plan.digest, &plan.key_digest()), net))
+            .and_then(|()| hello(&terms(core, ground, b"accepted", &plan.digest, &plan.key_digest()), net))
         {
             Ok(session) => {
                 net.set_idle_limit(COMPUTE);
@@ -257,18 +259,18 @@ fn disagreement(e: &Error) -> String {
 /// What the nodes compare in the hello round.
 pub(crate) fn terms<S: ServiceScheme>(
     core: &Core<S>,
-    set_up: &SetUp<S>,
+    ground: Ground,
     acceptance: &[u8],
     digest: &[u8; 32],
     key: &[u8; 32],
 ) -> Terms {
-    let terms =
-        Terms::new(core.nodes).with("cluster", &core.cluster_digest).with("common secrets", &set_up.id);
-    core.scheme
-        .terms(terms)
+    // First whether it is accepted: a node that cannot serve now says why in its own answer.
+    let terms = Terms::new(core.nodes)
+        .with("cluster", &core.cluster_digest)
         .with("acceptance of the request", acceptance)
-        .with("request", digest)
-        .with("key", key)
+        .with("common secrets", &ground.set_up)
+        .with("epoch", &ground.epoch);
+    core.scheme.terms(terms).with("request", digest).with("key", key)
 }
 
 /// The nodes cannot be reached, or one failed.

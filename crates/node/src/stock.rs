@@ -209,7 +209,9 @@ impl Lots {
         let mut items = Zeroizing::new(Vec::with_capacity(bytes));
         for range in ranges {
             for lot in lots.iter_mut().filter(|lot| lot.id == range.lot) {
-                marks.iter().filter(|(id, _)| *id == lot.id).for_each(|(_, mark)| lot.marked(*mark));
+                if let Some((_, mark)) = marks.iter().find(|(id, _)| *id == lot.id) {
+                    lot.marked(*mark);
+                }
                 lot.take(range, &mut items);
             }
         }

@@ -23,6 +23,8 @@ mod faults;
 mod incarnation;
 mod keys;
 mod lots;
+mod quarantine;
+mod rotation;
 mod seal;
 mod secret;
 mod setup;
@@ -42,6 +44,8 @@ pub use backup::restore;
 pub use error::StoreError;
 pub use incarnation::Incarnation;
 pub use keys::{KeyState, StoredKey};
+pub use quarantine::Quarantine;
+pub use rotation::{CarriedKey, HeldKey};
 pub use secret::Secret;
 pub use setup::StoredSetup;
 

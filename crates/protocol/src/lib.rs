@@ -29,5 +29,5 @@ mod stored;
 pub mod tally;
 pub mod testkit;
 
-pub use error::{Error, Result};
+pub use error::{EARLIER_CHECK, Error, Result};
 pub use party::{Party, PartySet};

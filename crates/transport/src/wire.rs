@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use codec::{decode, encode, receive_bytes, send};
 
 /// Counted up with every change of what follows.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
@@ -319,6 +319,27 @@ pub struct NodeStatus {
     pub set_up: bool,
     /// Number of keys.
     pub keys: u64,
+    /// Whether what the nodes make afresh after each start of one of them is there, or not needed.
+    pub prepared: bool,
+    /// The material that the nodes keep in stock, by kind; none if the protocol needs none.
+    pub stock: Vec<StockLevel>,
+    /// Whether this node serves nothing because a check failed.
+    pub quarantined: bool,
+    /// The nodes whose operators have ordered fresh common secrets, as far as this one knows.
+    pub rotating: PartySet,
+}
+
+/// How much there is of one kind of material.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StockLevel {
+    /// What it is.
+    pub kind: String,
+    /// The setting that says how much is kept, without its unit: the ciphers that it is for.
+    pub ciphers: String,
+    /// What it is for, in blocks: whole ones only.
+    pub blocks: u64,
+    /// So many are kept.
+    pub level: u64,
 }
 
 /// Why not.

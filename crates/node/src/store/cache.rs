@@ -59,6 +59,13 @@ impl Cache {
         held.keys.remove(name);
     }
 
+    /// The store has changed every key.
+    pub(super) fn clear(&self) {
+        let mut held = self.lock();
+        held.changes += 1;
+        held.keys.clear();
+    }
+
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.lock().keys.len()

@@ -96,6 +96,11 @@ pub enum StoreError {
         "this material was made before the nodes last renewed what they have in common; it is not used any more"
     )]
     OldMaterial,
+    /// No rotation was prepared under this id, or it does not fit what is here.
+    #[error(
+        "no fresh common secrets were prepared that fit what is here; order the rotation again at every node"
+    )]
+    NoRotation,
     /// A private file could not be used.
     #[error(transparent)]
     File(#[from] polyclave_config::Error),

@@ -11,7 +11,7 @@ use super::engine::{Records, Table, encode};
 use super::{Result, Store, StoreError};
 
 /// Number of announced keys.
-const COUNT: &[u8] = b"announced";
+pub(super) const COUNT: &[u8] = b"announced";
 
 /// How far a key has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,9 +46,9 @@ impl std::fmt::Debug for StoredKey {
 
 /// What is under a name.
 #[derive(Serialize, Deserialize)]
-struct Entry {
-    info: KeyInfo,
-    state: KeyState,
+pub(super) struct Entry {
+    pub(super) info: KeyInfo,
+    pub(super) state: KeyState,
 }
 
 impl Store {
@@ -200,11 +200,11 @@ pub(super) fn refuse_deleted(records: &impl Records, id: [u8; 16]) -> Result<()>
     if deleted { Err(StoreError::Deleted { id: hex::encode(id) }) } else { Ok(()) }
 }
 
-fn count(records: &impl Records) -> Result<u64> {
+pub(super) fn count(records: &impl Records) -> Result<u64> {
     Ok(records.get(Table::Meta, COUNT)?.unwrap_or(0))
 }
 
-fn encode_shares(shares: &BTreeMap<String, Zeroizing<Vec<u8>>>) -> Result<Zeroizing<Vec<u8>>> {
+pub(super) fn encode_shares(shares: &BTreeMap<String, Zeroizing<Vec<u8>>>) -> Result<Zeroizing<Vec<u8>>> {
     let room = shares.iter().map(|(of, share)| of.len() + share.len() + 20).sum::<usize>() + 10;
     let borrowed: BTreeMap<&str, &[u8]> =
         shares.iter().map(|(of, share)| (of.as_str(), share.as_slice())).collect();

@@ -6,8 +6,8 @@ use zeroize::Zeroizing;
 use super::engine::{Changes, Records, Table, encode};
 use super::{Result, Store, StoreError};
 
-const AGREED: &[u8] = b"setup agreed";
-const PROPOSED: &[u8] = b"setup proposed";
+pub(super) const AGREED: &[u8] = b"setup agreed";
+pub(super) const PROPOSED: &[u8] = b"setup proposed";
 
 /// A setup as this node holds it.
 #[derive(Clone, PartialEq, Eq)]
@@ -87,12 +87,12 @@ impl Store {
     }
 }
 
-fn save(changes: &Changes, record: &[u8], id: [u8; 32], epoch: u64, bytes: &[u8]) -> Result<()> {
+pub(super) fn save(changes: &Changes, record: &[u8], id: [u8; 32], epoch: u64, bytes: &[u8]) -> Result<()> {
     let encoded = encode(&Borrowed { id, epoch, bytes }, bytes.len() + 64)?;
     changes.put_bytes(Table::Meta, record, encoded)
 }
 
-fn load(records: &impl Records, record: &[u8]) -> Result<Option<StoredSetup>> {
+pub(super) fn load(records: &impl Records, record: &[u8]) -> Result<Option<StoredSetup>> {
     let setup: Option<Owned> = records.get(Table::Meta, record)?;
     let agreed = record == AGREED;
     Ok(setup.map(|Owned { id, epoch, bytes }| StoredSetup {

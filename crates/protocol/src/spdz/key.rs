@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use polyclave_field::MacField;
 use zeroize::Zeroizing;
 
+use crate::error::EARLIER_CHECK;
 use crate::net::Net;
 use crate::session::random_bytes;
 use crate::{Error, Party, Result};
@@ -161,5 +162,5 @@ impl<F: MacField> Drop for Exposure<F> {
 }
 
 fn retired() -> Error {
-    Error::CheckFailed { what: "an earlier check under the same MAC key" }
+    Error::CheckFailed { what: EARLIER_CHECK }
 }

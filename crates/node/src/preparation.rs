@@ -1,0 +1,160 @@
+//! What the first node has all nodes do together in the background, one thing after the other: rotations, epochs, and material
+//! for the stock.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::session::{Terms, random_bytes};
+use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::wire::StockLevel;
+
+use crate::core::{CONNECT, Core};
+use crate::epoch::{Epoch, MAKING};
+use crate::peers::Order;
+use crate::quarantine::judge;
+use crate::stock::fill::fill;
+use crate::threads::LOOK;
+use crate::{Result, epoch, rotation};
+
+/// Before something is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A difference between epochs that lasts no longer is between a beat and the next.
+const SETTLED: Duration = Duration::from_secs(3);
+/// Blocks in one run: so many that a run is worth its rounds, and so few that levels can be seen to rise.
+const BLOCKS_AT_ONCE: usize = 4;
+
+/// Has the nodes prepare what is lacking, until this one stops; at the first node.
+pub(crate) fn prepare<S: ServiceScheme>(core: &Arc<Core<S>>) {
+    if core.me != Party(0) || !core.scheme.renews() {
+        return;
+    }
+    let mut lacking: Option<Instant> = None;
+    while !core.is_stopping() {
+        thread::sleep(LOOK);
+        if !epoch::is_due(core) {
+            lacking = None;
+        }
+        let done = if rotation::is_due(core) {
+            name().and_then(|name| rotation::lead(core, name))
+        } else if epoch::is_due(core) {
+            // Who has none at all need not wait for the others' beats.
+            let since = *lacking.get_or_insert_with(Instant::now);
+            if core.epoch().is_some() && since.elapsed() < SETTLED {
+                continue;
+            }
+            name().and_then(|name| epoch::lead(core, name))
+        } else {
+            match lacking_kind(core) {
+                Some((kind, count)) => name().and_then(|name| lead_fill(core, name, kind, count)),
+                None => continue,
+            }
+        };
+        lacking = None;
+        if let Err(e) = done {
+            tracing::warn!(error = %e, "the nodes could not prepare together; this is tried again");
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+fn name() -> Result<[u8; 16]> {
+    let mut name = [0; 16];
+    random_bytes(&mut name)?;
+    Ok(name)
+}
+
+/// A kind of which there is too little, and how many items to make in one run. The emptiest first.
+fn lacking_kind<S: ServiceScheme>(core: &Core<S>) -> Option<(u8, u32)> {
+    let epoch = core.epoch()?;
+    if core.peers.connected().len() < core.nodes || core.is_quarantined() {
+        return None;
+    }
+    let levels = epoch.lots.levels();
+    let lacking = core.targets.iter().zip(&levels).enumerate().filter_map(|(at, (target, level))| {
+        let (all, per_block) = (target.items(), target.kind.per_block.max(1));
+        let missing = all.saturating_sub(level.left);
+        (missing >= per_block).then_some((
+            level.left * 1000 / all,
+            at,
+            missing.min(BLOCKS_AT_ONCE * per_block),
+        ))
+    });
+    let (_, at, count) = lacking.min()?;
+    Some((u8::try_from(at).ok()?, u32::try_from(count).ok()?))
+}
+
+fn lead_fill<S: ServiceScheme>(core: &Core<S>, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
+    for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
+        core.peers.order(peer, Order::Fill { name, kind, count })?;
+    }
+    join_fill(core, name, kind, count)
+}
+
+/// Takes part in making material. A leader that asks for more than this node is to hold is refused.
+pub(crate) fn join_fill<S: ServiceScheme>(
+    core: &Core<S>,
+    name: [u8; 16],
+    kind: u8,
+    count: u32,
+) -> Result<()> {
+    let Ok(_alone) = core.filling.try_lock() else {
+        return Err(Error::System("material is being made already".into()));
+    };
+    let epoch = core.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;
+    let (kind, count) = (usize::from(kind), count as usize);
+    let fits = match (core.targets.get(kind), epoch.lots.levels().get(kind)) {
+        (Some(target), Some(level)) => level.left.saturating_add(count) <= target.items(),
+        _ => false,
+    };
+    if !fits {
+        return Err(Error::System("more material was ordered than this node is to keep".into()));
+    }
+    let made = make(core, &epoch, name, kind, count);
+    let outcome = if made.is_ok() { "done" } else { "failed" };
+    metrics::counter!("polyclave_fills_total", "outcome" => outcome).increment(1);
+    made
+}
+
+fn make<S: ServiceScheme>(
+    core: &Core<S>,
+    epoch: &Epoch<S>,
+    name: [u8; 16],
+    kind: usize,
+    count: usize,
+) -> Result<()> {
+    let all = PartySet::all(core.nodes);
+    let mut net = core.mesh.open(&format!("fill {}", hex::encode(name)), all, CONNECT)?;
+    net.set_idle_limit(MAKING);
+    let kind = &core.targets[kind].kind;
+    let terms = core.scheme.terms(Terms::new(core.nodes).with("cluster", &core.cluster_digest));
+    let made = fill(&epoch.lots, terms, kind, count, &mut net, |stream, net| {
+        core.scheme.make_material(&epoch.setup, stream, kind, count, net)
+    });
+    made.inspect_err(|e| {
+        judge(core, "making material", e);
+    })
+}
+
+impl<S: ServiceScheme> Core<S> {
+    /// What is in stock, in blocks.
+    pub(crate) fn stock_levels(&self) -> Vec<StockLevel> {
+        let levels = self.epoch().map(|epoch| epoch.lots.levels()).unwrap_or_default();
+        let level = |(at, target): (usize, &crate::target::Target)| StockLevel {
+            kind: target.kind.name.into(),
+            ciphers: target.ciphers.into(),
+            blocks: levels.get(at).map_or(0, |level| (level.left / target.kind.per_block.max(1)) as u64),
+            level: target.blocks as u64,
+        };
+        self.targets.iter().enumerate().map(level).collect()
+    }
+
+    /// Counts of it, for monitoring.
+    pub(crate) fn count_stock(&self) {
+        for StockLevel { kind, blocks, level, .. } in self.stock_levels() {
+            metrics::gauge!("polyclave_stock_blocks", "kind" => kind.clone()).set(blocks as f64);
+            metrics::gauge!("polyclave_stock_level_blocks", "kind" => kind).set(level as f64);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Fresh common secrets with all keys carried over to them: wanted, then prepared beside what is in use, then taken into use,
+//! each in one transaction. How the nodes come to it together is told in [`crate::rotation`].
+
+use std::collections::BTreeMap;
+
+use polyclave_transport::wire::KeyInfo;
+use zeroize::Zeroizing;
+
+use super::engine::{Changes, Records, Table, encode};
+use super::keys::{COUNT, Entry, count, encode_shares};
+use super::quarantine::QUARANTINE;
+use super::setup::{AGREED, PROPOSED, load, save};
+use super::{KeyState, Result, Store, StoreError};
+
+/// The id of the common secrets that the operator wants replaced.
+const WANTED: &[u8] = b"rotation wanted";
+/// Fresh common secrets.
+const PREPARED: &[u8] = b"rotation setup";
+/// The keys that were carried over to them.
+const CARRIED: &[u8] = b"rotation keys";
+/// And what is stored of each, by its id.
+const SHARES: &[u8] = b"rotation shares ";
+
+/// A key as far as this node has to do with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldKey {
+    /// Its id.
+    pub id: [u8; 16],
+    /// How far it has come.
+    pub state: KeyState,
+    /// What everybody may know of it; none if it was deleted.
+    pub info: Option<KeyInfo>,
+}
+
+/// A key after it was carried over.
+pub struct CarriedKey {
+    /// Its name.
+    pub name: String,
+    /// Its id.
+    pub id: [u8; 16],
+    /// This node's shares of it, under the fresh common secrets.
+    pub shares: BTreeMap<String, Zeroizing<Vec<u8>>>,
+}
+
+impl Store {
+    /// Remembers that the common secrets in use are to be replaced.
+    pub fn want_rotation(&self) -> Result<()> {
+        self.engine.write(|changes| {
+            let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
+            changes.put(Table::Meta, WANTED, &agreed.id)
+        })
+    }
+
+    /// Whether the common secrets in use are to be replaced.
+    pub fn rotation_wanted(&self) -> Result<bool> {
+        self.engine.read(|records| {
+            let wanted: Option<[u8; 32]> = records.get(Table::Meta, WANTED)?;
+            Ok(wanted.is_some() && wanted == load(records, AGREED)?.map(|agreed| agreed.id))
+        })
+    }
+
+    /// The operator has to order it again.
+    pub fn forget_rotation(&self) -> Result<()> {
+        self.engine.write(|changes| changes.remove(Table::Meta, WANTED))
+    }
+
+    /// All keys that this node holds, pending or announced, and those that were deleted; in order of their ids.
+    pub fn held_keys(&self) -> Result<Vec<HeldKey>> {
+        let mut held = self.engine.read(|records| {
+            let mut held = Vec::new();
+            records.each(Table::Keys, |_, Entry { info, state }| {
+                held.push(HeldKey { id: info.id, state, info: Some(info) });
+                Ok(())
+            })?;
+            records.each_sealed(Table::Tombstones, |record, _| {
+                let id = record.try_into().map_err(|_| StoreError::corrupt("the record of a deleted key"))?;
+                held.push(HeldKey { id, state: KeyState::Deleted, info: None });
+                Ok(())
+            })?;
+            Ok(held)
+        })?;
+        held.sort_by_key(|key| key.id);
+        Ok(held)
+    }
+
+    /// Keeps fresh common secrets, and the keys under them, beside what is in use; in place of what was prepared before.
+    pub fn prepare_rotation(&self, id: [u8; 32], bytes: &[u8], keys: &[CarriedKey]) -> Result<()> {
+        self.engine.write(|changes| {
+            clear(changes)?;
+            let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
+            save(changes, PREPARED, id, agreed.epoch + 1, bytes)?;
+            let named: Vec<(&str, [u8; 16])> = keys.iter().map(|key| (key.name.as_str(), key.id)).collect();
+            changes.put_bytes(Table::Meta, CARRIED, encode(&named, 256)?)?;
+            keys.iter().try_for_each(|key| {
+                changes.put_bytes(Table::Meta, &shares_of(key.id), encode_shares(&key.shares)?)
+            })
+        })
+    }
+
+    /// The id of the fresh common secrets that are prepared.
+    pub fn prepared_rotation(&self) -> Result<Option<[u8; 32]>> {
+        Ok(self.engine.read(|records| load(records, PREPARED))?.map(|prepared| prepared.id))
+    }
+
+    /// Gives up what was prepared.
+    pub fn discard_rotation(&self) -> Result<()> {
+        self.engine.write(clear)
+    }
+
+    /// Takes what was prepared into use: the common secrets and every key under them, all at once. A quarantine ends with
+    /// it. Done before, it is done.
+    pub fn commit_rotation(&self, id: [u8; 32]) -> Result<()> {
+        self.engine.write(|changes| {
+            if load(changes, AGREED)?.is_some_and(|agreed| agreed.id == id) {
+                return Ok(());
+            }
+            let prepared = load(changes, PREPARED)?.filter(|prepared| prepared.id == id);
+            let prepared = prepared.ok_or(StoreError::NoRotation)?;
+            for (name, id) in carried(changes)? {
+                let entry: Option<Entry> = changes.get(Table::Keys, name.as_bytes())?;
+                let mut entry = entry.filter(|entry| entry.info.id == id).ok_or(StoreError::NoRotation)?;
+                let shares = changes.bytes(Table::Meta, &shares_of(id))?.ok_or(StoreError::NoRotation)?;
+                changes.put_bytes(Table::Shares, &id, shares)?;
+                // All nodes hold it.
+                if entry.state == KeyState::Pending {
+                    entry.state = KeyState::Announced;
+                    changes.put(Table::Keys, name.as_bytes(), &entry)?;
+                    changes.put(Table::Meta, COUNT, &(count(changes)? + 1))?;
+                }
+            }
+            save(changes, AGREED, id, prepared.epoch, &prepared.bytes)?;
+            clear(changes)?;
+            [PROPOSED, WANTED, QUARANTINE]
+                .into_iter()
+                .try_for_each(|record| changes.remove(Table::Meta, record))
+        })?;
+        self.cache.clear();
+        Ok(())
+    }
+}
+
+fn carried(records: &impl Records) -> Result<Vec<(String, [u8; 16])>> {
+    Ok(records.get(Table::Meta, CARRIED)?.unwrap_or_default())
+}
+
+fn clear(changes: &Changes) -> Result<()> {
+    for (_, id) in carried(changes)? {
+        changes.remove(Table::Meta, &shares_of(id))?;
+    }
+    changes.remove(Table::Meta, CARRIED)?;
+    changes.remove(Table::Meta, PREPARED)
+}
+
+fn shares_of(id: [u8; 16]) -> Vec<u8> {
+    [SHARES, &id].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+
+    const OLD: [u8; 32] = [1; 32];
+    const NEW: [u8; 32] = [2; 32];
+
+    /// A store with common secrets, an announced and a pending key, and a rotation ordered.
+    fn ordered() -> (Store, Disk) {
+        let (store, disk) = in_memory();
+        store.put_setup(OLD, 1, b"old", true).expect("put");
+        store.put_pending(&key("a", 1)).expect("put");
+        store.announce("a", [1; 16]).expect("announced");
+        store.put_pending(&key("b", 2)).expect("put");
+        store.key("a").expect("read").expect("it is in memory now");
+        store.want_rotation().expect("wanted");
+        store.quarantine("a check failed", 1).expect("written");
+        (store, disk)
+    }
+
+    fn carried_over(name: &str, seed: u8) -> CarriedKey {
+        let shares = key(name, seed).shares.into_keys().map(|part| (part, Zeroizing::new(vec![seed, 9, 9])));
+        CarriedKey { name: name.into(), id: [seed; 16], shares: shares.collect() }
+    }
+
+    fn rotated(store: &Store) {
+        store.prepare_rotation(NEW, b"new", &[carried_over("a", 1), carried_over("b", 2)]).expect("prepared");
+        store.commit_rotation(NEW).expect("committed");
+    }
+
+    fn is_old(store: &Store) -> bool {
+        let setup = store.setup().expect("read").expect("there");
+        let (a, b) = (store.key("a").expect("read"), store.pending_key("b").expect("read"));
+        let keys = a.expect("there").shares == key("a", 1).shares
+            && b.is_some_and(|b| b.shares == key("b", 2).shares);
+        let (wanted, quarantined) = (store.rotation_wanted(), store.quarantined());
+        let waits = wanted.expect("read") && quarantined.expect("read").is_some();
+        setup.id == OLD && *setup.bytes == b"old" && keys && waits
+    }
+
+    fn is_new(store: &Store) -> bool {
+        let setup = store.setup().expect("read").expect("there");
+        let keys = [("a", 1), ("b", 2)].into_iter().all(|(name, seed)| {
+            let found = store.key(name).expect("read");
+            found.is_some_and(|found| found.shares == carried_over(name, seed).shares)
+        });
+        let (wanted, quarantined) = (store.rotation_wanted(), store.quarantined());
+        let over = !wanted.expect("read") && quarantined.expect("read").is_none();
+        let left = store.prepared_rotation().expect("read").is_some();
+        (setup.id, setup.epoch) == (NEW, 2) && *setup.bytes == b"new" && keys && over && !left
+    }
+
+    #[test]
+    fn what_is_prepared_touches_nothing_until_all_of_it_is_taken_into_use() {
+        let (store, disk) = ordered();
+        store.prepare_rotation([7; 32], b"first try", &[carried_over("a", 1)]).expect("prepared");
+        assert!(is_old(&store));
+        store.discard_rotation().expect("given up");
+        assert!(matches!(store.commit_rotation([7; 32]), Err(StoreError::NoRotation)));
+        assert!(is_old(&store));
+        rotated(&store);
+        store.commit_rotation(NEW).expect("twice is once");
+        for store in [&store, &reopen(&disk.copy())] {
+            assert!(is_new(store));
+            assert_eq!(store.count().expect("read"), 2);
+        }
+    }
+
+    #[test]
+    fn after_a_crash_at_any_sync_everything_is_old_or_everything_is_new() {
+        let (store, disk) = ordered();
+        disk.record();
+        rotated(&store);
+        let (mut old, mut new) = (0, 0);
+        for bytes in disk.history() {
+            let crashed = reopen(&Disk::from_bytes(bytes));
+            match is_old(&crashed) {
+                true => {
+                    old += 1;
+                    // It is completed from what was prepared, or begun anew.
+                    if crashed.prepared_rotation().expect("read") == Some(NEW) {
+                        crashed.commit_rotation(NEW).expect("completed");
+                    } else {
+                        rotated(&crashed);
+                    }
+                }
+                false => new += 1,
+            }
+            assert!(is_new(&crashed));
+        }
+        assert!(old > 0 && new > 0, "{old} {new}");
+    }
+
+    #[test]
+    fn a_full_disk_leaves_the_old_or_the_new() {
+        let mut seen = [false; 2];
+        for room in (0..400_000).step_by(4_000) {
+            let (store, disk) = ordered();
+            disk.leave(room);
+            let done = store
+                .prepare_rotation(NEW, b"new", &[carried_over("a", 1), carried_over("b", 2)])
+                .and_then(|()| store.commit_rotation(NEW))
+                .is_ok();
+            seen[usize::from(done)] = true;
+            disk.make_room();
+            let fresh = reopen(&disk.copy());
+            // A commit that failed may still have reached the disk.
+            assert!(if done { is_new(&fresh) } else { is_old(&fresh) || is_new(&fresh) }, "{room}");
+        }
+        assert_eq!(seen, [true; 2], "the range of room covers both ends");
+    }
+
+    #[test]
+    fn a_rotation_is_wanted_of_the_common_secrets_in_use_only() {
+        let (store, _) = in_memory();
+        assert!(matches!(store.want_rotation(), Err(StoreError::NoSetup)));
+        store.put_setup(OLD, 1, b"old", true).expect("put");
+        assert!(!store.rotation_wanted().expect("read"));
+        store.want_rotation().expect("wanted");
+        assert!(store.rotation_wanted().expect("read"));
+        store.put_setup(NEW, 2, b"new", true).expect("put");
+        assert!(!store.rotation_wanted().expect("read"));
+    }
+
+    #[test]
+    fn deleted_keys_are_told() {
+        let (store, _) = ordered();
+        store.delete("a", [1; 16]).expect("deleted");
+        let held: Vec<_> = store.held_keys().expect("read").iter().map(|key| (key.id, key.state)).collect();
+        assert_eq!(held, [([1; 16], KeyState::Deleted), ([2; 16], KeyState::Pending)]);
+    }
+}
