@@ -15,14 +15,14 @@ use crate::{Error, Party, Result};
 /// Shares of the cells of one port, and of images of them.
 #[derive(Clone)]
 pub struct Shared<F: MacField> {
-    bits: u8,
-    count: usize,
-    lanes: usize,
+    pub(super) bits: u8,
+    pub(super) count: usize,
+    pub(super) lanes: usize,
     /// The identity first.
-    views: Vec<Matrix>,
+    pub(super) views: Vec<Matrix>,
     /// View by view, cell by cell.
-    cells: Zeroizing<Vec<u8>>,
-    macs: Zeroizing<Vec<F::Word>>,
+    pub(super) cells: Zeroizing<Vec<u8>>,
+    pub(super) macs: Zeroizing<Vec<F::Word>>,
     pub(super) unchecked: Option<Unchecked>,
 }
 
@@ -46,7 +46,7 @@ impl<F: MacField> Shared<F> {
         shared
     }
 
-    fn add_public(&mut self, cells: &Cells, key: &MacKey<F>) {
+    pub(super) fn add_public(&mut self, cells: &Cells, key: &MacKey<F>) {
         let len = self.count * self.lanes;
         let alpha = key.reveal_own_share();
         for (k, view) in self.views.iter().enumerate() {
@@ -185,7 +185,11 @@ impl<F: MacField> Arithmetic<F> {
 }
 
 /// The image of cells of which these are the bits: the lowest of all cells, then the next ..
-fn image_of_bits<F: MacField>(bits: &Authenticated<F>, view: &Matrix, len: usize) -> Authenticated<F> {
+pub(super) fn image_of_bits<F: MacField>(
+    bits: &Authenticated<F>,
+    view: &Matrix,
+    len: usize,
+) -> Authenticated<F> {
     let mut image = Authenticated::zero(len);
     let columns = || (0..usize::from(view.ins())).map(|i| F::embed(view.columns()[i]));
     let values: Vec<_> = bits.values.chunks(len.max(1)).zip(columns()).collect();
