@@ -59,7 +59,7 @@ impl<F: MacField> Rotation<F> {
             let source = setup.source(preprocessing, &[&stream.label(), name].concat())?;
             Ok(Arithmetic::new(setup.key().clone(), stream.label(), source))
         };
-        Ok(Rotation { old: side(old, b" old MAC key")?, new: side(new, b" new MAC key")? })
+        Ok(Rotation { old: side(old, OLD_SIDE)?, new: side(new, NEW_SIDE)? })
     }
 
     /// Cells, and the images of them that the value has.
@@ -200,6 +200,10 @@ fn combination<F: MacField>(bits: &Authenticated<F>, seed: &[u8; 32]) -> Authent
 fn powers<F: MacField>() -> Vec<F::Word> {
     (0..F::BITS).map(|i| F::Word::ONE.shift_left(i)).collect()
 }
+
+/// What the material of either side is bound to, beside the stream.
+const OLD_SIDE: &[u8] = b" old MAC key";
+const NEW_SIDE: &[u8] = b" new MAC key";
 
 /// Bits that coefficients are drawn for at a time.
 const BATCH: usize = 512;
