@@ -2,19 +2,25 @@
 //! "Input" phase of the protocol for the functionality of authenticated sharing).
 //!
 //! Every party's own elements go through [`super::cope`] with every peer, which gives shares of their MACs; one more, uniform,
-//! masks the check. Then coins give each a coefficient r_h, all open y = x_0 + sum r_h x_h, and the MAC check of y follows.
+//! masks the check. Then coins give each a coefficient r_h, all open y = x_0 + sum r_h x_h, and the MAC check of y follows, by a
+//! zero test ([`super::zero_tests`]).
 //!
 //! Why it suffices (as in the paper's proof; k the degree of the field, all parties but one may cheat):
-//! * *Other elements at other bits or towards other peers.* Towards honest party i the cheaters' elements sum up to x_hl at
-//!   bit l of alpha_i, and the check adds sum_l X^l alpha_il (x_0l + sum_h r_h x_hl + y') to what they know. They fix x_hl before
-//!   the coins; so where (over h) the x_hl of two bits differ in some h > 0, their combinations differ but for 2^-k, and no y'
-//!   fits both. To pass, the bits of alpha_i where it does not fit must be guessed: c bits with probability 2^-c, and the
-//!   failure of the guess retires the key. This is the leak that the paper's functionality has too ("key queries").
+//! * *Other elements at other bits* of a share of the key are found by the holder of the share, before anything is opened
+//!   (`cope.rs`): whoever passes has guessed what it used of the bits, c of them with probability 2^-c, and a wrong guess
+//!   retires the key. This is the leak that the paper's functionality has too ("key queries").
+//! * *Other elements towards other peers.* Towards honest party i the cheaters' elements sum up to x_ih, and the check adds
+//!   alpha_i (x_0i + sum_h r_h x_ih + y') to what they know. They fix x_ih before the coins; so where x_ih and x_jh differ in some
+//!   h > 0, their combinations differ but for 2^-k, and no y' fits both: alpha_i must be guessed, or alpha_j, as a whole.
 //! * *Another share of the key towards other peers* than the one that this one takes as its own. Then what is off is the sum over
 //!   honest i of Y_i d_i, Y_i being the part of y that consists of i's own elements, and d_i not the same for all. The shares
 //!   that honest parties open are re-randomised by a sharing of zero between every two, so that only the sum of the Y_i becomes
-//!   known; the Y_i are uniform, as x_0 is: passes with 2^-k. (With two parties there is one honest share and nothing to compare.)
+//!   known; the Y_i are uniform, as x_0 is: passes with 2^-k. (With two parties there is one honest share and nothing to compare.
+//!   What the check in `cope.rs` tells of i's elements has a mask of its own.)
 //! * *Other coins at other parties*: the coins are part of what parties compare in the check.
+//!
+//! So the zero test, whose result cheaters see first, never depends on single bits of the key, and nothing is lost when they
+//! fall silent then.
 //!
 //! All honest elements are hidden: what is opened is masked by x_0, and u_i of COPEe by a stream of which the peer has but one.
 //!
@@ -25,7 +31,7 @@
 //!   the same for all parties: y and the MACs of the sum are all that the proof looks at. They are not shared once more: they are
 //!   uniform and independent already.
 //!
-//! Rounds: one for COPEe, two for coins, one opening, four for the check. Bytes to every peer: k elements per element of one's
+//! Rounds: four for COPEe, two for coins, one opening, six for the check. Bytes to every peer: k elements per element of one's
 //! own; the same once and one element more per call.
 
 use polyclave_field::MacField;
@@ -33,15 +39,16 @@ use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
 use super::Mascot;
-use super::rows::{Row, add, read, zeros};
+use super::rows::{add, read, with_mask, zeros};
 use crate::net::Net;
 use crate::ot::forked_seed;
 use crate::session::random_bytes;
-use crate::spdz::{Authenticated, Coefficients, check_plainly};
+use crate::spdz::{Authenticated, Coefficients};
 use crate::{Error, Party, Result, coins};
 
 impl<F: MacField> Mascot<F> {
-    /// Authenticates elements that one party knows; it gives their values, the others none. Eight rounds.
+    /// Authenticates elements that one party knows; it gives their values, the others none. Thirteen
+    /// rounds.
     pub fn authenticate(
         &mut self,
         owner: Party,
@@ -80,7 +87,7 @@ impl<F: MacField> Mascot<F> {
         Ok(shares)
     }
 
-    /// Authenticates the sums of all parties' elements, of which this party has these. Eight rounds.
+    /// Authenticates the sums of all parties' elements, of which this party has these. Thirteen rounds.
     pub(super) fn authenticate_shares(
         &mut self,
         own: &[F::Word],
@@ -93,7 +100,7 @@ impl<F: MacField> Mascot<F> {
         Ok(shares)
     }
 
-    /// The same, not checked, and with a uniform element at the end. One round.
+    /// The same, their MACs not checked, and with a uniform element at the end. Four rounds.
     pub(super) fn share_masked(&mut self, own: &[F::Word], net: &mut dyn Net) -> Result<Authenticated<F>> {
         let values = with_mask::<F>(own)?;
         let counts = vec![values.len(); self.key.parties()];
@@ -104,7 +111,7 @@ impl<F: MacField> Mascot<F> {
         Ok(Authenticated { values, macs })
     }
 
-    /// Opens a random combination of shares plus a mask, and checks its MAC. Seven rounds.
+    /// Opens a random combination of shares plus a mask, and checks its MAC. Nine rounds.
     pub(super) fn check_authentication(
         &mut self,
         shares: &[&Authenticated<F>],
@@ -124,22 +131,12 @@ impl<F: MacField> Mascot<F> {
         }
         self.zeros.add_to::<F>(&mut sum.values);
         self.openings.open(&sum, &[], &[], net)?;
-        check_plainly(&self.key, &mut self.openings, net)
+        self.check_openings(net)
     }
 }
 
 /// Elements that coefficients are drawn for at a time.
 const BATCH: usize = 512;
-
-/// Elements and a uniform one after them.
-fn with_mask<F: MacField>(values: &[F::Word]) -> Result<Row<F>> {
-    let mut bytes = Zeroizing::new(vec![0; F::BYTES]);
-    random_bytes(&mut bytes)?;
-    let mut masked = zeros::<F>(values.len() + 1);
-    masked[..values.len()].copy_from_slice(values);
-    F::read_row(&bytes, &mut masked[values.len()..]);
-    Ok(masked)
-}
 
 /// Sharings of zero, from a seed that every two parties have in common.
 pub(super) struct Zeros {

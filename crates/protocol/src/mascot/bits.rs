@@ -14,7 +14,8 @@
 //! * *Another bit towards another peer.* Towards honest i the cheaters' bits sum up to z_ih; what the check adds for i is
 //!   alpha_i (y' + y_H + sum r_h z_ih + x_0i), where y' is what they make of the opening. It must vanish for every honest i, or
 //!   alpha_i be guessed: 2^-k. If z_ih and z_i'h differ in some h, the combinations differ but for 2^-k, and no y' fits both; that
-//!   x_0i can differ, too, even from bit to bit of alpha_i, is of no use to them, as it is fixed before the coins.
+//!   x_0i can differ, too, is of no use to them, as it is fixed before the coins. (It cannot differ from bit to bit of alpha_i:
+//!   [`super::cope`] checks it.)
 //! * *A Delta that is not the share of the key*, or not the same towards all peers. Let the cheaters' be d_i towards i in these
 //!   transfers and e_i in COPEe. The check adds the sum of Y_i d_i + X_i e_i, with Y_i the part of y that i's bits make and X_i that
 //!   of x_0. What is opened tells only the sum of all Y_i and X_i, thanks to the sharing of zero; each is uniform because of
@@ -27,7 +28,7 @@
 //! of others' bits is kept until somebody asks for those, as many as a batch has.
 //!
 //! Cost: columns / expansion bits to every peer for a bit, columns = k (40 at least): 5 bytes for k = 40 at expansion 1.
-//! Rounds: one for the transfers, one for COPEe, three for the check of transfers, seven for this one.
+//! Rounds: one for the transfers, four for COPEe, three for the check of transfers, nine for this one.
 
 use std::collections::VecDeque;
 
@@ -151,7 +152,7 @@ impl<F: MacField> Mascot<F> {
     }
 
     /// The same with bits of this party's own, by peer: its own entry is what it has itself. Only in tests of cheaters they
-    /// differ. Four rounds and one.
+    /// differ. Eight rounds.
     pub(super) fn extend_choosing(
         &mut self,
         choices: &[&[u8]],

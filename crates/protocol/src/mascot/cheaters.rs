@@ -11,19 +11,24 @@ const FAILED: Error = Error::CheckFailed { what: "the MACs of opened values" };
 
 type F = Gf2_40;
 
-/// Runs three parties; the honest ones must find that the third cheats, and give the key up.
-fn caught(party: impl Fn(&mut Mascot<F>, &mut dyn Net) -> Result<()> + Sync) {
+/// What the honest ones of three parties end with when the third cheats. Whoever finds it gives the key up.
+fn honest(party: impl Fn(&mut Mascot<F>, &mut dyn Net) -> Result<()> + Sync) -> [Result<()>; 2] {
     let outcomes = run_parties(3, |net| {
         let key = MacKey::<F>::generate(net)?;
         let mut mascot = Mascot::set_up(b"cheaters", &key, 2, net)?;
         let outcome = mascot.guarded(|mascot| party(mascot, net));
-        assert!(key.refuse_retired().is_err() == outcome.is_err());
+        let found = matches!(outcome, Err(Error::CheckFailed { .. } | Error::Peer { .. }));
+        assert_eq!(key.refuse_retired().is_err(), found, "{outcome:?}");
         assert!(mascot.bits(1, net).is_err() || outcome.is_ok());
         Ok(outcome)
     });
-    for outcome in &outcomes[..2] {
-        assert_eq!(*outcome, Ok(Err(FAILED)));
-    }
+    let [first, second, _] = outcomes.try_into().expect("three");
+    [first, second].map(|outcome| outcome.expect("set-up is honest"))
+}
+
+/// Both find it by the MACs.
+fn caught(party: impl Fn(&mut Mascot<F>, &mut dyn Net) -> Result<()> + Sync) {
+    assert_eq!(honest(party), [Err(FAILED), Err(FAILED)]);
 }
 
 #[test]
@@ -58,8 +63,7 @@ fn another_share_of_the_key_in_another_session_is_caught() {
             let mut fork = mascot.fork(b"another session");
             if net.me() == CHEATER {
                 fork.key = MacKey::of_share(CHEATER, 3, fork.key.reveal_own_share() ^ 1 << 9);
-                let alphas = Zeroizing::new(vec![fork.key.reveal_own_share(); 3]);
-                fork.cope.claim(alphas);
+                fork.cope.claim(fork.key.reveal_own_share());
             }
             match what {
                 "bits" => fork.bits(20, net).map(drop),
@@ -146,16 +150,19 @@ impl Net for Adds<'_> {
 
 /// Lies to party 1 in messages of one length while triples are made.
 fn lies_are_caught(len: usize, what: fn(usize) -> u8) {
-    caught(|mascot, net| {
-        let len = if net.me() == CHEATER { len } else { 0 };
-        let mut net = Adds { net, len, to: Party(0), what };
-        mascot.triples_in_batches(8, &mut net).map(drop)
-    });
+    caught(|mascot, net| lie(mascot, len, what, net));
 }
 
-/// Bytes of the d of eight triples, and of the u of their shares and one mask.
+fn lie(mascot: &mut Mascot<F>, len: usize, what: fn(usize) -> u8, net: &mut dyn Net) -> Result<()> {
+    let len = if net.me() == CHEATER { len } else { 0 };
+    let mut net = Adds { net, len, to: Party(0), what };
+    mascot.triples_in_batches(8, &mut net).map(drop)
+}
+
+/// Bytes of the d of eight triples, and of eight products for zero tests, and of the u of the triples' shares and two masks.
 const OF_PRODUCTS: usize = 4 * 40 * 8 * 5;
-const OF_SHARES: usize = 40 * (5 * 8 + 1) * 5;
+const OF_ZERO_TESTS: usize = 40 * 8 * 5;
+const OF_SHARES: usize = 40 * (5 * 8 + 2) * 5;
 
 #[test]
 fn another_b_at_every_second_transfer_is_caught() {
@@ -167,14 +174,89 @@ fn another_b_than_the_one_authenticated_is_caught() {
     lies_are_caught(OF_PRODUCTS, |i| if i % 5 == 0 { 1 } else { 0 });
 }
 
+/// By the holder of the bits, and before anything is opened that depends on them.
 #[test]
 fn other_elements_at_other_bits_of_the_key_are_caught() {
-    lies_are_caught(OF_SHARES, |i| i as u8);
+    let [lied_to, other] = honest(|mascot, net| lie(mascot, OF_SHARES, |i| i as u8, net));
+    assert!(matches!(lied_to, Err(Error::Peer { peer: CHEATER, .. })), "{lied_to:?}");
+    assert!(matches!(other, Err(Error::Closed { .. })), "{other:?}");
+}
+
+#[test]
+fn another_b_for_the_products_of_zero_tests_is_caught_or_without_effect() {
+    lies_are_caught(OF_ZERO_TESTS, |i| if i % 5 == 0 { 1 } else { 0 });
 }
 
 #[test]
 fn another_element_towards_another_peer_is_caught() {
-    lies_are_caught(OF_SHARES, |i| if i % (41 * 5) == 0 { 1 } else { 0 });
+    caught(|mascot, net| {
+        let own = rows::with_mask::<F>(&rows::with_mask::<F>(&[5, 6, 7])?)?;
+        let mut towards = vec![own.clone(); 3];
+        if net.me() == CHEATER {
+            towards[0][1] ^= 1 << 5;
+        }
+        let mut macs = rows::zeros::<F>(4);
+        for shares in mascot.cope.extend_towards(&towards, &[4; 3], net)? {
+            rows::add::<F>(&mut macs, &shares);
+        }
+        let shares = Authenticated { values: Zeroizing::new(own[..4].to_vec()), macs };
+        mascot.check_authentication(&[&shares.part(0..3)], shares.part(3..4), net)
+    });
+}
+
+/// Whoever lies at the bits of the key, and then falls silent, has learnt nothing before: what honest parties have said by then
+/// does not depend on the key. What it would learn from the failure is told by nobody but the one that has found it, and that
+/// one has given the key up.
+#[test]
+fn the_holder_of_guessed_bits_finds_it_first_whatever_the_cheater_withholds() {
+    for answers in [true, false] {
+        let outcomes = run_parties(2, |net| {
+            let key = MacKey::<F>::generate(net)?;
+            let mut mascot = Mascot::set_up(b"silence", &key, 2, net)?;
+            let me = net.me();
+            let len = if me == Party(1) { OF_SHARES } else { 0 };
+            let mut net = Adds { net, len, to: Party(0), what: |_| 1 };
+            if me == Party(1) && !answers {
+                // All of it up to the coins, and then nothing.
+                let mut net = Until { net: &mut net, left: 5 + 2 + 1 + 2 };
+                return Ok((mascot.triples(8, &mut net).is_err(), key.refuse_retired()));
+            }
+            Ok((mascot.triples(8, &mut net).is_err(), key.refuse_retired()))
+        });
+        let Ok((failed, key)) = &outcomes[0] else { panic!("set-up is honest") };
+        assert!(*failed && key.is_err() == answers, "{answers}: {key:?}");
+    }
+}
+
+/// Closes the network after so many exchanges.
+struct Until<'a> {
+    net: &'a mut dyn Net,
+    left: usize,
+}
+
+impl Net for Until<'_> {
+    fn me(&self) -> Party {
+        self.net.me()
+    }
+    fn parties(&self) -> usize {
+        self.net.parties()
+    }
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        self.net.send(to, message)
+    }
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        self.net.recv(from, into)
+    }
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        let Some(left) = self.left.checked_sub(1) else {
+            return Err(Error::misuse("this party says no more"));
+        };
+        self.left = left;
+        self.net.exchange(out, into)
+    }
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        self.net.fork()
+    }
 }
 
 /// A guess at one bit of the key is right half of the time, and changes nothing then.
@@ -190,7 +272,8 @@ fn a_guess_at_one_bit_is_caught_or_without_effect() {
         });
         let [Ok((alpha, ours)), Ok((beta, theirs))] = &outcomes[..] else { panic!("set-up is honest") };
         let (Ok(ours), Ok(theirs)) = (ours, theirs) else {
-            assert_eq!(ours.as_ref().map(|_| ()), Err(&FAILED));
+            let found = matches!(ours, Err(Error::Peer { peer: Party(1), .. }));
+            assert!(found, "{:?}", ours.as_ref().err());
             continue;
         };
         for (ours, theirs) in [(&ours.a, &theirs.a), (&ours.b, &theirs.b), (&ours.c, &theirs.c)] {

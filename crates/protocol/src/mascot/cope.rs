@@ -6,14 +6,35 @@
 //! both seeds; the holder of alpha takes q_i = t_i + alpha_i u_i = t0_i + alpha_i x with the stream that it has. With
 //! q = sum q_i X^i and t = sum t0_i X^i, q + t = x alpha.
 //!
-//! As the name says, whoever gives x can use another one at every bit: then q + t is off by what depends on bits of alpha.
-//! [`super::authenticate`] checks. Pseudorandom streams are the only computational assumption besides the transfers'.
+//! As the name says, whoever gives x can use another one at every bit: then q + t is off by what depends on bits of alpha. The
+//! holder of alpha finds that out before anybody else can:
+//!
+//! * *The check.* The owner of x_1 .. x_m gives one more, uniform x_0. Coins r_h after that; it tells the holder y = x_0 + sum r_h x_h
+//!   and t = t_0 + sum r_h t_h, and this one compares q_0 + sum r_h q_h with t + alpha y. An honest owner's y is masked, and its t is
+//!   what the holder's q and y say already. The holder says nothing.
+//! * *What passes.* Let the owner use x_hl at bit l of alpha, so that q_h + t_h = E_h(alpha), linear over GF(2), and let
+//!   E = E_0 + sum r_h E_h. It passes if E(alpha) + y alpha is what the owner makes of t: d equations on bits of alpha, met with
+//!   probability 2^-d, and whoever passes knows that they hold. What is left are differences beta of two solutions, 2^(k-d) of
+//!   them. If (E_h(beta) / beta)_h is the same x_h for all, every E_h(alpha) is x_h alpha plus what the owner knows, as it should be.
+//!   If not, half of their pairs at least, 2^(2k-2d-2), differ in it and agree in sum r_h E_h(beta) / beta. One pair does with
+//!   probability 2^-k, of all 2^(2k-1) pairs 2^(k-1) are expected to; so there are such r with probability 2^(2d+1-k), which
+//!   with the guess makes 2^(d+1-k), or 2^-d if that is less: 2^(1-k/2) at most, after which a later test can tell one bit
+//!   more. Who is so lucky has d + 1 equations for the price of d.
+//! * *What fails* gives the key up, at its holder, and tells the owner about a bit (security-notes G); the owner does not learn it
+//!   before the holder does. **Were the first test of x the joint one of MACs, whoever cheats would see first whether a guess at
+//!   one bit of alpha was right, and could then fall silent: a bit each time, and honest parties would see slow peers.** So what
+//!   comes later tests alpha as a whole only: off by d alpha plus what the cheater knows.
+//!
+//! That x_h is the same towards all peers is left to [`super::authenticate`]. Pseudorandom streams are the only computational
+//! assumption besides the transfers'.
 //!
 //! # Differences from the paper
 //! * The k transfers are the first of the extension, after its check, instead of base transfers. Seeds are random, not chosen:
 //!   a cheater can steer those that it knows anyway; the other one, which hides x, it cannot.
+//! * The check towards each peer, like that of Keller, Orsini, Scholl 2015 for transfers; the paper checks MACs only.
 //!
-//! Cost: k k bits to every peer for an element of this party (each of k elements in whole bytes), one round.
+//! Cost: k k bits to every peer for an element of this party (each of k elements in whole bytes) and one element more; then two
+//! elements. Four rounds.
 
 use std::sync::Arc;
 
@@ -21,11 +42,11 @@ use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
-use super::rows::{Gadget, Row, add, add_bytes, read, zeros};
+use super::rows::{Gadget, Row, add, add_bytes, read, with_mask, zeros};
 use crate::net::Net;
 use crate::ot::{Pairs, forked_seed};
-use crate::spdz::MacKey;
-use crate::{Party, Result};
+use crate::spdz::{Coefficients, MacKey};
+use crate::{Error, Party, Result, coins};
 
 /// This party's ends of the products with every peer, in both roles.
 pub(super) struct Cope<F: MacField> {
@@ -91,10 +112,10 @@ impl<F: MacField> Cope<F> {
         Self::of_seeds(self.me, self.alphas.clone(), self.seeds.clone(), Some(label))
     }
 
-    /// Uses other shares of the key than it has seeds for; only a cheater does.
+    /// Takes another share of the key as its own than it has seeds for; only a cheater does.
     #[cfg(test)]
-    pub(super) fn claim(&mut self, alphas: Row<F>) {
-        self.alphas = alphas;
+    pub(super) fn claim(&mut self, share: F::Word) {
+        self.alphas[self.me.index()] = share;
     }
 
     fn of_seeds(me: Party, alphas: Row<F>, seeds: Arc<Seeds>, label: Option<&[u8]>) -> Self {
@@ -110,51 +131,100 @@ impl<F: MacField> Cope<F> {
     }
 
     /// This party's shares of alpha times everybody's elements, by owner: `counts` says how many each has, and `own` are
-    /// this party's. One round.
+    /// this party's. Four rounds.
     pub(super) fn extend(
         &mut self,
         own: &[F::Word],
         counts: &[usize],
         net: &mut dyn Net,
     ) -> Result<Vec<Row<F>>> {
-        let me = self.me;
-        assert_eq!(own.len(), counts[me.index()], "this party's elements");
-        let mut shares: Vec<Row<F>> = counts.iter().map(|count| zeros::<F>(*count)).collect();
+        assert_eq!(own.len(), counts[self.me.index()], "this party's elements");
+        // One more masks the check. Who has no elements has nothing to be checked.
+        let own = if own.is_empty() { zeros::<F>(0) } else { with_mask::<F>(own)? };
+        self.extend_towards(&vec![own; counts.len()], counts, net)
+    }
 
-        let alpha = self.alphas[me.index()];
-        let alphas = Zeroizing::new(vec![alpha; own.len()]);
-        F::multiply_rows(&mut shares[me.index()], own, &alphas);
+    /// The same with masked elements for each peer; only tests of cheaters have different ones. This party's own entry is what
+    /// it has itself.
+    pub(super) fn extend_towards(
+        &mut self,
+        own: &[Row<F>],
+        counts: &[usize],
+        net: &mut dyn Net,
+    ) -> Result<Vec<Row<F>>> {
+        let me = self.me;
+        let masked = |count: usize| if count == 0 { 0 } else { count + 1 };
+
+        let mut ts: Vec<Row<F>> = Vec::new();
         let mut out: Vec<Zeroizing<Vec<u8>>> = Vec::new();
         for p in Party::all(counts.len()) {
-            let message = match p == me {
-                true => Zeroizing::default(),
-                false => self.offer(p, own, &mut shares[me.index()]),
+            let (message, t) = match p == me {
+                true => Default::default(),
+                false => self.offer(p, &own[p.index()]),
             };
             out.push(message);
+            ts.push(t);
         }
-        let len = |p: Party| if p == me { 0 } else { counts[p.index()] * F::BITS as usize * F::BYTES };
-        let mut into: Vec<Vec<u8>> = Party::all(counts.len()).map(|p| vec![0; len(p)]).collect();
-        net.exchange(
-            &out.iter().map(|message| message.as_slice()).collect::<Vec<_>>(),
-            &mut into.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>(),
-        )?;
+        let len =
+            |p: Party| if p == me { 0 } else { masked(counts[p.index()]) * F::BITS as usize * F::BYTES };
+        let into = exchange(&out, len, net)?;
+        let mut qs: Vec<Row<F>> = counts.iter().map(|count| zeros::<F>(masked(*count))).collect();
         for p in me.peers(counts.len()) {
-            self.take(p, &into[p.index()], &mut shares[p.index()]);
+            self.take(p, &into[p.index()], &mut qs[p.index()]);
         }
+        self.check(own, &ts, &qs, net)?;
+
+        let own = &own[me.index()];
+        let alphas = Zeroizing::new(vec![self.alphas[me.index()]; own.len()]);
+        let mut shares = qs;
+        F::multiply_rows(&mut shares[me.index()], own, &alphas);
+        for p in me.peers(counts.len()) {
+            add::<F>(&mut shares[me.index()], &ts[p.index()]);
+        }
+        shares.iter_mut().zip(counts).for_each(|(row, count)| row.truncate(*count));
         Ok(shares)
     }
 
-    /// The u_i for a peer, by i; adds t to `shares`.
-    fn offer(&mut self, peer: Party, own: &[F::Word], shares: &mut [F::Word]) -> Zeroizing<Vec<u8>> {
+    /// Whether every peer used one element at all bits of this party's share, for each of its elements. Three rounds.
+    fn check(&self, own: &[Row<F>], ts: &[Row<F>], qs: &[Row<F>], net: &mut dyn Net) -> Result<()> {
+        let (me, n) = (self.me, qs.len());
+        let seed = coins::toss(b"products with shares of the key", net)?;
+        let mut out: Vec<Zeroizing<Vec<u8>>> = Vec::new();
+        for (p, (own, t)) in Party::all(n).zip(own.iter().zip(ts)) {
+            let mut answer = Zeroizing::default();
+            if p != me && !own.is_empty() {
+                answer = Zeroizing::new(vec![0; 2 * F::BYTES]);
+                F::write_row(&[own, t].map(|row| combination::<F>(&seed, row)), &mut answer);
+            }
+            out.push(answer);
+        }
+        let len = |p: Party| if p == me || qs[p.index()].is_empty() { 0 } else { 2 * F::BYTES };
+        let into = exchange(&out, len, net)?;
+        for p in me.peers(n).filter(|p| !qs[p.index()].is_empty()) {
+            let mut answer = [F::Word::ZERO; 2];
+            F::read_row(&into[p.index()], &mut answer);
+            let [y, t] = answer;
+            let expected = t ^ F::multiply(self.alphas[p.index()], y);
+            if combination::<F>(&seed, &qs[p.index()]) != expected {
+                let detail =
+                    "its products with this party's share of the MAC key are of no one element".into();
+                return Err(Error::Peer { peer: p, detail });
+            }
+        }
+        Ok(())
+    }
+
+    /// The u_i for a peer, by i, and t.
+    fn offer(&mut self, peer: Party, own: &[F::Word]) -> (Zeroizing<Vec<u8>>, Row<F>) {
         let row_bytes = own.len() * F::BYTES;
         let mut message = Zeroizing::new(vec![0; F::BITS as usize * row_bytes]);
+        let mut sums = zeros::<F>(own.len());
         if own.is_empty() {
-            return message;
+            return (message, sums);
         }
         let mut elements = Zeroizing::new(vec![0; row_bytes]);
         F::write_row(own, &mut elements);
         let mut stream = Zeroizing::new(vec![0; row_bytes]);
-        let mut sums = zeros::<F>(own.len());
         let streams = self.offered[peer.index()].iter_mut();
         for ([zero, one], u) in streams.zip(message.chunks_exact_mut(row_bytes)).rev() {
             one.fill(u);
@@ -163,8 +233,7 @@ impl<F: MacField> Cope<F> {
             add_bytes(u, &stream);
             self.gadget.add_row(&mut sums, &stream);
         }
-        add::<F>(shares, &sums);
-        message
+        (message, sums)
     }
 
     /// Sets `shares` to q, from what a peer sent.
@@ -185,6 +254,31 @@ impl<F: MacField> Cope<F> {
         }
     }
 }
+
+/// Sends every peer its message, and returns theirs.
+fn exchange(
+    out: &[Zeroizing<Vec<u8>>],
+    len: impl Fn(Party) -> usize,
+    net: &mut dyn Net,
+) -> Result<Vec<Vec<u8>>> {
+    let mut into: Vec<Vec<u8>> = Party::all(out.len()).map(|p| vec![0; len(p)]).collect();
+    net.exchange(
+        &out.iter().map(|message| message.as_slice()).collect::<Vec<_>>(),
+        &mut into.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>(),
+    )?;
+    Ok(into)
+}
+
+/// The last element plus the sum of r_h times the h-th of the others.
+fn combination<F: MacField>(seed: &[u8; 32], row: &[F::Word]) -> F::Word {
+    let Some((mask, row)) = row.split_last() else { return F::Word::ZERO };
+    let mut coefficients = Coefficients::<F>::new(seed);
+    let sums = row.chunks(BATCH).map(|part| F::inner_product(coefficients.next(part.len()), part));
+    sums.fold(*mask, |sum, part| sum ^ part)
+}
+
+/// Elements that coefficients are drawn for at a time.
+const BATCH: usize = 512;
 
 impl<F: MacField> Gadget<F> {
     /// One step for a row of elements in bytes.

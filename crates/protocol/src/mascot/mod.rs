@@ -7,6 +7,8 @@
 //! | `authenticate.rs` | authenticated elements, and the check of it | authenticated sharing, "Input" |
 //! | `triples.rs` | multiplication triples | Multiply, Combine, Authenticate, Sacrifice |
 //! | `bits.rs` | random bits, of nobody and of one party | transfers under the MAC key |
+//! | `binding.rs` | material made afresh under a stored key | |
+//! | `zero_tests.rs` | the check of what is opened on the way | `spdz/check.rs` |
 //!
 //! **Adversary**: active, static, any number of parties but one; secure with abort, and no culprit is named by a failed check of
 //! MACs. Channels are private and authentic. Every file says why its checks suffice.
@@ -17,15 +19,19 @@
 //!
 //! **A check that fails** of whatever kind can tell a cheater about a bit of the key: the key is given up
 //! ([`MacKey::retire`]), nothing is made any more, and the error tells what was checked, not where. A batch is checked as a whole,
-//! so when it fails does not depend on where the error is.
+//! so when it fails does not depend on where the error is. Where errors can depend on bits of a share of the key, it is the
+//! holder of the share that checks, and no cheater knows before it whether a guess was right (`cope.rs`, and the check of transfers
+//! under the key, [`crate::ot`]). So a peer that falls silent has learnt nothing of the key, and the key is kept.
 //!
 //! **Memory**: batches of 2^18 transfers for triples and 2^17 for bits, some ten megabytes for every peer, and the result.
 
 mod authenticate;
+mod binding;
 mod bits;
 mod cope;
 mod rows;
 mod triples;
+mod zero_tests;
 
 use polyclave_field::MacField;
 use zeroize::Zeroizing;
@@ -33,7 +39,7 @@ use zeroize::Zeroizing;
 use crate::net::Net;
 use crate::ot::{Pairs, Shape};
 use crate::session::random_bytes;
-use crate::spdz::{Authenticated, MacKey, Openings, OwnedBits, Source, Triples};
+use crate::spdz::{Authenticated, MacKey, Openings, OwnedBits, Product, Source, Triples};
 use crate::{Error, Party, PartySet, Result};
 use authenticate::Zeros;
 use bits::Stock;
@@ -49,6 +55,8 @@ pub struct Mascot<F: MacField> {
     cope: Cope<F>,
     zeros: Zeros,
     openings: Openings<F>,
+    /// For zero tests.
+    products: Vec<Product<F>>,
     stock: Stock<F>,
     failed: bool,
 }
@@ -85,11 +93,12 @@ impl<F: MacField> Mascot<F> {
                 cope,
                 zeros,
                 openings: Openings::default(),
+                products: Vec::new(),
                 stock: Party::all(key.parties()).map(|_| Default::default()).collect(),
                 failed: false,
             })
         };
-        outcome().inspect_err(|e| retire_after(key, e))
+        outcome().inspect_err(|e| key.retire_after(e))
     }
 
     /// Independent material under the same key, for another stream of a session or another session: bound to a label that is
@@ -103,6 +112,7 @@ impl<F: MacField> Mascot<F> {
             cope: self.cope.fork(&[label, b" keyed products"].concat()),
             zeros: self.zeros.fork(&[label, b" zeros"].concat()),
             openings: Openings::default(),
+            products: Vec::new(),
             stock: Party::all(self.key.parties()).map(|_| Default::default()).collect(),
             failed: self.failed,
         }
@@ -117,7 +127,7 @@ impl<F: MacField> Mascot<F> {
         let outcome = make(self);
         if let Err(e) = &outcome {
             self.failed = true;
-            retire_after(&self.key, e);
+            self.key.retire_after(e);
         }
         outcome
     }
@@ -132,13 +142,6 @@ impl<F: MacField> Mascot<F> {
 
 /// The fewest columns of transfers.
 const LEAST_COLUMNS: usize = 40;
-
-/// A peer's fault may have been a guess at bits of the key, and that it came to an error may tell whether it was right.
-fn retire_after<F: MacField>(key: &MacKey<F>, error: &Error) {
-    if matches!(error, Error::CheckFailed { .. } | Error::Peer { .. }) {
-        key.retire();
-    }
-}
 
 impl<F: MacField> Source<F> for Mascot<F> {
     fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {

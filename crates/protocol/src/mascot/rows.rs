@@ -3,12 +3,25 @@
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
+use crate::Result;
+use crate::session::random_bytes;
+
 /// Secret elements, wiped on drop.
 pub(super) type Row<F> = Zeroizing<Vec<<F as MacField>::Word>>;
 
 /// So many zeros.
 pub(super) fn zeros<F: MacField>(len: usize) -> Row<F> {
     Zeroizing::new(vec![F::Word::ZERO; len])
+}
+
+/// Elements and a uniform one after them.
+pub(super) fn with_mask<F: MacField>(values: &[F::Word]) -> Result<Row<F>> {
+    let mut bytes = Zeroizing::new(vec![0; F::BYTES]);
+    random_bytes(&mut bytes)?;
+    let mut masked = zeros::<F>(values.len() + 1);
+    masked[..values.len()].copy_from_slice(values);
+    F::read_row(&bytes, &mut masked[values.len()..]);
+    Ok(masked)
 }
 
 /// Adds a row to another.

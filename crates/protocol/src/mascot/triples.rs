@@ -21,6 +21,9 @@
 //! # Differences from the paper
 //! * s is one for all triples of a batch, where the paper draws one for each; the bound above is for that.
 //! * rho and s c + c^ + b rho are checked together by one MAC check.
+//!
+//! Rounds of a batch: five to multiply, two for the coins of Combine, four for COPEe, nine for the check of authentication, nine to
+//! sacrifice; and those of `zero_tests.rs`.
 
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
@@ -30,7 +33,7 @@ use super::Mascot;
 use super::rows::{Gadget, Row, add, low, read, zeros};
 use crate::net::Net;
 use crate::session::random_bytes;
-use crate::spdz::{Authenticated, Coefficients, Triples, check_plainly};
+use crate::spdz::{Authenticated, Coefficients, Triples};
 use crate::{Party, Result, coins};
 
 /// Products that a triple is combined from.
@@ -41,11 +44,11 @@ pub(super) const fn products<F: MacField>() -> usize {
 /// Transfers in a batch: bounds the memory.
 const TRANSFERS: usize = 1 << 18;
 
-/// This party's shares of tau products a_l b for every triple.
-struct Products<F: MacField> {
-    a: Vec<Row<F>>,
-    b: Row<F>,
-    c: Vec<Row<F>>,
+/// This party's shares of products a_l b, with some a_l for every b.
+pub(super) struct Products<F: MacField> {
+    pub(super) a: Vec<Row<F>>,
+    pub(super) b: Row<F>,
+    pub(super) c: Vec<Row<F>>,
 }
 
 /// What one batch's transfers with one peer are made with.
@@ -75,7 +78,7 @@ impl<F: MacField> Mascot<F> {
     }
 
     fn batch(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
-        let products = self.multiply(count, net)?;
+        let products = self.multiply(products::<F>(), count, net)?;
         let combined = combine(&products, &mut self.openings, net)?;
         drop(products);
         let shares = self.authenticate_shares(&combined, net)?;
@@ -87,10 +90,10 @@ impl<F: MacField> Mascot<F> {
         Ok(triples)
     }
 
-    /// Multiply.
-    fn multiply(&mut self, count: usize, net: &mut dyn Net) -> Result<Products<F>> {
+    /// Multiply: `each` products for each of `count` b, a multiple of eight. Five rounds.
+    pub(super) fn multiply(&mut self, each: usize, count: usize, net: &mut dyn Net) -> Result<Products<F>> {
         let (me, n) = (self.key.me(), self.key.parties());
-        let transfers = products::<F>() * F::BITS as usize * count;
+        let transfers = each * F::BITS as usize * count;
         let mut seed = Zeroizing::new([0; 16]);
         random_bytes(&mut *seed)?;
         let mut random = AesPrg::new(&seed, 0);
@@ -101,7 +104,7 @@ impl<F: MacField> Mascot<F> {
         let correlated = self.transfers.extend(&everyone, transfers, net)?;
         self.transfers.check(net)?;
 
-        let mut products = own_products(&choices, count, &mut random);
+        let mut products = own_products(&choices, each, count, &mut random);
         let mut batch = Batch { count, gadget: Gadget::new(), products: &mut products };
         let len = |p: Party| if p == me { 0 } else { transfers * F::BYTES };
         let mut out: Vec<Zeroizing<Vec<u8>>> =
@@ -138,17 +141,17 @@ impl<F: MacField> Mascot<F> {
         zero.add(c_hat);
         zero.add(&triples.b.times_public(&rho));
         self.openings.claim_zero(&zero.macs);
-        check_plainly(&self.key, &mut self.openings, net)
+        self.check_openings(net)
     }
 }
 
 /// a_l with the bits chosen with, a random b, and this party's own part of the products.
-fn own_products<F: MacField>(choices: &[u8], count: usize, random: &mut AesPrg) -> Products<F> {
+fn own_products<F: MacField>(choices: &[u8], each: usize, count: usize, random: &mut AesPrg) -> Products<F> {
     let mut bytes = Zeroizing::new(vec![0; count * F::BYTES]);
     random.fill(&mut bytes);
     let mut b = zeros::<F>(count);
     F::read_row(&bytes, &mut b);
-    let mut a: Vec<Row<F>> = (0..products::<F>()).map(|_| zeros::<F>(count)).collect();
+    let mut a: Vec<Row<F>> = (0..each).map(|_| zeros::<F>(count)).collect();
     let bits = choices.chunks_exact(count / 8);
     for (bits, (row, shift)) in bits.zip((0..a.len()).flat_map(|l| (0..F::BITS).map(move |h| (l, h)))) {
         for (byte, elements) in bits.iter().zip(a[row].chunks_exact_mut(8)) {

@@ -7,15 +7,30 @@
 //! Damgard et al. 2012, figure "MACCheck"; Keller et al. 2017, section 2). Among three parties and more the digests
 //! of what each has seen are compared first, so all v_j are the same at all honest parties.
 //!
-//! Two ways to tell whether the sum is zero:
-//! * **Plain** ([`check_plainly`]): all commit to sigma_i and open it. A cheater whose error is found learns alpha from the
-//!   others' parts; so nothing counts beside it before it has passed ([`super::key`]). Preprocessing uses it, which has no
-//!   products yet.
-//! * **Zero test** ([`check`]), which tells nothing but whether it is zero: with a random product c = a b that is used for
-//!   nothing else, d = sigma - a is opened and then z = d b + c = sigma b; both by commitment. a hides sigma. If a cheater shifts
-//!   d by e and z by f, z = (sigma + e) b + f; it has fixed e before it saw d, so sigma + e = 0 for sigma = alpha times
-//!   something needs a guess at alpha; otherwise z = 0 needs a guess at b: 2 / |F| together. That c = a b was not verified
-//!   does not matter: an error in it is a part of f. z is uniform if it is not zero, as b is.
+//! Whether the sum is zero tells a **zero test**, and nothing else: with a random product c = a b that is used for nothing else,
+//! d = sigma - a is opened and then z = d b + c = sigma b; both by commitment. (In the plain check of the papers all open their
+//! parts of sigma: who opens with an error learns alpha from the others' and can then withhold its own; security-notes F.)
+//!
+//! * *It finds errors.* If a cheater shifts d by e and z by f, z = (sigma + e) b + f. It has fixed e before it saw d, so
+//!   sigma + e = 0 for sigma = alpha times something needs a guess at alpha; otherwise z = 0 needs a guess at b: 2 / |F| together.
+//! * *The product need not be verified.* What is off in c, but depends on nothing that is secret, is a part of f. A cheater
+//!   can make c off by a function g of bits of honest shares of a, by other offers from transfer to transfer, and by sums of
+//!   Delta_i b_i, with b_i the share of honest party i, by other factors from peer to peer (`mascot/triples.rs`). All in all
+//!   z = sum (sigma + e + Delta_i) b_i + g(a) + f. The b_i are uniform, whatever is known of a and alpha, as no message tells
+//!   anything of them; so z is uniform, and says nothing of g(a), unless all sigma + e + Delta_i are zero. They are if sigma = 0
+//!   and the cheater has left all of that as it should be, or by a guess at alpha. Then z says something of a; but a has hidden
+//!   nothing that the cheater does not know: sigma. So neither a sacrifice nor a combination of several products is needed;
+//!   whoever has c off fails its own test.
+//! * *It tells nothing of alpha*, even if it fails and the cheater, who sees z first, withholds its own part for ever: d is uniform
+//!   as a is, z independent of d and alpha as said. What it learns is whether sigma + e is zero: that one value, which it has
+//!   chosen beforehand, is not alpha. So silence does not cost the key; a failure does, as in every check. Over Q tests that end
+//!   in either way the loss is Q 2 / |F|.
+//! * *Side by side* with another test under the same key it tells nothing more: each has its own product and its own coins. After a
+//!   failure in one session the key is given up, and a test of another that ends later does not count.
+//!
+//! That sigma is alpha times something, and not made of bits of alpha that a cheater has guessed one by one, which silence would
+//! then tell, is what `mascot/cope.rs` sees to, and the check of transfers: there the holder of a share of alpha is the first to
+//! know.
 //!
 //! Coins are the same at all honest parties (`commitment.rs`).
 
@@ -36,22 +51,16 @@ use crate::{Error, Result, coins};
 /// Rounds of a [`check`].
 pub(super) const ROUNDS: u64 = 6;
 
-/// Checks all openings since the last check by a zero test, which uses up a random product. After an error the key is given
-/// up. Six rounds.
-pub(super) fn check<F: MacField>(
+/// Checks all openings since the last check, which uses up a random product. If it fails the key is given up. Six rounds.
+pub(crate) fn check<F: MacField>(
     key: &MacKey<F>,
     openings: &mut Openings<F>,
     product: Product<F>,
     net: &mut dyn Net,
 ) -> Result<()> {
     key.refuse_retired()?;
-    let outcome = zero_test(key, openings, product, net);
-    if outcome.is_err() {
-        key.retire();
-        return outcome;
-    }
-    // Whoever learnt the key from a plain check that is still open could have passed this one.
-    key.wait_unexposed()?;
+    zero_test(key, openings, product, net).inspect_err(|e| key.retire_after(e))?;
+    key.refuse_retired()?;
     openings.clear();
     Ok(())
 }
@@ -69,23 +78,6 @@ fn zero_test<F: MacField>(
         true => Ok(()),
         false => Err(FAILED),
     }
-}
-
-/// Checks all openings since the last check by the plain MAC check. After an error the key is given up.
-/// Four rounds.
-pub(crate) fn check_plainly<F: MacField>(
-    key: &MacKey<F>,
-    openings: &mut Openings<F>,
-    net: &mut dyn Net,
-) -> Result<()> {
-    let exposure = key.expose()?;
-    let (context, sigma) = difference(key, openings, net)?;
-    if open_sum::<F>(&context, *sigma, net)? != F::Word::ZERO {
-        return Err(FAILED);
-    }
-    exposure.passed()?;
-    openings.clear();
-    Ok(())
 }
 
 const FAILED: Error = Error::CheckFailed { what: "the MACs of opened values" };

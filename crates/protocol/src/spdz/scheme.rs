@@ -1,20 +1,17 @@
-//! Authenticated sharing with its parameters, and what a party keeps from session to session.
+//! Authenticated sharing with its parameters.
 
 use std::marker::PhantomData;
 
 use polyclave_field::MacField;
 
 use super::Spdz;
-use super::key::MacKey;
 use super::masked::Packing;
-use super::source::Source;
+use super::setup::Setup;
 use super::way::Way;
-use crate::mascot::Mascot;
 use crate::net::Net;
 use crate::protocol::Scheme;
-use crate::session::{Stream, Terms, random_bytes};
-use crate::testkit::insecure_dealer::{self, InsecureDealer};
-use crate::{Error, PartySet, Result, coins};
+use crate::session::{Stream, Terms};
+use crate::{Error, PartySet, Result};
 
 /// Most parties of a scheme.
 pub const MAX_PARTIES: usize = 16;
@@ -44,7 +41,7 @@ impl std::fmt::Display for Preprocessing {
 pub struct SpdzScheme<F: MacField> {
     parties: usize,
     way: Way,
-    preprocessing: Preprocessing,
+    pub(super) preprocessing: Preprocessing,
     packing: Packing,
     field: PhantomData<F>,
 }
@@ -63,19 +60,6 @@ impl<F: MacField> SpdzScheme<F> {
         }
         Ok(SpdzScheme { parties, way, preprocessing, packing, field: PhantomData })
     }
-}
-
-/// What a party keeps from session to session.
-pub struct Setup<F: MacField> {
-    key: MacKey<F>,
-    material: Root<F>,
-}
-
-/// What the material of every session under the setup comes from.
-enum Root<F: MacField> {
-    /// Set up once, so that every party's share of the MAC key is the same in all sessions.
-    Mascot(Box<Mascot<F>>),
-    Dealer([u8; 32]),
 }
 
 impl<F: MacField> Scheme for SpdzScheme<F> {
@@ -123,23 +107,7 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
             let n = self.parties;
             return Err(Error::Misuse(format!("{connected} parties are connected, all of {n} are needed")));
         }
-        match self.preprocessing {
-            Preprocessing::Mascot { expansion } => {
-                let key = MacKey::generate(net)?;
-                let label = coins::toss(b"set-up of authenticated sharing", net)?;
-                let mascot = Mascot::set_up(&label, &key, expansion, net)?;
-                Ok(Setup { key, material: Root::Mascot(Box::new(mascot)) })
-            }
-            Preprocessing::InsecureDealer => {
-                // The first party's word is the seed: there is nothing to protect.
-                let mut seed = [0; 32];
-                random_bytes(&mut seed)?;
-                let all = crate::commitment::broadcast(&seed, net)?;
-                seed.copy_from_slice(&all[0]);
-                let key = insecure_dealer::mac_key(&seed, net.me(), self.parties);
-                Ok(Setup { key, material: Root::Dealer(seed) })
-            }
-        }
+        Setup::generate(self.preprocessing, net)
     }
 
     fn join(&self, setup: &Setup<F>, stream: Stream, serving: PartySet) -> Result<Spdz<F>> {
@@ -147,14 +115,7 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
             let n = self.parties;
             return Err(Error::Misuse(format!("{serving} serve, but all of {n} parties have to")));
         }
-        let label = stream.label();
-        let source: Box<dyn Source<F>> = match (self.preprocessing, &setup.material) {
-            (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => Box::new(mascot.fork(&label)),
-            (Preprocessing::InsecureDealer, Root::Dealer(seed)) => {
-                Box::new(InsecureDealer::new(seed, &label, setup.key.me(), self.parties))
-            }
-            _ => return Err(Error::misuse("the setup was made for another preprocessing")),
-        };
-        Ok(Spdz::with_source(self.way, self.packing, setup.key.clone(), &stream, source))
+        let source = setup.source(self.preprocessing, &stream.label())?;
+        Ok(Spdz::with_source(self.way, self.packing, setup.key().clone(), &stream, source))
     }
 }

@@ -8,7 +8,7 @@ use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;
 
-use super::{Elements, Mask, Setup, Shared, Spdz, SpdzScheme, client, stocked};
+use super::{Authenticated, Elements, Mask, Rotation, Setup, Shared, Spdz, SpdzScheme, client, stocked};
 use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
 use crate::service::{Element, ServiceProtocol, ServiceScheme, Stored};
@@ -34,18 +34,16 @@ impl ServiceScheme for SpdzScheme<Gf2_64> {
         client::combine_elements(self.parties(), serving, messages)
     }
 
-    // MERGE: from here on, and `kinds`.
-
-    fn save_setup(&self, _setup: &Setup<Gf2_64>) -> Zeroizing<Vec<u8>> {
-        Zeroizing::default()
+    fn save_setup(&self, setup: &Setup<Gf2_64>) -> Zeroizing<Vec<u8>> {
+        setup.save()
     }
 
-    fn restore_setup(&self, _me: Party, _bytes: &[u8]) -> Result<Setup<Gf2_64>> {
-        Err(unmade())
+    fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Setup<Gf2_64>> {
+        Setup::restore(me, self.parties(), bytes)
     }
 
-    fn renew(&self, _setup: &Setup<Gf2_64>, _net: &mut dyn Net) -> Result<Setup<Gf2_64>> {
-        Err(unmade())
+    fn renew(&self, setup: &Setup<Gf2_64>, net: &mut dyn Net) -> Result<Setup<Gf2_64>> {
+        setup.renew(self.preprocessing, net)
     }
 
     fn kinds(&self) -> Vec<Kind> {
@@ -75,18 +73,26 @@ impl ServiceScheme for SpdzScheme<Gf2_64> {
 
     fn carry_over(
         &self,
-        _old: &Setup<Gf2_64>,
-        _new: &Setup<Gf2_64>,
-        _stream: Stream,
-        _stored: Stored<'_>,
-        _net: &mut dyn Net,
+        old: &Setup<Gf2_64>,
+        new: &Setup<Gf2_64>,
+        stream: Stream,
+        stored: Stored<'_>,
+        net: &mut dyn Net,
     ) -> Result<Zeroizing<Vec<u8>>> {
-        Err(unmade())
+        let mut rotation = Rotation::new(old, new, self.preprocessing, &stream)?;
+        match stored {
+            Stored::Value(bytes) => {
+                let value = Shared::restore(bytes, old.key())?;
+                Ok(rotation.carry_cells(&value, net)?.save(new.key()))
+            }
+            Stored::Elements(bytes) => {
+                let [x0, x1] = Elements::restore(bytes, old.key())?.coordinates();
+                let carried = rotation.carry_elements(&Authenticated::join(&[&x0, &x1]), net)?;
+                let [x0, x1] = [0..x0.len(), x0.len()..2 * x0.len()].map(|range| carried.part(range));
+                Ok(Elements::of_coordinates(&x0, &x1).save(new.key()))
+            }
+        }
     }
-}
-
-fn unmade() -> Error {
-    Error::misuse("setups of authenticated sharing are not stored yet")
 }
 
 impl ServiceProtocol for Spdz<Gf2_64> {

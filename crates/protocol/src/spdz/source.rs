@@ -26,6 +26,13 @@ pub struct Product<F: MacField> {
     pub(super) c: F::Word,
 }
 
+impl<F: MacField> Product<F> {
+    /// c need not be verified ([`super::check`]).
+    pub(crate) fn new(a: F::Word, b: F::Word, c: F::Word) -> Self {
+        Product { a, b, c }
+    }
+}
+
 impl<F: MacField> Drop for Product<F> {
     fn drop(&mut self) {
         use zeroize::Zeroize;
@@ -36,7 +43,7 @@ impl<F: MacField> Drop for Product<F> {
 impl<F: MacField> Triples<F> {
     /// The values of one triple, for a zero test.
     pub fn product(&self, at: usize) -> Product<F> {
-        Product { a: self.a.values[at], b: self.b.values[at], c: self.c.values[at] }
+        Product::new(self.a.values[at], self.b.values[at], self.c.values[at])
     }
 }
 

@@ -29,7 +29,8 @@ use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
 use super::masked::{RowShape, Rows, Units, Vectors};
-use super::scheme::{Setup, SpdzScheme};
+use super::scheme::SpdzScheme;
+use super::setup::Setup;
 use super::share::Authenticated;
 use super::source::{OwnedBits, Source, Triples};
 use super::{Spdz, bank};

@@ -47,9 +47,9 @@ pub fn communication(row: Row, column: &str, published: f64, triples: f64, bits:
     };
     let derived = (triples * bits_of_triple(k) + bits * LAMBDA) / 8e6;
     let why = "expected: the published triples, each at the bits of Table 4, and 128 bits for a random bit (one transfer). Ours: all \
-               that one party sent the other while MASCOT made the material of one block, with 8 triples for zero tests; a \
-               random bit takes k bits here, a triple k more than the paper counts, to open rho of the sacrifice; elements go \
-               in whole bytes, 6 for 42 bits";
+               that one party sent the other while MASCOT made the material of one block, with 8 triples for zero tests and \
+               what MASCOT's own take; a random bit takes k bits here, a triple k more than the paper counts, to open rho of \
+               the sacrifice; elements go in whole bytes, 6 for 42 bits";
     Ok(Cell::compared(row.name, column, published, taken.bytes_ahead() / 1e6).corrected(derived, why))
 }
 

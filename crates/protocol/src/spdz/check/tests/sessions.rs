@@ -1,51 +1,12 @@
 //! Sessions under one key, side by side.
 
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
-use crate::spdz::key::Exposure;
 
-/// Two sessions under one key at one party: the zero test of one has passed, while in the other a plain check is open.
-fn zero_test_beside(end: impl FnOnce(Exposure<F>)) -> Result<()> {
-    let nets = mesh_with_timeout(2, LATE);
-    let key = mac_key::<F>(&SEED, Party(0), 2);
-    let exposure = key.expose().expect("it is usable");
-    let (done, ended) = channel();
-    let done = Arc::new(Mutex::new(done));
-    let session = std::thread::spawn(move || {
-        run_over(nets, move |net| {
-            let mut seat = Seat::new(net);
-            if net.me() == Party(0) {
-                seat.key = key.clone();
-            }
-            seat.open(Element::ZERO, net)?;
-            let checked = seat.check(net);
-            done.lock().expect("no panic").send((net.me(), checked.clone())).expect("somebody listens");
-            checked
-        })
-    });
-    // The other party knows nothing of the plain check.
-    assert_eq!(ended.recv_timeout(LATE), Ok((Party(1), Ok(()))));
-    assert!(ended.recv_timeout(SOON).is_err(), "it passes before the plain check has ended");
-    end(exposure);
-    session.join().expect("no panic").remove(0)
-}
-
+/// Many sessions that check at the same time, in whatever order each party comes to them.
 #[test]
-fn a_zero_test_does_not_pass_before_a_plain_check_of_another_session_has() {
-    let passes = |exposure: Exposure<F>| exposure.passed().expect("it is alone");
-    assert_eq!(zero_test_beside(passes), Ok(()));
-}
-
-#[test]
-fn a_zero_test_does_not_pass_beside_a_plain_check_that_fails() {
-    assert_eq!(zero_test_beside(drop), FAILED_EARLIER);
-}
-
-/// Sessions that check at the same time, in whatever order each party comes to them.
-#[test]
-fn plain_checks_of_many_sessions_do_not_wait_for_each_other_in_a_circle() {
+fn checks_of_many_sessions_do_not_disturb_each_other() {
     let keys = [0, 1].map(|p| mac_key::<F>(&SEED, Party(p), 2));
     let session = |_| {
         let keys = keys.clone();
@@ -55,7 +16,7 @@ fn plain_checks_of_many_sessions_do_not_wait_for_each_other_in_a_circle() {
                 seat.key = keys[net.me().index()].clone();
                 (0..20).try_for_each(|_| {
                     seat.open(Element::ZERO, net)?;
-                    check_plainly(&seat.key, &mut seat.openings, net)
+                    seat.check(net)
                 })
             })
         })
@@ -66,38 +27,45 @@ fn plain_checks_of_many_sessions_do_not_wait_for_each_other_in_a_circle() {
     }
 }
 
-/// A plain check that passed beside one that fails does not count: its cheater may have learnt the key from the other.
+/// Of the sessions under one key one fails; what the others have opened counts no more.
 #[test]
-fn a_plain_check_does_not_pass_beside_one_that_fails() {
-    let key = mac_key::<F>(&SEED, Party(0), 2);
-    let (failing, passing) = (key.expose().expect("usable"), key.expose().expect("usable"));
-    let passing = std::thread::spawn(move || passing.passed());
-    std::thread::sleep(SOON);
-    assert!(!passing.is_finished(), "it counts before the other has ended");
-    drop(failing);
-    assert_eq!(passing.join().expect("no panic"), FAILED_EARLIER);
+fn after_a_failure_in_one_session_all_others_are_refused() {
+    let keys = [0, 1].map(|p| mac_key::<F>(&SEED, Party(p), 2));
+    let session = |shift: Element, before_the_check: Option<Receiver<()>>| {
+        let keys = keys.clone();
+        let waits = Mutex::new(before_the_check);
+        std::thread::spawn(move || {
+            run_over(mesh_with_timeout(2, LATE), move |net| {
+                let mut seat = Seat::new(net);
+                seat.key = keys[net.me().index()].clone();
+                seat.open(shift, net)?;
+                if let Some(failed) = waits.lock().expect("no panic").take() {
+                    failed.recv().expect("somebody says so");
+                    // The other party waits in its check until this one comes, or leaves.
+                }
+                let outcome = seat.check(net);
+                assert!(!seat.openings.is_empty() || outcome.is_ok(), "it stays to be checked");
+                outcome
+            })
+        })
+    };
+    let (fails, failed) = channel();
+    let waiting = session(Element::ZERO, Some(failed));
+    assert_eq!(session(F::embed(0x20), None).join().expect("no panic")[0], Err(FAILED));
+    fails.send(()).expect("it waits");
+    let outcomes = waiting.join().expect("no panic");
+    assert!(outcomes.contains(&FAILED_EARLIER) && outcomes.iter().all(Result::is_err), "{outcomes:?}");
 }
 
 #[test]
-fn what_a_check_could_not_vouch_for_in_time_stays_to_be_checked() {
+fn a_check_does_not_pass_if_the_key_was_given_up_meanwhile() {
     let outcomes = parties(2, LATE, |seat, net| {
         seat.open(Element::ZERO, net)?;
-        // A session that does not end.
-        let exposure = seat.key.expose()?;
-        let outcome = seat.check(net);
-        assert!(!seat.openings.is_empty());
-        drop(exposure);
-        outcome
-    });
-    assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::System(_)))), "{outcomes:?}");
-}
-
-#[test]
-fn a_plain_check_does_not_pass_if_the_key_was_given_up_meanwhile() {
-    let outcomes = parties(2, LATE, |seat, net| {
-        seat.open(Element::ZERO, net)?;
+        let product = seat.product(net)?;
         let key = seat.key.clone();
-        check_plainly(&key, &mut seat.openings, &mut Meanwhile { net, key: &key })
+        let outcome = check(&key, &mut seat.openings, product, &mut Meanwhile { net, key: &key });
+        assert!(!seat.openings.is_empty());
+        outcome
     });
     assert!(outcomes.iter().all(|outcome| *outcome == FAILED_EARLIER), "{outcomes:?}");
 }

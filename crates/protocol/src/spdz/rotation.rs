@@ -1,0 +1,212 @@
+//! Stored values move from one MAC key to another, among the same parties (security-notes F, I): keys outlive a MAC key, of which
+//! every failed check may have told a bit.
+//!
+//! A value x goes over under a mask r that is authenticated under both keys: x + r is opened under the old one and checked, and
+//! \[x\] = (x + r) + \[r\] under the new one. Masks are sums of random bits.
+//!
+//! * *Bits under both keys.* Each party i has random bits that it knows under either key, b under the old one and b' under the
+//!   new ([`Source::bits_of`], which vouches that they are bits). It tells all others d = b + b', and everybody adds d to b'. The
+//!   sums over all parties of the former and the latter are r and r', equal if nobody lied, and uniform as long as one party is
+//!   honest: d says nothing of b, since b' is uniform.
+//! * *The check.* Coins give every bit an independent coefficient chi_j of the field; V = sum chi_j r_j + sum X^i s_i, with k more
+//!   bits s_i in the same way, is opened under the old key, V' of r' and s' under the new one. Both pass their MAC check, then
+//!   V = V' is required. s makes V uniform. Let r'_j = r_j + e_j and s'_i = s_i + f_i: V + V' = sum chi_j e_j + sum X^i f_i, which the
+//!   cheater has fixed before the coins; if some e_j is not zero, it is zero with probability 2^-k. The errors are the cheater's
+//!   own and depend on no secret, so a failure tells it nothing. Among three parties and more d is noted under both keys, and
+//!   the checks find who heard another one.
+//! * *The value.* x + r is used when its MAC has been checked under the old key, so it is right but for 2 / 2^k. The identity's
+//!   bits alone are opened; the other images of a cell are made anew from x + r and the bits of r, and so agree with it.
+//!
+//! **What it asks of the old key**: that it was not given up. Nobody who knows it would be found.
+//!
+//! Cost of a bit: two bits of each party's from the source, n bits told to all. Rounds, beside the source's: one for d, two for
+//! coins, two openings, and two checks for the bits; one opening and one check for the value.
+
+use polyclave_cipher::{Cells, Matrix};
+use polyclave_field::{MacField, Word};
+use zeroize::Zeroizing;
+
+use super::arithmetic::Arithmetic;
+use super::check::Coefficients;
+use super::key::MacKey;
+use super::scheme::Preprocessing;
+use super::setup::Setup;
+use super::share::Authenticated;
+use super::shared::{Shared, image_of_bits};
+use crate::commitment::broadcast;
+use crate::net::Net;
+use crate::session::Stream;
+use crate::{Error, Party, Result, coins};
+
+/// One party's side of moving values from one setup to another, on one stream.
+pub struct Rotation<F: MacField> {
+    old: Arithmetic<F>,
+    new: Arithmetic<F>,
+}
+
+impl<F: MacField> Rotation<F> {
+    /// Both setups are renewed. The material of each is bound to the stream and to its side.
+    pub fn new(
+        old: &Setup<F>,
+        new: &Setup<F>,
+        preprocessing: Preprocessing,
+        stream: &Stream,
+    ) -> Result<Self> {
+        if (old.key().me(), old.key().parties()) != (new.key().me(), new.key().parties()) {
+            return Err(Error::misuse("values move among the parties that share them"));
+        }
+        let side = |setup: &Setup<F>, name: &[u8]| {
+            let source = setup.source(preprocessing, &[&stream.label(), name].concat())?;
+            Ok(Arithmetic::new(setup.key().clone(), stream.label(), source))
+        };
+        Ok(Rotation { old: side(old, OLD_SIDE)?, new: side(new, NEW_SIDE)? })
+    }
+
+    /// Cells, and the images of them that the value has.
+    pub fn carry_cells(&mut self, value: &Shared<F>, net: &mut dyn Net) -> Result<Shared<F>> {
+        self.guarded(|rotation| {
+            rotation.old.refuse_unchecked(value.unchecked.as_ref())?;
+            let len = value.count * value.lanes;
+            let [old, new] = rotation.dual_bits(len * usize::from(value.bits), net)?;
+
+            let mask = image_of_bits(&old, &Matrix::identity(value.bits), len);
+            let mut cells = Zeroizing::new(vec![0; len]);
+            F::project_row(&mut cells, &mask.values);
+            cells.iter_mut().zip(&value.cells[..len]).for_each(|(mask, x)| *mask ^= x);
+            let mut macs = mask.macs;
+            macs.iter_mut().zip(&value.macs[..len]).for_each(|(mask, x)| *mask ^= *x);
+            let (_, opened) = rotation.old.open(&Authenticated::zero(0), &cells, &macs, net)?;
+            rotation.old.check(net)?;
+
+            let mut public = Cells::zero(value.count, value.bits, value.lanes);
+            public.rows_mut().copy_from_slice(&opened);
+            let mut carried = value.clone();
+            carried.unchecked = None;
+            for (k, view) in value.views.iter().enumerate() {
+                let image = image_of_bits(&new, view, len);
+                F::project_row(&mut carried.cells[k * len..(k + 1) * len], &image.values);
+                carried.macs[k * len..(k + 1) * len].copy_from_slice(&image.macs);
+            }
+            carried.add_public(&public, &rotation.new.key);
+            Ok(carried)
+        })
+    }
+
+    /// Elements of the field of MACs.
+    pub fn carry_elements(
+        &mut self,
+        values: &Authenticated<F>,
+        net: &mut dyn Net,
+    ) -> Result<Authenticated<F>> {
+        self.guarded(|rotation| {
+            let [old, new] = rotation.dual_bits(values.len() * F::BITS as usize, net)?;
+            let [mut masked, mut carried] = [old, new].map(|bits| elements_of_bits(&bits, values.len()));
+            masked.add(values);
+            let (public, _) = rotation.old.open(&masked, &[], &[], net)?;
+            rotation.old.check(net)?;
+            carried.add_public(&public, &rotation.new.key);
+            Ok(carried)
+        })
+    }
+
+    /// The same random bits under the old key and the new, checked.
+    fn dual_bits(&mut self, count: usize, net: &mut dyn Net) -> Result<[Authenticated<F>; 2]> {
+        let all = count + F::BITS as usize;
+        let (mut old, mut new) = (Authenticated::zero(all), Vec::new());
+        let mut own = Zeroizing::new(vec![0; all.div_ceil(8)]);
+        for owner in Party::all(net.parties()) {
+            let (of_old, known_old) = self.old.source.bits_of(owner, all, net)?;
+            let (of_new, known_new) = self.new.source.bits_of(owner, all, net)?;
+            old.add(&of_old);
+            new.push(of_new);
+            if let (Some(b), Some(c)) = (known_old, known_new) {
+                let sums = b.iter().zip(c.iter()).enumerate();
+                sums.for_each(|(j, (b, c))| own[j / 8] |= (b ^ c) << (j % 8));
+            }
+        }
+        let mut sum = Authenticated::zero(all);
+        for (mut bits, d) in new.into_iter().zip(self.tell(&own, net)?) {
+            let d: Vec<F::Word> = (0..all).map(|j| F::Word::from_bytes(&[d[j / 8] >> (j % 8) & 1])).collect();
+            bits.add_public(&d, &self.new.key);
+            sum.add(&bits);
+        }
+        let both = [old, sum];
+        self.check_equal(&both, net)?;
+        Ok(both.map(|bits| bits.part(0..count)))
+    }
+
+    /// What every party tells all others, noted under both keys.
+    fn tell(&mut self, own: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
+        let told = broadcast(own, net)?;
+        for message in &told {
+            self.old.openings.note(message);
+            self.new.openings.note(message);
+        }
+        Ok(told)
+    }
+
+    /// Whether bits under the old key are those under the new. The last k of them mask the rest.
+    fn check_equal(&mut self, bits: &[Authenticated<F>; 2], net: &mut dyn Net) -> Result<()> {
+        let seed = coins::toss(b"bits under two MAC keys", net)?;
+        let [of_old, of_new] = bits.each_ref().map(|bits| combination(bits, &seed));
+        self.old.openings.note(&seed);
+        self.new.openings.note(&seed);
+        let (v_old, _) = self.old.open(&of_old, &[], &[], net)?;
+        let (v_new, _) = self.new.open(&of_new, &[], &[], net)?;
+        self.old.check(net)?;
+        self.new.check(net)?;
+        match v_old == v_new {
+            true => Ok(()),
+            false => Err(Error::CheckFailed { what: "that bits under two MAC keys are the same" }),
+        }
+    }
+
+    /// Refuses keys that were given up, and gives both up after what is a cheater's fault.
+    fn guarded<T>(&mut self, carry: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let keys: [MacKey<F>; 2] = [self.old.key.clone(), self.new.key.clone()];
+        keys.iter().try_for_each(MacKey::refuse_retired)?;
+        let outcome = carry(self).inspect_err(|e| keys.iter().for_each(|key| key.retire_after(e)))?;
+        keys.iter().try_for_each(MacKey::refuse_retired)?;
+        Ok(outcome)
+    }
+}
+
+/// Elements of which these are the bits: the lowest of all elements, then the next ..
+fn elements_of_bits<F: MacField>(bits: &Authenticated<F>, len: usize) -> Authenticated<F> {
+    let powers = powers::<F>();
+    let mut elements = Authenticated::zero(len);
+    for (to, from) in [(&mut elements.values, &bits.values), (&mut elements.macs, &bits.macs)] {
+        let terms: Vec<_> = from.chunks(len.max(1)).zip(powers.iter().copied()).collect();
+        F::combine(to, &terms, F::Word::ZERO);
+    }
+    elements
+}
+
+/// sum chi_j r_j + sum X^i s_i: s are the last k.
+fn combination<F: MacField>(bits: &Authenticated<F>, seed: &[u8; 32]) -> Authenticated<F> {
+    let count = bits.len() - F::BITS as usize;
+    let mut sum = elements_of_bits(&bits.part(count..bits.len()), 1);
+    let mut coefficients = Coefficients::<F>::new(seed);
+    let rows = bits.values[..count].chunks(BATCH).zip(bits.macs[..count].chunks(BATCH));
+    for (values, macs) in rows {
+        let chi = coefficients.next(values.len());
+        sum.values[0] ^= F::inner_product(chi, values);
+        sum.macs[0] ^= F::inner_product(chi, macs);
+    }
+    sum
+}
+
+/// 1, X, X^2 ..
+fn powers<F: MacField>() -> Vec<F::Word> {
+    (0..F::BITS).map(|i| F::Word::ONE.shift_left(i)).collect()
+}
+
+/// What the material of either side is bound to, beside the stream.
+const OLD_SIDE: &[u8] = b" old MAC key";
+const NEW_SIDE: &[u8] = b" new MAC key";
+
+/// Bits that coefficients are drawn for at a time.
+const BATCH: usize = 512;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+use std::sync::Arc;
+
+use polyclave_field::Gf2_64;
+
+use super::*;
+use crate::mesh::run_parties;
+use crate::session::{Terms, hello};
+use crate::spdz::source::{OwnedBits, Source, Triples};
+use crate::testkit::faults::{Promise, Sweep};
+use crate::testkit::tamper::Fault;
+
+type F = Gf2_64;
+
+const MASCOT: Preprocessing = Preprocessing::Mascot { expansion: 2 };
+const DEALER: Preprocessing = Preprocessing::InsecureDealer;
+const CHEATER: Party = Party(1);
+
+/// Two setups, a session under the old one, and what moves from it to the new one.
+struct Rotating {
+    new: Setup<F>,
+    before: Arithmetic<F>,
+    rotation: Rotation<F>,
+    /// What the new side's material is bound to.
+    side: Vec<u8>,
+    /// A stream for use after that.
+    after: Stream,
+    preprocessing: Preprocessing,
+}
+
+impl Rotating {
+    fn begin(preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Self> {
+        let mut session = hello(&Terms::new(net.parties()), net)?;
+        let [old, new] = [Setup::generate(preprocessing, net)?, Setup::generate(preprocessing, net)?];
+        let stream = session.stream();
+        let source = old.source(preprocessing, &stream.label())?;
+        let before = Arithmetic::new(old.key().clone(), stream.label(), source);
+        let stream = session.stream();
+        let side = [&stream.label(), NEW_SIDE].concat();
+        let rotation = Rotation::new(&old, &new, preprocessing, &stream)?;
+        Ok(Rotating { new, before, rotation, side, after: session.stream(), preprocessing })
+    }
+
+    /// A session under the new key.
+    fn after(&self) -> Result<Arithmetic<F>> {
+        let source = self.new.source(self.preprocessing, &self.after.label())?;
+        Ok(Arithmetic::new(self.new.key().clone(), self.after.label(), source))
+    }
+
+    /// Random cells under the old key, of `bits` bits, two to a lane, with a second image.
+    fn cells(&mut self, bits: u8, net: &mut dyn Net) -> Result<Shared<F>> {
+        let (count, lanes) = (2, 3);
+        let random = self.before.bits(count * lanes * usize::from(bits), net)?;
+        let cell = 0xff >> (8 - bits);
+        let image = Matrix::of(bits, bits, |x| (x ^ x << 1 ^ x >> (bits - 1)) & cell);
+        let views = vec![Matrix::identity(bits), image];
+        let len = count * lanes;
+        let (mut cells, mut macs) = (Zeroizing::new(Vec::new()), Zeroizing::new(Vec::new()));
+        for view in &views {
+            let image = image_of_bits(&random, view, len);
+            let mut row = vec![0; len];
+            F::project_row(&mut row, &image.values);
+            cells.extend(row);
+            macs.extend_from_slice(&image.macs);
+        }
+        Ok(Shared { bits, count, lanes, views, cells, macs, unchecked: None })
+    }
+}
+
+/// Opens all views under a key, and checks.
+fn opened(arithmetic: &mut Arithmetic<F>, value: &Shared<F>, net: &mut dyn Net) -> Result<Vec<u8>> {
+    let (_, cells) = arithmetic.open(&Authenticated::zero(0), &value.cells, &value.macs, net)?;
+    arithmetic.check(net)?;
+    Ok(cells)
+}
+
+fn cells_move(n: usize, preprocessing: Preprocessing, bits: u8) {
+    let outcomes = run_parties(n, |net| {
+        let mut rotating = Rotating::begin(preprocessing, net)?;
+        let value = rotating.cells(bits, net)?;
+        let carried = rotating.rotation.carry_cells(&value, net)?;
+        assert!(*carried.cells != *value.cells, "fresh shares");
+        let mut after = rotating.after()?;
+        let right = opened(&mut rotating.before, &value, net)?;
+        assert_eq!(opened(&mut after, &carried, net)?, right);
+        // Old MACs are of no use under the new key.
+        Ok((right, opened(&mut after, &value, net)))
+    });
+    let right = outcomes[0].as_ref().expect("all are honest").0.clone();
+    let (cells, images) = right.split_at(right.len() / 2);
+    assert!(cells != images && cells.iter().any(|cell| *cell != 0));
+    for outcome in outcomes {
+        let failed = Err(Error::CheckFailed { what: "the MACs of opened values" });
+        assert_eq!(outcome, Ok((right.clone(), failed)));
+    }
+}
+
+#[test]
+fn cells_move_with_their_views_to_another_key() {
+    for n in [2, 3] {
+        cells_move(n, MASCOT, 8);
+        cells_move(n, DEALER, 8);
+        cells_move(n, DEALER, 3);
+    }
+}
+
+#[test]
+fn elements_move_to_another_key() {
+    for (n, preprocessing) in [(2, MASCOT), (3, MASCOT), (3, DEALER)] {
+        let outcomes = run_parties(n, |net| {
+            let mut rotating = Rotating::begin(preprocessing, net)?;
+            let value = rotating.before.triples(3, net)?.a;
+            let carried = rotating.rotation.carry_elements(&value, net)?;
+            let mut after = rotating.after()?;
+            let right = rotating.before.open(&value, &[], &[], net)?.0;
+            let moved = after.open(&carried, &[], &[], net)?.0;
+            rotating.before.check(net)?;
+            after.check(net)?;
+            assert_eq!(moved, right);
+            // Old MACs are of no use under the new key.
+            after.open(&value, &[], &[], net)?;
+            Ok(after.check(net).is_err())
+        });
+        assert!(outcomes.iter().all(|outcome| *outcome == Ok(true)), "{outcomes:?}");
+    }
+}
+
+/// Adds to what the cheater tells all others in messages of one length.
+struct Adds<'a> {
+    net: &'a mut dyn Net,
+    len: usize,
+    to: fn(Party) -> bool,
+}
+
+impl Net for Adds<'_> {
+    fn me(&self) -> Party {
+        self.net.me()
+    }
+    fn parties(&self) -> usize {
+        self.net.parties()
+    }
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        self.net.send(to, message)
+    }
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        self.net.recv(from, into)
+    }
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        let mut out: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
+        for (p, message) in Party::all(out.len()).zip(&mut out) {
+            if message.len() == self.len && (self.to)(p) {
+                message[3] ^= 4;
+            }
+        }
+        self.net.exchange(&out.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)
+    }
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        self.net.fork()
+    }
+}
+
+/// One cell's bits and those that mask the check.
+const D: usize = (2 * 3 * 8 + 64) / 8;
+
+fn other_d_is_caught(n: usize, to: fn(Party) -> bool) -> Vec<Error> {
+    let outcomes = run_parties(n, |net| {
+        let mut rotating = Rotating::begin(DEALER, net)?;
+        let value = rotating.cells(8, net)?;
+        let len = if net.me() == CHEATER { D } else { usize::MAX };
+        let carried = rotating.rotation.carry_cells(&value, &mut Adds { net, len, to });
+        assert!(rotating.new.key().refuse_retired().is_err(), "both keys are given up");
+        assert!(rotating.before.key.refuse_retired().is_err());
+        assert!(rotating.rotation.carry_cells(&value, net).is_err());
+        Ok(carried.map(drop))
+    });
+    let honest = Party::all(n).zip(outcomes).filter(|(p, _)| *p != CHEATER);
+    honest.map(|(_, outcome)| outcome.expect("set-up is honest").expect_err("it is caught")).collect()
+}
+
+#[test]
+fn another_difference_than_the_one_of_its_bits_is_caught() {
+    for n in [2, 3] {
+        for error in other_d_is_caught(n, |_| true) {
+            // The cheater has added to what it has told, and not to its own copy: among two its MAC of V does not fit, and
+            // among three it is found before V is opened.
+            match n {
+                2 => assert_eq!(error, Error::CheckFailed { what: "the MACs of opened values" }),
+                _ => assert!(matches!(error, Error::Peer { .. }), "{error:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn different_differences_to_two_peers_are_caught() {
+    for error in other_d_is_caught(3, |p| p == Party(0)) {
+        assert!(matches!(error, Error::Peer { .. }), "{error:?}");
+    }
+}
+
+/// A difference that is wrong for everybody, the cheater included.
+#[test]
+fn bits_that_differ_under_the_two_keys_are_caught() {
+    for (n, at) in [(2, 0), (3, 0), (3, D - 1)] {
+        let outcomes = run_parties(n, |net| {
+            let mut rotating = Rotating::begin(DEALER, net)?;
+            if net.me() == CHEATER {
+                let source = rotating.new.source(DEALER, &rotating.side)?;
+                rotating.rotation.new.source = Box::new(Lies { source, at: 8 * at });
+            }
+            let value = rotating.cells(8, net)?;
+            Ok(rotating.rotation.carry_cells(&value, net).map(drop))
+        });
+        let failed = Error::CheckFailed { what: "that bits under two MAC keys are the same" };
+        assert!(outcomes.iter().all(|outcome| *outcome == Ok(Err(failed.clone()))), "{outcomes:?}");
+    }
+}
+
+/// A party that believes another value of one of its own bits.
+struct Lies {
+    source: Box<dyn Source<F>>,
+    at: usize,
+}
+
+impl Source<F> for Lies {
+    fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
+        self.source.triples(count, net)
+    }
+    fn bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Authenticated<F>> {
+        self.source.bits(count, net)
+    }
+    fn bits_of(&mut self, owner: Party, count: usize, net: &mut dyn Net) -> Result<OwnedBits<F>> {
+        let (shares, mut known) = self.source.bits_of(owner, count, net)?;
+        if let Some(known) = &mut known {
+            known[self.at] ^= 1;
+        }
+        Ok((shares, known))
+    }
+    fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
+        self.source.bit_triples(count, net)
+    }
+
+    fn zeros(&mut self, shares: &mut [<F as MacField>::Word]) {
+        self.source.zeros(shares);
+    }
+}
+
+/// One bit of every message of the cheater, and a whole run for each: set-up by a dealer.
+#[test]
+fn no_fault_in_any_message_makes_a_wrong_value() {
+    let party = |net: &mut dyn Net| {
+        let mut rotating = Rotating::begin(DEALER, net)?;
+        let value = rotating.cells(8, net)?;
+        let carried = rotating.rotation.carry_cells(&value, net)?;
+        let elements = rotating.before.triples(2, net)?.a;
+        let moved = rotating.rotation.carry_elements(&elements, net)?;
+        let mut after = rotating.after()?;
+        let is_same = opened(&mut rotating.before, &value, net)? == opened(&mut after, &carried, net)?;
+        let old = rotating.before.open(&elements, &[], &[], net)?.0;
+        let new = after.open(&moved, &[], &[], net)?.0;
+        rotating.before.check(net)?;
+        after.check(net)?;
+        Ok(is_same && old == new)
+    };
+    let party = Arc::new(party);
+    for parties in [2, 3] {
+        let faults = vec![Fault::FlipBit { byte: 9, bit: 2 }, Fault::Truncate, Fault::Replay];
+        let sweep = Sweep { faults, drop_every: 4, ..Sweep::new(parties, CHEATER, Promise::RightOrAborted) };
+        let party = party.clone();
+        let swept = sweep.run(move |net| party(net));
+        println!("{parties} parties: {swept:?}");
+        assert!(swept.messages > 30 && swept.survived * 4 < swept.faults, "{swept:?}");
+    }
+}

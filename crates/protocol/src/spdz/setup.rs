@@ -1,0 +1,178 @@
+//! What a party keeps: its share of the MAC key, and what the material of sessions comes from.
+//!
+//! The share, and an anchor under it, can be stored; the transfers cannot, and are made anew after every start of a node
+//! ([`Setup::renew`]): a copy of a disk that is restored would repeat streams that have been used (security-notes J). That the new
+//! ones are under the stored key tests [`Mascot::bind`], which says why it suffices.
+//!
+//! A renewed setup is under the same key as the one it was made from, and shares its fate: a check that fails in a session of one
+//! is the end of both, since what could have been learnt is a part of alpha. What is stored says whether that has happened.
+
+use polyclave_field::{MacField, Word};
+use zeroize::Zeroizing;
+
+use super::key::MacKey;
+use super::scheme::{MAX_PARTIES, Preprocessing};
+use super::share::Authenticated;
+use super::source::Source;
+use crate::mascot::Mascot;
+use crate::net::Net;
+use crate::session::random_bytes;
+use crate::testkit::insecure_dealer::{self, InsecureDealer};
+use crate::{Error, Party, Result, coins};
+
+/// What a party keeps from session to session.
+pub struct Setup<F: MacField> {
+    key: MacKey<F>,
+    material: Root<F>,
+    /// A random element for [`Mascot::bind`].
+    anchor: Authenticated<F>,
+}
+
+/// What the material of every session under the setup comes from.
+enum Root<F: MacField> {
+    /// Set up once, so that every party's share of the MAC key is the same in all sessions.
+    Mascot(Box<Mascot<F>>),
+    Dealer([u8; 32]),
+    /// It was stored. A dealer's seed is, since its MAC key comes from it.
+    Stored(Option<[u8; 32]>),
+}
+
+const FORMAT: u8 = 1;
+const FROM_TRANSFERS: u8 = 0;
+const FROM_DEALER: u8 = 1;
+
+impl<F: MacField> Setup<F> {
+    /// A fresh key, and what material is made from.
+    pub(super) fn generate(preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Self> {
+        match preprocessing {
+            Preprocessing::Mascot { expansion } => {
+                let key = MacKey::generate(net)?;
+                let label = coins::toss(b"set-up of authenticated sharing", net)?;
+                let mascot = Mascot::set_up(&label, &key, expansion, net)?;
+                let anchor = mascot.fork(b"anchor").random_element(net)?;
+                Ok(Setup { key, material: Root::Mascot(Box::new(mascot)), anchor })
+            }
+            Preprocessing::InsecureDealer => {
+                // The first party's word is the seed: there is nothing to protect.
+                let mut seed = [0; 32];
+                random_bytes(&mut seed)?;
+                let all = crate::commitment::broadcast(&seed, net)?;
+                seed.copy_from_slice(&all[0]);
+                let key = insecure_dealer::mac_key(&seed, net.me(), net.parties());
+                let mut dealer = InsecureDealer::new(&seed, b"anchor", net.me(), net.parties());
+                let anchor = dealer.triples(1, net)?.a;
+                Ok(Setup { key, material: Root::Dealer(seed), anchor })
+            }
+        }
+    }
+
+    /// Material for whatever the label names, which is used once.
+    pub(super) fn source(&self, preprocessing: Preprocessing, label: &[u8]) -> Result<Box<dyn Source<F>>> {
+        match (preprocessing, &self.material) {
+            (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => Ok(Box::new(mascot.fork(label))),
+            (Preprocessing::InsecureDealer, Root::Dealer(seed)) => {
+                Ok(Box::new(InsecureDealer::new(seed, label, self.key.me(), self.key.parties())))
+            }
+            (_, Root::Stored(_)) => {
+                Err(Error::misuse("the setup was stored: it must be renewed before it serves"))
+            }
+            _ => Err(Error::misuse("the setup was made for another preprocessing")),
+        }
+    }
+
+    /// The MAC key.
+    pub fn key(&self) -> &MacKey<F> {
+        &self.key
+    }
+
+    /// What is stored: the share of the key, the anchor, whether the key was given up.
+    pub fn save(&self) -> Zeroizing<Vec<u8>> {
+        let seed = match &self.material {
+            Root::Dealer(seed) | Root::Stored(Some(seed)) => Some(seed),
+            Root::Mascot(_) | Root::Stored(None) => None,
+        };
+        let words = [self.key.reveal_own_share(), self.anchor.values[0], self.anchor.macs[0]];
+        let mut bytes = Zeroizing::new(vec![0; len::<F>(seed.is_some())]);
+        bytes[..HEAD].copy_from_slice(&[
+            FORMAT,
+            F::BITS as u8,
+            self.key.parties() as u8,
+            self.key.me().0,
+            if seed.is_some() { FROM_DEALER } else { FROM_TRANSFERS },
+            u8::from(self.key.refuse_retired().is_err()),
+        ]);
+        for (word, bytes) in words.iter().zip(bytes[HEAD..].chunks_exact_mut(F::BYTES)) {
+            word.write_to(bytes);
+        }
+        if let Some(seed) = seed {
+            bytes[HEAD + 3 * F::BYTES..].copy_from_slice(seed);
+        }
+        bytes
+    }
+
+    /// Reads what party `me` of so many has stored. It serves when it is [renewed](Setup::renew).
+    pub fn restore(me: Party, parties: usize, bytes: &[u8]) -> Result<Self> {
+        let damaged = |what: &str| Error::Misuse(format!("the stored setup of authenticated sharing {what}"));
+        let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() else {
+            return Err(damaged("ends too early"));
+        };
+        let [format, bits, of, party, from, retired] = *head;
+        let is_dealt = from == FROM_DEALER;
+        if format != FORMAT || from > FROM_DEALER || retired > 1 {
+            return Err(damaged("has an unknown format"));
+        }
+        if u32::from(bits) != F::BITS {
+            return Err(Error::Misuse(format!("the stored setup is of another field than {}", F::NAME)));
+        }
+        if !(2..=MAX_PARTIES).contains(&parties) || usize::from(of) != parties || party != me.0 || party >= of
+        {
+            return Err(damaged("is another party's, or of another number of parties"));
+        }
+        if bytes.len() != len::<F>(is_dealt) {
+            return Err(damaged("has another length than it should have"));
+        }
+        let mut words = Zeroizing::new([F::Word::ZERO; 3]);
+        for (word, bytes) in words.iter_mut().zip(rest.chunks_exact(F::BYTES)) {
+            *word = F::Word::from_bytes(bytes);
+            if F::truncate(*word) != *word {
+                return Err(damaged("has an element beyond its field"));
+            }
+        }
+        let key = MacKey::of_share(me, parties, words[0]);
+        if retired == 1 {
+            key.retire();
+        }
+        let mut anchor = Authenticated::zero(1);
+        (anchor.values[0], anchor.macs[0]) = (words[1], words[2]);
+        let seed = rest[3 * F::BYTES..].try_into().ok();
+        Ok(Setup { key, material: Root::Stored(seed), anchor })
+    }
+
+    /// Fresh transfers under the same key, for a setup that was stored or that has served. All parties do so together.
+    pub fn renew(&self, preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Self> {
+        self.key.refuse_retired()?;
+        let material = match (preprocessing, &self.material) {
+            (Preprocessing::Mascot { expansion }, Root::Mascot(_) | Root::Stored(None)) => {
+                let label = coins::toss(b"renewal of authenticated sharing", net)?;
+                let mascot = Mascot::set_up(&label, &self.key, expansion, net)?;
+                mascot.fork(b"binding").bind(&self.anchor, net)?;
+                Root::Mascot(Box::new(mascot))
+            }
+            (Preprocessing::InsecureDealer, Root::Dealer(seed) | Root::Stored(Some(seed))) => {
+                Root::Dealer(*seed)
+            }
+            _ => return Err(Error::misuse("the setup was made for another preprocessing")),
+        };
+        Ok(Setup { key: self.key.clone(), material, anchor: self.anchor.clone() })
+    }
+}
+
+/// Format, field, number of parties, party, where material comes from, whether the key was given up.
+const HEAD: usize = 6;
+
+const fn len<F: MacField>(is_dealt: bool) -> usize {
+    HEAD + 3 * F::BYTES + if is_dealt { 32 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests;
