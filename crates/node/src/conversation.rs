@@ -217,7 +217,7 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         let mut held =
             Held { protocol: Some(protocol), circuits: &circuits, key: &key, session: self.session };
         let (start, mask) = held.with(self.net()?, |at| mode.start(at))?;
-        self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask });
+        self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask, blind: Vec::new() });
         loop {
             let step = match first.take() {
                 Some(step) => step,
