@@ -33,6 +33,8 @@ pub(crate) struct Accepted {
     pub(crate) start: Vec<u8>,
     /// By node.
     pub(crate) masks: Vec<Vec<u8>>,
+    /// By node.
+    pub(crate) blinds: Vec<Vec<u8>>,
 }
 
 /// What the nodes answered to a step, by node.
@@ -115,9 +117,9 @@ impl<'c> Conversation<'c> {
     }
 
     fn accepted(&mut self) -> Result<Accepted> {
-        let (mut key, mut start, mut masks) = (None, None, Vec::new());
+        let (mut key, mut start, mut masks, mut blinds) = (None, None, Vec::new(), Vec::new());
         for (node, reply) in self.replies()? {
-            let Reply::Accepted { key: of, start: from, mask } = reply else {
+            let Reply::Accepted { key: of, start: from, mask, blind } = reply else {
                 return Err(unexpected(self.client.node_name(node)));
             };
             if masks.is_empty() {
@@ -126,8 +128,9 @@ impl<'c> Conversation<'c> {
                 return Err(Error::Answers("they serve with different keys or sessions".into()));
             }
             masks.push(mask);
+            blinds.push(blind);
         }
-        Ok(Accepted { key, start: start.unwrap_or_default(), masks })
+        Ok(Accepted { key, start: start.unwrap_or_default(), masks, blinds })
     }
 
     /// Sends a step; its answer comes in its turn.
@@ -223,20 +226,25 @@ impl<'c> Conversation<'c> {
         Ok(done.flatten())
     }
 
-    /// Bytes out of what all nodes sent of them.
+    /// Bytes out of what all nodes sent of them, as many as these are.
     pub(crate) fn bytes(&self, shares: &[Vec<u8>], expected: usize) -> Result<Zeroizing<Vec<u8>>> {
-        let shares: Vec<&[u8]> = shares.iter().map(Vec::as_slice).collect();
-        let bytes = self.client.combine.bytes(self.serving, &shares)?;
+        let bytes = self.combined(shares)?;
         match bytes.len() == expected {
             true => Ok(bytes),
             false => Err(Error::Answers(format!("{} bytes where {expected} were due", bytes.len()))),
         }
     }
 
+    /// Bytes out of what all nodes sent of them.
+    pub(crate) fn combined(&self, shares: &[Vec<u8>]) -> Result<Zeroizing<Vec<u8>>> {
+        let shares: Vec<&[u8]> = shares.iter().map(Vec::as_slice).collect();
+        self.client.combine.bytes(self.serving, &shares).map_err(apart)
+    }
+
     /// One element out of what all nodes sent of it.
     pub(crate) fn element(&self, shares: &[Vec<u8>]) -> Result<Element> {
         let shares: Vec<&[u8]> = shares.iter().map(Vec::as_slice).collect();
-        match self.client.combine.elements(self.serving, &shares)?.as_slice() {
+        match self.client.combine.elements(self.serving, &shares).map_err(apart)?.as_slice() {
             [element] => Ok(*element),
             other => Err(Error::Answers(format!("{} elements where one was due", other.len()))),
         }
@@ -258,6 +266,17 @@ impl<'c> Conversation<'c> {
     }
 }
 
+/// What the nodes sent cannot be put together.
+fn apart(error: polyclave_protocol::Error) -> Error {
+    match error {
+        polyclave_protocol::Error::CheckFailed { .. } => Error::Answers(
+            "one of them, or somebody on the way, changed its part of the answer; it was not used. See each node's log"
+                .into(),
+        ),
+        other => other.into(),
+    }
+}
+
 fn unexpected(node: &str) -> Error {
     Error::Answers(format!("node {node} answered to another question"))
 }
@@ -275,6 +294,13 @@ fn choose(candidates: PartySet, needed: usize, attempt: usize) -> Option<PartySe
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_altered_answer_is_not_told_as_a_failed_connection_and_not_asked_for_again() {
+        let error = apart(polyclave_protocol::Error::CheckFailed { what: "what the nodes sent to a client" });
+        assert!(matches!(error, Error::Answers(_)) && !error.may_pass() && !error.others_might());
+        assert!(error.to_string().contains("do not fit together: one of them, or somebody on the way"));
+    }
 
     #[test]
     fn every_node_is_left_out_in_its_turn() {

@@ -43,21 +43,12 @@ impl Client {
     /// found out but for 2^-127), and the key is sent under it, the same to all.
     pub fn import(&self, new: NewKey, key: &[u8]) -> Result<KeyInfo> {
         let (mut conversation, accepted) = Conversation::begin(self, &Operation::Import(new), None)?;
-        let of_mask = |message: &Vec<u8>| {
-            let split = message.len().checked_sub(ELEMENT_BYTES).filter(|len| *len == key.len());
-            let split = split.ok_or_else(|| {
-                Error::Misuse(format!(
-                    "a key of {} bytes, where the cipher takes {}",
-                    key.len(),
-                    message.len().saturating_sub(ELEMENT_BYTES)
-                ))
-            })?;
-            Ok((message[..split].to_vec(), message[split..].to_vec()))
-        };
-        let parts: Vec<(Vec<u8>, Vec<u8>)> = accepted.masks.iter().map(of_mask).collect::<Result<_>>()?;
-        let (masks, blinds): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let mask = conversation.bytes(&masks, key.len())?;
-        let blind = conversation.element(&blinds)?;
+        let mask = conversation.combined(&accepted.masks)?;
+        if mask.len() != key.len() {
+            let (given, taken) = (key.len(), mask.len());
+            return Err(Error::Misuse(format!("a key of {given} bytes, where the cipher takes {taken}")));
+        }
+        let blind = conversation.element(&accepted.blinds)?;
         let mut chi = [0; ELEMENT_BYTES];
         random_bytes(&mut chi)?;
         conversation.step(&Step::Chi { chi })?;

@@ -239,7 +239,7 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
             Held { protocol: Some(protocol), circuits: &circuits, key: &key, session: self.session };
         let (start, mask) = held.with(self.net()?, |at| mode.start(at))?;
         self.footing.still_holds(self.core)?;
-        self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask });
+        self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask, blind: Vec::new() });
         loop {
             let step = match first.take() {
                 Some(step) => step,

@@ -1,37 +1,45 @@
 //! The hash of GCM under a shared key against the field's reference and the published values.
 
-use polyclave_field::Gf128;
+use polyclave_field::{Gf2_64, Gf128};
 use polyclave_protocol::ghash::{Ghash, GhashKey, SEGMENT_BLOCKS};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Protocol, Scheme};
 use polyclave_protocol::service::{Element, ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, Shamir, ShamirScheme, Structure, Tables};
+use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
 use polyclave_protocol::tally::Counts;
 use polyclave_protocol::{Error, PartySet, Result};
 
-type Elements = <Shamir as ServiceProtocol>::Elements;
+type Elements<S> = <<S as Scheme>::Protocol as ServiceProtocol>::Elements;
 
-fn scheme() -> ShamirScheme {
+fn shamir() -> ShamirScheme {
     let structure = Structure::new(3, 1).expect("it is valid");
     ShamirScheme { structure, inversion: Inversion::Views, tables: Tables::Masked }
 }
 
+fn spdz() -> SpdzScheme<Gf2_64> {
+    let packing = Packing::of::<Gf2_64>(64).expect("it is valid");
+    SpdzScheme::new(2, Way::MaskedTables, Preprocessing::InsecureDealer, packing).expect("it is valid")
+}
+
 /// Runs all parties, and puts together the elements that they send to a client.
-fn values(
-    party: impl Fn(&mut Shamir, &mut dyn Net) -> Result<Vec<Elements>> + Sync,
+fn values<S: ServiceScheme>(
+    scheme: &S,
+    party: impl Fn(&mut S::Protocol, &mut dyn Net) -> Result<Vec<Elements<S>>> + Sync,
 ) -> impl Iterator<Item = Element> {
-    let messages = run_parties(3, |net| {
-        let mut session = hello(&scheme().terms(Terms::new(3)), net)?;
-        let mut protocol = scheme().join(&scheme().set_up(net)?, session.stream(), net.members())?;
+    let n = scheme.parties();
+    let messages = run_parties(n, |net| {
+        let mut session = hello(&scheme.terms(Terms::new(n)), net)?;
+        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let elements = party(&mut protocol, net)?;
         let elements = protocol.join_elements(&elements.iter().collect::<Vec<_>>());
         protocol.reveal_elements(&elements, net)
     });
     let messages: Vec<Vec<u8>> = messages.into_iter().map(|m| m.expect("honest parties finish")).collect();
     let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
-    scheme().combine_elements(PartySet::all(3), &messages).expect("the messages fit").into_iter()
+    scheme.combine_elements(PartySet::all(n), &messages).expect("the messages fit").into_iter()
 }
 
 /// SP 800-38D, section 6.4, block by block.
@@ -45,12 +53,12 @@ fn blocks(count: usize) -> Vec<u8> {
 }
 
 /// Rounds and multiplications of a hash of segments of so many blocks.
-fn hash(
-    protocol: &mut Shamir,
-    key: &GhashKey<Shamir>,
+fn hash<P: ServiceProtocol>(
+    protocol: &mut P,
+    key: &GhashKey<P>,
     segments: &[usize],
     net: &mut dyn Net,
-) -> Result<(Elements, Counts)> {
+) -> Result<(P::Elements, Counts)> {
     let before = protocol.tally();
     let mut hash = Ghash::new(key);
     let all = blocks(segments.iter().sum());
@@ -64,8 +72,8 @@ fn hash(
 }
 
 /// Hashes all of these under one random key, and compares.
-fn check(messages: &[&[usize]]) {
-    let mut values = values(|protocol, net| {
+fn check<S: ServiceScheme>(scheme: &S, messages: &[&[usize]]) {
+    let mut values = values(scheme, |protocol, net| {
         let h = protocol.mask_blind(net)?.0;
         let key = GhashKey::derive(protocol, &h, net)?;
         let mut elements = vec![h];
@@ -83,23 +91,35 @@ fn check(messages: &[&[usize]]) {
 #[test]
 fn one_segment_hashes_to_the_reference() {
     let lengths: Vec<[usize; 1]> = (0..41).chain([127, 128, 129, 255, 256, 257]).map(|m| [m]).collect();
-    check(&lengths.iter().map(|m| &m[..]).collect::<Vec<_>>());
-    check(&[&[SEGMENT_BLOCKS - 1], &[SEGMENT_BLOCKS]]);
+    let lengths: Vec<&[usize]> = lengths.iter().map(|m| &m[..]).collect();
+    check(&shamir(), &lengths);
+    check(&spdz(), &lengths);
+    check(&shamir(), &[&[SEGMENT_BLOCKS - 1], &[SEGMENT_BLOCKS]]);
+    check(&spdz(), &[&[SEGMENT_BLOCKS - 1], &[SEGMENT_BLOCKS]]);
 }
 
 #[test]
 fn segments_of_any_lengths_hash_to_the_reference() {
-    check(&[&[1, 1], &[3, 128, 5], &[130, 129], &[0, 256, 0, 300, 1], &[127, 385], &[1, 128, 127, 129, 2]]);
-    check(&[&[SEGMENT_BLOCKS, SEGMENT_BLOCKS, 777], &[5, SEGMENT_BLOCKS - 1]]);
+    let segments: [&[usize]; 6] =
+        [&[1, 1], &[3, 128, 5], &[130, 129], &[0, 256, 0, 300, 1], &[127, 385], &[1, 128, 127, 129, 2]];
+    check(&shamir(), &segments);
+    check(&spdz(), &segments);
+    check(&shamir(), &[&[SEGMENT_BLOCKS, SEGMENT_BLOCKS, 777], &[5, SEGMENT_BLOCKS - 1]]);
+    check(&spdz(), &[&[SEGMENT_BLOCKS, SEGMENT_BLOCKS, 777], &[5, SEGMENT_BLOCKS - 1]]);
 }
 
 /// McGrew and Viega 2004, appendix B, test case 2.
 #[test]
 fn the_published_hash_comes_out() {
+    check_published(&shamir());
+    check_published(&spdz());
+}
+
+fn check_published<S: ServiceScheme>(scheme: &S) {
     let h = 0x66e9_4bd4_ef8a_2c3b_884c_fa59_ca34_2b2e_u128.to_be_bytes();
     let blocks =
         [0x0388_dace_60b6_a392_f328_c2b9_71b2_fe78_u128.to_be_bytes(), 0x80_u128.to_be_bytes()].concat();
-    let values = values(|protocol, net| {
+    let values = values(scheme, |protocol, net| {
         let random = protocol.mask_blind(net)?.0;
         let zero = protocol.add_elements(&random, &random);
         let key = GhashKey::derive(protocol, &protocol.add_public(&zero, &[h]), net)?;
@@ -113,7 +133,7 @@ fn the_published_hash_comes_out() {
 
 #[test]
 fn rounds_and_multiplications_are_those_documented() {
-    let _ = values(|protocol, net| {
+    let _ = values(&shamir(), |protocol, net| {
         let h = protocol.mask_blind(net)?.0;
         let key = GhashKey::derive(protocol, &h, net)?;
         let spent = protocol.tally().preprocessing;
@@ -143,7 +163,12 @@ fn rounds_and_multiplications_are_those_documented() {
 
 #[test]
 fn a_stored_key_hashes_alike_and_other_bytes_are_refused() {
-    let values: Vec<Element> = values(|protocol, net| {
+    check_stored(&shamir());
+    check_stored(&spdz());
+}
+
+fn check_stored<S: ServiceScheme>(scheme: &S) {
+    let values: Vec<Element> = values(scheme, |protocol, net| {
         let h = protocol.mask_blind(net)?.0;
         let key = GhashKey::derive(protocol, &h, net)?;
         let stored = key.save(protocol);
@@ -161,7 +186,12 @@ fn a_stored_key_hashes_alike_and_other_bytes_are_refused() {
 
 #[test]
 fn what_is_no_segment_is_refused() {
-    let _ = values(|protocol, net| {
+    check_refused(&shamir());
+    check_refused(&spdz());
+}
+
+fn check_refused<S: ServiceScheme>(scheme: &S) {
+    let _ = values(scheme, |protocol, net| {
         let h = protocol.mask_blind(net)?.0;
         let key = GhashKey::derive(protocol, &h, net)?;
         for len in [1, 15, 17, 16 * (SEGMENT_BLOCKS + 1)] {

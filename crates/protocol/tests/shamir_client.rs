@@ -1,77 +1,28 @@
 //! Clients who hold no share: what they send is masked, what they are sent is blinded.
 
+mod clear;
+mod clients;
 mod common;
+mod computing;
 
-use common::{Disks, KEY, cluster, in_the_clear, scheme, serve, store_round_keys};
-use polyclave_cipher::{Builder, Cells, Circuit, Direction, Matrix, Table, catalog, compile};
-use polyclave_field::{Gf128, Gf256};
-use polyclave_protocol::evaluate::{evaluate, prepare};
-use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Protocol};
+use clear::in_the_clear;
+use clients::{client_hears, client_learns, combined, combined_elements, mask_check, noise};
+use common::{Disks, KEY, cluster, scheme, serve, store_round_keys};
+use computing::{client_computes, one_table, secrets_of};
+use polyclave_cipher::{Circuit, Direction, catalog, compile};
+use polyclave_field::Gf256;
+use polyclave_protocol::protocol::Protocol;
 use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
 use polyclave_protocol::shamir::ShamirScheme;
-use polyclave_protocol::{Error, Party, PartySet, Result};
-
-/// Pseudorandom bytes that follow from a seed.
-fn noise(seed: &str, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    blake3::Hasher::new().update(seed.as_bytes()).finalize_xof().fill(&mut bytes);
-    bytes
-}
-
-/// All serving nodes' messages to a client: here every node plays the client too.
-fn client_hears(message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
-    let (me, members) = (net.me(), net.members());
-    for p in members.iter().filter(|p| *p != me) {
-        net.send(p, message)?;
-    }
-    let mut all = Vec::new();
-    for p in members.iter() {
-        let mut heard = message.to_vec();
-        if p != me {
-            net.recv(p, &mut heard)?;
-        }
-        all.push(heard);
-    }
-    Ok(all)
-}
-
-fn client_learns(scheme: &ShamirScheme, message: &[u8], net: &mut dyn Net) -> Result<Vec<u8>> {
-    let messages = client_hears(message, net)?;
-    let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
-    Ok(scheme.combine(net.members(), &messages)?.to_vec())
-}
+use polyclave_protocol::{Error, Party, PartySet};
 
 /// Everything comes from a client through one mask and goes back to it; `lanes` blocks under uniform keys.
 fn check_client(scheme: &ShamirScheme, serving: PartySet, circuit: &Circuit, lanes: usize) {
-    let ports = circuit.inputs();
-    let secrets = ports.iter().map(|port| {
-        let blocks = if port.uniform { 1 } else { lanes };
-        let mut bytes = noise(&port.name, blocks * Cells::block_bytes(port.cells.len(), port.bits));
-        let keep = if 8 % port.bits == 0 { 0xff } else { 0xff >> (8 - port.bits) };
-        bytes.iter_mut().for_each(|byte| *byte &= keep);
-        bytes
-    });
-    let secrets: Vec<Vec<u8>> = secrets.collect();
+    let secrets = secrets_of(circuit, lanes);
     let expected = in_the_clear(circuit, &secrets.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let disks = cluster(scheme, |_, _| Ok(Vec::new()));
     let outputs = serve(scheme, serving, &disks, |protocol, _, net| {
-        let compiled = compile(circuit, protocol);
-        let plain = secrets.concat();
-        let (mask, message) = protocol.mask_input(plain.len(), net)?;
-        let r = client_learns(scheme, &message, net)?;
-        let masked: Vec<u8> = plain.iter().zip(&r).map(|(x, r)| x ^ r).collect();
-        let mut at = 0;
-        let mut shared = Vec::new();
-        for (port, secret) in compiled.inputs().iter().zip(&secrets) {
-            let value = protocol.unmask(&mask, at, &masked[at..at + secret.len()], port)?;
-            // As it would come back from a disk.
-            shared.push(protocol.restore(&protocol.save(&value))?);
-            at += secret.len();
-        }
-        let batch = prepare(protocol, &compiled, lanes, net)?;
-        let inputs: Vec<_> = shared.iter().map(Input::Shared).collect();
-        let output = evaluate(protocol, &compiled, lanes, &inputs, batch, net)?.remove(0);
+        let output = client_computes(scheme, protocol, circuit, lanes, net)?;
         let before = protocol.tally().output;
         let message = protocol.reveal_to_client(&output, net)?;
         let counted = protocol.tally().output - before;
@@ -102,14 +53,7 @@ fn a_client_gives_a_masked_block_and_key_and_learns_what_the_cipher_says() {
 #[test]
 fn cells_of_every_width_pass_through_masks_and_to_clients() {
     for bits in 1..=8u8 {
-        let entries = (0..1u16 << bits).map(|x| (x * 37 + 11) as u8 & (0xff >> (8 - bits)));
-        let mut b = Builder::new("one table");
-        let table = b.table(&std::sync::Arc::new(Table::new("arbitrary", bits, bits, entries.collect())));
-        let x = b.input("x", 5, bits);
-        let y: Vec<_> = x.iter().map(|x| b.lookup(table, *x)).collect();
-        let z = b.linear(vec![(y[0], Matrix::identity(bits)), (x[1], Matrix::identity(bits))], 1);
-        b.output("y", &[y[0], y[1], z, x[3], y[4]]);
-        check_client(&scheme(3, 1), PartySet::all(3), &b.finish(), 6);
+        check_client(&scheme(3, 1), PartySet::all(3), &one_table(bits), 6);
     }
 }
 
@@ -211,19 +155,6 @@ fn a_client_refuses_messages_that_do_not_belong_together() {
     assert!(matches!(scheme.combine(stranger, &[&[1], &[2], &[3]]), Err(Error::Misuse(_))));
 }
 
-/// chi^1 r_1 + chi^2 r_2 .. + r_0, as a client computes it.
-fn mask_check(r: &[u8], blind: [u8; 16], chi: [u8; 16]) -> [u8; 16] {
-    let chi = Gf128::from_bytes(chi);
-    let (mut sum, mut power) = (Gf128::from_bytes(blind), Gf128::ONE);
-    for bytes in r.chunks(16) {
-        let mut element = [0; 16];
-        element[..bytes.len()].copy_from_slice(bytes);
-        power *= chi;
-        sum += power * Gf128::from_bytes(element);
-    }
-    sum.to_bytes()
-}
-
 #[test]
 fn a_wrong_share_of_one_node_fails_the_check_of_the_mask() {
     let scheme = scheme(4, 1);
@@ -235,18 +166,13 @@ fn a_wrong_share_of_one_node_fails_the_check_of_the_mask() {
             let (blind, blind_message) = protocol.mask_blind(net)?;
             let mut masks = client_hears(&message, net)?;
             let blinds = client_hears(&blind_message, net)?;
-            let combined = |messages: &[Vec<u8>]| {
-                let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
-                scheme.combine(net.members(), &messages).map(|r| r.to_vec())
-            };
-            let r = combined(&masks)?;
-            let blinds: Vec<&[u8]> = blinds.iter().map(Vec::as_slice).collect();
-            let r_0 = scheme.combine_elements(net.members(), &blinds)?[0];
+            let r = combined(&scheme, net.members(), &masks)?;
+            let r_0 = combined_elements(&scheme, net.members(), &blinds)?[0];
             let wrong = match len {
                 0 => None,
                 _ => {
                     masks[1][len - 1] ^= 1;
-                    Some(combined(&masks)?)
+                    Some(combined(&scheme, net.members(), &masks)?)
                 }
             };
             let opened = protocol.open_mask_check(&mask, blind, chi, net)?;

@@ -1,8 +1,10 @@
 //! Any 2t + 1 nodes serve from what they stored, whoever is absent.
 
+mod clear;
 mod common;
 
-use common::{KEY, cluster, in_the_clear, scheme, serve, store_round_keys};
+use clear::in_the_clear;
+use common::{KEY, cluster, scheme, serve, store_round_keys};
 use polyclave_cipher::{Cells, Direction, catalog, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::run_members;

@@ -21,8 +21,9 @@ pub const CHUNK: usize = 256 << 10;
 /// The most bytes of a step under a mask: its answer carries the next mask, too.
 pub const MASKED: usize = CHUNK / 2;
 
-/// The largest message.
-pub const MOST_MESSAGE: usize = CHUNK + (64 << 10);
+/// The largest message. What a client verifies by itself is twice as long as what it learns and 52 bytes more, for a chunk or
+/// for masked bytes and the next mask.
+pub const MOST_MESSAGE: usize = 2 * CHUNK + (64 << 10);
 
 /// The most additional data of one GCM message.
 pub const MOST_ADDITIONAL_DATA: usize = 32 << 10;
@@ -287,11 +288,14 @@ pub enum Reply {
         /// Of the session: a file id (32 bytes), nonce (12), or initial block, as the use has it; empty if it has none.
         #[serde(with = "serde_bytes")]
         start: Vec<u8>,
-        /// This node's share of the first mask, and of the blinding element of its check; empty where there is none.
+        /// What this node sends of the first mask; empty where there is none.
         #[serde(with = "serde_bytes")]
         mask: Vec<u8>,
+        /// What it sends of the blinding element of the mask's check; empty where there is none.
+        #[serde(with = "serde_bytes")]
+        blind: Vec<u8>,
     },
-    /// To a step: this node's share of what the client is to learn, and of the next mask.
+    /// To a step: what this node sends of what the client is to learn, and of the next mask.
     Data {
         /// Bytes or elements.
         #[serde(with = "serde_bytes")]

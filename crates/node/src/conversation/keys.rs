@@ -39,10 +39,9 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         circuits: &Circuits,
     ) -> Result<<S::Protocol as Protocol>::Shared, Fault> {
         let bytes = circuits.cipher.key_bytes;
-        let (mask, mut message) = protocol.mask_input(bytes, self.net()?)?;
+        let (mask, of_mask) = protocol.mask_input(bytes, self.net()?)?;
         let (blind, of_blind) = protocol.mask_blind(self.net()?)?;
-        message.extend(of_blind);
-        self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: message });
+        self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: of_mask, blind: of_blind });
 
         let admit = |step: &Step| if matches!(step, Step::Chi { .. }) { Ok(0) } else { Err(misplaced(step)) };
         let step = self.step(admit, None)?;

@@ -318,7 +318,9 @@ fn verify(sum: &[u8], count: usize) -> Result<Vec<Element>> {
     let (values, products) = values.split_at_checked(count + 1).ok_or(UNVERIFIED)?;
     let mut due = vec![0; ELEMENT_BYTES * values.len()];
     gf128::scale_add(&mut due, values.as_flattened(), rho);
-    match rest.is_empty() && due == products.as_flattened() {
+    // Two nodes that sent the same would make everything zero; rho is zero otherwise with probability 2^-128.
+    let drawn = *rho != [0; ELEMENT_BYTES];
+    match drawn && rest.is_empty() && due == products.as_flattened() {
         true => Ok(values[..count].to_vec()),
         false => Err(UNVERIFIED),
     }

@@ -1,6 +1,6 @@
 //! A cluster of nodes with disks, for the tests of what serves from them.
 
-use polyclave_cipher::{AnyMap, Cells, Circuit, catalog, cleartext, compile, compile_with_views};
+use polyclave_cipher::{Cells, catalog, compile, compile_with_views};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::{run_members, run_parties};
 use polyclave_protocol::net::Net;
@@ -63,15 +63,4 @@ pub fn store_round_keys(protocol: &mut Shamir, net: &mut dyn Net) -> Result<Vec<
     let key = if net.me() == Party(0) { Input::Mine(&key) } else { Input::From(Party(0)) };
     let round_keys = evaluate(protocol, &schedule, 1, &[key], batch, net)?.remove(0);
     Ok(protocol.save(&round_keys).to_vec())
-}
-
-/// The first output of a circuit on blocks.
-pub fn in_the_clear(circuit: &Circuit, inputs: &[&[u8]]) -> Vec<u8> {
-    let compiled = compile(circuit, &AnyMap);
-    let cells = circuit.inputs().iter().zip(inputs).map(|(port, bytes)| {
-        Cells::from_blocks(port.cells.len(), port.bits, bytes).expect("whole blocks of narrow cells")
-    });
-    let cells: Vec<Cells> = cells.collect();
-    let lanes = cells[0].lanes();
-    cleartext::run(&compiled, lanes, &cells).expect("the inputs fit")[0].to_blocks()
 }

@@ -53,7 +53,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8], from: Party) -> Result<T> {
 mod tests {
     use polyclave_protocol::PartySet;
 
-    use super::super::{Operation, Request, Step, Use, VERSION};
+    use super::super::{CHUNK, MASKED, Operation, Reply, Request, Step, Use, VERSION};
     use super::*;
 
     #[test]
@@ -67,6 +67,20 @@ mod tests {
         };
         let bytes = encode(&request).expect("it is small");
         assert_eq!(decode::<Request>(&bytes[4..], Party(0)), Ok(request));
+    }
+
+    /// Of what a client verifies by itself a node sends twice as much as the client learns, and 52 bytes; of a chain of blocks
+    /// for each block alone.
+    #[test]
+    fn the_longest_answers_fit() {
+        let verified = |bytes: usize| vec![0; 2 * bytes + 52];
+        for (data, mask) in [
+            (verified(CHUNK), Vec::new()),
+            (verified(MASKED), verified(MASKED)),
+            ([0; 84].repeat(2048 / 16), verified(2048)),
+        ] {
+            assert!(encode(&Reply::Data { data, mask }).is_ok());
+        }
     }
 
     #[test]
