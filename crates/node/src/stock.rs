@@ -105,15 +105,17 @@ impl Lots {
         self.kinds.iter().map(|kind| Level { kind: *kind, left: left(kind) }).collect()
     }
 
-    /// What to make next so that there is enough of every kind for so many blocks: the scarcest, when a quarter of it is
-    /// missing, so that lots are not tiny.
+    /// What to make next so that there is enough of every kind for so many blocks: the scarcest kind, in runs of one size.
+    /// Nothing while little is missing: a run has costs of its own, and a claim over many small lots is long.
     pub(crate) fn wanted(&self, blocks: usize) -> Option<(Kind, usize)> {
         self.level.store(blocks, Ordering::Relaxed);
-        let missing = |level: &Level| blocks.saturating_mul(level.kind.per_block).saturating_sub(level.left);
-        let levels = self.levels().into_iter();
-        let low = levels.filter(|level| missing(level) > level.left / 3);
-        let scarcest = low.min_by_key(Level::blocks)?;
-        Some((scarcest.kind, missing(&scarcest).min(BLOCKS_AT_ONCE * scarcest.kind.per_block)))
+        let full = |level: &Level| blocks.saturating_mul(level.kind.per_block);
+        let missing = |level: &Level| full(level).saturating_sub(level.left);
+        let most = |level: &Level| BLOCKS_AT_ONCE * level.kind.per_block;
+        let is_low = |level: &Level| missing(level) >= (full(level) / 4).min(most(level) / 2).max(1);
+        let scarcest = self.levels().into_iter().filter(is_low).min_by_key(Level::blocks)?;
+        let runs = missing(&scarcest).div_ceil(most(&scarcest));
+        Some((scarcest.kind, missing(&scarcest).div_ceil(runs)))
     }
 
     /// Bytes of so many items, for which there must be room.

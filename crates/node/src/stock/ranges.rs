@@ -25,7 +25,7 @@ impl Ranges {
     /// Whether one of them is in `from..to`.
     pub(super) fn meets(&self, from: u64, to: u64) -> bool {
         let at = self.0.partition_point(|(_, end)| *end <= from);
-        self.0.get(at).is_some_and(|(start, _)| *start < to)
+        from < to && self.0.get(at).is_some_and(|(start, _)| *start < to)
     }
 
     /// Adds the numbers of `from..to`.

@@ -145,7 +145,7 @@ fn the_scarcest_kind_is_wanted_in_steps_until_there_is_enough() {
         fill_all(&stocks, &kind, count);
         steps.push((kind.name, count));
     }
-    assert_eq!(steps, [("triples", 256), ("bits", 256), ("triples", 64), ("bits", 64)]);
+    assert_eq!(steps, [("triples", 160), ("bits", 160), ("triples", 160), ("bits", 160)]);
     assert!(lots.levels().iter().all(|level| level.blocks() == 20));
     take_all(&stocks, &KIND, 79).into_iter().for_each(|taken| drop(taken.expect("enough")));
     assert_eq!(lots.wanted(20), None, "less than a quarter is missing");

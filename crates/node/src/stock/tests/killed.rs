@@ -147,7 +147,9 @@ struct Node {
 
 impl Node {
     fn new(me: Party) -> Node {
+        // Its store was made before, in a file that gets its name when it is whole.
         let (disk, life) = (Disk::default(), Life::default());
+        drop(reopen(&disk));
         Node { me, disk, life, lots: None, image: Image::new(), handed_out: Vec::new() }
     }
 
