@@ -19,8 +19,8 @@
 //!   z = sum (sigma + e + Delta_i) b_i + g(a) + f. The b_i are uniform, whatever is known of a and alpha, as no message tells
 //!   anything of them; so z is uniform, and says nothing of g(a), unless all sigma + e + Delta_i are zero. They are if sigma = 0
 //!   and the cheater has left all of that as it should be, or by a guess at alpha. Then z says something of a; but a has hidden
-//!   nothing that the cheater does not know: sigma. So neither a sacrifice nor a combination of several products is needed;
-//!   whoever has c off fails its own test.
+//!   nothing that the cheater does not know: sigma. (The parts of sigma of single honest parties are hidden by their shares of
+//!   MACs besides.) So neither a sacrifice nor a combination of several products is needed; whoever has c off fails its own test.
 //! * *It tells nothing of alpha*, even if it fails and the cheater, who sees z first, withholds its own part for ever: d is uniform
 //!   as a is, z independent of d and alpha as said. What it learns is whether sigma + e is zero: that one value, which it has
 //!   chosen beforehand, is not alpha. So silence does not cost the key; a failure does, as in every check. Over Q tests that end
