@@ -5,6 +5,7 @@
 //! peers <---> control.rs (peers.rs), follow.rs (channels.rs, desk.rs)            modes/ (what a key is used for)
 //!                                                                                make.rs (generation, import)
 //! node.rs (start, stop)   core.rs: store/ (keys, budget), audit.rs, limits.rs    circuits.rs, computation.rs
+//!                         stock.rs (material made ahead)
 //! ```
 //!
 //! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
