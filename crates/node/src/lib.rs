@@ -6,6 +6,7 @@
 //!                                                                                make.rs (generation, import)
 //! preparation.rs (epoch.rs, rotation.rs, target.rs, stock/: what nodes make together ahead)   quarantine.rs
 //! node.rs (start, stop)   core.rs: store/ (keys, budget), audit.rs, limits.rs    circuits.rs, computation.rs
+//!                         stock.rs (material made ahead)
 //! ```
 //!
 //! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.

@@ -145,7 +145,7 @@ impl Lots {
         Ok(())
     }
 
-    /// Whether this node heard all say that they hold a lot.
+    /// Whether this node heard that all hold their parts of a lot.
     fn settle(&self, id: [u8; 16], heard_all: bool) {
         let mut lots = self.lock();
         if heard_all {
@@ -163,7 +163,7 @@ impl Lots {
     }
 
     /// At the proposer: the next items, spent. `None` if there are not enough.
-    fn propose(&self, kind: &Kind, count: usize) -> Result<Option<(Vec<Range>, Zeroizing<Vec<u8>>)>> {
+    fn propose(&self, kind: &Kind, count: usize) -> Result<Option<Proposed>> {
         let mut lots = self.lock();
         let (mut ranges, mut due) = (Vec::new(), count as u64);
         for lot in held(&lots, kind) {
@@ -253,6 +253,9 @@ impl Lots {
 fn held<'a>(lots: &'a [Lot], kind: &Kind) -> impl Iterator<Item = &'a Lot> {
     lots.iter().filter(move |lot| lot.kind == *kind && lot.standing == Standing::Held)
 }
+
+/// What the proposer takes, and what comes of it.
+type Proposed = (Vec<Range>, Zeroizing<Vec<u8>>);
 
 /// Whether a claim is followed.
 fn judge(lots: &[Lot], kind: &Kind, count: usize, ranges: &[Range]) -> std::result::Result<(), Refused> {

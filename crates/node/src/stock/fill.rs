@@ -1,20 +1,21 @@
 //! One run of preprocessing: all nodes make a lot together.
 //!
-//! A lot can be claimed when all have said that they hold their parts. Whoever fails before says nothing, so the proposer
-//! never claims such a lot. A node that has said it and then loses the others cannot tell whether the proposer heard all: it
-//! keeps the lot, which serves if it is claimed ([`MOST_IN_DOUBT`](super::MOST_IN_DOUBT)).
+//! A lot can be claimed when all have told the proposer that they hold their parts. Whoever fails before says nothing, so the
+//! proposer drops such a lot. When it has heard all, it tells the others. A node that has told the proposer and hears nothing
+//! cannot know what the proposer heard: it keeps the lot, which serves if it is claimed ([`MOST_IN_DOUBT`](super::MOST_IN_DOUBT)),
+//! and does not count it.
 
-use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::session::{Stream, Terms, hello};
 use polyclave_protocol::stock::Kind;
+use polyclave_protocol::{Error, Party};
 use zeroize::Zeroizing;
 
 use super::Lots;
+use super::claims::PROPOSER;
 use crate::Result;
-use crate::agreement::tell_all;
 
-const HELD: u8 = 1;
+const HELD: [u8; 1] = [1];
 
 /// Makes a lot of so many items. All nodes do at once, on a stream of their own; `make` makes this node's parts, checked.
 pub(crate) fn fill(
@@ -41,11 +42,31 @@ pub(crate) fn fill(
     let id = blake3::derive_key("polyclave 2026 lot", &session.id());
     let id = *id.first_chunk().expect("16 of 32 bytes");
     lots.hold(id, kind, items)?;
-    let told = tell_all(&[HELD], net);
-    lots.settle(id, told.is_ok());
-    match told?.into_iter().find(|(_, said)| *said != [HELD]) {
-        // It wants the lot unused: it will refuse claims, or follow them; either is safe.
-        Some((peer, _)) => Err(Error::Peer { peer, detail: "it does not say that it holds its part".into() }),
-        None => Ok(()),
+    let heard = if net.me() == PROPOSER { hear_others(net) } else { hear_proposer(net) };
+    lots.settle(id, heard.is_ok());
+    heard?;
+    if net.me() == PROPOSER {
+        Party::all(net.parties()).skip(1).try_for_each(|peer| net.send(peer, &HELD))?;
+    }
+    Ok(())
+}
+
+/// All others hold their parts.
+fn hear_others(net: &mut dyn Net) -> Result<()> {
+    Party::all(net.parties()).skip(1).try_for_each(|peer| hear(peer, net))
+}
+
+/// This node holds its part; the proposer says that all do.
+fn hear_proposer(net: &mut dyn Net) -> Result<()> {
+    net.send(PROPOSER, &HELD)?;
+    hear(PROPOSER, net)
+}
+
+fn hear(peer: Party, net: &mut dyn Net) -> Result<()> {
+    let mut said = [0];
+    net.recv(peer, &mut said)?;
+    match said == HELD {
+        true => Ok(()),
+        false => Err(Error::Peer { peer, detail: "it does not say that a lot is held".into() }),
     }
 }

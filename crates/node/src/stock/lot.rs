@@ -15,8 +15,7 @@ const GAPS: u64 = 4;
 /// What this party knows of the others' parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// All have been asked whether they hold theirs, or a run ended before this party had heard all: only the proposer
-    /// knows whether the lot serves.
+    /// The proposer has not said yet that all hold theirs, and may never say so.
     Pending,
     /// All hold theirs.
     Held,

@@ -10,7 +10,7 @@ use polyclave_protocol::mesh::{mesh, run_parties};
 use polyclave_protocol::session::{Stream, Terms};
 
 use super::*;
-use crate::store::testing::{Disk, in_memory};
+use crate::store::testing::{Disk, in_memory, reopen};
 
 const EPOCH: [u8; 32] = [1; 32];
 const KIND: Kind = Kind { name: "triples", item_bytes: 16, per_block: 16 };
@@ -121,7 +121,7 @@ fn one_synced_write_serves_many_takes_and_one_take_needs_one_at_most() {
 fn dry_is_said_by_all_in_words_for_people_and_costs_nothing() {
     let stocks = in_memory_stocks(3);
     fill_all(&stocks, &KIND, 20);
-    stocks.iter().for_each(|(lots, _)| drop(lots.wanted(5)));
+    stocks.iter().for_each(|(lots, _)| assert!(lots.wanted(5).is_some()));
     for outcome in take_all(&stocks, &KIND, 21) {
         let Err(Error::Dry { detail }) = outcome else { panic!("not dry: {outcome:?}") };
         for part in ["20 triples", "21 are needed", "5 blocks", "`stock` in node.toml", "wait"] {
@@ -182,4 +182,69 @@ fn nodes_that_want_to_make_different_things_make_nothing() {
     let one = &mut mesh(2)[0];
     assert!(matches!(fill_by(lots, &KIND, 257, one), Err(Error::Misuse(_))), "more than a step");
     assert!(matches!(fill_by(lots, &Kind { name: "others", ..KIND }, 1, one), Err(Error::Misuse(_))));
+}
+
+/// A node that said that it holds a lot, and never heard that all do.
+#[test]
+fn a_lot_in_doubt_serves_if_the_proposer_heard_all_and_not_otherwise() {
+    let stocks = in_memory_stocks(3);
+    let hold = |lot: u8, heard: [bool; 3]| {
+        for ((lots, _), heard) in stocks.iter().zip(heard) {
+            let items = (0..8_u64).flat_map(|i| [u64::from(lot).to_le_bytes(), i.to_le_bytes()].concat());
+            lots.hold([lot; 16], &KIND, Zeroizing::new(items.collect())).expect("room");
+            lots.settle([lot; 16], heard);
+        }
+    };
+    hold(1, [false, false, false]);
+    assert!(take_all(&stocks, &KIND, 1).into_iter().all(|outcome| matches!(outcome, Err(Error::Dry { .. }))));
+    hold(2, [true, true, false]);
+    assert_eq!(left(&stocks[2].0, &KIND), 0, "not counted");
+    for outcome in take_all(&stocks, &KIND, 8) {
+        assert!(outcome.expect("it serves").iter().all(|(lot, _)| *lot == 2));
+    }
+    (10..30).for_each(|lot| hold(lot, [false, false, false]));
+    assert_eq!(stocks[2].0.lock().len(), MOST_IN_DOUBT);
+}
+
+/// The same lots taken into use again, over the same store.
+#[test]
+fn lots_that_are_put_back_begin_behind_what_was_marked() {
+    let stocks = in_memory_stocks(2);
+    fill_all(&stocks, &KIND, 64);
+    let lot = stocks[0].0.lock()[0].id;
+    let items =
+        Zeroizing::new((0..64_u64).flat_map(|i| [[7; 8], i.to_le_bytes()].concat()).collect::<Vec<u8>>());
+    let before = take_all(&stocks, &KIND, 10).remove(0).expect("enough");
+    assert_eq!(before.len(), 10);
+    let put_back = |me: Party| {
+        let store = Arc::new(reopen(&stocks[me.index()].1.copy()));
+        let lots = stock(me, 2, EPOCH, store).expect("begun");
+        lots.hold(lot, &KIND, items.clone()).expect("room");
+        lots.settle(lot, true);
+        lots
+    };
+    let again: Vec<_> = Party::all(2).map(|me| (put_back(me), Disk::default())).collect();
+    for outcome in take_all(&again, &KIND, 10) {
+        let numbers: Vec<u64> = outcome.expect("enough").into_iter().map(|(_, number)| number).collect();
+        assert_eq!(numbers, (10..20).collect::<Vec<_>>());
+    }
+    // The stock of an epoch that is over is of no use, whatever is in memory.
+    let (over, _) = &again[0];
+    over.store.begin_lots([2; 32]).expect("begun");
+    assert!(take_all(&again, &KIND, 30).into_iter().all(|outcome| outcome.is_err()));
+    assert_eq!(left(over, &KIND), 44);
+}
+
+#[test]
+fn what_is_not_marked_on_the_disk_is_not_handed_out() {
+    let stocks = in_memory_stocks(2);
+    fill_all(&stocks, &KIND, 64);
+    for full in [1, 0] {
+        stocks[full].1.fill_up();
+        let outcomes = take_all(&stocks, &KIND, 12);
+        assert!(matches!(outcomes[full], Err(Error::System(_))), "{outcomes:?}");
+        stocks[full].1.make_room();
+    }
+    let served = take_all(&stocks, &KIND, 12);
+    assert!(served[0].is_ok() && served[0] == served[1], "{served:?}");
 }

@@ -12,6 +12,9 @@ fn two_lots() -> (Vec<(Arc<Lots>, Disk)>, [u8; 16]) {
     (stocks, first)
 }
 
+/// What it is, the epoch, what is claimed, and what is asked for.
+type Bad = (&'static str, [u8; 32], Vec<Range>, Kind, usize);
+
 fn range(lot: [u8; 16], from: u64, to: u64) -> Range {
     Range { lot, from, to }
 }
@@ -34,7 +37,7 @@ fn claims_that_do_not_fit_are_refused_and_cost_nothing() {
     };
     assert_eq!(numbers(hears(lots, EPOCH, &[range(lot, 0, 10)], &KIND, 10)), (0..10).collect::<Vec<_>>());
     let max = u64::MAX;
-    let bad: [(&str, [u8; 32], Vec<Range>, Kind, usize); 15] = [
+    let bad: [Bad; 15] = [
         ("the largest number", EPOCH, vec![range(lot, 10, max)], KIND, 10),
         ("all that is left", EPOCH, vec![range(lot, 10, 64)], KIND, 10),
         ("from the largest number", EPOCH, vec![range(lot, max - 1, max)], KIND, 1),
