@@ -203,7 +203,7 @@ fn make<S: ServiceScheme>(
     // Said by all before it counts.
     tell_all(&[1], net)?;
     let id = session.id();
-    let lots = Lots::new(core.me, core.nodes, id, core.scheme.kinds(), core.store.clone());
+    let lots = Lots::new(core.me, core.nodes, id, core.scheme.kinds(), core.store.clone())?;
     Ok(Epoch { id, setup, lots, boots, over: Arc::default() })
 }
 

@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A difference between epochs that lasts no longer is between a beat and the next.
 const SETTLED: Duration = Duration::from_secs(3);
 /// Blocks in one run: so many that a run is worth its rounds, and so few that levels can be seen to rise.
-const BLOCKS_AT_ONCE: usize = 4;
+const BLOCKS_AT_ONCE: usize = 8;
 
 /// Has the nodes prepare what is lacking, until this one stops; at the first node.
 pub(crate) fn prepare<S: ServiceScheme>(core: &Arc<Core<S>>) {
@@ -136,12 +136,8 @@ fn make<S: ServiceScheme>(
     let mut net = core.mesh.open(&format!("fill {}", hex::encode(name)), all, CONNECT)?;
     net.set_idle_limit(MAKING);
     let kind = &core.targets[kind].kind;
-    let terms = Terms::new(core.nodes)
-        .with("cluster", &core.cluster_digest)
-        .with("epoch", &epoch.id)
-        .with("kind of material", kind.name.as_bytes());
+    let terms = Terms::new(core.nodes).with("cluster", &core.cluster_digest).with("epoch", &epoch.id);
     let terms = core.scheme.terms(terms);
-    // MERGE: the signature of fill.
     let made = fill(&epoch.lots, terms, kind, count, &mut net, |stream, net| {
         core.scheme.make_material(&epoch.setup, stream, kind, count, net)
     });
@@ -150,7 +146,7 @@ fn make<S: ServiceScheme>(
     })
 }
 
-/// Items of a kind. // MERGE: the fields of Level.
+/// Items of a kind.
 fn left(lots: &Lots, kind: &Kind) -> usize {
     lots.levels().iter().find(|level| level.kind == *kind).map_or(0, |level| level.left)
 }

@@ -31,9 +31,9 @@ impl Lots {
         _epoch: [u8; 32],
         kinds: Vec<Kind>,
         _store: Arc<Store>,
-    ) -> Arc<Lots> {
+    ) -> Result<Arc<Lots>> {
         let held = Mutex::new(kinds.iter().map(|_| Zeroizing::default()).collect());
-        Arc::new(Lots { kinds, held })
+        Ok(Arc::new(Lots { kinds, held }))
     }
 
     pub(crate) fn levels(&self) -> Vec<Level> {
