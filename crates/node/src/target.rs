@@ -89,7 +89,11 @@ mod tests {
         let store = Store::create(&dir.path().join("store.redb"), &Secret::from_bytes([7; 32]));
         let lots = Lots::new(Party(0), 2, [1; 32], vec![KIND], Arc::new(store.expect("made")));
         let settings = StockSettings { aes_blocks: 2, des_blocks: 1 };
-        Shelf { lots, targets: targets(&[KIND], &settings).into(), over: Arc::default() }
+        Shelf {
+            lots: lots.expect("empty"),
+            targets: targets(&[KIND], &settings).into(),
+            over: Arc::default(),
+        }
     }
 
     #[test]
