@@ -66,7 +66,7 @@ pub enum Order {
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Answer {
     /// To `Status`.
-    Status(Status),
+    Status(Box<Status>),
     /// It is done.
     Done,
     /// To `AuditHead`.
@@ -326,7 +326,7 @@ fn answer<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, mut stream: UnixStr
 
 fn obey<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, order: &Order) -> Result<Answer> {
     let operation = match order {
-        Order::Status => return Ok(Answer::Status(core.state())),
+        Order::Status => return Ok(Answer::Status(Box::new(core.state()))),
         Order::AuditHead => {
             core.settle_audit(&mut None);
             "audit-head"

@@ -68,7 +68,7 @@ impl Nodes {
 
     fn state(&self, node: usize) -> Status {
         match order(&self.dir(node), &Order::Status) {
-            Ok(Some(Answer::Status(status))) => status,
+            Ok(Some(Answer::Status(status))) => *status,
             other => panic!("{other:?}"),
         }
     }
