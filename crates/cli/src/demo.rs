@@ -1,6 +1,7 @@
 //! `polyclave demo`: a cluster for a minute. Node processes make a key that nobody holds, a client seals and opens a file with
 //! it, a node is killed, a client is refused, and this command says in plain words what happened.
 
+mod active;
 mod story;
 mod throwaway;
 
@@ -13,34 +14,50 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use polyclave_client::{Client, Error, Padding};
+use polyclave_config::StockSettings;
 use polyclave_node::MOST_BLOCKS;
 use polyclave_transport::wire::{Mode, NewKey, Reason, Right};
 use serde::Serialize;
 
-use throwaway::{Throwaway, properties};
+use throwaway::Throwaway;
 
+use crate::protocols::{properties, takes_all, threshold};
 use crate::say;
 
 /// What a person can choose.
 #[derive(clap::Args)]
-pub struct Arguments {
-    /// The file to seal and open; it is only read [default: a sample of 1 MiB]
+#[command(after_help = "Examples:\n  \
+    polyclave demo                                  five nodes, honest majority, passive: fast\n  \
+    polyclave demo FILE --parties 3\n  \
+    polyclave demo --protocol spdz-lt               two nodes, one of which may do what it likes\n  \
+    polyclave demo --protocol spdz-lt --parties 3   three nodes, any two of which may")]
+pub struct Options {
+    /// The file to seal and open, with shamir; it is only read [default: a sample of 1 MiB]
     file: Option<PathBuf>,
 
-    /// The protocol of the nodes
+    /// The protocol of the nodes: shamir or spdz-lt
     #[arg(long, value_name = "P", default_value = "shamir")]
     protocol: String,
 
-    /// Number of nodes
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    parties: usize,
+    /// Number of nodes [default: 5, for spdz-lt 2]
+    #[arg(long, value_name = "N")]
+    parties: Option<usize>,
 
-    /// Nodes that together learn nothing; any 2T + 1 serve
-    #[arg(long, value_name = "T", default_value_t = 1)]
-    threshold: usize,
+    /// Nodes that together learn nothing; with shamir any 2T + 1 serve [default: 1; for spdz-lt always all but one]
+    #[arg(long, value_name = "T")]
+    threshold: Option<usize>,
 
     /// Print one JSON document and nothing else
     #[arg(long)]
+    json: bool,
+}
+
+/// The same with what was left out.
+struct Arguments {
+    file: Option<PathBuf>,
+    protocol: String,
+    parties: usize,
+    threshold: usize,
     json: bool,
 }
 
@@ -79,8 +96,21 @@ const KNOWN_CIPHERTEXT: &str = "69c4e0d86a7b0430d8cdb78070b4c55a";
 const SAMPLE_BYTES: u64 = 1 << 20;
 
 /// Runs the command.
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    properties(&arguments.protocol, arguments.parties, arguments.threshold)?;
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let protocol = options.protocol.to_ascii_lowercase();
+    let parties = options.parties.unwrap_or(if takes_all(&protocol) { 2 } else { 5 });
+    let threshold = threshold(&protocol, parties, options.threshold, 1)?;
+    let Options { file, json, .. } = options;
+    let arguments = &Arguments { file: file.clone(), protocol, parties, threshold, json: *json };
+    let properties = properties(&arguments.protocol, parties, threshold)?;
+    if properties.renews {
+        ensure!(
+            file.is_none(),
+            "{} encrypts a short message in the demo, no file: its material would take too long to make",
+            arguments.protocol
+        );
+        return active::run(arguments, &properties);
+    }
     let (mut input, bytes) = open(arguments)?;
     if !arguments.json {
         story::opening(arguments, bytes);
@@ -113,7 +143,12 @@ fn open(arguments: &Arguments) -> Result<(BufReader<File>, u64)> {
 fn perform(arguments: &Arguments, input: &mut BufReader<File>, bytes: u64) -> Result<Report> {
     let tell = !arguments.json;
     let began = Instant::now();
-    let mut cluster = Throwaway::start(&arguments.protocol, arguments.parties, arguments.threshold)?;
+    let mut cluster = Throwaway::start(
+        &arguments.protocol,
+        arguments.parties,
+        arguments.threshold,
+        &StockSettings::default(),
+    )?;
     let start_ms = milliseconds(began.elapsed());
     let client = cluster.client()?;
 
@@ -231,7 +266,12 @@ fn change_is_noticed(client: &Client, sealed: &mut File) -> Result<bool> {
 /// What a client is told that may only list keys, when it wants to encrypt; none if it could.
 fn refusal(cluster: &Throwaway) -> Result<Option<String>> {
     let auditor = cluster.other_client("auditor", &[Right::List])?;
-    match auditor.seal("demo", &mut &[0; 16][..], &mut std::io::sink(), &mut |_| ()) {
+    denied(auditor.seal("demo", &mut &[0; 16][..], &mut std::io::sink(), &mut |_| ()))
+}
+
+/// What a client was told that the policy does not allow something; none if it was done.
+fn denied<T>(outcome: polyclave_client::Result<T>) -> Result<Option<String>> {
+    match outcome {
         Err(e @ Error::Refused { .. }) => {
             let denied = matches!(&e, Error::Refused { refusal, .. } if refusal.reason == Reason::Denied);
             Ok(denied.then(|| e.to_string()))

@@ -18,6 +18,7 @@ mod output;
 mod party;
 mod protocols;
 mod reproduce;
+mod stock;
 mod stop;
 mod workload;
 
@@ -44,7 +45,8 @@ fn examples() -> String {
          polyclave key generate first\n  \
          polyclave encrypt --key first FILE FILE.sealed\n  \
          polyclave decrypt --key first FILE.sealed COPY\n\n\
-         Protocols: cleartext (no protection, for comparison), shamir (3 to 9 parties, passive, honest majority).\n\
+         Protocols: cleartext (no protection, for comparison), shamir (3 to 9 parties, passive, honest majority), spdz-lt (2 \
+         parties or more, active, all but one may cheat; slow, since the nodes make its material ahead).\n\
          Ciphers: {} (DES and Triple DES are legacy).",
         ciphers.join(", ")
     )
@@ -52,11 +54,12 @@ fn examples() -> String {
 
 #[derive(Subcommand)]
 enum Command {
-    /// See it work: five nodes on this machine make a key, a file is sealed and opened, a node is killed, and it explains.
+    /// See it work: nodes on this machine make a key, data is encrypted and decrypted, a node is killed, and it explains.
     ///
-    /// Seals and opens FILE (or a sample) with AES-128-GCM, under a key of which every node has one share. The file is only read;
-    /// the nodes and all their files are gone at the end.
-    Demo(demo::Arguments),
+    /// With shamir it seals and opens FILE (or a sample) with AES-128-GCM, under a key of which every node has one share. With
+    /// spdz-lt it encrypts a short message, shows how the nodes make material ahead, what happens when it is used up, and when
+    /// a node is gone. A file is only read; the nodes and all their files are gone at the end.
+    Demo(demo::Options),
     /// Encrypt or decrypt blocks, or check known answers, with all parties in this process.
     Eval(eval::Arguments),
     /// Measure a cipher with the parties as processes of their own over TLS.

@@ -32,7 +32,7 @@ pub enum Command {
     Run(run::Arguments),
     /// Show how the running node is
     Status(status::Arguments),
-    /// Change the node's identity (certificate), in two steps
+    /// Change the node's identity (certificate), in two steps; or, with --secrets, the common secrets of all nodes
     Rotate(rotate::Arguments),
     /// Let another node in again that was restored from a backup
     Readmit(readmit::Arguments),

@@ -58,15 +58,22 @@ impl Error {
     /// Whether other nodes, or the same ones later, might do it.
     pub fn may_pass(&self) -> bool {
         match self {
-            Error::Refused { refusal, .. } => matches!(refusal.reason, Reason::Unavailable | Reason::Busy),
+            Error::Refused { refusal, .. } => {
+                matches!(refusal.reason, Reason::Unavailable | Reason::Busy | Reason::Dry)
+            }
             Error::Connection(_) | Error::TooFewNodes { .. } => true,
             _ => false,
         }
     }
 
-    /// Whether other nodes might do it: each has its own part of a key's budget.
+    /// Whether other nodes might do it: each has its own part of a key's budget. Material takes the nodes longer to make than
+    /// anybody should wait within a request.
     pub(crate) fn others_might(&self) -> bool {
-        matches!(self, Error::Refused { refusal, .. } if refusal.reason == Reason::Spent) || self.may_pass()
+        match self {
+            Error::Refused { refusal, .. } if refusal.reason == Reason::Spent => true,
+            Error::Refused { refusal, .. } if refusal.reason == Reason::Dry => false,
+            _ => self.may_pass(),
+        }
     }
 
     pub(crate) fn is_busy(&self) -> bool {
@@ -79,5 +86,19 @@ impl Error {
 
     pub(crate) fn writing(error: std::io::Error) -> Error {
         Error::Io { what: "cannot write the output", error }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lacks_material_may_pass_later_and_is_not_asked_again_at_once() {
+        let refused = |reason| Error::Refused { node: "a".into(), refusal: Refusal::new(reason, "") };
+        let judged = |reason| (refused(reason).may_pass(), refused(reason).others_might());
+        assert_eq!(judged(Reason::Busy), (true, true));
+        assert_eq!(judged(Reason::Dry), (true, false));
+        assert_eq!(judged(Reason::Quarantined), (false, false));
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use polyclave_config::{Cluster, NodeDir};
+use polyclave_config::NodeDir;
 use polyclave_protocol::Error;
 use polyclave_protocol::service::{ServiceScheme, Visitor, with_scheme};
 use polyclave_transport::wire::StockLevel;
@@ -66,7 +66,7 @@ pub enum Order {
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Answer {
     /// To `Status`.
-    Status(Status),
+    Status(Box<Status>),
     /// It is done.
     Done,
     /// To `AuditHead`.
@@ -136,6 +136,11 @@ pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
     if *order == Order::Status {
         return Ok(None);
     }
+    if *order == Order::Rotate {
+        let cluster = dir.cluster().map_err(system)?;
+        let cluster = cluster.ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
+        with_scheme(cluster.protocol(), cluster.nodes(), cluster.threshold(), Rotates)?;
+    }
     let store =
         Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
     let party = |name: &str| {
@@ -185,12 +190,7 @@ fn carry_out(
             store.backup(dir, file, &key).map_err(system)?;
         }
         Order::Readmit { node } => store.readmit(party(node)?).map_err(system)?,
-        Order::Rotate => {
-            let cluster = dir.cluster().map_err(system)?;
-            let cluster = cluster.ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
-            refuse_without_renewal(&cluster)?;
-            store.want_rotation().map_err(system)?;
-        }
+        Order::Rotate => store.want_rotation().map_err(system)?,
         Order::AuditHead => {
             return Ok(Answer::AuditHead { head: store.audit_head().map_err(system)? });
         }
@@ -198,21 +198,25 @@ fn carry_out(
     Ok(Answer::Done)
 }
 
-/// An error if the protocol of a cluster has nothing that a rotation replaces.
-fn refuse_without_renewal(cluster: &Cluster) -> Result<()> {
-    struct Renews;
-    impl Visitor for Renews {
-        type Output = bool;
-        fn visit<S: ServiceScheme>(self, scheme: S) -> Result<bool> {
-            Ok(scheme.renews())
-        }
+/// An error if a scheme has nothing that a rotation replaces.
+fn refuse_without_renewal<S: ServiceScheme>(scheme: &S) -> Result<()> {
+    if scheme.renews() {
+        return Ok(());
     }
-    match with_scheme(cluster.protocol(), cluster.nodes(), cluster.threshold(), Renews)? {
-        true => Ok(()),
-        false => Err(Error::misuse(format!(
-            "under {} no check can fail, and there is no MAC key to replace; a rotation is for protocols that verify",
-            cluster.protocol()
-        ))),
+    Err(Error::misuse(format!(
+        "under {} no check can fail, and there is no MAC key to replace; this is for protocols that verify",
+        scheme.name()
+    )))
+}
+
+/// The same for the scheme of a cluster.
+struct Rotates;
+
+impl Visitor for Rotates {
+    type Output = ();
+
+    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<()> {
+        refuse_without_renewal(&scheme)
     }
 }
 
@@ -322,7 +326,7 @@ fn answer<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, mut stream: UnixStr
 
 fn obey<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, order: &Order) -> Result<Answer> {
     let operation = match order {
-        Order::Status => return Ok(Answer::Status(core.state())),
+        Order::Status => return Ok(Answer::Status(Box::new(core.state()))),
         Order::AuditHead => {
             core.settle_audit(&mut None);
             "audit-head"
@@ -331,6 +335,9 @@ fn obey<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, order: &Order) -> Res
         Order::Readmit { .. } => "readmit",
         Order::Rotate => "rotate",
     };
+    if *order == Order::Rotate {
+        refuse_without_renewal(&core.scheme)?;
+    }
     let party = |name: &str| core.cluster.party_named(name).ok_or_else(|| unknown(name));
     let done = NodeDir::open(dir).map_err(system).and_then(|dir| carry_out(&core.store, &dir, order, party));
     if *order == Order::Rotate && done.is_ok() {

@@ -56,6 +56,13 @@ impl Running {
         with_scheme(&protocol, nodes, threshold, Start { dir, cluster })
     }
 
+    /// Starts the node of a directory under another scheme than its cluster's file names.
+    #[cfg(test)]
+    pub(crate) fn start_with<S: ServiceScheme>(dir: NodeDir, scheme: S) -> Result<Running> {
+        let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
+        Start { dir, cluster }.visit(scheme)
+    }
+
     /// Where clients reach it.
     pub fn client_addr(&self) -> SocketAddr {
         self.client_addr

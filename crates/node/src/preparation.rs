@@ -1,12 +1,18 @@
 //! What the first node has all nodes do together in the background, one thing after the other: rotations, epochs, and material
 //! for the stock.
 
+#[cfg(test)]
+mod renewing;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::{Terms, random_bytes};
+use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::wire::StockLevel;
 
@@ -14,7 +20,9 @@ use crate::core::{CONNECT, Core};
 use crate::epoch::{Epoch, MAKING};
 use crate::peers::Order;
 use crate::quarantine::judge;
+use crate::stock::Lots;
 use crate::stock::fill::fill;
+use crate::target::Target;
 use crate::threads::LOOK;
 use crate::{Result, epoch, rotation};
 
@@ -23,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A difference between epochs that lasts no longer is between a beat and the next.
 const SETTLED: Duration = Duration::from_secs(3);
 /// Blocks in one run: so many that a run is worth its rounds, and so few that levels can be seen to rise.
-const BLOCKS_AT_ONCE: usize = 4;
+const BLOCKS_AT_ONCE: usize = 8;
 
 /// Has the nodes prepare what is lacking, until this one stops; at the first node.
 pub(crate) fn prepare<S: ServiceScheme>(core: &Arc<Core<S>>) {
@@ -65,21 +73,21 @@ fn name() -> Result<[u8; 16]> {
     Ok(name)
 }
 
-/// A kind of which there is too little, and how many items to make in one run. The emptiest first.
+/// A kind of which there is too little, and how many items to make in one run. The emptiest first. Nothing while little is
+/// missing: a run has costs of its own.
 fn lacking_kind<S: ServiceScheme>(core: &Core<S>) -> Option<(u8, u32)> {
     let epoch = core.epoch()?;
     if core.peers.connected().len() < core.nodes || core.is_quarantined() {
         return None;
     }
-    let levels = epoch.lots.levels();
-    let lacking = core.targets.iter().zip(&levels).enumerate().filter_map(|(at, (target, level))| {
+    let lacking = core.targets.iter().enumerate().filter_map(|(at, target)| {
         let (all, per_block) = (target.items(), target.kind.per_block.max(1));
-        let missing = all.saturating_sub(level.left);
-        (missing >= per_block).then_some((
-            level.left * 1000 / all,
-            at,
-            missing.min(BLOCKS_AT_ONCE * per_block),
-        ))
+        let left = left(&epoch.lots, &target.kind);
+        let missing = all.saturating_sub(left);
+        (missing >= (all / 8).max(per_block)).then(|| {
+            let count = missing.min(BLOCKS_AT_ONCE * per_block);
+            (left * 1000 / all, at, count)
+        })
     });
     let (_, at, count) = lacking.min()?;
     Some((u8::try_from(at).ok()?, u32::try_from(count).ok()?))
@@ -92,7 +100,8 @@ fn lead_fill<S: ServiceScheme>(core: &Core<S>, name: [u8; 16], kind: u8, count: 
     join_fill(core, name, kind, count)
 }
 
-/// Takes part in making material. A leader that asks for more than this node is to hold is refused.
+/// Takes part in making material. A leader that asks for much more than this node is to hold is refused; what is in stock can
+/// differ a little between nodes, after a run that not all of them came to the end of.
 pub(crate) fn join_fill<S: ServiceScheme>(
     core: &Core<S>,
     name: [u8; 16],
@@ -104,11 +113,11 @@ pub(crate) fn join_fill<S: ServiceScheme>(
     };
     let epoch = core.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;
     let (kind, count) = (usize::from(kind), count as usize);
-    let fits = match (core.targets.get(kind), epoch.lots.levels().get(kind)) {
-        (Some(target), Some(level)) => level.left.saturating_add(count) <= target.items(),
-        _ => false,
-    };
-    if !fits {
+    let fits = core
+        .targets
+        .get(kind)
+        .is_some_and(|target| left(&epoch.lots, &target.kind).saturating_add(count) <= 2 * target.items());
+    if !fits || count == 0 {
         return Err(Error::System("more material was ordered than this node is to keep".into()));
     }
     let made = make(core, &epoch, name, kind, count);
@@ -137,17 +146,23 @@ fn make<S: ServiceScheme>(
     })
 }
 
+/// Items of a kind.
+fn left(lots: &Lots, kind: &Kind) -> usize {
+    lots.levels().iter().find(|level| level.kind == *kind).map_or(0, |level| level.left)
+}
+
 impl<S: ServiceScheme> Core<S> {
     /// What is in stock, in blocks.
     pub(crate) fn stock_levels(&self) -> Vec<StockLevel> {
-        let levels = self.epoch().map(|epoch| epoch.lots.levels()).unwrap_or_default();
-        let level = |(at, target): (usize, &crate::target::Target)| StockLevel {
-            kind: target.kind.name.into(),
-            ciphers: target.ciphers.into(),
-            blocks: levels.get(at).map_or(0, |level| (level.left / target.kind.per_block.max(1)) as u64),
-            level: target.blocks as u64,
+        let epoch = self.epoch();
+        let left = |kind: &Kind| epoch.as_ref().map_or(0, |epoch| left(&epoch.lots, kind));
+        let level = |Target { kind, ciphers, blocks }: &Target| StockLevel {
+            kind: kind.name.into(),
+            ciphers: (*ciphers).into(),
+            blocks: (left(kind) / kind.per_block.max(1)) as u64,
+            level: *blocks as u64,
         };
-        self.targets.iter().enumerate().map(level).collect()
+        self.targets.iter().map(level).collect()
     }
 
     /// Counts of it, for monitoring.

@@ -27,7 +27,6 @@ mod ranges;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,8 +60,6 @@ pub(crate) struct Lots {
     epoch: [u8; 32],
     kinds: Vec<Kind>,
     store: Arc<Store>,
-    /// The stock is refilled to so many blocks; 0 if this node was not told yet.
-    level: AtomicUsize,
     /// By age.
     lots: Mutex<Vec<Lot>>,
     claimed: Condvar,
@@ -77,13 +74,6 @@ pub(crate) struct Level {
     pub(crate) left: usize,
 }
 
-impl Level {
-    /// Whole blocks that the items suffice for.
-    pub(crate) fn blocks(&self) -> usize {
-        self.left / self.kind.per_block
-    }
-}
-
 impl Lots {
     /// An empty stock for material of these kinds. Other epochs' material is not used any more.
     pub(crate) fn new(
@@ -94,8 +84,8 @@ impl Lots {
         store: Arc<Store>,
     ) -> Result<Arc<Lots>> {
         store.begin_lots(epoch).map_err(system)?;
-        let (level, lots, claimed) = (AtomicUsize::new(0), Mutex::default(), Condvar::new());
-        Ok(Arc::new(Lots { me, nodes, epoch, kinds, store, level, lots, claimed }))
+        let (lots, claimed) = (Mutex::default(), Condvar::new());
+        Ok(Arc::new(Lots { me, nodes, epoch, kinds, store, lots, claimed }))
     }
 
     /// What there is of each kind.
@@ -103,19 +93,6 @@ impl Lots {
         let lots = self.lock();
         let left = |kind: &Kind| held(&lots, kind).map(|lot| lot.left() as usize).sum();
         self.kinds.iter().map(|kind| Level { kind: *kind, left: left(kind) }).collect()
-    }
-
-    /// What to make next so that there is enough of every kind for so many blocks: the scarcest kind, in runs of one size.
-    /// Nothing while little is missing: a run has costs of its own, and a claim over many small lots is long.
-    pub(crate) fn wanted(&self, blocks: usize) -> Option<(Kind, usize)> {
-        self.level.store(blocks, Ordering::Relaxed);
-        let full = |level: &Level| blocks.saturating_mul(level.kind.per_block);
-        let missing = |level: &Level| full(level).saturating_sub(level.left);
-        let most = |level: &Level| BLOCKS_AT_ONCE * level.kind.per_block;
-        let is_low = |level: &Level| missing(level) >= (full(level) / 4).min(most(level) / 2).max(1);
-        let scarcest = self.levels().into_iter().filter(is_low).min_by_key(Level::blocks)?;
-        let runs = missing(&scarcest).div_ceil(most(&scarcest));
-        Some((scarcest.kind, missing(&scarcest).div_ceil(runs)))
     }
 
     /// Bytes of so many items, for which there must be room.
@@ -225,14 +202,11 @@ impl Lots {
     fn dry(&self, kind: &Kind, count: usize) -> Error {
         let left: u64 = held(&self.lock(), kind).map(Lot::left).sum();
         let (name, blocks) = (kind.name, count.div_ceil(kind.per_block));
-        let level = match self.level.load(Ordering::Relaxed) {
-            0 => "it is being refilled".into(),
-            level => format!("it is being refilled to {level} blocks"),
-        };
         Error::Dry {
             detail: format!(
-                "the stock of the nodes holds {left} {name}, and {count} are needed at once (for up to {blocks} blocks); \
-                 {level}: wait and ask again, ask for less at once, or raise `stock` in node.toml on all nodes"
+                "the stock of the nodes holds {left} {name}, and {count} are needed at once (for up to {blocks} blocks); it is \
+                 being refilled: wait and ask again, ask for less at once, or raise the level under [stock] in node.toml at \
+                 every node"
             ),
         }
     }

@@ -15,7 +15,7 @@ use crate::stock::Lots;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) kind: Kind,
-    /// For which ciphers: the setting without its unit.
+    /// For which ciphers: the setting without its unit; or its own name, if all ciphers take of it.
     pub(crate) ciphers: &'static str,
     pub(crate) blocks: usize,
 }
@@ -29,18 +29,16 @@ impl Target {
 
 /// The targets for the kinds of a scheme.
 pub(crate) fn targets(kinds: &[Kind], settings: &StockSettings) -> Vec<Target> {
+    let StockSettings { aes_blocks, des_blocks } = *settings;
     let target = |kind: &Kind| {
-        let (ciphers, blocks) = match is_for_des(kind) {
-            true => ("des", settings.des_blocks),
-            false => ("aes", settings.aes_blocks),
+        let (ciphers, blocks) = match kind.name {
+            name if name.ends_with("of 8 bits") => ("aes", aes_blocks),
+            name if name.ends_with("of 6 bits") => ("des", des_blocks),
+            name => (name, aes_blocks.max(des_blocks)),
         };
         Target { kind: *kind, ciphers, blocks }
     };
     kinds.iter().map(target).collect()
-}
-
-fn is_for_des(kind: &Kind) -> bool {
-    kind.name.contains("6 bits")
 }
 
 /// A stock in use by a request: what could never be there, or is given up, is not waited for.
@@ -67,10 +65,12 @@ impl Stock for Shelf {
 fn too_much(target: &Target, count: usize) -> String {
     let Target { kind, ciphers, blocks } = target;
     let asked = count.div_ceil(kind.per_block.max(1));
+    let setting =
+        if *ciphers == kind.name { "aes_blocks or des_blocks".into() } else { format!("{ciphers}_blocks") };
     format!(
         "this takes the material for {asked} blocks at once, and the nodes never keep more than for {blocks}: it can never be \
-         served. Ask for less at a time; or let the operators write a higher {ciphers}_blocks under [stock] in node.toml, at \
-         every node"
+         served. Ask for less at a time; or let the operators write a higher {setting} under [stock] in node.toml, at every \
+         node"
     )
 }
 
@@ -87,10 +87,23 @@ mod tests {
     fn shelf() -> Shelf {
         let dir = tempfile::tempdir().expect("a directory");
         let store = Store::create(&dir.path().join("store.redb"), &Secret::from_bytes([7; 32]));
-        let lots =
-            Lots::new(Party(0), 2, [1; 32], vec![KIND], Arc::new(store.expect("made"))).expect("begun");
+        let lots = Lots::new(Party(0), 2, [1; 32], vec![KIND], Arc::new(store.expect("made")));
         let settings = StockSettings { aes_blocks: 2, des_blocks: 1 };
-        Shelf { lots, targets: targets(&[KIND], &settings).into(), over: Arc::default() }
+        Shelf {
+            lots: lots.expect("empty"),
+            targets: targets(&[KIND], &settings).into(),
+            over: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn every_kind_has_the_level_of_its_ciphers() {
+        let kind = |name| Kind { name, item_bytes: 1, per_block: 10 };
+        let kinds = [kind("unit vectors of 8 bits"), kind("unit vectors of 6 bits"), kind("triples")];
+        let targets = targets(&kinds, &StockSettings { aes_blocks: 3, des_blocks: 7 });
+        let levels: Vec<_> = targets.iter().map(|target| (target.ciphers, target.blocks)).collect();
+        assert_eq!(levels, [("aes", 3), ("des", 7), ("triples", 7)]);
+        assert_eq!(targets[1].items(), 70);
     }
 
     #[test]

@@ -338,7 +338,7 @@ pub struct NodeStatus {
 pub struct StockLevel {
     /// What it is.
     pub kind: String,
-    /// The setting that says how much is kept, without its unit: the ciphers that it is for.
+    /// The ciphers that it is for, as in the setting that says how much is kept; its own name, if all ciphers take of it.
     pub ciphers: String,
     /// What it is for, in blocks: whole ones only.
     pub blocks: u64,

@@ -7,7 +7,7 @@ use polyclave_transport::wire::NodeStatus;
 
 use super::ClientOption;
 use crate::protocols::adversary;
-use crate::say;
+use crate::{say, stock};
 
 /// What a person can choose.
 #[derive(clap::Args)]
@@ -34,7 +34,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                 match answer {
                     Ok(status) => serde_json::json!({
                         "name": name, "answers": true, "version": status.version, "set_up": status.set_up,
-                        "keys": status.keys,
+                        "keys": status.keys, "prepared": status.prepared, "quarantined": status.quarantined,
+                        "stock": status.stock,
+                        "rotating": status.rotating.iter().map(|p| client.node_name(p)).collect::<Vec<_>>(),
                         "connected": status.connected.iter().map(|p| client.node_name(p)).collect::<Vec<_>>(),
                     }),
                     Err(e) => serde_json::json!({ "name": name, "answers": false, "error": e.to_string() }),
@@ -53,15 +55,34 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             let (name, address) =
                 (client.node_name(*party), &client.cluster().cards()[party.index()].client_address);
             match answer {
-                Ok(NodeStatus { version, connected, set_up, keys, .. }) => {
+                Ok(NodeStatus {
+                    version,
+                    connected,
+                    set_up,
+                    keys,
+                    prepared,
+                    stock: held,
+                    quarantined,
+                    ..
+                }) => {
                     let peers: Vec<&str> =
                         connected.iter().filter(|p| p != party).map(|p| client.node_name(p)).collect();
                     let with = if peers.is_empty() { "no other node".into() } else { peers.join(", ") };
-                    let set_up =
+                    let missing =
                         if *set_up { "" } else { "; not set up: all nodes have to run at once first" };
                     say!(
-                        "{name} at {address}: version {version}, {keys} keys, connected with {with}{set_up}"
+                        "{name} at {address}: version {version}, {keys} keys, connected with {with}{missing}"
                     );
+                    if *quarantined {
+                        say!(
+                            "  UNDER QUARANTINE, since a check failed: it computes nothing before its operators have acted"
+                        );
+                    } else if *set_up && !prepared {
+                        say!("  preparing, together with all other nodes");
+                    }
+                    if !held.is_empty() {
+                        say!("  material: {}", stock::describe(held));
+                    }
                 }
                 Err(e) => say!("{name} at {address}: does not answer this client: {e}"),
             }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use polyclave_config::{Card, Cluster};
 
-use crate::protocols::adversary;
+use crate::protocols::{adversary, takes_all, threshold};
 use crate::say;
 
 /// What a person can choose.
@@ -20,11 +20,11 @@ pub struct Arguments {
     #[arg(required = true)]
     cards: Vec<PathBuf>,
 
-    /// Nodes that together learn nothing
+    /// Nodes that together learn nothing [for spdz-lt always all but one: leave it out]
     #[arg(long, value_name = "T")]
-    threshold: usize,
+    threshold: Option<usize>,
 
-    /// The protocol between the nodes
+    /// The protocol between the nodes: shamir or spdz-lt
     #[arg(long, value_name = "P", default_value = "shamir")]
     protocol: String,
 
@@ -40,9 +40,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         bail!("{} is there already; to change a node's card use `polyclave cluster update`", out.display());
     }
     let protocol = arguments.protocol.to_ascii_lowercase();
-    let adversary = adversary(&protocol, arguments.cards.len(), arguments.threshold)?;
+    if arguments.threshold.is_none() && !takes_all(&protocol) {
+        bail!("say with --threshold how many nodes together are to learn nothing");
+    }
+    let threshold = threshold(&protocol, arguments.cards.len(), arguments.threshold, 1)?;
+    let adversary = adversary(&protocol, arguments.cards.len(), threshold)?;
     let cards = arguments.cards.iter().map(|path| Card::load(path)).collect::<Result<Vec<_>, _>>()?;
-    let cluster = Cluster::define(&protocol, arguments.threshold, cards)?;
+    let cluster = Cluster::define(&protocol, threshold, cards)?;
     cluster.save(out)?;
     say!(
         "{} defines a cluster with the fingerprint {}",

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use polyclave_node::local::create;
 
-use crate::protocols::adversary;
+use crate::protocols::{Properties, properties, takes_all, threshold};
 use crate::say;
 
 /// What a person can choose.
@@ -14,31 +14,37 @@ use crate::say;
 #[command(after_help = "Example:\n  \
     polyclave cluster new try --parties 3 --threshold 1\n  \
     polyclave cluster run try\n  \
-    polyclave key generate k --client try/client          (in another terminal)\n\n\
+    polyclave key generate k --client try/client          (in another terminal)\n  \
+    polyclave cluster new safer --protocol spdz-lt --parties 2\n\n\
+    shamir: 3 to 9 nodes, any 2T + 1 of them serve, fast; a node that runs altered code can get at keys. spdz-lt: 2 nodes or more, \
+    all of them serve, and any cheating ends in a refusal; the nodes make material ahead, so that a request is limited by \
+    what is in stock ([stock] in node.toml).\n\n\
     One command makes all secrets here, and whoever can read this host can read them all. For nodes that do not trust each \
     other see `polyclave node init`.")]
 pub struct Arguments {
     /// The directory to make
     dir: PathBuf,
 
-    /// Number of nodes
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    parties: usize,
+    /// Number of nodes [default: 3, for spdz-lt 2]
+    #[arg(long, value_name = "N")]
+    parties: Option<usize>,
 
-    /// Nodes that together learn nothing
-    #[arg(long, value_name = "T", default_value_t = 1)]
-    threshold: usize,
+    /// Nodes that together learn nothing [default: 1; for spdz-lt always all but one]
+    #[arg(long, value_name = "T")]
+    threshold: Option<usize>,
 
-    /// The protocol between the nodes
+    /// The protocol between the nodes: shamir or spdz-lt
     #[arg(long, value_name = "P", default_value = "shamir")]
     protocol: String,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let (protocol, parties) = (arguments.protocol.to_ascii_lowercase(), arguments.parties);
-    let adversary = adversary(&protocol, parties, arguments.threshold)?;
-    let local = create(&arguments.dir, &protocol, parties, arguments.threshold)?;
+    let protocol = arguments.protocol.to_ascii_lowercase();
+    let parties = arguments.parties.unwrap_or(if takes_all(&protocol) { 2 } else { 3 });
+    let threshold = threshold(&protocol, parties, arguments.threshold, 1)?;
+    let Properties { adversary, renews, .. } = properties(&protocol, parties, threshold)?;
+    let local = create(&arguments.dir, &protocol, parties, threshold)?;
     let dir = arguments.dir.display();
     say!("{dir} has {parties} nodes and a client that may do everything.");
     say!("{protocol}: {adversary}");
@@ -59,5 +65,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let client = local.client.display();
     say!("Then, in another:\n  export POLYCLAVE_CLIENT={client}\n  polyclave key generate first");
     say!("  polyclave encrypt --key first FILE FILE.sealed");
+    if renews {
+        say!(
+            "The nodes first make material for their stock; see how far they are with: polyclave client status"
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }

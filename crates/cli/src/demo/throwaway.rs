@@ -3,16 +3,17 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use polyclave_client::Client;
-use polyclave_config::{ClientDir, Cluster, NodeDir};
+use polyclave_config::{ClientDir, Cluster, NodeDir, NodeSettings, StockSettings};
 use polyclave_node::local::{Local, create};
-use polyclave_protocol::service::{ServiceScheme, Visitor, with_scheme};
 use polyclave_transport::Identity;
 use polyclave_transport::wire::Right;
+
+use crate::protocols::{Properties, properties};
 
 /// Nodes start, find each other and agree on common secrets in this time.
 const START: Duration = Duration::from_secs(60);
@@ -30,61 +31,69 @@ pub struct Throwaway {
     pub adversary: String,
 }
 
-/// Asks a scheme what the demo wants to know.
-struct Properties;
-
-impl Visitor for Properties {
-    type Output = (usize, String);
-
-    fn visit<S: ServiceScheme>(self, scheme: S) -> polyclave_protocol::Result<(usize, String)> {
-        Ok((scheme.least_servers(), scheme.adversary()))
-    }
-}
-
-/// How many nodes have to serve, and whom the protocol protects against; an error if there can be no such cluster.
-pub fn properties(protocol: &str, nodes: usize, threshold: usize) -> Result<(usize, String)> {
-    Ok(with_scheme(protocol, nodes, threshold, Properties)?)
-}
-
 impl Throwaway {
-    /// Makes all directories and starts the nodes.
-    pub fn start(protocol: &str, nodes: usize, threshold: usize) -> Result<Throwaway> {
-        let (least, adversary) = properties(protocol, nodes, threshold)?;
+    /// Makes all directories and starts the nodes, which keep so much material in stock.
+    pub fn start(protocol: &str, nodes: usize, threshold: usize, stock: &StockSettings) -> Result<Throwaway> {
+        let Properties { least_servers, adversary, .. } = properties(protocol, nodes, threshold)?;
         let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
         let local = create(&dir.path().join("cluster"), protocol, nodes, threshold)?;
-        let mut cluster = Throwaway { nodes: Vec::new(), local, dir, least, adversary };
-        let program = std::env::current_exe().context("cannot find this program to start nodes with")?;
-        let (ready, readiness) = channel();
-        for path in &cluster.local.nodes {
-            let mut child = Command::new(&program)
-                .args(["node", "run", "--log", "error", "--until-input-ends"])
-                .arg(path)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .context("cannot start a node")?;
-            let said = child.stdout.take().context("a node has no output")?;
-            cluster.nodes.push(child);
-            let (ready, number) = (ready.clone(), cluster.nodes.len());
-            std::thread::spawn(move || {
-                let is_ready = BufReader::new(said)
-                    .lines()
-                    .map_while(std::result::Result::ok)
-                    .any(|line| line.ends_with("is ready"));
-                // The command may have given up.
-                let _ = ready.send((number, is_ready));
-            });
+        for path in &local.nodes {
+            let mut node = NodeDir::open(path)?;
+            let settings = NodeSettings { stock: stock.clone(), ..node.settings().clone() };
+            node.set_settings(settings)?;
         }
+        let mut cluster = Throwaway { nodes: Vec::new(), local, dir, least: least_servers, adversary };
+        let (ready, readiness) = channel();
+        for number in 0..nodes {
+            let child = cluster.start_node(number, ready.clone())?;
+            cluster.nodes.push(child);
+        }
+        cluster.wait_for(nodes, &readiness)?;
+        Ok(cluster)
+    }
+
+    fn start_node(&self, number: usize, ready: Sender<(usize, bool)>) -> Result<Child> {
+        let program = std::env::current_exe().context("cannot find this program to start nodes with")?;
+        let mut child = Command::new(&program)
+            .args(["node", "run", "--log", "error", "--until-input-ends"])
+            .arg(&self.local.nodes[number])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot start a node")?;
+        let said = child.stdout.take().context("a node has no output")?;
+        std::thread::spawn(move || {
+            let is_ready = BufReader::new(said)
+                .lines()
+                .map_while(std::result::Result::ok)
+                .any(|line| line.ends_with("is ready"));
+            // The command may have given up.
+            let _ = ready.send((number, is_ready));
+        });
+        Ok(child)
+    }
+
+    /// Waits until so many nodes that were started are ready.
+    fn wait_for(&mut self, nodes: usize, readiness: &Receiver<(usize, bool)>) -> Result<()> {
         let until = Instant::now() + START;
         for _ in 0..nodes {
             match readiness.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok((_, true)) => {}
-                Ok((number, false)) => bail!("node {number} ended: {}", cluster.last_words(number - 1)),
+                Ok((number, false)) => {
+                    bail!("node {} ended: {}", number + 1, self.last_words(number))
+                }
                 Err(_) => bail!("the nodes were not ready within {START:?}"),
             }
         }
-        Ok(cluster)
+        Ok(())
+    }
+
+    /// Starts a node again that was killed.
+    pub fn restart(&mut self, node: usize) -> Result<()> {
+        let (ready, readiness) = channel();
+        self.nodes[node] = self.start_node(node, ready)?;
+        self.wait_for(1, &readiness)
     }
 
     fn last_words(&mut self, node: usize) -> String {

@@ -1,22 +1,27 @@
-//! `node rotate`: another identity for a node, without a moment in which nobody knows it.
+//! `node rotate`: another identity for a node, without a moment in which nobody knows it; or fresh common secrets of all nodes.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use polyclave_node::admin::{Order, order};
 use polyclave_transport::Identity;
 
 use crate::say;
 
 /// What a person can choose.
 #[derive(clap::Args)]
-#[command(
-    after_help = "1. polyclave node rotate DIR              makes the next certificate; card.toml has both\n\
+#[command(after_help = "The node's identity:\n\
+    1. polyclave node rotate DIR              makes the next certificate; card.toml has both\n\
     2. polyclave cluster update cluster.toml card.toml, and that file to all nodes (node join, then restart them one after \
     the other) and clients (client join)\n\
     3. polyclave node rotate DIR --finish     from its next start the node uses the next certificate alone\n\
-    4. once more as 2, with the new card.toml: now nobody accepts the old certificate any more"
-)]
+    4. once more as 2, with the new card.toml: now nobody accepts the old certificate any more\n\n\
+    The common secrets of all nodes, under protocols that verify (spdz-lt):\n\
+    polyclave node rotate DIR --secrets       at every node, by its own operator\n\
+    When all have ordered it and all nodes run, they make fresh MAC keys and carry every stored key over to them; keys stay the \
+    same, and clients notice a short pause. It ends a quarantine: a node is put under quarantine when a check fails, since then \
+    some machine was altered or broken. Find out which and set it right first; only then order this.")]
 pub struct Arguments {
     /// The node's directory
     dir: PathBuf,
@@ -24,6 +29,10 @@ pub struct Arguments {
     /// Use the next certificate from now on
     #[arg(long)]
     finish: bool,
+
+    /// Have all nodes make fresh common secrets, as soon as the operators of all of them have ordered it
+    #[arg(long, conflicts_with_all = ["finish", "days"])]
+    secrets: bool,
 
     /// Days that the next certificate is good for
     #[arg(long, value_name = "D", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
@@ -33,6 +42,16 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut dir = super::open(&arguments.dir)?;
+    if arguments.secrets {
+        order(&dir, &Order::Rotate)?;
+        say!(
+            "{} wants fresh common secrets. They are made when the operators of all nodes have ordered it, and all nodes run.\n\
+             See how far it is: polyclave node status {}",
+            dir.settings().name,
+            arguments.dir.display()
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
     let card = if arguments.finish {
         dir.finish_rotation()?
     } else {

@@ -69,7 +69,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             let connected = node.status().connected;
             let missing = cards.iter().zip(Party::all(cards.len())).filter(|(_, p)| !connected.contains(*p));
             let missing: Vec<&str> = missing.map(|(card, _)| card.name.as_str()).collect();
-            tell(&mut told, format!("node {name} waits for {}", missing.join(", ")));
+            let status = node.status();
+            let waits = match missing.is_empty() {
+                _ if status.quarantined => {
+                    format!("node {name} is under quarantine: see polyclave node status")
+                }
+                true => format!("node {name} prepares together with the others"),
+                false => format!("node {name} waits for {}", missing.join(", ")),
+            };
+            tell(&mut told, waits);
         }
         std::thread::sleep(LOOK);
     }

@@ -6,7 +6,10 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use polyclave_node::admin::{Answer, Order, Status, order};
 
-use crate::say;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::{say, stock};
 
 /// What a person can choose.
 #[derive(clap::Args)]
@@ -57,9 +60,39 @@ fn tell(status: &Status) {
         say!("missing    {}; see this node's log and theirs", status.missing.join(", "));
     }
     say!("keys       {}", status.keys);
+    if !status.stock.is_empty() {
+        say!("material   {}", stock::describe(&status.stock));
+    }
+    if let Some(quarantine) = &status.quarantine {
+        say!("QUARANTINE {} ({})", quarantine.reason, since(quarantine.since));
+        say!(
+            "           This node computes nothing any more. Find out which machine was altered; when all are sound, order"
+        );
+        say!("           fresh common secrets at every node: polyclave node rotate DIR --secrets");
+    }
+    if !status.rotating.is_empty() {
+        say!(
+            "rotation   ordered at {} of {nodes} nodes: {}",
+            status.rotating.len(),
+            status.rotating.join(", ")
+        );
+    }
     match (status.ready, status.set_up) {
         (true, _) => say!("ready      yes"),
+        _ if status.quarantine.is_some() => say!("ready      no: under quarantine"),
+        (_, true) if !status.prepared && status.missing.is_empty() => {
+            say!(
+                "ready      no: the nodes are preparing what they make afresh after a start; see the log if it lasts"
+            )
+        }
         (_, false) => say!("ready      no: all nodes have to be running at once, this first time"),
         (_, true) => say!("ready      no: {} nodes are needed, this one included", status.needed),
     }
+}
+
+/// A time that was noted, for people.
+fn since(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|s| OffsetDateTime::from_unix_timestamp(s).ok());
+    let text = time.and_then(|time| time.format(&Rfc3339).ok());
+    text.map_or_else(String::new, |text| format!("since {text}"))
 }

@@ -1,0 +1,317 @@
+//! The demo under a protocol that verifies, for which the nodes make material ahead: a key, a message, a known answer, the
+//! stock used up and filled again, a node gone and back again, a client refused.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use polyclave_client::{Client, Error, Padding};
+use polyclave_config::StockSettings;
+use polyclave_node::MOST_BLOCKS;
+use polyclave_transport::wire::{Mode, NewKey, NodeStatus, Reason, Right};
+use serde::Serialize;
+
+use super::throwaway::Throwaway;
+use super::{Arguments, denied, milliseconds};
+use crate::protocols::Properties;
+use crate::{say, stock};
+
+/// Kept in stock: enough for any one step of the demo.
+const LEVEL: usize = 12;
+/// The stock is full, or nodes are ready again, in this time.
+const PATIENCE: Duration = Duration::from_secs(600);
+const LOOK: Duration = Duration::from_millis(200);
+
+const MESSAGE: &[u8] = b"No party ever held this key, and none of them saw this text.";
+
+/// RFC 4493, example 2, and SP 800-38A, F.1.1: the same key and block.
+const KNOWN_KEY: &str = "2b7e151628aed2a6abf7158809cf4f3c";
+const KNOWN_BLOCK: &str = "6bc1bee22e409f96e93d7e117393172a";
+const KNOWN_CIPHERTEXT: &str = "3ad77bb40d7a3660a89ecaf32466ef97";
+const KNOWN_MAC: &str = "070a16b46b4d4144f79bdd9dd04a287c";
+
+/// What happened.
+#[derive(Debug, Serialize)]
+struct Report {
+    protocol: String,
+    parties: usize,
+    threshold: usize,
+    cipher: &'static str,
+    adversary: String,
+    verified: bool,
+    start_ms: f64,
+    fill_seconds: f64,
+    stock_blocks: usize,
+    key_ms: f64,
+    check_value: String,
+    encrypt_ms: f64,
+    decrypt_ms: f64,
+    round_trip: bool,
+    mac_ms: f64,
+    known_answer: bool,
+    known_mac: bool,
+    /// What a client is told that asks for more than there is.
+    refused_when_dry: Option<String>,
+    served_when_refilled: bool,
+    /// And while a node is gone.
+    refused_without_one: Option<String>,
+    served_when_back: bool,
+    refused_by_policy: bool,
+    holds: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
+    let tell = !arguments.json;
+    let Arguments { protocol, parties, threshold, .. } = arguments;
+    if tell {
+        say!("A key that nobody holds\n");
+        say!(
+            "{parties} node processes on this machine, each with its own keys, files and share of what is to come. They"
+        );
+        say!(
+            "talk over TLS 1.3. All of them take part in everything; what any {threshold} of them see tells nothing, and"
+        );
+        say!("whatever {threshold} of them do, an answer is right or there is none.");
+        say!("{protocol}: {}.\n", properties.adversary);
+    }
+    let levels = StockSettings { aes_blocks: LEVEL, des_blocks: 0 };
+    let began = Instant::now();
+    let mut cluster = Throwaway::start(protocol, *parties, *threshold, &levels)?;
+    let start_ms = milliseconds(began.elapsed());
+    let client = cluster.client()?;
+    if tell {
+        say!(
+            "1. The nodes started and made their MAC keys and transfers ({start_ms:.0} ms). Now they make material: masked"
+        );
+        say!(
+            "   tables, which will answer the cipher's lookups; {LEVEL} blocks of AES take about {} MB at each node.",
+            LEVEL * 370 / 1000
+        );
+    }
+    let began = Instant::now();
+    fill(&client, arguments.json)?;
+    let fill_seconds = began.elapsed().as_secs_f64();
+    if tell {
+        say!("   It took {fill_seconds:.1} s: {:.2} blocks/s.", LEVEL as f64 / fill_seconds.max(1e-9));
+    }
+
+    let began = Instant::now();
+    let key = client.generate(new_key("demo", &[Mode::Ctr, Mode::Cmac]))?;
+    let key_ms = milliseconds(began.elapsed());
+    let check_value = hex::encode(&key.check_value);
+    if tell {
+        say!(
+            "\n2. They made a key ({key_ms:.0} ms): the sum of what each drew, expanded and checked on shares."
+        );
+        say!("   check value     {check_value}");
+    }
+
+    let began = Instant::now();
+    let (mut counter, mut ciphertext) = (Vec::new(), Vec::new());
+    client.encrypt_ctr(
+        "demo",
+        &mut &MESSAGE[..],
+        &mut ciphertext,
+        &mut |block, _| {
+            counter.extend(block);
+            Ok(())
+        },
+        &mut |_| (),
+    )?;
+    let encrypt_ms = milliseconds(began.elapsed());
+    let began = Instant::now();
+    let round_trip = decrypt(&client, &counter, &ciphertext)? == MESSAGE;
+    let decrypt_ms = milliseconds(began.elapsed());
+    if tell {
+        say!(
+            "\n3. A message of {} bytes was encrypted in counter mode ({encrypt_ms:.0} ms) and decrypted ({decrypt_ms:.0} ms).",
+            MESSAGE.len()
+        );
+        say!("   {}", if round_trip { "Every byte came back." } else { "The bytes DID NOT come back." });
+    }
+
+    fill(&client, true)?;
+    let began = Instant::now();
+    let (known_answer, known_mac) = known_answers(&client)?;
+    let mac_ms = milliseconds(began.elapsed());
+    if tell {
+        say!(
+            "\n4. Known answers (SP 800-38A and RFC 4493), with a key that this client brought: once, it was in one place."
+        );
+        say!("   key             {KNOWN_KEY}\n   block           {KNOWN_BLOCK}");
+        say!("   encrypted       {KNOWN_CIPHERTEXT}\n   CMAC            {KNOWN_MAC}");
+        say!(
+            "   {}",
+            if known_answer && known_mac {
+                "As published."
+            } else {
+                "WRONG: the nodes computed something else."
+            }
+        );
+    }
+
+    let full = vec![0; 16 * LEVEL];
+    // The first may find it full again; not each of them can.
+    let mut refused_when_dry = None;
+    for _ in 0..4 {
+        refused_when_dry = refusal(encrypt(&client, &full), Reason::Dry)?;
+        if refused_when_dry.is_some() {
+            break;
+        }
+    }
+    fill(&client, true)?;
+    let served_when_refilled = encrypt(&client, &full).is_ok();
+    if tell {
+        say!("\n5. {LEVEL} blocks were asked for, and again, until the stock had less.");
+        say!("   {}", refused_when_dry.as_deref().unwrap_or("It was NOT refused."));
+        say!(
+            "   {}",
+            if served_when_refilled {
+                "When it was full again they were served."
+            } else {
+                "They were NOT served when it was full again."
+            }
+        );
+    }
+
+    cluster.kill(parties - 1)?;
+    let refused_without_one = match encrypt(&cluster.client()?, MESSAGE) {
+        Err(e) if e.may_pass() => Some(e.to_string()),
+        Err(e) => return Err(e.into()),
+        Ok(_) => None,
+    };
+    cluster.restart(parties - 1)?;
+    let fresh = cluster.client()?;
+    fill(&fresh, true)?;
+    let served_when_back = decrypt(&fresh, &counter, &ciphertext)? == MESSAGE;
+    if tell {
+        say!("\n6. Node {parties} was killed, without warning. All nodes are needed.");
+        say!("   {}", refused_without_one.as_deref().unwrap_or("They served WITHOUT it."));
+        say!(
+            "   It was started again; the nodes gave their material up, made fresh, and decrypted the message: {}.",
+            if served_when_back { "nothing was lost" } else { "it was LOST" }
+        );
+    }
+
+    let auditor = cluster.other_client("auditor", &[Right::List])?;
+    let told = denied(encrypt(&auditor, MESSAGE))?;
+    if tell {
+        say!("\n7. Another client, which may only list keys, asked to encrypt with this one.");
+        say!("   {}", told.as_deref().unwrap_or("It was NOT refused."));
+        say!("   Every node decides by its own policy; no single node can start anything.");
+        say!("\nSecurity: {}.", properties.adversary);
+        say!(
+            "All of this ran on one machine, started by one command that could have read everything: it shows how the nodes"
+        );
+        say!("work together, it does not separate trust.");
+    }
+    let refused_by_policy = told.is_some();
+    let holds = round_trip
+        && known_answer
+        && known_mac
+        && refused_when_dry.is_some()
+        && served_when_refilled
+        && refused_without_one.is_some()
+        && served_when_back
+        && refused_by_policy;
+    let report = Report {
+        protocol: protocol.clone(),
+        parties: *parties,
+        threshold: *threshold,
+        cipher: "aes-128",
+        adversary: properties.adversary.clone(),
+        verified: properties.verifies,
+        start_ms,
+        fill_seconds,
+        stock_blocks: LEVEL,
+        key_ms,
+        check_value,
+        encrypt_ms,
+        decrypt_ms,
+        round_trip,
+        mac_ms,
+        known_answer,
+        known_mac,
+        refused_when_dry,
+        served_when_refilled,
+        refused_without_one,
+        served_when_back,
+        refused_by_policy,
+        holds,
+    };
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    }
+    ensure!(holds, "something is wrong: this is a defect, please report it with the output above");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn new_key(name: &str, modes: &[Mode]) -> NewKey {
+    NewKey { name: name.into(), cipher: "aes-128".into(), modes: modes.to_vec(), budget_blocks: MOST_BLOCKS }
+}
+
+fn encrypt(client: &Client, data: &[u8]) -> Result<u64, Error> {
+    client.encrypt_ctr("demo", &mut &data[..], &mut std::io::sink(), &mut |_, _| Ok(()), &mut |_| ())
+}
+
+fn decrypt(client: &Client, counter: &[u8], ciphertext: &[u8]) -> Result<Vec<u8>> {
+    let mut data = Vec::new();
+    client.decrypt_ctr("demo", counter, &mut &ciphertext[..], &mut data, &mut |_| ())?;
+    Ok(data)
+}
+
+/// Imports the key of the standards; whether its block is encrypted, and its code computed, as published.
+fn known_answers(client: &Client) -> Result<(bool, bool)> {
+    client.import(new_key("known", &[Mode::Cmac, Mode::Ecb]), &hex::decode(KNOWN_KEY)?)?;
+    let block = hex::decode(KNOWN_BLOCK)?;
+    let mut ciphertext = Vec::new();
+    client.encrypt_ecb("known", Padding::None, &mut &block[..], &mut ciphertext, &mut |_| ())?;
+    let code = client.cmac("known", &mut &block[..], &mut |_| ())?;
+    Ok((hex::encode(ciphertext) == KNOWN_CIPHERTEXT, hex::encode(code) == KNOWN_MAC))
+}
+
+/// What a client is told that is refused for this reason; none if it was served.
+fn refusal<T>(outcome: Result<T, Error>, reason: Reason) -> Result<Option<String>> {
+    match outcome {
+        Ok(_) => Ok(None),
+        Err(e) => match &e {
+            Error::Refused { refusal, .. } if refusal.reason == reason => Ok(Some(e.to_string())),
+            _ => Err(e.into()),
+        },
+    }
+}
+
+/// Waits until the stock is full, and shows how it fills.
+fn fill(client: &Client, quiet: bool) -> Result<()> {
+    let bar = match quiet {
+        true => ProgressBar::hidden(),
+        false => ProgressBar::new(LEVEL as u64).with_style(
+            ProgressStyle::with_template("{bar:40} material for {pos} of {len} blocks, {eta} left")
+                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+        ),
+    };
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let statuses: Vec<NodeStatus> = client.status().into_iter().filter_map(|(_, s)| s.ok()).collect();
+        if statuses.iter().any(|status| status.quarantined) {
+            bail!("a check failed among the nodes");
+        }
+        let least = statuses.iter().filter_map(|status| {
+            status.stock.iter().filter(|kind| kind.level > 0).map(|kind| kind.blocks.min(kind.level)).min()
+        });
+        bar.set_position(least.min().unwrap_or(0));
+        let all = statuses.len() == client.cluster().nodes();
+        if all && statuses.iter().all(|status| status.prepared && stock::is_full(&status.stock)) {
+            bar.finish_and_clear();
+            return Ok(());
+        }
+        if Instant::now() > until {
+            let held = statuses.first().map(|status| stock::describe(&status.stock)).unwrap_or_default();
+            return Err(anyhow::anyhow!("the stock was not full within {PATIENCE:?}: {held}"))
+                .context("see the nodes' logs");
+        }
+        std::thread::sleep(LOOK);
+    }
+}

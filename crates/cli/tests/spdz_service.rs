@@ -1,0 +1,152 @@
+//! A cluster under authenticated sharing as a person runs it: every node is needed, cheating ends in a refusal, and what a request
+//! may take is what the nodes have made ahead.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Place, Running, noise};
+
+/// RFC 4493 and SP 800-38A, F.1: the same key and first block.
+const KEY: &str = "2b7e151628aed2a6abf7158809cf4f3c";
+const BLOCK: &str = "6bc1bee22e409f96e93d7e117393172a";
+const ENCRYPTED: &str = "3ad77bb40d7a3660a89ecaf32466ef97";
+const CMAC: &str = "070a16b46b4d4144f79bdd9dd04a287c";
+
+/// Blocks in stock: a key takes more than two, and material takes its time.
+const LEVEL: usize = 6;
+
+/// Two nodes that keep little in stock, started each for itself.
+fn two_nodes(place: &Place) -> [Running; 2] {
+    place.run("cluster new try --protocol spdz-lt --parties 2");
+    for node in 1..=2 {
+        let path = format!("try/node-{node}/node.toml");
+        let settings = String::from_utf8(place.read(&path)).expect("it is text");
+        let little = settings.replace("aes_blocks = 32", &format!("aes_blocks = {LEVEL}"));
+        assert_ne!(little, settings, "the settings name their defaults");
+        place.write(&path, little.replace("des_blocks = 4", "des_blocks = 0").as_bytes());
+    }
+    let nodes = [1, 2].map(|node| place.start(&format!("node run try/node-{node} --log warn")));
+    nodes.iter().for_each(|node| drop(node.wait_for("is ready")));
+    nodes
+}
+
+fn status(place: &Place) -> serde_json::Value {
+    let said = place.output("client status --json").stdout;
+    serde_json::from_slice(&said).expect("it is JSON")
+}
+
+/// Waits until all nodes are connected and their stock is full: longer than anything else takes.
+fn until_full(place: &Place) {
+    let full = || {
+        let status = status(place);
+        status["nodes"].as_array().expect("a list").iter().all(|node| {
+            let stock = node["stock"].as_array();
+            node["prepared"] == true
+                && stock.is_some_and(|stock| stock.iter().all(|kind| kind["blocks"] == kind["level"]))
+        })
+    };
+    for _ in 0..600 {
+        if full() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    panic!("the stock is not full: {}", status(place));
+}
+
+fn import(place: &Place) {
+    use std::os::unix::fs::PermissionsExt;
+    place.write("key.hex", KEY.as_bytes());
+    std::fs::set_permissions(place.path("key.hex"), std::fs::Permissions::from_mode(0o600)).expect("set");
+    place.run("key import known --modes ecb,cmac --key-file key.hex");
+}
+
+#[test]
+fn two_nodes_serve_and_nothing_is_lost_when_one_is_killed() {
+    let place = Place::new();
+    let [_one, two] = two_nodes(&place);
+    until_full(&place);
+    let told = place.run("client status");
+    assert!(told.contains(&format!("material: aes {LEVEL} of {LEVEL} blocks")), "{told}");
+    let told = place.run("node status try/node-1");
+    assert!(told.contains("active") && told.contains("ready      yes"), "{told}");
+
+    place.run("key generate k --modes ctr");
+    until_full(&place);
+    place.write("f", &noise(50));
+    place.run("encrypt --key k --mode ctr --raw --iv-out iv f c");
+    let iv = String::from_utf8(place.read("iv")).expect("hex");
+    place.run(&format!("decrypt --key k --mode ctr --raw --iv {} c g", iv.trim()));
+    assert_eq!(place.read("g"), noise(50));
+
+    until_full(&place);
+    import(&place);
+    until_full(&place);
+    place.write("block", &hex::decode(BLOCK).expect("hex"));
+    place.run("encrypt --key known --mode ecb --raw --no-padding block encrypted");
+    assert_eq!(hex::encode(place.read("encrypted")), ENCRYPTED);
+    assert_eq!(place.run("mac --key known block").trim(), CMAC);
+
+    two.signal("-KILL");
+    place.until("it is noticed", || !place.output("node status try/node-1").status.success());
+    place.fails(&format!("decrypt --key k --mode ctr --raw --force --iv {} c g", iv.trim()));
+    drop(two);
+    let _two = place.start("node run try/node-2 --log warn");
+    until_full(&place);
+    place.run(&format!("decrypt --key k --mode ctr --raw --force --iv {} c g", iv.trim()));
+    assert_eq!(place.read("g"), noise(50), "a new epoch, the same key");
+}
+
+#[test]
+fn what_is_not_in_stock_is_refused_and_served_once_it_is_made() {
+    let place = Place::new();
+    let _nodes = two_nodes(&place);
+    until_full(&place);
+    place.run("key generate k --modes ctr");
+    until_full(&place);
+    place.write("all", &noise(16 * LEVEL));
+    place.run("encrypt --key k --mode ctr --raw all c --force");
+    let refused = place.output("encrypt --key k --mode ctr --raw all c --force");
+    assert!(!refused.status.success(), "the stock was used up a moment ago");
+    until_full(&place);
+    place.run("encrypt --key k --mode ctr --raw all c --force");
+
+    place.write("more", &noise(16 * LEVEL + 1));
+    let told = place.fails("encrypt --key k --mode ctr --raw more c --force");
+    assert!(told.contains("can never be served") && told.contains("aes_blocks"), "{told}");
+}
+
+#[test]
+fn fresh_common_secrets_keep_every_key() {
+    let place = Place::new();
+    let _nodes = two_nodes(&place);
+    until_full(&place);
+    import(&place);
+    until_full(&place);
+    place.write("block", &hex::decode(BLOCK).expect("hex"));
+    place.run("node rotate try/node-1 --secrets");
+    assert!(place.run("node status try/node-1").contains("ordered at 1 of 2 nodes: node-1"));
+    place.run("node rotate try/node-2 --secrets");
+    place.until("it is done", || !place.run("node status try/node-2").contains("rotation"));
+    until_full(&place);
+    assert_eq!(place.run("mac --key known block").trim(), CMAC);
+}
+
+#[test]
+fn a_cluster_that_cannot_be_is_refused() {
+    let place = Place::new();
+    let told = place.fails("cluster new try --protocol spdz-lt --parties 3 --threshold 1");
+    assert!(told.contains("any 2 of 3") && told.contains("leave it out"), "{told}");
+    place.fails("cluster new try --protocol spdz-lt --parties 1");
+    let told = place.fails("demo --protocol spdz-lt --threshold 7");
+    assert!(told.contains("leave it out"), "{told}");
+}
+
+#[test]
+fn under_a_passive_protocol_there_is_nothing_to_rotate() {
+    let place = Place::new();
+    place.run("cluster new try --parties 3 --threshold 1");
+    let told = place.fails("node rotate try/node-1 --secrets");
+    assert!(told.contains("no check can fail"), "{told}");
+}

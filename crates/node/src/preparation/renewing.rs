@@ -1,0 +1,157 @@
+//! Shamir sharing that claims to need renewal and material, and fails where a test wants it to.
+
+use std::sync::{Arc, Mutex};
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::service::{Element, ServiceScheme, Stored};
+use polyclave_protocol::session::{Stream, Terms};
+use polyclave_protocol::shamir::{Inversion, Setup, Shamir, ShamirScheme, Structure, Tables};
+use polyclave_protocol::stock::{Kind, Stock};
+use polyclave_protocol::{Error, Party, PartySet, Result, coins};
+use zeroize::Zeroizing;
+
+/// The one kind of material.
+pub(super) const KIND: Kind = Kind { name: "tables of 8 bits", item_bytes: 8, per_block: 10 };
+
+/// Where a node may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Renewal,
+    Filling,
+    Request,
+    CarryingOver,
+}
+
+/// The next failure of a node; once.
+#[derive(Clone, Default)]
+pub(super) struct Fault(Arc<Mutex<Option<(Place, Error)>>>);
+
+impl Fault {
+    pub(super) fn set(&self, place: Place, error: Error) {
+        *self.0.lock().expect("no panic") = Some((place, error));
+    }
+
+    fn strike(&self, here: Place) -> Result<()> {
+        match self.0.lock().expect("no panic").take_if(|(place, _)| *place == here) {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(super) struct Renewing {
+    inner: ShamirScheme,
+    fault: Fault,
+}
+
+impl Renewing {
+    pub(super) fn new(nodes: usize, fault: Fault) -> Renewing {
+        let structure = Structure::new(nodes, 1).expect("a structure");
+        let inner = ShamirScheme { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked };
+        Renewing { inner, fault }
+    }
+}
+
+impl Scheme for Renewing {
+    type Setup = Setup;
+    type Protocol = Shamir;
+
+    fn name(&self) -> &'static str {
+        "renewing"
+    }
+
+    fn parties(&self) -> usize {
+        self.inner.parties()
+    }
+
+    fn adversary(&self) -> String {
+        "a test".into()
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        self.inner.terms(terms)
+    }
+
+    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+        self.inner.set_up(net)
+    }
+
+    fn join(&self, setup: &Setup, stream: Stream, serving: PartySet) -> Result<Shamir> {
+        self.inner.join(setup, stream, serving)
+    }
+}
+
+impl ServiceScheme for Renewing {
+    fn least_servers(&self) -> usize {
+        self.inner.least_servers()
+    }
+
+    fn save_setup(&self, setup: &Setup) -> Zeroizing<Vec<u8>> {
+        self.inner.save_setup(setup)
+    }
+
+    fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Setup> {
+        self.inner.restore_setup(me, bytes)
+    }
+
+    fn renews(&self) -> bool {
+        true
+    }
+
+    fn renew(&self, setup: &Setup, net: &mut dyn Net) -> Result<Setup> {
+        self.fault.strike(Place::Renewal)?;
+        coins::toss(b"renewal", net)?;
+        self.inner.restore_setup(net.me(), &self.inner.save_setup(setup))
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        vec![KIND]
+    }
+
+    fn make_material(
+        &self,
+        _setup: &Setup,
+        _stream: Stream,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        self.fault.strike(Place::Filling)?;
+        coins::toss(b"material", net)?;
+        Ok(Zeroizing::new(vec![7; count * kind.item_bytes]))
+    }
+
+    fn join_stocked(
+        &self,
+        setup: &Setup,
+        stream: Stream,
+        serving: PartySet,
+        _stock: Arc<dyn Stock>,
+    ) -> Result<Shamir> {
+        self.fault.strike(Place::Request)?;
+        self.inner.join(setup, stream, serving)
+    }
+
+    fn carry_over(
+        &self,
+        _old: &Setup,
+        _new: &Setup,
+        _stream: Stream,
+        stored: Stored<'_>,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        self.fault.strike(Place::CarryingOver)?;
+        coins::toss(b"carrying over", net)?;
+        let (Stored::Value(bytes) | Stored::Elements(bytes)) = stored;
+        Ok(Zeroizing::new(bytes.to_vec()))
+    }
+
+    fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
+        self.inner.combine(serving, messages)
+    }
+
+    fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
+        self.inner.combine_elements(serving, messages)
+    }
+}

@@ -1,0 +1,199 @@
+//! Nodes that prepare together: epochs, stock, quarantine, rotation.
+
+use std::time::{Duration, Instant};
+
+use polyclave_client::{Client, Error as ClientError};
+use polyclave_config::{ClientDir, NodeDir};
+use polyclave_protocol::Error;
+use polyclave_transport::wire::{Mode, NewKey, Reason};
+
+use super::renewing::{Fault, Place, Renewing};
+use crate::Running;
+use crate::admin::{Answer, Order, Status, order};
+use crate::local::{Local, create};
+
+const NODES: usize = 3;
+/// On a machine with much else to do.
+const PATIENCE: Duration = Duration::from_secs(90);
+const FAILED: Error = Error::CheckFailed { what: "something secret" };
+
+struct Nodes {
+    nodes: Vec<Option<Running>>,
+    faults: Vec<Fault>,
+    local: Local,
+    _dir: tempfile::TempDir,
+}
+
+impl Nodes {
+    fn start() -> Nodes {
+        let dir = tempfile::tempdir().expect("a directory");
+        let local = create(&dir.path().join("cluster"), "shamir", NODES, 1).expect("a cluster");
+        let faults = (0..NODES).map(|_| Fault::default()).collect();
+        let mut nodes = Nodes { nodes: (0..NODES).map(|_| None).collect(), faults, local, _dir: dir };
+        (0..NODES).for_each(|node| nodes.restart(node));
+        nodes.until("all are ready", |nodes| nodes.ready());
+        nodes
+    }
+
+    fn dir(&self, node: usize) -> NodeDir {
+        NodeDir::open(&self.local.nodes[node]).expect("its directory")
+    }
+
+    fn restart(&mut self, node: usize) {
+        self.nodes[node] = None;
+        let scheme = Renewing::new(NODES, self.faults[node].clone());
+        self.nodes[node] = Some(Running::start_with(self.dir(node), scheme).expect("started"));
+    }
+
+    fn ready(&self) -> bool {
+        self.nodes.iter().flatten().all(|node| node.is_ready() && node.status().connected.len() == NODES)
+    }
+
+    fn is_full(&self) -> bool {
+        let full = |node: &Running| node.status().stock.iter().all(|level| level.blocks == level.level);
+        self.ready() && self.nodes.iter().flatten().all(full)
+    }
+
+    fn until(&self, what: &str, holds: impl Fn(&Nodes) -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !holds(self) {
+            assert!(Instant::now() < until, "{what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn client(&self) -> Client {
+        Client::open(&ClientDir::open(&self.local.client).expect("its directory")).expect("a client")
+    }
+
+    fn state(&self, node: usize) -> Status {
+        match order(&self.dir(node), &Order::Status) {
+            Ok(Some(Answer::Status(status))) => *status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn rotate(&self) {
+        for node in 0..NODES {
+            order(&self.dir(node), &Order::Rotate).expect("ordered");
+        }
+    }
+}
+
+fn make_key(client: &Client) {
+    let properties = NewKey {
+        name: "k".into(),
+        cipher: "aes-128".into(),
+        modes: vec![Mode::Gcm, Mode::Cmac],
+        budget_blocks: 1000,
+    };
+    client.generate(properties).expect("made");
+}
+
+fn mac(client: &Client) -> Result<Vec<u8>, ClientError> {
+    client.cmac("k", &mut &[7; 40][..], &mut |_| ())
+}
+
+fn reason(outcome: Result<Vec<u8>, ClientError>) -> Reason {
+    match outcome {
+        Err(ClientError::Refused { refusal, .. }) => {
+            assert!(!refusal.message.contains("something secret"), "{refusal}");
+            refusal.reason
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nodes_make_an_epoch_and_fill_their_stock_after_every_start() {
+    let mut nodes = Nodes::start();
+    nodes.until("the stock is full", Nodes::is_full);
+    let client = nodes.client();
+    make_key(&client);
+    let before = mac(&client).expect("computed");
+    nodes.restart(1);
+    nodes.until("there is a new epoch with a full stock", Nodes::is_full);
+    assert_eq!(mac(&nodes.client()).expect("computed"), before);
+}
+
+#[test]
+fn a_failure_of_no_check_is_tried_again() {
+    let mut nodes = Nodes::start();
+    for (node, place) in [(0, Place::Filling), (1, Place::Renewal), (2, Place::Filling)] {
+        nodes.faults[node].set(place, Error::System("something broke".into()));
+        nodes.restart(2);
+        nodes.until("it works in the end", Nodes::is_full);
+        assert!((0..NODES).all(|node| nodes.state(node).quarantine.is_none()));
+    }
+}
+
+#[test]
+fn who_finds_the_stock_dry_is_told_so_and_served_later() {
+    let nodes = Nodes::start();
+    let client = nodes.client();
+    make_key(&client);
+    let dry = Error::Dry { detail: "there is not enough".into() };
+    nodes.faults.iter().for_each(|fault| fault.set(Place::Request, dry.clone()));
+    assert_eq!(reason(mac(&client)), Reason::Dry);
+    mac(&client).expect("computed");
+    assert!(nodes.ready());
+}
+
+#[test]
+fn a_failed_check_ends_all_service_until_every_operator_has_ordered_a_rotation() {
+    let mut nodes = Nodes::start();
+    let client = nodes.client();
+    make_key(&client);
+    let before = mac(&client).expect("computed");
+    nodes.faults[1].set(Place::Request, FAILED);
+    assert_eq!(reason(mac(&client)), Reason::Quarantined);
+    assert_eq!(reason(mac(&nodes.client())), Reason::Quarantined);
+    nodes.until("the others know", |nodes| (0..NODES).all(|node| !nodes.state(node).ready));
+    nodes.restart(1);
+    nodes.until("they meet again", |nodes| nodes.state(1).connected.len() == NODES);
+    let quarantine = nodes.state(1).quarantine.expect("it survives a restart");
+    assert_eq!(quarantine.reason, "a check failed while serving a request");
+    assert_eq!(nodes.state(0).quarantine, None);
+    assert_eq!(reason(mac(&nodes.client())), Reason::Quarantined);
+
+    order(&nodes.dir(0), &Order::Rotate).expect("ordered");
+    nodes.until("the wish is known", |nodes| nodes.state(2).rotating == ["node-1"]);
+    assert!(nodes.nodes[1].as_ref().is_some_and(|node| node.status().quarantined));
+    nodes.rotate();
+    // A peer's wish is known from its last beat.
+    let over = |status: Status| status.quarantine.is_none() && status.rotating.is_empty();
+    nodes.until("all is well", |nodes| nodes.is_full() && (0..NODES).all(|node| over(nodes.state(node))));
+    assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
+}
+
+#[test]
+fn a_failed_check_while_material_is_made_is_a_quarantine_too() {
+    let mut nodes = Nodes::start();
+    nodes.faults[2].set(Place::Filling, FAILED);
+    nodes.restart(1);
+    nodes.until("it is noticed", |nodes| nodes.state(2).quarantine.is_some());
+    nodes.until("and told", |nodes| !nodes.state(0).ready && !nodes.state(0).prepared);
+}
+
+#[test]
+fn a_rotation_that_is_cut_short_is_completed_and_one_that_fails_is_not_repeated() {
+    let mut nodes = Nodes::start();
+    let client = nodes.client();
+    make_key(&client);
+    let before = mac(&client).expect("computed");
+    nodes.faults[1].set(Place::CarryingOver, Error::System("something broke".into()));
+    nodes.rotate();
+    let rotated =
+        |nodes: &Nodes| (0..NODES).all(|node| nodes.state(node).rotating.is_empty()) && nodes.ready();
+    nodes.until("it is tried again", rotated);
+    assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
+
+    nodes.faults[2].set(Place::CarryingOver, FAILED);
+    nodes.rotate();
+    nodes.until("it fails", |nodes| nodes.state(2).quarantine.is_some());
+    nodes.until("it is ordered no more", |nodes| !nodes.state(2).rotating.contains(&"node-3".into()));
+    nodes.restart(0);
+    nodes.rotate();
+    nodes.until("it is ordered again", rotated);
+    assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
+}
