@@ -60,7 +60,7 @@ fn bench_weighted_sums(criterion: &mut Criterion) {
 
 /// One S-box of DES, 256 lookups at once and out of the first cache.
 fn bench_unit_sums(criterion: &mut Criterion) {
-    let table: Vec<u8> = (0..64u32).map(|x| (x * 37 >> 2 & 15) as u8).collect();
+    let table: Vec<u8> = (0..64u32).map(|x| ((x * 37) >> 2 & 15) as u8).collect();
     let h: Vec<u8> = (0..256).map(|i| (i * 29 % 64) as u8).collect();
     let (vectors, mut sums) = (vec![0x57u64; 64 * h.len()], vec![vec![0u64; h.len()]; 4]);
     let kernel = Sums::new(&table, 4);

@@ -124,7 +124,7 @@ mod tests {
     fn sums_are_right<E: Entry + PartialEq + core::fmt::Debug>(of: impl Fn(u64) -> E) {
         for (in_bits, out_bits) in [(2, 1), (4, 4), (5, 5), (6, 4), (6, 8)] {
             let entries = 1 << in_bits;
-            let table: Vec<u8> = (0..entries).map(|x| (x * 167 + 3 >> 2 & 0xff) as u8).collect();
+            let table: Vec<u8> = (0..entries).map(|x| ((x * 167 + 3) >> 2 & 0xff) as u8).collect();
             let h: Vec<u8> = (0..2 * entries + 3).map(|i| (i * 5 % entries) as u8).collect();
             let vectors = words(h.len() * entries, &of);
             let kernel = Sums::<E>::new(&table, out_bits);

@@ -73,8 +73,7 @@ fn name() -> Result<[u8; 16]> {
     Ok(name)
 }
 
-/// A kind of which there is too little, and how many items to make in one run. The emptiest first. Nothing while little is
-/// missing: a run has costs of its own.
+/// A kind of which there is too little, and how many items to make in one run. The emptiest first.
 fn lacking_kind<S: ServiceScheme>(core: &Core<S>) -> Option<(u8, u32)> {
     let epoch = core.epoch()?;
     if core.peers.connected().len() < core.nodes || core.is_quarantined() {
@@ -84,7 +83,7 @@ fn lacking_kind<S: ServiceScheme>(core: &Core<S>) -> Option<(u8, u32)> {
         let (all, per_block) = (target.items(), target.kind.per_block.max(1));
         let left = left(&epoch.lots, &target.kind);
         let missing = all.saturating_sub(left);
-        (missing >= (all / 8).max(per_block)).then(|| {
+        (missing >= per_block).then(|| {
             let count = missing.min(BLOCKS_AT_ONCE * per_block);
             (left * 1000 / all, at, count)
         })
