@@ -29,7 +29,9 @@ use crate::stock::Lots;
 use crate::target::Shelf;
 
 /// A peer that makes something together with others may compute for so long between two messages.
-pub(crate) const MAKING: Duration = Duration::from_secs(120);
+const MAKING: Duration = Duration::from_secs(120);
+/// And one that does not say in this time that it has come does not come.
+const MEETING: Duration = Duration::from_secs(5);
 
 /// One epoch, as this node holds it.
 pub(crate) struct Epoch<S: ServiceScheme> {
@@ -162,6 +164,17 @@ pub(crate) fn lead<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
     join(core, name)
 }
 
+/// A stream among all nodes, for something that they make together. A node that was reached and has not come, because it
+/// cannot take part now, is not waited for as long as one that computes.
+pub(crate) fn meet<S: ServiceScheme>(core: &Core<S>, what: &str, name: [u8; 16]) -> Result<TlsNet> {
+    let all = PartySet::all(core.nodes);
+    let mut net = core.mesh.open(&format!("{what} {}", hex::encode(name)), all, CONNECT)?;
+    net.set_idle_limit(MEETING);
+    tell_all(&[1], &mut net)?;
+    net.set_idle_limit(MAKING);
+    Ok(net)
+}
+
 /// Takes part in making an epoch.
 pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<()> {
     let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,15 +183,13 @@ pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
     core.refuse_quarantined().map_err(told)?;
     let set_up = core.set_up().map_err(told)?;
     let boots = core.boots().ok_or_else(|| Error::System("not all nodes have greeted yet".into()))?;
-    let all = PartySet::all(core.nodes);
-    let mut net = core.mesh.open(&format!("renew {}", hex::encode(name)), all, CONNECT)?;
+    let mut net = meet(core, "renew", name)?;
     let terms = Terms::new(core.nodes)
         .with("cluster", &core.cluster_digest)
         .with("common secrets", &set_up.id)
         .with("view of which start each node is in", &boots.concat())
         .with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
     let session = hello(&core.scheme.terms(terms), &mut net)?;
-    net.set_idle_limit(MAKING);
     let epoch = make(core, &session, boots, &mut net).inspect_err(|e| {
         judge(core, "making what is made afresh after a start", e);
     })?;

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::{Terms, random_bytes};
 use polyclave_protocol::stock::Kind;
-use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::StockLevel;
 
-use crate::core::{CONNECT, Core};
-use crate::epoch::{Epoch, MAKING};
+use crate::core::Core;
+use crate::epoch::{Epoch, meet};
 use crate::peers::Order;
 use crate::quarantine::judge;
 use crate::stock::Lots;
@@ -132,9 +132,7 @@ fn make<S: ServiceScheme>(
     kind: usize,
     count: usize,
 ) -> Result<()> {
-    let all = PartySet::all(core.nodes);
-    let mut net = core.mesh.open(&format!("fill {}", hex::encode(name)), all, CONNECT)?;
-    net.set_idle_limit(MAKING);
+    let mut net = meet(core, "fill", name)?;
     let kind = &core.targets[kind].kind;
     let terms = core.scheme.terms(Terms::new(core.nodes).with("cluster", &core.cluster_digest));
     let made = fill(&epoch.lots, terms, kind, count, &mut net, |stream, net| {

@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::service::{ServiceScheme, Stored};
 use polyclave_protocol::session::{Session, Terms, hello};
-use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{self, Reason, Refusal};
 use zeroize::Zeroizing;
@@ -44,8 +44,8 @@ use zeroize::Zeroizing;
 use crate::Result;
 use crate::agreement::tell_all;
 use crate::audit::Event;
-use crate::core::{CONNECT, Core, system};
-use crate::epoch::MAKING;
+use crate::core::{Core, system};
+use crate::epoch::meet;
 use crate::key::{HASH_KEY, Shares};
 use crate::peers::Order;
 use crate::quarantine::judge;
@@ -123,11 +123,9 @@ pub(crate) fn lead<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
 /// Takes part in a round.
 pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<()> {
     let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut net =
-        core.mesh.open(&format!("rotation {}", hex::encode(name)), PartySet::all(core.nodes), CONNECT)?;
+    let mut net = meet(core, "rotation", name)?;
     let terms = Terms::new(core.nodes).with("cluster", &core.cluster_digest);
     let mut session = hello(&core.scheme.terms(terms), &mut net)?;
-    net.set_idle_limit(MAKING);
     core.rotating.store(true, Relaxed);
     let done = Drained::wait(core).and_then(|_drained| round(core, &mut session, &mut net));
     core.rotating.store(false, Relaxed);
