@@ -399,7 +399,10 @@ mod tests {
     const S: [u8; 32] = [1; 32];
     const P: [u8; 32] = [2; 32];
 
-    fn at(standings: &[(bool, [u8; 32], Option<[u8; 32]>)]) -> Result<Course> {
+    /// Whether a rotation is wanted, the set-up in use, and the one prepared.
+    type Brief = (bool, [u8; 32], Option<[u8; 32]>);
+
+    fn at(standings: &[Brief]) -> Result<Course> {
         let all = Party::all(standings.len()).zip(standings.iter());
         let all =
             all.map(|(party, &(wants, in_use, prepared))| (party, Standing { wants, in_use, prepared }));
