@@ -83,8 +83,9 @@ fn lacking_kind<S: ServiceScheme>(core: &Core<S>) -> Option<(u8, u32)> {
         let (all, per_block) = (target.items(), target.kind.per_block.max(1));
         let left = left(&epoch.lots, &target.kind);
         let missing = all.saturating_sub(left);
-        (missing >= per_block).then(|| {
-            let count = missing.min(BLOCKS_AT_ONCE * per_block);
+        (missing > 0).then(|| {
+            // At least a block, so that not every small request is followed by a run.
+            let count = missing.clamp(per_block, BLOCKS_AT_ONCE * per_block);
             (left * 1000 / all, at, count)
         })
     });
