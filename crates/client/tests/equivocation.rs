@@ -8,7 +8,7 @@ use common::messages::gcm;
 use common::raw::{Ending, Raw, request};
 use common::{TestCluster, data, key};
 use polyclave_protocol::PartySet;
-use polyclave_transport::wire::{CHUNK, End, Mode, NewKey, Operation, Reply, Request, Step, Use};
+use polyclave_transport::wire::{CHUNK, End, Mode, NewKey, Operation, Reply, Request, Step, Use, VERSION};
 
 fn using(how: Use) -> Operation {
     Operation::Use { key: "k".into(), id: None, how }
@@ -124,11 +124,11 @@ fn nodes_that_are_told_different_serving_sets_or_ids_do_not_begin() {
             });
         }
     });
-    let other = Request { version: 2, ..honest.clone() };
+    let other = Request { version: VERSION + 1, ..honest.clone() };
     let endings = attack(&cluster, "another version", |raw| {
         (0..3).for_each(|node| raw.tell(node, if node == 1 { &other } else { &honest }));
     });
-    assert!(endings[1].told().contains("version 2"), "{endings:?}");
+    assert!(endings[1].told().contains(&format!("version {}", VERSION + 1)), "{endings:?}");
     assert!(endings.iter().all(|e| e.replies.is_empty()), "{endings:?}");
 }
 
