@@ -116,7 +116,7 @@ impl<S: ServiceScheme> Core<S> {
 
     /// The epoch that stands.
     pub(crate) fn epoch(&self) -> Option<Arc<Epoch<S>>> {
-        self.epoch.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.epoch.read().unwrap_or_else(PoisonError::into_inner).clone().filter(|epoch| !epoch.is_over())
     }
 
     /// Gives the epoch up, with its material.
@@ -178,7 +178,6 @@ pub(crate) fn meet<S: ServiceScheme>(core: &Core<S>, what: &str, name: [u8; 16])
 /// Takes part in making an epoch.
 pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<()> {
     let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
-    core.end_epoch("a new one is made");
     let told = |refusal: Refusal| Error::System(refusal.message);
     core.refuse_quarantined().map_err(told)?;
     let set_up = core.set_up().map_err(told)?;
@@ -190,6 +189,8 @@ pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
         .with("view of which start each node is in", &boots.concat())
         .with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
     let session = hello(&core.scheme.terms(terms), &mut net)?;
+    // Not before all are there: an order that comes late must not end what was made meanwhile.
+    core.end_epoch("a new one is made");
     let epoch = make(core, &session, boots, &mut net).inspect_err(|e| {
         judge(core, "making what is made afresh after a start", e);
     })?;
@@ -207,7 +208,7 @@ fn make<S: ServiceScheme>(
     boots: Vec<[u8; 16]>,
     net: &mut TlsNet,
 ) -> Result<Epoch<S>> {
-    // As it was stored: a MAC key that an earlier epoch has given up for want of an answer begins anew.
+    // As it was stored, without what sessions have known of its MAC key; that a check failed the quarantine remembers.
     let stored = core.store.setup().map_err(system)?.filter(|stored| stored.agreed);
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
     let setup = core.scheme.renew(&core.scheme.restore_setup(core.me, &stored.bytes)?, net)?;

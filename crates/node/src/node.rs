@@ -196,7 +196,8 @@ impl Visitor for Start {
         threads.push(spawn("operator", &core, move |core| socket.serve(core, &path))?);
         let policy_path = dir.policy_path();
         threads.push(spawn("housekeeping", &core, move |core| keep_house(core, &dir, &policy_path))?);
-        threads.push(spawn("preparation", &core, preparation::prepare)?);
+        // Not joined: it may wait for a peer as long as that may compute.
+        drop(spawn("preparation", &core, preparation::prepare)?);
         let http = match &settings.http_listen {
             Some(address) => Some(http::start(address, core.clone())?),
             None => None,

@@ -118,6 +118,8 @@ pub(crate) fn join_fill<S: ServiceScheme>(
         .get(kind)
         .is_some_and(|target| left(&epoch.lots, &target.kind).saturating_add(count) <= 2 * target.items());
     if !fits || count == 0 {
+        // Perhaps claims were lost on their way here, and what they took is still here: the nodes begin anew.
+        core.end_epoch("more material was ordered than there is room for");
         return Err(Error::System("more material was ordered than this node is to keep".into()));
     }
     let made = make(core, &epoch, name, kind, count);

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The first node leads: when all nodes want it, or any has something prepared, it orders a round. In a round no request runs;
-//! all nodes are there and tell each other (wants, S, P). Then
+//! all nodes are there and tell each other (wants, S, P), and compare what each has heard. Then
 //!
 //! 1. *Somebody's S is another's P*, or *all have prepared the same P*: all nodes had stored P, so who has it prepared takes it
 //!    into use, and the round is over.
@@ -25,9 +25,16 @@
 //!
 //! A check that fails in a round ends the wish: the operators look first, and order it again.
 //!
-//! A key is carried over if all nodes hold it, be it announced or pending. One that any node has deleted is deleted everywhere.
-//! One that is announced at some nodes and missing at others stops the rotation: with a backup of those it could be saved.
+//! The old MAC key was given up in memory when a check failed; here it serves once more, as it was stored. That a check failed may
+//! have told a cheater a bit of it (no check opens anything of it: `spdz/check.rs`), so after b failed checks, this round's own
+//! included, what is carried over is right but for 2^(b - 64): the operators who order one round after another without an end spend
+//! that. What is opened under it is masked, whatever the cheater knows.
+//!
+//! A key is carried over if all nodes hold it, be it announced or pending. One that is announced at some nodes, and missing or
+//! deleted at others, stops the rotation until it is ordered again: with a backup of those it could be saved, and no single node
+//! has keys deleted at others.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::thread;
@@ -159,6 +166,9 @@ fn round<S: ServiceScheme>(core: &Core<S>, session: &mut Session, net: &mut TlsN
     let mut all: Vec<(Party, Standing)> =
         tell_all(&mine.encode(), net)?.into_iter().map(|(party, s)| (party, Standing::decode(&s))).collect();
     all.push((core.me, mine));
+    all.sort_by_key(|(party, _)| *party);
+    let told: Vec<u8> = all.iter().flat_map(|(_, standing)| standing.encode()).collect();
+    compare("standings", &told, net)?;
     match course(&all)? {
         Course::Complete(id) if mine.prepared == Some(id) => commit(core, id),
         Course::Complete(_) => Ok(()),
@@ -242,7 +252,12 @@ fn give_up<S: ServiceScheme>(core: &Core<S>) {
 /// Makes fresh common secrets, carries all keys over, and stores both beside what is in use. When it returns, all nodes
 /// have stored theirs.
 fn rotate<S: ServiceScheme>(core: &Core<S>, session: &mut Session, net: &mut TlsNet) -> Result<[u8; 32]> {
-    let keys = common_keys(core, net)?;
+    let keys = common_keys(core, net).inspect_err(|e| {
+        // Before the operators have mended it, it would end like this again.
+        if matches!(e, Error::System(_)) {
+            give_up(core);
+        }
+    })?;
     core.end_epoch("fresh common secrets are made");
     let scheme = &core.scheme;
     let new = scheme.set_up(net)?;
@@ -295,18 +310,25 @@ fn commit<S: ServiceScheme>(core: &Core<S>, id: [u8; 32]) -> Result<()> {
     Ok(())
 }
 
-/// The keys that all nodes hold, in the same order at all of them. Those that somebody has deleted are deleted here.
+/// All nodes have heard the same, or none goes on: otherwise one could have some of them take into use what others give up.
+fn compare(what: &str, heard: &[u8], net: &mut TlsNet) -> Result<()> {
+    let digest = blake3::derive_key("polyclave 2026 what was told in a rotation", heard);
+    match tell_all(&digest, net)?.into_iter().find(|(_, theirs)| *theirs != digest) {
+        Some((peer, _)) => Err(Error::System(format!("{peer} was told other {what} than this node"))),
+        None => Ok(()),
+    }
+}
+
+/// The keys that all nodes hold, in the same order at all of them.
 fn common_keys<S: ServiceScheme>(core: &Core<S>, net: &mut TlsNet) -> Result<Vec<HeldKey>> {
     let held = core.store.held_keys().map_err(system)?;
     let mine = held.iter().map(listed).collect::<Result<Vec<_>>>()?;
     let lists = tell_lists(&mine, net)?;
-    let fate = Fate::of(&mine, &lists)?;
-    for key in held.iter().filter(|key| fate.deleted.contains(&key.id)) {
-        if let Some(info) = &key.info {
-            core.store.delete(&info.properties.name, key.id).map_err(system)?;
-        }
-    }
-    Ok(held.into_iter().filter(|key| fate.common.contains(&key.id)).collect())
+    let mut heard: Vec<&[Listed]> = lists.iter().map(Vec::as_slice).collect();
+    heard.insert(core.me.index(), &mine);
+    compare("keys", &heard.concat().concat(), net)?;
+    let common = common(&mine, &lists)?;
+    Ok(held.into_iter().filter(|key| common.binary_search(&key.id).is_ok()).collect())
 }
 
 type Listed = [u8; LISTED];
@@ -330,41 +352,32 @@ fn listed(key: &HeldKey) -> Result<Listed> {
     Ok(bytes)
 }
 
-/// What becomes of keys: decided from all lists, so alike at all nodes.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Fate {
-    common: Vec<[u8; 16]>,
-    deleted: Vec<[u8; 16]>,
-}
-
-impl Fate {
-    fn of(mine: &[Listed], theirs: &[Vec<Listed>]) -> Result<Fate> {
-        let lists = || [mine].into_iter().chain(theirs.iter().map(Vec::as_slice));
-        let mut ids: Vec<[u8; 16]> = lists().flatten().map(id_of).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let mut fate = Fate::default();
-        for id in ids {
-            let entries: Vec<&Listed> =
-                lists().filter_map(|list| list.iter().find(|key| id_of(key) == id)).collect();
-            let everywhere = entries.len() == 1 + theirs.len();
-            let alike = entries.iter().all(|key| key[17..] == entries[0][17..]);
-            match () {
-                () if entries.iter().any(|key| key[16] == DELETED) => fate.deleted.push(id),
-                () if everywhere && alike => fate.common.push(id),
-                () if entries.iter().any(|key| key[16] == ANNOUNCED) => {
-                    return Err(Error::System(format!(
-                        "not all nodes hold the key with the id {}: restore the backup of the node that lacks it, and it will \
-                         be carried over",
-                        hex::encode(id)
-                    )));
-                }
-                // Its making never came to an end.
-                () => {}
-            }
-        }
-        Ok(fate)
+/// The ids of the keys that all nodes hold, in their order: decided from all lists, so alike at all nodes. Nobody's word deletes a
+/// key here.
+fn common(mine: &[Listed], theirs: &[Vec<Listed>]) -> Result<Vec<[u8; 16]>> {
+    let nodes = 1 + theirs.len();
+    let mut entries: BTreeMap<[u8; 16], Vec<&Listed>> = BTreeMap::new();
+    for key in mine.iter().chain(theirs.iter().flatten()) {
+        entries.entry(id_of(key)).or_default().push(key);
     }
+    let mut common = Vec::new();
+    for (id, entries) in entries {
+        let is = |state: u8| entries.iter().any(|key| key[16] == state);
+        let alike = entries.iter().all(|key| key[17..] == entries[0][17..]);
+        match () {
+            () if entries.len() == nodes && alike && !is(DELETED) => common.push(id),
+            () if is(ANNOUNCED) => {
+                return Err(Error::System(format!(
+                    "not all nodes hold the key with the id {}: restore the backup of the node that lacks it, or delete it at \
+                     all of them, and order the rotation again",
+                    hex::encode(id)
+                )));
+            }
+            // Its making never came to an end, or it is gone everywhere.
+            () => {}
+        }
+    }
+    Ok(common)
 }
 
 fn id_of(key: &Listed) -> [u8; 16] {
@@ -381,7 +394,9 @@ fn tell_lists(mine: &[Listed], net: &mut TlsNet) -> Result<Vec<Vec<Listed>>> {
     for (party, len) in tell_all(&(mine.len() as u64).to_le_bytes(), net)? {
         lens[party.index()] = usize::try_from(u64::from_le_bytes(len)).unwrap_or(usize::MAX);
         if lens[party.index()] > MOST_KEYS {
-            return Err(Error::Peer { peer: party, detail: "a list of too many keys".into() });
+            return Err(Error::System(format!(
+                "{party} lists more keys, deleted ones included, than {MOST_KEYS}"
+            )));
         }
     }
     let mut buffers: Vec<Vec<u8>> = lens.iter().map(|len| vec![0; len * LISTED]).collect();
@@ -438,26 +453,15 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_all_hold_are_carried_over_and_deleted_ones_are_deleted() {
-        let mine = [
-            entry(1, ANNOUNCED),
-            entry(2, PENDING),
-            entry(3, PENDING),
-            entry(4, ANNOUNCED),
-            entry(5, PENDING),
-        ];
-        let theirs = vec![
-            entry(1, PENDING),
-            entry(2, PENDING),
-            entry(4, DELETED),
-            entry(6, DELETED),
-            entry(7, PENDING),
-        ];
-        let fate = Fate::of(&mine, &[theirs]).expect("decided");
-        assert_eq!(fate, Fate { common: vec![[1; 16], [2; 16]], deleted: vec![[4; 16], [6; 16]] });
-        assert!(Fate::of(&[entry(1, ANNOUNCED)], &[vec![]]).is_err(), "a backup could save it");
+    fn keys_that_all_hold_are_carried_over() {
+        let mine = [entry(1, ANNOUNCED), entry(2, PENDING), entry(3, PENDING), entry(5, DELETED)];
+        let theirs = vec![entry(1, PENDING), entry(2, PENDING), entry(5, DELETED), entry(7, PENDING)];
+        assert_eq!(common(&mine, &[theirs]), Ok(vec![[1; 16], [2; 16]]));
+        assert!(common(&[entry(1, ANNOUNCED)], &[vec![]]).is_err(), "a backup could save it");
+        let deleted = common(&[entry(1, ANNOUNCED)], &[vec![entry(1, DELETED)]]);
+        assert!(deleted.is_err(), "one node's word deletes nothing");
         let mut other = entry(1, ANNOUNCED);
         other[40] ^= 1;
-        assert!(Fate::of(&[entry(1, ANNOUNCED)], &[vec![other]]).is_err(), "another key under the same id");
+        assert!(common(&[entry(1, ANNOUNCED)], &[vec![other]]).is_err(), "another key under the same id");
     }
 }

@@ -57,7 +57,12 @@ impl Stock for Shelf {
         // The targets are the same at all nodes, so all come to it.
         match self.targets.iter().find(|target| target.kind == *kind) {
             Some(target) if count > target.items() => Err(Error::Dry { detail: too_much(target, count) }),
-            _ => self.lots.take(kind, count, net),
+            // The nodes' stocks differ, if by nothing but a claim that was lost: they begin anew.
+            _ => self.lots.take(kind, count, net).inspect_err(|e| {
+                if matches!(e, Error::System(_)) {
+                    self.over.store(true, Relaxed);
+                }
+            }),
         }
     }
 }

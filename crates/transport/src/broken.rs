@@ -26,6 +26,19 @@ impl Broken {
     }
 }
 
+impl Broken {
+    /// After the handshake: a record that does not authenticate is not the peer's, but somebody's on the way, and an alert that
+    /// breaks off tells no more. Only that a certificate is refused comes this late and is the peer's word.
+    pub(crate) fn after_handshake(e: rustls::Error) -> Broken {
+        use AlertDescription::{AccessDenied, CertificateExpired};
+        let refused = matches!(e, rustls::Error::AlertReceived(AccessDenied | CertificateExpired));
+        match Broken::from(e) {
+            Broken::Misbehaved(detail) if !refused => Broken::Closed(detail),
+            told => told,
+        }
+    }
+}
+
 impl std::fmt::Display for Broken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (Broken::Closed(detail) | Broken::Misbehaved(detail)) = self;

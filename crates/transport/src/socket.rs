@@ -271,6 +271,7 @@ impl Socket {
 
     /// One step of the TLS machine; plaintext goes to `sink` and what does not fit there to `early`.
     fn advance(&mut self, task: Task<'_>, sink: Option<&mut Sink<'_>>) -> Result<Did, Broken> {
+        let was_handshaking = self.tls.is_handshaking();
         let did = self.raw_advance(task, sink);
         if let Ok(Did::Ended) = did {
             self.ended = Some(Broken::Closed("it said goodbye".into()));
@@ -282,7 +283,7 @@ impl Socket {
                 let _ = self.raw_advance(Task::Read, None);
                 let _ = self.flush();
             }
-            e.into()
+            if was_handshaking { e.into() } else { Broken::after_handshake(e) }
         })
     }
 

@@ -67,7 +67,11 @@ pub(super) fn hear(epoch: &[u8; 32], net: &mut dyn Net) -> Result<Vec<Range>> {
     Ok(body.chunks_exact(RANGE).map(range).collect())
 }
 
-/// A claim that is not followed. It has cost nothing here.
+/// A claim that is not followed. It has cost nothing here, and touched no secret; and one that was lost on the way makes the next
+/// ones look wrong. So it is nobody's fault, but for a message that is none.
 pub(super) fn refused(why: Refused) -> Error {
-    Error::Peer { peer: PROPOSER, detail: why.to_string() }
+    match why {
+        Refused::TooLong => Error::Peer { peer: PROPOSER, detail: why.to_string() },
+        why => Error::System(format!("a claim of {PROPOSER} was not followed: {why}")),
+    }
 }

@@ -17,7 +17,9 @@
 //! * *The value.* x + r is used when its MAC has been checked under the old key, so it is right but for 2 / 2^k. The identity's
 //!   bits alone are opened; the other images of a cell are made anew from x + r and the bits of r, and so agree with it.
 //!
-//! **What it asks of the old key**: that it was not given up. Nobody who knows it would be found.
+//! **What it asks of the old key**: that nobody knows it. Of a key whose b checks have failed, b bits may be known, and the MAC
+//! check of x + r errs with 2^b as much. A setup that was given up in this process is refused; nodes read it anew from what they
+//! stored, after an operator's order (`node/src/rotation.rs`).
 //!
 //! Cost of a bit: two bits of each party's from the source, n bits told to all. Rounds, beside the source's: one for d, two for
 //! coins, two openings, and two checks for the bits; one opening and one check for the value.
