@@ -61,6 +61,8 @@ fn no_announced_key_is_lost_when_nodes_are_killed() {
         std::thread::sleep(moment);
         nodes[victim].signal("-KILL");
         let outcome = making.join().expect("no panic");
+        // Until it is gone, its store is in use.
+        nodes[victim].wait_until_gone();
         nodes[victim] = start(&place, victim);
         let began = Instant::now();
         nodes[victim].wait_for("is ready");

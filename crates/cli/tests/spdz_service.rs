@@ -101,6 +101,48 @@ fn two_nodes_serve_and_nothing_is_lost_when_one_is_killed() {
     assert_eq!(place.read("g"), noise(50), "a new epoch, the same key");
 }
 
+/// While material is made, while a request runs, and between: each node in turn. What a killed node leaves behind is neither taken
+/// for cheating nor used again, and every answer is right.
+#[test]
+fn a_node_killed_at_any_moment_costs_the_stock_and_nothing_else() {
+    let place = Place::new();
+    let [one, two] = two_nodes(&place);
+    let mut nodes = [Some(one), Some(two)];
+    until_full(&place);
+    import(&place);
+    place.write("block", &hex::decode(BLOCK).expect("hex"));
+    let mut cut_short = 0;
+    for (turn, moment) in [0, 3, 7, 12, 20, 40, 150, 900].into_iter().enumerate() {
+        let victim = turn % 2;
+        // From the fourth on the stock is being filled meanwhile, for want of waiting.
+        if turn < 4 {
+            until_full(&place);
+        }
+        std::thread::scope(|scope| {
+            let request = scope
+                .spawn(|| place.output("encrypt --key known --mode ecb --raw --no-padding --force block e"));
+            std::thread::sleep(Duration::from_millis(moment));
+            nodes[victim].take().expect("it runs").signal("-KILL");
+            let request = request.join().expect("no panic");
+            match request.status.success() {
+                true => assert_eq!(hex::encode(place.read("e")), ENCRYPTED),
+                false => cut_short += 1,
+            }
+        });
+        nodes[victim] = Some(place.start(&format!("node run try/node-{} --log warn", victim + 1)));
+        if turn >= 3 {
+            place.until("both prepare", || status(&place)["nodes"][1 - victim]["prepared"] == true);
+        }
+    }
+    until_full(&place);
+    assert!(cut_short > 0, "no kill came in time");
+    for node in 1..=2 {
+        let told = place.run(&format!("node status try/node-{node}"));
+        assert!(!told.contains("uarantine"), "{told}");
+    }
+    assert_eq!(place.run("mac --key known block").trim(), CMAC);
+}
+
 #[test]
 fn what_is_not_in_stock_is_refused_and_served_once_it_is_made() {
     let place = Place::new();

@@ -157,6 +157,12 @@ impl Running {
         assert!(status.success());
     }
 
+    /// After it was killed.
+    #[allow(dead_code, reason = "some tests kill nothing")]
+    pub fn wait_until_gone(&mut self) {
+        self.child.wait().expect("it was started here");
+    }
+
     /// Asks it to end, and expects that it does so in order.
     pub fn end(mut self) {
         self.signal("-TERM");
