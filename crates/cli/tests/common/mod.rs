@@ -158,7 +158,6 @@ impl Running {
     }
 
     /// After it was killed.
-    #[allow(dead_code, reason = "some tests kill nothing")]
     pub fn wait_until_gone(&mut self) {
         self.child.wait().expect("it was started here");
     }
