@@ -57,14 +57,14 @@ fn head_and_body_are_one_stream_of_bytes() {
 }
 
 #[test]
-fn garbage_after_the_handshake_is_an_error() {
+fn garbage_after_the_handshake_is_an_error_and_not_the_peers_fault() {
     let (a, mut b) = pair();
     (&a.tcp).write_all(&[0x17, 3, 3, 0, 32]).and_then(|()| (&a.tcp).write_all(&[7; 32])).expect("write");
     let mut read = Ok(0);
     while read == Ok(0) {
         read = b.read(&mut [0; 1], &mut []);
     }
-    assert_eq!(read, Err(Broken::Misbehaved("a TLS record failed its authentication".into())));
+    assert_eq!(read, Err(Broken::Closed("a TLS record failed its authentication".into())));
 }
 
 /// A long session needs fresh keys, after 2^24 records with AES-GCM; here after 8.
