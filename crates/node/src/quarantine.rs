@@ -23,7 +23,7 @@ pub(crate) const REMEDY: &str = "find out which machine was altered; when all ar
 /// far.
 pub(crate) fn judge<S: ServiceScheme>(core: &Core<S>, during: &str, error: &Error) -> bool {
     match error {
-        // The failure itself is another session's, and judged there; one that ran out of time is nobody's.
+        // The failure itself is another session's, and judged there.
         Error::CheckFailed { what } if *what == EARLIER_CHECK => {
             core.end_epoch("its MAC key was given up");
             return false;

@@ -357,8 +357,13 @@ fn listed(key: &HeldKey) -> Result<Listed> {
 fn common(mine: &[Listed], theirs: &[Vec<Listed>]) -> Result<Vec<[u8; 16]>> {
     let nodes = 1 + theirs.len();
     let mut entries: BTreeMap<[u8; 16], Vec<&Listed>> = BTreeMap::new();
-    for key in mine.iter().chain(theirs.iter().flatten()) {
-        entries.entry(id_of(key)).or_default().push(key);
+    for list in [mine].into_iter().chain(theirs.iter().map(Vec::as_slice)) {
+        let mut ids: Vec<[u8; 16]> = list.iter().map(id_of).collect();
+        ids.sort_unstable();
+        if ids.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(Error::System("a node lists a key twice".into()));
+        }
+        list.iter().for_each(|key| entries.entry(id_of(key)).or_default().push(key));
     }
     let mut common = Vec::new();
     for (id, entries) in entries {
@@ -463,5 +468,6 @@ mod tests {
         let mut other = entry(1, ANNOUNCED);
         other[40] ^= 1;
         assert!(common(&[entry(1, ANNOUNCED)], &[vec![other]]).is_err(), "another key under the same id");
+        assert!(common(&[], &[vec![entry(1, ANNOUNCED); 2]]).is_err(), "one node speaks once for a key");
     }
 }

@@ -7,8 +7,8 @@ use crate::Party;
 /// What every fallible operation of a protocol returns.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a [`Error::CheckFailed`] says that is none of its own: a check of another session under the same MAC key failed, or did
-/// not come to its end, and the key was given up with it.
+/// What a [`Error::CheckFailed`] says that is none of its own: a check of another session under the same MAC key failed, and the
+/// key was given up with it.
 pub const EARLIER_CHECK: &str = "an earlier check under the same MAC key";
 
 /// Why a session ended early.
