@@ -12,12 +12,12 @@
 //! Cost: two AES calls a block.
 
 #[cfg(target_arch = "x86_64")]
-mod aesni;
-mod portable;
+pub(crate) mod aesni;
+pub(crate) mod portable;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
-mod vaes256;
+pub(crate) mod vaes256;
 
 use aes::Aes128;
 

@@ -12,6 +12,7 @@
 
 pub mod aes_hash;
 pub mod aes_prg;
+pub mod aes_sum;
 pub mod affine;
 pub mod bit_transpose;
 mod carryless;

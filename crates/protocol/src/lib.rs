@@ -28,6 +28,7 @@ pub mod stock;
 mod stored;
 pub mod tally;
 pub mod testkit;
+pub mod tinyot;
 
 pub use error::{EARLIER_CHECK, Error, Result};
 pub use party::{Party, PartySet};

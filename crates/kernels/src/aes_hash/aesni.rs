@@ -48,7 +48,7 @@ fn hash_all<const N: usize>(
 
 #[inline]
 #[target_feature(enable = "aes,sse2")]
-fn encrypt<const N: usize>(keys: &RoundKeys, states: &mut [__m128i; N]) {
+pub(crate) fn encrypt<const N: usize>(keys: &RoundKeys, states: &mut [__m128i; N]) {
     for state in states.iter_mut() {
         *state = _mm_xor_si128(*state, keys.get(0));
     }
@@ -65,14 +65,14 @@ fn encrypt<const N: usize>(keys: &RoundKeys, states: &mut [__m128i; N]) {
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn load(block: &u128) -> __m128i {
+pub(crate) fn load(block: &u128) -> __m128i {
     // SAFETY: the reference covers the 16 bytes read; the load has no alignment.
     unsafe { _mm_loadu_si128(core::ptr::from_ref(block).cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn store(block: &mut u128, vector: __m128i) {
+pub(crate) fn store(block: &mut u128, vector: __m128i) {
     // SAFETY: the reference covers the 16 bytes written; the store has no alignment.
     unsafe { _mm_storeu_si128(core::ptr::from_mut(block).cast(), vector) }
 }

@@ -3,7 +3,7 @@
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};
 
-pub(super) fn expand(key: &[u8; 16]) -> Box<Aes128> {
+pub(crate) fn expand(key: &[u8; 16]) -> Box<Aes128> {
     Box::new(Aes128::new(key.into()))
 }
 

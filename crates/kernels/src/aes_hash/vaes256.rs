@@ -7,7 +7,7 @@ use core::arch::x86_64::*;
 use super::aesni;
 use crate::aes_prg::aesni::RoundKeys;
 
-const IN_FLIGHT: usize = 8;
+pub(crate) const IN_FLIGHT: usize = 8;
 
 /// See [`super::AesHash::hash`].
 #[target_feature(enable = "aes,vaes,avx2")]
@@ -38,7 +38,7 @@ pub(super) fn hash(keys: &RoundKeys, first: u64, blocks: &mut [u128]) {
 
 #[inline]
 #[target_feature(enable = "aes,vaes,avx2")]
-fn encrypt(keys: &RoundKeys, states: &mut [__m256i; IN_FLIGHT]) {
+pub(crate) fn encrypt(keys: &RoundKeys, states: &mut [__m256i; IN_FLIGHT]) {
     let spread = |round| _mm256_broadcastsi128_si256(keys.get(round));
     let key = spread(0);
     for state in states.iter_mut() {
@@ -58,7 +58,7 @@ fn encrypt(keys: &RoundKeys, states: &mut [__m256i; IN_FLIGHT]) {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load(pair: &[u128; 2]) -> __m256i {
+pub(crate) fn load(pair: &[u128; 2]) -> __m256i {
     // SAFETY: the reference covers the 32 bytes read; the load has no alignment.
     unsafe { _mm256_loadu_si256(pair.as_ptr().cast()) }
 }

@@ -1,0 +1,33 @@
+//! The sum with VAES on 256-bit registers: two blocks each, eight registers in flight.
+
+#![allow(unsafe_code)]
+
+use core::arch::x86_64::*;
+
+use super::aesni;
+use crate::aes_hash::aesni::store;
+use crate::aes_hash::vaes256::{IN_FLIGHT, encrypt, load};
+use crate::aes_prg::aesni::RoundKeys;
+
+/// See [`super::AesSum::of`].
+#[target_feature(enable = "aes,vaes,avx2")]
+pub(super) fn sum(keys: &RoundKeys, blocks: &[u128]) -> u128 {
+    let mut sum = _mm256_setzero_si256();
+    let (batches, rest) = blocks.as_chunks::<{ 2 * IN_FLIGHT }>();
+    for batch in batches {
+        let (pairs, _) = batch.as_chunks::<2>();
+        let mut states = [sum; IN_FLIGHT];
+        for (state, pair) in states.iter_mut().zip(pairs) {
+            *state = load(pair);
+        }
+        encrypt(keys, &mut states);
+        for state in states {
+            sum = _mm256_xor_si256(sum, state);
+        }
+    }
+    let mut halves = [0, 0];
+    let [low, high] = &mut halves;
+    store(low, _mm256_castsi256_si128(sum));
+    store(high, _mm256_extracti128_si256::<1>(sum));
+    halves[0] ^ halves[1] ^ aesni::sum(keys, rest)
+}

@@ -1,0 +1,156 @@
+//! Opening values whose tags are compared later, by one hash (Damgard et al. 2016, section 3.3).
+//!
+//! Instead of tags the parties send, once for many openings, H(d_1, .., d_n), the sum of AES_K(d_i): the one who opened of its tags,
+//! the other compares it with that of the tags it expects. K is fresh for every stream of a session.
+//!
+//! # Differences from the paper
+//! * d_i is not the tag alone but tag, position and direction: with the tags alone equal ones cancel and order is lost. A tag
+//!   of up to 71 bits leaves 57 for position (56) and direction (1).
+//! * Both hashes are sent at once, in one round; a party that was sent a wrong one gives the keys up.
+//!
+//! Why it suffices: in the model of AES under a fresh key as a random permutation, a party that opened a wrong value somewhere
+//! does not know the tag that is expected there (2^-64 each), so it has not asked for the image of that block, and the hash
+//! expected of it is unknown but for 2^-128. The hash of honest tags says nothing that the peer cannot compute: it follows from
+//! what was opened to it and its own keys. So a check that fails tells a cheater that it failed, and nothing of the key but
+//! that a guess at all of it was wrong.
+
+use polyclave_kernels::aes_sum::AesSum;
+use subtle::ConstantTimeEq;
+
+use super::share::mask;
+use super::{Bits, Key};
+use crate::net::Net;
+use crate::{Error, Party, Result};
+
+const INDEX_BITS: u32 = 56;
+const MOST: u64 = 1 << INDEX_BITS;
+/// Tags that are hashed at once.
+const AT_ONCE: usize = 64;
+
+/// The hash of the tags that go from one party to the other.
+struct TagHash {
+    direction: u128,
+    next: u64,
+    sum: u128,
+}
+
+impl TagHash {
+    fn new(from: Party) -> Self {
+        TagHash { direction: u128::from(from.0 & 1) << 127, next: 0, sum: 0 }
+    }
+
+    /// Adds tags of at most 71 bits; their positions are written into them.
+    ///
+    /// # Panics
+    /// After 2^56 tags.
+    fn add(&mut self, aes: &AesSum, tags: &mut [u128]) {
+        assert!(tags.len() as u64 <= MOST - self.next, "fewer tags than positions");
+        for tag in tags.iter_mut() {
+            *tag |= self.direction | u128::from(self.next) << (127 - INDEX_BITS);
+            self.next += 1;
+        }
+        self.sum ^= aes.of(tags);
+    }
+}
+
+/// What was opened on one stream of a session, in both directions, and is not checked yet.
+pub struct Openings {
+    aes: AesSum,
+    /// Of the tags of this party's openings.
+    shown: TagHash,
+    /// Of the tags that it expects for its peer's.
+    expected: TagHash,
+    unchecked: bool,
+}
+
+impl Openings {
+    /// None yet. `label` names the stream and is used once ([`Stream::label`](crate::session::Stream::label)).
+    pub fn new(label: &[u8], me: Party) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 hash of tags");
+        let mut key = [0; 16];
+        hasher.update(label).finalize_xof().fill(&mut key);
+        let peer = Party(1 - (me.0 & 1));
+        Openings {
+            aes: AesSum::new(&key),
+            shown: TagHash::new(me),
+            expected: TagHash::new(peer),
+            unchecked: false,
+        }
+    }
+
+    /// Adds as many tags in each direction: those of what this party opened, and those expected for its peer's.
+    pub fn add(&mut self, shown: &mut [u128], expected: &mut [u128]) {
+        self.unchecked = true;
+        self.shown.add(&self.aes, shown);
+        self.expected.add(&self.aes, expected);
+    }
+
+    /// Whether something was opened that is not checked.
+    pub fn is_unchecked(&self) -> bool {
+        self.unchecked
+    }
+
+    /// Opens bits to both parties: provisional until [`Openings::check`]. One round, a bit each.
+    pub fn open(&mut self, bits: &Bits, key: &Key, net: &mut dyn Net) -> Result<Vec<u8>> {
+        let theirs = exchange_bits(&bits.values, key, net)?;
+        let alpha = key.reveal_own_share();
+        let (mut shown, mut expected) = ([0; AT_ONCE], [0; AT_ONCE]);
+        let keys = bits.keys.chunks(AT_ONCE).zip(theirs.chunks(AT_ONCE));
+        for (tags, (keys, theirs)) in bits.tags.chunks(AT_ONCE).zip(keys) {
+            for (to, tag) in shown.iter_mut().zip(tags) {
+                *to = u128::from(*tag);
+            }
+            for (to, (beta, bit)) in expected.iter_mut().zip(keys.iter().zip(theirs)) {
+                *to = u128::from(beta ^ (alpha & mask(*bit)));
+            }
+            self.add(&mut shown[..tags.len()], &mut expected[..tags.len()]);
+        }
+        Ok(theirs.iter().zip(&bits.values).map(|(x, y)| x ^ y).collect())
+    }
+
+    /// Compares the hashes of all tags since the last check. One round, none if there are no tags. An error means that the keys are given up.
+    pub fn check(&mut self, key: &Key, net: &mut dyn Net) -> Result<()> {
+        key.refuse_retired()?;
+        if !self.unchecked {
+            return Ok(());
+        }
+        let peer = peer_of(net)?;
+        let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
+        let (shown, mut theirs) = (self.shown.sum.to_le_bytes(), [0; 16]);
+        out[peer.index()] = &shown;
+        into[peer.index()] = &mut theirs;
+        net.exchange(&out, &mut into)?;
+        if !bool::from(self.expected.sum.to_le_bytes().ct_eq(&theirs)) {
+            key.retire();
+            return Err(Error::CheckFailed { what: "the tags of what was opened" });
+        }
+        self.unchecked = false;
+        Ok(())
+    }
+}
+
+/// The other party of two.
+pub(crate) fn peer_of(net: &dyn Net) -> Result<Party> {
+    if net.parties() != 2 {
+        return Err(Error::Misuse(format!("two parties take part, not {}", net.parties())));
+    }
+    Ok(Party(1 - net.me().0))
+}
+
+/// Sends bits, 0 or 1 each, eight in a byte, and receives as many. One round.
+pub(crate) fn exchange_bits(bits: &[u8], key: &Key, net: &mut dyn Net) -> Result<Vec<u8>> {
+    let peer = peer_of(net)?;
+    let packed: Vec<u8> =
+        bits.chunks(8).map(|bits| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit)).collect();
+    let mut theirs = vec![0; packed.len()];
+    let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
+    out[peer.index()] = &packed;
+    into[peer.index()] = &mut theirs;
+    net.exchange(&out, &mut into)?;
+    // Bits beyond the last one would be a second way to say the same.
+    if bits.len() % 8 != 0 && theirs.last().is_some_and(|byte| byte >> (bits.len() % 8) != 0) {
+        key.retire();
+        return Err(Error::Peer { peer, detail: "it opened more bits than there are".into() });
+    }
+    Ok((0..bits.len()).map(|i| theirs[i / 8] >> (i % 8) & 1).collect())
+}

@@ -1,0 +1,94 @@
+//! Authenticated bits (Damgard et al. 2016, section 4): x = x_A + x_B, and each party's share has a tag that it shows and the
+//! other one verifies: y_A = alpha_B x_A + beta_B, y_B = alpha_A x_B + beta_A.
+//!
+//! A party forges a tag with probability 2^-64. Sums are free, and so is the sum with a public bit.
+
+use std::ops::Range;
+
+use zeroize::Zeroize;
+
+use super::Key;
+
+/// One party's part of authenticated bits; wiped on drop.
+#[derive(Clone, Default)]
+pub struct Bits {
+    /// Its share of each bit: 0 or 1.
+    pub values: Vec<u8>,
+    /// y: the tags of its shares.
+    pub tags: Vec<u64>,
+    /// beta: the keys, fresh for each bit, of the tags of the peer's shares.
+    pub keys: Vec<u64>,
+}
+
+impl Bits {
+    /// So many zeros, which everybody knows.
+    pub fn zero(len: usize) -> Self {
+        Bits { values: vec![0; len], tags: vec![0; len], keys: vec![0; len] }
+    }
+
+    /// Number of bits.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Adds other bits, one by one.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn add(&mut self, other: &Bits) {
+        assert_eq!(self.len(), other.len(), "as many bits");
+        self.values.iter_mut().zip(&other.values).for_each(|(x, y)| *x ^= y);
+        self.tags.iter_mut().zip(&other.tags).for_each(|(x, y)| *x ^= y);
+        self.keys.iter_mut().zip(&other.keys).for_each(|(x, y)| *x ^= y);
+    }
+
+    /// Adds bits that both parties know, 0 or 1 each: to the first party's share, so it is the second one's keys that change.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn add_public(&mut self, public: &[u8], key: &Key) {
+        assert_eq!(self.len(), public.len(), "as many bits");
+        if key.is_first() {
+            self.values.iter_mut().zip(public).for_each(|(x, bit)| *x ^= bit);
+        } else {
+            let alpha = key.reveal_own_share();
+            self.keys.iter_mut().zip(public).for_each(|(beta, bit)| *beta ^= alpha & mask(*bit));
+        }
+    }
+
+    /// Some of the bits.
+    pub fn part(&self, range: Range<usize>) -> Bits {
+        Bits {
+            values: self.values[range.clone()].to_vec(),
+            tags: self.tags[range.clone()].to_vec(),
+            keys: self.keys[range].to_vec(),
+        }
+    }
+
+    /// All bits of all, in order.
+    pub fn join(parts: &[&Bits]) -> Bits {
+        Bits {
+            values: parts.iter().flat_map(|part| &part.values).copied().collect(),
+            tags: parts.iter().flat_map(|part| &part.tags).copied().collect(),
+            keys: parts.iter().flat_map(|part| &part.keys).copied().collect(),
+        }
+    }
+}
+
+impl Drop for Bits {
+    fn drop(&mut self) {
+        self.values.zeroize();
+        self.tags.zeroize();
+        self.keys.zeroize();
+    }
+}
+
+/// All ones for 1, and 0 for 0, in constant time.
+pub(crate) fn mask(bit: u8) -> u64 {
+    u64::from(bit).wrapping_neg()
+}
