@@ -24,10 +24,8 @@ pub fn evaluate<P: Protocol>(
         return Err(Error::Misuse(format!("{name} takes {expected} inputs, {given} were given")));
     }
     protocol.enter(Phase::Input);
-    let mut bank = protocol.bank(compiled, lanes);
-    for (port, input) in ports.iter().zip(inputs) {
-        protocol.input(port, input, &mut bank, net)?;
-    }
+    let mut bank = protocol.bank(compiled, lanes, &mut batch)?;
+    protocol.inputs(ports, inputs, &mut bank, net)?;
     protocol.enter(Phase::Online);
     for layer in compiled.layers() {
         protocol.linear(&layer.linear, &mut bank);
@@ -35,7 +33,7 @@ pub fn evaluate<P: Protocol>(
             protocol.lookup(compiled, &layer.lookups, &mut bank, &mut batch, net)?;
         }
     }
-    Ok(compiled.outputs().iter().map(|port| protocol.output(port, &bank)).collect())
+    Ok(compiled.outputs().iter().map(|port| protocol.output(port, &mut bank)).collect())
 }
 
 /// Makes the material for one evaluation, as a phase of its own.

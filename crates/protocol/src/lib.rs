@@ -29,6 +29,7 @@ mod stored;
 pub mod tally;
 pub mod testkit;
 pub mod tinyot;
+pub mod tinytable;
 
 pub use error::{EARLIER_CHECK, Error, Result};
 pub use party::{Party, PartySet};

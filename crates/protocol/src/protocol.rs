@@ -88,8 +88,19 @@ pub trait Protocol: Maps + Send {
     /// Makes the material for one evaluation. Does not depend on inputs.
     fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Self::Batch>;
 
-    /// An empty bank.
-    fn bank(&mut self, compiled: &Compiled, lanes: usize) -> Self::Bank;
+    /// An empty bank for the evaluation that uses this material.
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Self::Batch) -> Result<Self::Bank>;
+
+    /// Fills the slots of all input ports.
+    fn inputs(
+        &mut self,
+        ports: &[CompiledPort],
+        inputs: &[Input<'_, Self::Shared>],
+        bank: &mut Self::Bank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        ports.iter().zip(inputs).try_for_each(|(port, input)| self.input(port, input, bank, net))
+    }
 
     /// Fills the slots of an input port.
     fn input(
@@ -113,8 +124,8 @@ pub trait Protocol: Maps + Send {
         net: &mut dyn Net,
     ) -> Result<()>;
 
-    /// Takes the shares of an output port out of a bank.
-    fn output(&mut self, port: &CompiledPort, bank: &Self::Bank) -> Self::Shared;
+    /// Takes the shares of an output port out of a bank, once.
+    fn output(&mut self, port: &CompiledPort, bank: &mut Self::Bank) -> Self::Shared;
 
     /// Whatever the protocol must verify before anything is revealed; once per release. Passive protocols have
     /// nothing to verify.

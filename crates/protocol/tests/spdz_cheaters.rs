@@ -280,7 +280,7 @@ fn look_up<P: Protocol>(
     batch: &mut P::Batch,
     net: &mut dyn Net,
 ) -> Result<()> {
-    let mut bank = protocol.bank(compiled, lanes);
+    let mut bank = protocol.bank(compiled, lanes, batch)?;
     let layers = compiled.layers().iter().filter(|layer| !layer.lookups.is_empty());
     layers.into_iter().try_for_each(|layer| protocol.lookup(compiled, &layer.lookups, &mut bank, batch, net))
 }

@@ -204,8 +204,8 @@ impl Protocol for Shamir {
         Ok(Batch { stream: self.arithmetic.stream, circuit: compiled.digest(), lanes, powers, stock })
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize) -> Bank {
-        Bank::new(compiled.lane_slots(), compiled.uniform_slots(), lanes, &self.arithmetic.pool)
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Bank> {
+        Ok(Bank::new(compiled.lane_slots(), compiled.uniform_slots(), lanes, &self.arithmetic.pool))
     }
 
     fn input(
@@ -299,7 +299,7 @@ impl Protocol for Shamir {
         Ok(())
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &Bank) -> Shared {
+    fn output(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
         let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
         let lanes = if port.uniform { 1 } else { bank.lanes() };
         let mut rows = Zeroizing::new(vec![0; views.len() * port.cells.len() * lanes]);

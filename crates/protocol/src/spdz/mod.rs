@@ -200,8 +200,8 @@ impl<F: MacField> Protocol for Spdz<F> {
         })
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize) -> Bank<F> {
-        Bank::new(compiled.lane_slots(), compiled.uniform_slots(), lanes)
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch<F>) -> Result<Bank<F>> {
+        Ok(Bank::new(compiled.lane_slots(), compiled.uniform_slots(), lanes))
     }
 
     fn input(
@@ -267,7 +267,7 @@ impl<F: MacField> Protocol for Spdz<F> {
         Ok(())
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &Bank<F>) -> Shared<F> {
+    fn output(&mut self, port: &CompiledPort, bank: &mut Bank<F>) -> Shared<F> {
         Shared::of(port, bank, self.arithmetic.unchecked())
     }
 

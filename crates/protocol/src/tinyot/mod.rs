@@ -14,5 +14,7 @@ mod share;
 mod source;
 
 pub use opening::Openings;
+pub(crate) use opening::peer_of;
 pub use share::Bits;
+pub(crate) use share::mask;
 pub use source::{Key, Source, Triples};

@@ -78,9 +78,10 @@ impl Openings {
         }
     }
 
-    /// Adds as many tags in each direction: those of what this party opened, and those expected for its peer's.
+    /// Adds tags: those of what this party opened, and those expected for its peer's. The peer adds the same to each direction,
+    /// in the same order.
     pub fn add(&mut self, shown: &mut [u128], expected: &mut [u128]) {
-        self.unchecked = true;
+        self.unchecked |= !(shown.is_empty() && expected.is_empty());
         self.shown.add(&self.aes, shown);
         self.expected.add(&self.aes, expected);
     }
@@ -108,19 +109,27 @@ impl Openings {
         Ok(theirs.iter().zip(&bits.values).map(|(x, y)| x ^ y).collect())
     }
 
-    /// Compares the hashes of all tags since the last check. One round, none if there are no tags. An error means that the keys are given up.
+    /// Compares the hashes of all tags since the last check. One round, none if there are no tags. After an error the keys are
+    /// given up.
     pub fn check(&mut self, key: &Key, net: &mut dyn Net) -> Result<()> {
+        self.check_also(&[], &[], key, net)
+    }
+
+    /// [`Openings::check`], and in the same round whether the peer shows other proof that is expected of it.
+    pub fn check_also(&mut self, shown: &[u8], expected: &[u8], key: &Key, net: &mut dyn Net) -> Result<()> {
         key.refuse_retired()?;
-        if !self.unchecked {
+        if !self.unchecked && shown.is_empty() && expected.is_empty() {
             return Ok(());
         }
         let peer = peer_of(net)?;
+        let shown = [&self.shown.sum.to_le_bytes(), shown].concat();
+        let expected = [&self.expected.sum.to_le_bytes(), expected].concat();
+        let mut theirs = vec![0; expected.len()];
         let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
-        let (shown, mut theirs) = (self.shown.sum.to_le_bytes(), [0; 16]);
         out[peer.index()] = &shown;
         into[peer.index()] = &mut theirs;
         net.exchange(&out, &mut into)?;
-        if !bool::from(self.expected.sum.to_le_bytes().ct_eq(&theirs)) {
+        if !bool::from(expected.ct_eq(&theirs)) {
             key.retire();
             return Err(Error::CheckFailed { what: "the tags of what was opened" });
         }
@@ -148,7 +157,7 @@ pub(crate) fn exchange_bits(bits: &[u8], key: &Key, net: &mut dyn Net) -> Result
     into[peer.index()] = &mut theirs;
     net.exchange(&out, &mut into)?;
     // Bits beyond the last one would be a second way to say the same.
-    if bits.len() % 8 != 0 && theirs.last().is_some_and(|byte| byte >> (bits.len() % 8) != 0) {
+    if !bits.len().is_multiple_of(8) && theirs.last().is_some_and(|byte| byte >> (bits.len() % 8) != 0) {
         key.retire();
         return Err(Error::Peer { peer, detail: "it opened more bits than there are".into() });
     }

@@ -1,0 +1,140 @@
+//! What one evaluation of one circuit uses up: tables for every lookup and masks for every port, handed out once.
+//!
+//! Tables stand in the order of the lookups, lane after lane, each entry one record ([`super::macs`]); of Boolean gates the
+//! shares stand apart, a plane for every entry. So an evaluation reads memory from one end to the other.
+
+use polyclave_cipher::Compiled;
+use zeroize::Zeroize;
+
+use super::bank::Packing;
+use super::macs::{Macs, Record};
+use crate::pool::Shares;
+use crate::{Error, Result};
+
+/// One party's shares of masks of cells, cell by cell, and within a cell lane by lane. Wiped on drop.
+#[derive(Clone, Default)]
+pub struct Masks {
+    /// A share each.
+    pub(crate) values: Vec<u8>,
+    /// Its tag; none without verification.
+    pub(crate) tags: Vec<u128>,
+    /// The key of the tag of the peer's share.
+    pub(crate) keys: Vec<u128>,
+}
+
+impl Masks {
+    /// Shares of so many zeros.
+    pub(crate) fn zero(len: usize, macs: Macs) -> Masks {
+        let tags = if macs == Macs::None { 0 } else { len };
+        Masks { values: vec![0; len], tags: vec![0; tags], keys: vec![0; tags] }
+    }
+
+    pub(super) fn add(&mut self, other: &Masks) {
+        self.values.iter_mut().zip(&other.values).for_each(|(x, y)| *x ^= y);
+        self.tags.iter_mut().zip(&other.tags).for_each(|(x, y)| *x ^= y);
+        self.keys.iter_mut().zip(&other.keys).for_each(|(x, y)| *x ^= y);
+    }
+
+    /// Bytes of so many.
+    fn bytes(len: usize, macs: Macs) -> usize {
+        len * if macs == Macs::None { 1 } else { 1 + 2 * size_of::<u128>() }
+    }
+}
+
+impl Drop for Masks {
+    fn drop(&mut self) {
+        self.values.zeroize();
+        self.tags.zeroize();
+        self.keys.zeroize();
+    }
+}
+
+/// Where the tables of one lookup stand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Which table of the circuit.
+    pub(crate) table: usize,
+    /// Of every entry.
+    pub(crate) record: Record,
+    /// Lanes, or 1.
+    pub(crate) width: usize,
+    /// Where the records begin.
+    pub(crate) records: usize,
+    /// Where the planes begin.
+    pub(crate) planes: usize,
+}
+
+/// Where everything of a batch stands.
+pub(crate) struct Plan<'a> {
+    pub(crate) compiled: &'a Compiled,
+    pub(crate) lanes: usize,
+    pub(crate) macs: Macs,
+    pub(crate) packing: Packing,
+    /// By lookup.
+    pub(crate) places: Vec<Place>,
+    /// Bytes of all records.
+    pub(crate) records: usize,
+    /// Bytes of all planes.
+    pub(crate) planes: usize,
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(compiled: &'a Compiled, lanes: usize, macs: Macs) -> Plan<'a> {
+        let packing = Packing::of(compiled);
+        let mut plan = Plan { compiled, lanes, macs, packing, places: Vec::new(), records: 0, planes: 0 };
+        for lookup in compiled.lookups() {
+            let width = if lookup.is_uniform() { 1 } else { lanes };
+            let record = Record::of(&compiled.tables()[lookup.table], macs, packing);
+            let (records, planes) = (plan.records, plan.planes);
+            plan.places.push(Place { table: lookup.table, record, width, records, planes });
+            plan.records += width * record.table_bytes();
+            if packing == Packing::Planes {
+                plan.planes += record.entries * Packing::plane_bytes(width);
+            }
+        }
+        plan
+    }
+
+    /// Bytes of material: tables, and masks of ports.
+    pub(crate) fn bytes(&self) -> usize {
+        let ports = self.compiled.inputs().iter().chain(self.compiled.outputs());
+        let cells = ports.map(|p| p.cells.len() * if p.uniform { 1 } else { self.lanes }).sum();
+        self.records + self.planes + Masks::bytes(cells, self.macs)
+    }
+}
+
+/// What a maker has made for a plan.
+pub(crate) struct Made {
+    /// By input port.
+    pub(crate) inputs: Vec<Masks>,
+    /// By output port.
+    pub(crate) outputs: Vec<Masks>,
+    pub(crate) records: Shares,
+    pub(crate) planes: Shares,
+}
+
+/// Material for one evaluation.
+pub struct Batch {
+    /// The stream it was made on.
+    pub(super) stream: [u8; 40],
+    pub(super) circuit: [u8; 32],
+    pub(super) lanes: usize,
+    pub(super) made: Made,
+    pub(super) places: Vec<Place>,
+    /// Lookups that have used theirs.
+    spent: usize,
+}
+
+impl Batch {
+    pub(super) fn new(stream: [u8; 40], plan: Plan<'_>, made: Made) -> Batch {
+        let (circuit, lanes) = (plan.compiled.digest(), plan.lanes);
+        Batch { stream, circuit, lanes, made, places: plan.places, spent: 0 }
+    }
+
+    /// The tables of the next lookups: they are never handed out again.
+    pub(super) fn take(&mut self, count: usize) -> Result<std::ops::Range<usize>> {
+        let end = self.spent.checked_add(count).filter(|end| *end <= self.places.len());
+        let end = end.ok_or_else(|| Error::misuse("the batch was prepared for fewer lookups"))?;
+        Ok(std::mem::replace(&mut self.spent, end)..end)
+    }
+}

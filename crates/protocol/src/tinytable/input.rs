@@ -1,0 +1,170 @@
+//! Values going in and coming out.
+//!
+//! A value x goes in under the fresh mask r of its wire (figure 7, step 2), all of a circuit in one round:
+//!
+//! * x that one party gives: the giver sends x + its share of r, the other party its share of r, with a tag. So the giver
+//!   knows r and the other does not, as in the paper, where the preprocessing tells r to the giver.
+//! * x that both know: both send their shares of r.
+//! * x that is shared: both send their shares of x + r.
+//!
+//! Every share of a mask is verified by its tag with the next check; what the giver sends is its choice.
+//!
+//! # Differences from the paper
+//! The preprocessing of the paper knows who gives an input and tells that party the mask, and tells both the masks of outputs.
+//! Here masks stay shared until they are needed, so that a result can stay shared, too, and go into the next circuit.
+
+use polyclave_cipher::{Cells, CompiledPort};
+
+use super::bank::Bank;
+use super::batch::Masks;
+use super::shared::{Shared, Worth};
+use super::{TinyTable, wire};
+use crate::net::Net;
+use crate::protocol::{Input, Owner, check_cells};
+use crate::tinyot::peer_of;
+use crate::{Error, Party, Result};
+
+/// What is opened of one port.
+struct Opening {
+    /// What both parties' messages are added to, if not zero.
+    base: Option<Vec<u8>>,
+    /// This party's message, with tags if it is a share.
+    sent: Masks,
+    /// Whether the peer verifies it, and whether this party verifies the peer's.
+    verified: [bool; 2],
+    bits: u8,
+}
+
+impl<R: Worth> TinyTable<R> {
+    pub(super) fn put_in(
+        &mut self,
+        ports: &[CompiledPort],
+        inputs: &[Input<'_, Shared>],
+        bank: &mut Bank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let mut openings = Vec::new();
+        for (port, input) in ports.iter().zip(inputs) {
+            let lanes = if port.uniform { 1 } else { bank.lanes() };
+            let missing = || Error::misuse(format!("no mask is left for input {}", port.name));
+            let at = bank.inputs.iter().position(|(name, _)| *name == port.name).ok_or_else(missing)?;
+            let (_, mut sent) = bank.inputs.swap_remove(at);
+            let (base, verified) = match input {
+                Input::Public(cells) => {
+                    check_cells(port, cells, lanes)?;
+                    (Some(cells.rows().to_vec()), [true, true])
+                }
+                Input::Mine(cells) => {
+                    check_cells(port, cells, lanes)?;
+                    sent.values.iter_mut().zip(cells.rows()).for_each(|(share, x)| *share ^= x);
+                    (None, [false, true])
+                }
+                Input::From(owner) if *owner == peer_of(net)? => (None, [true, false]),
+                Input::From(owner) => return Err(Error::Misuse(format!("{owner} gives no inputs"))),
+                Input::Shared(shared) => {
+                    self.checks.refuse_unchecked(shared)?;
+                    if (shared.bits, shared.count, shared.lanes) != (port.bits, port.cells.len(), lanes) {
+                        return Err(Error::Misuse(format!("input {} takes another shape", port.name)));
+                    }
+                    sent.add(&shared.shares);
+                    (None, [true, true])
+                }
+            };
+            openings.push(Opening { base, sent, verified, bits: port.bits });
+        }
+        let opened = self.open(&openings, net)?;
+        for (port, cells) in ports.iter().zip(opened) {
+            let lanes = if port.uniform { 1 } else { bank.lanes() };
+            for (views, row) in port.cells.iter().zip(cells.chunks(lanes)) {
+                for (matrix, slot) in views {
+                    match matrix.is_identity() {
+                        true => bank.put(*slot, row),
+                        false => bank.put(*slot, &row.iter().map(|x| matrix.apply(*x)).collect::<Vec<_>>()),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Shares of an output port: masked values and shares of their masks, added up.
+    pub(super) fn take_out(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
+        let lanes = if port.uniform { 1 } else { bank.lanes() };
+        let mut cells = vec![0; port.cells.len() * lanes];
+        for (views, row) in port.cells.iter().zip(cells.chunks_mut(lanes)) {
+            bank.copy_to(views[0].1, row);
+        }
+        let at = bank.outputs.iter().position(|(name, _)| *name == port.name);
+        let mut shares = bank.outputs.swap_remove(at.expect("every output is taken once")).1;
+        shares.add_public(&cells, &self.key);
+        let unchecked = R::VERIFIED.then(|| self.checks.unchecked());
+        Shared { bits: port.bits, count: port.cells.len(), lanes, shares, unchecked }
+    }
+
+    /// Opens a shared value to its owner. One round.
+    pub(super) fn reveal(&mut self, shared: &Shared, to: Owner, net: &mut dyn Net) -> Result<Option<Cells>> {
+        let (me, peer) = (net.me(), peer_of(net)?);
+        let learns = |party: Party| match to {
+            Owner::All => true,
+            Owner::Party(owner) => owner == party,
+        };
+        if !learns(me) && !learns(peer) {
+            return Err(Error::misuse("an output goes to one of the two parties, or to both"));
+        }
+        let mut sent = shared.shares.clone();
+        if !learns(peer) {
+            // To a party that learns nothing goes nothing: the lengths stay as they are.
+            sent.values.fill(0);
+        }
+        let opening = Opening { base: None, sent, verified: [learns(peer), learns(me)], bits: shared.bits };
+        let opened = self.open(std::slice::from_ref(&opening), net)?.remove(0);
+        if !learns(me) {
+            return Ok(None);
+        }
+        let mut cells = Cells::zero(shared.count, shared.bits, shared.lanes);
+        let mine = if learns(peer) { None } else { Some(&shared.shares.values) };
+        cells.rows_mut().copy_from_slice(&opened);
+        if let Some(mine) = mine {
+            cells.rows_mut().iter_mut().zip(mine).for_each(|(x, share)| *x ^= share);
+        }
+        Ok(Some(cells))
+    }
+
+    /// The sums of what both parties send. One round.
+    fn open(&mut self, openings: &[Opening], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
+        let peer = peer_of(net)?;
+        let mut outgoing = Vec::new();
+        for opening in openings {
+            wire::write_cells(&opening.sent.values, opening.bits, &mut outgoing);
+        }
+        let mut incoming = vec![0; outgoing.len()];
+        let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
+        out[peer.index()] = &outgoing;
+        into[peer.index()] = &mut incoming;
+        net.exchange(&out, &mut into)?;
+        let counts = self.tally.of(self.phase);
+        counts.rounds += 1;
+        counts.openings += openings.iter().map(|opening| opening.sent.values.len() as u64).sum::<u64>();
+
+        let mut at = 0;
+        let mut opened = Vec::new();
+        for Opening { base, sent, verified: [shows, verifies], bits } in openings {
+            let bytes = wire::cells_bytes(sent.values.len(), *bits);
+            let mut cells = vec![0; sent.values.len()];
+            wire::read_cells(&incoming[at..at + bytes], *bits, &mut cells);
+            at += bytes;
+            let mut shown = if *shows { sent.tags.clone() } else { Vec::new() };
+            let mut expected = if *verifies { sent.keys.clone() } else { Vec::new() };
+            let expect = expected.iter_mut().zip(&cells);
+            // What came is known to both: its product may be looked up.
+            expect.for_each(|(beta, cell)| *beta ^= self.products[usize::from(*cell)]);
+            self.openings.add(&mut shown, &mut expected);
+            cells.iter_mut().zip(&sent.values).for_each(|(x, mine)| *x ^= mine);
+            if let Some(base) = base {
+                cells.iter_mut().zip(base).for_each(|(x, base)| *x ^= base);
+            }
+            opened.push(cells);
+        }
+        Ok(opened)
+    }
+}

@@ -1,0 +1,323 @@
+//! Lookups in scrambled tables (Damgard et al. 2016, figure 7, step 3; section 2.3): each party sends the entry of its table at
+//! the masked input, and the sum of both is the masked output. One round a layer, the bits of an entry a lookup.
+//!
+//! The place in a table is public: both parties know it. What is read there is a uniform share until the peer's is there.
+
+use polyclave_cipher::{Compiled, Lookup, Slot};
+use polyclave_kernels::memory::prefetch;
+
+use super::TinyTable;
+use super::bank::{Bank, Packing};
+use super::batch::{Batch, Place};
+use super::macs::{Macs, product, tag_bytes};
+use super::shared::Worth;
+use super::wire;
+use crate::net::Net;
+use crate::tinyot::peer_of;
+use crate::{Error, Result};
+
+/// So many records are on their way from memory while one is read.
+const AHEAD: usize = 32;
+
+/// Memory of a layer's messages, used again by the next.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// Where the record of each lookup of each lane begins.
+    records: Vec<usize>,
+    /// This party's shares, a cell each or planes, and the peer's.
+    mine: Vec<u8>,
+    theirs: Vec<u8>,
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
+    shown: Vec<u128>,
+    expected: Vec<u128>,
+}
+
+impl<R: Worth> TinyTable<R> {
+    pub(super) fn look_up(
+        &mut self,
+        compiled: &Compiled,
+        lookups: &[Lookup],
+        bank: &mut Bank,
+        batch: &mut Batch,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        if (batch.stream, batch.circuit, batch.lanes) != (self.stream, compiled.digest(), bank.lanes()) {
+            return Err(Error::misuse(
+                "the batch was prepared for another session, circuit or number of lanes",
+            ));
+        }
+        // Spent first: no table is read twice, whatever becomes of this layer.
+        let spent = batch.take(lookups.len())?;
+        let batch = &*batch;
+        let places = &batch.places[spent];
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.read_own(lookups, places, bank, batch);
+        scratch.pack(places, bank.packing);
+        scratch.exchange(net)?;
+        self.tally.of(self.phase).rounds += 1;
+        self.tally.of(self.phase).openings += places.iter().map(|place| place.width as u64).sum::<u64>();
+        scratch.unpack(places, bank.packing);
+        match self.macs {
+            Macs::None => {}
+            Macs::Lookup32 | Macs::Lookup64 => self.add_strings(&scratch, places, batch, bank.packing),
+            Macs::Linear64 => self.add_tags(&mut scratch, places, batch, bank.packing),
+        }
+        scratch.write_sums(lookups, places, bank);
+        self.scratch = scratch;
+        Ok(())
+    }
+
+    /// Strings that prove what this party opened, and those expected for what the peer opened (figure 5, step 4).
+    fn add_strings(&mut self, scratch: &Scratch, places: &[Place], batch: &Batch, packing: Packing) {
+        let size = self.macs.string_bytes();
+        let records = &batch.made.records;
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word[..size].copy_from_slice(&records[at..at + size]);
+            u64::from_le_bytes(word)
+        };
+        let theirs = Theirs::new(scratch, packing);
+        let (mut shown, mut expected) = (0, 0);
+        let (mut at, mut row) = (0, 0);
+        for place in places {
+            let share_bytes = place.record.share_bytes;
+            for lane in 0..place.width {
+                let string = scratch.records[at + lane] + share_bytes;
+                if packing == Packing::Cells
+                    && let Some(ahead) =
+                        scratch.records.get(at + lane + AHEAD).filter(|_| lane + AHEAD < place.width)
+                {
+                    prefetch(
+                        records,
+                        ahead + share_bytes + size + size * usize::from(theirs.of(row, lane + AHEAD)),
+                    );
+                }
+                shown ^= word(string);
+                expected ^= word(string + size + size * usize::from(theirs.of(row, lane)));
+            }
+            at += place.width;
+            row += row_bytes(place, packing);
+        }
+        self.strings.add(shown, expected);
+    }
+
+    /// Tags of what this party opened, and those expected of the peer's (section 3.3).
+    fn add_tags(&mut self, scratch: &mut Scratch, places: &[Place], batch: &Batch, packing: Packing) {
+        const BLOCK: usize = 256;
+        let records = &batch.made.records;
+        let (mut shown, mut expected) =
+            (std::mem::take(&mut scratch.shown), std::mem::take(&mut scratch.expected));
+        shown.resize(BLOCK, 0);
+        expected.resize(BLOCK, 0);
+        let theirs = Theirs::new(scratch, packing);
+        let (mut at, mut row) = (0, 0);
+        for place in places {
+            let (size, skip) = (tag_bytes(place.record.out_bits), place.record.share_bytes);
+            for first in (0..place.width).step_by(BLOCK) {
+                let lanes = first..place.width.min(first + BLOCK);
+                let count = lanes.len();
+                for (i, lane) in lanes.enumerate() {
+                    let tag = &records[scratch.records[at + lane] + skip..][..2 * size];
+                    let cell = theirs.of(row, lane);
+                    // The peer's share is known to both: its product may be looked up.
+                    shown[i] = read_tag(&tag[..size]);
+                    expected[i] = read_tag(&tag[size..]) ^ self.products[usize::from(cell)];
+                }
+                self.openings.add(&mut shown[..count], &mut expected[..count]);
+            }
+            at += place.width;
+            row += row_bytes(place, packing);
+        }
+        (scratch.shown, scratch.expected) = (shown, expected);
+    }
+}
+
+/// The products of a key with every cell.
+pub(super) fn products(alpha: u64) -> Box<[u128; 256]> {
+    let mut products = Box::new([0; 256]);
+    products.iter_mut().zip(0..=255).for_each(|(to, cell)| *to = product(alpha, cell));
+    products
+}
+
+#[inline(always)]
+fn read_tag(bytes: &[u8]) -> u128 {
+    let low = bytes.first_chunk().map_or(0, |low| u64::from_le_bytes(*low));
+    match bytes.get(8) {
+        Some(high) => u128::from(low) | u128::from(*high) << 64,
+        None => u128::from(low),
+    }
+}
+
+/// Bytes of one lookup's shares in scratch memory.
+fn row_bytes(place: &Place, packing: Packing) -> usize {
+    match packing {
+        Packing::Cells => place.width,
+        Packing::Planes => Packing::plane_bytes(place.width),
+    }
+}
+
+/// What the peer opened.
+struct Theirs<'a>(&'a [u8], Packing);
+
+impl<'a> Theirs<'a> {
+    fn new(scratch: &'a Scratch, packing: Packing) -> Self {
+        Theirs(&scratch.theirs, packing)
+    }
+
+    /// In the row that begins there.
+    #[inline(always)]
+    fn of(&self, row: usize, lane: usize) -> u8 {
+        match self.1 {
+            Packing::Cells => self.0[row + lane],
+            Packing::Planes => self.0[row + lane / 8] >> (lane % 8) & 1,
+        }
+    }
+}
+
+impl Scratch {
+    /// Finds the entries and reads this party's shares of them.
+    fn read_own(&mut self, lookups: &[Lookup], places: &[Place], bank: &Bank, batch: &Batch) {
+        self.records.clear();
+        self.mine.clear();
+        let mut uniform = [0; 16];
+        for (lookup, place) in lookups.iter().zip(places) {
+            let e = match lookup.xs[0] {
+                Slot::Lanes(at) => bank.row(at),
+                Slot::Uniform(at) if bank.packing == Packing::Planes => {
+                    let cell = bank.uniform[at as usize];
+                    (uniform[0], uniform[8]) = (cell & 1, cell >> 1 & 1);
+                    &uniform[..]
+                }
+                Slot::Uniform(at) => &bank.uniform[at as usize..=at as usize],
+            };
+            match bank.packing {
+                Packing::Cells => {
+                    let (table, record) = (place.record.table_bytes(), place.record.bytes);
+                    let begin =
+                        |(lane, e): (usize, &u8)| place.records + lane * table + usize::from(*e) * record;
+                    self.records.extend(e.iter().enumerate().map(begin));
+                }
+                Packing::Planes => self.read_planes(e, place, batch),
+            }
+        }
+        if bank.packing == Packing::Cells {
+            let records = &batch.made.records;
+            self.mine.reserve(self.records.len());
+            // With its verification a record may lie across two lines.
+            let last = places.iter().map(|place| place.record.bytes.min(64) - 1).max().unwrap_or(0);
+            let fetch = |at: usize| {
+                prefetch(records, at);
+                if last > 0 {
+                    prefetch(records, at + last);
+                }
+            };
+            self.records.iter().take(AHEAD).for_each(|at| fetch(*at));
+            for (i, at) in self.records.iter().enumerate() {
+                if let Some(ahead) = self.records.get(i + AHEAD) {
+                    fetch(*ahead);
+                }
+                self.mine.push(records[*at]);
+            }
+        }
+    }
+
+    /// Entries of a gate: of four planes the one that both masked inputs choose, bit by bit.
+    fn read_planes(&mut self, e: &[u8], place: &Place, batch: &Batch) {
+        let plane = Packing::plane_bytes(place.width);
+        let (u, v) = e.split_at(e.len() / 2);
+        let planes = &batch.made.planes[place.planes..][..4 * plane];
+        let (low, high) = planes.split_at(2 * plane);
+        let ((t00, t10), (t01, t11)) = (low.split_at(plane), high.split_at(plane));
+        let word =
+            |bytes: &[u8], i: usize| u64::from_le_bytes(*bytes[8 * i..].first_chunk().unwrap_or(&[0; 8]));
+        let begin = self.mine.len();
+        self.mine.resize(begin + plane, 0);
+        for (i, to) in self.mine[begin..].as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            let (u, v) = (word(u, i), word(v, i));
+            let low = word(t00, i) ^ (u & (word(t00, i) ^ word(t10, i)));
+            let high = word(t01, i) ^ (u & (word(t01, i) ^ word(t11, i)));
+            *to = (low ^ (v & (low ^ high))).to_le_bytes();
+        }
+        let (table, record) = (place.record.table_bytes(), place.record.bytes);
+        if record > 0 {
+            let begin = |lane: usize| {
+                let entry = (u[lane / 8] >> (lane % 8) & 1) | (v[lane / 8] >> (lane % 8) & 1) << 1;
+                place.records + lane * table + usize::from(entry) * record
+            };
+            self.records.extend((0..place.width).map(begin));
+        }
+    }
+
+    /// As few bytes as hold the shares.
+    fn pack(&mut self, places: &[Place], packing: Packing) {
+        self.outgoing.clear();
+        let mut row = 0;
+        for place in places {
+            let mine = &self.mine[row..][..row_bytes(place, packing)];
+            match packing {
+                Packing::Planes => wire::write_plane(mine, place.width, &mut self.outgoing),
+                Packing::Cells => wire::write_cells(mine, place.record.out_bits, &mut self.outgoing),
+            }
+            row += mine.len();
+        }
+    }
+
+    fn exchange(&mut self, net: &mut dyn Net) -> Result<()> {
+        let peer = peer_of(net)?;
+        self.incoming.resize(self.outgoing.len(), 0);
+        let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
+        out[peer.index()] = &self.outgoing;
+        into[peer.index()] = &mut self.incoming;
+        net.exchange(&out, &mut into)
+    }
+
+    /// What came.
+    fn unpack(&mut self, places: &[Place], packing: Packing) {
+        self.theirs.clear();
+        let mut at = 0;
+        for place in places {
+            let begin = self.theirs.len();
+            self.theirs.resize(begin + row_bytes(place, packing), 0);
+            let row = &mut self.theirs[begin..];
+            let bytes = match packing {
+                Packing::Planes => place.width.div_ceil(8),
+                Packing::Cells => wire::cells_bytes(place.width, place.record.out_bits),
+            };
+            let came = &self.incoming[at..at + bytes];
+            match packing {
+                Packing::Planes => row[..bytes].copy_from_slice(came),
+                Packing::Cells => wire::read_cells(came, place.record.out_bits, row),
+            }
+            at += bytes;
+        }
+    }
+
+    /// Masked outputs: the sums of both parties' shares.
+    fn write_sums(&self, lookups: &[Lookup], places: &[Place], bank: &mut Bank) {
+        let mut row = 0;
+        for (lookup, place) in lookups.iter().zip(places) {
+            let bytes = row_bytes(place, bank.packing);
+            let shares = || self.mine[row..][..bytes].iter().zip(&self.theirs[row..]);
+            for (matrix, slot) in &lookup.views {
+                match (*slot, bank.packing) {
+                    (Slot::Uniform(at), packing) => {
+                        let cell = shares().next().map_or(0, |(x, y)| x ^ y);
+                        let cell = if packing == Packing::Planes { cell & 1 } else { cell };
+                        bank.uniform[at as usize] = matrix.apply(cell);
+                    }
+                    (Slot::Lanes(at), Packing::Cells) if !matrix.is_identity() => {
+                        bank.row_mut(at)
+                            .iter_mut()
+                            .zip(shares())
+                            .for_each(|(e, (x, y))| *e = matrix.apply(x ^ y));
+                    }
+                    (Slot::Lanes(at), _) => {
+                        bank.row_mut(at).iter_mut().zip(shares()).for_each(|(e, (x, y))| *e = x ^ y);
+                    }
+                }
+            }
+            row += bytes;
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! TinyTable: two parties, scrambled tables (Damgard, Nielsen, Nielsen, Ranellucci 2016, "The TinyTable protocol for 2-Party
+//! Secure Computation, or: Gate-scrambling Revisited", ePrint 2016/695).
+//!
+//! Both parties know every wire's value under a mask that neither knows. For each lookup they share a table whose entry at the masked
+//! input is the masked output: each sends its share of that one entry. Linear maps go over masked values as they are, and over
+//! the masks when the tables are made, so tables are bound to one circuit and serve once.
+//!
+//! | file | what | source |
+//! |---|---|---|
+//! | `lookup.rs` | lookups | figure 7, step 3; 2.3 |
+//! | `input.rs` | values going in and coming out | figure 7, steps 2 and 4 |
+//! | `macs.rs` | what verifies an entry, and its size | figure 3; section 3; table 1 |
+//! | `batch.rs` | tables and masks of one evaluation | |
+//! | `bank.rs` | masked values | 2.1 |
+//! | `scheme.rs` | the protocols and their parameters | |
+//!
+//! **Adversary.** `tinytable`: passive, one of two; a party that departs from the protocol can make the other compute what it
+//! likes. The others: active, static, one of two; secure with abort, error 2^-k for each check, k = 32 or 64
+//! ([`Macs::security_bits`]). A party that opens a wrong entry must name a string or a tag that it does not know:
+//! *Lookup*: the strings are independent and uniform, and their sum lacks one that it has not (theorem 1). *Linear*: the tag
+//! of another share differs by alpha times the difference, alpha uniform to it (3.1); the hash of all tags: `tinyot/opening.rs`.
+//! Nothing is released before everything that was opened has been checked; the opening of outputs is checked once more.
+//!
+//! # Differences from the paper
+//! * Public constants, NOT among them, are added to masked values and not to masks (2.2 and figure 8 contradict each other on
+//!   which). A NOT costs nothing in circuits that were built with [`polyclave_cipher`]: it becomes the constant of the next sum.
+//! * The tag hash binds position and direction.
+//! * Both lookup and linear variants have linear tags on the masks of inputs and outputs, 64 bits.
+
+mod bank;
+mod batch;
+mod input;
+mod lookup;
+mod macs;
+mod scheme;
+mod shared;
+mod wire;
+
+use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
+
+pub use bank::Bank;
+pub(crate) use bank::{Maps as MaskMaps, Packing, pack, unpack};
+pub use batch::{Batch, Masks};
+pub(crate) use batch::{Made, Place, Plan};
+pub use macs::Macs;
+pub(crate) use macs::{product, tag_bytes, write_tag};
+pub use scheme::{Preprocessing, Setup, TinyTableScheme};
+pub use shared::{Shared, Worth};
+
+use crate::net::Net;
+use crate::pool::Pool;
+use crate::protocol::{Input, Owner, Protocol};
+use crate::session::Stream;
+use crate::tally::{Cost, Counts, Phase, Tally};
+use crate::tinyot::{Key, Openings};
+use crate::{Error, Result};
+use lookup::Scratch;
+use shared::Checks;
+
+/// Makes the tables of evaluations.
+pub(crate) trait Maker: Send {
+    /// What one evaluation takes. Nothing is handed out that has not been checked.
+    fn make(&mut self, plan: &Plan<'_>, pool: &Pool, counts: &mut Counts, net: &mut dyn Net) -> Result<Made>;
+}
+
+/// Sums of the strings that prove openings: this party's, and those that the peer's should have.
+#[derive(Default)]
+struct Strings {
+    shown: u64,
+    expected: u64,
+}
+
+impl Strings {
+    fn add(&mut self, shown: u64, expected: u64) {
+        self.shown ^= shown;
+        self.expected ^= expected;
+    }
+}
+
+/// One party in one session.
+pub struct TinyTable<R> {
+    macs: Macs,
+    key: Key,
+    /// Of this party's key with every cell.
+    products: Box<[u128; 256]>,
+    openings: Openings,
+    strings: Strings,
+    checks: Checks,
+    maker: Box<dyn Maker>,
+    stream: [u8; 40],
+    phase: Phase,
+    tally: Tally,
+    maps: bank::Maps,
+    pool: Pool,
+    scratch: Scratch,
+    worth: std::marker::PhantomData<fn() -> R>,
+}
+
+impl<R: Worth> TinyTable<R> {
+    pub(crate) fn new(macs: Macs, key: Key, stream: &Stream, maker: Box<dyn Maker>) -> Self {
+        TinyTable {
+            macs,
+            products: lookup::products(key.reveal_own_share()),
+            openings: Openings::new(&stream.label(), key.me()),
+            key,
+            strings: Strings::default(),
+            checks: Checks::default(),
+            maker,
+            stream: stream.label(),
+            phase: Phase::Online,
+            tally: Tally::default(),
+            maps: bank::Maps::default(),
+            pool: Pool::default(),
+            scratch: Scratch::default(),
+            worth: std::marker::PhantomData,
+        }
+    }
+}
+
+/// Every map of masked values is free.
+impl<R> Maps for TinyTable<R> {
+    fn is_local(&self, _: &Matrix) -> bool {
+        true
+    }
+}
+
+impl<R: Worth> Protocol for TinyTable<R> {
+    type Shared = Shared;
+    type Bank = Bank;
+    type Batch = Batch;
+    type Released = R;
+
+    /// Checks are counted where they run, and not here.
+    fn cost(&self, compiled: &Compiled) -> Cost {
+        const LANES: usize = 64;
+        let layers = compiled.layers().iter().filter(|layer| !layer.lookups.is_empty()).count();
+        let uniform = compiled.lookups().filter(|lookup| lookup.is_uniform()).count();
+        let bytes = |lanes| Plan::new(compiled, lanes, self.macs).bytes();
+        Cost {
+            rounds: layers as f64,
+            operations_per_lane: (compiled.lookups().count() - uniform) as f64,
+            operations_uniform: uniform as f64,
+            material_bytes_per_lane: (bytes(2 * LANES) - bytes(LANES)) / LANES,
+            ..Cost::default()
+        }
+    }
+
+    fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Batch> {
+        self.key.refuse_retired()?;
+        let plan = Plan::new(compiled, lanes, self.macs);
+        let made = self.maker.make(&plan, &self.pool, self.tally.of(Phase::Preprocessing), net)?;
+        Ok(Batch::new(self.stream, plan, made))
+    }
+
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Batch) -> Result<Bank> {
+        self.maps.prepare(compiled);
+        let mut bank = Bank::new(compiled, lanes, &self.pool);
+        let named = |ports: &[CompiledPort], masks: &mut Vec<Masks>| {
+            ports.iter().map(|port| port.name.clone()).zip(std::mem::take(masks)).collect()
+        };
+        bank.inputs = named(compiled.inputs(), &mut batch.made.inputs);
+        bank.outputs = named(compiled.outputs(), &mut batch.made.outputs);
+        Ok(bank)
+    }
+
+    fn inputs(
+        &mut self,
+        ports: &[CompiledPort],
+        inputs: &[Input<'_, Shared>],
+        bank: &mut Bank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.put_in(ports, inputs, bank, net)
+    }
+
+    fn input(
+        &mut self,
+        port: &CompiledPort,
+        input: &Input<'_, Shared>,
+        bank: &mut Bank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), bank, net)
+    }
+
+    fn linear(&mut self, maps: &[Linear], bank: &mut Bank) {
+        bank.linear(maps, &self.maps, true);
+    }
+
+    fn lookup(
+        &mut self,
+        compiled: &Compiled,
+        lookups: &[Lookup],
+        bank: &mut Bank,
+        batch: &mut Batch,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.look_up(compiled, lookups, bank, batch, net)
+    }
+
+    fn output(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
+        self.take_out(port, bank)
+    }
+
+    /// Figure 5, step 4: both compare what the other shows. One round, which counts as online; without verification none.
+    fn check(&mut self, net: &mut dyn Net) -> Result<()> {
+        if self.macs == Macs::None {
+            return Ok(());
+        }
+        let size = self.macs.string_bytes();
+        let (shown, expected) = (self.strings.shown.to_le_bytes(), self.strings.expected.to_le_bytes());
+        self.openings.check_also(&shown[..size], &expected[..size], &self.key, net)?;
+        self.tally.online.rounds += 1;
+        self.checks.pass();
+        Ok(())
+    }
+
+    fn release(&mut self, shared: &Shared, to: Owner, net: &mut dyn Net) -> Result<Option<R>> {
+        self.checks.refuse_unchecked(shared)?;
+        if !R::allows(self.macs) {
+            return Err(Error::misuse("the protocol's verification is another than its outputs say"));
+        }
+        let cells = self.reveal(shared, to, net)?;
+        // Nothing leaves before its own opening is checked, too.
+        self.check(net)?;
+        Ok(cells.map(R::of))
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}

@@ -1,0 +1,122 @@
+//! The protocols with their parameters, and what a party keeps from session to session.
+
+use std::marker::PhantomData;
+
+use super::{Macs, Maker, TinyTable, Worth};
+use crate::commitment::broadcast;
+use crate::net::Net;
+use crate::protocol::Scheme;
+use crate::session::{Stream, Terms, random_bytes};
+use crate::testkit::insecure_tables::{InsecureTables, table_key};
+use crate::tinyot::Key;
+use crate::{Error, PartySet, Result};
+
+/// Where tables come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preprocessing {
+    /// A dealer that both parties could impersonate: for tests, and to measure the online phase alone.
+    InsecureDealer,
+}
+
+impl std::fmt::Display for Preprocessing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Preprocessing::InsecureDealer => f.write_str("insecure_dealer"),
+        }
+    }
+}
+
+/// Scrambled tables between two parties. `R` says what outputs are worth.
+pub struct TinyTableScheme<R> {
+    macs: Macs,
+    preprocessing: Preprocessing,
+    worth: PhantomData<fn() -> R>,
+}
+
+/// What a party keeps: its key, and what tables come from.
+pub struct Setup {
+    key: Key,
+    root: Root,
+}
+
+enum Root {
+    Dealer([u8; 32]),
+}
+
+impl<R: Worth> TinyTableScheme<R> {
+    /// An error if outputs are not worth what `R` says.
+    pub fn new(macs: Macs, preprocessing: Preprocessing) -> Result<Self> {
+        match R::allows(macs) {
+            true => Ok(TinyTableScheme { macs, preprocessing, worth: PhantomData }),
+            false => Err(Error::Misuse(format!("outputs of {} are worth something else", macs.protocol()))),
+        }
+    }
+}
+
+impl<R: Worth> Scheme for TinyTableScheme<R> {
+    type Setup = Setup;
+    type Protocol = TinyTable<R>;
+
+    fn name(&self) -> &'static str {
+        self.macs.protocol()
+    }
+
+    fn parties(&self) -> usize {
+        2
+    }
+
+    fn adversary(&self) -> String {
+        let promise = match self.macs {
+            Macs::None => {
+                "passive, one of two parties: both are trusted to run the protocol unmodified".to_string()
+            }
+            macs => format!(
+                "active, static, one of two parties: secure with abort, statistical error 2^-{} for each check; no fairness",
+                macs.security_bits()
+            ),
+        };
+        match self.preprocessing {
+            Preprocessing::InsecureDealer => format!(
+                "insecure with material from insecure_dealer, which either party could impersonate; with real material \
+                 {promise}"
+            ),
+        }
+    }
+
+    fn verifies(&self) -> bool {
+        R::VERIFIED && self.preprocessing != Preprocessing::InsecureDealer
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        terms
+            .with("protocol", self.name().as_bytes())
+            .with("preprocessing", self.preprocessing.to_string().as_bytes())
+    }
+
+    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+        if net.parties() != 2 || net.members().len() != 2 {
+            let connected = net.members().len();
+            return Err(Error::Misuse(format!("{} runs between two parties, not {connected}", self.name())));
+        }
+        match self.preprocessing {
+            Preprocessing::InsecureDealer => {
+                // The first party's word is the seed: there is nothing to protect.
+                let mut seed = [0; 32];
+                random_bytes(&mut seed)?;
+                let all = broadcast(&seed, net)?;
+                seed.copy_from_slice(&all[0]);
+                Ok(Setup { key: table_key(&seed, net.me()), root: Root::Dealer(seed) })
+            }
+        }
+    }
+
+    fn join(&self, setup: &Setup, stream: Stream, serving: PartySet) -> Result<TinyTable<R>> {
+        if serving != PartySet::all(2) {
+            return Err(Error::Misuse(format!("{serving} serve, but both parties have to")));
+        }
+        let maker: Box<dyn Maker> = match &setup.root {
+            Root::Dealer(seed) => Box::new(InsecureTables::new(seed, &stream.label(), setup.key.me())),
+        };
+        Ok(TinyTable::new(self.macs, setup.key.clone(), &stream, maker))
+    }
+}

@@ -1,0 +1,97 @@
+//! Shared values outside of a bank: what goes in, what comes out, and what is kept; and what a revealed one is worth.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use polyclave_cipher::Cells;
+
+use super::batch::Masks;
+use super::macs::{Macs, product};
+use crate::protocol::SharedValue;
+use crate::release::{Checked, Released, Unverified};
+use crate::tinyot::Key;
+use crate::{Error, Result};
+
+/// Shares of the cells of one port: a sum of two, each with a tag that the other party verifies, unless the protocol is passive.
+#[derive(Clone)]
+pub struct Shared {
+    pub(super) bits: u8,
+    pub(super) count: usize,
+    pub(super) lanes: usize,
+    pub(super) shares: Masks,
+    pub(super) unchecked: Option<Unchecked>,
+}
+
+impl SharedValue for Shared {
+    fn reveal_own_shares(&self) -> &[u8] {
+        &self.shares.values
+    }
+}
+
+impl Masks {
+    /// Adds cells that both know: to the first party's share, so it is the second one's keys that change.
+    pub(super) fn add_public(&mut self, cells: &[u8], key: &Key) {
+        if key.is_first() {
+            self.values.iter_mut().zip(cells).for_each(|(share, cell)| *share ^= cell);
+        } else {
+            let alpha = key.reveal_own_share();
+            self.keys.iter_mut().zip(cells).for_each(|(beta, cell)| *beta ^= product(alpha, *cell));
+        }
+    }
+}
+
+/// A value rests on openings that only the next check of its session covers: no other session's does.
+#[derive(Clone)]
+pub(super) struct Unchecked {
+    checks: Arc<AtomicU64>,
+    before: u64,
+}
+
+/// The checks of one session that have passed.
+#[derive(Clone, Default)]
+pub(super) struct Checks(Arc<AtomicU64>);
+
+impl Checks {
+    pub(super) fn pass(&self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+
+    /// What a value rests on that is made now.
+    pub(super) fn unchecked(&self) -> Unchecked {
+        Unchecked { checks: self.0.clone(), before: self.0.load(SeqCst) }
+    }
+
+    /// Refuses a value of another session that has not been checked there.
+    pub(super) fn refuse_unchecked(&self, shared: &Shared) -> Result<()> {
+        match &shared.unchecked {
+            Some(of) if !Arc::ptr_eq(&of.checks, &self.0) && of.checks.load(SeqCst) <= of.before => {
+                Err(Error::misuse("the shared value comes from another session that has not checked it"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a released value is worth: [`Unverified`] without verification, [`Checked`] with.
+pub trait Worth: Released + Send + Sync + Sized + 'static {
+    /// Wraps a released value.
+    #[doc(hidden)]
+    fn of(cells: Cells) -> Self;
+
+    /// Whether it may come of a protocol that verifies so.
+    fn allows(macs: Macs) -> bool {
+        Self::VERIFIED == (macs != Macs::None)
+    }
+}
+
+impl Worth for Unverified<Cells> {
+    fn of(cells: Cells) -> Self {
+        Unverified::new(cells)
+    }
+}
+
+impl Worth for Checked<Cells> {
+    fn of(cells: Cells) -> Self {
+        Checked::new(cells)
+    }
+}

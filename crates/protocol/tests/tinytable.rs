@@ -1,0 +1,116 @@
+//! Scrambled tables against the cleartext evaluator, and their counts against Damgard et al. 2016, section 5 and table 1.
+
+use std::sync::Arc;
+
+use polyclave_cipher::{Builder, Cells, Circuit, Direction, Matrix, Table, catalog};
+use polyclave_protocol::release::{Checked, Unverified};
+use polyclave_protocol::testkit::conformance::{Run, check_circuit};
+use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableScheme};
+
+const ACTIVE: [Macs; 3] = [Macs::Lookup32, Macs::Lookup64, Macs::Linear64];
+const DIRECTIONS: [Direction; 2] = [Direction::Encrypt, Direction::Decrypt];
+
+fn run(macs: Macs, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
+    let dealer = Preprocessing::InsecureDealer;
+    match macs {
+        Macs::None => {
+            let scheme = TinyTableScheme::<Unverified<Cells>>::new(macs, dealer).expect("it is passive");
+            check_circuit(&scheme, circuit, lanes, seed)
+        }
+        _ => {
+            let scheme = TinyTableScheme::<Checked<Cells>>::new(macs, dealer).expect("it is active");
+            check_circuit(&scheme, circuit, lanes, seed)
+        }
+    }
+}
+
+fn circuit(name: &str, direction: Direction) -> Circuit {
+    let cipher = catalog::find(name).expect("the catalog has it");
+    (*cipher.circuit(direction).expect("it runs both ways")).clone()
+}
+
+fn with_key_schedule(name: &str, direction: Direction) -> Circuit {
+    let cipher = catalog::find(name).expect("the catalog has it");
+    cipher.circuit_with_key_schedule(direction).expect("it runs both ways")
+}
+
+#[test]
+fn ciphers_of_tables_are_right() {
+    for macs in [Macs::None, Macs::Linear64] {
+        for name in ["aes-128", "aes-192", "aes-256", "3des-ede3"] {
+            for direction in DIRECTIONS {
+                run(macs, &with_key_schedule(name, direction), 3, 7);
+            }
+        }
+    }
+    // Strings for tables of 8 bits take half a megabyte a lookup.
+    run(Macs::Lookup32, &circuit("aes-128", Direction::Encrypt), 1, 8);
+    run(Macs::Lookup64, &circuit("des", Direction::Decrypt), 2, 9);
+}
+
+/// x and y and z, with gates in two layers, a NOT and a uniform input.
+fn gates() -> Circuit {
+    let and = Arc::new(Table::new("AND", 2, 1, vec![0, 0, 0, 1]));
+    let mut b = Builder::new("gates");
+    let x = b.input("x", 2, 1);
+    let k = b.uniform_input("k", 2, 1);
+    let and = b.table(&and);
+    let place = |i| Matrix::place(2, i);
+    let pair = b.linear(vec![(x[0], place(0)), (x[1], place(1))], 0b10);
+    let first = b.lookup(and, pair);
+    let keys = b.linear(vec![(k[0], place(0)), (k[1], place(1))], 0);
+    let uniform = b.lookup(and, keys);
+    let pair = b.linear(vec![(first, place(0)), (uniform, place(1))], 0b01);
+    let second = b.lookup(and, pair);
+    let not = b.linear(vec![(second, Matrix::identity(1)), (x[0], Matrix::identity(1))], 1);
+    b.output("y", &[second, not, first]);
+    b.output("k", &[uniform]);
+    b.finish()
+}
+
+#[test]
+fn gates_of_bits_are_right_for_every_number_of_lanes() {
+    for macs in Macs::ALL {
+        for lanes in [1, 2, 7, 8, 9, 63, 64, 65, 200] {
+            run(macs, &gates(), lanes, lanes as u8);
+        }
+    }
+}
+
+#[test]
+fn rounds_and_openings_are_those_of_the_paper() {
+    for macs in Macs::ALL {
+        let lanes = if matches!(macs, Macs::None | Macs::Linear64) { 5 } else { 1 };
+        let Run { tallies, cost, .. } = run(macs, &circuit("aes-128", Direction::Encrypt), lanes, 1);
+        for tally in tallies {
+            // 10 layers, and a check before and after the result is opened.
+            assert_eq!(tally.online.rounds, if macs == Macs::None { 10 } else { 12 }, "{macs:?}");
+            assert_eq!(tally.online.openings, 160 * lanes as u64);
+            assert_eq!((tally.input.rounds, tally.output.rounds), (1, 1));
+        }
+        assert_eq!((cost.rounds, cost.operations_per_lane), (10.0, 160.0));
+    }
+}
+
+#[test]
+fn sizes_of_table_1_are_exact() {
+    // Bytes of the tables alone: what is given for a block is that, and the masks of its input and output.
+    let masks = |macs| if macs == Macs::None { 32 } else { 32 * 33 };
+    let sizes = [
+        (Macs::None, 40_960),
+        (Macs::Linear64, 778_240),
+        (Macs::Lookup64, 84_254_720),
+        (Macs::Lookup32, 42_147_840),
+    ];
+    for (macs, bytes) in sizes {
+        let Run { cost, .. } = run(macs, &circuit("aes-128", Direction::Encrypt), 1, 1);
+        assert_eq!(cost.material_bytes_per_lane, bytes + masks(macs), "{macs:?}");
+    }
+}
+
+#[test]
+fn verification_says_what_outputs_are_worth() {
+    let dealer = Preprocessing::InsecureDealer;
+    assert!(TinyTableScheme::<Checked<Cells>>::new(Macs::None, dealer).is_err());
+    assert!(ACTIVE.into_iter().all(|macs| TinyTableScheme::<Unverified<Cells>>::new(macs, dealer).is_err()));
+}
