@@ -2,18 +2,21 @@
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use polyclave_cipher::{Cipher, catalog};
+use polyclave_cipher::{Cells, Cipher, catalog};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::release::{Checked, Unverified};
 use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
 use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
+use polyclave_protocol::tinytable::{self, Macs, TinyTableScheme};
 
 /// Which protocol, and among whom.
 #[derive(Args, Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ProtocolOptions {
     /// cleartext, shamir (an honest majority, passive), or authenticated sharing against all parties but one: spdz-lt
     /// (masked tables), spdz-bd and spdz-rp (inversion by bit decomposition, by Rivain-Prouff), spdz-pv (DES by
-    /// Pulkus-Vivek), spdz-raw (DES by powers)
+    /// Pulkus-Vivek), spdz-raw (DES by powers), or scrambled tables between two parties: tinytable (passive),
+    /// tinytable-lookup32, tinytable-lookup64, tinytable-linear64 (one of the two may cheat)
     #[arg(long, value_name = "P", default_value = "shamir")]
     pub protocol: String,
 
@@ -34,10 +37,10 @@ pub struct ProtocolOptions {
     #[arg(long, value_name = "W", default_value = "masked")]
     pub tables: String,
 
-    /// Where spdz gets its material: mascot (from oblivious transfer), insecure_dealer (every party could be it: to measure
-    /// the online phase alone)
-    #[arg(long, value_name = "M", default_value = "mascot")]
-    pub preprocessing: String,
+    /// Where material comes from [default: the protocol's own, made by the parties]: for spdz mascot (from oblivious transfer);
+    /// for all but shamir insecure_dealer (every party could be it: to measure the online phase alone)
+    #[arg(long, value_name = "M")]
+    pub preprocessing: Option<String>,
 
     /// Of oblivious transfer: with more, less is sent and more computed; 1 is the classic extension
     #[arg(long, value_name = "F", default_value = "4", value_parser = ["1", "2", "4", "8"])]
@@ -75,10 +78,15 @@ impl ProtocolOptions {
                 let tables: Tables = self.tables.parse()?;
                 task.under(&ShamirScheme { structure, inversion, tables })
             }
-            name => match Way::ALL.into_iter().find(|way| way.name() == name) {
-                Some(way) => self.run_spdz(way, task),
-                None => bail!("there is no protocol '{name}' in this version; choose one of {}", names()),
-            },
+            name => {
+                let way = Way::ALL.into_iter().find(|way| way.name() == name);
+                let macs = Macs::ALL.into_iter().find(|macs| macs.protocol() == name);
+                match (way, macs) {
+                    (Some(way), _) => self.run_spdz(way, task),
+                    (_, Some(macs)) => self.run_tinytable(macs, task),
+                    _ => bail!("there is no protocol '{name}' in this version; choose one of {}", names()),
+                }
+            }
         }
     }
 
@@ -98,17 +106,46 @@ impl ProtocolOptions {
     }
 
     fn spdz<F: MacField>(&self, way: Way, k: usize) -> Result<SpdzScheme<F>> {
-        let preprocessing = match self.preprocessing.as_str() {
+        let preprocessing = match self.preprocessing() {
             "mascot" => Preprocessing::Mascot { expansion: self.expansion.parse()? },
             "insecure_dealer" => Preprocessing::InsecureDealer,
-            other => bail!("there is no preprocessing '{other}'; choose mascot or insecure_dealer"),
+            other => {
+                bail!("{} has no preprocessing '{other}'; choose mascot or insecure_dealer", way.name())
+            }
         };
         Ok(SpdzScheme::new(self.parties(), way, preprocessing, Packing::of::<F>(k)?)?)
     }
 
+    fn run_tinytable<T: Task>(&self, macs: Macs, task: T) -> Result<T::Output> {
+        let name = macs.protocol();
+        ensure!(
+            self.parties() == 2 && self.threshold.is_none_or(|t| t == 1),
+            "{name} runs between two parties; leave --parties and --threshold away"
+        );
+        let preprocessing = match self.preprocessing() {
+            "insecure_dealer" => tinytable::Preprocessing::InsecureDealer,
+            other => bail!("{name} has no preprocessing '{other}'; choose insecure_dealer"),
+        };
+        match macs {
+            Macs::None => task.under(&TinyTableScheme::<Unverified<Cells>>::new(macs, preprocessing)?),
+            _ => task.under(&TinyTableScheme::<Checked<Cells>>::new(macs, preprocessing)?),
+        }
+    }
+
+    /// Where material comes from: as chosen, or the protocol's own.
+    pub fn preprocessing(&self) -> &str {
+        let own = if self.is_spdz() { "mascot" } else { "tinyot-demux" };
+        self.preprocessing.as_deref().unwrap_or(own)
+    }
+
     /// Number of parties.
     pub fn parties(&self) -> usize {
-        self.parties.unwrap_or(if self.is_spdz() { 2 } else { 3 })
+        self.parties.unwrap_or(if self.is_spdz() || self.is_tinytable() { 2 } else { 3 })
+    }
+
+    /// Whether the protocol is one of scrambled tables.
+    pub fn is_tinytable(&self) -> bool {
+        Macs::ALL.iter().any(|macs| macs.protocol().eq_ignore_ascii_case(&self.protocol))
     }
 
     /// Whether the protocol is one of authenticated sharing.
@@ -119,8 +156,8 @@ impl ProtocolOptions {
 
 /// All protocols, to be listed.
 fn names() -> String {
-    let spdz = Way::ALL.map(Way::name);
-    ["cleartext", "shamir"].into_iter().chain(spdz).collect::<Vec<_>>().join(", ")
+    let (spdz, tinytable) = (Way::ALL.map(Way::name), Macs::ALL.map(Macs::protocol));
+    ["cleartext", "shamir"].into_iter().chain(spdz).chain(tinytable).collect::<Vec<_>>().join(", ")
 }
 
 impl ProtocolOptions {

@@ -53,7 +53,7 @@ impl Setting {
             threshold: None,
             inversion: "views".into(),
             tables: "masked".into(),
-            preprocessing: self.preprocessing.into(),
+            preprocessing: Some(self.preprocessing.into()),
             expansion: EXPANSION.to_string(),
             demux_field: self.demux_field,
         };

@@ -34,10 +34,11 @@ impl Summary {
         most.preprocessing_bytes_per_block = busiest(&|m| m.preprocessing_bytes_per_block);
         most.wiping = busiest(&|m| m.wiping);
         most.peak_memory_bytes = parties.iter().map(|m| m.peak_memory_bytes).max().flatten();
+        // Dealers take time and no rounds.
+        let prepares = most.preprocessing_rounds > 0 || most.material_per_block > 0;
         Summary {
             blocks: parties[0].blocks,
-            preprocessing: (most.preprocessing_rounds > 0)
-                .then(|| slowest(&|m, i| m.repeats[i].preprocessing)),
+            preprocessing: prepares.then(|| slowest(&|m, i| m.repeats[i].preprocessing)),
             online: slowest(&|m, i| m.repeats[i].online),
             total: slowest(&|m, i| m.repeats[i].preprocessing + m.repeats[i].online),
             latency_ms: Spread::of((0..samples).map(|i| 1e3 * latencies(i))),
@@ -68,7 +69,8 @@ impl Summary {
     pub fn json(&self, arguments: &Arguments) -> Value {
         let cleartext = arguments.protocol.protocol.eq_ignore_ascii_case("cleartext");
         let is_spdz = arguments.protocol.is_spdz();
-        let is_shamir = !cleartext && !is_spdz;
+        let has_material = is_spdz || arguments.protocol.is_tinytable();
+        let is_shamir = !cleartext && !has_material;
         let phase = |seconds: &Spread| {
             let [min, median, max] = self.rates(seconds);
             json!({
@@ -107,7 +109,7 @@ impl Summary {
             "parties": if cleartext { 1 } else { arguments.protocol.parties() },
             "inversion": is_shamir.then_some(&arguments.protocol.inversion),
             "tables": is_shamir.then_some(&arguments.protocol.tables),
-            "preprocessing_by": is_spdz.then_some(&arguments.protocol.preprocessing),
+            "preprocessing_by": has_material.then_some(arguments.protocol.preprocessing()),
             "demux_field": is_spdz.then_some(arguments.protocol.demux_field),
             "threads": if cleartext { 1 } else { arguments.threads },
             "blocks": self.blocks,
@@ -131,9 +133,10 @@ impl Summary {
         let direction = if arguments.decrypt { "decryption" } else { "encryption" };
         say!("{} {direction} under {}, {} blocks", arguments.cipher, p.protocol, self.blocks);
         if !p.protocol.eq_ignore_ascii_case("cleartext") {
-            let choices = match p.is_spdz() {
-                true => format!("material from {}, k = {}", p.preprocessing, p.demux_field),
-                false => format!("inversion {}, tables {}", p.inversion, p.tables),
+            let choices = match (p.is_spdz(), p.is_tinytable()) {
+                (true, _) => format!("material from {}, k = {}", p.preprocessing(), p.demux_field),
+                (_, true) => format!("material from {}", p.preprocessing()),
+                _ => format!("inversion {}, tables {}", p.inversion, p.tables),
             };
             let (parties, threads, network) = (p.parties(), arguments.threads, &arguments.network);
             say!("{parties} parties, {threads} thread(s) each, network {network}, {choices}");

@@ -37,3 +37,25 @@ fn sum_all<const N: usize>(keys: &RoundKeys, blocks: &[u128; N]) -> __m128i {
     }
     sum
 }
+
+/// See [`super::AesSum::hash_each`].
+#[target_feature(enable = "aes,sse2")]
+pub(super) fn hash_each(keys: &RoundKeys, blocks: &mut [u128]) {
+    let (batches, rest) = blocks.as_chunks_mut::<8>();
+    batches.iter_mut().for_each(|batch| hash_all(keys, batch));
+    rest.iter_mut().for_each(|block| hash_all(keys, core::array::from_mut(block)));
+}
+
+#[inline]
+#[target_feature(enable = "aes,sse2")]
+fn hash_all<const N: usize>(keys: &RoundKeys, blocks: &mut [u128; N]) {
+    let mut states = [_mm_setzero_si128(); N];
+    for (state, block) in states.iter_mut().zip(blocks.iter()) {
+        *state = load(block);
+    }
+    encrypt(keys, &mut states);
+    for (state, block) in states.into_iter().zip(blocks) {
+        let hashed = _mm_xor_si128(state, load(block));
+        store(block, hashed);
+    }
+}

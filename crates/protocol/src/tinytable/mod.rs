@@ -32,6 +32,7 @@ mod batch;
 mod input;
 mod lookup;
 mod macs;
+mod preprocessing;
 mod scheme;
 mod shared;
 mod wire;
@@ -44,6 +45,7 @@ pub use batch::{Batch, Masks};
 pub(crate) use batch::{Made, Place, Plan};
 pub use macs::Macs;
 pub(crate) use macs::{product, tag_bytes, write_tag};
+pub use preprocessing::Way;
 pub use scheme::{Preprocessing, Setup, TinyTableScheme};
 pub use shared::{Shared, Worth};
 

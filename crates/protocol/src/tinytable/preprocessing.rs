@@ -1,0 +1,195 @@
+//! Tables that the two parties make themselves, out of authenticated bits (Damgard et al. 2016, section 4, figure 8).
+//!
+//! The masks of all wires are authenticated bits: fresh ones for inputs and for what lookups put out, sums of those elsewhere.
+//! A table's entry at M is T(M + s) + o, bit by bit an authenticated bit, and so each party has its share, its tag and the
+//! key of the other's tag. The lookups of a circuit are gathered until there are enough of them for one round to serve many.
+//!
+//! | file | what | source |
+//! |---|---|---|
+//! | `masks.rs` | masks of wires | figure 8, steps 2 and 3 |
+//! | `products.rs` | products of authenticated bits | Beaver 1991 |
+//! | `entries.rs` | the entries of gates and of larger tables | figure 8, AND; Keller et al. 2017, Protocol 3 |
+//! | `records.rs` | what an entry's record holds | figure 8, last steps; section 3 |
+//!
+//! **Adversary**: active, one of the two; secure with abort. All that is opened on the way is checked before a table is handed
+//! out, as a whole: a failure does not tell which gate it was at, and retires the keys.
+//!
+//! # Differences from the paper
+//! Tables of more than two bits are made by Demux, in 2^l - 2 products instead of a circuit for each of the 2^l entries, unless
+//! the paper's way is asked for.
+
+mod entries;
+mod masks;
+mod products;
+mod records;
+
+use polyclave_cipher::Compiled;
+
+use super::batch::{Made, Plan};
+use super::{Macs, Maker};
+use crate::Result;
+use crate::net::Net;
+use crate::pool::Pool;
+use crate::session::Stream;
+use crate::tally::Counts;
+use crate::tinyot::{Bits, Key, Source};
+use entries::Entries;
+use masks::MaskBank;
+use products::Products;
+use records::Records;
+
+/// How tables of more than two bits are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The table's Boolean circuit for every entry, as in the paper.
+    Circuit,
+    /// The unit vector of the mask, and sums of it.
+    Demux,
+}
+
+/// Lookups are gathered until their tables take so many products.
+const ENOUGH_PRODUCTS: usize = 1 << 18;
+
+/// Makes tables on one stream of a session.
+pub(super) struct FromBits {
+    products: Products,
+    entries: Entries,
+    records: Records,
+}
+
+impl FromBits {
+    /// From a source of the same stream.
+    pub(super) fn new(way: Way, macs: Macs, key: Key, stream: &Stream, source: Box<dyn Source>) -> Self {
+        let label = stream.label();
+        FromBits {
+            records: Records::new(macs, &key, &label),
+            products: Products::new(key, &label, source),
+            entries: Entries::new(way),
+        }
+    }
+}
+
+/// Lookups of one table that wait for their entries.
+struct Waiting {
+    table: usize,
+    /// Positions of the lookups.
+    lookups: Vec<usize>,
+    /// The bits of the masks of inputs and of outputs, the lowest first, each for all lanes of all lookups.
+    inputs: Vec<Vec<Bits>>,
+    outputs: Vec<Vec<Bits>>,
+}
+
+impl Maker for FromBits {
+    fn make(&mut self, plan: &Plan<'_>, pool: &Pool, counts: &mut Counts, net: &mut dyn Net) -> Result<Made> {
+        let compiled = plan.compiled;
+        let mut bank = MaskBank::new(compiled, plan.lanes);
+        let (mut records, mut planes) = (pool.take(plan.records), pool.take(plan.planes));
+        let mut inputs = Vec::new();
+        for port in compiled.inputs() {
+            let lanes = if port.uniform { 1 } else { plan.lanes };
+            let count = port.cells.len() * usize::from(port.bits) * lanes;
+            let bits = self.products.bits(count, counts, net)?;
+            inputs.push(bank.put_port(port, lanes, &bits, plan.macs));
+        }
+        let mut waiting: Vec<Waiting> = Vec::new();
+        let mut at = 0;
+        for layer in compiled.layers() {
+            bank.linear(&layer.linear);
+            let wanted: usize = layer
+                .lookups
+                .iter()
+                .zip(&plan.places[at..])
+                .map(|(_, place)| place.width * usize::from(place.record.out_bits))
+                .sum();
+            let fresh = self.products.bits(wanted, counts, net)?;
+            let mut from = 0;
+            for (lookup, place) in layer.lookups.iter().zip(&plan.places[at..]) {
+                let output: Vec<Bits> = (0..place.record.out_bits)
+                    .map(|_| {
+                        from += place.width;
+                        fresh.part(from - place.width..from)
+                    })
+                    .collect();
+                let in_bits = compiled.tables()[lookup.table].in_bits();
+                let input = bank.bits(lookup.xs[0], in_bits);
+                for (matrix, slot) in &lookup.views {
+                    bank.put(*slot, matrix, &output);
+                }
+                let entry = match waiting.iter_mut().find(|w| w.table == lookup.table) {
+                    Some(entry) => entry,
+                    None => {
+                        waiting.push(Waiting {
+                            table: lookup.table,
+                            lookups: Vec::new(),
+                            inputs: Vec::new(),
+                            outputs: Vec::new(),
+                        });
+                        waiting.last_mut().expect("one was put there")
+                    }
+                };
+                entry.lookups.push(at);
+                entry.inputs.push(input);
+                entry.outputs.push(output);
+                at += 1;
+            }
+            let products = |w: &Waiting| {
+                let lanes: usize = w.lookups.iter().map(|at| plan.places[*at].width).sum();
+                lanes * self.entries.products(&compiled.tables()[w.table])
+            };
+            if waiting.iter().map(products).sum::<usize>() >= ENOUGH_PRODUCTS {
+                self.write(plan, &mut waiting, &mut planes, &mut records, counts, net)?;
+            }
+        }
+        self.write(plan, &mut waiting, &mut planes, &mut records, counts, net)?;
+        let outputs =
+            compiled.outputs().iter().map(|port| bank.take_port(port, plan.lanes, plan.macs)).collect();
+        self.products.check(counts, net)?;
+        Ok(Made { inputs, outputs, records, planes })
+    }
+}
+
+impl FromBits {
+    /// The tables of all lookups that wait.
+    fn write(
+        &mut self,
+        plan: &Plan<'_>,
+        waiting: &mut Vec<Waiting>,
+        planes: &mut [u8],
+        records: &mut [u8],
+        counts: &mut Counts,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        for Waiting { table, lookups, inputs, outputs } in waiting.drain(..) {
+            let (input, output) = (joined(inputs), joined(outputs));
+            let places: Vec<_> = lookups.iter().map(|at| plan.places[*at]).collect();
+            let table = &plan.compiled.tables()[table];
+            let lanes = input[0].len();
+            let at_once = (ENOUGH_PRODUCTS / self.entries.products(table).max(1)).max(1);
+            for first in (0..lanes).step_by(at_once) {
+                let range = first..lanes.min(first + at_once);
+                let part = |rows: &[Bits]| rows.iter().map(|row| row.part(range.clone())).collect::<Vec<_>>();
+                let entries = self.entries.make(
+                    table,
+                    part(&input),
+                    &part(&output),
+                    &mut self.products,
+                    counts,
+                    net,
+                )?;
+                self.records.write(&places, first, &entries, planes, records);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Row by row what all have.
+fn joined(all: Vec<Vec<Bits>>) -> Vec<Bits> {
+    let rows = all[0].len();
+    (0..rows).map(|row| Bits::join(&all.iter().map(|bits| &bits[row]).collect::<Vec<_>>())).collect()
+}
+
+/// Whether a circuit's tables can be made in a way; an error that says which cannot.
+pub(super) fn refuse_tables(way: Way, compiled: &Compiled) -> Result<()> {
+    compiled.tables().iter().try_for_each(|table| entries::refuse(way, table))
+}

@@ -1,0 +1,123 @@
+//! The entries of tables, T(M + s) + o for all M, as authenticated bits.
+
+use polyclave_cipher::Table;
+
+use super::Way;
+use super::products::Products;
+use crate::net::Net;
+use crate::tally::Counts;
+use crate::tinyot::Bits;
+use crate::{Error, Result};
+
+/// By entry, then by bit, all lanes.
+pub(super) type EntryBits = Vec<Vec<Bits>>;
+
+/// Makes entries in one way.
+pub(super) struct Entries {
+    way: Way,
+}
+
+/// Refuses a table that cannot be made in a way.
+pub(super) fn refuse(way: Way, table: &Table) -> Result<()> {
+    match way {
+        Way::Circuit if table.in_bits() > 2 => Err(Error::Misuse(format!(
+            "there is no Boolean circuit of {}; choose tinyot-demux",
+            table.name()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+impl Entries {
+    pub(super) fn new(way: Way) -> Self {
+        Entries { way }
+    }
+
+    /// Products for each lookup of a table.
+    pub(super) fn products(&self, table: &Table) -> usize {
+        (1 << table.in_bits()) - usize::from(table.in_bits()) - 1
+    }
+
+    /// Of lookups with these bits of the masks of input and output.
+    pub(super) fn make(
+        &self,
+        table: &Table,
+        input: Vec<Bits>,
+        output: &[Bits],
+        products: &mut Products,
+        counts: &mut Counts,
+        net: &mut dyn Net,
+    ) -> Result<EntryBits> {
+        let vector = unit_vector(input, products, counts, net)?;
+        Ok(sums(table, vector, output))
+    }
+}
+
+/// The unit vector of s: entry j is the product of all s_i or 1 + s_i, by Keller et al. 2017, Protocol 3, on single bits. Of
+/// two bits it takes one product, that of figure 8; of l bits 2^l - l - 1 and not 2^l - 2, since at every step the entries add up to
+/// 1, and the last product is what the others leave of the bit. One round for every bit but the first.
+fn unit_vector(
+    s: Vec<Bits>,
+    products: &mut Products,
+    counts: &mut Counts,
+    net: &mut dyn Net,
+) -> Result<Vec<Bits>> {
+    let lanes = s[0].len();
+    let ones = vec![1; lanes];
+    let mut not = s[0].clone();
+    not.add_public(&ones, products.key());
+    let mut vector = vec![not, s[0].clone()];
+    for bit in &s[1..] {
+        // The last entry's product follows from the others: they add up to the bit.
+        let factors: Vec<&Bits> = vector[..vector.len() - 1].iter().collect();
+        let repeated = Bits::join(&vec![bit; factors.len()]);
+        let made = products.multiply(&Bits::join(&factors), &repeated, counts, net)?;
+        let mut upper: Vec<Bits> =
+            (0..factors.len()).map(|j| made.part(j * lanes..(j + 1) * lanes)).collect();
+        let mut last = bit.clone();
+        upper.iter().for_each(|product| last.add(product));
+        upper.push(last);
+        vector.iter_mut().zip(&upper).for_each(|(lower, upper)| lower.add(upper));
+        vector.extend(upper);
+    }
+    Ok(vector)
+}
+
+/// T(M + s) + o = sum over j of T(M + j) e_j + o: a product in the group algebra of (Z_2)^l over GF(2), which is that of
+/// polynomials in y_i = 1 + x_i with y_i^2 = 0. To these coefficients and back it is l rounds of sums, and the product is 3^l sums
+/// rather than 4^l, half of them of zeros.
+fn sums(table: &Table, mut vector: Vec<Bits>, output: &[Bits]) -> EntryBits {
+    sums_over_supersets(&mut vector, |low, high| low.add(high));
+    let lanes = vector[0].len();
+    let mut entries: EntryBits = (0..vector.len()).map(|_| Vec::with_capacity(output.len())).collect();
+    for (bit, o) in output.iter().enumerate() {
+        let mut coefficients: Vec<u8> = table.entries().iter().map(|entry| entry >> bit & 1).collect();
+        sums_over_supersets(&mut coefficients, |low, high| *low ^= high);
+        let mut row: Vec<Bits> = (0..vector.len())
+            .map(|at| {
+                let mut sum = Bits::zero(lanes);
+                let parts = (0..=at).filter(|part| part & at == *part && coefficients[at ^ part] == 1);
+                parts.for_each(|part| sum.add(&vector[part]));
+                sum
+            })
+            .collect();
+        sums_over_supersets(&mut row, |low, high| low.add(high));
+        for (entry, mut bits) in entries.iter_mut().zip(row) {
+            bits.add(o);
+            entry.push(bits);
+        }
+    }
+    entries
+}
+
+/// Replaces what stands at every index by the sum over all indices that contain its bits.
+fn sums_over_supersets<T>(rows: &mut [T], add: impl Fn(&mut T, &T)) {
+    let mut bit = 1;
+    while bit < rows.len() {
+        for at in (0..rows.len()).filter(|at| at & bit == 0) {
+            let (low, high) = rows.split_at_mut(at + bit);
+            add(&mut low[at], &high[0]);
+        }
+        bit *= 2;
+    }
+}

@@ -1,0 +1,143 @@
+//! What an entry's record holds, from the authenticated bits of the entry.
+//!
+//! *Linear*: tags and keys of the bits, times X^i, added up: y = alpha x + beta for the cell x, unreduced, with beta uniform in 63 + n
+//! bits because the keys of all bits are. *Lookup*: strings F(tag), of this party's share, and F of every tag that the peer could
+//! show (figure 8: with raw tags a string of one value would tell those of others, by alpha).
+//!
+//! F(y) is MMO, P(d) + d with P = AES under a key that is fresh for the stream, cut to the length of strings; d is y with a
+//! position and the direction of the opening, and so comes once (Guo, Katz, Wang, Yu 2020, ePrint 2019/074: correlation robust
+//! if P is a random permutation).
+
+use polyclave_kernels::aes_sum::AesSum;
+
+use super::entries::EntryBits;
+use crate::tinyot::{Bits, Key};
+use crate::tinytable::bank::pack;
+use crate::tinytable::batch::Place;
+use crate::tinytable::macs::{product, tag_bytes, write_tag};
+use crate::tinytable::{Macs, Packing};
+
+/// Below are tags, of at most 71 bits; above the direction.
+const POSITION: u32 = 71;
+
+/// Writes records on one stream of a session.
+pub(super) struct Records {
+    macs: Macs,
+    /// Products of this party's key with every cell.
+    products: Box<[u128; 256]>,
+    strings: AesSum,
+    /// Of strings that prove this party's openings, and the peer's.
+    directions: [u128; 2],
+    next: u64,
+}
+
+/// Cells of one entry: shares, tags, keys.
+struct Cells {
+    values: Vec<u8>,
+    tags: Vec<u128>,
+    keys: Vec<u128>,
+}
+
+impl Cells {
+    fn of(bits: &[Bits]) -> Cells {
+        let lanes = bits[0].len();
+        let mut cells = Cells { values: vec![0; lanes], tags: vec![0; lanes], keys: vec![0; lanes] };
+        for (i, bit) in bits.iter().enumerate() {
+            cells.values.iter_mut().zip(&bit.values).for_each(|(x, bit)| *x ^= bit << i);
+            cells.tags.iter_mut().zip(&bit.tags).for_each(|(x, tag)| *x ^= u128::from(*tag) << i);
+            cells.keys.iter_mut().zip(&bit.keys).for_each(|(x, key)| *x ^= u128::from(*key) << i);
+        }
+        cells
+    }
+}
+
+impl Records {
+    pub(super) fn new(macs: Macs, key: &Key, label: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 strings of tables");
+        let mut aes_key = [0; 16];
+        hasher.update(label).finalize_xof().fill(&mut aes_key);
+        let mine = u128::from(key.me().0 & 1) << 127;
+        let alpha = key.reveal_own_share();
+        Records {
+            macs,
+            products: Box::new(std::array::from_fn(|cell| product(alpha, cell as u8))),
+            strings: AesSum::new(&aes_key),
+            directions: [mine, mine ^ 1 << 127],
+            next: 0,
+        }
+    }
+
+    /// Writes entries of some lanes, of which the first is the `first` of all lanes of the lookups at these places.
+    pub(super) fn write(
+        &mut self,
+        places: &[Place],
+        first: usize,
+        entries: &EntryBits,
+        planes: &mut [u8],
+        records: &mut [u8],
+    ) {
+        for (entry, bits) in entries.iter().enumerate() {
+            let cells = Cells::of(bits);
+            let (mut begin, mut done) = (0, 0);
+            for place in places {
+                // Lanes of this place that are among those given.
+                let from = first.max(begin) - begin;
+                let to = (first + cells.values.len()).min(begin + place.width).saturating_sub(begin);
+                begin += place.width;
+                if from >= to {
+                    continue;
+                }
+                let count = to - from;
+                let part = done..done + count;
+                done += count;
+                let size = place.record.table_bytes();
+                if place.record.share_bytes == 0 {
+                    let plane = Packing::plane_bytes(place.width);
+                    let plane = &mut planes[place.planes + entry * plane..][..plane];
+                    write_bits(&cells.values[part.clone()], from, plane);
+                }
+                let at = |lane: usize| place.records + (from + lane) * size + entry * place.record.bytes;
+                for (lane, i) in part.enumerate() {
+                    let record = &mut records[at(lane)..][..place.record.bytes];
+                    let (share, macs) = record.split_at_mut(place.record.share_bytes);
+                    share.fill(cells.values[i]);
+                    self.write_macs(cells.tags[i], cells.keys[i], place.record.out_bits, macs);
+                }
+            }
+        }
+    }
+
+    fn write_macs(&mut self, tag: u128, key: u128, bits: u8, to: &mut [u8]) {
+        match self.macs {
+            Macs::None => {}
+            Macs::Linear64 => {
+                let (tag_to, key_to) = to.split_at_mut(tag_bytes(bits));
+                write_tag(tag, tag_to);
+                write_tag(key, key_to);
+            }
+            Macs::Lookup32 | Macs::Lookup64 => {
+                let position = u128::from(self.next) << POSITION;
+                self.next += 1;
+                let [mine, theirs] = self.directions.map(|direction| direction | position);
+                let mut blocks = vec![mine | tag];
+                blocks.extend(self.products[..1 << bits].iter().map(|product| theirs | (key ^ product)));
+                self.strings.hash_each(&mut blocks);
+                let size = self.macs.string_bytes();
+                for (string, to) in blocks.iter().zip(to.chunks_exact_mut(size)) {
+                    to.copy_from_slice(&string.to_le_bytes()[..size]);
+                }
+            }
+        }
+    }
+}
+
+/// Writes bits into a plane, from a lane on.
+fn write_bits(bits: &[u8], from: usize, plane: &mut [u8]) {
+    if from.is_multiple_of(8) {
+        return pack(bits, &mut plane[from / 8..]);
+    }
+    for (i, bit) in bits.iter().enumerate() {
+        let (byte, shift) = ((from + i) / 8, (from + i) % 8);
+        plane[byte] = plane[byte] & !(1 << shift) | bit << shift;
+    }
+}
