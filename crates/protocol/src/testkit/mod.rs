@@ -3,5 +3,6 @@
 pub mod conformance;
 pub mod faults;
 pub mod insecure_dealer;
+pub mod insecure_dealer_bits;
 pub mod record;
 pub mod tamper;
