@@ -5,9 +5,11 @@
 
 use std::ops::Range;
 
+use polyclave_field::Gf2_64;
 use zeroize::Zeroize;
 
 use super::Key;
+use crate::spdz::Authenticated;
 
 /// One party's part of authenticated bits; wiped on drop.
 #[derive(Clone, Default)]
@@ -59,6 +61,22 @@ impl Bits {
             let alpha = key.reveal_own_share();
             self.keys.iter_mut().zip(public).for_each(|(beta, bit)| *beta ^= alpha & mask(*bit));
         }
+    }
+
+    /// The same bits, as elements of GF(2^64), in authenticated sharing under alpha_A + alpha_B ([`crate::spdz`]). Local.
+    ///
+    /// The share of the value is the bit's, that of the MAC m_i = x_i alpha_i + y_i + beta_i: since y_A = alpha_B x_A + beta_B and
+    /// y_B = alpha_A x_B + beta_A, the sum m_A + m_B is (x_A + x_B)(alpha_A + alpha_B). It says nothing new to anybody, and a
+    /// cheater is bound to its bit as before, if the shares of the key are those that the tags were made with.
+    pub fn to_spdz(&self, key: &Key) -> Authenticated<Gf2_64> {
+        let alpha = key.reveal_own_share();
+        let mut shares = Authenticated::zero(self.len());
+        shares.values.iter_mut().zip(&self.values).for_each(|(to, bit)| *to = u64::from(*bit));
+        let tags = self.values.iter().zip(&self.tags).zip(&self.keys);
+        for (mac, ((bit, tag), key)) in shares.macs.iter_mut().zip(tags) {
+            *mac = alpha & mask(*bit) ^ tag ^ key;
+        }
+        shares
     }
 
     /// Some of the bits.

@@ -1,0 +1,73 @@
+//! Two parties on threads of one process, no network: triples by kappa and by how many are asked for at once, and bits. The bytes
+//! for each, both directions together, are printed, too.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use polyclave_protocol::Result;
+use polyclave_protocol::mesh::mesh;
+use polyclave_protocol::metered::Metered;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::tinyot::{Kappa, Key, Source, TinyOt};
+
+const BITS: usize = 1 << 20;
+
+type Make = fn(&mut TinyOt, usize, &mut dyn Net) -> Result<()>;
+
+/// Time for some repetitions at the slower party, after set-up; and bytes that both send in one.
+fn time(kappa: Kappa, expansion: usize, count: usize, iterations: u64, make: Make) -> (Duration, u64) {
+    let all = Mutex::new((Duration::ZERO, 0));
+    std::thread::scope(|scope| {
+        for end in mesh(2) {
+            let all = &all;
+            scope.spawn(move || {
+                let mut net = Metered::new(end);
+                let key = Key::generate(&net).expect("randomness");
+                let set_up = TinyOt::set_up(b"bench", &key, kappa, expansion, &mut net);
+                let mut source = set_up.expect("honest parties");
+                let (before, began) = (net.meter().snapshot(), Instant::now());
+                for _ in 0..iterations {
+                    make(&mut source, count, &mut net).expect("honest parties finish");
+                }
+                let (sent, time) = ((net.meter().snapshot() - before).payload_sent, began.elapsed());
+                let mut all = all.lock().expect("no panic");
+                *all = (all.0.max(time), all.1 + sent / iterations);
+            });
+        }
+    });
+    all.into_inner().expect("no panic")
+}
+
+fn all(c: &mut Criterion) {
+    let triples: Make = |source, count, net| source.triples(count, net).map(drop);
+    let bits: Make = |source, count, net| source.bits(count, net).map(drop);
+    let mut cases = vec![("bits", Kappa::Bits40, 4, BITS, bits)];
+    for kappa in [Kappa::Bits40, Kappa::Bits64] {
+        for (expansion, count) in [(4, 3 << 18), (4, 1 << 15), (2, 3 << 18)] {
+            cases.push(("triples", kappa, expansion, count, triples));
+        }
+    }
+    for (what, kappa, expansion, count, make) in cases {
+        let mut group = c.benchmark_group(format!("{what}, kappa {}", kappa.bits()));
+        group.throughput(Throughput::Elements(count as u64)).sample_size(10);
+        let name = format!("{count} at once, expansion {expansion}");
+        let bytes = Mutex::new(0);
+        group.bench_function(BenchmarkId::from_parameter(&name), |b| {
+            b.iter_custom(|n| {
+                let (time, sent) = time(kappa, expansion, count, n, make);
+                *bytes.lock().expect("no panic") = sent;
+                time
+            })
+        });
+        let bytes = *bytes.lock().expect("no panic") as f64 / count as f64;
+        // Zero where a filter has left it out.
+        if bytes > 0.0 {
+            println!("{what}, kappa {}, {name}: {bytes:.2} bytes each, both directions", kappa.bits());
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, all);
+criterion_main!(benches);

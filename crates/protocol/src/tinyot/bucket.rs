@@ -1,0 +1,269 @@
+//! From leaky triples to triples of which nothing is known: buckets (Nielsen, Nordholt, Orlandi, Burra 2012; with the random
+//! assignment of Wang, Ranellucci, Katz 2017, "Authenticated Garbling", ePrint 2017/030, section on combining leaky triples).
+//!
+//! N B leaky triples are put into N buckets of B at random, by coins that are tossed when all triples are made and
+//! compared. In a bucket d_b = y_1 + y_b is opened for b > 1, and
+//! x = sum x_b, y = y_1, z = sum z_b + sum d_b x_b: since x_b (y_b + d_b) = x_b y_1, z is x y. As the x of a cheater's guess is the
+//! only thing that leaks (`leaky_and.rs`), x is uniform to it as soon as one x_b of the bucket is; y_1 stays hidden, as y_b masks it in
+//! d_b.
+//!
+//! **Error.** With c guesses a cheater passes with probability 2^-c. It has broken a bucket if all B triples in one are guessed: for
+//! each of the N with probability C(c,B) / C(NB,B). So it wins with probability at most
+//! max over c of 2^-c N C(c,B) / C(NB,B), which is to be at most 2^-kappa. Going from c to c + 1 multiplies this by
+//! (c + 1) / (2 (c + 1 - B)), at least 1 up to c + 1 = 2B: the most is at c = 2B, or at c = B if there is one bucket only.
+//! Loss over Q batches: Q 2^-kappa.
+//!
+//! The larger N, the smaller B can be. A [`Plan`] takes the size that makes the fewest leaky triples for what is asked for,
+//! even if some are then thrown away: these are as good as the others.
+//!
+//! **Opened values** are checked (`opening.rs`) before anything is handed out. A cheater that opens another d_b is found but for 2^-64,
+//! and learns from the failure nothing but that it failed.
+//!
+//! Memory: 56 bytes a leaky triple, 168 MB at most, and 17 bytes for each value opened.
+
+use polyclave_kernels::aes_prg::AesPrg;
+
+use super::leaky_and::Leaky;
+use super::share::mask;
+use super::{Bits, Kappa, Key, Openings, Triples};
+use crate::Result;
+use crate::net::Net;
+
+/// Leaky triples in a batch: bounds the memory, and lets B = 3 do for kappa = 40 and B = 4 for 64.
+const MOST_LEAKY: usize = 3 << 20;
+
+/// One batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// N.
+    pub(super) buckets: usize,
+    /// B.
+    pub(super) size: usize,
+}
+
+impl Plan {
+    /// What is to be made next if so many triples are missing, 1 at least: the fewest leaky triples for each that is missing.
+    pub(super) fn of(missing: usize, kappa: Kappa) -> Plan {
+        let mut best: Option<Plan> = None;
+        for size in 2..=kappa.bits() as usize {
+            let most = MOST_LEAKY / size;
+            let Some(fewest) = fewest_buckets(size, most, kappa) else { continue };
+            let plan = Plan { buckets: missing.clamp(fewest, most), size };
+            let price = |plan: &Plan| plan.leaky() as f64 / missing.min(plan.buckets) as f64;
+            if best.is_none_or(|best| price(&plan) < price(&best)) {
+                best = Some(plan);
+            }
+            if fewest <= missing {
+                // Larger buckets cost more and do no better.
+                break;
+            }
+        }
+        best.expect("one bucket of kappa triples will do")
+    }
+
+    /// N B.
+    pub(super) fn leaky(&self) -> usize {
+        self.buckets * self.size
+    }
+}
+
+/// The fewest buckets of a size that are safe, if it is not more than `most`. More of them are safer.
+fn fewest_buckets(size: usize, most: usize, kappa: Kappa) -> Option<usize> {
+    let safe = |buckets| log2_error(buckets, size) <= -f64::from(kappa.bits()) + 1e-9;
+    let (mut low, mut high) = (1, most);
+    if !safe(high) {
+        return None;
+    }
+    while low < high {
+        let middle = low.midpoint(high);
+        if safe(middle) { high = middle } else { low = middle + 1 }
+    }
+    Some(low)
+}
+
+/// log2 of the probability to break a bucket. Its rounding error is below 2^-40, and the 1e-9 that is granted for it makes the bound
+/// larger by less than a billionth.
+fn log2_error(buckets: usize, size: usize) -> f64 {
+    let guesses = if buckets == 1 { size } else { 2 * size };
+    let choose = |n: usize| (0..size).map(|i| ((n - i) as f64 / (size - i) as f64).log2()).sum::<f64>();
+    (buckets as f64).log2() - guesses as f64 + choose(guesses) - choose(buckets * size)
+}
+
+/// A uniformly random order of so many, from coins: Fisher and Yates. Random access to 4 bytes a triple, most of it in the second-level
+/// cache.
+///
+/// # Panics
+/// If there are 2^32 or more.
+pub(super) fn order(coin: &[u8; 32], count: usize) -> Vec<u32> {
+    let seed = blake3::derive_key("polyclave 2026 TinyOT buckets", coin);
+    let mut draws = Draws::new(seed.first_chunk().expect("it has 32 bytes"));
+    let mut order: Vec<u32> = (0..u32::try_from(count).expect("fewer than 2^32")).collect();
+    for i in (1..count).rev() {
+        order.swap(i, draws.below(i as u32 + 1) as usize);
+    }
+    order
+}
+
+/// Random numbers. Public.
+struct Draws {
+    stream: AesPrg,
+    words: [[u8; 4]; 1024],
+    used: usize,
+}
+
+impl Draws {
+    fn new(seed: &[u8; 16]) -> Self {
+        Draws { stream: AesPrg::new(seed, 0), words: [[0; 4]; 1024], used: 1024 }
+    }
+
+    fn next(&mut self) -> u32 {
+        if self.used == self.words.len() {
+            self.stream.fill(self.words.as_flattened_mut());
+            self.used = 0;
+        }
+        self.used += 1;
+        u32::from_le_bytes(self.words[self.used - 1])
+    }
+
+    /// Uniform below a bound (Lemire 2019, "Fast random integer generation in an interval").
+    fn below(&mut self, bound: u32) -> u32 {
+        loop {
+            let product = u64::from(self.next()) * u64::from(bound);
+            let low = product as u32;
+            // Of the multiples of the bound, as many have each upper half once the first 2^32 mod bound are left out.
+            if low >= bound || low >= bound.wrapping_neg() % bound {
+                return (product >> 32) as u32;
+            }
+        }
+    }
+}
+
+const X: usize = 0;
+const Y: usize = 1;
+const Z: usize = 2;
+
+/// Combines buckets of `size` triples, taken in an order that is public, and adds the first `count` results to `made` when what
+/// was opened has been checked. Two rounds.
+pub(super) fn combine(
+    leaky: &[Leaky],
+    order: &[u32],
+    [size, count]: [usize; 2],
+    key: &Key,
+    openings: &mut Openings,
+    net: &mut dyn Net,
+    made: &mut Triples,
+) -> Result<()> {
+    let order = &order[..size * count];
+    let mut sums = Bits::zero((size - 1) * count);
+    let mut at = 0;
+    for bucket in order.chunks_exact(size) {
+        let head = &leaky[bucket[0] as usize];
+        for other in &bucket[1..] {
+            let other = &leaky[*other as usize];
+            sums.values[at] = head.values[Y] ^ other.values[Y];
+            sums.tags[at] = head.tags[Y] ^ other.tags[Y];
+            sums.keys[at] = head.keys[Y] ^ other.keys[Y];
+            at += 1;
+        }
+    }
+    let opened = openings.open(&sums, key, net)?;
+    openings.check(key, net)?;
+    for (bucket, opened) in order.chunks_exact(size).zip(opened.chunks_exact(size - 1)) {
+        let mut sum = leaky[bucket[0] as usize];
+        for (other, d) in bucket[1..].iter().zip(opened) {
+            let other = &leaky[*other as usize];
+            let d_mask = mask(*d);
+            sum.values[X] ^= other.values[X];
+            sum.tags[X] ^= other.tags[X];
+            sum.keys[X] ^= other.keys[X];
+            sum.values[Z] ^= other.values[Z] ^ d & other.values[X];
+            sum.tags[Z] ^= other.tags[Z] ^ d_mask & other.tags[X];
+            sum.keys[Z] ^= other.keys[Z] ^ d_mask & other.keys[X];
+        }
+        for (bits, part) in [(&mut made.x, X), (&mut made.y, Y), (&mut made.z, Z)] {
+            bits.values.push(sum.values[part]);
+            bits.tags.push(sum.tags[part]);
+            bits.keys.push(sum.keys[part]);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bucket_sizes_are_those_of_the_formula() {
+        for (kappa, size, fewest) in [
+            (Kappa::Bits40, 3, 276_325),
+            (Kappa::Bits40, 4, 3_044),
+            (Kappa::Bits40, 5, 320),
+            (Kappa::Bits40, 6, 84),
+            (Kappa::Bits64, 4, 779_083),
+            (Kappa::Bits64, 5, 20_434),
+            (Kappa::Bits64, 6, 2_300),
+            (Kappa::Bits64, 7, 537),
+        ] {
+            assert_eq!(fewest_buckets(size, 1 << 31, kappa), Some(fewest), "{kappa:?}, {size}");
+        }
+        let billions = fewest_buckets(3, 1 << 31, Kappa::Bits64).expect("it is below 2^31");
+        assert!((1_130_000_000..1_140_000_000).contains(&billions), "{billions}");
+    }
+
+    /// The maximum is where it is said to be: tried for all numbers of guesses.
+    #[test]
+    fn no_number_of_guesses_does_better() {
+        let choose =
+            |n: usize, k: usize| (0..k).map(|i| ((n - i) as f64 / (k - i) as f64).log2()).sum::<f64>();
+        for (buckets, size) in [(1, 40), (2, 21), (3, 17), (7, 10), (84, 6), (320, 5), (3_044, 4)] {
+            let leaky = buckets * size;
+            let wins = |c: usize| (buckets as f64).log2() - c as f64 + choose(c, size) - choose(leaky, size);
+            let most = (size..=leaky.min(500)).map(wins).fold(f64::MIN, f64::max);
+            assert!((most - log2_error(buckets, size)).abs() < 1e-9, "{buckets} buckets of {size}");
+        }
+    }
+
+    #[test]
+    fn plans_are_safe_and_the_cheapest() {
+        for kappa in [Kappa::Bits40, Kappa::Bits64] {
+            for missing in [1, 2, 3, 100, 3_000, 3_044, 20_000, 210_000, 300_000, 700_000, 5_000_000] {
+                let plan = Plan::of(missing, kappa);
+                assert!(plan.leaky() <= MOST_LEAKY && plan.buckets >= 1, "{plan:?}");
+                assert!(log2_error(plan.buckets, plan.size) <= -f64::from(kappa.bits()) + 1e-9, "{plan:?}");
+            }
+        }
+        let plan = |missing, kappa| (Plan::of(missing, kappa).buckets, Plan::of(missing, kappa).size);
+        assert_eq!(plan(1, Kappa::Bits40), (1, 40));
+        assert_eq!(plan(3_044, Kappa::Bits40), (3_044, 4));
+        assert_eq!(plan(3_000, Kappa::Bits40), (3_044, 4));
+        assert_eq!(plan(200_000, Kappa::Bits40), (200_000, 4));
+        assert_eq!(plan(210_000, Kappa::Bits40), (276_325, 3));
+        assert_eq!(plan(5_000_000, Kappa::Bits40), (1 << 20, 3));
+        assert_eq!(plan(5_000_000, Kappa::Bits64), (3 << 18, 4));
+    }
+
+    #[test]
+    fn an_order_has_everything_once_and_is_another_for_another_coin() {
+        for count in [0, 1, 2, 1000] {
+            let mut all = order(&[3; 32], count);
+            assert!(count < 1000 || all != order(&[4; 32], count));
+            all.sort_unstable();
+            assert!(all.iter().copied().eq(0..count as u32));
+        }
+    }
+
+    /// All 24 orders of four come up, each about as often: chi square with 23 degrees of freedom.
+    #[test]
+    fn orders_are_uniform() {
+        let mut seen = std::collections::HashMap::<Vec<u32>, u32>::new();
+        let runs = 24 * 500;
+        for run in 0..runs {
+            let mut coin = [0; 32];
+            coin[..4].copy_from_slice(&u32::to_le_bytes(run));
+            *seen.entry(order(&coin, 4)).or_default() += 1;
+        }
+        let chi: f64 = seen.values().map(|n| (f64::from(*n) - 500.0).powi(2) / 500.0).sum();
+        assert!(seen.len() == 24 && chi < 60.0, "{} orders, chi square {chi}", seen.len());
+    }
+}

@@ -1,0 +1,164 @@
+//! What both parties' parts together are.
+
+use super::*;
+use crate::Party;
+use crate::mesh::run_parties;
+use crate::testkit::insecure_dealer_bits::{InsecureBitDealer, bit_dealer_key};
+
+/// Runs both parties and returns their keys with what they made.
+fn made<T: Send>(
+    kappa: Kappa,
+    make: impl Fn(&mut TinyOt, &mut dyn Net) -> Result<T> + Sync,
+) -> ([Key; 2], [T; 2]) {
+    let outcomes = run_parties(2, |net| {
+        let key = Key::generate(net)?;
+        let mut source = TinyOt::set_up(b"tests", &key, kappa, 4, net)?;
+        Ok((key, make(&mut source, net)?))
+    });
+    let mut outcomes = outcomes.into_iter().map(|outcome| outcome.expect("honest parties finish"));
+    let [first, second] = [outcomes.next(), outcomes.next()].map(|outcome| outcome.expect("two parties"));
+    ([first.0, second.0], [first.1, second.1])
+}
+
+/// The bits, whose tags must be right in both directions.
+fn opened(keys: &[Key; 2], [first, second]: [&Bits; 2]) -> Vec<u8> {
+    for (own, peer, key) in [(first, second, &keys[1]), (second, first, &keys[0])] {
+        assert!([own.values.len(), own.tags.len(), own.keys.len()].iter().all(|len| *len == peer.len()));
+        for ((bit, tag), beta) in own.values.iter().zip(&own.tags).zip(&peer.keys) {
+            assert!(*bit <= 1);
+            assert_eq!(*tag, beta ^ u64::from(*bit) * key.reveal_own_share());
+        }
+    }
+    first.values.iter().zip(&second.values).map(|(x, y)| x ^ y).collect()
+}
+
+fn assert_products(keys: &[Key; 2], [first, second]: &[Triples; 2], count: usize) -> [Vec<u8>; 3] {
+    let [x, y, z] = [(&first.x, &second.x), (&first.y, &second.y), (&first.z, &second.z)]
+        .map(|(first, second)| opened(keys, [first, second]));
+    assert_eq!([x.len(), y.len(), z.len()], [count; 3]);
+    assert!(x.iter().zip(&y).zip(&z).all(|((x, y), z)| x & y == *z));
+    [x, y, z]
+}
+
+/// Six standard deviations.
+fn assert_share_of_ones(bits: &[u8], share: f64) {
+    let (count, ones) = (bits.len() as f64, bits.iter().filter(|bit| **bit == 1).count() as f64);
+    let deviation = (count * share * (1.0 - share)).sqrt();
+    assert!((ones - count * share).abs() < 6.0 * deviation, "{ones} ones of {count}");
+}
+
+#[test]
+fn bits_have_tags_in_both_directions_and_are_balanced() {
+    for count in [0, 1, 9, AT_ONCE + 3] {
+        let (keys, [first, second]) = made(Kappa::Bits64, |source, net| source.bits(count, net));
+        let bits = opened(&keys, [&first, &second]);
+        assert_eq!(bits.len(), count);
+        if count > 1000 {
+            [&bits, &first.values, &second.values].map(|bits| assert_share_of_ones(bits, 0.5));
+            // The keys are fresh for each bit.
+            let mut betas = first.keys.clone();
+            betas.sort_unstable();
+            betas.dedup();
+            assert_eq!(betas.len(), count);
+        }
+    }
+}
+
+#[test]
+fn triples_multiply_whatever_is_asked_for() {
+    for kappa in [Kappa::Bits40, Kappa::Bits64] {
+        for count in [0, 1, 2, 13, 500] {
+            let (keys, triples) = made(kappa, |source, net| source.triples(count, net));
+            assert_products(&keys, &triples, count);
+        }
+    }
+}
+
+/// More than fits a piece: several pieces, and as many as are asked for out of more.
+#[test]
+fn triples_of_many_pieces_multiply_and_are_balanced() {
+    let count = 10_000;
+    let (keys, triples) = made(Kappa::Bits40, |source, net| {
+        let some = source.triples(2_900, net)?;
+        let more = source.triples(count - 2_900, net)?;
+        let join = |a: &Bits, b: &Bits| Bits::join(&[a, b]);
+        Ok(Triples { x: join(&some.x, &more.x), y: join(&some.y, &more.y), z: join(&some.z, &more.z) })
+    });
+    let [x, y, z] = assert_products(&keys, &triples, count);
+    assert_share_of_ones(&x, 0.5);
+    assert_share_of_ones(&y, 0.5);
+    assert_share_of_ones(&z, 0.25);
+    triples.iter().for_each(|own| assert_share_of_ones(&own.z.values, 0.5));
+}
+
+#[test]
+fn forks_make_independent_material_under_the_same_keys() {
+    let (keys, all) = made(Kappa::Bits40, |source, net| {
+        let mut forks = [source.fork(b"one"), source.fork(b"another")];
+        let mut made = vec![source.bits(200, net)?];
+        for fork in &mut forks {
+            made.push(fork.bits(200, net)?);
+            made.push(fork.triples(100, net)?.z);
+        }
+        Ok(made)
+    });
+    let [first, second] = &all;
+    let bits: Vec<_> =
+        first.iter().zip(second).map(|(first, second)| opened(&keys, [first, second])).collect();
+    assert!(bits[0] != bits[1] && bits[1] != bits[3] && bits[2] != bits[4]);
+    assert_ne!(first[1].keys, first[3].keys);
+}
+
+#[test]
+fn deltas_are_keys_above_and_add_up_to_an_odd_number() {
+    let (keys, deltas) = made(Kappa::Bits40, |source, _| Ok(*source.transfers.delta()));
+    assert_eq!((deltas[0] & 1, deltas[1] & 1), (1, 0));
+    for (key, delta) in keys.iter().zip(deltas) {
+        assert_eq!(upper(delta), key.reveal_own_share());
+    }
+    let (_, others) = made(Kappa::Bits40, |source, _| Ok(*source.transfers.delta()));
+    assert!(deltas.iter().zip(others).all(|(delta, other)| *delta as u64 != other as u64));
+}
+
+#[test]
+fn bits_turn_into_authenticated_shares() {
+    let (keys, [first, second]) = made(Kappa::Bits40, |source, net| source.bits(100, net));
+    let bits = opened(&keys, [&first, &second]);
+    let alpha = keys[0].reveal_own_share() ^ keys[1].reveal_own_share();
+    let mut sum = first.to_spdz(&keys[0]);
+    sum.add(&second.to_spdz(&keys[1]));
+    assert!(bits.contains(&0) && bits.contains(&1));
+    for ((value, mac), bit) in sum.values.iter().zip(sum.macs.iter()).zip(bits) {
+        assert_eq!((*value, *mac), (u64::from(bit), u64::from(bit) * alpha));
+    }
+}
+
+#[test]
+fn the_dealer_deals_what_the_protocol_makes() {
+    let keys = [0, 1].map(|p| bit_dealer_key(&[9; 32], Party(p)));
+    let dealt = run_parties(2, |net| {
+        let mut dealer = InsecureBitDealer::new(&[9; 32], b"stream", net.me());
+        Ok((dealer.bits(5_001, net)?, dealer.triples(5_001, net)?))
+    });
+    let [first, second] = [0, 1].map(|p: usize| dealt[p].as_ref().expect("it is local"));
+    assert_share_of_ones(&opened(&keys, [&first.0, &second.0]), 0.5);
+    let copy = |t: &Triples| Triples { x: t.x.clone(), y: t.y.clone(), z: t.z.clone() };
+    let bits = assert_products(&keys, &[copy(&first.1), copy(&second.1)], 5_001);
+    [0.5, 0.5, 0.25].iter().zip(&bits).for_each(|(share, bits)| assert_share_of_ones(bits, *share));
+}
+
+#[test]
+fn settings_that_cannot_be_are_a_misuse() {
+    for expansion in [0, 3, 9] {
+        let outcomes = run_parties(2, |net| {
+            let key = Key::generate(net)?;
+            TinyOt::set_up(b"tests", &key, Kappa::Bits40, expansion, net).map(drop)
+        });
+        assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::Misuse(_)))), "{outcomes:?}");
+    }
+    let outcomes = run_parties(3, |net| {
+        let key = Key::generate(net)?;
+        TinyOt::set_up(b"tests", &key, Kappa::Bits40, 4, net).map(drop)
+    });
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::Misuse(_)))), "{outcomes:?}");
+}

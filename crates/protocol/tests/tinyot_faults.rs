@@ -1,0 +1,142 @@
+//! TinyOT with a party that cheats once, in any message: an error, or right material; never a hang or a panic.
+
+use std::time::Duration;
+
+use polyclave_protocol::mesh::mesh_with_timeout;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::testkit::faults::{LATE, SOON, run_over};
+use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
+use polyclave_protocol::tinyot::{Bits, Kappa, Key, Source, TinyOt};
+use polyclave_protocol::{Error, Party, Result};
+
+const TRIPLES: usize = 8;
+const BITS: usize = 9;
+
+/// Messages of a party, in order: two of set-up, then those of triples and of bits.
+const OF_SET_UP: u64 = 2;
+/// G: after an extension and its check.
+const OF_PRODUCTS: u64 = OF_SET_UP + 4;
+/// Lowest bits, commitment and opening of the comparison.
+const OF_COMPARISON: std::ops::Range<u64> = OF_PRODUCTS + 1..OF_PRODUCTS + 4;
+/// Those, and a coin, the opening and its check; then an extension and its check.
+const ALL: u64 = OF_COMPARISON.end + 4 + 4;
+
+/// x, y, z and bits.
+type Made = [Bits; 4];
+
+struct Run {
+    keys: [Key; 2],
+    outcomes: Vec<Result<Made>>,
+    tampering: Tampering,
+}
+
+fn party(key: &Key, net: &mut dyn Net) -> Result<Made> {
+    let mut source = TinyOt::set_up(b"faults", key, Kappa::Bits40, 4, net)?;
+    let triples = source.triples(TRIPLES, net)?;
+    Ok([triples.x.clone(), triples.y.clone(), triples.z.clone(), source.bits(BITS, net)?])
+}
+
+fn run(cheater: Party, at: u64, fault: Fault, timeout: Duration) -> Run {
+    let ends = mesh_with_timeout(2, timeout);
+    let keys = [0, 1].map(|p: usize| Key::generate(&ends[p]).expect("randomness"));
+    let wrap = |net: polyclave_protocol::mesh::Mesh| {
+        let at = if net.me() == cheater { at } else { u64::MAX };
+        Tamper::new(net, at, fault)
+    };
+    let ends: Vec<_> = ends.into_iter().map(wrap).collect();
+    let tampering = ends[cheater.index()].tampering();
+    let of_parties = keys.clone();
+    let outcomes = run_over(ends, move |net| party(&of_parties[net.me().index()], net));
+    Run { keys, outcomes, tampering }
+}
+
+impl Run {
+    /// Whether both finished. Then everything must be right. Otherwise a key is given up by who found something wrong, and
+    /// by nobody else.
+    fn finished(&self, what: &str) -> bool {
+        for (key, outcome) in self.keys.iter().zip(&self.outcomes) {
+            let found = matches!(outcome, Err(Error::CheckFailed { .. } | Error::Peer { .. }));
+            assert_eq!(
+                key.refuse_retired().is_err(),
+                found,
+                "{what}: {outcome:?}",
+                outcome = outcome.as_ref().err()
+            );
+        }
+        let [Ok(first), Ok(second)] = &self.outcomes[..] else { return false };
+        let [x, y, z, bits] = [0, 1, 2, 3].map(|i: usize| self.opened(&first[i], &second[i], what));
+        assert_eq!((x.len(), y.len(), z.len(), bits.len()), (TRIPLES, TRIPLES, TRIPLES, BITS));
+        assert!(x.iter().zip(&y).zip(&z).all(|((x, y), z)| x & y == *z), "{what}: a product");
+        true
+    }
+
+    fn opened(&self, first: &Bits, second: &Bits, what: &str) -> Vec<u8> {
+        for (own, peer, key) in [(first, second, &self.keys[1]), (second, first, &self.keys[0])] {
+            for ((bit, tag), beta) in own.values.iter().zip(&own.tags).zip(&peer.keys) {
+                assert!(*bit <= 1, "{what}: a bit");
+                assert_eq!(*tag, beta ^ u64::from(*bit) * key.reveal_own_share(), "{what}: a tag");
+            }
+        }
+        first.values.iter().zip(&second.values).map(|(x, y)| x ^ y).collect()
+    }
+}
+
+fn sweep(cheater: Party) {
+    let honest = run(cheater, u64::MAX, Fault::Drop, LATE);
+    assert!(honest.finished("no fault"));
+    assert_eq!(honest.tampering.messages(), ALL);
+    let (mut fired, mut found) = (0, 0);
+    for at in 0..ALL {
+        let flip = |nth: usize| Fault::FlipBit {
+            byte: (at as usize + nth).wrapping_mul(0x9e37_79b9),
+            bit: at as u32,
+        };
+        for fault in
+            [flip(0), flip(7), Fault::Replay, Fault::Truncate, Fault::Garbage { seed: at }, Fault::Drop]
+        {
+            let what = format!("{cheater}, message {at}, {fault:?}");
+            let run = run(cheater, at, fault, if fault == Fault::Drop { SOON } else { LATE / 6 });
+            let finished = run.finished(&what);
+            let honest = &run.outcomes[1 - cheater.index()];
+            fired += u64::from(run.tampering.fired());
+            found += u64::from(run.tampering.fired() && !finished);
+            if matches!(fault, Fault::Truncate | Fault::Drop) {
+                assert!(honest.is_err(), "{what}: nobody noticed");
+            }
+            if fault == Fault::Drop {
+                assert!(
+                    run.keys.iter().all(|key| key.refuse_retired().is_ok()),
+                    "{what}: silence costs a key"
+                );
+            }
+            if OF_COMPARISON.contains(&at) && run.tampering.fired() {
+                assert!(honest.is_err(), "{what}: another product or comparison was accepted");
+            }
+        }
+    }
+    assert!(found > fired * 3 / 4, "{found} of {fired} faults were found");
+}
+
+#[test]
+fn no_fault_of_the_first_party_gives_wrong_material_or_hangs() {
+    sweep(Party(0));
+}
+
+#[test]
+fn nor_one_of_the_second() {
+    sweep(Party(1));
+}
+
+/// A wrong offset in one G: found if the peer's bit of x is one, and without effect on the triple if it is zero.
+#[test]
+fn who_guesses_a_bit_is_caught_half_of_the_time_and_triples_are_right() {
+    let runs = 24;
+    let mut caught = 0;
+    for i in 0..runs {
+        let fault = Fault::FlipBit { byte: 37 * i, bit: i as u32 };
+        let run = run(Party(i as u8 % 2), OF_PRODUCTS, fault, LATE);
+        assert!(run.tampering.fired());
+        caught += u32::from(!run.finished("a wrong offset"));
+    }
+    assert!((3..22).contains(&caught), "{caught} of {runs} were caught");
+}
