@@ -35,13 +35,16 @@ pub fn cipher(name: &str) -> Option<Cipher> {
     })
 }
 
-/// The circuits that are shipped as files, by name, each made when it is asked for:
+/// A name, and what makes the circuit of that name.
+pub type Named = (&'static str, fn() -> Circuit);
+
+/// The circuits that are shipped as files (folder `circuits`), by name, each made when it is asked for:
 ///
 /// * `aes-128`: `block` and `round_keys` to `block`;
 /// * `aes-128-with-keyschedule`, `des`: `block` and `key` to `block`;
 /// * `adder-64`: `a` and `b` to `sum`, modulo 2^64; `comparator-64`: `a` and `b` to `less`;
 /// * `sha-256`: `block` and `state` to `state`, the compression function.
-pub fn circuits() -> Vec<(&'static str, fn() -> Circuit)> {
+pub fn circuits() -> Vec<Named> {
     vec![
         ("aes-128", || expand(&known("aes-128").encrypt)),
         ("aes-128-with-keyschedule", || with_key_schedule("aes-128")),

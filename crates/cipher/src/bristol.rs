@@ -64,7 +64,7 @@ pub struct BristolError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The file ends before its header or its gates do.
-    #[error("the file ends here, but {0} should follow; it may be cut off")]
+    #[error("the file ends after this line, but {0} should follow; it may be cut off")]
     Ends(&'static str),
     /// Not a number where one belongs.
     #[error("`{0}` stands where a number from 0 to 4294967295 belongs")]
@@ -78,7 +78,9 @@ pub enum Problem {
         found: usize,
     },
     /// An input or output of no bits, or none at all.
-    #[error("every circuit has an input and an output, and every one of them has bits; write their sizes here")]
+    #[error(
+        "every circuit has an input and an output, and every one of them has bits; write their sizes here"
+    )]
     Empty,
     /// More than this program reads.
     #[error("{what} are {found}; at most {limit} are read")]
@@ -86,9 +88,9 @@ pub enum Problem {
         /// Of what.
         what: &'static str,
         /// Announced.
-        found: u64,
+        found: usize,
         /// The limit.
-        limit: u64,
+        limit: usize,
     },
     /// The number of wires cannot be right.
     #[error("{announced} wires are announced, but inputs and gates make {made}; correct the first line")]
@@ -102,13 +104,17 @@ pub enum Problem {
     #[error("the outputs have more bits than the circuit has wires ({0}); correct one of the two")]
     Outputs(usize),
     /// Lines after the last gate.
-    #[error("a line after the last of {0} gates; correct the number in the first line, or remove what follows")]
+    #[error(
+        "a line after the last of {0} gates; correct the number in the first line, or remove what follows"
+    )]
     Trailing(usize),
     /// A gate that is none.
     #[error("`{0}` is no gate; XOR, AND, INV, EQ, EQW and MAND are, at the end of a line")]
     Gate(String),
     /// A gate with other operands or results.
-    #[error("{0} takes other numbers of operands or results, or the line has fewer or more wires than it announces")]
+    #[error(
+        "{0} takes other numbers of operands or results, or the line has fewer or more wires than it announces"
+    )]
     Arity(&'static str),
     /// The operand of EQ.
     #[error("EQ takes the constant 0 or 1, not {0}")]

@@ -8,6 +8,7 @@
 
 pub mod aes;
 pub mod boolean;
+pub mod bristol;
 
 mod builder;
 pub mod catalog;
