@@ -9,6 +9,8 @@ use crate::{Circuit, Matrix, Table};
 pub struct Builder {
     circuit: Circuit,
     bits: Vec<u8>,
+    /// Whether a wire depends on uniform inputs only.
+    uniform: Vec<bool>,
 }
 
 impl Builder {
@@ -21,7 +23,7 @@ impl Builder {
             inputs: Vec::new(),
             outputs: Vec::new(),
         };
-        Builder { circuit, bits: Vec::new() }
+        Builder { circuit, bits: Vec::new(), uniform: Vec::new() }
     }
 
     /// `count` cells that differ from lane to lane.
@@ -116,7 +118,7 @@ impl Builder {
     pub fn output(&mut self, name: &str, cells: &[Wire]) {
         let bits = self.bits[cells[0].index()];
         assert!(cells.iter().all(|w| self.bits[w.index()] == bits), "the cells of a port have one width");
-        let uniform = cells.iter().all(|w| self.is_uniform(*w));
+        let uniform = cells.iter().all(|w| self.uniform[w.index()]);
         self.circuit.outputs.push(Port { name: name.into(), cells: cells.to_vec(), bits, uniform });
     }
 
@@ -126,26 +128,14 @@ impl Builder {
     }
 
     fn push(&mut self, op: Op, bits: u8) -> Wire {
+        let uniform = match &op {
+            Op::Input { uniform, .. } => *uniform,
+            Op::Linear { terms, .. } => terms.iter().all(|(w, _)| self.uniform[w.index()]),
+            Op::Lookup { x, .. } => self.uniform[x.index()],
+        };
         self.circuit.ops.push(op);
         self.bits.push(bits);
+        self.uniform.push(uniform);
         Wire(self.circuit.ops.len() as u32 - 1)
-    }
-
-    /// Whether a wire depends on uniform inputs only. Walks back through the circuit; used for outputs only.
-    fn is_uniform(&self, wire: Wire) -> bool {
-        let mut seen = vec![false; wire.index() + 1];
-        let mut open = vec![wire];
-        while let Some(w) = open.pop() {
-            if std::mem::replace(&mut seen[w.index()], true) {
-                continue;
-            }
-            match &self.circuit.ops[w.index()] {
-                Op::Input { uniform: false, .. } => return false,
-                Op::Input { .. } => {}
-                Op::Linear { terms, .. } => open.extend(terms.iter().map(|(w, _)| *w)),
-                Op::Lookup { x, .. } => open.push(*x),
-            }
-        }
-        true
     }
 }

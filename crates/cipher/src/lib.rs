@@ -2,8 +2,14 @@
 //!
 //! [`Builder`] writes circuits, [`compile`] sorts them into layers for a way of sharing, [`cleartext`] runs them on
 //! plain values, and the [`catalog`] knows every cipher by name. A new cipher is a new file and a line there.
+//!
+//! [`boolean`] writes circuits of single bits with XOR and AND (and any other circuit as such), [`bristol`] reads and
+//! writes them as files in Bristol Fashion.
 
 pub mod aes;
+pub mod boolean;
+pub mod bristol;
+
 mod builder;
 pub mod catalog;
 mod cells;

@@ -25,8 +25,10 @@ impl Matrix {
 
     /// The matrix of a function that is linear.
     pub fn of(ins: u8, outs: u8, f: impl Fn(u8) -> u8) -> Matrix {
-        let columns: Vec<u8> = (0..ins).map(|i| f(1 << i)).collect();
-        Matrix::from_columns(&columns, outs)
+        assert!((1..=8).contains(&ins), "a cell has 1 to 8 bits");
+        let mut columns = [0; 8];
+        (0..ins).for_each(|i| columns[usize::from(i)] = f(1 << i));
+        Matrix::from_columns(&columns[..usize::from(ins)], outs)
     }
 
     /// The map that changes nothing.

@@ -1,7 +1,5 @@
 //! Where everything lives: slots, reused after the last use.
 
-use std::collections::HashMap;
-
 use super::schedule::Schedule;
 use super::values::{Value, Values};
 use super::{Compiled, CompiledPort, Layer, Linear, Lookup, Slot};
@@ -9,10 +7,9 @@ use crate::circuit::Op;
 use crate::{Circuit, Matrix, Wire};
 
 /// Slots by value, reused after the last use.
-#[derive(Default)]
 pub(super) struct Allocation {
-    slots: HashMap<Value, Slot>,
-    uses_left: HashMap<Value, usize>,
+    slots: Vec<Option<Slot>>,
+    uses_left: Vec<usize>,
     free_lanes: Vec<u32>,
     free_uniform: Vec<u32>,
     lane_slots: u32,
@@ -21,16 +18,23 @@ pub(super) struct Allocation {
 
 impl Allocation {
     pub(super) fn run(circuit: &Circuit, values: &Values, schedule: &Schedule) -> Compiled {
-        let mut allocation = Allocation::default();
-        let sources = values.sums.values().flat_map(|(terms, _)| terms.iter().map(|(v, _)| v));
-        let uses =
-            sources.chain(values.starts.values().flatten()).chain(values.outputs.iter().flatten().flatten());
-        uses.for_each(|v| *allocation.uses_left.entry(*v).or_insert(0) += 1);
+        let mut allocation = Allocation {
+            slots: vec![None; values.known.len()],
+            uses_left: vec![0; values.known.len()],
+            free_lanes: Vec::new(),
+            free_uniform: Vec::new(),
+            lane_slots: 0,
+            uniform_slots: 0,
+        };
+        let sources = values.sums.iter().flat_map(|(terms, _)| terms.iter().map(|(v, _)| v));
+        let starts = values.starts.iter().flatten().flatten();
+        let uses = sources.chain(starts).chain(values.outputs.iter().flatten().flatten());
+        uses.for_each(|v| allocation.uses_left[v.index()] += 1);
 
         let inputs = circuit.inputs().iter().map(|port| {
             let mut cell = |w: &Wire| -> Vec<(Matrix, Slot)> {
                 let views = values.of[w.index()].iter();
-                views.map(|m| (*m, allocation.take((*w, *m), port.uniform))).collect()
+                views.map(|(m, value)| (*m, allocation.take(*value, port.uniform))).collect()
             };
             let cells = port.cells.iter().map(&mut cell).collect();
             CompiledPort { name: port.name.clone(), bits: port.bits, uniform: port.uniform, cells }
@@ -40,10 +44,11 @@ impl Allocation {
         let mut layers = Vec::with_capacity(schedule.sums.len());
         for (sums, lookups) in schedule.sums.iter().zip(&schedule.lookups) {
             let linear = sums.iter().map(|value| {
-                let (terms, constant) = &values.sums[value];
-                let dst = allocation.take(*value, values.uniform[value.0.index()]);
-                let terms_at = terms.iter().map(|(v, m)| (allocation.slots[v], *m)).collect();
-                terms.iter().for_each(|(v, _)| allocation.used(v));
+                let (terms, constant) = &values.sums[value.index()];
+                let (wire, _) = values.known[value.index()];
+                let dst = allocation.take(*value, values.uniform[wire.index()]);
+                let terms_at = terms.iter().map(|(v, m)| (allocation.at(*v), *m)).collect();
+                terms.iter().for_each(|(v, _)| allocation.used(*v));
                 Linear { dst, terms: terms_at, constant: *constant }
             });
             let linear = linear.collect();
@@ -51,19 +56,20 @@ impl Allocation {
                 let Op::Lookup { table, .. } = &circuit.ops()[wire.index()] else {
                     unreachable!("a schedule holds lookups only here")
                 };
-                let xs = values.starts[wire].iter().map(|v| allocation.slots[v]).collect();
+                let xs = values.starts(*wire).iter().map(|v| allocation.at(*v)).collect();
                 let uniform = values.uniform[wire.index()];
                 let views = values.of[wire.index()].iter();
-                let views = views.map(|m| (*m, allocation.take((*wire, *m), uniform))).collect();
+                let views = views.map(|(m, value)| (*m, allocation.take(*value, uniform))).collect();
                 Lookup { table: table.index(), xs, views }
             });
             let looked_up = looked_up.collect();
-            lookups.iter().flat_map(|wire| &values.starts[wire]).for_each(|v| allocation.used(v));
+            lookups.iter().flat_map(|wire| values.starts(*wire)).for_each(|v| allocation.used(*v));
             layers.push(Layer { linear, lookups: looked_up });
         }
 
         let outputs = circuit.outputs().iter().zip(&values.outputs).map(|(port, cells)| {
-            let cell = |vs: &Vec<Value>| vs.iter().map(|v| (v.1, allocation.slots[v])).collect();
+            let cell =
+                |vs: &Vec<Value>| vs.iter().map(|v| (values.known[v.index()].1, allocation.at(*v))).collect();
             let cells = cells.iter().map(cell).collect();
             CompiledPort { name: port.name.clone(), bits: port.bits, uniform: port.uniform, cells }
         });
@@ -89,15 +95,19 @@ impl Allocation {
             *count - 1
         });
         let slot = if uniform { Slot::Uniform(index) } else { Slot::Lanes(index) };
-        self.slots.insert(value, slot);
+        self.slots[value.index()] = Some(slot);
         slot
     }
 
-    fn used(&mut self, value: &Value) {
-        let left = self.uses_left.get_mut(value).expect("every use was counted");
+    fn at(&self, value: Value) -> Slot {
+        self.slots[value.index()].expect("values are made before they are used")
+    }
+
+    fn used(&mut self, value: Value) {
+        let left = &mut self.uses_left[value.index()];
         *left -= 1;
         if *left == 0 {
-            match self.slots[value] {
+            match self.at(value) {
                 Slot::Lanes(index) => self.free_lanes.push(index),
                 Slot::Uniform(index) => self.free_uniform.push(index),
             }

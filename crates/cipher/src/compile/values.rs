@@ -1,22 +1,32 @@
 //! Which images of which wires are needed, found by walking from the outputs back.
 
-use std::collections::HashMap;
-
 use super::Maps;
 use crate::circuit::{Op, Port};
 use crate::{Circuit, Matrix, Wire};
 
-/// A needed image of a wire.
-pub(super) type Value = (Wire, Matrix);
+/// A needed image of a wire, by its number in order of first demand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Value(u32);
+
+impl Value {
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Values through maps, and a constant. Empty for what is no sum.
+pub(super) type Sum = (Vec<(Value, Matrix)>, u8);
 
 /// What has to be computed, and from what.
 pub(super) struct Values {
     /// Images needed of each wire, in order of first demand (from the outputs backwards).
-    pub(super) of: Vec<Vec<Matrix>>,
+    pub(super) of: Vec<Vec<(Matrix, Value)>>,
+    /// The wire and the map of each value.
+    pub(super) known: Vec<(Wire, Matrix)>,
     /// The sums, by the value they make.
-    pub(super) sums: HashMap<Value, (Vec<(Value, Matrix)>, u8)>,
-    /// What each lookup that is needed starts from.
-    pub(super) starts: HashMap<Wire, Vec<Value>>,
+    pub(super) sums: Vec<Sum>,
+    /// What each lookup that is needed starts from, by wire.
+    pub(super) starts: Vec<Option<Vec<Value>>>,
     /// Values of each output port.
     pub(super) outputs: Vec<Vec<Vec<Value>>>,
     pub(super) uniform: Vec<bool>,
@@ -33,8 +43,9 @@ impl Values {
         let ops = circuit.ops();
         let mut values = Values {
             of: vec![Vec::new(); ops.len()],
-            sums: HashMap::new(),
-            starts: HashMap::new(),
+            known: Vec::new(),
+            sums: Vec::new(),
+            starts: vec![None; ops.len()],
             outputs: Vec::new(),
             uniform: uniform_wires(circuit),
         };
@@ -46,24 +57,21 @@ impl Values {
             values.outputs.push(demands);
         }
         for (i, op) in ops.iter().enumerate().rev() {
-            let wire = Wire(i as u32);
             match op {
                 Op::Input { .. } => {}
                 Op::Linear { terms, constant, .. } => {
-                    for m in values.of[i].clone() {
+                    for (m, value) in values.of[i].clone() {
                         let terms = terms.iter().map(|(w, inner)| (*w, m.after(inner)));
                         let terms = terms.filter(|(_, n)| !n.is_zero()).map(|(w, n)| {
                             let (outer, inner) = maps.split(&n);
                             (values.demand(w, inner), outer)
                         });
-                        let sum = (terms.collect(), m.apply(*constant));
-                        values.sums.insert((wire, m), sum);
+                        values.sums[value.index()] = (terms.collect(), m.apply(*constant));
                     }
                 }
                 Op::Lookup { table, x } if !values.of[i].is_empty() => {
                     let wants = maps.wants(&circuit.tables()[table.index()]);
-                    let starts = wants.into_iter().map(|m| values.demand(*x, m)).collect();
-                    values.starts.insert(wire, starts);
+                    values.starts[i] = Some(wants.into_iter().map(|m| values.demand(*x, m)).collect());
                 }
                 Op::Lookup { .. } => {}
             }
@@ -71,12 +79,21 @@ impl Values {
         values
     }
 
+    /// What a lookup that is needed starts from.
+    pub(super) fn starts(&self, lookup: Wire) -> &[Value] {
+        self.starts[lookup.index()].as_deref().unwrap_or_default()
+    }
+
     fn demand(&mut self, wire: Wire, m: Matrix) -> Value {
         let of = &mut self.of[wire.index()];
-        if !of.contains(&m) {
-            of.push(m);
+        if let Some((_, value)) = of.iter().find(|(known, _)| *known == m) {
+            return *value;
         }
-        (wire, m)
+        let value = Value(self.known.len() as u32);
+        of.push((m, value));
+        self.known.push((wire, m));
+        self.sums.push(Sum::default());
+        value
     }
 }
 

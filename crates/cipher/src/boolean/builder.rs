@@ -1,0 +1,332 @@
+//! Writes circuits of XOR, NOT and AND over single bits.
+
+use std::collections::HashMap;
+use std::ops::Not;
+use std::sync::Arc;
+
+use crate::{Builder, Circuit, Matrix, Table, TableId, Wire};
+
+/// A one-bit wire of a [`BooleanBuilder`], possibly negated, or a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bit(u32);
+
+impl Bit {
+    /// Always 0.
+    pub const ZERO: Bit = Bit(0);
+    /// Always 1.
+    pub const ONE: Bit = Bit(1);
+
+    /// The bit that always has this value.
+    pub fn constant(value: bool) -> Bit {
+        Bit(u32::from(value))
+    }
+
+    fn of(node: usize, negated: bool) -> Bit {
+        Bit((node as u32) << 1 | u32::from(negated))
+    }
+
+    fn node(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    fn is_negated(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    fn negated_if(self, negate: bool) -> Bit {
+        Bit(self.0 ^ u32::from(negate))
+    }
+}
+
+/// The negation, which costs nothing.
+impl Not for Bit {
+    type Output = Bit;
+
+    fn not(self) -> Bit {
+        self.negated_if(true)
+    }
+}
+
+/// A number in bits, the least significant first.
+pub type Word = Vec<Bit>;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Node {
+    Zero,
+    Input,
+    /// Of bits that are neither constant nor negated, in order.
+    Xor(Bit, Bit),
+    /// Of bits that are not constant, in order.
+    And(Bit, Bit),
+}
+
+struct InputPort {
+    name: String,
+    nodes: std::ops::Range<usize>,
+    uniform: bool,
+}
+
+/// A Boolean circuit under construction.
+///
+/// A negation is a mark on a [`Bit`] and ends in the constant of a linear map; gates on constants or on equal bits are
+/// decided at once; a gate that was written before is the same gate; and gates that no output needs are left out. At
+/// most 2^31 gates.
+pub struct BooleanBuilder {
+    name: String,
+    nodes: Vec<Node>,
+    shared: HashMap<Node, usize>,
+    inputs: Vec<InputPort>,
+    outputs: Vec<(String, Vec<Bit>)>,
+}
+
+impl BooleanBuilder {
+    /// An empty circuit of this name.
+    pub fn new(name: &str) -> BooleanBuilder {
+        BooleanBuilder {
+            name: name.into(),
+            nodes: vec![Node::Zero],
+            shared: HashMap::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        }
+    }
+
+    /// An input of `count` bits: the same in all lanes (a key) if `uniform`, or one value per lane.
+    pub fn input(&mut self, name: &str, count: usize, uniform: bool) -> Vec<Bit> {
+        let nodes = self.nodes.len()..self.nodes.len() + count;
+        let bits = nodes.clone().map(|node| Bit::of(node, false)).collect();
+        self.nodes.resize(nodes.end, Node::Input);
+        self.inputs.push(InputPort { name: name.into(), nodes, uniform });
+        bits
+    }
+
+    /// An input of `count` numbers of `width` bits per lane, each written with its most significant bit first.
+    pub fn input_words(&mut self, name: &str, count: usize, width: usize) -> Vec<Word> {
+        let bits = self.input(name, count * width, false);
+        bits.chunks(width).map(|word| word.iter().rev().copied().collect()).collect()
+    }
+
+    /// a + b.
+    pub fn xor(&mut self, a: Bit, b: Bit) -> Bit {
+        let negate = a.is_negated() != b.is_negated();
+        let (a, b) = (Bit::of(a.node(), false), Bit::of(b.node(), false));
+        let sum = match (a.min(b), a.max(b)) {
+            (a, b) if a == b => Bit::ZERO,
+            (Bit::ZERO, b) => b,
+            (a, b) => self.gate(Node::Xor(a, b)),
+        };
+        sum.negated_if(negate)
+    }
+
+    /// The sum of bits, 0 if there are none.
+    pub fn xor_all(&mut self, bits: &[Bit]) -> Bit {
+        bits.iter().fold(Bit::ZERO, |sum, bit| self.xor(sum, *bit))
+    }
+
+    /// a b.
+    pub fn and(&mut self, a: Bit, b: Bit) -> Bit {
+        match (a.min(b), a.max(b)) {
+            (a, b) if a == b => a,
+            (a, b) if a == !b => Bit::ZERO,
+            (Bit::ZERO, _) => Bit::ZERO,
+            (Bit::ONE, b) => b,
+            (a, b) => self.gate(Node::And(a, b)),
+        }
+    }
+
+    /// Declares an output.
+    ///
+    /// # Panics
+    /// If it has no bits.
+    pub fn output(&mut self, name: &str, bits: &[Bit]) {
+        assert!(!bits.is_empty(), "an output has a bit");
+        self.outputs.push((name.into(), bits.to_vec()));
+    }
+
+    /// Declares an output of numbers, each written with its most significant bit first.
+    pub fn output_words(&mut self, name: &str, words: &[Word]) {
+        let bits: Vec<Bit> = words.iter().flat_map(|word| word.iter().rev().copied()).collect();
+        self.output(name, &bits);
+    }
+
+    fn gate(&mut self, node: Node) -> Bit {
+        let nodes = &mut self.nodes;
+        let index = *self.shared.entry(node).or_insert_with(|| {
+            nodes.push(node);
+            nodes.len() - 1
+        });
+        assert!(index < 1 << 31, "a Boolean circuit has at most 2^31 gates");
+        Bit::of(index, false)
+    }
+
+    /// How often a gate is used by gates that an output needs, or by outputs; 0 for all others.
+    fn uses(&self) -> Vec<u32> {
+        let mut uses = vec![0; self.nodes.len()];
+        self.outputs.iter().flat_map(|(_, bits)| bits).for_each(|bit| uses[bit.node()] += 1);
+        for (i, node) in self.nodes.iter().enumerate().rev().filter(|(_, node)| node.is_gate()) {
+            let (Node::Xor(a, b) | Node::And(a, b)) = node else { continue };
+            if uses[i] > 0 {
+                uses[a.node()] += 1;
+                uses[b.node()] += 1;
+            }
+        }
+        uses
+    }
+
+    /// The circuit: its ports are cells of one bit.
+    ///
+    /// # Panics
+    /// If it has an output that is constant and no input.
+    pub fn finish(self) -> Circuit {
+        Emitter::new(&self).run(&self)
+    }
+}
+
+impl Node {
+    fn is_gate(self) -> bool {
+        matches!(self, Node::Xor(..) | Node::And(..))
+    }
+}
+
+/// Turns the gates that are needed into operations.
+struct Emitter {
+    builder: Builder,
+    and: Option<TableId>,
+    wires: Vec<Option<Wire>>,
+    /// Gates that become terms of the one sum that uses them.
+    inlined: Vec<bool>,
+    /// Constants and negations that an output needs as wires.
+    made: HashMap<Bit, Wire>,
+}
+
+impl Emitter {
+    fn new(source: &BooleanBuilder) -> Emitter {
+        let uses = source.uses();
+        let mut inlined = vec![false; uses.len()];
+        for (i, node) in source.nodes.iter().enumerate() {
+            let Node::Xor(a, b) = node else { continue };
+            for operand in [a, b].map(|bit| bit.node()) {
+                let is_sum = matches!(source.nodes[operand], Node::Xor(..));
+                inlined[operand] |= is_sum && uses[operand] == 1 && uses[i] > 0;
+            }
+        }
+        let mut builder = Builder::new(&source.name);
+        let mut wires = vec![None; source.nodes.len()];
+        for InputPort { name, nodes, uniform } in &source.inputs {
+            let cells = match uniform {
+                true => builder.uniform_input(name, nodes.len(), 1),
+                false => builder.input(name, nodes.len(), 1),
+            };
+            nodes.clone().zip(cells).for_each(|(node, wire)| wires[node] = Some(wire));
+        }
+        // A gate without uses is as one that was inlined: nobody asks for its wire.
+        inlined.iter_mut().zip(&uses).for_each(|(inlined, uses)| *inlined |= *uses == 0);
+        Emitter { builder, and: None, wires, inlined, made: HashMap::new() }
+    }
+
+    fn run(mut self, source: &BooleanBuilder) -> Circuit {
+        for (i, node) in source.nodes.iter().enumerate() {
+            if self.inlined[i] || !node.is_gate() {
+                continue;
+            }
+            self.wires[i] = Some(match node {
+                Node::And(a, b) => self.and(*a, *b),
+                _ => self.sum(source, i),
+            });
+        }
+        for (name, bits) in &source.outputs {
+            let cells: Vec<Wire> = bits.iter().map(|bit| self.plain(source, *bit)).collect();
+            self.builder.output(name, &cells);
+        }
+        self.builder.finish()
+    }
+
+    fn wire(&self, node: usize) -> Wire {
+        self.wires[node].expect("gates only use gates before them")
+    }
+
+    fn and(&mut self, a: Bit, b: Bit) -> Wire {
+        let terms = [a, b].map(|bit| self.wire(bit.node()));
+        let constant = u8::from(a.is_negated()) | u8::from(b.is_negated()) << 1;
+        let terms = vec![(terms[0], Matrix::place(2, 0)), (terms[1], Matrix::place(2, 1))];
+        let x = self.builder.linear(terms, constant);
+        let builder = &mut self.builder;
+        let table = *self.and.get_or_insert_with(|| builder.table(&Arc::new(and_table())));
+        self.builder.lookup(table, x)
+    }
+
+    fn sum(&mut self, source: &BooleanBuilder, node: usize) -> Wire {
+        let (mut open, mut terms) = (vec![node], Vec::new());
+        while let Some(next) = open.pop() {
+            match &source.nodes[next] {
+                Node::Xor(a, b) if next == node || self.inlined[next] => open.extend([b.node(), a.node()]),
+                _ => terms.push(self.wire(next)),
+            }
+        }
+        self.builder.xor(&terms)
+    }
+
+    /// The wire of an output bit. A constant is what the zero map makes of the first input.
+    fn plain(&mut self, source: &BooleanBuilder, bit: Bit) -> Wire {
+        if !bit.is_negated() && bit.node() != 0 {
+            return self.wire(bit.node());
+        }
+        if let Some(wire) = self.made.get(&bit) {
+            return *wire;
+        }
+        let term = if bit.node() == 0 {
+            let any = source.inputs.iter().find(|port| !port.nodes.is_empty()).map(|port| port.nodes.start);
+            (self.wire(any.expect("a circuit has an input")), Matrix::from_columns(&[0], 1))
+        } else {
+            (self.wire(bit.node()), Matrix::identity(1))
+        };
+        let wire = self.builder.linear(vec![term], u8::from(bit.is_negated()));
+        self.made.insert(bit, wire);
+        wire
+    }
+}
+
+/// The one table of Boolean circuits: from a cell with the operands in bits 0 and 1 to their product.
+pub fn and_table() -> Table {
+    Table::new("AND", 2, 1, vec![0, 0, 0, 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Op;
+
+    #[test]
+    fn constants_negations_and_repetitions_cost_nothing() {
+        let mut b = BooleanBuilder::new("folded");
+        let x = b.input("x", 2, false);
+        let product = b.and(!x[0], x[1]);
+        assert_eq!(b.and(x[1], !x[0]), product);
+        assert_eq!(b.and(x[0], Bit::ONE), x[0]);
+        assert_eq!(b.and(x[0], Bit::ZERO), Bit::ZERO);
+        assert_eq!(b.and(x[0], !x[0]), Bit::ZERO);
+        assert_eq!(b.and(!x[0], !x[0]), !x[0]);
+        assert_eq!(b.xor(x[0], Bit::ONE), !x[0]);
+        assert_eq!(b.xor(!x[0], x[0]), Bit::ONE);
+        let (sum, other) = (b.xor(!x[0], x[1]), b.xor(x[0], !x[1]));
+        assert_eq!(sum, other);
+        let unused = b.and(sum, product);
+        b.output("y", &[product]);
+        assert_ne!(unused, product);
+        let circuit = b.finish();
+        // Two inputs, the operands put together with the negation in the constant, and the lookup.
+        assert_eq!(circuit.ops().len(), 4);
+        assert!(matches!(circuit.ops()[2], Op::Linear { constant: 1 | 2, bits: 2, .. }));
+    }
+
+    #[test]
+    fn sums_that_are_used_once_are_one_operation() {
+        let mut b = BooleanBuilder::new("sum");
+        let x = b.input("x", 5, true);
+        let sum = b.xor_all(&x);
+        b.output("y", &[!sum, Bit::ONE, x[0]]);
+        let circuit = b.finish();
+        assert_eq!(circuit.ops().len(), 5 + 3);
+        assert!(circuit.outputs()[0].uniform);
+    }
+}
