@@ -5,20 +5,24 @@ use std::sync::Arc;
 use polyclave_cipher::{Builder, Cells, Circuit, Direction, Matrix, Table, catalog};
 use polyclave_protocol::release::{Checked, Unverified};
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
-use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableScheme};
+use polyclave_protocol::tinyot::Kappa;
+use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableScheme, Way};
 
 const ACTIVE: [Macs; 3] = [Macs::Lookup32, Macs::Lookup64, Macs::Linear64];
 const DIRECTIONS: [Direction; 2] = [Direction::Encrypt, Direction::Decrypt];
 
 fn run(macs: Macs, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
-    let dealer = Preprocessing::InsecureDealer;
+    run_with(Preprocessing::InsecureDealer, macs, circuit, lanes, seed)
+}
+
+fn run_with(from: Preprocessing, macs: Macs, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
     match macs {
         Macs::None => {
-            let scheme = TinyTableScheme::<Unverified<Cells>>::new(macs, dealer).expect("it is passive");
+            let scheme = TinyTableScheme::<Unverified<Cells>>::new(macs, from).expect("it is passive");
             check_circuit(&scheme, circuit, lanes, seed)
         }
         _ => {
-            let scheme = TinyTableScheme::<Checked<Cells>>::new(macs, dealer).expect("it is active");
+            let scheme = TinyTableScheme::<Checked<Cells>>::new(macs, from).expect("it is active");
             check_circuit(&scheme, circuit, lanes, seed)
         }
     }
@@ -113,4 +117,42 @@ fn verification_says_what_outputs_are_worth() {
     let dealer = Preprocessing::InsecureDealer;
     assert!(TinyTableScheme::<Checked<Cells>>::new(Macs::None, dealer).is_err());
     assert!(ACTIVE.into_iter().all(|macs| TinyTableScheme::<Unverified<Cells>>::new(macs, dealer).is_err()));
+}
+
+const fn real(way: Way) -> Preprocessing {
+    Preprocessing::TinyOt { way, kappa: Kappa::Bits40, expansion: 2 }
+}
+
+#[test]
+fn tables_that_the_parties_make_are_right() {
+    for macs in Macs::ALL {
+        run_with(real(Way::Demux), macs, &gates(), 70, 3);
+    }
+    for (macs, lanes) in [(Macs::None, 3), (Macs::Linear64, 2)] {
+        run_with(real(Way::Demux), macs, &circuit("des", Direction::Encrypt), lanes, 4);
+        run_with(real(Way::Demux), macs, &circuit("aes-128", Direction::Decrypt), lanes, 5);
+    }
+    run_with(real(Way::Demux), Macs::Lookup32, &circuit("des", Direction::Encrypt), 1, 6);
+}
+
+#[test]
+fn tables_made_by_circuits_are_right() {
+    run_with(real(Way::Circuit), Macs::Linear64, &circuit("des", Direction::Encrypt), 2, 7);
+    let Run { tallies, .. } = run_with(real(Way::Circuit), Macs::None, &sub_bytes(), 1, 8);
+    // The paper's way: 34 ANDs for each of 256 entries.
+    assert_eq!(tallies[0].preprocessing.triples, 16 * 34 * 256);
+    let Run { tallies, .. } = run_with(real(Way::Demux), Macs::None, &sub_bytes(), 1, 8);
+    // One product fewer than 2^j for each bit j but the first.
+    assert_eq!(tallies[0].preprocessing.triples, 16 * (254 - 7));
+}
+
+/// One layer of AES.
+fn sub_bytes() -> Circuit {
+    let s_box = Arc::new(polyclave_cipher::aes::s_box());
+    let mut b = Builder::new("SubBytes");
+    let x = b.input("x", 16, 8);
+    let s_box = b.table(&s_box);
+    let y: Vec<_> = x.iter().map(|x| b.lookup(s_box, *x)).collect();
+    b.output("y", &y);
+    b.finish()
 }

@@ -23,9 +23,9 @@ mod masks;
 mod products;
 mod records;
 
-use polyclave_cipher::Compiled;
+use polyclave_cipher::CompiledPort;
 
-use super::batch::{Made, Plan};
+use super::batch::{Made, Place, Plan};
 use super::{Macs, Maker};
 use crate::Result;
 use crate::net::Net;
@@ -45,6 +45,16 @@ pub enum Way {
     Circuit,
     /// The unit vector of the mask, and sums of it.
     Demux,
+}
+
+impl Way {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Circuit => "tinyot-circuit",
+            Way::Demux => "tinyot-demux",
+        }
+    }
 }
 
 /// Lookups are gathered until their tables take so many products.
@@ -84,6 +94,8 @@ impl Maker for FromBits {
         let compiled = plan.compiled;
         let mut bank = MaskBank::new(compiled, plan.lanes);
         let (mut records, mut planes) = (pool.take(plan.records), pool.take(plan.planes));
+        self.entries.prepare(compiled);
+        self.reserve(plan);
         let mut inputs = Vec::new();
         for port in compiled.inputs() {
             let lanes = if port.uniform { 1 } else { plan.lanes };
@@ -94,7 +106,7 @@ impl Maker for FromBits {
         let mut waiting: Vec<Waiting> = Vec::new();
         let mut at = 0;
         for layer in compiled.layers() {
-            bank.linear(&layer.linear);
+            bank.linear(&layer.linear, None);
             let wanted: usize = layer
                 .lookups
                 .iter()
@@ -149,6 +161,16 @@ impl Maker for FromBits {
 }
 
 impl FromBits {
+    /// Says what will be asked for in all: made by the batch it is cheaper.
+    fn reserve(&mut self, plan: &Plan<'_>) {
+        let cells = |port: &CompiledPort| port.cells.len() * if port.uniform { 1 } else { plan.lanes };
+        let inputs = plan.compiled.inputs().iter().map(|port| cells(port) * usize::from(port.bits));
+        let outputs = plan.places.iter().map(|place| place.width * usize::from(place.record.out_bits));
+        let table = |place: &Place| &plan.compiled.tables()[place.table];
+        let products = plan.places.iter().map(|place| place.width * self.entries.products(table(place)));
+        self.products.reserve(inputs.chain(outputs).sum(), products.sum());
+    }
+
     /// The tables of all lookups that wait.
     fn write(
         &mut self,
@@ -187,9 +209,4 @@ impl FromBits {
 fn joined(all: Vec<Vec<Bits>>) -> Vec<Bits> {
     let rows = all[0].len();
     (0..rows).map(|row| Bits::join(&all.iter().map(|bits| &bits[row]).collect::<Vec<_>>())).collect()
-}
-
-/// Whether a circuit's tables can be made in a way; an error that says which cannot.
-pub(super) fn refuse_tables(way: Way, compiled: &Compiled) -> Result<()> {
-    compiled.tables().iter().try_for_each(|table| entries::refuse(way, table))
 }

@@ -2,18 +2,30 @@
 
 use std::marker::PhantomData;
 
+use super::preprocessing::{FromBits, Way};
 use super::{Macs, Maker, TinyTable, Worth};
+use crate::coins;
 use crate::commitment::broadcast;
 use crate::net::Net;
 use crate::protocol::Scheme;
 use crate::session::{Stream, Terms, random_bytes};
+use crate::spdz::MacKey;
 use crate::testkit::insecure_tables::{InsecureTables, table_key};
-use crate::tinyot::Key;
+use crate::tinyot::{Kappa, Key, TinyOt};
 use crate::{Error, PartySet, Result};
 
 /// Where tables come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preprocessing {
+    /// From authenticated bits ([`crate::tinyot`]).
+    TinyOt {
+        /// How tables of more than two bits are made of them.
+        way: Way,
+        /// Statistical security of triples.
+        kappa: Kappa,
+        /// Of oblivious transfer: 1, 2, 4 or 8.
+        expansion: usize,
+    },
     /// A dealer that both parties could impersonate: for tests, and to measure the online phase alone.
     InsecureDealer,
 }
@@ -21,6 +33,9 @@ pub enum Preprocessing {
 impl std::fmt::Display for Preprocessing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Preprocessing::TinyOt { way, kappa, expansion } => {
+                write!(f, "{} with kappa {} and expansion {expansion}", way.name(), kappa.bits())
+            }
             Preprocessing::InsecureDealer => f.write_str("insecure_dealer"),
         }
     }
@@ -40,6 +55,8 @@ pub struct Setup {
 }
 
 enum Root {
+    /// Set up once, so that both parties' keys are the same in all sessions.
+    TinyOt(Box<TinyOt>),
     Dealer([u8; 32]),
 }
 
@@ -66,16 +83,20 @@ impl<R: Worth> Scheme for TinyTableScheme<R> {
     }
 
     fn adversary(&self) -> String {
+        let bits = match self.preprocessing {
+            Preprocessing::TinyOt { kappa, .. } => self.macs.security_bits().min(kappa.bits()),
+            Preprocessing::InsecureDealer => self.macs.security_bits(),
+        };
         let promise = match self.macs {
             Macs::None => {
-                "passive, one of two parties: both are trusted to run the protocol unmodified".to_string()
+                "passive, one of two parties: both are trusted to run the protocol unmodified".into()
             }
-            macs => format!(
-                "active, static, one of two parties: secure with abort, statistical error 2^-{} for each check; no fairness",
-                macs.security_bits()
+            _ => format!(
+                "active, static, one of two parties: secure with abort, statistical error 2^-{bits} for each check; no fairness"
             ),
         };
         match self.preprocessing {
+            Preprocessing::TinyOt { .. } => promise,
             Preprocessing::InsecureDealer => format!(
                 "insecure with material from insecure_dealer, which either party could impersonate; with real material \
                  {promise}"
@@ -99,6 +120,12 @@ impl<R: Worth> Scheme for TinyTableScheme<R> {
             return Err(Error::Misuse(format!("{} runs between two parties, not {connected}", self.name())));
         }
         match self.preprocessing {
+            Preprocessing::TinyOt { kappa, expansion, .. } => {
+                let key = MacKey::generate(net)?;
+                let label = coins::toss(b"set-up of scrambled tables", net)?;
+                let tinyot = TinyOt::set_up(&label, &key, kappa, expansion, net)?;
+                Ok(Setup { key, root: Root::TinyOt(Box::new(tinyot)) })
+            }
             Preprocessing::InsecureDealer => {
                 // The first party's word is the seed: there is nothing to protect.
                 let mut seed = [0; 32];
@@ -114,8 +141,15 @@ impl<R: Worth> Scheme for TinyTableScheme<R> {
         if serving != PartySet::all(2) {
             return Err(Error::Misuse(format!("{serving} serve, but both parties have to")));
         }
-        let maker: Box<dyn Maker> = match &setup.root {
-            Root::Dealer(seed) => Box::new(InsecureTables::new(seed, &stream.label(), setup.key.me())),
+        let maker: Box<dyn Maker> = match (&setup.root, self.preprocessing) {
+            (Root::TinyOt(tinyot), Preprocessing::TinyOt { way, .. }) => {
+                let source = Box::new(tinyot.fork(&stream.label()));
+                Box::new(FromBits::new(way, self.macs, setup.key.clone(), &stream, source))
+            }
+            (Root::Dealer(seed), Preprocessing::InsecureDealer) => {
+                Box::new(InsecureTables::new(seed, &stream.label(), setup.key.me()))
+            }
+            _ => return Err(Error::misuse("the setup was made for another preprocessing")),
         };
         Ok(TinyTable::new(self.macs, setup.key.clone(), &stream, maker))
     }

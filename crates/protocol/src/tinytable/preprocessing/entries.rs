@@ -1,13 +1,16 @@
 //! The entries of tables, T(M + s) + o for all M, as authenticated bits.
 
-use polyclave_cipher::Table;
+use std::sync::Arc;
+
+use polyclave_cipher::{AnyMap, Builder, Compiled, Table, boolean, compile};
 
 use super::Way;
+use super::masks::MaskBank;
 use super::products::Products;
+use crate::Result;
 use crate::net::Net;
 use crate::tally::Counts;
 use crate::tinyot::Bits;
-use crate::{Error, Result};
 
 /// By entry, then by bit, all lanes.
 pub(super) type EntryBits = Vec<Vec<Bits>>;
@@ -15,27 +18,40 @@ pub(super) type EntryBits = Vec<Vec<Bits>>;
 /// Makes entries in one way.
 pub(super) struct Entries {
     way: Way,
-}
-
-/// Refuses a table that cannot be made in a way.
-pub(super) fn refuse(way: Way, table: &Table) -> Result<()> {
-    match way {
-        Way::Circuit if table.in_bits() > 2 => Err(Error::Misuse(format!(
-            "there is no Boolean circuit of {}; choose tinyot-demux",
-            table.name()
-        ))),
-        _ => Ok(()),
-    }
+    /// Boolean circuits of tables.
+    circuits: Vec<(Arc<Table>, Compiled)>,
 }
 
 impl Entries {
     pub(super) fn new(way: Way) -> Self {
-        Entries { way }
+        Entries { way, circuits: Vec::new() }
+    }
+
+    /// Gets ready for the tables of a circuit.
+    pub(super) fn prepare(&mut self, compiled: &Compiled) {
+        for table in compiled.tables().iter().filter(|t| t.in_bits() > 2 && self.way == Way::Circuit) {
+            if self.circuit(table).is_none() {
+                let mut b = Builder::new(table.name());
+                let x = b.input("x", 1, table.in_bits())[0];
+                let id = b.table(table);
+                let y = b.lookup(id, x);
+                b.output("y", &[y]);
+                let circuit = compile(&boolean::expand(&b.finish()), &AnyMap);
+                self.circuits.push((table.clone(), circuit));
+            }
+        }
+    }
+
+    fn circuit(&self, table: &Table) -> Option<&Compiled> {
+        self.circuits.iter().find(|(of, _)| **of == *table).map(|(_, circuit)| circuit)
     }
 
     /// Products for each lookup of a table.
     pub(super) fn products(&self, table: &Table) -> usize {
-        (1 << table.in_bits()) - usize::from(table.in_bits()) - 1
+        match self.circuit(table) {
+            Some(circuit) => circuit.lookups().count() << table.in_bits(),
+            None => (1 << table.in_bits()) - usize::from(table.in_bits()) - 1,
+        }
     }
 
     /// Of lookups with these bits of the masks of input and output.
@@ -48,9 +64,62 @@ impl Entries {
         counts: &mut Counts,
         net: &mut dyn Net,
     ) -> Result<EntryBits> {
-        let vector = unit_vector(input, products, counts, net)?;
-        Ok(sums(table, vector, output))
+        match self.circuit(table) {
+            Some(circuit) => evaluate_all(circuit, &input, output, products, counts, net),
+            None => Ok(sums(table, unit_vector(input, products, counts, net)?, output)),
+        }
     }
+}
+
+/// The circuit of a table on M + s for all M, one after another as so many lanes (section 4, "Preprocessing for AES"). A round for
+/// every layer.
+fn evaluate_all(
+    circuit: &Compiled,
+    s: &[Bits],
+    output: &[Bits],
+    products: &mut Products,
+    counts: &mut Counts,
+    net: &mut dyn Net,
+) -> Result<EntryBits> {
+    let (lanes, entries) = (s[0].len(), 1 << s.len());
+    let mut bank = MaskBank::new(circuit, lanes * entries);
+    // Most significant first.
+    for (views, (i, bit)) in circuit.inputs()[0].cells.iter().zip(s.iter().enumerate().rev()) {
+        let mut x = Bits::join(&vec![bit; entries]);
+        let public: Vec<u8> =
+            (0..entries).flat_map(|m| std::iter::repeat_n((m >> i & 1) as u8, lanes)).collect();
+        x.add_public(&public, products.key());
+        for (matrix, slot) in views {
+            bank.put(*slot, matrix, std::slice::from_ref(&x));
+        }
+    }
+    for layer in circuit.layers() {
+        bank.linear(&layer.linear, Some(products.key()));
+        if layer.lookups.is_empty() {
+            continue;
+        }
+        let operands: Vec<Vec<Bits>> =
+            layer.lookups.iter().map(|lookup| bank.bits(lookup.xs[0], 2)).collect();
+        let joined = |i: usize| Bits::join(&operands.iter().map(|pair| &pair[i]).collect::<Vec<_>>());
+        let made = products.multiply(&joined(0), &joined(1), counts, net)?;
+        for (i, lookup) in layer.lookups.iter().enumerate() {
+            let product = made.part(i * lanes * entries..(i + 1) * lanes * entries);
+            for (matrix, slot) in &lookup.views {
+                bank.put(*slot, matrix, std::slice::from_ref(&product));
+            }
+        }
+    }
+    let cells: Vec<Vec<Bits>> =
+        circuit.outputs()[0].cells.iter().map(|views| bank.bits(views[0].1, 1)).collect();
+    let entry = |m: usize| {
+        let bits = cells.iter().rev().zip(output).map(|(cell, o)| {
+            let mut bit = cell[0].part(m * lanes..(m + 1) * lanes);
+            bit.add(o);
+            bit
+        });
+        bits.collect()
+    };
+    Ok((0..entries).map(entry).collect())
 }
 
 /// The unit vector of s: entry j is the product of all s_i or 1 + s_i, by Keller et al. 2017, Protocol 3, on single bits. Of

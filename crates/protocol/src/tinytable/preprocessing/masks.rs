@@ -1,10 +1,11 @@
 //! Masks of wires as authenticated bits: of every slot the bits of its cells, the lowest first.
 //!
-//! Sums of masks are local (figure 8, XOR), and so is every linear map of a cell. Constants are added to masked values, not here.
+//! Sums of masks are local (figure 8, XOR), and so is every linear map of a cell. Constants are added to masked values, and not to
+//! masks. The Boolean circuits that make tables run in such a bank, too.
 
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Matrix, Slot};
 
-use crate::tinyot::Bits;
+use crate::tinyot::{Bits, Key};
 use crate::tinytable::{Macs, Masks};
 
 /// Masks by slot.
@@ -57,13 +58,17 @@ impl MaskBank {
         *self.slot_mut(slot) = image;
     }
 
-    /// Linear maps, in order.
-    pub(super) fn linear(&mut self, linear: &[Linear]) {
-        for Linear { dst, terms, .. } in linear {
+    /// Linear maps, in order; with constants if these are values of their own under this key, and not masks.
+    pub(super) fn linear(&mut self, linear: &[Linear], constants: Option<&Key>) {
+        for Linear { dst, terms, constant } in linear {
             let len = if matches!(dst, Slot::Lanes(_)) { self.width } else { 1 };
             let mut sum = vec![Bits::zero(len); usize::from(terms[0].1.outs())];
             for (slot, matrix) in terms {
                 add_image(&mut sum, matrix, self.slot(*slot));
+            }
+            if let Some(key) = constants {
+                let set = sum.iter_mut().enumerate().filter(|(bit, _)| constant >> bit & 1 == 1);
+                set.for_each(|(_, sum)| sum.add_public(&vec![1; len], key));
             }
             *self.slot_mut(*dst) = sum;
         }
