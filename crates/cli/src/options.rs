@@ -8,6 +8,7 @@ use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::release::{Checked, Unverified};
 use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
 use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
+use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{self, Macs, TinyTableScheme};
 
 /// Which protocol, and among whom.
@@ -38,13 +39,18 @@ pub struct ProtocolOptions {
     pub tables: String,
 
     /// Where material comes from [default: the protocol's own, made by the parties]: for spdz mascot (from oblivious transfer);
-    /// for all but shamir insecure_dealer (every party could be it: to measure the online phase alone)
+    /// for tinytable tinyot-demux or tinyot-circuit (authenticated bits from oblivious transfer, tables by unit vectors or by
+    /// the table's Boolean circuit); for both insecure_dealer (every party could be it: to measure the online phase alone)
     #[arg(long, value_name = "M")]
     pub preprocessing: Option<String>,
 
     /// Of oblivious transfer: with more, less is sent and more computed; 1 is the classic extension
     #[arg(long, value_name = "F", default_value = "4", value_parser = ["1", "2", "4", "8"])]
     pub expansion: String,
+
+    /// For tinytable: a cheater learns something of a batch of triples with probability 2^-40 or 2^-64
+    #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["40", "64"])]
+    pub kappa: String,
 
     /// For spdz: entries of a masked table's index that are multiplied at once, 1, 8, 40, 64 or 128. MACs are in
     /// GF(2^40), GF(2^128), or else GF(2^64); spdz-raw has GF(2^42)
@@ -122,9 +128,16 @@ impl ProtocolOptions {
             self.parties() == 2 && self.threshold.is_none_or(|t| t == 1),
             "{name} runs between two parties; leave --parties and --threshold away"
         );
-        let preprocessing = match self.preprocessing() {
-            "insecure_dealer" => tinytable::Preprocessing::InsecureDealer,
-            other => bail!("{name} has no preprocessing '{other}'; choose insecure_dealer"),
+        let kappa = if self.kappa == "40" { Kappa::Bits40 } else { Kappa::Bits64 };
+        let expansion = self.expansion.parse()?;
+        let way = [tinytable::Way::Demux, tinytable::Way::Circuit];
+        let way = way.into_iter().find(|way| way.name() == self.preprocessing());
+        let preprocessing = match (way, self.preprocessing()) {
+            (Some(way), _) => tinytable::Preprocessing::TinyOt { way, kappa, expansion },
+            (_, "insecure_dealer") => tinytable::Preprocessing::InsecureDealer,
+            (_, other) => bail!(
+                "{name} has no preprocessing '{other}'; choose tinyot-demux, tinyot-circuit or insecure_dealer"
+            ),
         };
         match macs {
             Macs::None => task.under(&TinyTableScheme::<Unverified<Cells>>::new(macs, preprocessing)?),

@@ -55,6 +55,7 @@ impl Setting {
             tables: "masked".into(),
             preprocessing: Some(self.preprocessing.into()),
             expansion: EXPANSION.to_string(),
+            kappa: "64".into(),
             demux_field: self.demux_field,
         };
         protocol.check_parties()?;
