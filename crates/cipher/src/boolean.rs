@@ -11,6 +11,7 @@
 mod arithmetic;
 mod builder;
 mod decomposition;
+mod emit;
 mod expand;
 mod inversion;
 mod sha256;
@@ -21,7 +22,8 @@ use std::sync::Arc;
 use crate::{Cipher, Circuit, Direction, catalog};
 
 pub use arithmetic::{adder, comparator};
-pub use builder::{Bit, BooleanBuilder, Word, and_table};
+pub use builder::{Bit, BooleanBuilder, Word};
+pub use emit::and_table;
 pub use expand::expand;
 pub use sha256::compression as sha256_compression;
 

@@ -20,9 +20,10 @@
 //!
 //! Ports hold bytes with the most significant bit of the first byte in the first cell ([`crate::Cells`]). Files hold numbers
 //! with the least significant bit in the first wire ([`Order::Numbers`]): bit i of a value of n bits is wire i of that value
-//! and cell n - 1 - i of its port. So the port of an adder takes big-endian bytes, and the published circuits of AES and
-//! SHA-256, which number the whole block from its last bit, take the bytes of their standards. Files whose wires are
-//! bits in the order of the bytes are read with [`Order::Cells`], which takes wire i as cell i.
+//! and cell n - 1 - i of its port. So the port of an adder takes big-endian bytes, and the AES circuits that are published
+//! in Bristol Fashion (first the key, then the message), which number a block from its last bit, take the bytes of the
+//! standard. Those of the old format number it from its first bit (and take the message first): they are read with
+//! [`Order::Cells`], which takes wire i as cell i.
 
 mod read;
 mod write;

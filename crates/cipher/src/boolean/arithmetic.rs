@@ -7,7 +7,7 @@
 use super::{Bit, BooleanBuilder, Word};
 use crate::Circuit;
 
-/// `a` and `b` to `sum`, modulo 2^width: for 64 bits 374 ANDs, 7 deep.
+/// `a` and `b` to `sum`, modulo 2^width: for 64 bits 373 ANDs, 7 deep.
 pub fn adder(width: usize) -> Circuit {
     let mut b = BooleanBuilder::new(&format!("adder-{width}"));
     let (x, y) = (b.input_words("a", 1, width).remove(0), b.input_words("b", 1, width).remove(0));

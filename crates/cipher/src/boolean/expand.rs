@@ -107,11 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn s_boxes_of_des_have_164_ands_together_three_deep() {
+    fn s_boxes_of_des_have_165_ands_together_three_deep() {
         let counts: Vec<(usize, usize)> = (0..8).map(|i| checked(des::s_box(i))).collect();
         assert_eq!(
             counts.iter().map(|(ands, _)| ands).collect::<Vec<_>>(),
-            [&22, &21, &22, &13, &22, &22, &21, &21]
+            [&22, &21, &22, &14, &22, &22, &21, &21]
         );
         assert!(counts.iter().all(|(_, depth)| *depth == 3));
     }
