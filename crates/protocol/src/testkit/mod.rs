@@ -3,5 +3,6 @@
 pub mod conformance;
 pub mod faults;
 pub mod insecure_dealer;
+pub mod insecure_minimac;
 pub mod record;
 pub mod tamper;
