@@ -1,7 +1,7 @@
 //! A string to which a party is committed, and what opening a part of it once takes.
 //!
-//! [s] of Damgard et al. 2016, section 6: additive shares of C(s), of a and of a * C(s), for s cut into messages of k symbols. Next
-//! to it a mask [r]: r is a uniform word of C* among those whose message is zero, and shares of r and of a * r come with it.
+//! \[s\] of Damgard et al. 2016, section 6: additive shares of C(s), of a and of a * C(s), for s cut into messages of k symbols. Next
+//! to it a mask \[r\]: r is a uniform word of C* among those whose message is zero, and shares of r and of a * r come with it.
 //!
 //! One bit of the string is one symbol, 0 or 1. That makes the code's alphabet 16 times as large as it need be, a constant, and
 //! is what lets any subset of *bits* be selected: a selection I is a message of zeros and ones as well, and (I * s)_i is s_i

@@ -12,7 +12,8 @@
 //! opened as it should, and otherwise one of noise (lemma 1; `check.rs` for what can go wrong). A mask is used with one
 //! selection only, as a second one would tell the difference of two products: [`Committed`] is consumed.
 //!
-//! **Nothing else is accepted**: 2^-270 with [`Code::STANDARD`], for all strings and openings of a key until the first one fails. After an
+//! **Nothing else is accepted**, but with a probability of 2^-270 with [`Code::STANDARD`] (2^-256 for the digests), however many strings
+//! are opened at once; openings of a key end with the first that fails. After an
 //! error of any kind in the course of an opening, a peer's silence too, the key is used no more: what began to be opened
 //! is neither finished nor repeated. Checks under a key come one after the other, since an [`Opener`] is the key's only
 //! holder.

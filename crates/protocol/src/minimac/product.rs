@@ -73,7 +73,8 @@ impl<'a> Product<'a> {
     pub(super) fn add(&mut self, peer: Party, message: &[u8]) -> Result<()> {
         let (bits, free) = message.split_at(self.bits.len().div_ceil(8));
         // Bits beyond the last one would be a second way to say the same.
-        if bits.last().is_some_and(|last| self.bits.len() % 8 != 0 && last >> (self.bits.len() % 8) != 0) {
+        let used = self.bits.len() % 8;
+        if used != 0 && bits.last().is_some_and(|last| last >> used != 0) {
             return Err(Error::Peer { peer, detail: "it opened more bits than are selected".into() });
         }
         self.bits.iter_mut().enumerate().for_each(|(i, bit)| *bit ^= bit_at(bits, i));
