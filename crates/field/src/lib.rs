@@ -5,12 +5,14 @@ mod binary;
 mod gf128;
 mod gf256;
 mod gf2_128;
+mod gf2_16;
 mod gf2_40;
 mod gf2_42;
 mod gf2_64;
 mod mac_field;
 pub mod tower;
 
+pub use gf2_16::Gf2_16;
 pub use gf2_40::Gf2_40;
 pub use gf2_42::Gf2_42;
 pub use gf2_64::Gf2_64;

@@ -14,6 +14,7 @@ pub mod mascot;
 mod masking;
 pub mod mesh;
 pub mod metered;
+pub mod minimac;
 pub mod net;
 pub mod ot;
 mod party;

@@ -5,5 +5,6 @@ pub mod faults;
 pub mod insecure_dealer;
 pub mod insecure_dealer_bits;
 pub mod insecure_tables;
+pub mod insecure_minimac;
 pub mod record;
 pub mod tamper;
