@@ -130,11 +130,7 @@ impl<E: Entry> Sums<E> {
                 for (v, four) in vector.chunks_exact(GROUP * width).enumerate() {
                     let four: [E; GROUP] = from_fn(|j| E::of_bytes(&four[j * width..][..width]));
                     let masks = &masks[v ^ far].0;
-                    for b in 0..GROUP {
-                        for j in 0..GROUP {
-                            kept[b][j] = kept[b][j] ^ (four[j] & masks[b][j]);
-                        }
-                    }
+                    kept = from_fn(|b| from_fn(|j| kept[b][j] ^ (four[j] & masks[b][j])));
                 }
                 for (sums, kept) in sums.iter_mut().zip(kept) {
                     sums[i] = kept[0] ^ kept[1] ^ kept[2] ^ kept[3];

@@ -94,8 +94,8 @@ fn sums<const WIDTH: usize>(masks: &[Masks<u64>], far: usize, vector: &[u8]) -> 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn add(kept: &mut [__m256i; GROUP], four: __m256i, masks: &Masks<u64>) {
-    for b in 0..GROUP {
-        kept[b] = _mm256_xor_si256(kept[b], _mm256_and_si256(four, mask(&masks.0[b])));
+    for (kept, of_bit) in kept.iter_mut().zip(&masks.0) {
+        *kept = _mm256_xor_si256(*kept, _mm256_and_si256(four, mask(of_bit)));
     }
 }
 
