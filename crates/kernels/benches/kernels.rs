@@ -62,16 +62,19 @@ fn bench_weighted_sums(criterion: &mut Criterion) {
 fn bench_unit_sums(criterion: &mut Criterion) {
     let table: Vec<u8> = (0..64u32).map(|x| ((x * 37) >> 2 & 15) as u8).collect();
     let h: Vec<u8> = (0..256).map(|i| (i * 29 % 64) as u8).collect();
-    let (vectors, mut sums) = (vec![0x57u64; 64 * h.len()], vec![vec![0u64; h.len()]; 4]);
+    let (vectors, mut sums) = (vec![0x57; 64 * 8 * h.len()], vec![vec![0u64; h.len()]; 4]);
     let kernel = Sums::new(&table, 4);
     let mut group = criterion.benchmark_group("sums of unit vectors");
     group.throughput(Throughput::Elements(h.len() as u64));
-    group.bench_function("6 to 4 bits", |bencher| {
-        bencher.iter(|| {
-            let mut sums: Vec<&mut [u64]> = sums.iter_mut().map(Vec::as_mut_slice).collect();
-            kernel.add_up(black_box(&vectors), black_box(&h), black_box(&mut sums));
-        })
-    });
+    for width in [5, 8] {
+        let vectors = &vectors[..64 * width * h.len()];
+        group.bench_function(format!("6 to 4 bits, entries of {width} bytes"), |bencher| {
+            bencher.iter(|| {
+                let mut sums: Vec<&mut [u64]> = sums.iter_mut().map(Vec::as_mut_slice).collect();
+                kernel.add_up(black_box(vectors), width, black_box(&h), black_box(&mut sums));
+            })
+        });
+    }
 }
 
 /// Through the fields of the field crate, which add nothing but the choice of maps and moduli.

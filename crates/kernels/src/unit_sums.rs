@@ -3,38 +3,63 @@
 //!
 //! Entries are taken four at a time. The four with numbers 4v .. 4v+3 belong to outputs T(4(v + h/4) + ..), in an order that the
 //! lowest two bits of h give; so the masks that keep the entries of an output bit are prepared for each of these four orders,
-//! and all of a vector is read once, in its own order, whatever h is.
+//! and all of a vector is read once, in its own order, whatever h is, and asked for from memory ahead of time.
 //!
-//! One piece of code, compiled for the registers of any processor and for those of AVX2. h and the table are public.
+//! With AVX2 entries of up to 64 bits are worked on a register at a time. h and the table are public.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(test)]
+mod tests;
+
+#[cfg(target_arch = "x86_64")]
+use core::any::Any;
 use core::array::from_fn;
 use core::ops::{BitAnd, BitXor};
 
+#[cfg(target_arch = "x86_64")]
 use crate::isa::Isa;
 
 /// What an entry is: 64 or 128 bits.
-pub trait Entry: Copy + BitAnd<Output = Self> + BitXor<Output = Self> {
+pub trait Entry: Copy + 'static + BitAnd<Output = Self> + BitXor<Output = Self> {
     /// No bit set.
     const NONE: Self;
     /// All bits set.
     const ALL: Self;
+
+    /// The entry of so many bytes, at most its own, little-endian.
+    fn of_bytes(bytes: &[u8]) -> Self;
 }
 
-impl Entry for u64 {
-    const NONE: u64 = 0;
-    const ALL: u64 = !0;
+macro_rules! entry {
+    ($word:ty) => {
+        impl Entry for $word {
+            const NONE: $word = 0;
+            const ALL: $word = !0;
+
+            #[inline(always)]
+            fn of_bytes(bytes: &[u8]) -> $word {
+                let mut all = [0; size_of::<$word>()];
+                all[..bytes.len()].copy_from_slice(bytes);
+                <$word>::from_le_bytes(all)
+            }
+        }
+    };
 }
 
-impl Entry for u128 {
-    const NONE: u128 = 0;
-    const ALL: u128 = !0;
-}
+entry!(u64);
+entry!(u128);
 
 /// Entries, or output bits, that are worked on together.
 const GROUP: usize = 4;
 
-/// By entry the masks of four output bits.
-type Masks<E> = [[E; GROUP]; GROUP];
+/// Bytes of vectors, where there is AVX2, that are on their way from memory while others are added up.
+const AHEAD: usize = 4096;
+const LINE: usize = 64;
+
+/// By output bit the masks of four entries, none across two lines of a cache.
+#[repr(align(64))]
+struct Masks<E>([[E; GROUP]; GROUP]);
 
 /// A table, ready for sums.
 pub struct Sums<E> {
@@ -59,7 +84,7 @@ impl<E: Entry> Sums<E> {
             from_fn(|order| {
                 let four = |v: usize| {
                     let entry = |j: usize| GROUP * v + (j ^ order);
-                    from_fn(|j| from_fn(|b| mask(entry(j), first + b)))
+                    Masks(from_fn(|b| from_fn(|j| mask(entry(j), first + b))))
                 };
                 (0..table.len() / GROUP).map(four).collect()
             })
@@ -67,102 +92,50 @@ impl<E: Entry> Sums<E> {
         Sums { entries: table.len(), masks: (0..out_bits).step_by(GROUP).map(of_bits).collect() }
     }
 
-    /// For every vector, one after another, its sums: `sums[b][i]` is that of bit b of vector i.
+    /// For every vector, one after another in entries of `width` bytes, its sums: `sums[b][i]` is that of bit b of vector i.
     ///
     /// # Panics
     /// When lengths do not fit, or an h is no index.
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-    pub fn add_up(&self, vectors: &[E], h: &[u8], sums: &mut [&mut [E]]) {
-        assert_eq!(vectors.len(), h.len() * self.entries, "a vector for every index");
+    pub fn add_up(&self, vectors: &[u8], width: usize, h: &[u8], sums: &mut [&mut [E]]) {
+        assert!((1..=size_of::<E>()).contains(&width), "entries of one byte or more");
+        assert_eq!(vectors.len(), h.len() * self.entries * width, "a vector for every index");
         assert!(h.iter().all(|h| usize::from(*h) < self.entries), "an index of a vector");
         assert!(
             sums.len() <= GROUP * self.masks.len() && sums.iter().all(|s| s.len() == h.len()),
             "room for all"
         );
-        match Isa::best() {
-            Isa::Portable => self.run(vectors, h, sums),
-            // SAFETY: these variants exist only where their instructions were detected, AVX2 with both.
-            #[cfg(target_arch = "x86_64")]
-            _ => unsafe { self.run_avx2(vectors, h, sums) },
+        #[cfg(target_arch = "x86_64")]
+        if let (true, Some(words)) = (avx2::WIDTHS.contains(&width), (self as &dyn Any).downcast_ref()) {
+            let put = |bits: usize, i: usize, of_vector: [u64; GROUP]| {
+                for (sums, sum) in sums.iter_mut().skip(GROUP * bits).zip(of_vector) {
+                    sums[i] = E::of_bytes(&sum.to_le_bytes());
+                }
+            };
+            if Isa::best() != Isa::Portable {
+                // SAFETY: the other variants exist only where their instructions were detected, AVX2 with both.
+                return unsafe { avx2::add_up(words, vectors, width, h, put) };
+            }
         }
+        self.run(vectors, width, h, sums);
     }
 
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn run_avx2(&self, vectors: &[E], h: &[u8], sums: &mut [&mut [E]]) {
-        self.run(vectors, h, sums);
-    }
-
-    #[inline(always)]
-    fn run(&self, vectors: &[E], h: &[u8], sums: &mut [&mut [E]]) {
+    fn run(&self, vectors: &[u8], width: usize, h: &[u8], sums: &mut [&mut [E]]) {
+        let len = self.entries * width;
         for (masks, sums) in self.masks.iter().zip(sums.chunks_mut(GROUP)) {
-            for (i, (vector, h)) in vectors.chunks_exact(self.entries).zip(h).enumerate() {
+            for (i, (vector, h)) in vectors.chunks_exact(len).zip(h).enumerate() {
                 let (order, far) = (usize::from(h % GROUP as u8), usize::from(h / GROUP as u8));
                 let mut kept = [[E::NONE; GROUP]; GROUP];
                 let masks = &masks[order][..];
-                for (v, four) in vector.as_chunks::<GROUP>().0.iter().enumerate() {
-                    let masks = &masks[v ^ far];
-                    kept = from_fn(|j| from_fn(|b| kept[j][b] ^ (four[j] & masks[j][b])));
+                for (v, four) in vector.chunks_exact(GROUP * width).enumerate() {
+                    let four: [E; GROUP] = from_fn(|j| E::of_bytes(&four[j * width..][..width]));
+                    let masks = &masks[v ^ far].0;
+                    kept = from_fn(|b| from_fn(|j| kept[b][j] ^ (four[j] & masks[b][j])));
                 }
-                let kept: [E; GROUP] = from_fn(|b| kept[0][b] ^ kept[1][b] ^ kept[2][b] ^ kept[3][b]);
                 for (sums, kept) in sums.iter_mut().zip(kept) {
-                    sums[i] = kept;
+                    sums[i] = kept[0] ^ kept[1] ^ kept[2] ^ kept[3];
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn words<E>(len: usize, of: impl Fn(u64) -> E) -> Vec<E> {
-        (0..len as u64).map(|i| of((i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))).collect()
-    }
-
-    fn sums_are_right<E: Entry + PartialEq + core::fmt::Debug>(of: impl Fn(u64) -> E) {
-        for (in_bits, out_bits) in [(2, 1), (4, 4), (5, 5), (6, 4), (6, 8)] {
-            let entries = 1 << in_bits;
-            let table: Vec<u8> = (0..entries).map(|x| ((x * 167 + 3) >> 2 & 0xff) as u8).collect();
-            let h: Vec<u8> = (0..2 * entries + 3).map(|i| (i * 5 % entries) as u8).collect();
-            let vectors = words(h.len() * entries, &of);
-            let kernel = Sums::<E>::new(&table, out_bits);
-            let mut expected = vec![vec![E::NONE; h.len()]; out_bits];
-            for (i, (vector, h)) in vectors.chunks(entries).zip(&h).enumerate() {
-                for (j, entry) in vector.iter().enumerate() {
-                    let out = table[j ^ usize::from(*h)];
-                    let set = |b: &usize| out >> b & 1 == 1;
-                    (0..out_bits).filter(set).for_each(|b| expected[b][i] = expected[b][i] ^ *entry);
-                }
-            }
-            for run in [Sums::add_up, Sums::run] {
-                let mut sums = vec![vec![E::ALL; h.len()]; out_bits];
-                run(&kernel, &vectors, &h, &mut sums.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>());
-                assert_eq!(sums, expected, "{in_bits} to {out_bits} bits");
-            }
-        }
-    }
-
-    #[test]
-    fn sums_are_those_of_the_definition() {
-        sums_are_right(|x| x);
-        sums_are_right(|x| u128::from(x) << 64 | u128::from(x.rotate_left(7)));
-    }
-
-    #[test]
-    fn what_does_not_fit_panics() {
-        let kernel = Sums::<u64>::new(&[1, 2, 3, 0], 2);
-        let call = |vectors: usize, h: &[u8], room: usize| {
-            let (mut a, mut b) = (vec![0; room], vec![0; room]);
-            kernel.add_up(&vec![0; vectors], h, &mut [&mut a, &mut b]);
-        };
-        call(8, &[3, 0], 2);
-        for (vectors, h, room) in [(7, &[3, 0][..], 2), (8, &[4, 0], 2), (8, &[3, 0], 1)] {
-            assert!(std::panic::catch_unwind(|| call(vectors, h, room)).is_err());
-        }
-        for table in [&[0, 1][..], &[0; 6]] {
-            assert!(std::panic::catch_unwind(|| Sums::<u64>::new(table, 1)).is_err());
         }
     }
 }

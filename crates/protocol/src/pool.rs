@@ -21,16 +21,22 @@ const WASTE: usize = 2;
 /// Smaller pieces are not worth telling apart.
 const LEAST: usize = 4096;
 
-/// Shares of a vector, one byte or more each.
+/// What begins here begins a line of a cache: registers that are read one after another lie across no two.
+const LINE: usize = 64;
+
+/// Shares of a vector, one byte or more each; it begins a line.
 #[derive(Default)]
 pub struct Shares {
     bytes: Vec<u8>,
+    /// Where the vector begins.
+    start: usize,
     pool: Pool,
 }
 
 impl Pool {
     /// A vector with unspecified contents, to be overwritten.
     pub fn take(&self, len: usize) -> Shares {
+        let len = len + LINE;
         let mut free = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The smallest that fits, and none that is far too large: large ones are for large requests.
         let capacities = free.iter().map(Vec::capacity).enumerate();
@@ -45,8 +51,9 @@ impl Pool {
             }
         };
         // Within the capacity: nothing moves, no copy stays behind.
-        bytes.resize(len, 0);
-        Shares { bytes, pool: self.clone() }
+        let start = bytes.as_ptr().addr().wrapping_neg() % LINE;
+        bytes.resize(start + len - LINE, 0);
+        Shares { bytes, start, pool: self.clone() }
     }
 }
 
@@ -69,13 +76,13 @@ impl Drop for Free {
 impl Deref for Shares {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[self.start..]
     }
 }
 
 impl DerefMut for Shares {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+        &mut self.bytes[self.start..]
     }
 }
 

@@ -72,9 +72,14 @@ impl<F: MacField> Bank<F> {
         }
     }
 
+    /// Takes a row out, to be put back.
+    pub(super) fn take(&mut self, slot: Slot) -> Row<F> {
+        std::mem::replace(self.row_mut(slot), Row::zero(0))
+    }
+
     /// Sets a slot to an image of a cell of which these are the bits, lowest first.
     pub(super) fn set_image(&mut self, slot: Slot, matrix: &Matrix, bits: &[Row<F>]) {
-        let mut row = std::mem::replace(self.row_mut(slot), Row::zero(0));
+        let mut row = self.take(slot);
         let columns = || matrix.columns().into_iter().zip(bits).filter(|(column, _)| *column != 0);
         // A bit times a constant: its share is 0 or 1.
         row.cells.fill(0);
@@ -90,7 +95,7 @@ impl<F: MacField> Bank<F> {
     pub(super) fn linear(&mut self, maps: &[Linear], scalars: &[Map], key: &MacKey<F>) {
         let alpha = key.reveal_own_share();
         for linear in maps {
-            let mut row = std::mem::replace(self.row_mut(linear.dst), Row::zero(0));
+            let mut row = self.take(linear.dst);
             let mut cell = if key.is_first() { linear.constant } else { 0 };
             let mut mac = F::multiply(alpha, F::embed(linear.constant));
             let mut cells = Vec::with_capacity(linear.terms.len());

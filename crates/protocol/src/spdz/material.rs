@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use polyclave_field::MacField;
 
-use super::masked::{Rows, Units};
+use super::masked::{Rows, Sums, Units};
 use super::share::Authenticated;
 use super::source::Triples;
 use crate::{Error, Result};
@@ -21,6 +21,8 @@ pub struct Batch<F: MacField> {
     pub(super) bits_spent: usize,
     /// By the width of their indices.
     pub(super) units: Vec<Units<F>>,
+    /// By table of the circuit, if unit vectors are combined for it: public.
+    pub(super) sums: Vec<Option<Sums<F>>>,
     /// By table of the circuit.
     pub(super) rows: Vec<Option<Rows<F>>>,
 }

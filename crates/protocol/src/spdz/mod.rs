@@ -35,6 +35,7 @@ use std::collections::BTreeMap;
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
 use polyclave_field::MacField;
 use polyclave_kernels::affine::Map;
+use zeroize::Zeroizing;
 
 pub use bank::Bank;
 pub(crate) use check::{Coefficients, check};
@@ -61,7 +62,7 @@ use crate::session::Stream;
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, Result};
 use arithmetic::Arithmetic;
-use masked::Vectors;
+use masked::{Sums, Vectors};
 use products::Products;
 use way::Route;
 
@@ -71,6 +72,8 @@ pub struct Spdz<F: MacField> {
     packing: Packing,
     scalars: Vec<Map>,
     pool: Pool,
+    /// Masked cells and their MACs, as long as a layer is opened: kept, not wiped each time.
+    masked: (Zeroizing<Vec<u8>>, Zeroizing<Vec<F::Word>>),
     arithmetic: Arithmetic<F>,
 }
 
@@ -108,7 +111,8 @@ impl<F: MacField> Spdz<F> {
         source: Box<dyn Source<F>>,
     ) -> Self {
         let arithmetic = Arithmetic::new(key, stream.label(), source);
-        Spdz { way, packing, scalars: bank::scalars::<F>(), pool: Pool::default(), arithmetic }
+        let (scalars, pool, masked) = (bank::scalars::<F>(), Pool::default(), Default::default());
+        Spdz { way, packing, scalars, pool, masked, arithmetic }
     }
 
     /// What the masked tables of one table of a circuit hold: every image that one of its lookups wants.
@@ -166,12 +170,16 @@ impl<F: MacField> Protocol for Spdz<F> {
             )));
         }
         let (mut products, mut units, mut rows) = (0, BTreeMap::new(), BTreeMap::new());
+        let mut sums: Vec<Option<Sums<F>>> = tables.iter().map(|_| None).collect();
         for lookup in compiled.lookups() {
             let width = if lookup.is_uniform() { 1 } else { lanes };
             let table = &tables[lookup.table];
             match self.way.route(table) {
                 Route::Products => products += width,
-                Route::Units => *units.entry(table.in_bits()).or_insert(0) += width,
+                Route::Units => {
+                    *units.entry(table.in_bits()).or_insert(0) += width;
+                    sums[lookup.table].get_or_insert_with(|| Sums::new(table));
+                }
                 Route::Rows => *rows.entry(lookup.table).or_insert(0) += width,
             }
         }
@@ -196,6 +204,7 @@ impl<F: MacField> Protocol for Spdz<F> {
             bits,
             bits_spent: 0,
             units,
+            sums,
             rows: by_table,
         })
     }

@@ -4,7 +4,7 @@
 //! Damgard et al. 2012, "partially opened"). What was opened, and this party's share of the MAC, are kept until then.
 
 use polyclave_field::{MacField, Word};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::share::Authenticated;
 use crate::net::Net;
@@ -23,6 +23,10 @@ pub struct Openings<F: MacField> {
     transcript: blake3::Hasher,
     /// Whether something was noted since the last check.
     noted: bool,
+    /// What is sent, and received from every party: wiped after a check, not every round, which costs as much as all else that is
+    /// done to them.
+    message: Zeroizing<Vec<u8>>,
+    received: Vec<Zeroizing<Vec<u8>>>,
 }
 
 impl<F: MacField> Default for Openings<F> {
@@ -34,6 +38,8 @@ impl<F: MacField> Default for Openings<F> {
             cell_macs: Zeroizing::default(),
             transcript: blake3::Hasher::new_derive_key("polyclave 2026 opened values"),
             noted: false,
+            message: Zeroizing::default(),
+            received: Vec::new(),
         }
     }
 }
@@ -56,15 +62,16 @@ impl<F: MacField> Openings<F> {
             return Ok(Default::default());
         }
         let element_bytes = elements.len() * F::BYTES;
-        let mut message = Zeroizing::new(vec![0; element_bytes + cells.len()]);
-        let (of_elements, of_cells) = message.split_at_mut(element_bytes);
+        make_room(&mut self.message, element_bytes + cells.len());
+        let (of_elements, of_cells) = self.message.split_at_mut(element_bytes);
         F::write_row(&elements.values, of_elements);
         of_cells.copy_from_slice(cells);
+        send_all(&self.message, &mut self.received, net)?;
 
         let mut opened = elements.values.to_vec();
         let mut opened_cells = cells.to_vec();
         let mut theirs = vec![F::Word::ZERO; elements.len()];
-        for received in send_all(&message, net)? {
+        for received in self.received.iter().filter(|received| !received.is_empty()) {
             let (of_elements, of_cells) = received.split_at(element_bytes);
             F::read_row(of_elements, &mut theirs);
             opened.iter_mut().zip(&theirs).for_each(|(sum, share)| *sum ^= *share);
@@ -78,10 +85,11 @@ impl<F: MacField> Openings<F> {
         self.cells.extend_from_slice(&opened_cells);
         self.cell_macs.extend_from_slice(cell_macs);
         if net.parties() > 2 {
-            let (of_elements, of_cells) = message.split_at_mut(element_bytes);
+            let mut all = vec![0; element_bytes + cells.len()];
+            let (of_elements, of_cells) = all.split_at_mut(element_bytes);
             F::write_row(&opened, of_elements);
             of_cells.copy_from_slice(&opened_cells);
-            self.note(&message);
+            self.note(&all);
         }
         Ok((opened, opened_cells))
     }
@@ -116,16 +124,24 @@ impl<F: MacField> Openings<F> {
         self.element_macs.clear();
         self.cells.clear();
         self.cell_macs.clear();
+        self.message = Zeroizing::default();
+        self.received.clear();
     }
 }
 
-/// Sends a message to every peer and returns theirs.
-fn send_all(message: &[u8], net: &mut dyn Net) -> Result<Vec<Zeroizing<Vec<u8>>>> {
+/// Sends a message to every peer and receives theirs, that of this party empty.
+fn send_all(message: &[u8], received: &mut Vec<Zeroizing<Vec<u8>>>, net: &mut dyn Net) -> Result<()> {
     let (me, n) = (net.me(), net.parties());
     let out: Vec<&[u8]> = Party::all(n).map(|p| if p == me { &[] } else { message }).collect();
-    let mut into: Vec<Zeroizing<Vec<u8>>> =
-        Party::all(n).map(|p| Zeroizing::new(vec![0; if p == me { 0 } else { message.len() }])).collect();
-    net.exchange(&out, &mut into.iter_mut().map(|m| m.as_mut_slice()).collect::<Vec<_>>())?;
-    into.remove(me.index());
-    Ok(into)
+    received.resize_with(n, Zeroizing::default);
+    received.iter_mut().zip(&out).for_each(|(received, out)| make_room(received, out.len()));
+    net.exchange(&out, &mut received.iter_mut().map(|m| m.as_mut_slice()).collect::<Vec<_>>())
+}
+
+/// Room for so many, with unspecified contents. What lay there is wiped when it moves.
+pub(super) fn make_room<T: Zeroize + Default + Clone>(buffer: &mut Zeroizing<Vec<T>>, len: usize) {
+    if buffer.capacity() < len {
+        *buffer = Zeroizing::new(Vec::with_capacity(len));
+    }
+    buffer.resize(len, T::default());
 }

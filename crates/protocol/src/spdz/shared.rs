@@ -1,5 +1,6 @@
 //! Shared values outside of a bank: inputs, outputs, and what is kept.
 
+use std::array::from_fn;
 use std::ops::Range;
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
@@ -51,15 +52,29 @@ impl<F: MacField> Shared<F> {
     pub(super) fn add_public(&mut self, cells: &Cells, key: &MacKey<F>) {
         let len = self.count * self.lanes;
         let alpha = key.reveal_own_share();
+        let places: Zeroizing<[F::Word; 8]> =
+            Zeroizing::new(from_fn(|i| match i < usize::from(F::CELL_BITS) {
+                true => F::multiply(alpha, F::embed(1 << i)),
+                false => F::Word::ZERO,
+            }));
+        let mac = |image: u8| {
+            (0..8).fold(F::Word::ZERO, |sum, i| match image >> i & 1 {
+                1 => sum ^ places[i],
+                _ => sum,
+            })
+        };
         for (k, view) in self.views.iter().enumerate() {
             let range = k * len..(k + 1) * len;
-            let values = cells.rows().iter().map(|cell| view.apply(*cell));
+            // By cell, which is public, its image and what that adds to the MAC.
+            let images: [u8; 256] = from_fn(|cell| view.apply(cell as u8));
+            let image_macs: Zeroizing<Vec<F::Word>> =
+                Zeroizing::new(images.iter().map(|x| mac(*x)).collect());
             let shares = self.cells[range.clone()].iter_mut().zip(&mut self.macs[range]);
-            for ((share, mac), cell) in shares.zip(values) {
+            for ((share, mac), cell) in shares.zip(cells.rows()) {
                 if key.is_first() {
-                    *share ^= cell;
+                    *share ^= images[usize::from(*cell)];
                 }
-                *mac ^= F::multiply(alpha, F::embed(cell));
+                *mac ^= image_macs[usize::from(*cell)];
             }
         }
     }

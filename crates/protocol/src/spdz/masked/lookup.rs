@@ -2,13 +2,12 @@
 
 use polyclave_cipher::{Compiled, Lookup};
 use polyclave_field::MacField;
-use zeroize::Zeroizing;
 
-use super::Sums;
 use crate::net::Net;
 use crate::spdz::Spdz;
 use crate::spdz::bank::Bank;
 use crate::spdz::material::{Batch, spend};
+use crate::spdz::opening::make_room;
 use crate::spdz::share::Authenticated;
 use crate::{Error, Result};
 
@@ -24,10 +23,12 @@ impl<F: MacField> Spdz<F> {
     ) -> Result<()> {
         let missing = || Error::misuse("the batch was prepared without this table");
         let total = lookups.iter().map(|lookup| bank.row(lookup.xs[0]).cells.len()).sum();
-        let mut masked = Zeroizing::new(Vec::with_capacity(total));
-        let mut macs = Zeroizing::new(Vec::<F::Word>::with_capacity(total));
+        let (mut masked, mut macs) = std::mem::take(&mut self.masked);
+        make_room(&mut masked, total);
+        make_room(&mut macs, total);
         // Spent first: the positions are taken before anything is sent.
         let mut spent = Vec::with_capacity(lookups.len());
+        let mut at = 0;
         for lookup in lookups {
             let row = bank.row(lookup.xs[0]);
             let (count, in_bits) = (row.cells.len(), compiled.tables()[lookup.table].in_bits());
@@ -41,11 +42,15 @@ impl<F: MacField> Spdz<F> {
                     (spend(&mut units.spent, count, units.index.len())?, &units.index, &units.index_macs)
                 }
             };
-            masked.extend(row.cells.iter().zip(&index[range.clone()]).map(|(x, s)| x ^ s));
-            macs.extend(row.macs.iter().zip(&index_macs[range.clone()]).map(|(x, s)| *x ^ *s));
+            let sums = masked[at..at + count].iter_mut().zip(row.cells.iter().zip(&index[range.clone()]));
+            sums.for_each(|(sum, (x, s))| *sum = x ^ s);
+            let sums = macs[at..at + count].iter_mut().zip(row.macs.iter().zip(&index_macs[range.clone()]));
+            sums.for_each(|(sum, (x, s))| *sum = *x ^ *s);
+            at += count;
             spent.push(range);
         }
         let (_, public) = self.arithmetic.open(&Authenticated::zero(0), &masked, &macs, net)?;
+        self.masked = (masked, macs);
 
         let mut at = 0;
         for (lookup, range) in lookups.iter().zip(spent) {
@@ -71,7 +76,8 @@ impl<F: MacField> Spdz<F> {
                     let entries = &units.entries[range.clone()];
                     let size = 1 << table.in_bits();
                     let macs = &units.macs[range.start * size * F::BYTES..range.end * size * F::BYTES];
-                    Sums::<F>::new(table).look_up(h, entries, macs, &lookup.views, bank);
+                    let sums = batch.sums[lookup.table].as_ref().ok_or_else(missing)?;
+                    sums.look_up(h, entries, macs, &lookup.views, bank);
                 }
             }
         }

@@ -3,12 +3,13 @@
 //!
 //! Which entries are added depends on the opened h and the table: both are public.
 
+use std::array::from_fn;
 use std::mem::take;
 
 use polyclave_cipher::{Matrix, Slot, Table};
-use polyclave_field::{MacField, Word};
+use polyclave_field::MacField;
 use polyclave_kernels::unit_sums;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroize;
 
 use super::Vectors;
 use crate::pool::Shares;
@@ -64,25 +65,25 @@ impl<F: MacField> Units<F> {
 /// A table as sums of entries.
 pub(in crate::spdz) struct Sums<F: MacField> {
     out_bits: u8,
-    entries: usize,
-    /// For each output bit the entries in which it is set.
-    masks: Vec<u64>,
+    /// By h, for each output bit the entries j of which T(j + h) has it.
+    masks: Vec<[u64; 8]>,
     of_macs: unit_sums::Sums<F::Word>,
 }
 
 impl<F: MacField> Sums<F> {
     pub(in crate::spdz) fn new(table: &Table) -> Self {
         let entries = table.entries();
-        let mask = |b: u8| (0..entries.len()).fold(0, |mask, j| mask | u64::from(entries[j] >> b & 1) << j);
+        let mask =
+            |b: usize| (0..entries.len()).fold(0, |mask, j| mask | u64::from(entries[j] >> b & 1) << j);
+        let masks: [u64; 8] = from_fn(mask);
         Sums {
             out_bits: table.out_bits(),
-            entries: entries.len(),
-            masks: (0..table.out_bits()).map(mask).collect(),
+            masks: (0..entries.len()).map(|h| masks.map(|mask| moved(mask, h as u8))).collect(),
             of_macs: unit_sums::Sums::new(entries, usize::from(table.out_bits())),
         }
     }
 
-    /// The images wanted of T(h + s), from opened h and unit vectors of s.
+    /// The images wanted of T(h + s), from opened h, which are below the number of entries, and unit vectors of s.
     pub(in crate::spdz) fn look_up(
         &self,
         h: &[u8],
@@ -91,30 +92,30 @@ impl<F: MacField> Sums<F> {
         views: &[(Matrix, Slot)],
         bank: &mut Bank<F>,
     ) {
-        let mut bits: Vec<Row<F>> = (0..self.out_bits).map(|_| Row::zero(h.len())).collect();
-        for (i, (h, entries)) in h.iter().zip(entries).enumerate() {
-            let entries = moved(*entries, *h);
-            for (bit, mask) in bits.iter_mut().zip(&self.masks) {
-                bit.cells[i] = ((entries & mask).count_ones() & 1) as u8;
+        // A bit that is wanted as it is comes where it is wanted.
+        let is_bit =
+            |m: &Matrix, b: u8| (0..m.ins()).all(|i| m.columns()[usize::from(i)] == u8::from(i == b));
+        let slot = |b: u8| views.iter().find(|(m, _)| is_bit(m, b)).map(|(_, slot)| *slot);
+        let slots: Vec<Option<Slot>> = (0..self.out_bits).map(slot).collect();
+        let row = |slot: &Option<Slot>| slot.map_or_else(|| Row::zero(h.len()), |slot| bank.take(slot));
+        let mut bits: Vec<Row<F>> = slots.iter().map(row).collect();
+        for (b, bit) in bits.iter_mut().enumerate() {
+            for ((cell, h), entries) in bit.cells.iter_mut().zip(h).zip(entries) {
+                *cell = ((entries & self.masks[usize::from(*h)][b]).count_ones() & 1) as u8;
             }
         }
-        let mut words = Zeroizing::new(vec![F::Word::ZERO; self.entries * AT_ONCE.min(h.len())]);
-        for (block, h) in h.chunks(AT_ONCE).enumerate() {
-            let at = block * AT_ONCE..block * AT_ONCE + h.len();
-            let words = &mut words[..h.len() * self.entries];
-            F::read_row(&macs[at.start * self.entries * F::BYTES..at.end * self.entries * F::BYTES], words);
-            let mut sums: Vec<&mut [F::Word]> =
-                bits.iter_mut().map(|bit| &mut bit.macs[at.clone()]).collect();
-            self.of_macs.add_up(words, h, &mut sums);
-        }
-        for (m, slot) in views {
+        let mut sums: Vec<&mut [F::Word]> = bits.iter_mut().map(|bit| &mut bit.macs[..]).collect();
+        self.of_macs.add_up(macs, F::BYTES, h, &mut sums);
+        for (m, slot) in views.iter().filter(|(_, slot)| !slots.contains(&Some(*slot))) {
             bank.set_image(*slot, m, &bits);
+        }
+        for (slot, bit) in slots.into_iter().zip(bits) {
+            if let Some(slot) = slot {
+                *bank.row_mut(slot) = bit;
+            }
         }
     }
 }
-
-/// Lookups whose MACs are widened to words together: they stay in the first cache.
-const AT_ONCE: usize = 16;
 
 /// Bit j of the result is bit j ^ h of the word. h is public.
 fn moved(mut word: u64, h: u8) -> u64 {

@@ -1,0 +1,154 @@
+//! Two parties on threads of one process, no network: the online phase of `spdz-lt` with a dealer's material, the check of
+//! MACs included. Each measurement is followed by what its stages took, at the first party, in nanoseconds a lookup.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use polyclave_cipher::{Cells, Compiled, Linear, Lookup, catalog, compile};
+use polyclave_field::{Gf2_40, Gf2_64, MacField};
+use polyclave_protocol::evaluate::prepare;
+use polyclave_protocol::mesh::run_parties;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Input, Protocol, Scheme};
+use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::spdz::{Packing, Preprocessing, Spdz, SpdzScheme, Way};
+use polyclave_protocol::tally::Phase;
+use polyclave_protocol::{Party, Result};
+
+const STAGES: [&str; 4] = ["bank and inputs", "linear", "lookups", "check"];
+
+/// A party's time by stage, and within lookups what it waited for its peer.
+#[derive(Clone, Copy, Default)]
+struct Stages {
+    stages: [Duration; 4],
+    exchanges: Duration,
+    lookups: u64,
+}
+
+impl Stages {
+    fn stage<T>(&mut self, stage: usize, run: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let result = run();
+        self.stages[stage] += began.elapsed();
+        result
+    }
+}
+
+/// A network whose exchanges are timed.
+struct TimedNet<'a> {
+    net: &'a mut dyn Net,
+    exchanges: Duration,
+}
+
+impl Net for TimedNet<'_> {
+    fn me(&self) -> Party {
+        self.net.me()
+    }
+
+    fn parties(&self) -> usize {
+        self.net.parties()
+    }
+
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        self.net.send(to, message)
+    }
+
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        self.net.recv(from, into)
+    }
+
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        let began = Instant::now();
+        let result = self.net.exchange(out, into);
+        self.exchanges += began.elapsed();
+        result
+    }
+
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        self.net.fork()
+    }
+}
+
+/// As `evaluate` does it, and the check.
+fn evaluate<F: MacField>(
+    spdz: &mut Spdz<F>,
+    circuit: &Compiled,
+    inputs: &[Cells; 2],
+    net: &mut dyn Net,
+) -> Result<Stages> {
+    let lanes = inputs[0].lanes();
+    let mut batch = prepare(spdz, circuit, lanes, net)?;
+    let (mut stages, mut net) = (Stages::default(), TimedNet { net, exchanges: Duration::ZERO });
+    spdz.enter(Phase::Online);
+    let mut bank = stages.stage(0, || spdz.bank(circuit, lanes));
+    for (port, cells) in circuit.inputs().iter().zip(inputs) {
+        stages.stage(0, || spdz.input(port, &Input::Public(cells), &mut bank, &mut net))?;
+    }
+    for layer in circuit.layers() {
+        let (linear, lookups): (&[Linear], &[Lookup]) = (&layer.linear, &layer.lookups);
+        stages.stage(1, || spdz.linear(linear, &mut bank));
+        if !lookups.is_empty() {
+            stages.stage(2, || spdz.lookup(circuit, lookups, &mut bank, &mut batch, &mut net))?;
+        }
+    }
+    stages.exchanges = net.exchanges;
+    stages.stage(3, || spdz.check(&mut net))?;
+    stages.lookups = (circuit.lookups().count() * lanes) as u64;
+    Ok(stages)
+}
+
+/// What some evaluations took, at the slowest party.
+fn online<F: MacField>(cipher: &str, lanes: usize, iterations: u64) -> Vec<Stages> {
+    let scheme: SpdzScheme<F> =
+        SpdzScheme::new(2, Way::MaskedTables, Preprocessing::InsecureDealer, Packing::Elements)
+            .expect("it is valid");
+    let runs = run_parties(2, |net| {
+        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let mut spdz = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+        let circuit = compile(&catalog::find(cipher).expect("the catalog has it").encrypt, &spdz);
+        let cells = |port: usize, lanes| {
+            let port = &circuit.inputs()[port];
+            Cells::zero(port.cells.len(), port.bits, lanes)
+        };
+        let inputs = [cells(0, lanes), cells(1, 1)];
+        (0..iterations).map(|_| evaluate(&mut spdz, &circuit, &inputs, net)).collect::<Result<Vec<_>>>()
+    });
+    runs.into_iter().next().expect("two parties").expect("honest parties finish")
+}
+
+fn measure<F: MacField>(c: &mut Criterion) {
+    let mut group = c.benchmark_group(format!("spdz-lt online, MACs in {}", F::NAME));
+    group.sample_size(10).warm_up_time(Duration::from_millis(1));
+    for (cipher, lanes) in [("aes-128", 4096), ("3des-ede3", 1024), ("aes-128", 1), ("3des-ede3", 1)] {
+        group.throughput(Throughput::Elements(lanes as u64));
+        let best: Mutex<Option<Stages>> = Mutex::default();
+        group.bench_function(BenchmarkId::new(cipher, lanes), |b| {
+            b.iter_custom(|n| {
+                // One more to warm up.
+                let runs = online::<F>(cipher, lanes, n + 1).split_off(1);
+                let time = |run: &Stages| run.stages.iter().sum::<Duration>();
+                let total = runs.iter().map(time).sum();
+                let mut best = best.lock().expect("no panic");
+                *best = runs.into_iter().chain(*best).min_by_key(time);
+                total
+            })
+        });
+        if let Some(best) = *best.lock().expect("no panic") {
+            let each = |time: Duration| time.as_nanos() as f64 / best.lookups as f64;
+            let stages =
+                STAGES.iter().zip(best.stages).map(|(name, time)| format!("{name} {:.1}", each(time)));
+            let exchanges = each(best.exchanges);
+            println!("    best: {}, exchanges {exchanges:.1}", stages.collect::<Vec<_>>().join(", "));
+        }
+    }
+    group.finish();
+}
+
+fn all(c: &mut Criterion) {
+    measure::<Gf2_64>(c);
+    measure::<Gf2_40>(c);
+}
+
+criterion_group!(benches, all);
+criterion_main!(benches);
