@@ -4,7 +4,7 @@ pub mod conformance;
 pub mod faults;
 pub mod insecure_dealer;
 pub mod insecure_dealer_bits;
-pub mod insecure_tables;
 pub mod insecure_minimac;
+pub mod insecure_tables;
 pub mod record;
 pub mod tamper;
