@@ -1,7 +1,11 @@
-//! What large tables with random access need of the machine: rows fetched ahead of their use, and large pages.
+//! What large tables need of the machine: rows fetched ahead of their use, large pages, and wiping as fast as memory is.
 //!
-//! Both are hints: without them everything works, more slowly. Addresses are public here (positions in a table that come from
-//! opened values).
+//! The first two are hints: without them everything works, more slowly. Addresses are public here (positions in a table that
+//! come from opened values).
+
+use core::ops::{Deref, DerefMut};
+
+use zeroize::{DefaultIsZeroes, optimization_barrier};
 
 /// Asks for the cache line of a byte, which will be read soon. Nothing happens beyond the end.
 #[inline(always)]
@@ -20,15 +24,16 @@ pub fn prefetch(bytes: &[u8], at: usize) {
 /// Asks for large pages behind the capacity of a vector, before it is filled: a table walked at random otherwise misses the
 /// translation of nearly every address.
 #[cfg_attr(target_os = "linux", allow(unsafe_code))]
-pub fn prefer_large_pages(bytes: &mut Vec<u8>) {
+pub fn prefer_large_pages<T>(table: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {
         const PAGE: usize = 4096;
         const LARGE: usize = 2 << 20;
-        let start = bytes.as_ptr().addr();
-        let (first, end) = (start.next_multiple_of(PAGE), (start + bytes.capacity()) / PAGE * PAGE);
+        let start = table.as_ptr().addr();
+        let (first, end) =
+            (start.next_multiple_of(PAGE), (start + table.capacity() * size_of::<T>()) / PAGE * PAGE);
         if end.saturating_sub(first) >= LARGE {
-            let pages = bytes.as_mut_ptr().wrapping_add(first - start);
+            let pages = table.as_mut_ptr().wrapping_byte_add(first - start);
             // SAFETY: the whole pages inside of the vector's own allocation; MADV_HUGEPAGE changes how they are backed, not
             // what they hold. A refusal is no error.
             let _ =
@@ -36,7 +41,48 @@ pub fn prefer_large_pages(bytes: &mut Vec<u8>) {
         }
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = bytes;
+    let _ = table;
+}
+
+/// Overwrites everything that a vector holds or held in its present memory with zeros, and leaves it empty. The same as
+/// `zeroize`, which writes element by element, in the largest steps there are.
+pub fn wipe<T: DefaultIsZeroes>(table: &mut Vec<T>) {
+    table.fill(T::default());
+    // Not beyond the capacity, so nothing moves.
+    table.resize(table.capacity(), T::default());
+    optimization_barrier(table.as_slice());
+    table.clear();
+}
+
+/// A vector of secrets that is [wiped](wipe) on drop. It should not outgrow its capacity: what is moved leaves a copy behind.
+#[derive(Default)]
+pub struct Wiped<T: DefaultIsZeroes>(Vec<T>);
+
+impl<T: DefaultIsZeroes> Wiped<T> {
+    /// So many zeros.
+    pub fn zeros(len: usize) -> Wiped<T> {
+        Wiped(vec![T::default(); len])
+    }
+}
+
+impl<T: DefaultIsZeroes> Deref for Wiped<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T: DefaultIsZeroes> DerefMut for Wiped<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
+impl<T: DefaultIsZeroes> Drop for Wiped<T> {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
 }
 
 #[cfg(test)]
@@ -51,6 +97,20 @@ mod tests {
         prefetch(&bytes, 5 << 20);
         prefetch(&bytes, 1234);
         assert!(bytes.iter().all(|byte| *byte == 7));
-        prefer_large_pages(&mut Vec::new());
+        prefer_large_pages(&mut Vec::<u128>::new());
+    }
+
+    #[test]
+    #[allow(unsafe_code)]
+    fn wiping_reaches_what_was_cut_off() {
+        let mut secret = vec![0x5a_u64; 1000];
+        let (memory, capacity) = (secret.as_ptr(), secret.capacity());
+        secret.truncate(10);
+        wipe(&mut secret);
+        assert!(secret.is_empty());
+        assert_eq!((secret.as_ptr(), secret.capacity()), (memory, capacity));
+        // SAFETY: the memory is the vector's, and all of it was written.
+        let seen = unsafe { core::slice::from_raw_parts(memory, capacity) };
+        assert!(seen.iter().all(|word| *word == 0));
     }
 }

@@ -1,13 +1,17 @@
-//! Tiles of 256 blocks: bits are swapped between eight registers, then bytes are interleaved between sixteen.
+//! Tiles of 256 blocks: bits are swapped between eight registers, then bytes are interleaved between sixteen. Two tiles at a
+//! time use up a cache line of every column, since lines of columns at a stride of a power of two drive each other out.
 
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::*;
 
-use zeroize::Zeroize;
+use zeroize::optimization_barrier;
 
 /// Blocks of a tile: the bits of a register.
 const TILE: usize = 256;
+
+/// Bytes between the two phases: `bytes[r][g]` is byte g of the blocks 8c + r, for all c.
+type Bytes = [[[u8; 32]; 16]; 8];
 
 /// Turns whole tiles and returns how many blocks that were.
 ///
@@ -20,29 +24,34 @@ pub(super) unsafe fn columns_to_blocks(
     count: usize,
     blocks: &mut [u128],
 ) -> usize {
-    // bytes[r][g]: byte g of the blocks 8c + r, for all c.
-    let mut bytes = [[[0; 32]; 16]; 8];
-    let mut done = 0;
-    for (tile, blocks) in blocks.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
+    let mut bytes: [Bytes; 2] = [[[[0; 32]; 16]; 8]; 2];
+    let tiles = blocks.as_chunks_mut::<TILE>().0;
+    for (pair, tiles) in tiles.chunks_mut(2).enumerate() {
         for group in 0..count.div_ceil(8) {
-            let mut rows = [_mm256_setzero_si256(); 8];
-            for (row, i) in rows.iter_mut().zip(8 * group..count) {
-                // SAFETY: the caller warrants 32 bytes here; the load has no alignment.
-                *row = unsafe { _mm256_loadu_si256(columns.as_ptr().add(i * stride + tile * 32).cast()) };
-            }
-            turn(&mut rows);
-            for (row, bytes) in rows.into_iter().zip(&mut bytes) {
-                // SAFETY: the array has the 32 bytes written; the store has no alignment.
-                unsafe { _mm256_storeu_si256(bytes[group].as_mut_ptr().cast(), row) };
+            for (half, bytes) in bytes.iter_mut().enumerate().take(tiles.len()) {
+                let mut rows = [_mm256_setzero_si256(); 8];
+                for (row, i) in rows.iter_mut().zip(8 * group..count) {
+                    let at = i * stride + (2 * pair + half) * 32;
+                    // SAFETY: the caller warrants 32 bytes here; the load has no alignment.
+                    *row = unsafe { _mm256_loadu_si256(columns.as_ptr().add(at).cast()) };
+                }
+                turn(&mut rows);
+                for (row, bytes) in rows.into_iter().zip(bytes) {
+                    // SAFETY: the array has the 32 bytes written; the store has no alignment.
+                    unsafe { _mm256_storeu_si256(bytes[group].as_mut_ptr().cast(), row) };
+                }
             }
         }
-        for (r, bytes) in bytes.iter().enumerate() {
-            interleave(bytes, r, blocks);
+        for (bytes, blocks) in bytes.iter().zip(tiles) {
+            for (r, bytes) in bytes.iter().enumerate() {
+                interleave(bytes, r, blocks);
+            }
         }
-        done += TILE;
     }
-    bytes.zeroize();
-    done
+    // By whole registers, which `zeroize` of an array is not.
+    bytes = [[[[0; 32]; 16]; 8]; 2];
+    optimization_barrier(&bytes);
+    blocks.len() / TILE * TILE
 }
 
 /// Bit `j` of every byte of row `i` becomes bit `i` of that byte of row `j`.

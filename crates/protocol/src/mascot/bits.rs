@@ -39,6 +39,7 @@ use zeroize::Zeroizing;
 use super::Mascot;
 use super::rows::{Row, add, low, zeros};
 use crate::net::Net;
+use crate::ot::Blocks;
 use crate::session::random_bytes;
 use crate::spdz::Authenticated;
 use crate::{Party, Result};
@@ -83,11 +84,10 @@ impl<F: MacField> Mascot<F> {
         net: &mut dyn Net,
     ) -> Result<Authenticated<F>> {
         let Extended { own, macs, mask } = extended;
-        let mut shares = Authenticated { macs: zeros::<F>(own.len()), values: own };
-        for row in &macs {
-            add::<F>(&mut shares.macs, row);
-        }
-        Ok(self.check_bits(&[shares], mask, net)?.remove(0))
+        let mut macs = macs.into_iter();
+        let mut sum = macs.next().unwrap_or_default();
+        macs.for_each(|row| add::<F>(&mut sum, &row));
+        Ok(self.check_bits(vec![Authenticated { values: own, macs: sum }], mask, net)?.remove(0))
     }
 
     /// Bits that one party knows, of the stock or fresh.
@@ -131,8 +131,8 @@ impl<F: MacField> Mascot<F> {
             self.zeros.add_to::<F>(&mut values);
             all.push(Authenticated { values, macs });
         }
-        let checked = self.check_bits(&all, mask, net)?;
-        for ((p, shares), stock) in Party::all(all.len()).zip(checked).zip(&mut self.stock) {
+        let checked = self.check_bits(all, mask, net)?;
+        for ((p, shares), stock) in Party::all(checked.len()).zip(checked).zip(&mut self.stock) {
             stock.push_back((shares, (p == me).then(|| bits.clone())));
             while p != asked && in_stock(stock) > BATCH {
                 stock.pop_front();
@@ -172,15 +172,10 @@ impl<F: MacField> Mascot<F> {
             }
         }
         let alpha = self.key.reveal_own_share();
-        let mut macs: Vec<Row<F>> = Vec::new();
-        for p in Party::all(n) {
-            let mut row = zeros::<F>(all);
-            let q = &correlated.sent[p.index()];
-            row.iter_mut().zip(q.iter()).for_each(|(mac, q)| *mac = low::<F>(*q));
-            macs.push(row);
-        }
+        let of_peer = |q: &Blocks| Row::<F>::new(q.iter().map(|q| low::<F>(*q)).collect());
+        let mut macs: Vec<Row<F>> = correlated.sent.iter().map(of_peer).collect();
+        macs[me.index()] = Row::<F>::new(own.iter().map(|bit| alpha.and(bit.spread())).collect());
         let row = &mut macs[me.index()];
-        row.iter_mut().zip(own.iter()).for_each(|(mac, bit)| *mac = alpha.and(bit.spread()));
         for t in &correlated.received {
             row.iter_mut().zip(t.iter()).for_each(|(mac, t)| *mac ^= low::<F>(*t));
         }
@@ -191,20 +186,20 @@ impl<F: MacField> Mascot<F> {
     /// Checks bits and returns them without the last k of each, which have masked the check.
     fn check_bits(
         &mut self,
-        all: &[Authenticated<F>],
+        mut all: Vec<Authenticated<F>>,
         mut mask: Authenticated<F>,
         net: &mut dyn Net,
     ) -> Result<Vec<Authenticated<F>>> {
         let powers: Vec<F::Word> = (0..F::BITS).map(|i| F::Word::ONE.shift_left(i)).collect();
-        let mut bits = Vec::new();
-        for shares in all {
+        for shares in &mut all {
             let count = shares.len() - powers.len();
             mask.values[0] ^= F::inner_product(&powers, &shares.values[count..]);
             mask.macs[0] ^= F::inner_product(&powers, &shares.macs[count..]);
-            bits.push(shares.part(0..count));
+            shares.values.truncate(count);
+            shares.macs.truncate(count);
         }
-        self.check_authentication(&bits.iter().collect::<Vec<_>>(), mask, net)?;
-        Ok(bits)
+        self.check_authentication(&all.iter().collect::<Vec<_>>(), mask, net)?;
+        Ok(all)
     }
 }
 

@@ -40,9 +40,11 @@ use std::sync::Arc;
 
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::memory::Wiped;
 use zeroize::Zeroizing;
 
-use super::rows::{Gadget, Row, add, add_bytes, read, with_mask, zeros};
+use super::messages::Messages;
+use super::rows::{Gadget, Row, add, add_bytes, with_mask, zeros};
 use crate::net::Net;
 use crate::ot::{Pairs, forked_seed};
 use crate::spdz::{Coefficients, MacKey};
@@ -59,6 +61,7 @@ pub(super) struct Cope<F: MacField> {
     /// The chosen stream for every bit of this party's share, by peer.
     chosen: Vec<Vec<AesPrg>>,
     seeds: Arc<Seeds>,
+    messages: Messages,
 }
 
 /// What the streams come from, by peer and bit.
@@ -127,7 +130,8 @@ impl<F: MacField> Cope<F> {
         let offered =
             offered.map(|bits| bits.iter().map(|both| both.each_ref().map(stream)).collect()).collect();
         let chosen = seeds.chosen.iter().map(|bits| bits.iter().map(stream).collect()).collect();
-        Cope { me, alphas, gadget: Gadget::new(), offered, chosen, seeds }
+        let messages = Messages::new(alphas.len());
+        Cope { me, alphas, gadget: Gadget::new(), offered, chosen, seeds, messages }
     }
 
     /// This party's shares of alpha times everybody's elements, by owner: `counts` says how many each has, and `own` are
@@ -155,22 +159,23 @@ impl<F: MacField> Cope<F> {
         let me = self.me;
         let masked = |count: usize| if count == 0 { 0 } else { count + 1 };
 
+        let bytes = |elements: usize| elements * F::BITS as usize * F::BYTES;
         let mut ts: Vec<Row<F>> = Vec::new();
-        let mut out: Vec<Zeroizing<Vec<u8>>> = Vec::new();
-        for p in Party::all(counts.len()) {
-            let (message, t) = match p == me {
-                true => Default::default(),
-                false => self.offer(p, &own[p.index()]),
-            };
-            out.push(message);
+        for (p, own) in Party::all(counts.len()).zip(own) {
+            let mut t = Row::<F>::default();
+            if p != me {
+                t = zeros::<F>(own.len());
+                let message = self.messages.outgoing(p, bytes(own.len()));
+                offer(&self.gadget, &mut self.offered[p.index()], own, message, &mut t);
+            }
             ts.push(t);
         }
-        let len =
-            |p: Party| if p == me { 0 } else { masked(counts[p.index()]) * F::BITS as usize * F::BYTES };
-        let into = exchange(&out, len, net)?;
+        let len = |p: Party| if p == me { 0 } else { bytes(masked(counts[p.index()])) };
+        self.messages.exchange(len, net)?;
         let mut qs: Vec<Row<F>> = counts.iter().map(|count| zeros::<F>(masked(*count))).collect();
         for p in me.peers(counts.len()) {
-            self.take(p, &into[p.index()], &mut qs[p.index()]);
+            let (alpha, message) = (self.alphas[p.index()], self.messages.incoming(p));
+            take(&self.gadget, &mut self.chosen[p.index()], alpha, message, &mut qs[p.index()]);
         }
         self.check(own, &ts, &qs, net)?;
 
@@ -213,47 +218,63 @@ impl<F: MacField> Cope<F> {
         }
         Ok(())
     }
+}
 
-    /// The u_i for a peer, by i, and t.
-    fn offer(&mut self, peer: Party, own: &[F::Word]) -> (Zeroizing<Vec<u8>>, Row<F>) {
-        let row_bytes = own.len() * F::BYTES;
-        let mut message = Zeroizing::new(vec![0; F::BITS as usize * row_bytes]);
-        let mut sums = zeros::<F>(own.len());
-        if own.is_empty() {
-            return (message, sums);
-        }
-        let mut elements = Zeroizing::new(vec![0; row_bytes]);
-        F::write_row(own, &mut elements);
-        let mut stream = Zeroizing::new(vec![0; row_bytes]);
-        let streams = self.offered[peer.index()].iter_mut();
-        for ([zero, one], u) in streams.zip(message.chunks_exact_mut(row_bytes)).rev() {
+/// Writes the u_i for a peer, by i, and t.
+fn offer<F: MacField>(
+    gadget: &Gadget<F>,
+    streams: &mut [[AesPrg; 2]],
+    own: &[F::Word],
+    message: &mut [u8],
+    t: &mut [F::Word],
+) {
+    let row_len = own.len();
+    let [mut elements, mut stream] = [Wiped::zeros(PIECE * F::BYTES), Wiped::zeros(PIECE * F::BYTES)];
+    let mut terms = zeros::<F>(PIECE);
+    for (start, (own, t)) in (0..).step_by(PIECE).zip(own.chunks(PIECE).zip(t.chunks_mut(PIECE))) {
+        let len = own.len() * F::BYTES;
+        let (elements, stream, terms) = (&mut elements[..len], &mut stream[..len], &mut terms[..own.len()]);
+        F::write_row(own, elements);
+        for (i, [zero, one]) in streams.iter_mut().enumerate().rev() {
+            let u = &mut message[(i * row_len + start) * F::BYTES..][..len];
             one.fill(u);
-            add_bytes(u, &elements);
-            zero.fill(&mut stream);
-            add_bytes(u, &stream);
-            self.gadget.add_row(&mut sums, &stream);
-        }
-        (message, sums)
-    }
-
-    /// Sets `shares` to q, from what a peer sent.
-    fn take(&mut self, peer: Party, message: &[u8], shares: &mut [F::Word]) {
-        let row_bytes = shares.len() * F::BYTES;
-        if shares.is_empty() {
-            return;
-        }
-        let alpha = self.alphas[peer.index()];
-        let mut row = Zeroizing::new(vec![0; row_bytes]);
-        let streams = self.chosen[peer.index()].iter_mut().zip(0..F::BITS);
-        for ((stream, i), u) in streams.zip(message.chunks_exact(row_bytes)).rev() {
-            let mut chosen = [0];
-            alpha.shift_right(i).spread().write_to(&mut chosen);
-            stream.fill(&mut row);
-            row.iter_mut().zip(u).for_each(|(q, u)| *q ^= u & chosen[0]);
-            self.gadget.add_row(shares, &row);
+            zero.fill(stream);
+            add_bytes(u, elements);
+            add_bytes(u, stream);
+            F::read_row(stream, terms);
+            gadget.add_row(t, terms);
         }
     }
 }
+
+/// Sets `q`, which is zero, from what a peer sent.
+fn take<F: MacField>(
+    gadget: &Gadget<F>,
+    streams: &mut [AesPrg],
+    alpha: F::Word,
+    message: &[u8],
+    q: &mut [F::Word],
+) {
+    let row_len = q.len();
+    let mut stream = Wiped::zeros(PIECE * F::BYTES);
+    let mut terms = zeros::<F>(PIECE);
+    for (start, q) in (0..).step_by(PIECE).zip(q.chunks_mut(PIECE)) {
+        let len = q.len() * F::BYTES;
+        let (stream, terms) = (&mut stream[..len], &mut terms[..q.len()]);
+        for (i, chosen) in (0..F::BITS).zip(streams.iter_mut()).rev() {
+            let mut bit = [0];
+            alpha.shift_right(i).spread().write_to(&mut bit);
+            let u = &message[(i as usize * row_len + start) * F::BYTES..][..len];
+            chosen.fill(stream);
+            stream.iter_mut().zip(u).for_each(|(q, u)| *q ^= u & bit[0]);
+            F::read_row(stream, terms);
+            gadget.add_row(q, terms);
+        }
+    }
+}
+
+/// Elements that are worked on at a time: whole AES blocks, and what belongs to them stays in the first-level cache.
+const PIECE: usize = 512;
 
 /// Sends every peer its message, and returns theirs.
 fn exchange(
@@ -281,10 +302,8 @@ fn combination<F: MacField>(seed: &[u8; 32], row: &[F::Word]) -> F::Word {
 const BATCH: usize = 512;
 
 impl<F: MacField> Gadget<F> {
-    /// One step for a row of elements in bytes.
-    fn add_row(&self, sums: &mut [F::Word], bytes: &[u8]) {
-        for (sum, bytes) in sums.iter_mut().zip(bytes.chunks_exact(F::BYTES)) {
-            *sum = self.step(*sum, read::<F>(bytes));
-        }
+    /// One step for a row of elements.
+    fn add_row(&self, sums: &mut [F::Word], row: &[F::Word]) {
+        sums.iter_mut().zip(row).for_each(|(sum, next)| *sum = self.step(*sum, *next));
     }
 }

@@ -7,6 +7,7 @@
 //! | `authenticate.rs` | authenticated elements, and the check of it | authenticated sharing, "Input" |
 //! | `triples.rs` | multiplication triples | Multiply, Combine, Authenticate, Sacrifice |
 //! | `bits.rs` | random bits, of nobody and of one party | transfers under the MAC key |
+//! | `messages.rs` | messages in memory that is used again | |
 //! | `binding.rs` | material made afresh under a stored key | |
 //! | `zero_tests.rs` | the check of what is opened on the way | `spdz/check.rs` |
 //!
@@ -23,12 +24,14 @@
 //! holder of the share that checks, and no cheater knows before it whether a guess was right (`cope.rs`, and the check of transfers
 //! under the key, [`crate::ot`]). So a peer that falls silent has learnt nothing of the key, and the key is kept.
 //!
-//! **Memory**: batches of 2^18 transfers for triples and 2^17 for bits, some ten megabytes for every peer, and the result.
+//! **Memory**: batches of 2^18 transfers for triples and 2^17 for bits, some twenty megabytes for every peer, which stay for the
+//! next batch, and the result.
 
 mod authenticate;
 mod binding;
 mod bits;
 mod cope;
+mod messages;
 mod rows;
 mod triples;
 mod zero_tests;
@@ -44,6 +47,7 @@ use crate::{Error, Party, PartySet, Result};
 use authenticate::Zeros;
 use bits::Stock;
 use cope::Cope;
+use messages::Messages;
 
 /// Makes material under one MAC key.
 pub struct Mascot<F: MacField> {
@@ -58,6 +62,8 @@ pub struct Mascot<F: MacField> {
     /// For zero tests.
     products: Vec<Product<F>>,
     stock: Stock<F>,
+    /// Of [`triples`].
+    messages: Messages,
     failed: bool,
 }
 
@@ -95,6 +101,7 @@ impl<F: MacField> Mascot<F> {
                 openings: Openings::default(),
                 products: Vec::new(),
                 stock: Party::all(key.parties()).map(|_| Default::default()).collect(),
+                messages: Messages::new(key.parties()),
                 failed: false,
             })
         };
@@ -114,6 +121,7 @@ impl<F: MacField> Mascot<F> {
             openings: Openings::default(),
             products: Vec::new(),
             stock: Party::all(self.key.parties()).map(|_| Default::default()).collect(),
+            messages: Messages::new(self.key.parties()),
             failed: self.failed,
         }
     }

@@ -27,11 +27,14 @@
 
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::bit_transpose::columns_to_blocks;
+use polyclave_kernels::memory::Wiped;
 use zeroize::Zeroizing;
 
 use super::Mascot;
-use super::rows::{Gadget, Row, add, low, read, zeros};
+use super::rows::{Gadget, Row, add, low, zeros};
 use crate::net::Net;
+use crate::ot::{Correlated, Pairs};
 use crate::session::random_bytes;
 use crate::spdz::{Authenticated, Coefficients, Triples};
 use crate::{Party, Result, coins};
@@ -51,11 +54,10 @@ pub(super) struct Products<F: MacField> {
     pub(super) c: Vec<Row<F>>,
 }
 
-/// What one batch's transfers with one peer are made with.
+/// What one batch is made with.
 struct Batch<'a, F: MacField> {
-    /// Triples.
-    count: usize,
-    gadget: Gadget<F>,
+    transfers: &'a Pairs,
+    correlated: &'a Correlated,
     products: &'a mut Products<F>,
 }
 
@@ -105,20 +107,15 @@ impl<F: MacField> Mascot<F> {
         self.transfers.check(net)?;
 
         let mut products = own_products(&choices, each, count, &mut random);
-        let mut batch = Batch { count, gadget: Gadget::new(), products: &mut products };
+        let mut batch =
+            Batch { transfers: &self.transfers, correlated: &correlated, products: &mut products };
         let len = |p: Party| if p == me { 0 } else { transfers * F::BYTES };
-        let mut out: Vec<Zeroizing<Vec<u8>>> =
-            Party::all(n).map(|p| Zeroizing::new(vec![0; len(p)])).collect();
         for p in me.peers(n) {
-            batch.offer(&self.transfers.random_sent(&correlated, p)?, &mut out[p.index()]);
+            batch.offer(p, self.messages.outgoing(p, len(p)))?;
         }
-        let mut into: Vec<Vec<u8>> = Party::all(n).map(|p| vec![0; len(p)]).collect();
-        net.exchange(
-            &out.iter().map(|message| message.as_slice()).collect::<Vec<_>>(),
-            &mut into.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>(),
-        )?;
+        self.messages.exchange(len, net)?;
         for p in me.peers(n) {
-            batch.take(&self.transfers.random_received(&correlated, p)?, &into[p.index()]);
+            batch.take(p, self.messages.incoming(p))?;
         }
         Ok(products)
     }
@@ -152,13 +149,10 @@ fn own_products<F: MacField>(choices: &[u8], each: usize, count: usize, random: 
     let mut b = zeros::<F>(count);
     F::read_row(&bytes, &mut b);
     let mut a: Vec<Row<F>> = (0..each).map(|_| zeros::<F>(count)).collect();
-    let bits = choices.chunks_exact(count / 8);
-    for (bits, (row, shift)) in bits.zip((0..a.len()).flat_map(|l| (0..F::BITS).map(move |h| (l, h)))) {
-        for (byte, elements) in bits.iter().zip(a[row].chunks_exact_mut(8)) {
-            for (place, element) in elements.iter_mut().enumerate() {
-                *element ^= F::Word::from_bytes(&[byte >> place & 1]).shift_left(shift);
-            }
-        }
+    let mut blocks = Wiped::zeros(count);
+    for (row, bits) in a.iter_mut().zip(choices.chunks_exact(F::BITS as usize * count / 8)) {
+        columns_to_blocks(bits, count / 8, F::BITS as usize, &mut blocks);
+        row.iter_mut().zip(blocks.iter()).for_each(|(element, block)| *element = low::<F>(*block));
     }
     let product = |a: &Row<F>| {
         let mut c = zeros::<F>(count);
@@ -194,40 +188,62 @@ fn combine<F: MacField>(
     Ok(all)
 }
 
+/// Elements of a row that are worked on at a time: all that belongs to them stays in the first-level cache.
+const PIECE: usize = 256;
+
 impl<F: MacField> Batch<'_, F> {
     /// The d for a peer that chooses, and this party's share of the peer's a_l times its own b.
-    fn offer(&mut self, [zero, one]: &[Zeroizing<Vec<u128>>; 2], message: &mut [u8]) {
+    fn offer(&mut self, peer: Party, message: &mut [u8]) -> Result<()> {
+        let (gadget, count) = (Gadget::<F>::new(), self.products.b.len());
+        let [mut zero, mut one] = [Wiped::zeros(PIECE), Wiped::zeros(PIECE)];
+        let [mut sums, mut ds] = [zeros::<F>(PIECE), zeros::<F>(PIECE)];
         for (l, c) in self.products.c.iter_mut().enumerate() {
-            let mut sums = zeros::<F>(self.count);
-            for bit in (0..F::BITS as usize).rev() {
-                let row = (l * F::BITS as usize + bit) * self.count..;
-                let messages = zero[row.clone()].iter().zip(&one[row.clone()]);
-                let message = message[row.start * F::BYTES..].chunks_exact_mut(F::BYTES);
-                let rows = sums.iter_mut().zip(self.products.b.iter()).zip(messages).zip(message);
-                for (((sum, b), (zero, one)), d) in rows {
-                    let (zero, one) = (low::<F>(*zero), low::<F>(*one));
-                    (zero ^ one ^ *b).write_to(d);
-                    *sum = self.gadget.step(*sum, zero);
+            let pieces = c.chunks_mut(PIECE).zip(self.products.b.chunks(PIECE));
+            for (start, (c, b)) in (0..).step_by(PIECE).zip(pieces) {
+                let (zero, one) = (&mut zero[..b.len()], &mut one[..b.len()]);
+                let (sums, ds) = (&mut sums[..b.len()], &mut ds[..b.len()]);
+                sums.fill(F::Word::ZERO);
+                for bit in (0..F::BITS as usize).rev() {
+                    let at = (l * F::BITS as usize + bit) * count + start;
+                    self.transfers.write_random_sent(self.correlated, peer, at, [zero, one])?;
+                    let messages = zero.iter().zip(one.iter());
+                    let rows = sums.iter_mut().zip(ds.iter_mut()).zip(b).zip(messages);
+                    for (((sum, d), b), (zero, one)) in rows {
+                        let (zero, one) = (low::<F>(*zero), low::<F>(*one));
+                        *d = zero ^ one ^ *b;
+                        *sum = gadget.step(*sum, zero);
+                    }
+                    F::write_row(ds, &mut message[at * F::BYTES..][..b.len() * F::BYTES]);
                 }
+                add::<F>(c, sums);
             }
-            add::<F>(c, &sums);
         }
+        Ok(())
     }
 
     /// This party's share of its own a_l times the b of a peer, from what that sent.
-    fn take(&mut self, taken: &[u128], message: &[u8]) {
+    fn take(&mut self, peer: Party, message: &[u8]) -> Result<()> {
+        let (gadget, count) = (Gadget::<F>::new(), self.products.b.len());
+        let mut taken = Wiped::zeros(PIECE);
+        let [mut sums, mut ds] = [zeros::<F>(PIECE), zeros::<F>(PIECE)];
         for (l, (c, a)) in self.products.c.iter_mut().zip(&self.products.a).enumerate() {
-            let mut sums = zeros::<F>(self.count);
-            for bit in (0..F::BITS).rev() {
-                let row = (l * F::BITS as usize + bit as usize) * self.count..;
-                let message = message[row.start * F::BYTES..].chunks_exact(F::BYTES);
-                let rows = sums.iter_mut().zip(a.iter()).zip(&taken[row]).zip(message);
-                for (((sum, a), taken), d) in rows {
-                    let chosen = read::<F>(d).and(a.shift_right(bit).spread());
-                    *sum = self.gadget.step(*sum, low::<F>(*taken) ^ chosen);
+            let pieces = c.chunks_mut(PIECE).zip(a.chunks(PIECE));
+            for (start, (c, a)) in (0..).step_by(PIECE).zip(pieces) {
+                let taken = &mut taken[..a.len()];
+                let (sums, ds) = (&mut sums[..a.len()], &mut ds[..a.len()]);
+                sums.fill(F::Word::ZERO);
+                for bit in (0..F::BITS).rev() {
+                    let at = (l * F::BITS as usize + bit as usize) * count + start;
+                    self.transfers.write_random_received(self.correlated, peer, at, taken)?;
+                    F::read_row(&message[at * F::BYTES..][..a.len() * F::BYTES], ds);
+                    for (((sum, d), a), taken) in sums.iter_mut().zip(ds.iter()).zip(a).zip(taken.iter()) {
+                        let chosen = d.and(a.shift_right(bit).spread());
+                        *sum = gadget.step(*sum, low::<F>(*taken) ^ chosen);
+                    }
                 }
+                add::<F>(c, sums);
             }
-            add::<F>(c, &sums);
         }
+        Ok(())
     }
 }

@@ -5,6 +5,8 @@
 //! c_i = u_i + u for its choices u, and the sender adds Delta_i c_i, so that q = t + u Delta in all columns. A receiver that
 //! uses another u in some tree is caught by the [check](Sender::check).
 
+use std::sync::Arc;
+
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::bit_transpose::columns_to_blocks;
 use polyclave_kernels::gf128::weighted_sums;
@@ -12,6 +14,7 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use super::binding::Binding;
+use super::blocks::Pool;
 use super::shape::Shape;
 use super::streams::{Streams, add};
 use super::tile::{GRAIN_BYTES, Tile, Tiles, column_lengths, padded_bytes};
@@ -19,8 +22,7 @@ use super::tree::Seed;
 use crate::Result;
 use crate::session::random_bytes;
 
-/// Blocks of transfers.
-pub(super) type Blocks = Zeroizing<Vec<u128>>;
+pub(super) use super::blocks::Blocks;
 
 /// Bytes of the receiver's message for an extension; the first since a check brings the masks of that check along.
 pub(super) fn message_bytes(shape: Shape, count: usize, first: bool) -> usize {
@@ -63,39 +65,46 @@ impl Receiver {
     }
 
     /// Extends by so many transfers with choices, 8 a byte: t. Overwrites `message` with that to the sender.
-    pub(super) fn extend(&mut self, choices: &[u8], count: usize, message: &mut Vec<u8>) -> Result<Blocks> {
+    pub(super) fn extend(
+        &mut self,
+        choices: &[u8],
+        count: usize,
+        message: &mut Vec<u8>,
+        pool: &Arc<Pool>,
+    ) -> Result<Blocks> {
         let first = self.tiles.used().is_empty();
-        message.clear();
-        message.reserve(message_bytes(self.shape, count, first));
+        message.resize(message_bytes(self.shape, count, first), 0);
+        let mut message = &mut message[..];
         if first {
             let mut mask = Zeroizing::new([0; GRAIN_BYTES]);
             random_bytes(&mut *mask)?;
-            self.next_tile(&*mask, GRAIN_BYTES, message);
+            message = self.next_tile(&*mask, GRAIN_BYTES, message);
         }
-        let mut blocks = Zeroizing::new(vec![0; count]);
+        let mut blocks = pool.take(count);
         let (mut rest, mut choices) = (&mut blocks[..], choices);
         for len in column_lengths(count) {
             let (now, later) = choices.split_at(len.min(choices.len()));
-            self.next_tile(now, len, message);
+            message = self.next_tile(now, len, message);
             rest = transposed(&self.tiles, self.shape.columns(), rest);
             choices = later;
         }
         Ok(blocks)
     }
 
-    /// Columns of `len` bytes; choices that are missing at the end are zero, for transfers that nobody uses.
-    fn next_tile(&mut self, choices: &[u8], len: usize, message: &mut Vec<u8>) {
+    /// Columns of `len` bytes; choices that are missing at the end are zero, for transfers that nobody uses. Writes its part of
+    /// the message and returns the room for the others.
+    fn next_tile<'a>(&mut self, choices: &[u8], len: usize, message: &'a mut [u8]) -> &'a mut [u8] {
+        let (message, later) = message.split_at_mut(self.shape.trees() * len);
         let tile = self.tiles.next(len);
         let (columns, u) = tile.bytes_mut().split_at_mut(self.shape.columns() * len);
         u[..choices.len()].copy_from_slice(choices);
         u[choices.len()..].fill(0);
-        for (tree, columns) in columns.chunks_exact_mut(self.shape.expansion() * len).enumerate() {
-            let start = message.len();
-            message.resize(start + len, 0);
-            let correction = &mut message[start..];
+        let columns = columns.chunks_exact_mut(self.shape.expansion() * len);
+        for (tree, (columns, correction)) in columns.zip(message.chunks_exact_mut(len)).enumerate() {
             self.streams.next(tree, columns, correction);
             add(correction, u);
         }
+        later
     }
 
     /// The hashes of all columns under the coefficients of a coin, hidden by the mask; then the columns are given up.
@@ -125,14 +134,14 @@ impl Sender {
     }
 
     /// Extends by so many transfers: q.
-    pub(super) fn extend(&mut self, message: &[u8], count: usize) -> Blocks {
+    pub(super) fn extend(&mut self, message: &[u8], count: usize, pool: &Arc<Pool>) -> Blocks {
         let mut message = message;
         if self.tiles.used().is_empty() {
             let (mask, rest) = message.split_at(self.shape.trees() * GRAIN_BYTES);
             self.next_tile(mask, GRAIN_BYTES);
             message = rest;
         }
-        let mut blocks = Zeroizing::new(vec![0; count]);
+        let mut blocks = pool.take(count);
         let mut rest = &mut blocks[..];
         for len in column_lengths(count) {
             let (corrections, later) = message.split_at(self.shape.trees() * len);
@@ -241,10 +250,10 @@ mod tests {
         let (mut sender, mut receiver) = ends(shape, delta);
         let count = 5000;
         let mut message = Vec::new();
-        receiver.extend(&vec![0x5a; count / 8], count, &mut message).expect("randomness");
+        receiver.extend(&vec![0x5a; count / 8], count, &mut message, &Arc::default()).expect("randomness");
         // The first piece after the mask: transfer 0 of this tree.
         message[(shape.trees() + tree * padded_bytes(count) / GRAIN_BYTES) * GRAIN_BYTES] ^= 1;
-        sender.extend(&message, count);
+        sender.extend(&message, count, &Arc::default());
         let mut response = receiver.respond(&COIN);
         // The hash of the error: transfer 0 is the first bit of the first element.
         let mut chi = vec![0; padded_bytes(count)];
@@ -283,8 +292,8 @@ mod tests {
         let shape = Shape::new(128, 4).expect("it is valid");
         let (mut sender, mut receiver) = ends(shape, u128::MAX);
         let mut message = Vec::new();
-        receiver.extend(&[0xff; 100], 800, &mut message).expect("randomness");
-        sender.extend(&message, 800);
+        receiver.extend(&[0xff; 100], 800, &mut message, &Arc::default()).expect("randomness");
+        sender.extend(&message, 800, &Arc::default());
         let mut response = receiver.respond(&COIN);
         *response.last_mut().expect("it is not empty") ^= 1;
         assert!(sender.check(&COIN, &response, &binding()).is_err());

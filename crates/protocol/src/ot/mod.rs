@@ -35,9 +35,10 @@
 //!
 //! **Rounds**: two for [`Pairs::set_up`], one for each [`Pairs::extend`], three for [`Pairs::check`]. **Bytes** in each
 //! direction of a pair: about 32 KiB to set up; columns / f bits for a transfer; 16 / f bytes a column for each check's mask
-//! and 16 bytes a column for its answer. **Memory**: until the check, columns / 8 bytes for each transfer at each end.
+//! and 16 bytes a column for its answer. **Memory**: until the check, columns / 8 bytes for each transfer at each end, and 16 for
+//! its block. All of it is used again; forks share that of blocks (`blocks.rs`).
 //!
-//! Constant time in Delta and in choices. All that is secret is wiped when it is dropped.
+//! Constant time in Delta and in choices. All that is secret is wiped when it is dropped, blocks with the last of all forks.
 //!
 //! # Differences from the paper
 //!
@@ -51,6 +52,7 @@
 
 mod base;
 mod binding;
+mod blocks;
 mod extension;
 mod random;
 mod shape;
@@ -58,6 +60,9 @@ mod streams;
 mod tile;
 mod tree;
 
+use std::sync::Arc;
+
+pub use blocks::Blocks;
 pub use shape::Shape;
 use zeroize::Zeroizing;
 
@@ -65,7 +70,7 @@ use crate::coins;
 use crate::net::Net;
 use crate::{Error, Party, PartySet, Result};
 use binding::Binding;
-use extension::Blocks;
+use blocks::Pool;
 use random::Hash;
 
 /// The expansion (2 to this power) that programs take where nobody chooses one: the quickest on a fast network.
@@ -85,6 +90,8 @@ pub struct Pairs {
     checked: u64,
     /// Something failed, and nothing may be used any more.
     failed: bool,
+    /// Memory of all blocks, shared with forks.
+    pool: Arc<Pool>,
 }
 
 /// Both directions with one peer.
@@ -105,9 +112,9 @@ struct Ends {
 /// What one extension gave, by peer; empty for this party. Provisional until [`Pairs::check`] has passed.
 pub struct Correlated {
     /// q: what this party has as sender towards each peer.
-    pub sent: Vec<Zeroizing<Vec<u128>>>,
+    pub sent: Vec<Blocks>,
     /// t: what this party has as receiver from each peer; q of the peer is `t ^ choice * delta` of the peer.
-    pub received: Vec<Zeroizing<Vec<u128>>>,
+    pub received: Vec<Blocks>,
     first: u64,
 }
 
@@ -187,7 +194,17 @@ impl Pairs {
             let leaves = tree::puncture(&outward(p), shape, *delta, &keys, message)?;
             ends.push(Some(Ends::new(label, me, p, shape, *delta, [leaves, grown.clone()])));
         }
-        Ok(Pairs { me, members, shape, delta, ends, next: 0, checked: 0, failed: false })
+        Ok(Pairs {
+            me,
+            members,
+            shape,
+            delta,
+            ends,
+            next: 0,
+            checked: 0,
+            failed: false,
+            pool: Arc::default(),
+        })
     }
 
     /// Independent transfers under the same Delta, bound to another label that is used once: all streams come from hashes of
@@ -212,6 +229,7 @@ impl Pairs {
             next: 0,
             checked: 0,
             failed: self.failed,
+            pool: self.pool.clone(),
         }
     }
 
@@ -243,18 +261,6 @@ impl Pairs {
         self.guarded(net, Pairs::try_check)
     }
 
-    /// Random messages 0 and 1 of this party's transfers to a peer, out of what one extension gave. All of it must be checked.
-    pub fn random_sent(&self, correlated: &Correlated, to: Party) -> Result<[Zeroizing<Vec<u128>>; 2]> {
-        let (ends, q) = self.hashable(correlated, &correlated.sent, to)?;
-        Ok(ends.hash_sent.sent(correlated.first, q, *self.delta))
-    }
-
-    /// The messages that this party chose in transfers from a peer. As [`Pairs::random_sent`].
-    pub fn random_received(&self, correlated: &Correlated, from: Party) -> Result<Zeroizing<Vec<u128>>> {
-        let (ends, t) = self.hashable(correlated, &correlated.received, from)?;
-        Ok(ends.hash_received.received(correlated.first, t))
-    }
-
     /// Runs something after which, if it fails, this object is of no use.
     fn guarded<T>(
         &mut self,
@@ -273,10 +279,10 @@ impl Pairs {
     }
 
     fn try_extend(&mut self, choices: &[&[u8]], count: usize, net: &mut dyn Net) -> Result<Correlated> {
-        let mut received = Vec::new();
+        let (pool, mut received) = (&self.pool, Vec::new());
         for (ends, choices) in self.ends.iter_mut().zip(choices) {
-            let extended = ends.as_mut().map(|ends| ends.receiver.extend(choices, count, &mut ends.outgoing));
-            received.push(extended.transpose()?.unwrap_or_default());
+            let extend = |ends: &mut Ends| ends.receiver.extend(choices, count, &mut ends.outgoing, pool);
+            received.push(ends.as_mut().map(extend).transpose()?.unwrap_or_default());
         }
         let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = Default::default();
         for ends in &mut self.ends {
@@ -290,7 +296,7 @@ impl Pairs {
             into.push(&mut ends.incoming);
         }
         net.exchange(&out, &mut into)?;
-        let extend = |ends: &mut Ends| ends.sender.extend(&ends.incoming, count);
+        let extend = |ends: &mut Ends| ends.sender.extend(&ends.incoming, count, pool);
         let sent = self.ends.iter_mut().map(|ends| ends.as_mut().map(extend).unwrap_or_default()).collect();
         let first = self.next;
         self.next += count as u64;
@@ -315,27 +321,6 @@ impl Pairs {
         }
         self.checked = self.next;
         Ok(())
-    }
-
-    /// The ends with a peer and the blocks to hash.
-    fn hashable<'a>(
-        &self,
-        correlated: &Correlated,
-        blocks: &'a [Blocks],
-        peer: Party,
-    ) -> Result<(&Ends, &'a Blocks)> {
-        if self.shape.columns() < 128 {
-            return Err(Error::misuse(
-                "blocks of fewer than 128 bits must not be hashed to random transfers",
-            ));
-        }
-        let (Some(Some(ends)), Some(blocks)) = (self.ends.get(peer.index()), blocks.get(peer.index())) else {
-            return Err(Error::misuse(format!("{peer} is not a peer")));
-        };
-        if self.failed || correlated.first + blocks.len() as u64 > self.checked {
-            return Err(Error::misuse("transfers that are not checked must not be used"));
-        }
-        Ok((ends, blocks))
     }
 }
 

@@ -10,7 +10,7 @@
 
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::fold::fold;
-use zeroize::Zeroizing;
+use polyclave_kernels::memory::Wiped;
 
 use super::shape::Shape;
 use super::tile::TILE_BYTES;
@@ -21,7 +21,7 @@ pub(super) struct Streams {
     shape: Shape,
     leaves: Vec<AesPrg>,
     /// One piece of each stream of a tree.
-    pieces: Zeroizing<Vec<u8>>,
+    pieces: Wiped<u8>,
     /// Leaf 0 of every tree is not known and counts as zero.
     punctured: bool,
 }
@@ -32,7 +32,7 @@ impl Streams {
         Streams {
             shape,
             leaves: leaves.iter().map(|seed| AesPrg::new(seed, 0)).collect(),
-            pieces: Zeroizing::new(vec![0; TILE_BYTES << shape.expansion()]),
+            pieces: Wiped::zeros(TILE_BYTES << shape.expansion()),
             punctured,
         }
     }

@@ -1,6 +1,6 @@
 //! Bit columns of a piece of an extension, kept until the check has passed.
 
-use zeroize::Zeroizing;
+use polyclave_kernels::memory::Wiped;
 
 /// Bytes of a column in a whole tile: 8 transfers each. A tile of 128 columns lies in the second-level cache, and the streams
 /// that fold to one tree's columns in the first (up to f = 4).
@@ -11,7 +11,7 @@ pub(super) const GRAIN_BYTES: usize = 16;
 
 /// Columns of equal length, one after another.
 pub(super) struct Tile {
-    room: Zeroizing<Vec<u8>>,
+    room: Wiped<u8>,
     columns: usize,
     column_bytes: usize,
 }
@@ -55,7 +55,7 @@ impl Tiles {
     pub(super) fn next(&mut self, column_bytes: usize) -> &mut Tile {
         let columns = self.columns;
         let mut tile = self.spare.pop().unwrap_or_else(|| {
-            let room = Zeroizing::new(vec![0; columns * TILE_BYTES]);
+            let room = Wiped::zeros(columns * TILE_BYTES);
             Tile { room, columns, column_bytes }
         });
         tile.column_bytes = column_bytes;
