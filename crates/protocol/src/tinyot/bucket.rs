@@ -31,6 +31,10 @@ use crate::net::Net;
 
 /// Leaky triples in a batch: bounds the memory, and lets B = 3 do for kappa = 40 and B = 4 for 64.
 const MOST_LEAKY: usize = 3 << 20;
+/// As many buckets are worth a batch of their own, if they are safe: fewer would cost rounds.
+const WORTH_A_BATCH: usize = 1 << 18;
+/// Leaky triples in a bin of the shuffle, about: 229 kB.
+const BIN: usize = 1 << 12;
 
 /// One batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +52,8 @@ impl Plan {
         for size in 2..=kappa.bits() as usize {
             let most = MOST_LEAKY / size;
             let Some(fewest) = fewest_buckets(size, most, kappa) else { continue };
-            let plan = Plan { buckets: missing.clamp(fewest, most), size };
+            let batches = (missing / fewest.max(WORTH_A_BATCH)).max(1);
+            let plan = Plan { buckets: missing.div_ceil(batches).clamp(fewest, most), size };
             let price = |plan: &Plan| plan.leaky() as f64 / missing.min(plan.buckets) as f64;
             if best.is_none_or(|best| price(&plan) < price(&best)) {
                 best = Some(plan);
@@ -89,19 +94,45 @@ fn log2_error(buckets: usize, size: usize) -> f64 {
     (buckets as f64).log2() - guesses as f64 + choose(guesses) - choose(buckets * size)
 }
 
-/// A uniformly random order of so many, from coins: Fisher and Yates. Random access to 4 bytes a triple, most of it in the second-level
-/// cache.
-///
-/// # Panics
-/// If there are 2^32 or more.
-pub(super) fn order(coin: &[u8; 32], count: usize) -> Vec<u32> {
+/// Puts items into a uniformly random order, by coins (Rao 1961, Sandelius 1962): each goes to a bin that is drawn for it alone, and then
+/// every bin is shuffled. Given who is in a bin all orders of it are as likely, so all orders of all are. No step goes through
+/// more memory at random than the second-level cache holds, or more places at once than there are bins.
+pub(super) fn shuffle<T>(coin: &[u8; 32], items: &mut [T]) {
+    shuffle_through(coin, (items.len() / BIN).next_power_of_two(), items);
+}
+
+/// With so many bins, a power of two.
+fn shuffle_through<T>(coin: &[u8; 32], bins: usize, items: &mut [T]) {
     let seed = blake3::derive_key("polyclave 2026 TinyOT buckets", coin);
     let mut draws = Draws::new(seed.first_chunk().expect("it has 32 bytes"));
-    let mut order: Vec<u32> = (0..u32::try_from(count).expect("fewer than 2^32")).collect();
-    for i in (1..count).rev() {
-        order.swap(i, draws.below(i as u32 + 1) as usize);
+    let mut goals: Vec<u32> = items.iter().map(|_| draws.next() & (bins as u32 - 1)).collect();
+    let mut ends = vec![0; bins];
+    goals.iter().for_each(|goal| ends[*goal as usize] += 1);
+    let mut next = Vec::with_capacity(bins);
+    let mut sum = 0;
+    for end in &mut ends {
+        next.push(sum);
+        sum += *end;
+        *end = sum;
     }
-    order
+    for bin in 0..bins {
+        // What is at the head of a bin goes where it belongs, until that is here.
+        while next[bin] < ends[bin] {
+            let at = next[bin];
+            let goal = goals[at] as usize;
+            items.swap(at, next[goal]);
+            goals.swap(at, next[goal]);
+            next[goal] += 1;
+        }
+    }
+    let mut start = 0;
+    for end in ends {
+        let bin = &mut items[start..end];
+        for i in (1..bin.len()).rev() {
+            bin.swap(i, draws.below(i as u32 + 1) as usize);
+        }
+        start = end;
+    }
 }
 
 /// Random numbers. Public.
@@ -142,24 +173,21 @@ const X: usize = 0;
 const Y: usize = 1;
 const Z: usize = 2;
 
-/// Combines buckets of `size` triples, taken in an order that is public, and adds the first `count` results to `made` when what
-/// was opened has been checked. Two rounds.
+/// Combines each `size` triples, and adds the first `count` results to `made` when what was opened has been checked. Two rounds.
 pub(super) fn combine(
     leaky: &[Leaky],
-    order: &[u32],
     [size, count]: [usize; 2],
     key: &Key,
     openings: &mut Openings,
     net: &mut dyn Net,
     made: &mut Triples,
 ) -> Result<()> {
-    let order = &order[..size * count];
+    let leaky = &leaky[..size * count];
     let mut sums = Bits::zero((size - 1) * count);
     let mut at = 0;
-    for bucket in order.chunks_exact(size) {
-        let head = &leaky[bucket[0] as usize];
+    for bucket in leaky.chunks_exact(size) {
+        let head = &bucket[0];
         for other in &bucket[1..] {
-            let other = &leaky[*other as usize];
             sums.values[at] = head.values[Y] ^ other.values[Y];
             sums.tags[at] = head.tags[Y] ^ other.tags[Y];
             sums.keys[at] = head.keys[Y] ^ other.keys[Y];
@@ -168,10 +196,9 @@ pub(super) fn combine(
     }
     let opened = openings.open(&sums, key, net)?;
     openings.check(key, net)?;
-    for (bucket, opened) in order.chunks_exact(size).zip(opened.chunks_exact(size - 1)) {
-        let mut sum = leaky[bucket[0] as usize];
+    for (bucket, opened) in leaky.chunks_exact(size).zip(opened.chunks_exact(size - 1)) {
+        let mut sum = bucket[0];
         for (other, d) in bucket[1..].iter().zip(opened) {
-            let other = &leaky[*other as usize];
             let d_mask = mask(*d);
             sum.values[X] ^= other.values[X];
             sum.tags[X] ^= other.tags[X];
@@ -239,31 +266,38 @@ mod tests {
         assert_eq!(plan(3_000, Kappa::Bits40), (3_044, 4));
         assert_eq!(plan(200_000, Kappa::Bits40), (200_000, 4));
         assert_eq!(plan(210_000, Kappa::Bits40), (276_325, 3));
-        assert_eq!(plan(5_000_000, Kappa::Bits40), (1 << 20, 3));
+        assert_eq!(plan(300_000, Kappa::Bits64), (300_000, 5));
+        // Evenly in batches that are just large enough.
+        assert_eq!(plan(5_000_000, Kappa::Bits40), (277_778, 3));
         assert_eq!(plan(5_000_000, Kappa::Bits64), (3 << 18, 4));
     }
 
     #[test]
-    fn an_order_has_everything_once_and_is_another_for_another_coin() {
-        for count in [0, 1, 2, 1000] {
-            let mut all = order(&[3; 32], count);
-            assert!(count < 1000 || all != order(&[4; 32], count));
-            all.sort_unstable();
-            assert!(all.iter().copied().eq(0..count as u32));
+    fn a_shuffle_keeps_everything_and_is_another_for_another_coin() {
+        for count in [0, 1, 2, 1000, 5 * BIN] {
+            let [mut one, mut another]: [Vec<usize>; 2] = [(); 2].map(|()| (0..count).collect());
+            shuffle(&[3; 32], &mut one);
+            shuffle(&[4; 32], &mut another);
+            assert!(count < 1000 || one != another);
+            one.sort_unstable();
+            assert!(one.into_iter().eq(0..count));
         }
     }
 
     /// All 24 orders of four come up, each about as often: chi square with 23 degrees of freedom.
     #[test]
     fn orders_are_uniform() {
-        let mut seen = std::collections::HashMap::<Vec<u32>, u32>::new();
-        let runs = 24 * 500;
-        for run in 0..runs {
-            let mut coin = [0; 32];
-            coin[..4].copy_from_slice(&u32::to_le_bytes(run));
-            *seen.entry(order(&coin, 4)).or_default() += 1;
+        for bins in [1, 2, 8] {
+            let mut seen = std::collections::HashMap::<[u8; 4], u32>::new();
+            for run in 0..24 * 500_u32 {
+                let mut coin = [0; 32];
+                coin[..4].copy_from_slice(&run.to_le_bytes());
+                let mut items = [0, 1, 2, 3];
+                shuffle_through(&coin, bins, &mut items);
+                *seen.entry(items).or_default() += 1;
+            }
+            let chi: f64 = seen.values().map(|n| (f64::from(*n) - 500.0).powi(2) / 500.0).sum();
+            assert!(seen.len() == 24 && chi < 60.0, "{bins} bins: {} orders, chi square {chi}", seen.len());
         }
-        let chi: f64 = seen.values().map(|n| (f64::from(*n) - 500.0).powi(2) / 500.0).sum();
-        assert!(seen.len() == 24 && chi < 60.0, "{} orders, chi square {chi}", seen.len());
     }
 }

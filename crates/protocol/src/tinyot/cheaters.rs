@@ -59,9 +59,10 @@ fn run(at: u64, fault: Fault, lowest: u128) -> Run {
                 scope.spawn(move || {
                     let mut products = LeakyAnd::new(b"cheaters", me, Zeroizing::new(deltas[me.index()]));
                     let mut made = Vec::new();
-                    products.multiply(bits, key, &mut net, &mut made)?;
-                    products.compare(key, &mut net)?;
-                    Ok(made)
+                    let outcome = products.multiply(bits, key, &mut net, &mut made);
+                    let outcome = outcome.and_then(|()| products.compare(key, &mut net));
+                    // As a source does.
+                    outcome.inspect_err(|e| key.retire_after(e)).map(|()| made)
                 })
             })
             .collect();
