@@ -74,7 +74,7 @@ impl Run {
         for (own, peer, key) in [(first, second, &self.keys[1]), (second, first, &self.keys[0])] {
             for ((bit, tag), beta) in own.values.iter().zip(&own.tags).zip(&peer.keys) {
                 assert!(*bit <= 1, "{what}: a bit");
-                assert_eq!(*tag, beta ^ u64::from(*bit) * key.reveal_own_share(), "{what}: a tag");
+                assert_eq!(*tag, beta ^ (u64::from(*bit) * key.reveal_own_share()), "{what}: a tag");
             }
         }
         first.values.iter().zip(&second.values).map(|(x, y)| x ^ y).collect()

@@ -33,7 +33,7 @@ fn dealt(deltas: [u128; 2], count: usize) -> [WideBits; 2] {
     let keys = [0, 1].map(|_| (0..count).map(|_| block()).collect::<Vec<_>>());
     [0, 1].map(|me: usize| {
         let peer = 1 - me;
-        let tag = |(bit, key): (&u8, &u128)| key ^ u128::from(*bit) * deltas[peer];
+        let tag = |(bit, key): (&u8, &u128)| key ^ (u128::from(*bit) * deltas[peer]);
         WideBits {
             tags: Zeroizing::new(values[me].iter().zip(&keys[peer]).map(tag).collect()),
             values: Zeroizing::new(values[me].clone()),

@@ -9,6 +9,7 @@
 //! | `abit.rs` | random authenticated bits | TinyOT, aBit, from [`crate::ot`] |
 //! | `leaky_and.rs` | triples of which a cheater may guess a bit | Katz, Ranellucci, Rosulek, Wang 2018 |
 //! | `bucket.rs` | triples of which it knows nothing | TinyOT; Wang, Ranellucci, Katz 2017 |
+//! | `shuffle.rs` | random orders | Rao 1961, Sandelius 1962 |
 //!
 //! **Adversary**: active, static, one of the two; secure with abort. Channels are private and authentic.
 //!
@@ -32,6 +33,7 @@ mod bucket;
 mod leaky_and;
 mod opening;
 mod share;
+mod shuffle;
 mod source;
 
 pub use opening::Openings;
@@ -146,7 +148,7 @@ impl TinyOt {
             let plan = Plan::of(missing, self.kappa);
             self.leaky_triples(plan.leaky(), &mut leaky, net)?;
             let coin = coins::toss(b"TinyOT: buckets", net)?;
-            bucket::shuffle(&coin, &mut leaky);
+            shuffle::shuffle(&coin, &mut leaky);
             let shape = [plan.size, plan.buckets.min(missing)];
             bucket::combine(&leaky, shape, &self.key, &mut self.openings, net, &mut made)?;
         }

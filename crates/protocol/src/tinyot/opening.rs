@@ -148,7 +148,7 @@ pub(crate) fn exchange_bits(bits: &[u8], key: &Key, net: &mut dyn Net) -> Result
     into[peer.index()] = &mut theirs;
     net.exchange(&out, &mut into)?;
     // Bits beyond the last one would be a second way to say the same.
-    if bits.len() % 8 != 0 && theirs.last().is_some_and(|byte| byte >> (bits.len() % 8) != 0) {
+    if !bits.len().is_multiple_of(8) && theirs.last().is_some_and(|byte| byte >> (bits.len() % 8) != 0) {
         key.retire();
         return Err(Error::Peer { peer, detail: "it opened more bits than there are".into() });
     }

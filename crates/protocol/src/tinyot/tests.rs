@@ -26,7 +26,7 @@ fn opened(keys: &[Key; 2], [first, second]: [&Bits; 2]) -> Vec<u8> {
         assert!([own.values.len(), own.tags.len(), own.keys.len()].iter().all(|len| *len == peer.len()));
         for ((bit, tag), beta) in own.values.iter().zip(&own.tags).zip(&peer.keys) {
             assert!(*bit <= 1);
-            assert_eq!(*tag, beta ^ u64::from(*bit) * key.reveal_own_share());
+            assert_eq!(*tag, beta ^ (u64::from(*bit) * key.reveal_own_share()));
         }
     }
     first.values.iter().zip(&second.values).map(|(x, y)| x ^ y).collect()
