@@ -21,8 +21,6 @@
 //!
 //! Memory: 56 bytes a leaky triple, 168 MB at most, and 17 bytes for each value opened.
 
-use polyclave_kernels::aes_prg::AesPrg;
-
 use super::leaky_and::Leaky;
 use super::share::mask;
 use super::{Bits, Kappa, Key, Openings, Triples};
@@ -31,6 +29,8 @@ use crate::net::Net;
 
 /// Leaky triples in a batch: bounds the memory, and lets B = 3 do for kappa = 40 and B = 4 for 64.
 const MOST_LEAKY: usize = 3 << 20;
+/// As many buckets are worth a batch of their own, if they are safe: fewer would cost rounds.
+const WORTH_A_BATCH: usize = 1 << 18;
 
 /// One batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,8 @@ impl Plan {
         for size in 2..=kappa.bits() as usize {
             let most = MOST_LEAKY / size;
             let Some(fewest) = fewest_buckets(size, most, kappa) else { continue };
-            let plan = Plan { buckets: missing.clamp(fewest, most), size };
+            let batches = (missing / fewest.max(WORTH_A_BATCH)).max(1);
+            let plan = Plan { buckets: missing.div_ceil(batches).clamp(fewest, most), size };
             let price = |plan: &Plan| plan.leaky() as f64 / missing.min(plan.buckets) as f64;
             if best.is_none_or(|best| price(&plan) < price(&best)) {
                 best = Some(plan);
@@ -89,77 +90,25 @@ fn log2_error(buckets: usize, size: usize) -> f64 {
     (buckets as f64).log2() - guesses as f64 + choose(guesses) - choose(buckets * size)
 }
 
-/// A uniformly random order of so many, from coins: Fisher and Yates. Random access to 4 bytes a triple, most of it in the second-level
-/// cache.
-///
-/// # Panics
-/// If there are 2^32 or more.
-pub(super) fn order(coin: &[u8; 32], count: usize) -> Vec<u32> {
-    let seed = blake3::derive_key("polyclave 2026 TinyOT buckets", coin);
-    let mut draws = Draws::new(seed.first_chunk().expect("it has 32 bytes"));
-    let mut order: Vec<u32> = (0..u32::try_from(count).expect("fewer than 2^32")).collect();
-    for i in (1..count).rev() {
-        order.swap(i, draws.below(i as u32 + 1) as usize);
-    }
-    order
-}
-
-/// Random numbers. Public.
-struct Draws {
-    stream: AesPrg,
-    words: [[u8; 4]; 1024],
-    used: usize,
-}
-
-impl Draws {
-    fn new(seed: &[u8; 16]) -> Self {
-        Draws { stream: AesPrg::new(seed, 0), words: [[0; 4]; 1024], used: 1024 }
-    }
-
-    fn next(&mut self) -> u32 {
-        if self.used == self.words.len() {
-            self.stream.fill(self.words.as_flattened_mut());
-            self.used = 0;
-        }
-        self.used += 1;
-        u32::from_le_bytes(self.words[self.used - 1])
-    }
-
-    /// Uniform below a bound (Lemire 2019, "Fast random integer generation in an interval").
-    fn below(&mut self, bound: u32) -> u32 {
-        loop {
-            let product = u64::from(self.next()) * u64::from(bound);
-            let low = product as u32;
-            // Of the multiples of the bound, as many have each upper half once the first 2^32 mod bound are left out.
-            if low >= bound || low >= bound.wrapping_neg() % bound {
-                return (product >> 32) as u32;
-            }
-        }
-    }
-}
-
 const X: usize = 0;
 const Y: usize = 1;
 const Z: usize = 2;
 
-/// Combines buckets of `size` triples, taken in an order that is public, and adds the first `count` results to `made` when what
-/// was opened has been checked. Two rounds.
+/// Combines each `size` triples, and adds the first `count` results to `made` when what was opened has been checked. Two rounds.
 pub(super) fn combine(
     leaky: &[Leaky],
-    order: &[u32],
     [size, count]: [usize; 2],
     key: &Key,
     openings: &mut Openings,
     net: &mut dyn Net,
     made: &mut Triples,
 ) -> Result<()> {
-    let order = &order[..size * count];
+    let leaky = &leaky[..size * count];
     let mut sums = Bits::zero((size - 1) * count);
     let mut at = 0;
-    for bucket in order.chunks_exact(size) {
-        let head = &leaky[bucket[0] as usize];
+    for bucket in leaky.chunks_exact(size) {
+        let head = &bucket[0];
         for other in &bucket[1..] {
-            let other = &leaky[*other as usize];
             sums.values[at] = head.values[Y] ^ other.values[Y];
             sums.tags[at] = head.tags[Y] ^ other.tags[Y];
             sums.keys[at] = head.keys[Y] ^ other.keys[Y];
@@ -168,10 +117,9 @@ pub(super) fn combine(
     }
     let opened = openings.open(&sums, key, net)?;
     openings.check(key, net)?;
-    for (bucket, opened) in order.chunks_exact(size).zip(opened.chunks_exact(size - 1)) {
-        let mut sum = leaky[bucket[0] as usize];
+    for (bucket, opened) in leaky.chunks_exact(size).zip(opened.chunks_exact(size - 1)) {
+        let mut sum = bucket[0];
         for (other, d) in bucket[1..].iter().zip(opened) {
-            let other = &leaky[*other as usize];
             let d_mask = mask(*d);
             sum.values[X] ^= other.values[X];
             sum.tags[X] ^= other.tags[X];
@@ -239,31 +187,9 @@ mod tests {
         assert_eq!(plan(3_000, Kappa::Bits40), (3_044, 4));
         assert_eq!(plan(200_000, Kappa::Bits40), (200_000, 4));
         assert_eq!(plan(210_000, Kappa::Bits40), (276_325, 3));
-        assert_eq!(plan(5_000_000, Kappa::Bits40), (1 << 20, 3));
+        assert_eq!(plan(300_000, Kappa::Bits64), (300_000, 5));
+        // Evenly in batches that are just large enough.
+        assert_eq!(plan(5_000_000, Kappa::Bits40), (277_778, 3));
         assert_eq!(plan(5_000_000, Kappa::Bits64), (3 << 18, 4));
-    }
-
-    #[test]
-    fn an_order_has_everything_once_and_is_another_for_another_coin() {
-        for count in [0, 1, 2, 1000] {
-            let mut all = order(&[3; 32], count);
-            assert!(count < 1000 || all != order(&[4; 32], count));
-            all.sort_unstable();
-            assert!(all.iter().copied().eq(0..count as u32));
-        }
-    }
-
-    /// All 24 orders of four come up, each about as often: chi square with 23 degrees of freedom.
-    #[test]
-    fn orders_are_uniform() {
-        let mut seen = std::collections::HashMap::<Vec<u32>, u32>::new();
-        let runs = 24 * 500;
-        for run in 0..runs {
-            let mut coin = [0; 32];
-            coin[..4].copy_from_slice(&u32::to_le_bytes(run));
-            *seen.entry(order(&coin, 4)).or_default() += 1;
-        }
-        let chi: f64 = seen.values().map(|n| (f64::from(*n) - 500.0).powi(2) / 500.0).sum();
-        assert!(seen.len() == 24 && chi < 60.0, "{} orders, chi square {chi}", seen.len());
     }
 }

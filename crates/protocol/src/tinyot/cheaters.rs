@@ -33,7 +33,7 @@ fn dealt(deltas: [u128; 2], count: usize) -> [WideBits; 2] {
     let keys = [0, 1].map(|_| (0..count).map(|_| block()).collect::<Vec<_>>());
     [0, 1].map(|me: usize| {
         let peer = 1 - me;
-        let tag = |(bit, key): (&u8, &u128)| key ^ u128::from(*bit) * deltas[peer];
+        let tag = |(bit, key): (&u8, &u128)| key ^ (u128::from(*bit) * deltas[peer]);
         WideBits {
             tags: Zeroizing::new(values[me].iter().zip(&keys[peer]).map(tag).collect()),
             values: Zeroizing::new(values[me].clone()),
@@ -59,9 +59,10 @@ fn run(at: u64, fault: Fault, lowest: u128) -> Run {
                 scope.spawn(move || {
                     let mut products = LeakyAnd::new(b"cheaters", me, Zeroizing::new(deltas[me.index()]));
                     let mut made = Vec::new();
-                    products.multiply(bits, key, &mut net, &mut made)?;
-                    products.compare(key, &mut net)?;
-                    Ok(made)
+                    let outcome = products.multiply(bits, key, &mut net, &mut made);
+                    let outcome = outcome.and_then(|()| products.compare(key, &mut net));
+                    // As a source does.
+                    outcome.inspect_err(|e| key.retire_after(e)).map(|()| made)
                 })
             })
             .collect();

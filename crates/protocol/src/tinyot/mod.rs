@@ -9,6 +9,7 @@
 //! | `abit.rs` | random authenticated bits | TinyOT, aBit, from [`crate::ot`] |
 //! | `leaky_and.rs` | triples of which a cheater may guess a bit | Katz, Ranellucci, Rosulek, Wang 2018 |
 //! | `bucket.rs` | triples of which it knows nothing | TinyOT; Wang, Ranellucci, Katz 2017 |
+//! | `shuffle.rs` | random orders | Rao 1961, Sandelius 1962 |
 //!
 //! **Adversary**: active, static, one of the two; secure with abort. Channels are private and authentic.
 //!
@@ -19,8 +20,8 @@
 //! the error tells what was checked, not where: everything is checked by the batch. A peer that falls silent has learnt nothing of the
 //! key, which every file shows for its own messages, so silence costs the session and not the key.
 //!
-//! **Cost** of a triple to the peer: B (3 128/f + 129) + B - 1 bits, f the expansion; B = 3 for kappa = 40 and 4 for 64 where a million
-//! is asked for at once, and more for fewer (`bucket.rs`). For f = 4 and B = 3 that is 85 bytes. Rounds: six for every 2^14 leaky
+//! **Cost** of a triple to the peer: B (3 128/f + 129) + B - 1 bits, f the expansion; B = 3 for kappa = 40 where
+//! 276,325 are asked for at once, B = 4 for kappa = 64 where 779,083 are, and more for fewer (`bucket.rs`). For f = 4 and B = 3 that is 85 bytes. Rounds: six for every 2^15 leaky
 //! triples, and six for a batch.
 //!
 //! # Differences from the paper
@@ -32,6 +33,7 @@ mod bucket;
 mod leaky_and;
 mod opening;
 mod share;
+mod shuffle;
 mod source;
 
 pub use opening::Openings;
@@ -142,15 +144,15 @@ impl TinyOt {
 
     fn triples_in_batches(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples> {
         let mut made = Triples { x: with_room(count), y: with_room(count), z: with_room(count) };
-        let mut leaky = Zeroizing::default();
+        let mut leaky = Zeroizing::new(Vec::new());
         while made.x.len() < count {
             let missing = count - made.x.len();
             let plan = Plan::of(missing, self.kappa);
             self.leaky_triples(plan.leaky(), &mut leaky, net)?;
             let coin = coins::toss(b"TinyOT: buckets", net)?;
-            let order = bucket::order(&coin, plan.leaky());
+            shuffle::shuffle(&coin, &mut leaky);
             let shape = [plan.size, plan.buckets.min(missing)];
-            bucket::combine(&leaky, &order, shape, &self.key, &mut self.openings, net, &mut made)?;
+            bucket::combine(&leaky, shape, &self.key, &mut self.openings, net, &mut made)?;
         }
         Ok(made)
     }

@@ -26,7 +26,7 @@ fn opened(keys: &[Key; 2], [first, second]: [&Bits; 2]) -> Vec<u8> {
         assert!([own.values.len(), own.tags.len(), own.keys.len()].iter().all(|len| *len == peer.len()));
         for ((bit, tag), beta) in own.values.iter().zip(&own.tags).zip(&peer.keys) {
             assert!(*bit <= 1);
-            assert_eq!(*tag, beta ^ u64::from(*bit) * key.reveal_own_share());
+            assert_eq!(*tag, beta ^ (u64::from(*bit) * key.reveal_own_share()));
         }
     }
     first.values.iter().zip(&second.values).map(|(x, y)| x ^ y).collect()
@@ -54,7 +54,7 @@ fn bits_have_tags_in_both_directions_and_are_balanced() {
         let bits = opened(&keys, [&first, &second]);
         assert_eq!(bits.len(), count);
         if count > 1000 {
-            [&bits, &first.values, &second.values].map(|bits| assert_share_of_ones(bits, 0.5));
+            [&bits, &first.values, &second.values].iter().for_each(|bits| assert_share_of_ones(bits, 0.5));
             // The keys are fresh for each bit.
             let mut betas = first.keys.clone();
             betas.sort_unstable();
@@ -74,10 +74,10 @@ fn triples_multiply_whatever_is_asked_for() {
     }
 }
 
-/// More than fits a piece: several pieces, and as many as are asked for out of more.
+/// More leaky triples than fit a piece; and as many triples as are asked for out of more.
 #[test]
 fn triples_of_many_pieces_multiply_and_are_balanced() {
-    let count = 10_000;
+    let count = 12_000;
     let (keys, triples) = made(Kappa::Bits40, |source, net| {
         let some = source.triples(2_900, net)?;
         let more = source.triples(count - 2_900, net)?;
