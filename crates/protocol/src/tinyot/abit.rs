@@ -28,7 +28,7 @@ use super::Key;
 use super::opening::peer_of;
 use crate::Result;
 use crate::net::Net;
-use crate::ot::{Correlated, Pairs, Shape};
+use crate::ot::{Blocks, Correlated, Pairs, Shape};
 use crate::session::random_bytes;
 
 /// Transfers that are extended and checked at once: 64 bytes each in memory until the check, 6 MB. Fewer are no faster, and cost rounds.
@@ -39,9 +39,9 @@ pub(super) struct WideBits {
     /// Its share of each bit: 0 or 1.
     pub(super) values: Zeroizing<Vec<u8>>,
     /// M.
-    pub(super) tags: Zeroizing<Vec<u128>>,
+    pub(super) tags: Blocks,
     /// K, of the peer's shares.
-    pub(super) keys: Zeroizing<Vec<u128>>,
+    pub(super) keys: Blocks,
 }
 
 /// Some of them.

@@ -76,6 +76,7 @@ pub struct TinyOt {
     transfers: Transfers,
     products: LeakyAnd,
     openings: Openings,
+    leaky: Zeroizing<Vec<Leaky>>,
     failed: bool,
 }
 
@@ -113,6 +114,7 @@ impl TinyOt {
             products: LeakyAnd::new(label, key.me(), transfers.delta()),
             openings: Openings::new(&[label, b" buckets"].concat(), key.me()),
             transfers,
+            leaky: Zeroizing::default(),
             failed,
         }
     }
@@ -144,7 +146,8 @@ impl TinyOt {
 
     fn triples_in_batches(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples> {
         let mut made = Triples { x: with_room(count), y: with_room(count), z: with_room(count) };
-        let mut leaky = Zeroizing::new(Vec::new());
+        // The memory of the last batch, if there was one: fresh pages cost as much as what fills them.
+        let mut leaky = std::mem::take(&mut self.leaky);
         while made.x.len() < count {
             let missing = count - made.x.len();
             let plan = Plan::of(missing, self.kappa);
@@ -154,14 +157,18 @@ impl TinyOt {
             let shape = [plan.size, plan.buckets.min(missing)];
             bucket::combine(&leaky, shape, &self.key, &mut self.openings, net, &mut made)?;
         }
+        self.leaky = leaky;
         Ok(made)
     }
 
     /// Replaces what is there by so many leaky triples, compared.
     fn leaky_triples(&mut self, count: usize, made: &mut Vec<Leaky>, net: &mut dyn Net) -> Result<()> {
-        // Growing would leave copies behind.
-        made.zeroize();
-        made.reserve_exact(count);
+        if made.capacity() < count {
+            // Growing would leave copies behind.
+            made.zeroize();
+            made.reserve_exact(count);
+        }
+        made.clear();
         while made.len() < count {
             let now = (AT_ONCE / 3).min(count - made.len());
             let bits = self.transfers.make(3 * now, net)?;

@@ -52,7 +52,7 @@ impl<R: Worth> TinyTable<R> {
         let batch = &*batch;
         let places = &batch.places[spent];
         let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.read_own(lookups, places, bank, batch);
+        scratch.read_own(lookups, places, bank, batch, self.macs);
         scratch.pack(places, bank.packing);
         scratch.exchange(net)?;
         self.tally.of(self.phase).rounds += 1;
@@ -77,7 +77,7 @@ impl<R: Worth> TinyTable<R> {
             word[..size].copy_from_slice(&records[at..at + size]);
             u64::from_le_bytes(word)
         };
-        let theirs = Theirs::new(scratch, packing);
+        let theirs = Theirs(&scratch.theirs, packing);
         let (mut shown, mut expected) = (0, 0);
         let (mut at, mut row) = (0, 0);
         for place in places {
@@ -104,34 +104,27 @@ impl<R: Worth> TinyTable<R> {
 
     /// Tags of what this party opened, and those expected of the peer's (section 3.3).
     fn add_tags(&mut self, scratch: &mut Scratch, places: &[Place], batch: &Batch, packing: Packing) {
-        const BLOCK: usize = 256;
-        let records = &batch.made.records;
-        let (mut shown, mut expected) =
-            (std::mem::take(&mut scratch.shown), std::mem::take(&mut scratch.expected));
-        shown.resize(BLOCK, 0);
-        expected.resize(BLOCK, 0);
-        let theirs = Theirs::new(scratch, packing);
+        if packing == Packing::Planes {
+            scratch.read_tags(places, batch);
+        }
+        let theirs = Theirs(&scratch.theirs, packing);
         let (mut at, mut row) = (0, 0);
         for place in places {
-            let (size, skip) = (tag_bytes(place.record.out_bits), place.record.share_bytes);
-            for first in (0..place.width).step_by(BLOCK) {
-                let lanes = first..place.width.min(first + BLOCK);
-                let count = lanes.len();
-                for (i, lane) in lanes.enumerate() {
-                    let tag = &records[scratch.records[at + lane] + skip..][..2 * size];
-                    let cell = theirs.of(row, lane);
-                    // The peer's share is known to both: its product may be looked up.
-                    shown[i] = read_tag(&tag[..size]);
-                    expected[i] = read_tag(&tag[size..]) ^ self.products[usize::from(cell)];
-                }
-                self.openings.add(&mut shown[..count], &mut expected[..count]);
+            for (lane, expected) in scratch.expected[at..at + place.width].iter_mut().enumerate() {
+                // The peer's share is known to both: its product may be looked up.
+                *expected ^= self.products[usize::from(theirs.of(row, lane))];
             }
             at += place.width;
             row += row_bytes(place, packing);
         }
-        (scratch.shown, scratch.expected) = (shown, expected);
+        for (shown, expected) in scratch.shown.chunks_mut(BLOCK).zip(scratch.expected.chunks_mut(BLOCK)) {
+            self.openings.add(shown, expected);
+        }
     }
 }
+
+/// Tags that are hashed while they are near.
+const BLOCK: usize = 256;
 
 /// The products of a key with every cell.
 pub(super) fn products(alpha: u64) -> Box<[u128; 256]> {
@@ -160,11 +153,7 @@ fn row_bytes(place: &Place, packing: Packing) -> usize {
 /// What the peer opened.
 struct Theirs<'a>(&'a [u8], Packing);
 
-impl<'a> Theirs<'a> {
-    fn new(scratch: &'a Scratch, packing: Packing) -> Self {
-        Theirs(&scratch.theirs, packing)
-    }
-
+impl Theirs<'_> {
     /// In the row that begins there.
     #[inline(always)]
     fn of(&self, row: usize, lane: usize) -> u8 {
@@ -177,7 +166,7 @@ impl<'a> Theirs<'a> {
 
 impl Scratch {
     /// Finds the entries and reads this party's shares of them.
-    fn read_own(&mut self, lookups: &[Lookup], places: &[Place], bank: &Bank, batch: &Batch) {
+    fn read_own(&mut self, lookups: &[Lookup], places: &[Place], bank: &Bank, batch: &Batch, macs: Macs) {
         self.records.clear();
         self.mine.clear();
         let mut uniform = [0; 16];
@@ -202,22 +191,60 @@ impl Scratch {
             }
         }
         if bank.packing == Packing::Cells {
-            let records = &batch.made.records;
-            self.mine.reserve(self.records.len());
-            // With its verification a record may lie across two lines.
-            let last = places.iter().map(|place| place.record.bytes.min(64) - 1).max().unwrap_or(0);
-            let fetch = |at: usize| {
-                prefetch(records, at);
-                if last > 0 {
-                    prefetch(records, at + last);
-                }
-            };
-            self.records.iter().take(AHEAD).for_each(|at| fetch(*at));
-            for (i, at) in self.records.iter().enumerate() {
-                if let Some(ahead) = self.records.get(i + AHEAD) {
-                    fetch(*ahead);
-                }
-                self.mine.push(records[*at]);
+            self.read_cells(places, batch, macs);
+        }
+    }
+
+    /// Shares of cells, and with linear verification tags and keys, in one pass over what is fetched.
+    fn read_cells(&mut self, places: &[Place], batch: &Batch, macs: Macs) {
+        let records = &batch.made.records;
+        // With its tags a record may lie across two lines.
+        let size = places.iter().map(|place| place.record.bytes).max().unwrap_or(1);
+        let last = if macs == Macs::Linear64 { size - 1 } else { 0 };
+        let fetch = |at: usize| {
+            prefetch(records, at);
+            if last > 0 {
+                prefetch(records, at + last);
+            }
+        };
+        self.records.iter().take(AHEAD).for_each(|at| fetch(*at));
+        let ahead = |i: usize| self.records.get(i + AHEAD).into_iter().for_each(|at| fetch(*at));
+        let count = self.records.len();
+        self.mine.resize(count, 0);
+        if macs != Macs::Linear64 {
+            for (i, (at, mine)) in self.records.iter().zip(&mut self.mine).enumerate() {
+                ahead(i);
+                *mine = records[*at];
+            }
+            return;
+        }
+        self.shown.resize(count, 0);
+        self.expected.resize(count, 0);
+        let mut i = 0;
+        for place in places {
+            let tag = tag_bytes(place.record.out_bits);
+            for _ in 0..place.width {
+                ahead(i);
+                let record = &records[self.records[i]..][..1 + 2 * tag];
+                self.mine[i] = record[0];
+                self.shown[i] = read_tag(&record[1..1 + tag]);
+                self.expected[i] = read_tag(&record[1 + tag..]);
+                i += 1;
+            }
+        }
+    }
+
+    /// Tags and keys of gates, whose records follow one another.
+    fn read_tags(&mut self, places: &[Place], batch: &Batch) {
+        self.shown.clear();
+        self.expected.clear();
+        let mut records = self.records.iter();
+        for place in places {
+            let tag = tag_bytes(place.record.out_bits);
+            for at in records.by_ref().take(place.width) {
+                let record = &batch.made.records[*at..][..2 * tag];
+                self.shown.push(read_tag(&record[..tag]));
+                self.expected.push(read_tag(&record[tag..]));
             }
         }
     }
