@@ -60,7 +60,8 @@ impl<R: Worth> TinyTable<R> {
         scratch.unpack(places, bank.packing);
         match self.macs {
             Macs::None => {}
-            Macs::Lookup32 | Macs::Lookup64 => self.add_strings(&scratch, places, batch, bank.packing),
+            Macs::Lookup32 => self.add_strings::<4>(&scratch, places, batch, bank.packing),
+            Macs::Lookup64 => self.add_strings::<8>(&scratch, places, batch, bank.packing),
             Macs::Linear64 => self.add_tags(&mut scratch, places, batch, bank.packing),
         }
         scratch.write_sums(lookups, places, bank);
@@ -69,34 +70,34 @@ impl<R: Worth> TinyTable<R> {
     }
 
     /// Strings that prove what this party opened, and those expected for what the peer opened (figure 5, step 4).
-    fn add_strings(&mut self, scratch: &Scratch, places: &[Place], batch: &Batch, packing: Packing) {
-        let size = self.macs.string_bytes();
+    fn add_strings<const SIZE: usize>(
+        &mut self,
+        scratch: &Scratch,
+        places: &[Place],
+        batch: &Batch,
+        packing: Packing,
+    ) {
         let records = &batch.made.records;
-        let word = |at: usize| {
-            let mut word = [0; 8];
-            word[..size].copy_from_slice(&records[at..at + size]);
-            u64::from_le_bytes(word)
-        };
         let theirs = Theirs(&scratch.theirs, packing);
         let (mut shown, mut expected) = (0, 0);
-        let (mut at, mut row) = (0, 0);
+        let mut rest = scratch.records.as_slice();
+        let mut row = 0;
         for place in places {
-            let share_bytes = place.record.share_bytes;
-            for lane in 0..place.width {
-                let string = scratch.records[at + lane] + share_bytes;
+            let (here, after) = rest.split_at(place.width);
+            rest = after;
+            let (skip, size) = (place.record.share_bytes, place.record.bytes);
+            // The peer's share is known to both: its string's place is public.
+            let string = |lane: usize| SIZE * (1 + usize::from(theirs.of(row, lane)));
+            for (lane, at) in here.iter().enumerate() {
                 if packing == Packing::Cells
-                    && let Some(ahead) =
-                        scratch.records.get(at + lane + AHEAD).filter(|_| lane + AHEAD < place.width)
+                    && let Some(ahead) = here.get(lane + AHEAD)
                 {
-                    prefetch(
-                        records,
-                        ahead + share_bytes + size + size * usize::from(theirs.of(row, lane + AHEAD)),
-                    );
+                    prefetch(records, ahead + skip + string(lane + AHEAD));
                 }
-                shown ^= word(string);
-                expected ^= word(string + size + size * usize::from(theirs.of(row, lane)));
+                let strings = &records[at + skip..at + size];
+                shown ^= word::<SIZE>(strings);
+                expected ^= word::<SIZE>(&strings[string(lane)..]);
             }
-            at += place.width;
             row += row_bytes(place, packing);
         }
         self.strings.add(shown, expected);
@@ -131,6 +132,16 @@ pub(super) fn products(alpha: u64) -> Box<[u128; 256]> {
     let mut products = Box::new([0; 256]);
     products.iter_mut().zip(0..=255).for_each(|(to, cell)| *to = product(alpha, cell));
     products
+}
+
+/// The first bytes as a number.
+#[inline(always)]
+fn word<const SIZE: usize>(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    if let Some(bytes) = bytes.first_chunk::<SIZE>() {
+        word[..SIZE].copy_from_slice(bytes);
+    }
+    u64::from_le_bytes(word)
 }
 
 #[inline(always)]
@@ -268,11 +279,14 @@ impl Scratch {
         }
         let (table, record) = (place.record.table_bytes(), place.record.bytes);
         if record > 0 {
-            let begin = |lane: usize| {
-                let entry = (u[lane / 8] >> (lane % 8) & 1) | (v[lane / 8] >> (lane % 8) & 1) << 1;
-                place.records + lane * table + usize::from(entry) * record
-            };
-            self.records.extend((0..place.width).map(begin));
+            let mut first = place.records;
+            for (lanes, (u, v)) in u.iter().zip(v).enumerate().take(place.width.div_ceil(8)) {
+                let (mut u, mut v) = (usize::from(*u), usize::from(*v) << 1);
+                for _ in 8 * lanes..place.width.min(8 * lanes + 8) {
+                    self.records.push(first + (u & 1 | v & 2) * record);
+                    (first, u, v) = (first + table, u >> 1, v >> 1);
+                }
+            }
         }
     }
 
