@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use polyclave_cipher::{Builder, Circuit, Direction, catalog};
+use polyclave_cipher::{Builder, Cells, Circuit, Direction, catalog};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
-use polyclave_protocol::testkit::conformance::{Run, check_circuit};
+use polyclave_protocol::testkit::conformance::{self, Run, check_circuit};
 
 fn scheme<F: MacField>(parties: usize, way: Way, k: usize) -> SpdzScheme<F> {
     let packing = Packing::of::<F>(k).expect("the field has this packing");
@@ -123,4 +123,22 @@ fn real_material_gives_right_answers() {
     check_circuit(&real::<Gf2_40>(2, Way::MaskedTables), &circuit("aes-128", Direction::Encrypt), 1, 3);
     check_circuit(&real::<Gf2_64>(2, Way::PulkusVivek), &circuit("des", Direction::Encrypt), 2, 4);
     check_circuit(&real::<Gf2_42>(2, Way::Univariate), &one_lookup(6), 2, 4);
+}
+
+#[test]
+fn tables_of_single_bits_are_made_of_triples_of_bits() {
+    let mascot = Preprocessing::Mascot { expansion: 2 };
+    let bits = |parties| {
+        let packing = Packing::of::<Gf2_64>(1).expect("the field has this packing");
+        SpdzScheme::<Gf2_64>::new(parties, Way::MaskedTables, mascot, packing).expect("it is valid")
+    };
+    let circuit = circuit("des", Direction::Encrypt);
+    let run = check_circuit(&bits(2), &circuit, 2, 8);
+    // 2^6 - 2 products a table (Keller et al. 2017, Table 1).
+    assert_eq!(run.tallies[0].preprocessing.triples, 2 * 128 * 62);
+    let inputs: Vec<_> =
+        circuit.inputs().iter().map(|port| Cells::zero(port.cells.len(), port.bits, 1)).collect();
+    let error =
+        conformance::run(&bits(3), &circuit, 1, &inputs).err().expect("TinyOT is between two parties");
+    assert!(error.to_string().contains("two parties"), "{error}");
 }

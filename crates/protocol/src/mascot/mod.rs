@@ -9,6 +9,7 @@
 //! | `bits.rs` | random bits, of nobody and of one party | transfers under the MAC key |
 //! | `messages.rs` | messages in memory that is used again | |
 //! | `binding.rs` | material made afresh under a stored key | |
+//! | `bit_triples.rs` | triples of bits between two parties | [`crate::tinyot`] |
 //! | `zero_tests.rs` | the check of what is opened on the way | `spdz/check.rs` |
 //!
 //! **Adversary**: active, static, any number of parties but one; secure with abort, and no culprit is named by a failed check of
@@ -29,6 +30,7 @@
 
 mod authenticate;
 mod binding;
+mod bit_triples;
 mod bits;
 mod cope;
 mod messages;
@@ -43,6 +45,7 @@ use crate::net::Net;
 use crate::ot::{Pairs, Shape};
 use crate::session::random_bytes;
 use crate::spdz::{Authenticated, MacKey, Openings, OwnedBits, Product, Source, Triples};
+use crate::tinyot::TinyOt;
 use crate::{Error, Party, PartySet, Result};
 use authenticate::Zeros;
 use bits::Stock;
@@ -64,6 +67,8 @@ pub struct Mascot<F: MacField> {
     stock: Stock<F>,
     /// Of [`triples`].
     messages: Messages,
+    /// For triples of bits, if they were asked for.
+    tinyot: Option<Box<TinyOt>>,
     failed: bool,
 }
 
@@ -102,6 +107,7 @@ impl<F: MacField> Mascot<F> {
                 products: Vec::new(),
                 stock: Party::all(key.parties()).map(|_| Default::default()).collect(),
                 messages: Messages::new(key.parties()),
+                tinyot: None,
                 failed: false,
             })
         };
@@ -122,6 +128,10 @@ impl<F: MacField> Mascot<F> {
             products: Vec::new(),
             stock: Party::all(self.key.parties()).map(|_| Default::default()).collect(),
             messages: Messages::new(self.key.parties()),
+            tinyot: self
+                .tinyot
+                .as_ref()
+                .map(|tinyot| Box::new(tinyot.fork(&[label, b" triples of bits"].concat()))),
             failed: self.failed,
         }
     }
@@ -165,10 +175,8 @@ impl<F: MacField> Source<F> for Mascot<F> {
         self.guarded(|mascot| mascot.owned_bits(owner, count, net))
     }
 
-    fn bit_triples(&mut self, _count: usize, _net: &mut dyn Net) -> Result<Triples<F>> {
-        Err(Error::misuse(
-            "random triples of bits come from TinyOT, which does not exist yet: choose insecure_dealer",
-        ))
+    fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
+        self.guarded(|mascot| mascot.triples_of_bits(count, net))
     }
 
     fn zeros(&mut self, shares: &mut [F::Word]) {

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use polyclave_field::MacField;
+use polyclave_field::{Gf2_64, MacField, Word};
 use zeroize::Zeroizing;
 
 use crate::error::EARLIER_CHECK;
@@ -78,6 +78,19 @@ impl<F: MacField> MacKey<F> {
         if matches!(error, Error::CheckFailed { .. } | Error::Peer { .. }) {
             self.retire();
         }
+    }
+}
+
+impl<F: MacField> MacKey<F> {
+    /// The same key for authenticated bits of two parties, if it has as many bits: it shares this one's fate.
+    pub(crate) fn for_bits(&self) -> Option<MacKey<Gf2_64>> {
+        let mut bytes = Zeroizing::new([0; 8]);
+        if F::BITS != Gf2_64::BITS {
+            return None;
+        }
+        self.share.write_to(&mut *bytes);
+        let share = Arc::new(Zeroizing::new(u64::from_le_bytes(*bytes)));
+        Some(MacKey { me: self.me, parties: self.parties, share, retired: self.retired.clone() })
     }
 }
 

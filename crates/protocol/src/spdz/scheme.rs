@@ -107,7 +107,7 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
             let n = self.parties;
             return Err(Error::Misuse(format!("{connected} parties are connected, all of {n} are needed")));
         }
-        Setup::generate(self.preprocessing, net)
+        Setup::generate(self.preprocessing, self.packing == Packing::Bits, net)
     }
 
     fn join(&self, setup: &Setup<F>, stream: Stream, serving: PartySet) -> Result<Spdz<F>> {

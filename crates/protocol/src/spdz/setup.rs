@@ -7,7 +7,7 @@
 //! A renewed setup is under the same key as the one it was made from, and shares its fate: a check that fails in a session of one
 //! is the end of both, since what could have been learnt is a part of alpha. What is stored says whether that has happened.
 
-use polyclave_field::{MacField, Word};
+use polyclave_field::{Gf2_64, MacField, Word};
 use zeroize::Zeroizing;
 
 use super::key::MacKey;
@@ -42,14 +42,21 @@ const FROM_TRANSFERS: u8 = 0;
 const FROM_DEALER: u8 = 1;
 
 impl<F: MacField> Setup<F> {
-    /// A fresh key, and what material is made from.
-    pub(super) fn generate(preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Self> {
+    /// A fresh key, and what material is made from; triples of bits, too, if they are wanted and can be made.
+    pub(super) fn generate(
+        preprocessing: Preprocessing,
+        bit_triples: bool,
+        net: &mut dyn Net,
+    ) -> Result<Self> {
         match preprocessing {
             Preprocessing::Mascot { expansion } => {
                 let key = MacKey::generate(net)?;
                 let label = coins::toss(b"set-up of authenticated sharing", net)?;
-                let mascot = Mascot::set_up(&label, &key, expansion, net)?;
+                let mut mascot = Mascot::set_up(&label, &key, expansion, net)?;
                 let anchor = mascot.fork(b"anchor").random_element(net)?;
+                if bit_triples && key.parties() == 2 && F::BITS == Gf2_64::BITS {
+                    mascot.join_bit_triples(&[&label[..], b" triples of bits"].concat(), expansion, net)?;
+                }
                 Ok(Setup { key, material: Root::Mascot(Box::new(mascot)), anchor })
             }
             Preprocessing::InsecureDealer => {

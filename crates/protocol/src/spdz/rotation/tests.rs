@@ -30,7 +30,8 @@ struct Rotating {
 impl Rotating {
     fn begin(preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Self> {
         let mut session = hello(&Terms::new(net.parties()), net)?;
-        let [old, new] = [Setup::generate(preprocessing, net)?, Setup::generate(preprocessing, net)?];
+        let [old, new] =
+            [Setup::generate(preprocessing, false, net)?, Setup::generate(preprocessing, false, net)?];
         let stream = session.stream();
         let source = old.source(preprocessing, &stream.label())?;
         let before = Arithmetic::new(old.key().clone(), stream.label(), source);

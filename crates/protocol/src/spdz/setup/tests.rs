@@ -20,7 +20,7 @@ fn session(setup: &Setup<F>, preprocessing: Preprocessing, net: &mut dyn Net) ->
 /// Before and after a start of all nodes: values of the first boot are multiplied with those of the second.
 fn survives_a_start(n: usize, preprocessing: Preprocessing) {
     let outcomes = run_parties(n, |net| {
-        let first = Setup::<F>::generate(preprocessing, net)?;
+        let first = Setup::<F>::generate(preprocessing, false, net)?;
         let mut before = session(&first, preprocessing, net)?;
         let stored = before.triples(2, net)?;
         let saved = first.save();
@@ -59,7 +59,7 @@ fn stored_values_are_used_with_material_of_a_later_start() {
 fn whoever_renews_under_another_share_of_the_key_is_caught() {
     for n in [2, 3] {
         let outcomes = run_parties(n, |net| {
-            let mut setup = Setup::<F>::generate(MASCOT, net)?;
+            let mut setup = Setup::<F>::generate(MASCOT, false, net)?;
             if net.me() == Party(1) {
                 setup.key = MacKey::of_share(Party(1), n, setup.key.reveal_own_share() ^ 1 << 20);
             }
@@ -77,7 +77,7 @@ fn whoever_renews_under_another_share_of_the_key_is_caught() {
 #[test]
 fn a_renewed_setup_shares_the_fate_of_its_key() {
     let outcomes = run_parties(2, |net| {
-        let setup = Setup::<F>::generate(MASCOT, net)?;
+        let setup = Setup::<F>::generate(MASCOT, false, net)?;
         let renewed = setup.renew(MASCOT, net)?;
         setup.key().retire();
         session(&renewed, MASCOT, net)?.triples(1, net).map(drop)
@@ -89,7 +89,7 @@ fn a_renewed_setup_shares_the_fate_of_its_key() {
 fn a_setup_is_renewed_with_its_own_preprocessing_only() {
     run_parties(2, |net| {
         for (preprocessing, other) in [(BOTH[0], BOTH[1]), (BOTH[1], BOTH[0])] {
-            let setup = Setup::<F>::generate(preprocessing, net)?;
+            let setup = Setup::<F>::generate(preprocessing, false, net)?;
             assert!(matches!(setup.renew(other, net), Err(Error::Misuse(_))));
             assert!(matches!(session(&setup, other, net), Err(Error::Misuse(_))));
         }
@@ -101,7 +101,7 @@ fn a_setup_is_renewed_with_its_own_preprocessing_only() {
 
 /// What the first of two parties stores.
 fn saved(preprocessing: Preprocessing) -> Vec<u8> {
-    let mut all = run_parties(2, |net| Ok(Setup::<F>::generate(preprocessing, net)?.save().to_vec()));
+    let mut all = run_parties(2, |net| Ok(Setup::<F>::generate(preprocessing, false, net)?.save().to_vec()));
     all.remove(0).expect("both are honest")
 }
 
