@@ -81,6 +81,33 @@ fn gates_of_bits_are_right_for_every_number_of_lanes() {
     }
 }
 
+/// x and x, 0 and 1: outputs of which two depend on nothing.
+fn constants(bits: u8) -> Circuit {
+    let zero = Matrix::of(bits, bits, |_| 0);
+    let entries = (0..1 << (2 * bits)).map(|x| (x & x >> bits) & ((1 << bits) - 1)).collect();
+    let mut b = Builder::new("constants");
+    let x = b.input("x", 1, bits)[0];
+    let and = b.table(&Arc::new(Table::new("AND", 2 * bits, bits, entries)));
+    let both = Matrix::of(bits, 2 * bits, |x| x | x << bits);
+    let pair = b.linear(vec![(x, both)], 0);
+    let y = b.lookup(and, pair);
+    let constants = [b.linear(vec![(x, zero)], 0), b.linear(vec![(x, zero)], 1)];
+    b.output("y", &[y, constants[0], constants[1]]);
+    b.finish()
+}
+
+#[test]
+fn constants_are_right() {
+    for macs in Macs::ALL {
+        for bits in [1, 2] {
+            for lanes in [1, 65] {
+                run(macs, &constants(bits), lanes, 1);
+            }
+            run_with(real(Way::Demux), macs, &constants(bits), 3, 2);
+        }
+    }
+}
+
 #[test]
 fn rounds_and_openings_are_those_of_the_paper() {
     for macs in Macs::ALL {
