@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polyclave_cipher::{Builder, Cells, Circuit, Direction, Matrix, Table, catalog};
+use polyclave_cipher::{Builder, Cells, Circuit, Direction, Matrix, Table, boolean, catalog};
 use polyclave_protocol::release::{Checked, Unverified};
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 use polyclave_protocol::tinyot::Kappa;
@@ -81,6 +81,33 @@ fn gates_of_bits_are_right_for_every_number_of_lanes() {
     }
 }
 
+/// x and x, 0 and 1: outputs of which two depend on nothing.
+fn constants(bits: u8) -> Circuit {
+    let zero = Matrix::of(bits, bits, |_| 0);
+    let entries = (0..1 << (2 * bits)).map(|x| (x & x >> bits) & ((1 << bits) - 1)).collect();
+    let mut b = Builder::new("constants");
+    let x = b.input("x", 1, bits)[0];
+    let and = b.table(&Arc::new(Table::new("AND", 2 * bits, bits, entries)));
+    let both = Matrix::of(bits, 2 * bits, |x| x | x << bits);
+    let pair = b.linear(vec![(x, both)], 0);
+    let y = b.lookup(and, pair);
+    let constants = [b.linear(vec![(x, zero)], 0), b.linear(vec![(x, zero)], 1)];
+    b.output("y", &[y, constants[0], constants[1]]);
+    b.finish()
+}
+
+#[test]
+fn constants_are_right() {
+    for macs in [Macs::None, Macs::Lookup32, Macs::Lookup64, Macs::Linear64] {
+        for bits in [1, 2] {
+            for lanes in [1, 65] {
+                run(macs, &constants(bits), lanes, 1);
+            }
+            run_with(real(Way::Demux), macs, &constants(bits), 3, 2);
+        }
+    }
+}
+
 #[test]
 fn rounds_and_openings_are_those_of_the_paper() {
     for macs in Macs::ALL {
@@ -109,6 +136,24 @@ fn sizes_of_table_1_are_exact() {
     for (macs, bytes) in sizes {
         let Run { cost, .. } = run(macs, &circuit("aes-128", Direction::Encrypt), 1, 1);
         assert_eq!(cost.material_bytes_per_lane, bytes + masks(macs), "{macs:?}");
+    }
+}
+
+#[test]
+fn sizes_of_table_1_are_exact_for_gates() {
+    let cipher = boolean::cipher("aes-128").expect("it has a Boolean circuit");
+    // Of 256 bits of input and output.
+    let masks = |macs| if macs == Macs::None { 256 } else { 256 * 33 };
+    let sizes = [
+        (Macs::None, 2_720),
+        (Macs::Linear64, 350_880),
+        (Macs::Lookup64, 524_960),
+        (Macs::Lookup32, 263_840),
+    ];
+    for (macs, bytes) in sizes {
+        let Run { cost, tallies, .. } = run(macs, &cipher.encrypt, 1, 1);
+        assert_eq!(cost.material_bytes_per_lane, bytes + masks(macs), "{macs:?}");
+        assert_eq!(tallies[0].online.openings, 5440);
     }
 }
 

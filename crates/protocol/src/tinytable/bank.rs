@@ -145,7 +145,8 @@ impl Bank {
                     const COPY: &Map = &Map::identity();
                     let plane = self.stride / 2;
                     let sources: Vec<_> = lanes.map(|(at, matrix)| (at, matrix.columns())).collect();
-                    let outs = linear.terms[0].1.outs();
+                    // A constant has no terms; it fills both planes.
+                    let outs = linear.terms.first().map_or(2, |(_, matrix)| matrix.outs());
                     for out in 0..usize::from(outs) {
                         terms.clear();
                         for (at, columns) in &sources {

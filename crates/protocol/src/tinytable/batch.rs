@@ -116,9 +116,9 @@ pub(crate) struct Made {
 /// Material for one evaluation.
 pub struct Batch {
     /// The stream it was made on.
-    pub(super) stream: [u8; 40],
-    pub(super) circuit: [u8; 32],
-    pub(super) lanes: usize,
+    stream: [u8; 40],
+    circuit: [u8; 32],
+    lanes: usize,
     pub(super) made: Made,
     pub(super) places: Vec<Place>,
     /// Lookups that have used theirs.
@@ -129,6 +129,16 @@ impl Batch {
     pub(super) fn new(stream: [u8; 40], plan: Plan<'_>, made: Made) -> Batch {
         let (circuit, lanes) = (plan.compiled.digest(), plan.lanes);
         Batch { stream, circuit, lanes, made, places: plan.places, spent: 0 }
+    }
+
+    /// Refuses another session, circuit or number of lanes than it was made for.
+    pub(super) fn refuse_other(&self, stream: &[u8; 40], compiled: &Compiled, lanes: usize) -> Result<()> {
+        match (&self.stream, self.circuit, self.lanes) == (stream, compiled.digest(), lanes) {
+            true => Ok(()),
+            false => {
+                Err(Error::misuse("the batch was prepared for another session, circuit or number of lanes"))
+            }
+        }
     }
 
     /// The tables of the next lookups: they are never handed out again.

@@ -14,6 +14,7 @@
 //! Here masks stay shared until they are needed, so that a result can stay shared, too, and go into the next circuit.
 
 use polyclave_cipher::{Cells, CompiledPort};
+use zeroize::Zeroizing;
 
 use super::bank::Bank;
 use super::batch::Masks;
@@ -43,6 +44,7 @@ impl<R: Worth> TinyTable<R> {
         bank: &mut Bank,
         net: &mut dyn Net,
     ) -> Result<()> {
+        self.key.refuse_retired()?;
         let mut openings = Vec::new();
         for (port, input) in ports.iter().zip(inputs) {
             let lanes = if port.uniform { 1 } else { bank.lanes() };
@@ -62,7 +64,7 @@ impl<R: Worth> TinyTable<R> {
                 Input::From(owner) if *owner == peer_of(net)? => (None, [true, false]),
                 Input::From(owner) => return Err(Error::Misuse(format!("{owner} gives no inputs"))),
                 Input::Shared(shared) => {
-                    self.checks.refuse_unchecked(shared)?;
+                    self.refuse_unfit(shared)?;
                     if (shared.bits, shared.count, shared.lanes) != (port.bits, port.cells.len(), lanes) {
                         return Err(Error::Misuse(format!("input {} takes another shape", port.name)));
                     }
@@ -85,6 +87,15 @@ impl<R: Worth> TinyTable<R> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a shared value that another session has not checked, or that has no tags where they are needed.
+    pub(super) fn refuse_unfit(&self, shared: &Shared) -> Result<()> {
+        self.checks.refuse_unchecked(shared)?;
+        match shared.has_tags_of(self.macs) {
+            true => Ok(()),
+            false => Err(Error::misuse("the shared value comes of a protocol with another verification")),
+        }
     }
 
     /// Shares of an output port: masked values and shares of their masks, added up.
@@ -153,8 +164,8 @@ impl<R: Worth> TinyTable<R> {
             let mut cells = vec![0; sent.values.len()];
             wire::read_cells(&incoming[at..at + bytes], *bits, &mut cells);
             at += bytes;
-            let mut shown = if *shows { sent.tags.clone() } else { Vec::new() };
-            let mut expected = if *verifies { sent.keys.clone() } else { Vec::new() };
+            let mut shown = Zeroizing::new(if *shows { sent.tags.clone() } else { Vec::new() });
+            let mut expected = Zeroizing::new(if *verifies { sent.keys.clone() } else { Vec::new() });
             let expect = expected.iter_mut().zip(&cells);
             // What came is known to both: its product may be looked up.
             expect.for_each(|(beta, cell)| *beta ^= self.products[usize::from(*cell)]);

@@ -5,6 +5,7 @@
 
 use polyclave_cipher::{Compiled, Lookup, Slot};
 use polyclave_kernels::memory::prefetch;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::TinyTable;
 use super::bank::{Bank, Packing};
@@ -12,9 +13,9 @@ use super::batch::{Batch, Place};
 use super::macs::{Macs, product, tag_bytes};
 use super::shared::Worth;
 use super::wire;
+use crate::Result;
 use crate::net::Net;
 use crate::tinyot::peer_of;
-use crate::{Error, Result};
 
 /// So many records are on their way from memory while one is read.
 const AHEAD: usize = 32;
@@ -33,6 +34,14 @@ pub(super) struct Scratch {
     expected: Vec<u128>,
 }
 
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.mine.zeroize();
+        self.shown.zeroize();
+        self.expected.zeroize();
+    }
+}
+
 impl<R: Worth> TinyTable<R> {
     pub(super) fn look_up(
         &mut self,
@@ -42,11 +51,8 @@ impl<R: Worth> TinyTable<R> {
         batch: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
-        if (batch.stream, batch.circuit, batch.lanes) != (self.stream, compiled.digest(), bank.lanes()) {
-            return Err(Error::misuse(
-                "the batch was prepared for another session, circuit or number of lanes",
-            ));
-        }
+        self.key.refuse_retired()?;
+        batch.refuse_other(&self.stream, compiled, bank.lanes())?;
         // Spent first: no table is read twice, whatever becomes of this layer.
         let spent = batch.take(lookups.len())?;
         let batch = &*batch;
@@ -128,8 +134,8 @@ impl<R: Worth> TinyTable<R> {
 const BLOCK: usize = 256;
 
 /// The products of a key with every cell.
-pub(super) fn products(alpha: u64) -> Box<[u128; 256]> {
-    let mut products = Box::new([0; 256]);
+pub(super) fn products(alpha: u64) -> Box<Zeroizing<[u128; 256]>> {
+    let mut products = Box::new(Zeroizing::new([0; 256]));
     products.iter_mut().zip(0..=255).for_each(|(to, cell)| *to = product(alpha, cell));
     products
 }

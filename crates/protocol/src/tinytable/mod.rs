@@ -38,6 +38,7 @@ mod shared;
 mod wire;
 
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
+use zeroize::Zeroizing;
 
 pub use bank::Bank;
 pub(crate) use bank::{Maps as MaskMaps, Packing, pack, unpack};
@@ -84,7 +85,7 @@ pub struct TinyTable<R> {
     macs: Macs,
     key: Key,
     /// Of this party's key with every cell.
-    products: Box<[u128; 256]>,
+    products: Box<Zeroizing<[u128; 256]>>,
     openings: Openings,
     strings: Strings,
     checks: Checks,
@@ -155,6 +156,7 @@ impl<R: Worth> Protocol for TinyTable<R> {
     }
 
     fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Batch) -> Result<Bank> {
+        batch.refuse_other(&self.stream, compiled, lanes)?;
         self.maps.prepare(compiled);
         let mut bank = Bank::new(compiled, lanes, &self.pool);
         let named = |ports: &[CompiledPort], masks: &mut Vec<Masks>| {
@@ -210,17 +212,23 @@ impl<R: Worth> Protocol for TinyTable<R> {
             return Ok(());
         }
         let size = self.macs.string_bytes();
+        let talks = size > 0 || self.openings.is_unchecked();
         let (shown, expected) = (self.strings.shown.to_le_bytes(), self.strings.expected.to_le_bytes());
         self.openings.check_also(&shown[..size], &expected[..size], &self.key, net)?;
-        self.tally.online.rounds += 1;
+        self.tally.online.rounds += u64::from(talks);
         self.checks.pass();
         Ok(())
     }
 
     fn release(&mut self, shared: &Shared, to: Owner, net: &mut dyn Net) -> Result<Option<R>> {
-        self.checks.refuse_unchecked(shared)?;
+        self.key.refuse_retired()?;
+        self.refuse_unfit(shared)?;
         if !R::allows(self.macs) {
             return Err(Error::misuse("the protocol's verification is another than its outputs say"));
+        }
+        // Nor is it opened before what it rests on is checked, though the caller has not asked for that.
+        if shared.is_unchecked() {
+            self.check(net)?;
         }
         let cells = self.reveal(shared, to, net)?;
         // Nothing leaves before its own opening is checked, too.
@@ -236,3 +244,6 @@ impl<R: Worth> Protocol for TinyTable<R> {
         self.tally
     }
 }
+
+#[cfg(test)]
+mod cheaters;

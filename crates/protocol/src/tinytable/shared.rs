@@ -28,6 +28,19 @@ impl SharedValue for Shared {
     }
 }
 
+impl Shared {
+    /// Whether its session has not checked yet what it rests on.
+    pub(super) fn is_unchecked(&self) -> bool {
+        self.unchecked.as_ref().is_some_and(|of| of.checks.load(SeqCst) <= of.before)
+    }
+
+    /// Whether it has the tags of a protocol that verifies so.
+    pub(super) fn has_tags_of(&self, macs: Macs) -> bool {
+        let tags = if macs == Macs::None { 0 } else { self.shares.values.len() };
+        (self.shares.tags.len(), self.shares.keys.len()) == (tags, tags)
+    }
+}
+
 impl Masks {
     /// Adds cells that both know: to the first party's share, so it is the second one's keys that change.
     pub(super) fn add_public(&mut self, cells: &[u8], key: &Key) {
@@ -64,7 +77,7 @@ impl Checks {
     /// Refuses a value of another session that has not been checked there.
     pub(super) fn refuse_unchecked(&self, shared: &Shared) -> Result<()> {
         match &shared.unchecked {
-            Some(of) if !Arc::ptr_eq(&of.checks, &self.0) && of.checks.load(SeqCst) <= of.before => {
+            Some(of) if !Arc::ptr_eq(&of.checks, &self.0) && shared.is_unchecked() => {
                 Err(Error::misuse("the shared value comes from another session that has not checked it"))
             }
             _ => Ok(()),

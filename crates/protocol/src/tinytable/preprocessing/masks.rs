@@ -62,7 +62,9 @@ impl MaskBank {
     pub(super) fn linear(&mut self, linear: &[Linear], constants: Option<&Key>) {
         for Linear { dst, terms, constant } in linear {
             let len = if matches!(dst, Slot::Lanes(_)) { self.width } else { 1 };
-            let mut sum = vec![Bits::zero(len); usize::from(terms[0].1.outs())];
+            // A constant has no terms: as many bits as any cell.
+            let outs = terms.first().map_or(8, |(_, matrix)| matrix.outs());
+            let mut sum = vec![Bits::zero(len); usize::from(outs)];
             for (slot, matrix) in terms {
                 add_image(&mut sum, matrix, self.slot(*slot));
             }

@@ -9,12 +9,14 @@
 //! if P is a random permutation).
 
 use polyclave_kernels::aes_sum::AesSum;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::entries::EntryBits;
 use crate::tinyot::{Bits, Key};
 use crate::tinytable::bank::pack;
 use crate::tinytable::batch::Place;
-use crate::tinytable::macs::{product, tag_bytes, write_tag};
+use crate::tinytable::lookup::products;
+use crate::tinytable::macs::{tag_bytes, write_tag};
 use crate::tinytable::{Macs, Packing};
 
 /// Below are tags, of at most 71 bits; above the direction.
@@ -24,7 +26,7 @@ const POSITION: u32 = 71;
 pub(super) struct Records {
     macs: Macs,
     /// Products of this party's key with every cell.
-    products: Box<[u128; 256]>,
+    products: Box<Zeroizing<[u128; 256]>>,
     strings: AesSum,
     /// Of strings that prove this party's openings, and the peer's.
     directions: [u128; 2],
@@ -36,6 +38,14 @@ struct Cells {
     values: Vec<u8>,
     tags: Vec<u128>,
     keys: Vec<u128>,
+}
+
+impl Drop for Cells {
+    fn drop(&mut self) {
+        self.values.zeroize();
+        self.tags.zeroize();
+        self.keys.zeroize();
+    }
 }
 
 impl Cells {
@@ -57,10 +67,9 @@ impl Records {
         let mut aes_key = [0; 16];
         hasher.update(label).finalize_xof().fill(&mut aes_key);
         let mine = u128::from(key.me().0 & 1) << 127;
-        let alpha = key.reveal_own_share();
         Records {
             macs,
-            products: Box::new(std::array::from_fn(|cell| product(alpha, cell as u8))),
+            products: products(key.reveal_own_share()),
             strings: AesSum::new(&aes_key),
             directions: [mine, mine ^ 1 << 127],
             next: 0,
@@ -119,7 +128,9 @@ impl Records {
                 let position = u128::from(self.next) << POSITION;
                 self.next += 1;
                 let [mine, theirs] = self.directions.map(|direction| direction | position);
-                let mut blocks = vec![mine | tag];
+                // Room at once, since growing would leave copies behind.
+                let mut blocks = Zeroizing::new(Vec::with_capacity(1 + (1 << bits)));
+                blocks.push(mine | tag);
                 blocks.extend(self.products[..1 << bits].iter().map(|product| theirs | (key ^ product)));
                 self.strings.hash_each(&mut blocks);
                 let size = self.macs.string_bytes();
