@@ -67,6 +67,14 @@ impl DerefMut for Blocks {
     }
 }
 
+/// Of memory that nobody shares.
+#[cfg(test)]
+impl FromIterator<u128> for Blocks {
+    fn from_iter<I: IntoIterator<Item = u128>>(words: I) -> Self {
+        Blocks { words: words.into_iter().collect(), home: Arc::default() }
+    }
+}
+
 impl Drop for Blocks {
     fn drop(&mut self) {
         let words = std::mem::take(&mut self.words);

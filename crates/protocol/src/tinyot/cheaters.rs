@@ -35,9 +35,9 @@ fn dealt(deltas: [u128; 2], count: usize) -> [WideBits; 2] {
         let peer = 1 - me;
         let tag = |(bit, key): (&u8, &u128)| key ^ (u128::from(*bit) * deltas[peer]);
         WideBits {
-            tags: Zeroizing::new(values[me].iter().zip(&keys[peer]).map(tag).collect()),
+            tags: values[me].iter().zip(&keys[peer]).map(tag).collect(),
             values: Zeroizing::new(values[me].clone()),
-            keys: Zeroizing::new(keys[me].clone()),
+            keys: keys[me].iter().copied().collect(),
         }
     })
 }
