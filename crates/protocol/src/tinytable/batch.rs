@@ -162,4 +162,12 @@ impl Batch {
         let end = end.ok_or_else(|| Error::misuse("the batch was prepared for fewer lookups"))?;
         Ok(std::mem::replace(&mut self.spent, end)..end)
     }
+
+    /// Bytes that this party keeps of it before it is used.
+    pub fn bytes(&self) -> usize {
+        let masks = self.made.inputs.iter().chain(&self.made.outputs);
+        let masks = masks.map(|m| m.values.len() + (m.tags.len() + m.keys.len()) * size_of::<u128>());
+        let committed = self.made.committed.iter().flatten().map(Committed::bytes);
+        self.made.records.len() + self.made.planes.len() + committed.chain(masks).sum::<usize>()
+    }
 }
