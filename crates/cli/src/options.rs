@@ -17,7 +17,9 @@ pub struct ProtocolOptions {
     /// cleartext, shamir (an honest majority, passive), or authenticated sharing against all parties but one: spdz-lt
     /// (masked tables), spdz-bd and spdz-rp (inversion by bit decomposition, by Rivain-Prouff), spdz-pv (DES by
     /// Pulkus-Vivek), spdz-raw (DES by powers), or scrambled tables between two parties: tinytable (passive),
-    /// tinytable-lookup32, tinytable-lookup64, tinytable-linear64 (one of the two may cheat)
+    /// tinytable-lookup32, tinytable-lookup64, tinytable-linear64 (one of the two may cheat); tinytable-minimac is the
+    /// like with material that grows with the circuit alone, a demonstration of asymptotics: its tables and commitments to them come
+    /// from insecure_dealer only
     #[arg(long, value_name = "P", default_value = "shamir")]
     pub protocol: String,
 

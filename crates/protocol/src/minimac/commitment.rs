@@ -85,8 +85,13 @@ impl Committed {
 
     /// Bytes of shares that this party holds.
     pub fn bytes(&self) -> usize {
-        let symbols = self.shares.mask.len() + self.shares.macs.len() + self.shares.mask_macs.len();
-        self.shares.bits.len() + symbols * size_of::<u16>()
+        Self::bytes_of(self.code, self.len)
+    }
+
+    /// Bytes of shares that a party holds of a string of so many bits.
+    pub fn bytes_of(code: Code, len: usize) -> usize {
+        let symbols = code.free() + 2 * code.places();
+        len.div_ceil(8) + len.div_ceil(code.message()) * symbols * size_of::<u16>()
     }
 }
 

@@ -3,7 +3,7 @@
 //! For tests, and for measuring the online phase alone. Both parties hold one seed; what the dealer would hand out each
 //! derives for itself (Damgard et al. 2016, figures 3 and 6): the first party's shares are random, the second's what they leave.
 
-use polyclave_cipher::{Slot, Table};
+use polyclave_cipher::Table;
 use polyclave_kernels::aes_prg::AesPrg;
 
 use crate::net::Net;
@@ -197,7 +197,7 @@ impl InsecureTables {
             share.fill(mine);
             let of = |party: usize| &keys[party][entry * each..][..each];
             match lane.macs {
-                Macs::None => {}
+                Macs::None | Macs::Minimac => {}
                 Macs::Linear64 => {
                     let (tag, key) = rest.split_at_mut(each);
                     write_tag(read_key(of(peer), bits) ^ self.products[peer][usize::from(mine)], tag);
@@ -247,7 +247,7 @@ impl Maker for InsecureTables {
             for (lookup, place) in layer.lookups.iter().zip(&mut places) {
                 let bits = plan.compiled.tables()[lookup.table].out_bits();
                 let mut s = vec![0; place.width];
-                read_cells(&bank, lookup.xs[0], &mut s);
+                bank.copy_indices_to(lookup.xs[0], &mut s);
                 let o = self.random_cells(place.width, bits);
                 self.deal(plan, place, [&s, &o], &mut planes, &mut records);
                 outputs.push((lookup, o));
@@ -267,7 +267,7 @@ impl Maker for InsecureTables {
             }
             outputs.push(self.deal_masks(&cells, port.bits, plan.macs));
         }
-        Ok(Made { inputs, outputs, records, planes })
+        Ok(Made { inputs, outputs, records, planes, committed: None })
     }
 }
 
@@ -284,16 +284,5 @@ impl InsecureTables {
             Packing::Cells => self.deal_cells(plan, place, masks, &mut records[place.records..]),
             Packing::Planes => self.deal_planes(plan, place, masks, planes, records),
         }
-    }
-}
-
-/// The cells that lookups start from: of gates both bits.
-fn read_cells(bank: &Bank, slot: Slot, cells: &mut [u8]) {
-    bank.copy_to(slot, cells);
-    if let (Packing::Planes, Slot::Lanes(at)) = (bank.packing, slot) {
-        let row = bank.row(at);
-        let mut upper = vec![0; cells.len()];
-        unpack(&row[row.len() / 2..], &mut upper);
-        cells.iter_mut().zip(upper).for_each(|(cell, upper)| *cell |= upper << 1);
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod conformance;
 pub mod faults;
+pub mod insecure_committed_tables;
 pub mod insecure_dealer;
 pub mod insecure_dealer_bits;
 pub mod insecure_minimac;

@@ -115,6 +115,17 @@ impl Bank {
         }
     }
 
+    /// The cells that lookups start from: of gates both bits.
+    pub(crate) fn copy_indices_to(&self, slot: Slot, cells: &mut [u8]) {
+        self.copy_to(slot, cells);
+        if let (Packing::Planes, Slot::Lanes(at)) = (self.packing, slot) {
+            let row = self.row(at);
+            let mut upper = vec![0; cells.len()];
+            unpack(&row[row.len() / 2..], &mut upper);
+            cells.iter_mut().zip(upper).for_each(|(cell, upper)| *cell |= upper << 1);
+        }
+    }
+
     /// Linear maps, in order; of masks without the constants, which are added to the masked values.
     pub(crate) fn linear(&mut self, linear: &[Linear], maps: &Maps, with_constants: bool) {
         let mut terms = Vec::new();

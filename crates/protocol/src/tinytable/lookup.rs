@@ -55,8 +55,11 @@ impl<R: Worth> TinyTable<R> {
         batch.refuse_other(&self.stream, compiled, bank.lanes())?;
         // Spent first: no table is read twice, whatever becomes of this layer.
         let spent = batch.take(lookups.len())?;
+        if let Some(commitments) = &mut self.commitments {
+            commitments.begin(batch)?;
+        }
         let batch = &*batch;
-        let places = &batch.places[spent];
+        let places = &batch.places[spent.clone()];
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.read_own(lookups, places, bank, batch, self.macs);
         scratch.pack(places, bank.packing);
@@ -65,10 +68,13 @@ impl<R: Worth> TinyTable<R> {
         self.tally.of(self.phase).openings += places.iter().map(|place| place.width as u64).sum::<u64>();
         scratch.unpack(places, bank.packing);
         match self.macs {
-            Macs::None => {}
+            Macs::None | Macs::Minimac => {}
             Macs::Lookup32 => self.add_strings::<4>(&scratch, places, batch, bank.packing),
             Macs::Lookup64 => self.add_strings::<8>(&scratch, places, batch, bank.packing),
             Macs::Linear64 => self.add_tags(&mut scratch, places, batch, bank.packing),
+        }
+        if let Some(commitments) = &mut self.commitments {
+            commitments.note(lookups, spent, bank, batch, &scratch.theirs)?;
         }
         scratch.write_sums(lookups, places, bank);
         self.scratch = scratch;
@@ -104,7 +110,7 @@ impl<R: Worth> TinyTable<R> {
                 shown ^= word::<SIZE>(strings);
                 expected ^= word::<SIZE>(&strings[string(lane)..]);
             }
-            row += row_bytes(place, packing);
+            row += place.row_bytes(packing);
         }
         self.strings.add(shown, expected);
     }
@@ -122,7 +128,7 @@ impl<R: Worth> TinyTable<R> {
                 *expected ^= self.products[usize::from(theirs.of(row, lane))];
             }
             at += place.width;
-            row += row_bytes(place, packing);
+            row += place.row_bytes(packing);
         }
         for (shown, expected) in scratch.shown.chunks_mut(BLOCK).zip(scratch.expected.chunks_mut(BLOCK)) {
             self.openings.add(shown, expected);
@@ -159,21 +165,13 @@ fn read_tag(bytes: &[u8]) -> u128 {
     }
 }
 
-/// Bytes of one lookup's shares in scratch memory.
-fn row_bytes(place: &Place, packing: Packing) -> usize {
-    match packing {
-        Packing::Cells => place.width,
-        Packing::Planes => Packing::plane_bytes(place.width),
-    }
-}
-
 /// What the peer opened.
-struct Theirs<'a>(&'a [u8], Packing);
+pub(super) struct Theirs<'a>(pub(super) &'a [u8], pub(super) Packing);
 
 impl Theirs<'_> {
     /// In the row that begins there.
     #[inline(always)]
-    fn of(&self, row: usize, lane: usize) -> u8 {
+    pub(super) fn of(&self, row: usize, lane: usize) -> u8 {
         match self.1 {
             Packing::Cells => self.0[row + lane],
             Packing::Planes => self.0[row + lane / 8] >> (lane % 8) & 1,
@@ -301,7 +299,7 @@ impl Scratch {
         self.outgoing.clear();
         let mut row = 0;
         for place in places {
-            let mine = &self.mine[row..][..row_bytes(place, packing)];
+            let mine = &self.mine[row..][..place.row_bytes(packing)];
             match packing {
                 Packing::Planes => wire::write_plane(mine, place.width, &mut self.outgoing),
                 Packing::Cells => wire::write_cells(mine, place.record.out_bits, &mut self.outgoing),
@@ -325,7 +323,7 @@ impl Scratch {
         let mut at = 0;
         for place in places {
             let begin = self.theirs.len();
-            self.theirs.resize(begin + row_bytes(place, packing), 0);
+            self.theirs.resize(begin + place.row_bytes(packing), 0);
             let row = &mut self.theirs[begin..];
             let bytes = match packing {
                 Packing::Planes => place.width.div_ceil(8),
@@ -344,7 +342,7 @@ impl Scratch {
     fn write_sums(&self, lookups: &[Lookup], places: &[Place], bank: &mut Bank) {
         let mut row = 0;
         for (lookup, place) in lookups.iter().zip(places) {
-            let bytes = row_bytes(place, bank.packing);
+            let bytes = place.row_bytes(bank.packing);
             let shares = || self.mine[row..][..bytes].iter().zip(&self.theirs[row..]);
             for (matrix, slot) in &lookup.views {
                 match (*slot, bank.packing) {

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `None` | nothing | figure 7 |
 //! | `Lookup` | a string that proves it, and for each of the 2^n shares the peer could open the string that proves that | figure 3 |
+//! | `Minimac` | nothing: the parties are committed to all shares together ([`super::commitments`]) | section 6 |
 //! | `Linear64` | the tag of it, and the key of the peer's tag: y = alpha x + beta, unreduced, of 63 + n bits | section 3 |
 //!
 //! A record is packed: bytes of unlike things one after another. Of Boolean gates the shares lie apart, as bits.
@@ -23,11 +24,13 @@ pub enum Macs {
     Lookup64,
     /// By tags under a key of 64 bits.
     Linear64,
+    /// By commitments to the tables as a whole, and tags on the masks of inputs and outputs. From a dealer only.
+    Minimac,
 }
 
 impl Macs {
     /// All of them.
-    pub const ALL: [Macs; 4] = [Macs::None, Macs::Lookup32, Macs::Lookup64, Macs::Linear64];
+    pub const ALL: [Macs; 5] = [Macs::None, Macs::Lookup32, Macs::Lookup64, Macs::Linear64, Macs::Minimac];
 
     /// The protocol's name on the command line.
     pub fn protocol(self) -> &'static str {
@@ -36,15 +39,16 @@ impl Macs {
             Macs::Lookup32 => "tinytable-lookup32",
             Macs::Lookup64 => "tinytable-lookup64",
             Macs::Linear64 => "tinytable-linear64",
+            Macs::Minimac => "tinytable-minimac",
         }
     }
 
-    /// A wrong opening passes with probability 2 to minus this.
+    /// A wrong opening passes with probability 2 to minus this. (Of an entry under [`Macs::Minimac`] with far less: this is of masks.)
     pub fn security_bits(self) -> u32 {
         match self {
             Macs::None => 0,
             Macs::Lookup32 => 32,
-            Macs::Lookup64 | Macs::Linear64 => 64,
+            Macs::Lookup64 | Macs::Linear64 | Macs::Minimac => 64,
         }
     }
 
@@ -53,14 +57,14 @@ impl Macs {
         match self {
             Macs::Lookup32 => 4,
             Macs::Lookup64 => 8,
-            Macs::None | Macs::Linear64 => 0,
+            Macs::None | Macs::Linear64 | Macs::Minimac => 0,
         }
     }
 
     /// Bytes of an entry's verification.
     pub(crate) fn mac_bytes(self, out_bits: u8) -> usize {
         match self {
-            Macs::None => 0,
+            Macs::None | Macs::Minimac => 0,
             Macs::Lookup32 | Macs::Lookup64 => self.string_bytes() * (1 + (1 << out_bits)),
             Macs::Linear64 => 2 * tag_bytes(out_bits),
         }

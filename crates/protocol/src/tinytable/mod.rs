@@ -10,6 +10,7 @@
 //! | `lookup.rs` | lookups | figure 7, step 3; 2.3 |
 //! | `input.rs` | values going in and coming out | figure 7, steps 2 and 4 |
 //! | `macs.rs` | what verifies an entry, and its size | figure 3; section 3; table 1 |
+//! | `commitments.rs` | openings verified by commitments to whole tables | section 6, figure 11 |
 //! | `batch.rs` | tables and masks of one evaluation | |
 //! | `bank.rs` | masked values | 2.1 |
 //! | `scheme.rs` | the protocols and their parameters | |
@@ -19,16 +20,20 @@
 //! ([`Macs::security_bits`]). A party that opens a wrong entry must name a string or a tag that it does not know:
 //! *Lookup*: the strings are independent and uniform, and their sum lacks one that it has not (theorem 1). *Linear*: the tag
 //! of another share differs by alpha times the difference, alpha uniform to it (3.1); the hash of all tags: `tinyot/opening.rs`.
+//! *Minimac*: what was opened is opened once more, of strings that the parties are committed to (lemma 2, `commitments.rs`).
 //! Nothing is released before everything that was opened has been checked; the opening of outputs is checked once more.
 //!
 //! # Differences from the paper
 //! * Public constants, NOT among them, are added to masked values and not to masks (2.2 and figure 8 contradict each other on
 //!   which). A NOT costs nothing in circuits that were built with [`polyclave_cipher`]: it becomes the constant of the next sum.
 //! * The tag hash binds position and direction.
-//! * Both lookup and linear variants have linear tags on the masks of inputs and outputs, 64 bits.
+//! * All variants but the passive one have linear tags on the masks of inputs and outputs, 64 bits. In section 6 these are bits of
+//!   committed strings, too: their openings would be as many strings more, and a check of them before outputs are known.
+//! * Commitments are over GF(2^16) instead of bits: `minimac/opening.rs`. They come from a dealer only.
 
 mod bank;
 mod batch;
+mod commitments;
 mod input;
 mod lookup;
 mod macs;
@@ -44,12 +49,14 @@ pub use bank::Bank;
 pub(crate) use bank::{Maps as MaskMaps, Packing, pack, unpack};
 pub use batch::{Batch, Masks};
 pub(crate) use batch::{Made, Place, Plan};
+pub(crate) use commitments::table_string;
 pub use macs::Macs;
 pub(crate) use macs::{product, tag_bytes, write_tag};
 pub use preprocessing::Way;
 pub use scheme::{Preprocessing, Setup, TinyTableScheme};
 pub use shared::{Shared, Worth};
 
+use crate::minimac::KeyShare;
 use crate::net::Net;
 use crate::pool::Pool;
 use crate::protocol::{Input, Owner, Protocol};
@@ -57,6 +64,7 @@ use crate::session::Stream;
 use crate::tally::{Cost, Counts, Phase, Tally};
 use crate::tinyot::{Key, Openings};
 use crate::{Error, Result};
+use commitments::Commitments;
 use lookup::Scratch;
 use shared::Checks;
 
@@ -88,6 +96,7 @@ pub struct TinyTable<R> {
     products: Box<Zeroizing<[u128; 256]>>,
     openings: Openings,
     strings: Strings,
+    commitments: Option<Commitments>,
     checks: Checks,
     maker: Box<dyn Maker>,
     stream: [u8; 40],
@@ -100,9 +109,17 @@ pub struct TinyTable<R> {
 }
 
 impl<R: Worth> TinyTable<R> {
-    pub(crate) fn new(macs: Macs, key: Key, stream: &Stream, maker: Box<dyn Maker>) -> Self {
+    /// `opens` is what commitments are opened with, if there are any.
+    pub(crate) fn new(
+        macs: Macs,
+        key: Key,
+        stream: &Stream,
+        maker: Box<dyn Maker>,
+        opens: Option<KeyShare>,
+    ) -> Self {
         TinyTable {
             macs,
+            commitments: opens.map(|key| Commitments::new(key, &stream.label())),
             products: lookup::products(key.reveal_own_share()),
             openings: Openings::new(&stream.label(), key.me()),
             key,
@@ -207,9 +224,15 @@ impl<R: Worth> Protocol for TinyTable<R> {
     }
 
     /// Figure 5, step 4: both compare what the other shows. One round, which counts as online; without verification none.
+    /// Figure 11: before that, five for the entries that were opened since the last check.
     fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         if self.macs == Macs::None {
             return Ok(());
+        }
+        self.key.refuse_retired()?;
+        if let Some(commitments) = &mut self.commitments {
+            let checked = commitments.check(net).inspect_err(|error| self.key.retire_after(error));
+            self.tally.online.rounds += checked?;
         }
         let size = self.macs.string_bytes();
         let talks = size > 0 || self.openings.is_unchecked();

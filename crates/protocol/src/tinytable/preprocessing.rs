@@ -156,7 +156,7 @@ impl Maker for FromBits {
         let outputs =
             compiled.outputs().iter().map(|port| bank.take_port(port, plan.lanes, plan.macs)).collect();
         self.products.check(counts, net)?;
-        Ok(Made { inputs, outputs, records, planes })
+        Ok(Made { inputs, outputs, records, planes, committed: None })
     }
 }
 

@@ -10,6 +10,7 @@ use crate::net::Net;
 use crate::protocol::Scheme;
 use crate::session::{Stream, Terms, random_bytes};
 use crate::spdz::MacKey;
+use crate::testkit::insecure_committed_tables::InsecureCommittedTables;
 use crate::testkit::insecure_tables::{InsecureTables, table_key};
 use crate::tinyot::{Kappa, Key, TinyOt};
 use crate::{Error, PartySet, Result};
@@ -61,12 +62,19 @@ enum Root {
 }
 
 impl<R: Worth> TinyTableScheme<R> {
-    /// An error if outputs are not worth what `R` says.
+    /// An error if outputs are not worth what `R` says, or if there is no such preprocessing.
     pub fn new(macs: Macs, preprocessing: Preprocessing) -> Result<Self> {
-        match R::allows(macs) {
-            true => Ok(TinyTableScheme { macs, preprocessing, worth: PhantomData }),
-            false => Err(Error::Misuse(format!("outputs of {} are worth something else", macs.protocol()))),
+        let name = macs.protocol();
+        if !R::allows(macs) {
+            return Err(Error::Misuse(format!("outputs of {name} are worth something else")));
         }
+        if macs == Macs::Minimac && preprocessing != Preprocessing::InsecureDealer {
+            let what = format!(
+                "{name} shows what an ideal dealer makes possible: there is no preprocessing but insecure_dealer"
+            );
+            return Err(Error::Misuse(what));
+        }
+        Ok(TinyTableScheme { macs, preprocessing, worth: PhantomData })
     }
 }
 
@@ -141,16 +149,23 @@ impl<R: Worth> Scheme for TinyTableScheme<R> {
         if serving != PartySet::all(2) {
             return Err(Error::Misuse(format!("{serving} serve, but both parties have to")));
         }
+        let label = stream.label();
+        let mut opens = None;
         let maker: Box<dyn Maker> = match (&setup.root, self.preprocessing) {
             (Root::TinyOt(tinyot), Preprocessing::TinyOt { way, .. }) => {
-                let source = Box::new(tinyot.fork(&stream.label()));
+                let source = Box::new(tinyot.fork(&label));
                 Box::new(FromBits::new(way, self.macs, setup.key.clone(), &stream, source))
             }
+            (Root::Dealer(seed), Preprocessing::InsecureDealer) if self.macs == Macs::Minimac => {
+                let dealer = InsecureCommittedTables::new(seed, &label, setup.key.me());
+                opens = Some(dealer.key());
+                Box::new(dealer)
+            }
             (Root::Dealer(seed), Preprocessing::InsecureDealer) => {
-                Box::new(InsecureTables::new(seed, &stream.label(), setup.key.me()))
+                Box::new(InsecureTables::new(seed, &label, setup.key.me()))
             }
             _ => return Err(Error::misuse("the setup was made for another preprocessing")),
         };
-        Ok(TinyTable::new(self.macs, setup.key.clone(), &stream, maker))
+        Ok(TinyTable::new(self.macs, setup.key.clone(), &stream, maker, opens))
     }
 }

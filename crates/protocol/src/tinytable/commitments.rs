@@ -1,0 +1,151 @@
+//! Openings verified by commitments to the tables, all at once (Damgard et al. 2016, section 6; figure 11).
+//!
+//! Each party is committed to its *table string*: the bits of its shares of all entries, of all lookups and lanes of a batch
+//! ([`table_string`]). Online both send bare shares, as in the passive protocol, and note which entry of each table was
+//! used, which both know, and what the peer said it was. A check opens of both strings the bits of the entries that were
+//! used ([`crate::minimac`]), and each party compares its peer's with what it was sent. A
+//! commitment serves once: a check uses up those of all batches that were begun before it. Of a batch that was begun and not
+//! finished the rest cannot be used: that is a misuse, and an evaluation runs through.
+//!
+//! A check takes 5 rounds if there is something to open, whatever its size, and none without.
+//!
+//! **Why this is enough** (lemma 2). The functionality behind the check gives out bits of the strings that the dealer fixed, or
+//! ends (lemma 1; `minimac/opening.rs`). A simulator that plays honest party and dealer acts as for the passive protocol:
+//!
+//! * *Before the check* the cheater sees of each of the honest party's tables one entry, at a masked input that both
+//!   know, and nothing else: the share of an entry is masked by the mask of the output, which is uniform, used in this
+//!   table alone, and of which it has a share only, or none. That holds wherever the masked input points, so also after the cheater has
+//!   opened wrong entries: all that it brings about is that the honest party's further entries are others, as uniform as the right ones. Its
+//!   messages are uniform bits, whatever the inputs, and the simulator sends such.
+//! * *In the check* the honest party opens the entries that it has sent, by its own account of the masked inputs, and nothing that it has
+//!   not. The selection is bound into the opening, so one that differs at the cheater ends it.
+//! * *Whether the check passes* depends on what the cheater sent and the shares that it was dealt, and on no input or mask: it passes if
+//!   all the cheater's entries are right, and with probability 2^-256 otherwise ([`crate::minimac::Code::STANDARD`]: 2^-270; digests:
+//!   2^-256). So nothing can be learned from an abort.
+//! * *After it* all masked values are those of an honest run. Only now are the masks of outputs opened, whose tags are checked (2^-64)
+//!   before anybody hears a result. Masks of inputs, opened at the beginning, have been checked with the entries.
+//!
+//! After any difference the linear MAC key is retired, too, for all sessions.
+
+use polyclave_cipher::Lookup;
+
+use super::bank::{Bank, Packing};
+use super::batch::{Batch, Made, Plan};
+use super::lookup::Theirs;
+use crate::minimac::{Committed, KeyShare, Opener};
+use crate::net::Net;
+use crate::tinyot::peer_of;
+use crate::{Error, Result};
+
+/// Of an opening of commitments (`minimac/opening.rs`).
+const ROUNDS: u64 = 5;
+
+/// What a check has to open, on one stream of a session.
+pub(super) struct Commitments {
+    opener: Opener,
+    begun: u64,
+    in_use: Vec<InUse>,
+}
+
+/// A batch that was begun after the last check.
+struct InUse {
+    number: u64,
+    /// To the strings of both parties, in their order.
+    strings: [Committed; 2],
+    /// Of each bit of the strings 1 if it was sent. Public.
+    selection: Vec<u8>,
+    /// The bits that the peer sent, in the order of its string.
+    theirs: Vec<u8>,
+}
+
+impl Commitments {
+    /// `label` names the stream and is used once.
+    pub(super) fn new(key: KeyShare, label: &[u8]) -> Self {
+        Commitments { opener: Opener::new(key, label), begun: 0, in_use: Vec::new() }
+    }
+
+    /// Moves the commitments to a batch's strings over, once. From here on a check uses them up.
+    pub(super) fn begin(&mut self, batch: &mut Batch) -> Result<()> {
+        if let Some(strings) = batch.made.committed.take() {
+            self.begun += 1;
+            batch.begun = self.begun;
+            let selection = vec![0; strings[0].len()];
+            self.in_use.push(InUse { number: self.begun, strings, selection, theirs: Vec::new() });
+        }
+        self.in_use_of(batch).map(|_| ())
+    }
+
+    fn in_use_of(&mut self, batch: &Batch) -> Result<&mut InUse> {
+        let spent = || Error::misuse("a check has used up the batch: it comes after the whole evaluation");
+        self.in_use.iter_mut().find(|in_use| in_use.number == batch.begun).ok_or_else(spent)
+    }
+
+    /// Notes what was opened of the tables at these places. The bank holds the masked inputs still.
+    pub(super) fn note(
+        &mut self,
+        lookups: &[Lookup],
+        places: std::ops::Range<usize>,
+        bank: &Bank,
+        batch: &Batch,
+        theirs: &[u8],
+    ) -> Result<()> {
+        let in_use = self.in_use_of(batch)?;
+        let (mut entries, mut row) = (Vec::new(), 0);
+        for (lookup, place) in lookups.iter().zip(&batch.places[places]) {
+            let bits = usize::from(place.record.out_bits);
+            entries.resize(place.width, 0);
+            bank.copy_indices_to(lookup.xs[0], &mut entries);
+            for (lane, entry) in entries.iter().enumerate() {
+                let first = place.bits + (lane * place.record.entries + usize::from(*entry)) * bits;
+                in_use.selection[first..first + bits].fill(1);
+                let share = Theirs(theirs, bank.packing).of(row, lane);
+                in_use.theirs.extend((0..bits).map(|bit| share >> bit & 1));
+            }
+            row += place.row_bytes(bank.packing);
+        }
+        Ok(())
+    }
+
+    /// Opens what was sent since the last check, and compares. Returns the rounds that it took.
+    pub(super) fn check(&mut self, net: &mut dyn Net) -> Result<u64> {
+        let peer = peer_of(net)?;
+        let begun = std::mem::take(&mut self.in_use);
+        let rounds = if begun.is_empty() { 0 } else { ROUNDS };
+        let (mut strings, mut selections, mut sent) = (Vec::new(), Vec::new(), Vec::new());
+        for InUse { strings: both, selection, theirs, .. } in begun {
+            strings.extend(both);
+            selections.push(selection);
+            sent.push(theirs);
+        }
+        // Of both strings the same.
+        let selections: Vec<_> = selections.iter().flat_map(|s| [s.as_slice(); 2]).collect();
+        // Without strings, too: it refuses after an earlier failure.
+        let opened = self.opener.open(strings, &selections, net)?;
+        let is_right = opened.chunks_exact(2).zip(&sent).all(|(opened, sent)| opened[peer.index()] == *sent);
+        match is_right {
+            true => Ok(rounds),
+            false => {
+                Err(Error::CheckFailed { what: "the entries that were opened, by the committed tables" })
+            }
+        }
+    }
+}
+
+/// The bits of a party's shares of all entries: lookup by lookup, lane by lane, entry by entry, the lowest bit first; 0 or 1 each.
+pub(crate) fn table_string(plan: &Plan<'_>, made: &Made) -> Vec<u8> {
+    let mut string = Vec::with_capacity(plan.bits);
+    for place in &plan.places {
+        let (entries, table) = (place.record.entries, place.record.table_bytes());
+        let plane = Packing::plane_bytes(place.width);
+        for lane in 0..place.width {
+            for entry in 0..entries {
+                let share = match plan.packing {
+                    Packing::Cells => made.records[place.records + lane * table + entry * place.record.bytes],
+                    Packing::Planes => made.planes[place.planes + entry * plane + lane / 8] >> (lane % 8),
+                };
+                string.extend((0..place.record.out_bits).map(|bit| share >> bit & 1));
+            }
+        }
+    }
+    string
+}
