@@ -27,6 +27,7 @@ pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
     Setting {
         protocol: row.way.name(),
         cipher: row.cipher,
+        circuit: "tables",
         parties,
         threads,
         preprocessing: DEALER,
