@@ -101,7 +101,7 @@ fn what_products_send_is_table_4_and_the_opening_of_a_sacrifice() {
             assert!((number(cell, "published") - number(cell, "expected")).abs() < 0.006, "{cell}");
             assert!((number(cell, "ours") - products * (bits + k) / 8e3).abs() < 1e-6, "{cell}");
         }
-        assert!(cell(cells, row, "k = 1")["ours"].is_null(), "TinyOT is not there");
+        assert!(cell(cells, row, "k = 1")["ours"].is_null(), "TinyOT makes other tables");
     }
 }
 

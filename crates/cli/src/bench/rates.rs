@@ -49,7 +49,7 @@ const PATIENCE: u64 = 120;
 impl Setting {
     /// Measures it, with parties that are processes of their own on the loopback interface, over TLS.
     pub fn measure(&self) -> Result<Rates> {
-        // MERGE: circuit. The options take `circuit: self.circuit.into()`, and this line goes.
+        // MERGE: circuit. The arguments take `circuit: self.circuit.parse()?`, and this line goes.
         anyhow::ensure!(self.circuit == "tables", "Boolean circuits cannot be measured yet");
         let protocol = ProtocolOptions {
             protocol: self.protocol.into(),

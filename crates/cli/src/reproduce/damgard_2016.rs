@@ -141,8 +141,8 @@ fn table_1() -> Result<Vec<Cell>> {
 /// How many ANDs preprocessing takes for an entry of the S-box's table.
 fn section_4() -> Result<Vec<Cell>> {
     const ENTRIES: f64 = 256.0;
-    let seven = "the 7 are those of the bit decomposition in Damgard and Keller 2010, and leave out what else an S-box takes there: a \
-                 product in GF(2^8), two openings, and a retry if a mask is 0. Ours is a circuit of ANDs alone";
+    let seven = "the 7 tell whether a byte is 0 when Damgard and Keller 2010 invert by masking. An S-box takes more there, which is left \
+                 out: a product in GF(2^8), two openings, and a retry if the random factor is 0. Ours is a circuit of ANDs alone";
     let (row, table, entry) = ("By a circuit for every entry", "ANDs a table", "ANDs an entry");
     let by_circuit = counted::products_of_s_box(Way::Circuit)?;
     let mut cells = vec![
