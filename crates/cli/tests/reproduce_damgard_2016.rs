@@ -88,7 +88,7 @@ fn products_for_a_table_are_counted_while_it_is_made() {
         (&seven["published"], &seven["ours"], &seven["exact"]),
         (&7.into(), &34.into(), &false.into())
     );
-    assert!(has_note(seven, "leave out"), "{seven}");
+    assert!(has_note(seven, "two openings"), "{seven}");
     assert_eq!(cell(&cells, by_circuit, "ANDs a table")["ours"], 34 * 256);
     let by_demux = cell(&cells, "By Demux, our default", "ANDs a table");
     assert_eq!((&by_demux["ours"], is_exact(by_demux)), (&247.into(), true));
