@@ -3,6 +3,7 @@
 //! A table sets the published value beside ours. Where the paper errs the expected value is the corrected one, and a note
 //! says why. A count must equal what is expected, and a mean be within six standard errors of it. Times are compared only.
 
+mod damgard_2016;
 mod damgard_keller_2010;
 mod keller_2017;
 mod measure;
@@ -24,7 +25,7 @@ use timer::Timer;
 /// Options of `polyclave reproduce`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// damgard-keller-2010, keller-2017 or viff-2009
+    /// damgard-2016, damgard-keller-2010, keller-2017 or viff-2009
     #[arg(value_name = "PAPER")]
     paper: String,
 
@@ -68,7 +69,8 @@ enum Recompute {
     Drawn(fn(&mut Timer) -> Result<Vec<Cell>>, fn(&mut Timer, &Path) -> Result<()>),
 }
 
-const PAPERS: [Paper; 3] = [damgard_keller_2010::PAPER, keller_2017::PAPER, viff_2009::PAPER];
+const PAPERS: [Paper; 4] =
+    [damgard_2016::PAPER, damgard_keller_2010::PAPER, keller_2017::PAPER, viff_2009::PAPER];
 
 #[derive(Serialize)]
 struct Document {

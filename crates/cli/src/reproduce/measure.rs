@@ -151,7 +151,8 @@ fn evaluate<P: Protocol>(
     outputs.iter().map(|output| Ok(seat.reveal(output)?.0)).collect()
 }
 
-fn random_inputs(circuit: &Circuit, lanes: usize) -> Result<Vec<Cells>> {
+/// A random value for every input port.
+pub fn random_inputs(circuit: &Circuit, lanes: usize) -> Result<Vec<Cells>> {
     let cells = |port: &polyclave_cipher::Port| {
         let mut cells = Cells::zero(port.cells.len(), port.bits, if port.uniform { 1 } else { lanes });
         random_bytes(cells.rows_mut())?;

@@ -166,6 +166,11 @@ impl Batch {
         }
     }
 
+    /// Bytes of the tables alone, as the paper counts them: without the masks of inputs and outputs.
+    pub fn table_bytes(&self) -> usize {
+        self.made.records.len() + self.made.planes.len()
+    }
+
     /// The tables of the next lookups: they are never handed out again.
     pub(super) fn take(&mut self, count: usize) -> Result<std::ops::Range<usize>> {
         let end = self.spent.checked_add(count).filter(|end| *end <= self.places.len());

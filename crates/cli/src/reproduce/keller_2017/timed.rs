@@ -27,6 +27,7 @@ pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
     Setting {
         protocol: row.way.name(),
         cipher: row.cipher,
+        circuit: "tables",
         parties,
         threads,
         preprocessing: DEALER,
@@ -92,7 +93,7 @@ pub fn table_3(timer: &mut Timer) -> Result<Vec<Cell>> {
 
 /// Performance comparison with other 2-PC protocols for evaluating AES in a LAN setting.
 pub fn table_5(timer: &mut Timer) -> Result<Vec<Cell>> {
-    let lookup_32 = "not measured here: see reproduce damgard-2016. The TinyTable rows compared are those of Lookup-32 (MACs of 32 bits)";
+    let lookup_32 = "not measured here, but by `reproduce damgard-2016`. The TinyTable rows compared are those of Lookup-32 (MACs of 32 bits)";
     let other = "not measured: another protocol, which does not exist here";
     let sp_lut =
         "not measured: another protocol, which does not exist here. The text of section 5.2 has 0.055 MB";
