@@ -10,15 +10,16 @@ mod summary;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 pub use party::party;
 pub use plot::data_beside;
 pub use rates::{EXPANSION, Rates, Setting};
 
+use crate::circuits::{CircuitChoice, Form};
 use crate::launch::{Launch, run as launch};
-use crate::options::{ProtocolOptions, cipher};
+use crate::options::ProtocolOptions;
 use crate::say;
 use measure::Measurement;
 use summary::Summary;
@@ -32,6 +33,10 @@ pub struct Arguments {
     /// The cipher
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
+
+    /// How the cipher is evaluated: tables (by its own) or boolean (as a Boolean circuit, of XOR and AND)
+    #[arg(long, value_name = "tables|boolean", default_value = "tables")]
+    circuit: CircuitChoice,
 
     /// Blocks to encrypt in each repeat
     #[arg(long, value_name = "B", default_value_t = 10_000)]
@@ -75,6 +80,7 @@ pub struct Arguments {
 #[derive(Clone, Serialize, Deserialize)]
 pub struct BenchJob {
     cipher: String,
+    form: Form,
     decrypt: bool,
     key_schedule: bool,
     threads: usize,
@@ -91,9 +97,23 @@ const MOST_THREADS: usize = 256;
 const MOST_BLOCKS: usize = 1 << 30;
 const LATENCY_SAMPLES: usize = 101;
 
+impl Arguments {
+    /// How the cipher is written.
+    fn form(&self) -> Result<Form> {
+        match &self.circuit {
+            CircuitChoice::Cipher(form) => Ok(*form),
+            CircuitChoice::File(_) => {
+                bail!(
+                    "bench takes --circuit tables or boolean; a circuit from a file runs under `polyclave eval`"
+                )
+            }
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    cipher(&arguments.cipher)?;
+    arguments.form()?.cipher(&arguments.cipher)?;
     ensure!((1..=MOST_BLOCKS).contains(&arguments.blocks), "--blocks takes 1 to {MOST_BLOCKS}");
     ensure!((1..=MOST_THREADS).contains(&arguments.threads), "--threads takes 1 to {MOST_THREADS}");
     ensure!((1..=1000).contains(&arguments.repeats), "--repeats takes 1 to 1000");
@@ -125,6 +145,7 @@ fn measure(
 ) -> Result<Vec<Vec<Measurement>>> {
     let job = BenchJob {
         cipher: arguments.cipher.clone(),
+        form: arguments.form()?,
         decrypt: arguments.decrypt,
         key_schedule: arguments.key_schedule,
         threads: arguments.threads,

@@ -1,21 +1,26 @@
-//! `polyclave eval`: one cipher on given inputs, or a file of known answers, with all parties in this process.
+//! `polyclave eval`: one cipher or circuit on given inputs, or a file of known answers, with all parties in this process.
 //!
 //! For known answers, for measuring what an evaluation takes, and for trying a protocol out. One process sees the key, so
 //! it protects nothing.
 
+mod bill;
 mod evaluation;
+mod file;
 mod known_answers;
 pub mod parties;
 mod report;
 mod single;
 mod target;
+mod values;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
+use polyclave_cipher::bristol::Order;
 use polyclave_protocol::protocol::Scheme;
 
+use crate::circuits::CircuitChoice;
 use crate::options::{ProtocolOptions, Task};
 
 /// Options of `polyclave eval`.
@@ -25,17 +30,28 @@ pub struct Arguments {
     protocol: ProtocolOptions,
 
     /// A cipher, or NAME-keyschedule for its round keys; with --vectors only the entries of this name
-    #[arg(long, value_name = "C", required_unless_present = "vectors")]
+    #[arg(long, value_name = "C", required_unless_present_any = ["vectors", "circuit"])]
     cipher: Option<String>,
 
+    /// How the cipher is evaluated: tables (by its own), boolean (as a Boolean circuit, of XOR and AND); or a FILE in Bristol
+    /// Fashion or the old Bristol format, instead of a cipher
+    #[arg(long, value_name = "tables|boolean|FILE", default_value = "tables")]
+    circuit: CircuitChoice,
+
     /// The key, which party 1 gives as its secret input
-    #[arg(long, value_name = "HEX", required_unless_present = "vectors")]
+    #[arg(long, value_name = "HEX", required_unless_present_any = ["vectors", "circuit"])]
     key: Option<String>,
 
     /// Blocks, which the last party gives as its secret input. Several blocks run side by side, each by itself as in ECB:
-    /// right for known answers, not a mode for data
+    /// right for known answers, not a mode for data. With --circuit FILE once for each input of the file, in its order: the
+    /// first is secret to party 1, all others to the last party; whole bytes, with zeros before the first bit
     #[arg(long, value_name = "HEX")]
-    input: Option<String>,
+    input: Vec<String>,
+
+    /// Of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol Fashion; the default) or cells (it
+    /// is the first, as in the old format)
+    #[arg(long, value_name = "ORDER")]
+    bit_order: Option<BitOrder>,
 
     /// The tweak of a tweakable cipher
     #[arg(long, value_name = "HEX")]
@@ -59,22 +75,70 @@ pub struct Arguments {
     json: bool,
 }
 
+/// As [`Order`], on the command line.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum BitOrder {
+    Numbers,
+    Cells,
+}
+
+impl From<BitOrder> for Order {
+    fn from(order: BitOrder) -> Order {
+        match order {
+            BitOrder::Numbers => Order::Numbers,
+            BitOrder::Cells => Order::Cells,
+        }
+    }
+}
+
+impl Arguments {
+    /// Refuses what only ciphers take.
+    fn check_for_file(&self) -> Result<()> {
+        let given = [
+            ("--cipher", self.cipher.is_some()),
+            ("--key", self.key.is_some()),
+            ("--tweak", self.tweak.is_some()),
+            ("--decrypt", self.decrypt),
+            ("--key-schedule", self.key_schedule),
+            ("--vectors", self.vectors.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((option, _)) => {
+                bail!("{option} is for ciphers, not for a circuit from a file; leave one of them out")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// Runs `polyclave eval`.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let guarantee = arguments.protocol.run(Describe)?;
+    let form = match &arguments.circuit {
+        CircuitChoice::Cipher(form) => *form,
+        CircuitChoice::File(file) => {
+            arguments.check_for_file()?;
+            let order = arguments.bit_order.unwrap_or(BitOrder::Numbers).into();
+            let question = file::Question { file, order, inputs: &arguments.input };
+            question.ask(&arguments.protocol)?.print(&guarantee, arguments.json)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    ensure!(arguments.bit_order.is_none(), "--bit-order is for --circuit FILE; leave it out");
     if let Some(file) = &arguments.vectors {
         let filter = arguments.cipher.as_deref();
-        let report = known_answers::check(file, filter, &arguments.protocol, arguments.key_schedule)?;
+        let report = known_answers::check(file, filter, form, &arguments.protocol, arguments.key_schedule)?;
         report.print(&guarantee, arguments.json)?;
         return Ok(report.exit_code());
     }
     let (Some(name), Some(key)) = (&arguments.cipher, &arguments.key) else {
-        bail!("--cipher and --key are needed without --vectors");
+        bail!("--cipher and --key are needed without --vectors and without a file as --circuit");
     };
     let question = single::Question {
         cipher: name,
+        form,
         key,
-        input: arguments.input.as_deref(),
+        inputs: &arguments.input,
         tweak: arguments.tweak.as_deref(),
         decrypt: arguments.decrypt,
         key_schedule: arguments.key_schedule,

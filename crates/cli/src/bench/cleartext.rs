@@ -7,7 +7,6 @@ use polyclave_cipher::{AnyMap, Cells, Direction, cleartext, compile};
 
 use super::Arguments;
 use super::measure::{Measurement, Repeat};
-use crate::options::cipher;
 use crate::party::peak_memory_bytes;
 
 /// Blocks at once.
@@ -15,7 +14,7 @@ const LANES: usize = 4096;
 
 /// Measures in this process, on one thread.
 pub fn measure(arguments: &Arguments) -> Result<Measurement> {
-    let cipher = cipher(&arguments.cipher)?;
+    let cipher = arguments.form()?.cipher(&arguments.cipher)?;
     let direction = if arguments.decrypt { Direction::Decrypt } else { Direction::Encrypt };
     let one_way = || format!("{} has no decryption", cipher.name);
     let circuit = match arguments.key_schedule {

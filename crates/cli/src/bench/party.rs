@@ -15,7 +15,7 @@ use polyclave_protocol::{Error, Party};
 use super::BenchJob;
 use super::measure::{Measurement, Repeat};
 use crate::job::{Event, tell};
-use crate::options::cipher;
+use crate::options;
 use crate::party::{Connected, announce, meet, peak_memory_bytes};
 use crate::workload::{Workload, key_cells};
 
@@ -30,11 +30,14 @@ const CHECKED_BLOCKS: usize = 3;
 /// Runs one party; one measurement for each size.
 pub fn party<S: Scheme>(scheme: &S, job: &BenchJob, connected: Connected) -> Result<Vec<Measurement>> {
     let Connected { mut net, payload, wire } = connected;
-    let cipher = cipher(&job.cipher)?;
+    let cipher = job.form.cipher(&job.cipher)?;
     let direction = if job.decrypt { Direction::Decrypt } else { Direction::Encrypt };
-    let plain = cipher.circuit_with_key_schedule(direction).context("the cipher has no decryption")?;
+    let one_way = "the cipher has no decryption";
+    let circuit = cipher.circuit_with_key_schedule(direction).context(one_way)?;
+    // Whatever the form, outputs are compared with those of the cipher's own description.
+    let plain = options::cipher(&job.cipher)?.circuit_with_key_schedule(direction).context(one_way)?;
     let terms = scheme.terms(Terms::new(net.parties())).with("job", serde_json::to_string(job)?.as_bytes());
-    let mut session = hello(&terms.with("circuit", &plain.digest()), &mut net)?;
+    let mut session = hello(&terms.with("circuit", &circuit.digest()), &mut net)?;
     let setup = scheme.set_up(&mut net)?;
     let mut first = scheme.join(&setup, session.stream(), net.members())?;
     let workload = Workload::new(&cipher, direction, job.key_schedule, &first)?;
@@ -217,9 +220,15 @@ fn check_output<P: Protocol>(
     let inputs = [Input::Public(&blocks), Input::Shared(key_input)];
     let shared = evaluate(protocol, &workload.cipher, CHECKED_BLOCKS, &inputs, batch, net)?.remove(0);
     let output = release(protocol, &shared, Owner::All, net)?.context("the output is for all")?.accept();
-    let expected =
-        cleartext::run(&compile(plain, &AnyMap), CHECKED_BLOCKS, &[blocks, key.clone()])?.remove(0);
-    ensure!(output == expected, "the output differs from the cleartext: this is a defect, please report it");
+    let inputs = plain.inputs().iter().zip([&blocks, key]);
+    let inputs =
+        inputs.map(|(port, cells)| Cells::from_blocks(port.cells.len(), port.bits, &cells.to_blocks()));
+    let inputs = inputs.collect::<Result<Vec<Cells>, _>>()?;
+    let expected = cleartext::run(&compile(plain, &AnyMap), CHECKED_BLOCKS, &inputs)?.remove(0);
+    ensure!(
+        output.to_blocks() == expected.to_blocks(),
+        "the output differs from the cleartext: this is a defect, please report it"
+    );
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::summary::Summary;
 use super::{Arguments, measure};
+use crate::circuits::Form;
 use crate::say;
 
 const SIZES: [usize; 9] = [1, 4, 16, 64, 256, 1024, 4096, 10_000, 16_384];
@@ -25,6 +26,10 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
     ensure!(
         arguments.protocol.protocol.eq_ignore_ascii_case("shamir"),
         "--plot compares the inversions of shamir"
+    );
+    ensure!(
+        arguments.form()? == Form::Tables,
+        "--plot compares inversions, of which a Boolean circuit has none; leave out --circuit"
     );
     let beside = data_beside(path)?;
     let mut curves = Vec::new();

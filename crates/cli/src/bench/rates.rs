@@ -5,6 +5,7 @@ pub use polyclave_protocol::ot::EXPANSION;
 
 use super::summary::Summary;
 use super::{Arguments, measure};
+use crate::circuits::{CircuitChoice, Form};
 use crate::options::ProtocolOptions;
 
 /// What is measured.
@@ -64,6 +65,7 @@ impl Setting {
         };
         protocol.check_parties()?;
         let arguments = Arguments {
+            circuit: CircuitChoice::Cipher(Form::Tables),
             protocol: protocol.clone(),
             cipher: self.cipher.into(),
             blocks: self.blocks,

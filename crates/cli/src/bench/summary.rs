@@ -106,6 +106,7 @@ impl Summary {
         json!({
             "protocol": arguments.protocol.protocol.to_ascii_lowercase(),
             "cipher": arguments.cipher.to_ascii_lowercase(),
+            "circuit": arguments.circuit.to_string(),
             "parties": if cleartext { 1 } else { arguments.protocol.parties() },
             "inversion": is_shamir.then_some(&arguments.protocol.inversion),
             "tables": is_shamir.then_some(&arguments.protocol.tables),
@@ -131,7 +132,8 @@ impl Summary {
     pub fn print(&self, arguments: &Arguments) {
         let p = &arguments.protocol;
         let direction = if arguments.decrypt { "decryption" } else { "encryption" };
-        say!("{} {direction} under {}, {} blocks", arguments.cipher, p.protocol, self.blocks);
+        let (cipher, circuit) = (&arguments.cipher, &arguments.circuit);
+        say!("{cipher} {direction} by {circuit} under {}, {} blocks", p.protocol, self.blocks);
         if !p.protocol.eq_ignore_ascii_case("cleartext") {
             let choices = match (p.is_spdz(), p.is_tinytable()) {
                 (true, _) => format!("material from {}, k = {}", p.preprocessing(), p.demux_field),

@@ -10,7 +10,7 @@ use polyclave_cipher::{
 use polyclave_protocol::Party;
 use polyclave_protocol::protocol::{Protocol, Scheme};
 
-use super::parties::{Bill, Seat, Spent, entrance, in_session, only};
+use super::parties::{Bill, Seat, entrance, in_session, only};
 use super::target::Target;
 use crate::options::Task;
 
@@ -53,7 +53,7 @@ impl Task for Evaluation<'_> {
     fn under<S: Scheme>(self, scheme: &S) -> Result<Self::Output> {
         let circuits = OnceLock::new();
         let last = Party((scheme.parties() - 1) as u8);
-        let subject = format!("{} {:?}", self.target.name, self.key_schedule);
+        let subject = format!("{} {:?} {:?}", self.target.name, self.target.form, self.key_schedule);
         let all = in_session(scheme, subject.as_bytes(), |seat| {
             // Whichever party comes first compiles for all of them.
             let circuits = circuits.get_or_init(|| Circuits::compile(&self, seat.protocol()));
@@ -113,7 +113,7 @@ impl Evaluation<'_> {
             let blocks = cells(&circuit.cipher.inputs()[0], blocks).map_err(misuse)?;
             let (block, block_input) = seat.share(&circuit.block, last, &blocks)?;
             let (outputs, mut bill) = seat.evaluate(&circuit.cipher, blocks.lanes(), &[&block, &key])?;
-            bill.input = together(key_input, block_input);
+            bill.input = key_input + block_input;
             outcomes.push(self.reveal(seat, &only(outputs)?, bill)?);
         }
         Ok(outcomes)
@@ -189,12 +189,6 @@ impl Circuits {
 
 fn cells(port: &CompiledPort, blocks: &[u8]) -> Result<Cells> {
     Ok(Cells::from_blocks(port.cells.len(), port.bits, blocks)?)
-}
-
-fn together(a: Spent, b: Spent) -> Spent {
-    let mut counts = a.counts;
-    counts += b.counts;
-    Spent { counts, payload_bytes: a.payload_bytes + b.payload_bytes }
 }
 
 /// One list of outcomes from those of all parties, who must have learned the same.

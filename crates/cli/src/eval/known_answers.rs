@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::evaluation::{Evaluation, Job, Outcome};
 use super::report::Report;
 use super::target::Target;
+use crate::circuits::Form;
 use crate::options::{ProtocolOptions, hexadecimal};
 
 /// A larger file of known answers is some other file.
@@ -22,6 +23,7 @@ const MOST_BYTES: u64 = 64 << 20;
 pub fn check(
     file: &Path,
     filter: Option<&str>,
+    form: Form,
     protocol: &ProtocolOptions,
     key_schedule: bool,
 ) -> Result<Report> {
@@ -32,7 +34,7 @@ pub fn check(
     };
     let mut report = Report::of(file);
     let mut groups: Vec<Group> = Vec::new();
-    let mut targets = Targets::default();
+    let mut targets = Targets { form, known: HashMap::new() };
     let mut seen = 0;
     for (number, entry) in (1..).zip(&entries).filter(|(_, entry)| wanted(entry)) {
         seen += 1;
@@ -88,13 +90,15 @@ struct Answer {
 }
 
 /// What the names in a file stand for, or why their entries are skipped. A cipher's circuits are built at its first entry.
-#[derive(Default)]
-struct Targets(HashMap<String, Result<Target, &'static str>>);
+struct Targets {
+    form: Form,
+    known: HashMap<String, Result<Target, &'static str>>,
+}
 
 impl Targets {
     fn find(&mut self, name: &str) -> &Result<Target, &'static str> {
-        self.0.entry(name.to_ascii_lowercase()).or_insert_with(|| {
-            Target::named(name).map_err(|_| match Target::is_mode(name) {
+        self.known.entry(name.to_ascii_lowercase()).or_insert_with(|| {
+            Target::named(name, self.form).map_err(|_| match Target::is_mode(name) {
                 true => "a mode, not a cipher of this version",
                 false => "not a cipher of this version",
             })

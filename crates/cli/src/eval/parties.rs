@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use polyclave_cipher::{Builder, Cells, Compiled, CompiledPort, Maps, compile_with_views};
+use polyclave_cipher::{Builder, Cells, Compiled, CompiledPort, Maps, Port, Wire, compile_with_views};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::metered::{Meter, Metered};
@@ -42,6 +42,17 @@ pub struct Bill {
     pub online: Spent,
     /// The output becoming known to all.
     pub output: Spent,
+}
+
+/// One after the other.
+impl std::ops::Add for Spent {
+    type Output = Spent;
+
+    fn add(self, other: Spent) -> Spent {
+        let mut counts = self.counts;
+        counts += other.counts;
+        Spent { counts, payload_bytes: self.payload_bytes + other.payload_bytes }
+    }
 }
 
 impl Spent {
@@ -97,12 +108,26 @@ pub fn in_session<S: Scheme, T: Send>(
 pub fn entrance(ports: &[&CompiledPort], maps: &impl Maps) -> Compiled {
     let port = ports[0];
     let mut b = Builder::new(&format!("share {}", port.name));
-    let cells = match port.uniform {
-        true => b.uniform_input(&port.name, port.cells.len(), port.bits),
-        false => b.input(&port.name, port.cells.len(), port.bits),
-    };
+    let cells = declare(&mut b, port);
     b.output(&port.name, &cells);
     compile_with_views(&b.finish(), maps, |_| ports.iter().flat_map(|p| p.views()).collect())
+}
+
+/// The same for several ports of different names at once, so that they are shared in the same round.
+pub fn entrance_of_all(ports: &[CompiledPort], maps: &impl Maps) -> Compiled {
+    let mut b = Builder::new("share all");
+    let inputs: Vec<_> = ports.iter().map(|port| declare(&mut b, port)).collect();
+    ports.iter().zip(&inputs).for_each(|(port, cells)| b.output(&port.name, cells));
+    let views =
+        |output: &Port| ports.iter().filter(|p| p.name == output.name).flat_map(|p| p.views()).collect();
+    compile_with_views(&b.finish(), maps, views)
+}
+
+fn declare(b: &mut Builder, port: &CompiledPort) -> Vec<Wire> {
+    match port.uniform {
+        true => b.uniform_input(&port.name, port.cells.len(), port.bits),
+        false => b.input(&port.name, port.cells.len(), port.bits),
+    }
 }
 
 impl<P: Protocol> Seat<P> {
@@ -119,13 +144,28 @@ impl<P: Protocol> Seat<P> {
     /// Shares a value of one party's through its [`entrance`]. The value lies in memory common to all parties of this
     /// process; only the owner reads it.
     pub fn share(&mut self, entrance: &Compiled, owner: Party, cells: &Cells) -> Result<(P::Shared, Spent)> {
-        let input = if self.net.me() == owner { Input::Mine(cells) } else { Input::From(owner) };
-        let (tally, spent) = self.spend(|seat| {
-            let batch = prepare(&mut seat.protocol, entrance, cells.lanes(), &mut seat.net)?;
-            evaluate(&mut seat.protocol, entrance, cells.lanes(), &[input], batch, &mut seat.net)
+        let (shared, spent) = self.share_all(entrance, &[(owner, cells)])?;
+        Ok((only(shared)?, spent))
+    }
+
+    /// Shares values with their owners through the [`entrance_of_all`].
+    pub fn share_all(
+        &mut self,
+        entrance: &Compiled,
+        given: &[(Party, &Cells)],
+    ) -> Result<(Vec<P::Shared>, Spent)> {
+        let lanes = given.iter().map(|(_, cells)| cells.lanes()).max().unwrap_or(1);
+        let me = self.net.me();
+        let input = |(owner, cells): &(Party, _)| match *owner == me {
+            true => Input::Mine(*cells),
+            false => Input::From(*owner),
+        };
+        let inputs: Vec<_> = given.iter().map(input).collect();
+        let (tally, (shared, bytes)) = self.spend(|seat| {
+            let batch = prepare(&mut seat.protocol, entrance, lanes, &mut seat.net)?;
+            evaluate(&mut seat.protocol, entrance, lanes, &inputs, batch, &mut seat.net)
         });
-        let shared = only(spent.0?)?;
-        Ok((shared, Spent { counts: tally.input, payload_bytes: spent.1 }))
+        Ok((shared?, Spent { counts: tally.input, payload_bytes: bytes }))
     }
 
     /// Evaluates a circuit on shared inputs: preprocessing, then online.

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use polyclave_cipher::{Cipher, Circuit, Direction, catalog};
 
-use crate::options::cipher as cipher_named;
+use crate::circuits::Form;
 
 /// Ends the name of a key schedule.
 const KEY_SCHEDULE: &str = "-keyschedule";
@@ -13,6 +13,8 @@ const KEY_SCHEDULE: &str = "-keyschedule";
 pub struct Target {
     /// The name on the command line.
     pub name: String,
+    /// How the cipher is written.
+    pub form: Form,
     /// The cipher.
     pub cipher: Cipher,
     /// Whether the round keys are the output.
@@ -21,13 +23,13 @@ pub struct Target {
 
 impl Target {
     /// The target of a name, in any case of letters, or an error that lists the ciphers.
-    pub fn named(name: &str) -> Result<Target> {
+    pub fn named(name: &str, form: Form) -> Result<Target> {
         let name = name.to_ascii_lowercase();
         let (cipher, round_keys) = match name.strip_suffix(KEY_SCHEDULE) {
-            Some(cipher) => (cipher_named(cipher)?, true),
-            None => (cipher_named(&name)?, false),
+            Some(cipher) => (form.cipher(cipher)?, true),
+            None => (form.cipher(&name)?, false),
         };
-        Ok(Target { name, cipher, round_keys })
+        Ok(Target { name, form, cipher, round_keys })
     }
 
     /// Whether the name is that of a cipher with more behind it, as in AES-128-GCM.

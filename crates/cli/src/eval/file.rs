@@ -1,0 +1,158 @@
+//! `--circuit FILE`: a circuit in Bristol Fashion on one value for each of its inputs.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, ensure};
+use polyclave_cipher::bristol::{self, Order};
+use polyclave_cipher::{AnyMap, Cells, Circuit, CircuitCost, cleartext, compile};
+use polyclave_protocol::Party;
+use polyclave_protocol::protocol::Scheme;
+use serde::Serialize;
+
+use super::bill::{self, Phases};
+use super::parties::{Bill, Seat, Spent, entrance_of_all, in_session};
+use super::{Guarantee, values};
+use crate::options::{ProtocolOptions, Task};
+use crate::say;
+
+/// As many gates as are read at all take about so many bytes.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// What was asked on the command line.
+pub struct Question<'a> {
+    pub file: &'a Path,
+    pub order: Order,
+    /// In hex, in the order of the file.
+    pub inputs: &'a [String],
+}
+
+/// What came of it.
+pub struct Answer<'a> {
+    file: &'a Path,
+    /// In hex, in the order of the file.
+    outputs: Vec<String>,
+    bill: Bill,
+    circuit: CircuitCost,
+}
+
+impl<'a> Question<'a> {
+    /// Runs all parties.
+    pub fn ask(&self, protocol: &ProtocolOptions) -> Result<Answer<'a>> {
+        let circuit = read(self.file, self.order)?;
+        let (ports, given) = (circuit.inputs(), self.inputs.len());
+        let sizes: Vec<String> = ports.iter().map(|port| port.cells.len().to_string()).collect();
+        ensure!(
+            given == ports.len(),
+            "{} has {} input(s), of {} bits; {given} --input was given: give one for each, in this order",
+            self.file.display(),
+            ports.len(),
+            sizes.join(", ")
+        );
+        let value = |(number, (port, text)): (usize, (&polyclave_cipher::Port, &String))| {
+            values::from_hex(&format!("--input number {number}"), text, port.cells.len())
+        };
+        let inputs = (1..).zip(ports.iter().zip(self.inputs)).map(value).collect::<Result<Vec<Cells>>>()?;
+        let (outputs, bill) = protocol.run(Evaluation { circuit: &circuit, inputs: &inputs })?;
+        let outputs = outputs.iter().map(values::to_hex).collect();
+        Ok(Answer { file: self.file, outputs, bill, circuit: CircuitCost::of(&compile(&circuit, &AnyMap)) })
+    }
+}
+
+fn read(file: &Path, order: Order) -> Result<Circuit> {
+    let shown = file.display();
+    let cannot = || format!("--circuit is neither tables nor boolean, and a file {shown} cannot be read");
+    let metadata = std::fs::metadata(file).with_context(cannot)?;
+    ensure!(metadata.is_file(), "{shown} is no regular file");
+    ensure!(metadata.len() <= MOST_BYTES, "{shown} has {} bytes; the most is {MOST_BYTES}", metadata.len());
+    let text = std::fs::read_to_string(file).with_context(cannot)?;
+    let name = file.file_stem().map_or_else(|| "file".into(), |stem| stem.to_string_lossy());
+    bristol::read(&name, &text, order, &[])
+        .with_context(|| format!("{shown} is no circuit in Bristol Fashion"))
+}
+
+/// One evaluation on values that have the sizes of the circuit's inputs.
+struct Evaluation<'a> {
+    circuit: &'a Circuit,
+    inputs: &'a [Cells],
+}
+
+impl Task for Evaluation<'_> {
+    type Output = (Vec<Cells>, Bill);
+
+    fn cleartext(self) -> Result<Self::Output> {
+        Ok((cleartext::run(&compile(self.circuit, &AnyMap), 1, self.inputs)?, Bill::default()))
+    }
+
+    fn under<S: Scheme>(self, scheme: &S) -> Result<Self::Output> {
+        // The first party gives the first input, the last party the others.
+        let last = Party((scheme.parties() - 1) as u8);
+        let owners = std::iter::once(Party(0)).chain(std::iter::repeat(last));
+        let given: Vec<(Party, &Cells)> = owners.zip(self.inputs).collect();
+        let compiled = OnceLock::new();
+        let all = in_session(scheme, &self.circuit.digest(), |seat: &mut Seat<S::Protocol>| {
+            // Whichever party comes first compiles for all of them.
+            let (entrance, circuit) = compiled.get_or_init(|| {
+                let circuit = compile(self.circuit, seat.protocol());
+                (entrance_of_all(circuit.inputs(), seat.protocol()), circuit)
+            });
+            let (shared, input) = seat.share_all(entrance, &given)?;
+            let (shared, mut bill) = seat.evaluate(circuit, 1, &shared.iter().collect::<Vec<_>>())?;
+            let mut outputs = Vec::with_capacity(shared.len());
+            let mut output = Spent::default();
+            for shared in &shared {
+                let (cells, spent) = seat.reveal(shared)?;
+                outputs.push(cells);
+                output = output + spent;
+            }
+            (bill.input, bill.output) = (input, output);
+            Ok((outputs, bill))
+        })?;
+        let mut parties = all.into_iter();
+        let first = parties.next().context("there are no parties")?;
+        parties.try_fold(first, |(outputs, bill), (theirs, their_bill)| {
+            ensure!(outputs == theirs, "the parties learned different outputs");
+            Ok((outputs, bill.busiest(their_bill)))
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    protocol: &'a str,
+    adversary: &'a str,
+    verified: bool,
+    circuit: String,
+    outputs: &'a [String],
+    #[serde(flatten)]
+    phases: Phases,
+}
+
+impl Answer<'_> {
+    /// Prints each output on a line of its own, then what it took; or one JSON document.
+    pub fn print(&self, guarantee: &Guarantee, json: bool) -> Result<()> {
+        let shown = self.file.display();
+        if json {
+            let document = Document {
+                protocol: guarantee.protocol,
+                adversary: &guarantee.adversary,
+                verified: guarantee.verified,
+                circuit: shown.to_string(),
+                outputs: &self.outputs,
+                phases: Phases::of(self.bill),
+            };
+            say!("{}", serde_json::to_string_pretty(&document)?);
+            return Ok(());
+        }
+        self.outputs.iter().for_each(|output| say!("{output}"));
+        say!("");
+        say!("{shown} under {}", guarantee.protocol);
+        match guarantee.protocol {
+            // Nothing is sent: what remains to be said is what the circuit holds for protocols.
+            "cleartext" => say!("{}", self.circuit),
+            _ => bill::print(self.bill),
+        }
+        say!("{}", guarantee.line());
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! Values of any number of bits in hexadecimal: whole bytes, the most significant bit first, with zeros before it.
+
+use anyhow::{Result, ensure};
+use polyclave_cipher::Cells;
+
+use crate::options::hexadecimal;
+
+/// A value of so many bits in cells of one bit.
+pub fn from_hex(what: &str, text: &str, bits: usize) -> Result<Cells> {
+    let (bytes, given) = (bits.div_ceil(8), text.strip_prefix("0x").unwrap_or(text).chars().count());
+    let plural = if bits == 1 { "" } else { "s" };
+    ensure!(given == 2 * bytes, "{what} has {bits} bit{plural}: {} hex digits, not {given}", 2 * bytes);
+    let value = hexadecimal(what, text)?;
+    let zeros = 8 * bytes - bits;
+    let bit = |i: usize| value[i / 8] >> (7 - i % 8) & 1;
+    ensure!(
+        (0..zeros).all(|i| bit(i) == 0),
+        "{what} has {bits} bit{plural}; the first {zeros} of {text} must be 0"
+    );
+    let mut cells = Cells::zero(bits, 1, 1);
+    cells.rows_mut().iter_mut().enumerate().for_each(|(i, cell)| *cell = bit(zeros + i));
+    Ok(cells)
+}
+
+/// The value in cells of one bit, in one lane.
+pub fn to_hex(cells: &Cells) -> String {
+    let bits = cells.rows();
+    let mut value = vec![0u8; bits.len().div_ceil(8)];
+    let zeros = 8 * value.len() - bits.len();
+    bits.iter().enumerate().for_each(|(i, bit)| value[(zeros + i) / 8] |= bit << (7 - (zeros + i) % 8));
+    hex::encode(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_and_start_with_zeros() {
+        for (bits, text) in [(1, "01"), (3, "05"), (8, "a7"), (9, "01ff"), (13, "1234"), (16, "8001")] {
+            let cells = from_hex("x", text, bits).expect("it fits");
+            assert_eq!((cells.count(), to_hex(&cells).as_str()), (bits, text));
+            assert_eq!(
+                cells.row(bits - 1),
+                [u8::from_str_radix(&text[text.len() - 1..], 16).expect("hex") & 1]
+            );
+        }
+        assert_eq!(from_hex("x", "0x05", 3).expect("it fits").rows(), [1, 0, 1]);
+    }
+
+    #[test]
+    fn wide_and_short_values_are_refused() {
+        let refused =
+            |text: &str, bits: usize| from_hex("x", text, bits).expect_err("it does not fit").to_string();
+        assert_eq!(refused("08", 3), "x has 3 bits; the first 5 of 08 must be 0");
+        assert_eq!(refused("5", 3), "x has 3 bits: 2 hex digits, not 1");
+        assert_eq!(refused("", 1), "x has 1 bit: 2 hex digits, not 0");
+        assert!(refused("0g", 3).contains("'g' at position 2"));
+    }
+}
