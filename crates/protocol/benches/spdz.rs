@@ -81,7 +81,7 @@ fn evaluate<F: MacField>(
     let mut batch = prepare(spdz, circuit, lanes, net)?;
     let (mut stages, mut net) = (Stages::default(), TimedNet { net, exchanges: Duration::ZERO });
     spdz.enter(Phase::Online);
-    let mut bank = stages.stage(0, || spdz.bank(circuit, lanes));
+    let mut bank = stages.stage(0, || spdz.bank(circuit, lanes, &mut batch))?;
     for (port, cells) in circuit.inputs().iter().zip(inputs) {
         stages.stage(0, || spdz.input(port, &Input::Public(cells), &mut bank, &mut net))?;
     }
