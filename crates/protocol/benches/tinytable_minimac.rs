@@ -10,7 +10,7 @@ use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::metered::Metered;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, Scheme};
 use polyclave_protocol::release::{Checked, Unverified};
 use polyclave_protocol::session::{Terms, hello};
 use polyclave_protocol::tinytable::{Batch, Macs, Preprocessing, TinyTable, TinyTableScheme, Worth};

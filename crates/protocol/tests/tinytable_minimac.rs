@@ -34,6 +34,15 @@ fn gates_are_right_for_every_number_of_lanes() {
 }
 
 #[test]
+fn a_constant_output_is_right() {
+    let mut b = boolean::BooleanBuilder::new("constants");
+    let x = b.input("x", 2, false);
+    let (zero, and) = (b.xor(x[0], x[0]), b.and(x[0], x[1]));
+    b.output("y", &[zero, !zero, and]);
+    right(&b.finish(), 9);
+}
+
+#[test]
 fn tables_of_every_width_are_right() {
     for bits in 1..8 {
         let entries: Vec<u8> = (0..1u32 << bits).map(|i| (i * 5 + 3) as u8 & (0xff >> (8 - bits))).collect();

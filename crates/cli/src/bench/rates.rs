@@ -15,8 +15,8 @@ pub struct Setting {
     pub protocol: &'static str,
     /// The cipher by its name.
     pub cipher: &'static str,
-    /// What is evaluated: `tables`, the cipher as it is, or `boolean`, gates in place of its tables.
-    pub circuit: &'static str,
+    /// How the cipher is evaluated.
+    pub form: Form,
     /// Number of parties.
     pub parties: usize,
     /// Threads in each.
@@ -50,8 +50,6 @@ const PATIENCE: u64 = 120;
 impl Setting {
     /// Measures it, with parties that are processes of their own on the loopback interface, over TLS.
     pub fn measure(&self) -> Result<Rates> {
-        // MERGE: circuit. The arguments take `circuit: self.circuit.parse()?`, and this line goes.
-        anyhow::ensure!(self.circuit == "tables", "Boolean circuits cannot be measured yet");
         let protocol = ProtocolOptions {
             protocol: self.protocol.into(),
             parties: Some(self.parties),
@@ -65,7 +63,7 @@ impl Setting {
         };
         protocol.check_parties()?;
         let arguments = Arguments {
-            circuit: CircuitChoice::Cipher(Form::Tables),
+            circuit: CircuitChoice::Cipher(self.form),
             protocol: protocol.clone(),
             cipher: self.cipher.into(),
             blocks: self.blocks,

@@ -98,7 +98,7 @@ impl Version {
         let (bits, in_bits) = self.widths();
         let strings = |k: f64| k + 2f64.powi(bits) * k;
         let verification = match macs {
-            Macs::None => 0.0,
+            Macs::None | Macs::Minimac => 0.0,
             Macs::Lookup32 => strings(32.0),
             Macs::Lookup64 => strings(64.0),
             // A tag and a key, in whole bytes.

@@ -5,6 +5,7 @@ use polyclave_protocol::tinytable::Macs;
 
 use super::{CIPHER, LINEAR_64, LOOKUP_32, LOOKUP_64, PASSIVE, Row, Version};
 use crate::bench::Setting;
+use crate::circuits::Form;
 use crate::reproduce::table::Cell;
 use crate::reproduce::timer::Timer;
 
@@ -16,8 +17,6 @@ const FRESH: &str = "online alone: inputs, lookups and a check of MACs; the resu
                      the wait for a round";
 const MIXED: &str = "the introduction's 2.4 ms and 10 us \"at the same security level\" are of two rows: the latency of Linear-64 \
                      (2^-64) and the amortized time of Lookup-32 (2^-32)";
-/// MERGE: circuit. Goes with the condition in `times`.
-const NOT_YET: &str = "not measured: bench does not take Boolean circuits yet";
 
 /// What is measured of a row.
 fn setting(row: Row, version: Version) -> Setting {
@@ -27,12 +26,12 @@ fn setting(row: Row, version: Version) -> Setting {
         (Version::Optimized, Macs::Lookup32) => (32, 7),
         (Version::Optimized, Macs::Linear64) => (1024, 21),
         (Version::Binary, Macs::Lookup64 | Macs::Lookup32 | Macs::Linear64) => (1024, 21),
-        (_, Macs::None) => (4096, 21),
+        (_, Macs::None | Macs::Minimac) => (4096, 21),
     };
     Setting {
         protocol: row.macs.protocol(),
         cipher: CIPHER,
-        circuit: if version == Version::Binary { "boolean" } else { "tables" },
+        form: if version == Version::Binary { Form::Boolean } else { Form::Tables },
         parties: 2,
         threads: 1,
         preprocessing: "insecure_dealer",
@@ -46,10 +45,6 @@ fn setting(row: Row, version: Version) -> Setting {
 
 /// Milliseconds that one block takes, microseconds that each of many takes, and the conditions.
 fn times(setting: Setting, timer: &mut Timer) -> Result<(Option<f64>, Option<f64>, String)> {
-    // MERGE: circuit. This condition goes.
-    if setting.circuit == "boolean" {
-        return Ok((None, None, NOT_YET.into()));
-    }
     let (rates, note) = timer.rates(setting)?;
     let [_, median, _] = rates.online;
     Ok((rates.latency_ms, Some(1e6 / median), format!("{note}; {FRESH}")))

@@ -5,6 +5,7 @@ use polyclave_protocol::spdz::Way;
 
 use super::{AES_BD, AES_LT, AES_RP, DES_LT, DES_PV, DES_RAW, Row, sent};
 use crate::bench::{Rates, Setting};
+use crate::circuits::Form;
 use crate::reproduce::table::Cell;
 use crate::reproduce::timer::Timer;
 
@@ -27,7 +28,7 @@ pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
     Setting {
         protocol: row.way.name(),
         cipher: row.cipher,
-        circuit: "tables",
+        form: Form::Tables,
         parties,
         threads,
         preprocessing: DEALER,
