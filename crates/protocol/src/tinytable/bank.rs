@@ -156,15 +156,9 @@ impl Bank {
                     const COPY: &Map = &Map::identity();
                     let plane = self.stride / 2;
                     let sources: Vec<_> = lanes.map(|(at, matrix)| (at, matrix.columns())).collect();
-<<<<<<< HEAD
                     // A constant has no terms; it fills both planes.
                     let outs = linear.terms.first().map_or(2, |(_, matrix)| matrix.outs());
                     for out in 0..usize::from(outs) {
-=======
-                    // Of a constant both planes.
-                    let outs = linear.terms.first().map_or(2, |(_, matrix)| usize::from(matrix.outs()));
-                    for out in 0..outs {
->>>>>>> h2-tinyot
                         terms.clear();
                         for (at, columns) in &sources {
                             let of_plane = (0..2).filter(|plane| columns[*plane] >> out & 1 == 1);
