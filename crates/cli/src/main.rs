@@ -61,7 +61,7 @@ enum Command {
     /// spdz-lt it encrypts a short message, shows how the nodes make material ahead, what happens when it is used up, and when
     /// a node is gone. A file is only read; the nodes and all their files are gone at the end.
     Demo(demo::Options),
-    /// Encrypt or decrypt blocks, or check known answers, with all parties in this process.
+    /// Encrypt or decrypt blocks, run a circuit from a file, or check known answers, with all parties in this process.
     Eval(eval::Arguments),
     /// Measure a cipher with the parties as processes of their own over TLS.
     ///

@@ -90,6 +90,25 @@ fn decryption_and_key_schedule_are_measured_too() {
     }
 }
 
+/// AES-128 has 5440 ANDs, 40 deep; an active protocol checks in two rounds more.
+#[test]
+fn boolean_circuits_are_measured_and_give_what_the_tables_give() {
+    for (protocol, rounds) in [("shamir", 40.0), ("tinytable", 40.0), ("tinytable-linear64", 42.0)] {
+        let dealt = ["--preprocessing", "insecure_dealer"];
+        let dealt = if protocol == "shamir" { &[][..] } else { &dealt };
+        let document = bench(&[&["--circuit", "boolean", "--protocol", protocol], dealt].concat());
+        assert_eq!(document["circuit"], "boolean");
+        assert_eq!(number(&document, "/online/rounds"), rounds, "{protocol}");
+        assert_eq!(number(&document, "/online/operations_per_block"), 5440.0, "{protocol}");
+    }
+    for more in [&["--decrypt"][..], &["--key-schedule", "--cipher", "des"]] {
+        bench(&[&["--circuit", "boolean"], more].concat());
+    }
+    let cleartext = bench(&["--circuit", "boolean", "--protocol", "cleartext"]);
+    assert!(number(&cleartext, "/online/blocks_per_s") > 0.0);
+    assert_eq!(bench(&[])["circuit"], "tables");
+}
+
 #[test]
 fn what_cannot_work_is_said_and_fails() {
     for (arguments, reason) in [
@@ -99,6 +118,8 @@ fn what_cannot_work_is_said_and_fails() {
         (&["--cipher", "enigma"], "no cipher 'enigma'"),
         (&["--network", "carrier pigeon"], "carrier pigeon"),
         (&["--plot", "picture.png"], "ends in .svg"),
+        (&["--plot", "picture.svg", "--circuit", "boolean"], "leave out --circuit"),
+        (&["--circuit", "adder-64.txt"], "runs under `polyclave eval`"),
         (&["--parties", "10"], "3 to 9 parties"),
     ] {
         let output = polyclave(&[&["bench"], arguments].concat());

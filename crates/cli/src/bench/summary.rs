@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Arguments;
 use super::measure::{Measurement, Spread};
+use crate::circuits::{CircuitChoice, Form};
 use crate::say;
 
 /// One benchmark, summed up.
@@ -132,8 +133,9 @@ impl Summary {
     pub fn print(&self, arguments: &Arguments) {
         let p = &arguments.protocol;
         let direction = if arguments.decrypt { "decryption" } else { "encryption" };
-        let (cipher, circuit) = (&arguments.cipher, &arguments.circuit);
-        say!("{cipher} {direction} by {circuit} under {}, {} blocks", p.protocol, self.blocks);
+        let boolean = matches!(arguments.circuit, CircuitChoice::Cipher(Form::Boolean));
+        let form = if boolean { " as a Boolean circuit" } else { "" };
+        say!("{} {direction}{form} under {}, {} blocks", arguments.cipher, p.protocol, self.blocks);
         if !p.protocol.eq_ignore_ascii_case("cleartext") {
             let choices = match (p.is_spdz(), p.is_tinytable()) {
                 (true, _) => format!("material from {}, k = {}", p.preprocessing(), p.demux_field),

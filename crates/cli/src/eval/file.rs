@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::bristol::{self, Order};
-use polyclave_cipher::{AnyMap, Cells, Circuit, CircuitCost, cleartext, compile};
+use polyclave_cipher::{AnyMap, Cells, Circuit, CircuitCost, Port, cleartext, compile};
 use polyclave_protocol::Party;
 use polyclave_protocol::protocol::Scheme;
 use serde::Serialize;
@@ -44,12 +44,12 @@ impl<'a> Question<'a> {
         let sizes: Vec<String> = ports.iter().map(|port| port.cells.len().to_string()).collect();
         ensure!(
             given == ports.len(),
-            "{} has {} input(s), of {} bits; {given} --input was given: give one for each, in this order",
+            "{} takes {} --input, of {} bits in this order; {given} given",
             self.file.display(),
             ports.len(),
-            sizes.join(", ")
+            sizes.join(" and ")
         );
-        let value = |(number, (port, text)): (usize, (&polyclave_cipher::Port, &String))| {
+        let value = |(number, (port, text)): (usize, (&Port, &String))| {
             values::from_hex(&format!("--input number {number}"), text, port.cells.len())
         };
         let inputs = (1..).zip(ports.iter().zip(self.inputs)).map(value).collect::<Result<Vec<Cells>>>()?;
@@ -61,7 +61,7 @@ impl<'a> Question<'a> {
 
 fn read(file: &Path, order: Order) -> Result<Circuit> {
     let shown = file.display();
-    let cannot = || format!("--circuit is neither tables nor boolean, and a file {shown} cannot be read");
+    let cannot = || format!("--circuit is neither tables nor boolean, and the file {shown} cannot be read");
     let metadata = std::fs::metadata(file).with_context(cannot)?;
     ensure!(metadata.is_file(), "{shown} is no regular file");
     ensure!(metadata.len() <= MOST_BYTES, "{shown} has {} bytes; the most is {MOST_BYTES}", metadata.len());

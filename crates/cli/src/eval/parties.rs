@@ -156,11 +156,11 @@ impl<P: Protocol> Seat<P> {
     ) -> Result<(Vec<P::Shared>, Spent)> {
         let lanes = given.iter().map(|(_, cells)| cells.lanes()).max().unwrap_or(1);
         let me = self.net.me();
-        let input = |(owner, cells): &(Party, _)| match *owner == me {
-            true => Input::Mine(*cells),
+        let inputs = given.iter().map(|(owner, cells)| match *owner == me {
+            true => Input::Mine(cells),
             false => Input::From(*owner),
-        };
-        let inputs: Vec<_> = given.iter().map(input).collect();
+        });
+        let inputs: Vec<_> = inputs.collect();
         let (tally, (shared, bytes)) = self.spend(|seat| {
             let batch = prepare(&mut seat.protocol, entrance, lanes, &mut seat.net)?;
             evaluate(&mut seat.protocol, entrance, lanes, &inputs, batch, &mut seat.net)

@@ -120,7 +120,7 @@ impl Answer {
             1 => ", 1 block".into(),
             n => format!(", {n} blocks"),
         };
-        let form = if self.form == Form::Boolean { " as a Boolean circuit" } else { "" };
+        let form = if self.form == Form::Boolean { ", as a Boolean circuit" } else { "" };
         say!("{} {}{blocks}{form}, under {}", self.cipher, self.direction, guarantee.protocol);
         if guarantee.protocol == "cleartext" {
             // Nothing is sent: what remains to be said is what the circuit holds for protocols.
