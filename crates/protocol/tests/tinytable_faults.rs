@@ -54,6 +54,7 @@ fn messages(macs: Macs, layers: u64) -> u64 {
         Macs::None => 2,
         Macs::Linear64 => 5,
         Macs::Lookup32 | Macs::Lookup64 => 6,
+        Macs::Minimac => unreachable!("its sweep is in tinytable_minimac_faults.rs"),
     };
     2 + 2 * (1 + layers) + of_outputs
 }

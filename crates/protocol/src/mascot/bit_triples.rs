@@ -44,8 +44,8 @@ impl<F: MacField> Mascot<F> {
         let bits = self.as_elements(bits)?;
         for (i, (value, mac)) in bits.values.iter().zip(bits.macs.iter()).enumerate() {
             let place = F::Word::ONE.shift_left(i as u32);
-            sum.values[0] = sum.values[0] ^ F::multiply(*value, place);
-            sum.macs[0] = sum.macs[0] ^ F::multiply(*mac, place);
+            sum.values[0] ^= F::multiply(*value, place);
+            sum.macs[0] ^= F::multiply(*mac, place);
         }
         self.zeros.add_to::<F>(&mut sum.values);
         self.openings.open(&sum, &[], &[], net)?;

@@ -53,13 +53,6 @@ impl Drop for Pool {
     }
 }
 
-impl FromIterator<u128> for Blocks {
-    /// In memory of their own.
-    fn from_iter<I: IntoIterator<Item = u128>>(blocks: I) -> Blocks {
-        Blocks { words: blocks.into_iter().collect(), home: Arc::default() }
-    }
-}
-
 impl Deref for Blocks {
     type Target = [u128];
 

@@ -137,7 +137,7 @@ fn survivals(
             let dealer = |p| InsecureTables::new(&seed, &stream.label(), p);
             let key = table_key(&seed, net.me());
             let maker = Box::new(dealer(net.me()));
-            let mut party = TinyTable::<Checked<Cells>>::new(macs, key.clone(), &stream, maker);
+            let mut party = TinyTable::<Checked<Cells>>::new(macs, key.clone(), &stream, maker, None);
             let compiled = compile(circuit, &party);
             let plan = Plan::new(&compiled, 1, macs);
             let mut batch = prepare(&mut party, &compiled, 1, net)?;
