@@ -25,7 +25,7 @@ fn party<R: Worth>(macs: Macs, cipher: &Cipher, net: &mut dyn Net) -> Result<(us
     let scheme = TinyTableScheme::<R>::new(macs, Preprocessing::InsecureDealer)?;
     let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
-    let compiled = compile(&*cipher.encrypt, &protocol);
+    let compiled = compile(&cipher.encrypt, &protocol);
     let lanes = (MOST_BYTES / protocol.cost(&compiled).material_bytes_per_lane).clamp(1, MOST_LANES);
     let cells = |port: usize, lanes| {
         let port = &compiled.inputs()[port];

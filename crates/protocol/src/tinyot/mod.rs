@@ -3,7 +3,7 @@
 //!
 //! | file | what | source |
 //! |---|---|---|
-//! | `share.rs` | authenticated bits | Damgard et al. 2016, section 4, [[x]] |
+//! | `share.rs` | authenticated bits | Damgard et al. 2016, section 4 |
 //! | `opening.rs` | opening them, tags compared by one hash | section 3.3 |
 //! | `source.rs` | where random bits and triples come from | |
 //! | `abit.rs` | random authenticated bits | TinyOT, aBit, from [`crate::ot`] |
