@@ -123,13 +123,13 @@ impl Evaluation<'_> {
         &self,
         seat: &mut Seat<P>,
         shared: &P::Shared,
-        bill: Bill,
+        mut bill: Bill,
     ) -> polyclave_protocol::Result<Outcome> {
-        let (cells, output) = seat.reveal(shared)?;
+        let cells = seat.reveal(shared, &mut bill)?;
         if seat.is_first() {
             self.progress.inc(cells.lanes() as u64);
         }
-        Ok(Outcome { output: cells.to_blocks(), bill: Bill { output, ..bill } })
+        Ok(Outcome { output: cells.to_blocks(), bill })
     }
 }
 

@@ -11,7 +11,7 @@ use polyclave_protocol::protocol::Scheme;
 use serde::Serialize;
 
 use super::bill::{self, Phases};
-use super::parties::{Bill, Seat, Spent, entrance_of_all, in_session};
+use super::parties::{Bill, Seat, entrance_of_all, in_session};
 use super::{Guarantee, values};
 use crate::options::{ProtocolOptions, Task};
 use crate::say;
@@ -99,13 +99,10 @@ impl Task for Evaluation<'_> {
             let (shared, input) = seat.share_all(entrance, &given)?;
             let (shared, mut bill) = seat.evaluate(circuit, 1, &shared.iter().collect::<Vec<_>>())?;
             let mut outputs = Vec::with_capacity(shared.len());
-            let mut output = Spent::default();
             for shared in &shared {
-                let (cells, spent) = seat.reveal(shared)?;
-                outputs.push(cells);
-                output = output + spent;
+                outputs.push(seat.reveal(shared, &mut bill)?);
             }
-            (bill.input, bill.output) = (input, output);
+            bill.input = input;
             Ok((outputs, bill))
         })?;
         let mut parties = all.into_iter();

@@ -186,12 +186,14 @@ impl<P: Protocol> Seat<P> {
         Ok((outputs?, Bill { preprocessing, online, ..Bill::default() }))
     }
 
-    /// Reveals a value to all.
-    pub fn reveal(&mut self, shared: &P::Shared) -> Result<(Cells, Spent)> {
+    /// Reveals a value to all, and adds what that took to a bill: checks that count as a part of the evaluation are one of it.
+    pub fn reveal(&mut self, shared: &P::Shared, bill: &mut Bill) -> Result<Cells> {
         let (tally, (released, bytes)) =
             self.spend(|seat| release(&mut seat.protocol, shared, Owner::All, &mut seat.net));
         let released = released?.ok_or_else(|| Error::misuse("an output for all did not come"))?;
-        Ok((released.accept(), Spent { counts: tally.output, payload_bytes: bytes }))
+        bill.online = bill.online + Spent { counts: tally.online, payload_bytes: 0 };
+        bill.output = bill.output + Spent { counts: tally.output, payload_bytes: bytes };
+        Ok(released.accept())
     }
 
     /// What is counted and sent while `work` is done.
