@@ -54,11 +54,14 @@ impl<F: MacField> Mascot<F> {
 
     /// Random triples of bits.
     pub(super) fn triples_of_bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
-        let missing = || {
-            Error::misuse(
-                "triples of bits take two parties, MACs in GF(2^64), and k = 1 when the setup is made",
-            )
-        };
+        // Who asks in vain has spoilt nothing.
+        if self.tinyot.is_none() {
+            return Err(missing());
+        }
+        self.guarded(|mascot| mascot.make_triples_of_bits(count, net))
+    }
+
+    fn make_triples_of_bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
         let tinyot = self.tinyot.as_mut().ok_or_else(missing)?;
         let made = tinyot.triples(count, net)?;
         Ok(Triples {
@@ -78,6 +81,10 @@ impl<F: MacField> Mascot<F> {
         elements.macs.iter_mut().zip(shares.macs.iter()).for_each(|(to, word)| *to = read(word));
         Ok(elements)
     }
+}
+
+fn missing() -> Error {
+    Error::misuse("triples of bits take two parties, MACs in GF(2^64), and k = 1 when the setup is made")
 }
 
 #[cfg(test)]

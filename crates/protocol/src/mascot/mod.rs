@@ -176,7 +176,7 @@ impl<F: MacField> Source<F> for Mascot<F> {
     }
 
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
-        self.guarded(|mascot| mascot.triples_of_bits(count, net))
+        self.triples_of_bits(count, net)
     }
 
     fn zeros(&mut self, shares: &mut [F::Word]) {

@@ -31,7 +31,7 @@ use polyclave_cipher::Lookup;
 
 use super::bank::{Bank, Packing};
 use super::batch::{Batch, Made, Plan};
-use super::lookup::Theirs;
+use super::scratch::Theirs;
 use crate::minimac::{Committed, KeyShare, Opener};
 use crate::net::Net;
 use crate::tinyot::peer_of;

@@ -7,7 +7,7 @@
 //!
 //! | file | what | source |
 //! |---|---|---|
-//! | `lookup.rs` | lookups | figure 7, step 3; 2.3 |
+//! | `lookup.rs`, `scratch.rs` | lookups | figure 7, step 3; 2.3 |
 //! | `input.rs` | values going in and coming out | figure 7, steps 2 and 4 |
 //! | `macs.rs` | what verifies an entry, and its size | figure 3; section 3; table 1 |
 //! | `commitments.rs` | openings verified by commitments to whole tables | section 6, figure 11 |
@@ -39,6 +39,7 @@ mod lookup;
 mod macs;
 mod preprocessing;
 mod scheme;
+mod scratch;
 mod shared;
 mod wire;
 
@@ -65,7 +66,7 @@ use crate::tally::{Cost, Counts, Phase, Tally};
 use crate::tinyot::{Key, Openings};
 use crate::{Error, Result};
 use commitments::Commitments;
-use lookup::Scratch;
+use scratch::Scratch;
 use shared::Checks;
 
 /// Makes the tables of evaluations.
