@@ -10,6 +10,8 @@ use polyclave_kernels::affine::{Map, combine_within};
 use polyclave_kernels::bit_transpose::columns_to_blocks;
 use polyclave_kernels::gf128::weighted_sums;
 use polyclave_kernels::gf256::multiply;
+use polyclave_kernels::label_hash::{Halves, LabelHash, Negated};
+use polyclave_kernels::label_sums::sum_within;
 use polyclave_kernels::transpose::{blocks_to_rows, rows_to_blocks};
 use polyclave_kernels::unit_sums::Sums;
 
@@ -159,6 +161,50 @@ fn bench_blocks(criterion: &mut Criterion) {
     group.bench_function("hash", |bencher| bencher.iter(|| hash.hash(1, black_box(&mut blocks))));
 }
 
+fn bench_gates(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("half gates");
+    for lanes in [1, 8, 64, 256] {
+        let gates = 8192 / lanes;
+        group.throughput(Throughput::Elements((gates * lanes) as u64));
+        let labels = |byte| vec![[byte; 16]; lanes];
+        let (a, b, mut c, delta) = (labels(1), labels(2), labels(0), [3; 16]);
+        let (mut garbler, mut evaluator) = (labels(4), labels(5));
+        group.bench_function(format!("garbling/{lanes}"), |bencher| {
+            bencher.iter(|| {
+                let mut hash = LabelHash::new(&[7; 16]);
+                for gate in 0..gates {
+                    let halves = Halves { garbler: &mut garbler[..], evaluator: &mut evaluator[..] };
+                    let operands = [black_box(&a[..]), &b[..]];
+                    let first = (gate * lanes) as u64;
+                    hash.garble(first, &delta, Negated::default(), operands, black_box(&mut c), halves);
+                }
+            })
+        });
+        group.bench_function(format!("evaluation/{lanes}"), |bencher| {
+            bencher.iter(|| {
+                let mut hash = LabelHash::new(&[7; 16]);
+                for gate in 0..gates {
+                    let halves = Halves { garbler: &garbler[..], evaluator: &evaluator[..] };
+                    let operands = [black_box(&a[..]), &b[..]];
+                    hash.evaluate((gate * lanes) as u64, operands, black_box(&mut c), halves);
+                }
+            })
+        });
+    }
+    drop(group);
+    let mut group = criterion.benchmark_group("sums of labels");
+    for len in [1 << 10, 1 << 14] {
+        group.throughput(Throughput::Bytes(len as u64));
+        for count in [2, 4] {
+            let mut arena = vec![0x5a; len * (count + 1)];
+            let rows: Vec<usize> = (1..=count).map(|k| k * len).collect();
+            group.bench_function(format!("{count} rows/{len}"), |bencher| {
+                bencher.iter(|| sum_within(black_box(&mut arena), 0, len, black_box(&rows), &[1; 16]))
+            });
+        }
+    }
+}
+
 criterion_group!(
     benches,
     bench_combine,
@@ -171,6 +217,7 @@ criterion_group!(
     bench_words::<Gf2_128>,
     bench_prg,
     bench_transpose,
-    bench_blocks
+    bench_blocks,
+    bench_gates
 );
 criterion_main!(benches);

@@ -1,4 +1,4 @@
-//! Vector kernels: GF(2)-affine maps, products in GF(2^8) and GF(2^128), an AES counter stream and hash, transposes, and
+//! Vector kernels: GF(2)-affine maps, products in GF(2^8) and GF(2^128), an AES counter stream and hash, transposes, garbled gates, and
 //! rows of words that are elements of larger fields.
 //!
 //! This crate holds all the SIMD and all the unsafe code of the workspace. Every kernel has a portable
@@ -21,6 +21,8 @@ pub mod fold;
 pub mod gf128;
 pub mod gf256;
 mod isa;
+pub mod label_hash;
+pub mod label_sums;
 pub mod memory;
 pub mod transpose;
 pub mod unit_sums;
