@@ -9,6 +9,7 @@ pub mod coins;
 pub mod commitment;
 mod error;
 pub mod evaluate;
+pub mod garbled;
 pub mod ghash;
 pub mod mascot;
 mod masking;

@@ -85,6 +85,12 @@ pub trait Protocol: Maps + Send {
     /// What evaluating `compiled` will take, by the protocol's own arithmetic.
     fn cost(&self, compiled: &Compiled) -> Cost;
 
+    /// The most lanes worth evaluating together, for whoever has the choice. Fewer where shares are so large that more would not
+    /// stay near the processor, and nothing waits for an answer.
+    fn lanes_at_once(&self, _: &Compiled) -> usize {
+        usize::MAX
+    }
+
     /// Makes the material for one evaluation. Does not depend on inputs.
     fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Self::Batch>;
 

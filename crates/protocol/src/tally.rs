@@ -19,6 +19,12 @@ pub struct Counts {
     pub triples: u64,
     /// Random shared bits that were made.
     pub bits: u64,
+    /// Hashes of labels of wires. With garbled circuits the parties count different numbers.
+    #[serde(default)]
+    pub hash_calls: u64,
+    /// Ciphertexts of garbled gates.
+    #[serde(default)]
+    pub ciphertexts: u64,
 }
 
 impl Counts {
@@ -35,6 +41,8 @@ impl AddAssign for Counts {
         self.openings += other.openings;
         self.triples += other.triples;
         self.bits += other.bits;
+        self.hash_calls += other.hash_calls;
+        self.ciphertexts += other.ciphertexts;
     }
 }
 
@@ -47,6 +55,8 @@ impl Sub for Counts {
             openings: self.openings - earlier.openings,
             triples: self.triples - earlier.triples,
             bits: self.bits - earlier.bits,
+            hash_calls: self.hash_calls - earlier.hash_calls,
+            ciphertexts: self.ciphertexts - earlier.ciphertexts,
         }
     }
 }

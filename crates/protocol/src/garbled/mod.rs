@@ -1,0 +1,222 @@
+//! Yao's garbled circuits between two parties: party 1 garbles, party 2 evaluates (Yao 1986; the methods of Pohle, Abidin and
+//! Preneel 2022 are compared with these).
+//!
+//! A wire has two labels of 128 bits, `W` for zero and `W + Delta` for one, and the evaluator has one of them, without knowing
+//! which. Sums are sums of labels (free XOR: Kolesnikov and Schneider 2008). For each AND the garbler sends two ciphertexts, with
+//! which the evaluator gets from the labels that it has to that of the result: half gates (Zahur, Rosulek, Evans 2015). The
+//! lowest bit of a label is its colour, which is uniform, and the lowest bit of Delta is 1 (point and permute).
+//!
+//! | file | what | source |
+//! |---|---|---|
+//! | `scheme.rs` | the protocol and what is kept: Delta, transfers | |
+//! | `hash.rs` | the hash of a stream and its running number | Guo et al. 2020, ePrint 2019/1168 |
+//! | `bank.rs` | labels by wire, and sums of them | Kolesnikov and Schneider 2008 |
+//! | `half_gates.rs` | ANDs | Zahur et al. 2015, figure 2; [`polyclave_kernels::label_hash`] |
+//! | `flight.rs` | which gates share a message | |
+//! | `input.rs` | labels of inputs | |
+//! | `output.rs` | what labels stand for, and which are none | Bellare, Hoang, Rogaway 2012 |
+//! | `shared.rs` | labels that are kept for a later circuit | |
+//!
+//! **Circuits** are Boolean ones: tables of two bits, ports of one ([`polyclave_cipher::boolean`]). Others are refused.
+//!
+//! **Adversary**: passive, one of the two. Beyond that, labels are authentic: an evaluator that departs from the protocol, or a
+//! stream of ciphertexts that was damaged, ends in an error and not in a wrong output, but for 2^-63 an output bit at the
+//! evaluator (64 bits of a hash are compared) and 2^-127 at the garbler. A garbler that departs from it can garble another
+//! circuit and so learn the evaluator's inputs.
+//!
+//! **Delta** is drawn once, when transfers are set up, because it is the offset of the transfers, too: so the blocks of a
+//! transfer are a wire's labels as they are. It serves all sessions of a set-up and all their streams (threads), which
+//! can so hand shared values to each other. No tweak serves twice under it: each stream derives the root of its hash from the
+//! session's label and its own number, and counts gates upwards over all circuits and calls.
+//!
+//! **Assumption**: AES as an ideal cipher. A key of the hash serves for 512 gates, so who has a set-up's whole traffic needs some
+//! 2^116 evaluations of AES to learn anything of Delta, however much that is ([`polyclave_kernels::label_hash`] has the bound;
+//! one fixed key would lose a bit with every doubling).
+//!
+//! **Cost** of an AND: four calls of the hash for the garbler, two for the evaluator, 32 bytes. Of an input bit: nothing if the
+//! garbler knows it; 4 bytes each way (128 / expansion bits) if the evaluator gives it. Of an output bit: 16 bytes to each
+//! party that learns it. Rounds: none that wait for an answer while gates are garbled; four for inputs of the evaluator; one for
+//! an output. Memory: the labels of the wires that are in use, 32 bytes a slot and lane, and one message of ciphertexts.
+//!
+//! # Differences from the paper
+//! * Active labels of inputs that the garbler knows come from a generator that both have: the label for zero is made to fit. They
+//!   are as uniform as those that the garbler would send.
+//! * Transfers are actively secure, though the rest is not.
+
+mod bank;
+mod flight;
+mod half_gates;
+mod hash;
+mod input;
+mod output;
+mod scheme;
+mod shared;
+#[cfg(test)]
+mod tests;
+
+use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
+use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::label_hash::Label;
+use zeroize::Zeroizing;
+
+pub use bank::Bank;
+pub use scheme::{GarbledScheme, Gates, Setup};
+pub use shared::Shared;
+
+use crate::net::Net;
+use crate::ot::Pairs;
+use crate::pool::Pool;
+use crate::protocol::{Input, Owner, Protocol};
+use crate::release::Unverified;
+use crate::tally::{Cost, Counts, Phase, Tally};
+use crate::{Party, Result};
+use flight::Flight;
+use hash::Hash;
+
+/// Who garbles.
+const GARBLER: Party = Party(0);
+/// Who evaluates.
+const EVALUATOR: Party = Party(1);
+
+/// What a party does, and what only it knows.
+enum Side {
+    /// Holds labels for zero, and the offset of those for one.
+    Garbler { delta: Zeroizing<Label> },
+    /// Holds active labels.
+    Evaluator,
+}
+
+impl Side {
+    /// What a sum's labels change by where a one is added: the garbler's label for zero was that for one.
+    fn of_constant(&self, one: bool) -> Label {
+        match self {
+            Side::Garbler { delta } if one => **delta,
+            _ => Label::default(),
+        }
+    }
+}
+
+/// One party in one session.
+pub struct Garbled {
+    side: Side,
+    /// Of the set-up, whose labels fit each other.
+    setup: [u8; 32],
+    hash: Hash,
+    /// Active labels that both parties may know.
+    known: AesPrg,
+    transfers: Pairs,
+    flight: Flight,
+    pool: Pool,
+    phase: Phase,
+    tally: Tally,
+}
+
+impl Garbled {
+    fn counts(&mut self) -> &mut Counts {
+        self.tally.of(self.phase)
+    }
+}
+
+/// Every map of bits is free.
+impl Maps for Garbled {
+    fn is_local(&self, _: &Matrix) -> bool {
+        true
+    }
+}
+
+/// Nothing is made before the inputs are known.
+pub struct Batch(());
+
+impl Protocol for Garbled {
+    type Shared = Shared;
+    type Bank = Bank;
+    type Batch = Batch;
+    type Released = Unverified<Cells>;
+
+    fn cost(&self, compiled: &Compiled) -> Cost {
+        let is_gate = |lookup: &&Lookup| half_gates::Kind::of(&compiled.tables()[lookup.table]).is_garbled();
+        let gates = compiled.lookups().filter(is_gate).count();
+        let uniform = compiled.lookups().filter(is_gate).filter(|lookup| lookup.is_uniform()).count();
+        Cost {
+            rounds: if gates > 0 { 1.0 } else { 0.0 },
+            operations_per_lane: (gates - uniform) as f64,
+            operations_uniform: uniform as f64,
+            ..Cost::default()
+        }
+    }
+
+    fn lanes_at_once(&self, compiled: &Compiled) -> usize {
+        bank::lanes_near(compiled)
+    }
+
+    fn prepare(&mut self, compiled: &Compiled, _: usize, _: &mut dyn Net) -> Result<Batch> {
+        bank::refuse_unless_boolean(compiled)?;
+        Ok(Batch(()))
+    }
+
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Bank> {
+        bank::refuse_unless_boolean(compiled)?;
+        Ok(Bank::new(compiled, lanes, &self.pool))
+    }
+
+    fn inputs(
+        &mut self,
+        ports: &[CompiledPort],
+        inputs: &[Input<'_, Shared>],
+        bank: &mut Bank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.put_in(ports, inputs, bank, net)
+    }
+
+    fn input(
+        &mut self,
+        port: &CompiledPort,
+        input: &Input<'_, Shared>,
+        bank: &mut Bank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), bank, net)
+    }
+
+    fn linear(&mut self, maps: &[Linear], bank: &mut Bank) {
+        bank.linear(maps, &self.side);
+    }
+
+    fn lookup(
+        &mut self,
+        _: &Compiled,
+        lookups: &[Lookup],
+        bank: &mut Bank,
+        _: &mut Batch,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.look_up(lookups, bank, net)
+    }
+
+    fn output(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
+        self.take_out(port, bank)
+    }
+
+    /// Nothing to verify: labels are, when they are decoded.
+    fn check(&mut self, _: &mut dyn Net) -> Result<()> {
+        Ok(())
+    }
+
+    fn release(
+        &mut self,
+        shared: &Shared,
+        to: Owner,
+        net: &mut dyn Net,
+    ) -> Result<Option<Unverified<Cells>>> {
+        Ok(self.reveal(shared, to, net)?.map(Unverified::new))
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}

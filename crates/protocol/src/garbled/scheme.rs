@@ -1,0 +1,117 @@
+//! The protocol, what a party keeps from session to session, and the way into one.
+
+use polyclave_kernels::aes_prg::AesPrg;
+use zeroize::Zeroizing;
+
+use super::flight::Flight;
+use super::hash::Hash;
+use super::{EVALUATOR, GARBLER, Garbled, Side};
+use crate::net::Net;
+use crate::ot::{Pairs, Shape};
+use crate::pool::Pool;
+use crate::protocol::Scheme;
+use crate::session::{Stream, Terms, random_bytes};
+use crate::tally::{Phase, Tally};
+use crate::{Error, Party, PartySet, Result, coins};
+
+/// How lookups are garbled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gates {
+    /// ANDs of bits by half gates.
+    Half,
+}
+
+impl Gates {
+    /// All.
+    pub const ALL: [Gates; 1] = [Gates::Half];
+
+    /// The protocol's name on the command line.
+    pub fn protocol(self) -> &'static str {
+        match self {
+            Gates::Half => "garbled-half",
+        }
+    }
+}
+
+/// Garbled circuits between two parties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GarbledScheme {
+    /// How lookups are garbled.
+    pub gates: Gates,
+    /// Of oblivious transfer: 1, 2, 4 or 8.
+    pub expansion: usize,
+}
+
+/// What a party keeps: transfers, whose offset is that of the labels.
+pub struct Setup {
+    id: [u8; 32],
+    me: Party,
+    transfers: Pairs,
+}
+
+impl Scheme for GarbledScheme {
+    type Setup = Setup;
+    type Protocol = Garbled;
+
+    fn name(&self) -> &'static str {
+        self.gates.protocol()
+    }
+
+    fn parties(&self) -> usize {
+        2
+    }
+
+    fn adversary(&self) -> String {
+        format!(
+            "passive, one of two parties: both are trusted to run the protocol unmodified. If {GARBLER}, which garbles, does not, \
+             it can learn the inputs of {EVALUATOR}; if {EVALUATOR} does not, outputs are still right or refused"
+        )
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        terms.with("protocol", self.name().as_bytes()).with("expansion", &self.expansion.to_le_bytes())
+    }
+
+    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+        if net.parties() != 2 || net.members().len() != 2 {
+            let connected = net.members().len();
+            return Err(Error::Misuse(format!("{} runs between two parties, not {connected}", self.name())));
+        }
+        let id = coins::toss(b"set-up of garbled circuits", net)?;
+        let mut delta = Zeroizing::new([0; 16]);
+        random_bytes(&mut *delta)?;
+        // A label's colour is its lowest bit, and the other label has the other one.
+        let delta = Zeroizing::new(u128::from_le_bytes(*delta) | 1);
+        let transfers = Pairs::set_up(&id, *delta, Shape::new(128, self.expansion)?, net)?;
+        Ok(Setup { id, me: net.me(), transfers })
+    }
+
+    fn join(&self, setup: &Setup, stream: Stream, serving: PartySet) -> Result<Garbled> {
+        if serving != PartySet::all(2) {
+            return Err(Error::Misuse(format!("{serving} serve, but both parties have to")));
+        }
+        let label = stream.label();
+        let delta = Zeroizing::new(setup.transfers.delta());
+        let side = match setup.me == GARBLER {
+            true => Side::Garbler { delta: Zeroizing::new(delta.to_le_bytes()) },
+            false => Side::Evaluator,
+        };
+        let derived = |context| {
+            let mut hasher = blake3::Hasher::new_derive_key(context);
+            let mut key = Zeroizing::new([0; 16]);
+            hasher.update(&setup.id).update(&label).finalize_xof().fill(&mut *key);
+            key
+        };
+        Ok(Garbled {
+            side,
+            setup: setup.id,
+            hash: Hash::new(&derived("polyclave 2026 garbled circuits: root of the hash")),
+            known: AesPrg::new(&derived("polyclave 2026 garbled circuits: labels of known inputs"), 0),
+            transfers: setup.transfers.fork(&label),
+            flight: Flight::default(),
+            pool: Pool::default(),
+            phase: Phase::Online,
+            tally: Tally::default(),
+        })
+    }
+}

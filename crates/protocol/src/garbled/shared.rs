@@ -1,0 +1,36 @@
+//! Labels of one port, outside of any bank: an output, or what is kept for a later circuit.
+
+use polyclave_kernels::label_hash::Label;
+
+use crate::pool::Shares;
+use crate::protocol::SharedValue;
+use crate::{Error, Result};
+
+/// Labels of the cells of a port, cell by cell: for zero at the garbler, active ones at the evaluator. Of use in all sessions of one
+/// set-up, whose labels have the same offset, and in no other.
+pub struct Shared {
+    pub(super) setup: [u8; 32],
+    pub(super) count: usize,
+    pub(super) lanes: usize,
+    pub(super) labels: Shares,
+}
+
+impl SharedValue for Shared {
+    fn reveal_own_shares(&self) -> &[u8] {
+        &self.labels
+    }
+}
+
+impl Shared {
+    pub(super) fn labels(&self) -> &[Label] {
+        self.labels.as_chunks().0
+    }
+
+    /// Refuses labels with another offset.
+    pub(super) fn refuse_other(&self, setup: &[u8; 32]) -> Result<()> {
+        match self.setup == *setup {
+            true => Ok(()),
+            false => Err(Error::misuse("the shared value comes of another set-up, whose labels do not fit")),
+        }
+    }
+}
