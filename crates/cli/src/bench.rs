@@ -35,8 +35,9 @@ pub struct Arguments {
     cipher: String,
 
     /// How the cipher is evaluated: tables (by its own) or boolean (as a Boolean circuit, of XOR and AND)
-    #[arg(long, value_name = "tables|boolean", default_value = "tables")]
-    circuit: CircuitChoice,
+    /// [default: tables; boolean under garbled-half]
+    #[arg(long, value_name = "tables|boolean")]
+    circuit: Option<CircuitChoice>,
 
     /// Blocks to encrypt in each repeat
     #[arg(long, value_name = "B", default_value_t = 10_000)]
@@ -100,8 +101,8 @@ const LATENCY_SAMPLES: usize = 101;
 impl Arguments {
     /// How the cipher is written.
     fn form(&self) -> Result<Form> {
-        match &self.circuit {
-            CircuitChoice::Cipher(form) => Ok(*form),
+        match CircuitChoice::of(&self.circuit, &self.protocol) {
+            CircuitChoice::Cipher(form) => Ok(form),
             CircuitChoice::File(_) => {
                 bail!(
                     "bench takes --circuit tables or boolean; a circuit from a file runs under `polyclave eval`"

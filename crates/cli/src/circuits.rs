@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use polyclave_cipher::{Cipher, boolean};
 use serde::{Deserialize, Serialize};
 
-use crate::options;
+use crate::options::{self, ProtocolOptions};
 
 /// What is evaluated.
 #[derive(Clone, Debug)]
@@ -18,6 +18,14 @@ pub enum CircuitChoice {
     Cipher(Form),
     /// A file in Bristol Fashion.
     File(PathBuf),
+}
+
+impl CircuitChoice {
+    /// As given, or the form that the protocol takes.
+    pub fn of(given: &Option<CircuitChoice>, protocol: &ProtocolOptions) -> CircuitChoice {
+        let own = if protocol.is_garbled() { Form::Boolean } else { Form::Tables };
+        given.clone().unwrap_or(CircuitChoice::Cipher(own))
+    }
 }
 
 /// How a cipher is written. It takes the same keys and blocks either way.

@@ -34,9 +34,9 @@ pub struct Arguments {
     cipher: Option<String>,
 
     /// How the cipher is evaluated: tables (by its own), boolean (as a Boolean circuit, of XOR and AND); or a FILE in Bristol
-    /// Fashion or the old Bristol format, instead of a cipher
-    #[arg(long, value_name = "tables|boolean|FILE", default_value = "tables")]
-    circuit: CircuitChoice,
+    /// Fashion or the old Bristol format, instead of a cipher [default: tables; boolean under garbled-half]
+    #[arg(long, value_name = "tables|boolean|FILE")]
+    circuit: Option<CircuitChoice>,
 
     /// The key, which party 1 gives as its secret input
     #[arg(long, value_name = "HEX", required_unless_present_any = ["vectors", "circuit"])]
@@ -114,7 +114,7 @@ impl Arguments {
 /// Runs `polyclave eval`.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let guarantee = arguments.protocol.run(Describe)?;
-    let form = match &arguments.circuit {
+    let form = match &CircuitChoice::of(&arguments.circuit, &arguments.protocol) {
         CircuitChoice::Cipher(form) => *form,
         CircuitChoice::File(file) => {
             arguments.check_for_file()?;

@@ -4,6 +4,7 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 use polyclave_cipher::{Cells, Cipher, catalog};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
+use polyclave_protocol::garbled::{GarbledScheme, Gates};
 use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::release::{Checked, Unverified};
 use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
@@ -19,7 +20,7 @@ pub struct ProtocolOptions {
     /// Pulkus-Vivek), spdz-raw (DES by powers), or scrambled tables between two parties: tinytable (passive),
     /// tinytable-lookup32, tinytable-lookup64, tinytable-linear64 (one of the two may cheat); tinytable-minimac is the
     /// like with material that grows with the circuit alone, a demonstration of asymptotics: its tables and commitments to them come
-    /// from insecure_dealer only
+    /// from insecure_dealer only; or garbled circuits between two parties, passive: garbled-half (half gates)
     #[arg(long, value_name = "P", default_value = "shamir")]
     pub protocol: String,
 
@@ -89,9 +90,11 @@ impl ProtocolOptions {
             name => {
                 let way = Way::ALL.into_iter().find(|way| way.name() == name);
                 let macs = Macs::ALL.into_iter().find(|macs| macs.protocol() == name);
-                match (way, macs) {
-                    (Some(way), _) => self.run_spdz(way, task),
-                    (_, Some(macs)) => self.run_tinytable(macs, task),
+                let gates = Gates::ALL.into_iter().find(|gates| gates.protocol() == name);
+                match (way, macs, gates) {
+                    (Some(way), ..) => self.run_spdz(way, task),
+                    (_, Some(macs), _) => self.run_tinytable(macs, task),
+                    (.., Some(gates)) => self.run_garbled(gates, task),
                     _ => bail!("there is no protocol '{name}' in this version; choose one of {}", names()),
                 }
             }
@@ -147,6 +150,16 @@ impl ProtocolOptions {
         }
     }
 
+    fn run_garbled<T: Task>(&self, gates: Gates, task: T) -> Result<T::Output> {
+        let name = gates.protocol();
+        ensure!(
+            self.parties() == 2 && self.threshold.is_none_or(|t| t == 1),
+            "{name} runs between two parties; leave --parties and --threshold away"
+        );
+        ensure!(self.preprocessing.is_none(), "{name} has no material; leave --preprocessing away");
+        task.under(&GarbledScheme { gates, expansion: self.expansion.parse()? })
+    }
+
     /// Where material comes from: as chosen, or the protocol's own.
     pub fn preprocessing(&self) -> &str {
         let own = if self.is_spdz() { "mascot" } else { "tinyot-demux" };
@@ -155,7 +168,13 @@ impl ProtocolOptions {
 
     /// Number of parties.
     pub fn parties(&self) -> usize {
-        self.parties.unwrap_or(if self.is_spdz() || self.is_tinytable() { 2 } else { 3 })
+        let of_two = self.is_spdz() || self.is_tinytable() || self.is_garbled();
+        self.parties.unwrap_or(if of_two { 2 } else { 3 })
+    }
+
+    /// Whether the protocol is one of garbled circuits.
+    pub fn is_garbled(&self) -> bool {
+        Gates::ALL.iter().any(|gates| gates.protocol().eq_ignore_ascii_case(&self.protocol))
     }
 
     /// Whether the protocol is one of scrambled tables.
@@ -172,7 +191,8 @@ impl ProtocolOptions {
 /// All protocols, to be listed.
 fn names() -> String {
     let (spdz, tinytable) = (Way::ALL.map(Way::name), Macs::ALL.map(Macs::protocol));
-    ["cleartext", "shamir"].into_iter().chain(spdz).chain(tinytable).collect::<Vec<_>>().join(", ")
+    let of_two = tinytable.into_iter().chain(Gates::ALL.map(Gates::protocol));
+    ["cleartext", "shamir"].into_iter().chain(spdz).chain(of_two).collect::<Vec<_>>().join(", ")
 }
 
 impl ProtocolOptions {

@@ -61,7 +61,8 @@ impl Workload {
     pub fn lanes_at_once(&self, protocol: &impl Protocol) -> usize {
         let material = protocol.cost(&self.cipher).material_bytes_per_lane.max(1);
         let enough = (MOST_MATERIAL_BYTES / material).min(ENOUGH_LANES);
-        (NEAR_MATERIAL_BYTES / material).clamp(1, MOST_LANES).max(enough)
+        let lanes = (NEAR_MATERIAL_BYTES / material).clamp(1, MOST_LANES).max(enough);
+        lanes.min(protocol.lanes_at_once(&self.cipher))
     }
 }
 

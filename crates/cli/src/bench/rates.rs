@@ -63,7 +63,7 @@ impl Setting {
         };
         protocol.check_parties()?;
         let arguments = Arguments {
-            circuit: CircuitChoice::Cipher(self.form),
+            circuit: Some(CircuitChoice::Cipher(self.form)),
             protocol: protocol.clone(),
             cipher: self.cipher.into(),
             blocks: self.blocks,

@@ -71,7 +71,7 @@ impl Summary {
         let cleartext = arguments.protocol.protocol.eq_ignore_ascii_case("cleartext");
         let is_spdz = arguments.protocol.is_spdz();
         let has_material = is_spdz || arguments.protocol.is_tinytable();
-        let is_shamir = !cleartext && !has_material;
+        let is_shamir = !cleartext && !has_material && !arguments.protocol.is_garbled();
         let phase = |seconds: &Spread| {
             let [min, median, max] = self.rates(seconds);
             json!({
@@ -107,7 +107,7 @@ impl Summary {
         json!({
             "protocol": arguments.protocol.protocol.to_ascii_lowercase(),
             "cipher": arguments.cipher.to_ascii_lowercase(),
-            "circuit": arguments.circuit.to_string(),
+            "circuit": CircuitChoice::of(&arguments.circuit, &arguments.protocol).to_string(),
             "parties": if cleartext { 1 } else { arguments.protocol.parties() },
             "inversion": is_shamir.then_some(&arguments.protocol.inversion),
             "tables": is_shamir.then_some(&arguments.protocol.tables),
@@ -133,13 +133,15 @@ impl Summary {
     pub fn print(&self, arguments: &Arguments) {
         let p = &arguments.protocol;
         let direction = if arguments.decrypt { "decryption" } else { "encryption" };
-        let boolean = matches!(arguments.circuit, CircuitChoice::Cipher(Form::Boolean));
+        let circuit = CircuitChoice::of(&arguments.circuit, p);
+        let boolean = matches!(circuit, CircuitChoice::Cipher(Form::Boolean));
         let form = if boolean { " as a Boolean circuit" } else { "" };
         say!("{} {direction}{form} under {}, {} blocks", arguments.cipher, p.protocol, self.blocks);
         if !p.protocol.eq_ignore_ascii_case("cleartext") {
-            let choices = match (p.is_spdz(), p.is_tinytable()) {
-                (true, _) => format!("material from {}, k = {}", p.preprocessing(), p.demux_field),
-                (_, true) => format!("material from {}", p.preprocessing()),
+            let choices = match (p.is_spdz(), p.is_tinytable(), p.is_garbled()) {
+                (true, ..) => format!("material from {}, k = {}", p.preprocessing(), p.demux_field),
+                (_, true, _) => format!("material from {}", p.preprocessing()),
+                (.., true) => "the first garbles, the second evaluates".into(),
                 _ => format!("inversion {}, tables {}", p.inversion, p.tables),
             };
             let (parties, threads, network) = (p.parties(), arguments.threads, &arguments.network);

@@ -12,8 +12,17 @@ struct Phase {
     openings: u64,
     multiplications: u64,
     operations: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    hash_calls: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    ciphertexts: u64,
     bytes: u64,
     payload_bytes: u64,
+}
+
+/// Of counts that only garbled circuits have.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Phase {
@@ -23,6 +32,8 @@ impl Phase {
             openings: spent.counts.openings,
             multiplications: spent.counts.multiplications,
             operations: spent.counts.operations(),
+            hash_calls: spent.counts.hash_calls,
+            ciphertexts: spent.counts.ciphertexts,
             bytes: spent.payload_bytes,
             payload_bytes: spent.payload_bytes,
         }
@@ -73,6 +84,10 @@ pub fn print(bill: Bill) {
         let operations = counts.operations();
         let (rounds, products, openings) = (counts.rounds, counts.multiplications, counts.openings);
         say!("{part:<22}{rounds:>8}{products:>17}{openings:>10}{operations:>12}{payload_bytes:>27}");
+    }
+    if online.counts.ciphertexts > 0 {
+        let (calls, ciphertexts) = (online.counts.hash_calls, online.counts.ciphertexts);
+        say!("{ciphertexts} ciphertexts of gates, {calls} hashes of labels by the party that garbles");
     }
     let (triples, bits) = (preprocessing.counts.triples, preprocessing.counts.bits);
     if triples + bits > 0 {

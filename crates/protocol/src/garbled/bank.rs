@@ -20,7 +20,7 @@ pub(super) const LABEL: usize = 16;
 /// Rows one after another should not fall into the same places of a cache.
 const APART: usize = 64;
 /// Labels that are in use should stay this near the processor.
-const NEAR_BYTES: usize = 1 << 20;
+const NEAR_BYTES: usize = 4 << 20;
 
 /// Labels by slot.
 pub struct Bank {
