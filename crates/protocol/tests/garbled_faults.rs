@@ -1,8 +1,9 @@
 //! One party of garbled circuits cheats in one message: the other ends with the right output or with an error, never with a wrong
 //! one, and nothing hangs or panics. More than a passive protocol promises: labels are authentic.
 
-mod scrambled;
+use std::sync::Arc;
 
+use polyclave_cipher::{Builder, Cells, Circuit, Matrix, Port, Table, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::garbled::{GarbledScheme, Gates};
 use polyclave_protocol::net::Net;
@@ -11,16 +12,47 @@ use polyclave_protocol::session::{Terms, hello};
 use polyclave_protocol::testkit::faults::{Promise, Sweep};
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Party, Result};
-use scrambled::{LANES, gates, inputs};
 
 const SCHEME: GarbledScheme = GarbledScheme { gates: Gates::Half, expansion: 8 };
+
+const LANES: usize = 9;
+
+/// Gates in two layers, of which one is the same for all lanes.
+fn gates() -> Circuit {
+    let place = |i| Matrix::place(2, i);
+    let mut b = Builder::new("gates");
+    let and = b.table(&Arc::new(Table::new("AND", 2, 1, vec![0, 0, 0, 1])));
+    let x = b.input("x", 2, 1);
+    let k = b.uniform_input("k", 2, 1);
+    let z = b.input("z", 2, 1);
+    let pair = b.linear(vec![(x[0], place(0)), (x[1], place(1))], 0b10);
+    let first = b.lookup(and, pair);
+    let keys = b.linear(vec![(k[0], place(0)), (k[1], place(1))], 0);
+    let uniform = b.lookup(and, keys);
+    let pair = b.linear(vec![(first, place(0)), (uniform, place(1))], 0b01);
+    let second = b.lookup(and, pair);
+    let y = [b.xor(&[second, z[0]]), b.xor(&[first, z[1], x[0]])];
+    b.output("y", &y);
+    b.finish()
+}
+
+/// Cells for every input of a circuit.
+fn inputs(circuit: &Circuit) -> Vec<Cells> {
+    let port = |(i, port): (usize, &Port)| {
+        let mut cells = Cells::zero(port.cells.len(), 1, if port.uniform { 1 } else { LANES });
+        let value = |at: usize| (at * 29 + 7 * i + 3) as u8 >> 2 & 1;
+        cells.rows_mut().iter_mut().enumerate().for_each(|(at, cell)| *cell = value(at));
+        cells
+    };
+    circuit.inputs().iter().enumerate().map(port).collect()
+}
 
 /// Two evaluations, from hello to outputs: one input of each party and a public one, then a shared one.
 fn session(net: &mut dyn Net) -> Result<[Option<Vec<u8>>; 3]> {
     let mut session = hello(&SCHEME.terms(Terms::new(2)), net)?;
     let mut protocol = SCHEME.join(&SCHEME.set_up(net)?, session.stream(), net.members())?;
     let circuit = gates();
-    let compiled = polyclave_cipher::compile(&circuit, &protocol);
+    let compiled = compile(&circuit, &protocol);
     let cells = inputs(&circuit);
     let me = net.me();
     let given =

@@ -21,8 +21,8 @@ pub struct Seat<P> {
     meter: Arc<Meter>,
 }
 
-/// What one part of a session took. Of several parties: the counts, which are the same for all, and the bytes of
-/// the busiest.
+/// What one part of a session took. Of several parties: the counts of the first, which are the same for all but that under garbled
+/// circuits the first hashes more, and the bytes of the busiest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Operations and rounds.
