@@ -10,7 +10,7 @@
 //! | triples of bits | 51 | 5,440: its ANDs |
 //! | authenticated bits | 17 | 8,192: masks of 128 bits of input, 1,408 of round keys, and 5,440 ANDs; and what clients' masks take |
 //!
-//! A block of 3DES takes about 1.6 times as much. Triples of elements are those of [`crate::spdz`].
+//! Triples of elements are those of [`crate::spdz`].
 
 use std::sync::Arc;
 
