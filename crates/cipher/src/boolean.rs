@@ -29,12 +29,17 @@ pub use sha256::compression as sha256_compression;
 
 /// The cipher of this name in the catalog as Boolean circuits.
 pub fn cipher(name: &str) -> Option<Cipher> {
-    catalog::find(name).map(|cipher| Cipher {
+    catalog::find(name).map(expanded)
+}
+
+/// A cipher with its circuits [expanded](expand).
+pub fn expanded(cipher: Cipher) -> Cipher {
+    Cipher {
         key_schedule: Arc::new(expand(&cipher.key_schedule)),
         encrypt: Arc::new(expand(&cipher.encrypt)),
         decrypt: cipher.decrypt.map(|circuit| Arc::new(expand(&circuit))),
         ..cipher
-    })
+    }
 }
 
 /// A name, and what makes the circuit of that name.

@@ -30,20 +30,21 @@ use crate::say;
     polyclave demo                                  five nodes, honest majority, passive: fast\n  \
     polyclave demo FILE --parties 3\n  \
     polyclave demo --protocol spdz-lt               two nodes, one of which may do what it likes\n  \
-    polyclave demo --protocol spdz-lt --parties 3   three nodes, any two of which may")]
+    polyclave demo --protocol spdz-lt --parties 3   three nodes, any two of which may\n  \
+    polyclave demo --protocol tinytable-linear64    two nodes and scrambled tables: more blocks/s than spdz-lt")]
 pub struct Options {
     /// The file to seal and open, with shamir; it is only read [default: a sample of 1 MiB]
     file: Option<PathBuf>,
 
-    /// The protocol of the nodes: shamir or spdz-lt
+    /// The protocol of the nodes: shamir, spdz-lt or tinytable-linear64
     #[arg(long, value_name = "P", default_value = "shamir")]
     protocol: String,
 
-    /// Number of nodes [default: 5, for spdz-lt 2]
+    /// Number of nodes [default: 5, for spdz-lt and tinytable-linear64 2]
     #[arg(long, value_name = "N")]
     parties: Option<usize>,
 
-    /// Nodes that together learn nothing; with shamir any 2T + 1 serve [default: 1; for spdz-lt always all but one]
+    /// Nodes that together learn nothing; with shamir any 2T + 1 serve [default: 1; for the other two always all but one]
     #[arg(long, value_name = "T")]
     threshold: Option<usize>,
 

@@ -40,7 +40,7 @@ pub fn adversary(protocol: &str, nodes: usize, threshold: usize) -> Result<Strin
 
 /// Whether a protocol shares among all nodes, so that only all of them together have a key.
 pub fn takes_all(protocol: &str) -> bool {
-    protocol.starts_with("spdz")
+    protocol.starts_with("spdz") || protocol.starts_with("tinytable")
 }
 
 /// The number of nodes that together learn nothing: as asked for, if the protocol allows a choice.
@@ -70,5 +70,6 @@ mod tests {
         assert!(error.contains("any 2 of 3") && error.contains("leave it out"), "{error}");
         assert_eq!(threshold("shamir", 5, Some(2), 1).expect("a choice"), 2);
         assert_eq!(threshold("shamir", 5, None, 1).expect("a default"), 1);
+        assert_eq!(threshold("tinytable-linear64", 2, None, 1).expect("given"), 1);
     }
 }

@@ -35,7 +35,7 @@ pub struct NodeSettings {
 /// The most bytes of material that settings can ask a node to hold: it is held in memory.
 const MOST_STOCK_BYTES: u64 = 16 << 30;
 /// About what the material for one block takes.
-const AES_BLOCK_BYTES: u64 = 370 << 10;
+const AES_BLOCK_BYTES: u64 = 470 << 10;
 const DES_BLOCK_BYTES: u64 = 230 << 10;
 
 /// Levels of the stock, in blocks: the nodes make material in the background until so much is there, and hold it in memory. One
@@ -43,7 +43,7 @@ const DES_BLOCK_BYTES: u64 = 230 << 10;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StockSettings {
-    /// Blocks of AES, about 370 kB each; 0 for a cluster that has no keys of it.
+    /// Blocks of AES, about 370 kB each (spdz-lt) or 470 kB (tinytable-linear64); 0 for a cluster that has no keys of it.
     pub aes_blocks: usize,
     /// Blocks of Triple DES, about 230 kB each; 0 for a cluster that has no keys of it.
     pub des_blocks: usize,

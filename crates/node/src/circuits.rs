@@ -80,7 +80,7 @@ impl Library {
         if let Some(circuits) = known.get(cipher) {
             return Some(circuits.clone());
         }
-        let circuits = Arc::new(Circuits::new(catalog::find(cipher)?, maps));
+        let circuits = Arc::new(Circuits::new(maps.form(catalog::find(cipher)?), maps));
         known.insert(cipher.to_owned(), circuits.clone());
         Some(circuits)
     }

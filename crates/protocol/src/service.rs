@@ -12,7 +12,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use polyclave_cipher::CompiledPort;
+use polyclave_cipher::{Cipher, CompiledPort};
 use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;
 
@@ -23,6 +23,7 @@ use crate::session::Stream;
 use crate::shamir::{Inversion, ShamirScheme, Structure, Tables};
 use crate::spdz::{Packing, Preprocessing, SpdzScheme, Way};
 use crate::stock::{Kind, Stock};
+use crate::tinytable::ServedScheme;
 use crate::{Error, Party, PartySet, Result};
 
 /// Bytes of an element of GF(2^128).
@@ -116,7 +117,7 @@ pub trait Visitor {
 }
 
 /// The names that [`with_scheme`] knows.
-pub const PROTOCOLS: [&str; 2] = ["shamir", "spdz-lt"];
+pub const PROTOCOLS: [&str; 3] = ["shamir", "spdz-lt", "tinytable-linear64"];
 
 /// Hands the scheme of this name to a visitor. Of the ways to run a protocol it is the one with the fewest rounds.
 pub fn with_scheme<V: Visitor>(
@@ -132,15 +133,17 @@ pub fn with_scheme<V: Visitor>(
             tables: Tables::Masked,
         }),
         "spdz-lt" => {
-            if threshold + 1 != parties {
-                return Err(Error::Misuse(format!(
-                    "spdz-lt tolerates all nodes but one: the threshold of {parties} nodes is {}, not {threshold}",
-                    parties.saturating_sub(1)
-                )));
-            }
+            refuse_threshold(protocol, parties, threshold)?;
             let material = Preprocessing::Mascot { expansion: EXPANSION };
             let packing = Packing::of::<Gf2_64>(64)?;
             visitor.visit(SpdzScheme::<Gf2_64>::new(parties, Way::MaskedTables, material, packing)?)
+        }
+        "tinytable-linear64" => {
+            if parties != 2 {
+                return Err(Error::Misuse(format!("{protocol} runs between 2 nodes, not {parties}")));
+            }
+            refuse_threshold(protocol, parties, threshold)?;
+            visitor.visit(ServedScheme::new(Preprocessing::Mascot { expansion: EXPANSION })?)
         }
         unknown => {
             let names = PROTOCOLS.join(", ");
@@ -151,6 +154,16 @@ pub fn with_scheme<V: Visitor>(
     }
 }
 
+fn refuse_threshold(protocol: &str, parties: usize, threshold: usize) -> Result<()> {
+    if threshold + 1 == parties {
+        return Ok(());
+    }
+    Err(Error::Misuse(format!(
+        "{protocol} tolerates all nodes but one: the threshold of {parties} nodes is {}, not {threshold}",
+        parties.saturating_sub(1)
+    )))
+}
+
 /// One node's side of a protocol that serves clients.
 pub trait ServiceProtocol: Protocol<Shared: Clone> + 'static {
     /// A random value, shared, that covers an input of a client.
@@ -158,6 +171,11 @@ pub trait ServiceProtocol: Protocol<Shared: Clone> + 'static {
 
     /// A vector of shared elements of GF(2^128); wiped on drop.
     type Elements: Clone + Send + Sync;
+
+    /// A cipher as nodes evaluate it: its own circuits, or others for the same bytes.
+    fn form(&self, cipher: Cipher) -> Cipher {
+        cipher
+    }
 
     /// What a node stores of a shared value, views included.
     fn save(&self, value: &Self::Shared) -> Zeroizing<Vec<u8>>;

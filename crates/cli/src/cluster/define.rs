@@ -20,11 +20,11 @@ pub struct Arguments {
     #[arg(required = true)]
     cards: Vec<PathBuf>,
 
-    /// Nodes that together learn nothing [for spdz-lt always all but one: leave it out]
+    /// Nodes that together learn nothing [for spdz-lt and tinytable-linear64 always all but one: leave it out]
     #[arg(long, value_name = "T")]
     threshold: Option<usize>,
 
-    /// The protocol between the nodes: shamir or spdz-lt
+    /// The protocol between the nodes: shamir, spdz-lt or tinytable-linear64
     #[arg(long, value_name = "P", default_value = "shamir")]
     protocol: String,
 

@@ -15,25 +15,27 @@ use crate::say;
     polyclave cluster new try --parties 3 --threshold 1\n  \
     polyclave cluster run try\n  \
     polyclave key generate k --client try/client          (in another terminal)\n  \
-    polyclave cluster new safer --protocol spdz-lt --parties 2\n\n\
+    polyclave cluster new safer --protocol spdz-lt --parties 2\n  \
+    polyclave cluster new pair --protocol tinytable-linear64 --parties 2\n\n\
     shamir: 3 to 9 nodes, any 2T + 1 of them serve, fast; a node that runs altered code can get at keys. spdz-lt: 2 nodes or more, \
     all of them serve, and any cheating ends in a refusal; the nodes make material ahead, so that a request is limited by \
-    what is in stock ([stock] in node.toml).\n\n\
+    what is in stock ([stock] in node.toml). tinytable-linear64: the same promise between exactly 2 nodes, with material that is made \
+    several times as fast.\n\n\
     One command makes all secrets here, and whoever can read this host can read them all. For nodes that do not trust each \
     other see `polyclave node init`.")]
 pub struct Arguments {
     /// The directory to make
     dir: PathBuf,
 
-    /// Number of nodes [default: 3, for spdz-lt 2]
+    /// Number of nodes [default: 3, for spdz-lt and tinytable-linear64 2]
     #[arg(long, value_name = "N")]
     parties: Option<usize>,
 
-    /// Nodes that together learn nothing [default: 1; for spdz-lt always all but one]
+    /// Nodes that together learn nothing [default: 1; for spdz-lt and tinytable-linear64 always all but one]
     #[arg(long, value_name = "T")]
     threshold: Option<usize>,
 
-    /// The protocol between the nodes: shamir or spdz-lt
+    /// The protocol between the nodes: shamir, spdz-lt or tinytable-linear64
     #[arg(long, value_name = "P", default_value = "shamir")]
     protocol: String,
 }

@@ -83,11 +83,10 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     let client = cluster.client()?;
     if tell {
         say!(
-            "1. The nodes started and made their MAC keys and transfers ({start_ms:.0} ms). Now they make material: masked"
+            "1. The nodes started and made their MAC keys and transfers ({start_ms:.0} ms). Now they make material, of which"
         );
         say!(
-            "   tables, which will answer the cipher's lookups; {LEVEL} blocks of AES take about {} MB at each node.",
-            LEVEL * 370 / 1000
+            "   the cipher's tables will come, for {LEVEL} blocks of AES. It stays in memory and serves once."
         );
     }
     let began = Instant::now();

@@ -39,6 +39,12 @@ impl<F: MacField> Mascot<F> {
         })
     }
 
+    /// Authenticated bits of which triples are made here, for whatever the label names, which is used once. Local.
+    pub(crate) fn fork_bits(&self, label: &[u8]) -> Result<TinyOt> {
+        let tinyot = self.tinyot.as_ref().ok_or_else(missing)?;
+        Ok(tinyot.fork(&[label, b" bits"].concat()))
+    }
+
     fn bind_bits(&mut self, bits: &Bits, net: &mut dyn Net) -> Result<()> {
         let mut sum = self.fork(b"binding of bits").random_element(net)?;
         let bits = self.as_elements(bits)?;

@@ -70,10 +70,30 @@ pub struct Mask {
 impl Arithmetic<Gf2_64> {
     /// Draws a mask; also what goes to the client. Eight random bits a byte.
     pub(super) fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
-        let mask = Mask { bits: self.bits(8 * len, net)?, len };
-        let bytes = image_of_bits(&mask.bits, &Matrix::identity(8), len);
-        let message = self.send(&packed(&bytes), len, net)?;
-        Ok((mask, message))
+        let bits = self.bits(8 * len, net)?;
+        self.mask_of_bits(bits, len, net)
+    }
+
+    /// The mask of these random bits, the lowest of all bytes first.
+    pub(super) fn mask_of_bits(
+        &mut self,
+        bits: Authenticated<Gf2_64>,
+        len: usize,
+        net: &mut dyn Net,
+    ) -> Result<(Mask, Vec<u8>)> {
+        let message = self.reveal_bits(&bits, len, net)?;
+        Ok((Mask { bits, len }, message))
+    }
+
+    /// What goes to a client that is to learn bytes of which these are the bits: the lowest of all bytes, then the next ..
+    pub(super) fn reveal_bits(
+        &mut self,
+        bits: &Authenticated<Gf2_64>,
+        len: usize,
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>> {
+        let bytes = image_of_bits(bits, &Matrix::identity(8), len);
+        self.send(&packed(&bytes), len, net)
     }
 
     /// Opens r_0 + sum of chi^j r_j, and checks it before it says what it is. One round and the check. r_0 is uniform and used

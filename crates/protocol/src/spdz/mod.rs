@@ -10,6 +10,7 @@
 
 mod arithmetic;
 mod bank;
+mod bits;
 mod check;
 mod client;
 mod cost;

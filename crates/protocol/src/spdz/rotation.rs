@@ -24,6 +24,8 @@
 //! Cost of a bit: two bits of each party's from the source, n bits told to all. Rounds, beside the source's: one for d, two for
 //! coins, two openings, and two checks for the bits; one opening and one check for the value.
 
+mod bits;
+
 use polyclave_cipher::{Cells, Matrix};
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;

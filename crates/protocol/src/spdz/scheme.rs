@@ -62,6 +62,12 @@ impl<F: MacField> SpdzScheme<F> {
     }
 }
 
+impl<F: MacField> SpdzScheme<F> {
+    pub(super) fn wants_bit_triples(&self) -> bool {
+        self.packing == Packing::Bits
+    }
+}
+
 impl<F: MacField> Scheme for SpdzScheme<F> {
     type Setup = Setup<F>;
     type Protocol = Spdz<F>;
@@ -107,7 +113,7 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
             let n = self.parties;
             return Err(Error::Misuse(format!("{connected} parties are connected, all of {n} are needed")));
         }
-        Setup::generate(self.preprocessing, self.packing == Packing::Bits, net)
+        Setup::generate(self.preprocessing, self.wants_bit_triples(), net)
     }
 
     fn join(&self, setup: &Setup<F>, stream: Stream, serving: PartySet) -> Result<Spdz<F>> {

@@ -43,7 +43,7 @@ impl ServiceScheme for SpdzScheme<Gf2_64> {
     }
 
     fn renew(&self, setup: &Setup<Gf2_64>, net: &mut dyn Net) -> Result<Setup<Gf2_64>> {
-        setup.renew(self.preprocessing, net)
+        setup.renew(self.preprocessing, self.wants_bit_triples(), net)
     }
 
     fn kinds(&self) -> Vec<Kind> {

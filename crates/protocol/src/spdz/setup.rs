@@ -18,6 +18,7 @@ use crate::mascot::Mascot;
 use crate::net::Net;
 use crate::session::random_bytes;
 use crate::testkit::insecure_dealer::{self, InsecureDealer};
+use crate::testkit::insecure_dealer_bits::InsecureBitDealer;
 use crate::{Error, Party, Result, coins};
 
 /// What a party keeps from session to session.
@@ -54,9 +55,7 @@ impl<F: MacField> Setup<F> {
                 let label = coins::toss(b"set-up of authenticated sharing", net)?;
                 let mut mascot = Mascot::set_up(&label, &key, expansion, net)?;
                 let anchor = mascot.fork(b"anchor").random_element(net)?;
-                if bit_triples && key.parties() == 2 && F::BITS == Gf2_64::BITS {
-                    mascot.join_bit_triples(&[&label[..], b" triples of bits"].concat(), expansion, net)?;
-                }
+                join_bits(&mut mascot, bit_triples, &label, expansion, net)?;
                 Ok(Setup { key, material: Root::Mascot(Box::new(mascot)), anchor })
             }
             Preprocessing::InsecureDealer => {
@@ -74,7 +73,7 @@ impl<F: MacField> Setup<F> {
     }
 
     /// Material for whatever the label names, which is used once.
-    pub(super) fn source(&self, preprocessing: Preprocessing, label: &[u8]) -> Result<Box<dyn Source<F>>> {
+    pub(crate) fn source(&self, preprocessing: Preprocessing, label: &[u8]) -> Result<Box<dyn Source<F>>> {
         match (preprocessing, &self.material) {
             (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => Ok(Box::new(mascot.fork(label))),
             (Preprocessing::InsecureDealer, Root::Dealer(seed)) => {
@@ -155,14 +154,16 @@ impl<F: MacField> Setup<F> {
         Ok(Setup { key, material: Root::Stored(seed), anchor })
     }
 
-    /// Fresh transfers under the same key, for a setup that was stored or that has served. All parties do so together.
-    pub fn renew(&self, preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Self> {
+    /// Fresh transfers under the same key, for a setup that was stored or that has served; triples of bits, too, if they are
+    /// wanted and can be made. All parties do so together.
+    pub fn renew(&self, preprocessing: Preprocessing, bit_triples: bool, net: &mut dyn Net) -> Result<Self> {
         self.key.refuse_retired()?;
         let material = match (preprocessing, &self.material) {
             (Preprocessing::Mascot { expansion }, Root::Mascot(_) | Root::Stored(None)) => {
                 let label = coins::toss(b"renewal of authenticated sharing", net)?;
-                let mascot = Mascot::set_up(&label, &self.key, expansion, net)?;
+                let mut mascot = Mascot::set_up(&label, &self.key, expansion, net)?;
                 mascot.fork(b"binding").bind(&self.anchor, net)?;
+                join_bits(&mut mascot, bit_triples, &label, expansion, net)?;
                 Root::Mascot(Box::new(mascot))
             }
             (Preprocessing::InsecureDealer, Root::Dealer(seed) | Root::Stored(Some(seed))) => {
@@ -171,6 +172,42 @@ impl<F: MacField> Setup<F> {
             _ => return Err(Error::misuse("the setup was made for another preprocessing")),
         };
         Ok(Setup { key: self.key.clone(), material, anchor: self.anchor.clone() })
+    }
+}
+
+impl Setup<Gf2_64> {
+    /// Authenticated bits of two parties under the same key, for whatever the label names, which is used once.
+    pub(crate) fn bits(
+        &self,
+        preprocessing: Preprocessing,
+        label: &[u8],
+    ) -> Result<Box<dyn crate::tinyot::Source>> {
+        match (preprocessing, &self.material) {
+            (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => Ok(Box::new(mascot.fork_bits(label)?)),
+            (Preprocessing::InsecureDealer, Root::Dealer(seed)) => {
+                let alphas = [Party(0), Party(1)]
+                    .map(|party| insecure_dealer::mac_key::<Gf2_64>(seed, party, 2).reveal_own_share());
+                Ok(Box::new(InsecureBitDealer::with_keys(seed, label, self.key.me(), alphas)))
+            }
+            (_, Root::Stored(_)) => {
+                Err(Error::misuse("the setup was stored: it must be renewed before it serves"))
+            }
+            _ => Err(Error::misuse("the setup was made for another preprocessing")),
+        }
+    }
+}
+
+/// Triples of bits between two parties with MACs in GF(2^64), if they are wanted.
+fn join_bits<F: MacField>(
+    mascot: &mut Mascot<F>,
+    wanted: bool,
+    label: &[u8],
+    expansion: usize,
+    net: &mut dyn Net,
+) -> Result<()> {
+    match wanted && net.parties() == 2 && F::BITS == Gf2_64::BITS {
+        true => mascot.join_bit_triples(&[label, b" triples of bits"].concat(), expansion, net),
+        false => Ok(()),
     }
 }
 

@@ -38,8 +38,13 @@ fn derived(seed: &[u8; 32], role: &[u8]) -> [u8; 16] {
 impl InsecureBitDealer {
     /// The dealer of a seed that both parties know, for one stream.
     pub fn new(seed: &[u8; 32], stream: &[u8], me: Party) -> Self {
+        Self::with_keys(seed, stream, me, alphas(seed))
+    }
+
+    /// The same under other keys than the seed's.
+    pub fn with_keys(seed: &[u8; 32], stream: &[u8], me: Party, alphas: [u64; 2]) -> Self {
         let rows = derived(seed, &[b"rows of ", stream].concat());
-        InsecureBitDealer { me, alphas: alphas(seed), rows, dealt: 0 }
+        InsecureBitDealer { me, alphas, rows, dealt: 0 }
     }
 
     /// Random bytes, the same at both parties.

@@ -14,6 +14,7 @@
 //! | `batch.rs` | tables and masks of one evaluation | |
 //! | `bank.rs` | masked values | 2.1 |
 //! | `scheme.rs` | the protocols and their parameters | |
+//! | `service.rs`, `stocked.rs`, `storage.rs` | what long-lived nodes do and keep | |
 //!
 //! **Adversary.** `tinytable`: passive, one of two; a party that departs from the protocol can make the other compute what it
 //! likes. The others: active, static, one of two; secure with abort, error 2^-k for each check, k = 32 or 64
@@ -40,7 +41,10 @@ mod macs;
 mod preprocessing;
 mod scheme;
 mod scratch;
+mod service;
 mod shared;
+mod stocked;
+mod storage;
 mod wire;
 
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
@@ -55,6 +59,7 @@ pub use macs::Macs;
 pub(crate) use macs::{product, tag_bytes, write_tag};
 pub use preprocessing::Way;
 pub use scheme::{Preprocessing, Setup, TinyTableScheme};
+pub use service::{Served, ServedScheme};
 pub use shared::{Shared, Worth};
 
 use crate::minimac::KeyShare;

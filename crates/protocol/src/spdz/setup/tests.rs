@@ -29,7 +29,7 @@ fn survives_a_start(n: usize, preprocessing: Preprocessing) {
         let restored = Setup::<F>::restore(net.me(), n, &saved)?;
         assert_eq!(*restored.save(), *saved);
         assert!(matches!(session(&restored, preprocessing, net), Err(Error::Misuse(_))), "not renewed");
-        let renewed = restored.renew(preprocessing, net)?;
+        let renewed = restored.renew(preprocessing, false, net)?;
         assert_eq!(*renewed.save(), *saved, "the key and the anchor stay");
         let mut after = session(&renewed, preprocessing, net)?;
         let triples = after.triples(2, net)?;
@@ -63,10 +63,10 @@ fn whoever_renews_under_another_share_of_the_key_is_caught() {
             if net.me() == Party(1) {
                 setup.key = MacKey::of_share(Party(1), n, setup.key.reveal_own_share() ^ 1 << 20);
             }
-            let renewed = setup.renew(MASCOT, net);
+            let renewed = setup.renew(MASCOT, false, net);
             assert!(setup.key.refuse_retired().is_err(), "the stored key is given up, too");
             let restored = Setup::<F>::restore(net.me(), n, &setup.save())?;
-            assert!(restored.renew(MASCOT, net).is_err(), "for ever");
+            assert!(restored.renew(MASCOT, false, net).is_err(), "for ever");
             Ok(renewed.map(drop))
         });
         let failed = Error::CheckFailed { what: "the MACs of opened values" };
@@ -78,7 +78,7 @@ fn whoever_renews_under_another_share_of_the_key_is_caught() {
 fn a_renewed_setup_shares_the_fate_of_its_key() {
     let outcomes = run_parties(2, |net| {
         let setup = Setup::<F>::generate(MASCOT, false, net)?;
-        let renewed = setup.renew(MASCOT, net)?;
+        let renewed = setup.renew(MASCOT, false, net)?;
         setup.key().retire();
         session(&renewed, MASCOT, net)?.triples(1, net).map(drop)
     });
@@ -90,7 +90,7 @@ fn a_setup_is_renewed_with_its_own_preprocessing_only() {
     run_parties(2, |net| {
         for (preprocessing, other) in [(BOTH[0], BOTH[1]), (BOTH[1], BOTH[0])] {
             let setup = Setup::<F>::generate(preprocessing, false, net)?;
-            assert!(matches!(setup.renew(other, net), Err(Error::Misuse(_))));
+            assert!(matches!(setup.renew(other, false, net), Err(Error::Misuse(_))));
             assert!(matches!(session(&setup, other, net), Err(Error::Misuse(_))));
         }
         Ok(())

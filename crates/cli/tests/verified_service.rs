@@ -1,5 +1,5 @@
-//! A cluster under authenticated sharing as a person runs it: every node is needed, cheating ends in a refusal, and what a request
-//! may take is what the nodes have made ahead.
+//! A cluster under a protocol that verifies as a person runs it: every node is needed, cheating ends in a refusal, and what a
+//! request may take is what the nodes have made ahead.
 
 mod common;
 
@@ -17,8 +17,8 @@ const CMAC: &str = "070a16b46b4d4144f79bdd9dd04a287c";
 const LEVEL: usize = 6;
 
 /// Two nodes that keep little in stock, started each for itself.
-fn two_nodes(place: &Place) -> [Running; 2] {
-    place.run("cluster new try --protocol spdz-lt --parties 2");
+fn two_nodes(place: &Place, protocol: &str) -> [Running; 2] {
+    place.run(&format!("cluster new try --protocol {protocol} --parties 2"));
     for node in 1..=2 {
         let path = format!("try/node-{node}/node.toml");
         let settings = String::from_utf8(place.read(&path)).expect("it is text");
@@ -65,12 +65,21 @@ fn import(place: &Place) {
 }
 
 #[test]
-fn two_nodes_serve_and_nothing_is_lost_when_one_is_killed() {
+fn two_nodes_of_spdz_serve_and_nothing_is_lost_when_one_is_killed() {
+    two_nodes_serve("spdz-lt");
+}
+
+#[test]
+fn two_nodes_of_tinytable_serve_and_nothing_is_lost_when_one_is_killed() {
+    two_nodes_serve("tinytable-linear64");
+}
+
+fn two_nodes_serve(protocol: &str) {
     let place = Place::new();
-    let [_one, two] = two_nodes(&place);
+    let [_one, two] = two_nodes(&place, protocol);
     until_full(&place);
     let told = place.run("client status");
-    assert!(told.contains(&format!("material: aes {LEVEL} of {LEVEL} blocks")), "{told}");
+    assert!(told.contains("material: ") && told.contains(&format!("{LEVEL} of {LEVEL} blocks")), "{told}");
     let told = place.run("node status try/node-1");
     assert!(told.contains("active") && told.contains("ready      yes"), "{told}");
 
@@ -91,6 +100,14 @@ fn two_nodes_serve_and_nothing_is_lost_when_one_is_killed() {
     assert_eq!(hex::encode(place.read("encrypted")), ENCRYPTED);
     assert_eq!(place.run("mac --key known block").trim(), CMAC);
 
+    until_full(&place);
+    place.run("key generate sealing --modes gcm");
+    until_full(&place);
+    place.run("encrypt --key sealing f f.sealed");
+    until_full(&place);
+    place.run("decrypt --key sealing f.sealed f.opened");
+    assert_eq!(place.read("f.opened"), noise(50));
+
     two.signal("-KILL");
     place.until("it is noticed", || !place.output("node status try/node-1").status.success());
     place.fails(&format!("decrypt --key k --mode ctr --raw --force --iv {} c g", iv.trim()));
@@ -101,12 +118,21 @@ fn two_nodes_serve_and_nothing_is_lost_when_one_is_killed() {
     assert_eq!(place.read("g"), noise(50), "a new epoch, the same key");
 }
 
+#[test]
+fn a_node_of_spdz_killed_at_any_moment_costs_the_stock_and_nothing_else() {
+    killed_at_any_moment("spdz-lt");
+}
+
+#[test]
+fn a_node_of_tinytable_killed_at_any_moment_costs_the_stock_and_nothing_else() {
+    killed_at_any_moment("tinytable-linear64");
+}
+
 /// While material is made, while a request runs, and between: each node in turn. What a killed node leaves behind is neither taken
 /// for cheating nor used again, and every answer is right.
-#[test]
-fn a_node_killed_at_any_moment_costs_the_stock_and_nothing_else() {
+fn killed_at_any_moment(protocol: &str) {
     let place = Place::new();
-    let [one, two] = two_nodes(&place);
+    let [one, two] = two_nodes(&place, protocol);
     let mut nodes = [Some(one), Some(two)];
     until_full(&place);
     import(&place);
@@ -145,8 +171,9 @@ fn a_node_killed_at_any_moment_costs_the_stock_and_nothing_else() {
 
 #[test]
 fn what_is_not_in_stock_is_refused_and_served_once_it_is_made() {
+    let protocol = "spdz-lt";
     let place = Place::new();
-    let _nodes = two_nodes(&place);
+    let _nodes = two_nodes(&place, protocol);
     until_full(&place);
     place.run("key generate k --modes ctr");
     until_full(&place);
@@ -163,9 +190,18 @@ fn what_is_not_in_stock_is_refused_and_served_once_it_is_made() {
 }
 
 #[test]
-fn fresh_common_secrets_keep_every_key() {
+fn fresh_common_secrets_of_spdz_keep_every_key() {
+    fresh_common_secrets("spdz-lt");
+}
+
+#[test]
+fn fresh_common_secrets_of_tinytable_keep_every_key() {
+    fresh_common_secrets("tinytable-linear64");
+}
+
+fn fresh_common_secrets(protocol: &str) {
     let place = Place::new();
-    let _nodes = two_nodes(&place);
+    let _nodes = two_nodes(&place, protocol);
     until_full(&place);
     import(&place);
     until_full(&place);
@@ -189,6 +225,8 @@ fn a_cluster_that_cannot_be_is_refused() {
     let told = place.fails("cluster new try --protocol spdz-lt --parties 3 --threshold 1");
     assert!(told.contains("any 2 of 3") && told.contains("leave it out"), "{told}");
     place.fails("cluster new try --protocol spdz-lt --parties 1");
+    let told = place.fails("cluster new try --protocol tinytable-linear64 --parties 3");
+    assert!(told.contains("between 2 nodes"), "{told}");
     let told = place.fails("demo --protocol spdz-lt --threshold 7");
     assert!(told.contains("leave it out"), "{told}");
 }

@@ -1,0 +1,307 @@
+//! Scrambled tables as long-lived nodes offer them (`tinytable-linear64`): circuits of bits by tables, elements of GF(2^128)
+//! and what goes to and comes from clients by authenticated sharing ([`crate::spdz`]), both under one key alpha = alpha_A + alpha_B.
+//!
+//! Nodes evaluate Boolean circuits, so every shared value is a row of bits with tags under alpha_A and alpha_B. Such bits are shares
+//! under the sum of both, too ([`Bits::to_spdz`](crate::tinyot::Bits::to_spdz)): elements and answers to clients follow without talking.
+//! Bits come from [`crate::tinyot`] and triples of elements from [`crate::mascot`], bound to the same shares of alpha when the nodes are
+//! set up and whenever they are renewed (`mascot/bit_triples.rs`), so a cheater cannot take one alpha here and another there.
+//!
+//! **Adversary**: active, static, one of the two; secure with abort, error 2^-64 for each check. What is opened has two checks, that of
+//! tags (`tinyot/opening.rs`) and that of MACs (`spdz/check.rs`). A value goes from the one side to the other, to a client or to a disk
+//! only behind the check of what it rests on, and one failure retires the one key of both.
+//!
+//! **Material.** What is in stock fits every circuit (`stocked.rs`). Tables are made of it when a request names its circuit, are bound
+//! to that circuit's digest, its lanes and the session's stream ([`Batch`]), serve once, and are never written down.
+//!
+//! Cost of a block of AES-128 beside the paper's 40 layers, check and input: five rounds to make its tables, and two openings for
+//! each AND.
+
+mod client;
+
+use std::sync::Arc;
+
+use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
+use polyclave_field::Gf2_64;
+use zeroize::Zeroizing;
+
+use super::preprocessing::FromBits;
+use super::stocked::{self, FromStock};
+use super::{Bank, Batch, Macs, Shared, TinyTable, Way};
+use crate::net::Net;
+use crate::protocol::{Input, Owner, Protocol, Scheme};
+use crate::release::Checked;
+use crate::service::{Element, ServiceScheme, Stored};
+use crate::session::{Stream, Terms};
+use crate::spdz::{self, Preprocessing, Rotation, Setup, Spdz, SpdzScheme};
+use crate::stock::{Kind, Stock};
+use crate::tally::{Cost, Phase, Tally};
+use crate::tinyot::Source;
+use crate::{Error, Party, PartySet, Result};
+
+/// Scrambled tables between two nodes, verified by linear tags of 64 bits.
+pub struct ServedScheme {
+    elements: SpdzScheme<Gf2_64>,
+    preprocessing: Preprocessing,
+}
+
+impl ServedScheme {
+    /// With material from this source.
+    pub fn new(preprocessing: Preprocessing) -> Result<Self> {
+        let packing = spdz::Packing::of::<Gf2_64>(1)?;
+        let elements = SpdzScheme::new(2, spdz::Way::MaskedTables, preprocessing, packing)?;
+        Ok(ServedScheme { elements, preprocessing })
+    }
+
+    fn join_with(
+        &self,
+        setup: &Setup<Gf2_64>,
+        stream: Stream,
+        sources: [Box<dyn Source>; 2],
+        elements: Spdz<Gf2_64>,
+    ) -> Served {
+        let [of_tables, masks] = sources;
+        let key = setup.key().clone();
+        let maker = FromBits::new(Way::Demux, MACS, key.clone(), &stream, of_tables);
+        Served { tables: TinyTable::new(MACS, key, &stream, Box::new(maker), None), elements, masks }
+    }
+
+    /// Authenticated sharing on the same stream, and sources of bits: for tables, and for clients' masks.
+    fn live(
+        &self,
+        setup: &Setup<Gf2_64>,
+        stream: &Stream,
+        serving: PartySet,
+    ) -> Result<(Spdz<Gf2_64>, [Box<dyn Source>; 2])> {
+        if serving != PartySet::all(2) {
+            return Err(Error::Misuse(format!("{serving} serve, but both parties have to")));
+        }
+        let label = stream.label();
+        let source = setup.source(self.preprocessing, &label)?;
+        let packing = spdz::Packing::of::<Gf2_64>(1)?;
+        let key = setup.key().clone();
+        let elements = Spdz::with_source(spdz::Way::MaskedTables, packing, key, stream, source);
+        let bits = |name: &[u8]| setup.bits(self.preprocessing, &[&label, name].concat());
+        Ok((elements, [bits(b" of tables")?, bits(b" of masks")?]))
+    }
+}
+
+const MACS: Macs = Macs::Linear64;
+
+impl Scheme for ServedScheme {
+    type Setup = Setup<Gf2_64>;
+    type Protocol = Served;
+
+    fn name(&self) -> &'static str {
+        MACS.protocol()
+    }
+
+    fn parties(&self) -> usize {
+        2
+    }
+
+    fn adversary(&self) -> String {
+        match self.preprocessing {
+            Preprocessing::Mascot { .. } => {
+                "active, static, one of two parties: secure with abort, statistical error 2^-64 for each check; no fairness"
+                    .into()
+            }
+            Preprocessing::InsecureDealer => self.elements.adversary(),
+        }
+    }
+
+    fn verifies(&self) -> bool {
+        self.elements.verifies()
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        self.elements.terms(terms).with("tables", self.name().as_bytes())
+    }
+
+    fn set_up(&self, net: &mut dyn Net) -> Result<Setup<Gf2_64>> {
+        self.elements.set_up(net)
+    }
+
+    fn join(&self, setup: &Setup<Gf2_64>, stream: Stream, serving: PartySet) -> Result<Served> {
+        let (elements, sources) = self.live(setup, &stream, serving)?;
+        Ok(self.join_with(setup, stream, sources, elements))
+    }
+}
+
+impl ServiceScheme for ServedScheme {
+    fn least_servers(&self) -> usize {
+        2
+    }
+
+    fn save_setup(&self, setup: &Setup<Gf2_64>) -> Zeroizing<Vec<u8>> {
+        setup.save()
+    }
+
+    fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Setup<Gf2_64>> {
+        Setup::restore(me, 2, bytes)
+    }
+
+    fn renews(&self) -> bool {
+        true
+    }
+
+    fn renew(&self, setup: &Setup<Gf2_64>, net: &mut dyn Net) -> Result<Setup<Gf2_64>> {
+        self.elements.renew(setup, net)
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        stocked::kinds()
+    }
+
+    fn make_material(
+        &self,
+        setup: &Setup<Gf2_64>,
+        stream: Stream,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        let (mut elements, [mut bits, _]) = self.live(setup, &stream, net.members())?;
+        match stocked::make(&mut *bits, kind, count, net)? {
+            Some(items) => Ok(items),
+            None => elements.make_items(kind, count, net),
+        }
+    }
+
+    fn join_stocked(
+        &self,
+        setup: &Setup<Gf2_64>,
+        stream: Stream,
+        serving: PartySet,
+        stock: Arc<dyn Stock>,
+    ) -> Result<Served> {
+        let (elements, _) = self.live(setup, &stream, serving)?;
+        let sources =
+            [stock.clone(), stock.clone()].map(|stock| Box::new(FromStock(stock)) as Box<dyn Source>);
+        Ok(self.join_with(setup, stream, sources, elements.with_stock(stock)))
+    }
+
+    fn carry_over(
+        &self,
+        old: &Setup<Gf2_64>,
+        new: &Setup<Gf2_64>,
+        stream: Stream,
+        stored: Stored<'_>,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        let bytes = match stored {
+            Stored::Elements(_) => return self.elements.carry_over(old, new, stream, stored, net),
+            Stored::Value(bytes) => bytes,
+        };
+        let label = stream.label();
+        let bits =
+            |setup: &Setup<Gf2_64>, side: &[u8]| setup.bits(self.preprocessing, &[&label, side].concat());
+        let mut value = Shared::restore(bytes, old.key())?;
+        let mut rotation = Rotation::new(old, new, self.preprocessing, &stream)?;
+        let (mut of_old, mut of_new) = (bits(old, b" of the old key")?, bits(new, b" of the new key")?);
+        let carried = rotation.carry_bits(&value.as_bits()?, [&mut *of_old, &mut *of_new], net)?;
+        value.set_bits(&carried);
+        Ok(value.save(new.key()))
+    }
+
+    fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
+        self.elements.combine(serving, messages)
+    }
+
+    fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
+        self.elements.combine_elements(serving, messages)
+    }
+}
+
+/// One node in one session.
+pub struct Served {
+    tables: TinyTable<Checked<Cells>>,
+    /// Under the same key, which shares its fate.
+    elements: Spdz<Gf2_64>,
+    /// Random bits that cover what clients send.
+    masks: Box<dyn Source>,
+}
+
+impl Maps for Served {
+    fn is_local(&self, m: &Matrix) -> bool {
+        self.tables.is_local(m)
+    }
+}
+
+/// Circuits are those of the tables.
+impl Protocol for Served {
+    type Shared = Shared;
+    type Bank = Bank;
+    type Batch = Batch;
+    type Released = Checked<Cells>;
+
+    fn cost(&self, compiled: &Compiled) -> Cost {
+        self.tables.cost(compiled)
+    }
+
+    fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Batch> {
+        self.tables.prepare(compiled, lanes, net)
+    }
+
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Batch) -> Result<Bank> {
+        self.tables.bank(compiled, lanes, batch)
+    }
+
+    fn inputs(
+        &mut self,
+        ports: &[CompiledPort],
+        inputs: &[Input<'_, Shared>],
+        bank: &mut Bank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.tables.inputs(ports, inputs, bank, net)
+    }
+
+    fn input(
+        &mut self,
+        port: &CompiledPort,
+        input: &Input<'_, Shared>,
+        bank: &mut Bank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.tables.input(port, input, bank, net)
+    }
+
+    fn linear(&mut self, maps: &[Linear], bank: &mut Bank) {
+        self.tables.linear(maps, bank);
+    }
+
+    fn lookup(
+        &mut self,
+        compiled: &Compiled,
+        lookups: &[Lookup],
+        bank: &mut Bank,
+        batch: &mut Batch,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.tables.lookup(compiled, lookups, bank, batch, net)
+    }
+
+    fn output(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
+        self.tables.output(port, bank)
+    }
+
+    fn check(&mut self, net: &mut dyn Net) -> Result<()> {
+        self.tables.check(net)?;
+        self.elements.check(net)
+    }
+
+    fn release(&mut self, shared: &Shared, to: Owner, net: &mut dyn Net) -> Result<Option<Checked<Cells>>> {
+        self.tables.release(shared, to, net)
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.tables.enter(phase);
+        self.elements.enter(phase);
+    }
+
+    fn tally(&self) -> Tally {
+        let mut tally = self.tables.tally();
+        tally += self.elements.tally();
+        tally
+    }
+}

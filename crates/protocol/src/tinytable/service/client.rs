@@ -1,0 +1,240 @@
+//! Bits in the bytes that people write: clients, elements, what is stored.
+//!
+//! A cell is a bit, and the first cell of a block is the highest bit of its first byte.
+
+use std::ops::Range;
+
+use polyclave_cipher::{Cells, Cipher, CompiledPort, boolean};
+use zeroize::Zeroizing;
+
+use super::Served;
+use crate::masking::masked_cells;
+use crate::net::Net;
+use crate::protocol::Protocol;
+use crate::service::{ELEMENT_BYTES, Element, ServiceProtocol};
+use crate::spdz::{self, Elements};
+use crate::tinyot::Bits;
+use crate::tinytable::{Masks, Shared};
+use crate::{Error, Result};
+
+/// A random value that covers an input of a client: the lowest bit of all bytes, then the next ..; the same as shares that a
+/// client's check is computed with.
+pub struct Mask {
+    bits: Bits,
+    len: usize,
+    checked_as: spdz::Mask,
+}
+
+impl Shared {
+    /// Its cells, which are bits.
+    pub(super) fn as_bits(&self) -> Result<Bits> {
+        if self.bits != 1 {
+            let bits = self.bits;
+            return Err(Error::Misuse(format!(
+                "nodes share bits under this protocol, no cells of {bits} bits"
+            )));
+        }
+        // Tags of bits have 64 bits.
+        let words = |tags: &[u128]| tags.iter().map(|tag| *tag as u64).collect();
+        let Masks { values, tags, keys } = &self.shares;
+        Ok(Bits { values: values.clone(), tags: words(tags), keys: words(keys) })
+    }
+
+    /// Other bits in their place, as many.
+    pub(super) fn set_bits(&mut self, bits: &Bits) {
+        let words = |tags: &[u64]| tags.iter().map(|tag| u128::from(*tag)).collect();
+        self.shares = Masks { values: bits.values.clone(), tags: words(&bits.tags), keys: words(&bits.keys) };
+    }
+
+    /// The bits of the first bytes of its blocks: the lowest of all bytes, then the next ..
+    fn bits_of_bytes(&self, bytes: usize) -> Result<Bits> {
+        let all = Cells::block_bytes(self.count, self.bits) * self.lanes;
+        if bytes > all {
+            return Err(Error::Misuse(format!("a value of {all} bytes has no {bytes}")));
+        }
+        let (from, mut bits) = (self.as_bits()?, Bits::zero(8 * bytes));
+        for_each_bit(self.count, self.lanes, |place, byte, cell| {
+            if byte < bytes {
+                copy_bit(&from, cell, &mut bits, place * bytes + byte);
+            }
+        });
+        Ok(bits)
+    }
+
+    /// Some of the lanes.
+    fn part(&self, lanes: Range<usize>) -> Shared {
+        let rows = || self.shares.values.chunks_exact(self.lanes);
+        let tags = |all: &[u128]| -> Vec<u128> {
+            all.chunks_exact(self.lanes).flat_map(|row| &row[lanes.clone()]).copied().collect()
+        };
+        let shares = Masks {
+            values: rows().flat_map(|row| &row[lanes.clone()]).copied().collect(),
+            tags: tags(&self.shares.tags),
+            keys: tags(&self.shares.keys),
+        };
+        Shared {
+            bits: self.bits,
+            count: self.count,
+            lanes: lanes.len(),
+            shares,
+            unchecked: self.unchecked.clone(),
+        }
+    }
+}
+
+/// Names each bit of blocks of so many bits: its place in its byte, the byte among those of all blocks, and its cell.
+fn for_each_bit(count: usize, lanes: usize, mut each: impl FnMut(usize, usize, usize)) {
+    let width = Cells::block_bytes(count, 1);
+    for cell in 0..count {
+        let (byte, place) = Cells::place(cell, 1);
+        (0..lanes).for_each(|lane| each(place, lane * width + byte, cell * lanes + lane));
+    }
+}
+
+fn copy_bit(from: &Bits, at: usize, to: &mut Bits, place: usize) {
+    to.values[place] = from.values[at];
+    to.tags[place] = from.tags[at];
+    to.keys[place] = from.keys[at];
+}
+
+impl Served {
+    /// Checks what a value rests on, if that was not done: before it becomes something else.
+    fn settle(&mut self, value: &Shared, net: &mut dyn Net) -> Result<()> {
+        self.tables.refuse_unfit(value)?;
+        if value.is_unchecked() { self.tables.check(net) } else { self.tables.key.refuse_retired() }
+    }
+}
+
+impl ServiceProtocol for Served {
+    type Mask = Mask;
+    type Elements = Elements;
+
+    /// Of bits: they are elements without talking, and tables of two bits take fewer products than any other way.
+    fn form(&self, cipher: Cipher) -> Cipher {
+        boolean::expanded(cipher)
+    }
+
+    fn save(&self, value: &Shared) -> Zeroizing<Vec<u8>> {
+        value.save(&self.tables.key)
+    }
+
+    fn restore(&self, bytes: &[u8]) -> Result<Shared> {
+        Shared::restore(bytes, &self.tables.key)
+    }
+
+    fn lanes(&self, value: &Shared, lanes: Range<usize>) -> Shared {
+        value.part(lanes)
+    }
+
+    fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
+        self.tables.key.refuse_retired()?;
+        let bits = self.masks.bits(8 * len, net)?;
+        let elements = bits.to_spdz(&self.tables.key);
+        let (checked_as, message) = self.elements.mask_of_bits(elements, len, net)?;
+        Ok((Mask { bits, len, checked_as }, message))
+    }
+
+    fn mask_blind(&mut self, net: &mut dyn Net) -> Result<(Elements, Vec<u8>)> {
+        self.elements.mask_blind(net)
+    }
+
+    fn open_mask_check(
+        &mut self,
+        mask: &Mask,
+        blind: Elements,
+        chi: Element,
+        net: &mut dyn Net,
+    ) -> Result<Element> {
+        self.elements.open_mask_check(&mask.checked_as, blind, chi, net)
+    }
+
+    fn unmask(&mut self, mask: &Mask, at: usize, masked: &[u8], port: &CompiledPort) -> Result<Shared> {
+        if port.bits != 1 {
+            let bits = port.bits;
+            return Err(Error::Misuse(format!(
+                "nodes share bits under this protocol, no cells of {bits} bits"
+            )));
+        }
+        let public = masked_cells(port, masked, at, mask.len)?;
+        let (count, lanes) = (port.cells.len(), public.lanes());
+        let mut bits = Bits::zero(count * lanes);
+        for_each_bit(count, lanes, |place, byte, cell| {
+            copy_bit(&mask.bits, place * mask.len + at + byte, &mut bits, cell);
+        });
+        bits.add_public(public.rows(), &self.tables.key);
+        let mut shared = Shared { bits: 1, count, lanes, shares: Masks::default(), unchecked: None };
+        shared.set_bits(&bits);
+        Ok(shared)
+    }
+
+    fn reveal_to_client(&mut self, value: &Shared, net: &mut dyn Net) -> Result<Vec<u8>> {
+        let bytes = Cells::block_bytes(value.count, value.bits) * value.lanes;
+        self.reveal_bytes_to_client(value, bytes, net)
+    }
+
+    fn reveal_bytes_to_client(&mut self, value: &Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.enter(crate::tally::Phase::Output);
+        let bits = value.bits_of_bytes(bytes)?;
+        self.settle(value, net)?;
+        self.elements.reveal_bits(&bits.to_spdz(&self.tables.key), bytes, net)
+    }
+
+    fn elements(&mut self, blocks: &Shared, net: &mut dyn Net) -> Result<Elements> {
+        if (blocks.bits, blocks.count) != (1, 8 * ELEMENT_BYTES) {
+            let (bits, count) = (blocks.bits, blocks.count);
+            return Err(Error::Misuse(format!("{count} cells of {bits} bits are no element of GF(2^128)")));
+        }
+        let bytes = ELEMENT_BYTES * blocks.lanes;
+        let bits = blocks.bits_of_bytes(bytes)?;
+        self.settle(blocks, net)?;
+        Ok(self.elements.elements_of_bits(&bits.to_spdz(&self.tables.key), bytes))
+    }
+
+    fn count(&self, elements: &Elements) -> usize {
+        self.elements.count(elements)
+    }
+
+    fn part(&self, elements: &Elements, range: Range<usize>) -> Elements {
+        self.elements.part(elements, range)
+    }
+
+    fn join_elements(&self, parts: &[&Elements]) -> Elements {
+        self.elements.join_elements(parts)
+    }
+
+    fn multiply_elements(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
+        self.elements.multiply_elements(a, b, net)
+    }
+
+    fn inner_product(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
+        self.elements.inner_product(a, b, net)
+    }
+
+    fn weighted_sums(&self, weights: &[Element], elements: &Elements) -> Elements {
+        self.elements.weighted_sums(weights, elements)
+    }
+
+    fn add_elements(&self, a: &Elements, b: &Elements) -> Elements {
+        self.elements.add_elements(a, b)
+    }
+
+    fn add_public(&self, a: &Elements, public: &[Element]) -> Elements {
+        self.elements.add_public(a, public)
+    }
+
+    fn is_zero(&mut self, element: &Elements, net: &mut dyn Net) -> Result<bool> {
+        self.elements.is_zero(element, net)
+    }
+
+    fn reveal_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.elements.reveal_elements(elements, net)
+    }
+
+    fn save_elements(&self, elements: &Elements) -> Zeroizing<Vec<u8>> {
+        self.elements.save_elements(elements)
+    }
+
+    fn restore_elements(&self, bytes: &[u8]) -> Result<Elements> {
+        self.elements.restore_elements(bytes)
+    }
+}
