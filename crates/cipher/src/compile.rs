@@ -8,6 +8,7 @@
 //! first use allows, and slots are reused after the last use, which keeps the working set small.
 
 mod allocation;
+mod maps_as_lookups;
 mod schedule;
 mod values;
 
@@ -31,6 +32,12 @@ pub trait Maps {
             true => (*m, Matrix::identity(m.ins())),
             false => (Matrix::identity(m.outs()), *m),
         }
+    }
+
+    /// Whether a view costs as much as a lookup of its own, so that maps of sums are better written as lookups than folded into every
+    /// view behind the sum.
+    fn pays_for_views(&self) -> bool {
+        false
     }
 
     /// The images of the input cell that a lookup of this table starts from. (The cleartext evaluator, which takes the first
@@ -188,6 +195,18 @@ pub fn compile(circuit: &Circuit, maps: &(impl Maps + ?Sized)) -> Compiled {
 /// Compiles for a protocol. `views` names the images of an output port's cells that are wanted beside the cells
 /// themselves, because a later circuit starts from them ([`CompiledPort::views`] of its input).
 pub fn compile_with_views(
+    circuit: &Circuit,
+    maps: &(impl Maps + ?Sized),
+    views: impl Fn(&Port) -> Vec<Matrix>,
+) -> Compiled {
+    if maps.pays_for_views() {
+        let written = maps_as_lookups::write(circuit, maps);
+        return Compiled { digest: circuit.digest(), ..compiled(&written, maps, views) };
+    }
+    compiled(circuit, maps, views)
+}
+
+fn compiled(
     circuit: &Circuit,
     maps: &(impl Maps + ?Sized),
     views: impl Fn(&Port) -> Vec<Matrix>,

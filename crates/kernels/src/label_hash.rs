@@ -50,6 +50,18 @@ pub struct LabelHash {
     key: Option<(u64, Rounds)>,
 }
 
+/// Which of the two tweaks of a gate number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tweak {
+    /// 2n.
+    First = 0,
+    /// 2n + 1.
+    Second = 1,
+}
+
+/// The tweak of the first gate, and how many labels a gate has; the next gate's tweak is greater by two.
+type Gates = (u64, usize);
+
 /// An expanded key.
 enum Rounds {
     Portable(Box<Aes128>),
@@ -78,6 +90,33 @@ impl LabelHash {
                 // SAFETY: this variant exists only where AES-NI was detected.
                 #[cfg(target_arch = "x86_64")]
                 Rounds::Registers(keys) => unsafe { aesni::hash(keys, number, &mut labels[run]) },
+            }
+        }
+    }
+
+    /// Replaces each label by its hash with one tweak of a gate number: the first `labels_of_gate` labels with `first`, the next
+    /// ones with `first + 1`, and so on.
+    ///
+    /// # Panics
+    /// If there are no whole gates.
+    #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
+    pub fn hash_gates(&mut self, first: u64, tweak: Tweak, labels_of_gate: usize, labels: &mut [Label]) {
+        assert!(labels_of_gate > 0 && labels.len().is_multiple_of(labels_of_gate), "gates have all their labels");
+        #[cfg(target_arch = "x86_64")]
+        let isa = self.isa;
+        for run in runs(first, labels.len() / labels_of_gate) {
+            let from = (2 * (first + run.start as u64) + tweak as u64, labels_of_gate);
+            let labels = &mut labels[run.start * labels_of_gate..run.end * labels_of_gate];
+            match self.rounds(first + run.start as u64) {
+                Rounds::Portable(cipher) => portable::hash_gates(cipher, from, labels),
+                // SAFETY: this variant exists only where AES-NI was detected, and these of `isa` where VAES was, too.
+                #[cfg(target_arch = "x86_64")]
+                Rounds::Registers(keys) => unsafe {
+                    match isa {
+                        AesIsa::Vaes256 | AesIsa::Vaes512 => vaes256::hash_gates(keys, from, labels),
+                        _ => aesni::hash_gates(keys, from, labels),
+                    }
+                },
             }
         }
     }

@@ -21,6 +21,20 @@ pub(super) fn hash(keys: &RoundKeys, first: u64, labels: &mut [Label]) {
     }
 }
 
+/// See [`super::LabelHash::hash_gates`].
+#[target_feature(enable = "aes,sse2")]
+pub(super) fn hash_gates(keys: &RoundKeys, (tweak, labels_of_gate): super::Gates, labels: &mut [Label]) {
+    for (gate, labels) in labels.chunks_mut(labels_of_gate).enumerate() {
+        let tweak = _mm_set_epi64x(0, (tweak + 2 * gate as u64) as i64);
+        for label in labels {
+            let input = _mm_xor_si128(sigma(load(label)), tweak);
+            let mut states = [input];
+            encrypt(keys, &mut states);
+            store(label, _mm_xor_si128(states[0], input));
+        }
+    }
+}
+
 /// See [`super::LabelHash::garble`].
 #[target_feature(enable = "aes,sse2")]
 pub(super) fn garble(

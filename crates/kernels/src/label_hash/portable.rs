@@ -33,6 +33,16 @@ pub(super) fn hash(cipher: &Aes128, first: u64, labels: &mut [Label]) {
     }
 }
 
+/// See [`super::LabelHash::hash_gates`].
+pub(super) fn hash_gates(cipher: &Aes128, (tweak, labels_of_gate): super::Gates, labels: &mut [Label]) {
+    for (gate, labels) in labels.chunks_mut(labels_of_gate).enumerate() {
+        let tweak = u128::from(tweak + 2 * gate as u64);
+        for label in labels {
+            *label = hashes(cipher, [u128::from_le_bytes(*label)], [tweak])[0].to_le_bytes();
+        }
+    }
+}
+
 /// See [`super::LabelHash::garble`].
 pub(super) fn garble(
     cipher: &Aes128,

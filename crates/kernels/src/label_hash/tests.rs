@@ -43,6 +43,31 @@ fn every_implementation_gives_the_hash_of_its_definition() {
     }
 }
 
+#[test]
+fn labels_of_a_gate_share_a_tweak_and_gates_do_not() {
+    for isa in AesIsa::available() {
+        let mut hash = LabelHash::with(isa, ROOT);
+        for (first, labels_of_gate) in STARTS.into_iter().flat_map(|first| [1, 2, 3, 16, 256].map(|n| (first, n))) {
+            for gates in [0, 1, 5, 30] {
+                let given = labels(2, gates * labels_of_gate);
+                let [mut with_first, mut with_second] = [given.clone(), given.clone()];
+                hash.hash_gates(first, Tweak::First, labels_of_gate, &mut with_first);
+                hash.hash_gates(first, Tweak::Second, labels_of_gate, &mut with_second);
+                for (at, x) in given.iter().enumerate() {
+                    let x = u128::from_le_bytes(*x);
+                    let (left, right) = (x >> 64, x & u128::from(u64::MAX));
+                    let number = first + (at / labels_of_gate) as u64;
+                    for (tweak, hashed) in [(2 * number, &with_first), (2 * number + 1, &with_second)] {
+                        let input = ((left ^ right) << 64 | left) ^ u128::from(tweak);
+                        let key = permuted(ROOT, u128::from(tweak / 1024)).to_le_bytes();
+                        assert_eq!(u128::from_le_bytes(hashed[at]), permuted(&key, input) ^ input, "{isa:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Labels for zero, ciphertexts, and what the evaluator gets for operands 00, 10, 01 and 11.
 type Gates = ([Vec<Label>; 3], [Vec<Label>; 4]);
 

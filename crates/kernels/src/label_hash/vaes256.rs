@@ -9,6 +9,30 @@ use super::{Label, aesni};
 use crate::aes_hash::vaes256::encrypt;
 use crate::aes_prg::aesni::RoundKeys;
 
+/// See [`super::LabelHash::hash_gates`].
+#[target_feature(enable = "aes,vaes,avx2")]
+pub(super) fn hash_gates(keys: &RoundKeys, (tweak, labels_of_gate): super::Gates, labels: &mut [Label]) {
+    let of = |label: usize| (tweak + 2 * (label / labels_of_gate) as u64) as i64;
+    let whole = labels.len() / 16 * 16;
+    for (at, sixteen) in labels.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+        let mut inputs = [_mm256_setzero_si256(); 8];
+        for (i, input) in inputs.iter_mut().enumerate() {
+            let label = 16 * at + 2 * i;
+            let tweaks = _mm256_set_epi64x(0, of(label + 1), 0, of(label));
+            *input = _mm256_xor_si256(sigma(load(sixteen, 2 * i)), tweaks);
+        }
+        let mut states = inputs;
+        encrypt(keys, &mut states);
+        for (i, (state, input)) in states.into_iter().zip(inputs).enumerate() {
+            store(sixteen, 2 * i, _mm256_xor_si256(state, input));
+        }
+    }
+    // Gates of the rest one by one: the first of them may have begun before.
+    for (label, rest) in (whole..).zip(&mut labels[whole..]) {
+        aesni::hash_gates(keys, (of(label) as u64, 1), core::slice::from_mut(rest));
+    }
+}
+
 /// See [`super::LabelHash::garble`].
 #[target_feature(enable = "aes,vaes,avx2")]
 pub(super) fn garble(
