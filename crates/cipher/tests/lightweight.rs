@@ -100,7 +100,7 @@ fn every_cipher_is_in_the_catalog_and_has_a_known_answer() {
         assert_eq!(known(&cipher.name).encrypt.digest(), cipher.encrypt.digest());
         assert!(answers.iter().any(|answer| answer.name() == cipher.name), "{}", cipher.name);
     }
-    assert_eq!(ciphers().len(), 24);
+    assert_eq!(ciphers().len(), 22);
 }
 
 #[test]
@@ -281,9 +281,9 @@ fn views_stay_few_where_only_xor_is_free() {
         };
         assert!(encrypt <= most && decrypt.is_none_or(|views| views <= most), "{}", cipher.name);
     }
-    // 496 S-boxes and 248 doublings; 288 and the 105 of the key schedule.
+    // 496 S-boxes and 248 doublings; 288 and the 105 of the key schedule, of which two are made for nobody.
     assert_eq!(views("piccolo-128"), (496 + 248, Some(496 + 248), 0));
-    assert_eq!(views("twine-128"), (288, Some(288), 105));
+    assert_eq!(views("twine-128"), (288, Some(288), 103));
 }
 
 /// Doubling in GF(2^4) and moving bits are folded back into views: the answers stay.
@@ -321,12 +321,12 @@ fn s_boxes_take_so_many_ands() {
         (skinny::s_box(8), (8, 4)),
         (skinny::inverse_s_box(8), (8, 4)),
         (midori::s_box_0(), (4, 2)),
-        (midori::s_box_1(), (5, 4)),
-        (midori::s_box_of_cell(0), (10, 4)),
-        (midori::s_box_of_cell(1), (10, 4)),
-        (midori::s_box_of_cell(2), (10, 4)),
-        (midori::s_box_of_cell(3), (10, 4)),
-        (twine::s_box(), (5, 4)),
+        (midori::s_box_1(), (5, 3)),
+        (midori::s_box_of_cell(0), (10, 3)),
+        (midori::s_box_of_cell(1), (10, 3)),
+        (midori::s_box_of_cell(2), (10, 3)),
+        (midori::s_box_of_cell(3), (10, 3)),
+        (twine::s_box(), (5, 3)),
         (piccolo::s_box(), (4, 2)),
         (present::s_box(), (4, 2)),
         (present::inverse_s_box(), (4, 2)),
@@ -344,16 +344,16 @@ fn s_boxes_take_so_many_ands() {
 fn ands_of_whole_ciphers_are_those_of_their_s_boxes() {
     for cipher in ciphers() {
         let gates = boolean::cipher(&cipher.name).expect("the catalog has it");
+        // The last lookups of TWINE's key schedule are made for nobody.
         let s_boxes = |circuit: &Circuit| -> usize {
-            let of = |op: &Op| match op {
-                Op::Lookup { table, .. } => ands(&circuit.tables()[table.index()]).0,
-                _ => 0,
-            };
-            circuit.ops().iter().map(of).sum()
+            let needed = compile(circuit, &AnyMap);
+            needed.lookups().map(|lookup| ands(&needed.tables()[lookup.table]).0).sum()
         };
         let (encrypt, schedule) = (gates.encrypt.lookups(), gates.key_schedule.lookups());
         println!("{:>18} {encrypt} {schedule}, {} deep", cipher.name, gates.encrypt.layers());
-        assert_eq!(encrypt, s_boxes(&cipher.encrypt), "{}", cipher.name);
+        // WAGE looks most words up in both tables, which share products of bits.
+        let expected = if cipher.key_bytes == 0 { 17_997 } else { s_boxes(&cipher.encrypt) };
+        assert_eq!(encrypt, expected, "{}", cipher.name);
         assert_eq!(schedule, s_boxes(&cipher.key_schedule), "{}", cipher.name);
     }
 }
