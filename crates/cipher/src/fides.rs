@@ -46,8 +46,8 @@ mod tests {
     /// The largest correlation of a sum of inputs with one of outputs, times their number.
     fn largest_walsh(table: &Table) -> i32 {
         let size = table.entries().len() as u8;
-        let sign =
-            |x: u8, a: u8, b: u8| 1 - 2 * ((x & a).count_ones() + (at(table, x) & b).count_ones() & 1) as i32;
+        let parity = |x: u8, mask: u8| (x & mask).count_ones() & 1;
+        let sign = |x: u8, a: u8, b: u8| if parity(x, a) == parity(at(table, x), b) { 1 } else { -1 };
         let walsh = |a: u8, b: u8| (0..size).map(|x| sign(x, a, b)).sum::<i32>().abs();
         (0..size).flat_map(|a| (1..size).map(move |b| (a, b))).map(|(a, b)| walsh(a, b)).max().unwrap_or(0)
     }

@@ -61,7 +61,7 @@ fn key_words(key_bits: usize) -> Vec<usize> {
     }
     let mut order = [0, 1, 2, 3, 4, 5, 6, 7];
     let word = |j: usize| {
-        if (j + 2) % 8 == 0 {
+        if (j + 2).is_multiple_of(8) {
             order = [2, 1, 6, 7, 0, 3, 4, 5].map(|from| order[from]);
         }
         order[(j + 2) % 8]
@@ -98,9 +98,9 @@ fn crypt(name: &str, rounds: usize, forward: bool) -> Circuit {
 
 /// Adds two words to the words 0 and 2.
 fn whiten(b: &mut Builder, state: &mut [Wire], key: &[Wire]) {
-    for i in 0..8 {
+    for (i, key) in key.iter().enumerate() {
         let at = i / 4 * 8 + i % 4;
-        state[at] = b.xor(&[state[at], key[i]]);
+        state[at] = b.xor(&[state[at], *key]);
     }
 }
 

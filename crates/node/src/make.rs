@@ -126,3 +126,25 @@ pub(crate) fn expand<P: ServiceProtocol>(
     protocol.check(net)?;
     Ok((Material { round_keys, subkeys, hash_key }, check))
 }
+
+#[cfg(test)]
+mod tests {
+    use polyclave_cipher::catalog;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_made_for_ciphers_with_a_key_and_no_tweak() {
+        let checked = |name: &str| {
+            let cipher = catalog::find(name).expect("the catalog has it");
+            let key =
+                NewKey { name: "k".into(), cipher: name.into(), modes: vec![Mode::Ctr], budget_blocks: 1 };
+            check_new_key(&key, &cipher)
+        };
+        assert_eq!(checked("skinny-64-128"), Ok(()));
+        let refused = |name: &str| checked(name).expect_err("it is refused");
+        assert!(refused("wage-permutation").contains("a permutation without a key"));
+        assert!(refused("mantis7").contains("takes a tweak with each block"));
+        assert!(refused("craft").contains("takes a tweak with each block"));
+    }
+}
