@@ -122,6 +122,30 @@ mod tests {
         check("3des-ede3", des, ["c8cc74e98a7329a2", "9198e9d314e6535f", "2331d3a629cca6a5"]);
     }
 
+    /// Whatever the width of cells: K1 and K2 are L doubled once and twice.
+    #[test]
+    fn subkeys_of_every_cipher_are_doubled() {
+        for cipher in catalog::all().into_iter().filter(|c| c.key_bytes > 0 && c.tweak_bytes == 0) {
+            let key: String = (0..cipher.key_bytes).map(|i| format!("{:02x}", 37 * i % 251)).collect();
+            let (round_keys, zero) = expanded(&cipher, &key);
+            let compiled = compile(&subkeys(&cipher), &AnyMap);
+            let values = cleartext::run(&compiled, 1, &[zero, round_keys]).expect("they fit");
+            let [l, k1, k2] = [0, 1, 2].map(|i| {
+                values[i].to_blocks().iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte))
+            });
+            let bits = 8 * cipher.block_bytes;
+            let polynomial = if bits == 128 { 0x87 } else { 0x1b };
+            let double = |x: u128| {
+                x << 1 & u128::MAX >> (128 - bits) ^ if x >> (bits - 1) == 1 { polynomial } else { 0 }
+            };
+            assert_eq!((k1, k2), (double(l), double(double(l))), "{}", cipher.name);
+            assert_eq!(
+                check_value(&cipher).outputs()[0].cells.len() * usize::from(values[0].bits()),
+                8 * check_value_bytes(&cipher)
+            );
+        }
+    }
+
     /// The CMAC of a block of zeros, computed by another implementation.
     #[test]
     fn check_value_is_the_beginning_of_a_cmac() {

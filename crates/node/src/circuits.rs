@@ -80,7 +80,10 @@ impl Library {
         if let Some(circuits) = known.get(cipher) {
             return Some(circuits.clone());
         }
-        let circuits = Arc::new(Circuits::new(maps.form(catalog::find(cipher)?), maps));
+        // No mode gives a tweak, or does without a key.
+        let serves = |cipher: &Cipher| cipher.key_bytes > 0 && cipher.tweak_bytes == 0;
+        let cipher_found = catalog::find(cipher).filter(serves)?;
+        let circuits = Arc::new(Circuits::new(maps.form(cipher_found), maps));
         known.insert(cipher.to_owned(), circuits.clone());
         Some(circuits)
     }

@@ -43,6 +43,12 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     if key.modes.is_empty() || !key.modes.is_sorted_by(|a, b| a < b) {
         return Err("a key is made for one mode at least, each named once".into());
     }
+    if cipher.key_bytes == 0 {
+        return Err(format!("{} is a permutation without a key; nodes have no use for it", cipher.name));
+    }
+    if cipher.tweak_bytes != 0 {
+        return Err(format!("{} takes a tweak with each block, which no mode of nodes gives", cipher.name));
+    }
     if cipher.block_bytes != 16 && key.modes.contains(&Mode::Gcm) {
         return Err(format!("gcm needs blocks of 16 bytes, {} has {}", cipher.name, cipher.block_bytes));
     }
@@ -119,4 +125,26 @@ pub(crate) fn expand<P: ServiceProtocol>(
     // Before any of it is stored: an error here would come out under every later use.
     protocol.check(net)?;
     Ok((Material { round_keys, subkeys, hash_key }, check))
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_cipher::catalog;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_made_for_ciphers_with_a_key_and_no_tweak() {
+        let checked = |name: &str| {
+            let cipher = catalog::find(name).expect("the catalog has it");
+            let key =
+                NewKey { name: "k".into(), cipher: name.into(), modes: vec![Mode::Ctr], budget_blocks: 1 };
+            check_new_key(&key, &cipher)
+        };
+        assert_eq!(checked("skinny-64-128"), Ok(()));
+        let refused = |name: &str| checked(name).expect_err("it is refused");
+        assert!(refused("wage-permutation").contains("a permutation without a key"));
+        assert!(refused("mantis7").contains("takes a tweak with each block"));
+        assert!(refused("craft").contains("takes a tweak with each block"));
+    }
 }

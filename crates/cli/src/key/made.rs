@@ -50,7 +50,8 @@ impl Properties {
             warn(*mode);
         }
         if small {
-            eprintln!("warning: {} is legacy, with blocks of {} bytes.", cipher.name, cipher.block_bytes);
+            let legacy = if cipher.name.contains("des") { "is legacy, with" } else { "has" };
+            eprintln!("warning: {} {legacy} blocks of {} bytes only.", cipher.name, cipher.block_bytes);
         }
         Ok((key, cipher))
     }
