@@ -101,7 +101,10 @@ impl LabelHash {
     /// If there are no whole gates.
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
     pub fn hash_gates(&mut self, first: u64, tweak: Tweak, labels_of_gate: usize, labels: &mut [Label]) {
-        assert!(labels_of_gate > 0 && labels.len().is_multiple_of(labels_of_gate), "gates have all their labels");
+        assert!(
+            labels_of_gate > 0 && labels.len().is_multiple_of(labels_of_gate),
+            "gates have all their labels"
+        );
         #[cfg(target_arch = "x86_64")]
         let isa = self.isa;
         for run in runs(first, labels.len() / labels_of_gate) {

@@ -138,7 +138,10 @@ mod tests {
         let mut state = b.input("x", 3, 4);
         for _ in 0..20 {
             let s = b.lookup(table, state[2]);
-            let next = b.linear(vec![(state[0], double), (s, Matrix::identity(4)), (state[1], Matrix::identity(4))], 3);
+            let next = b.linear(
+                vec![(state[0], double), (s, Matrix::identity(4)), (state[1], Matrix::identity(4))],
+                3,
+            );
             state = vec![state[1], state[2], next];
         }
         b.output("y", &state);
@@ -179,7 +182,11 @@ mod tests {
                     })
                     .collect();
                 let run = |compiled| cleartext::run(&compiled, 1, &inputs).expect("they fit");
-                assert!(run(compile(circuit, &Sums)) == run(compile(circuit, &crate::AnyMap)), "{}", cipher.name);
+                assert!(
+                    run(compile(circuit, &Sums)) == run(compile(circuit, &crate::AnyMap)),
+                    "{}",
+                    cipher.name
+                );
             }
         }
     }

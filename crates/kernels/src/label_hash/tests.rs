@@ -47,7 +47,9 @@ fn every_implementation_gives_the_hash_of_its_definition() {
 fn labels_of_a_gate_share_a_tweak_and_gates_do_not() {
     for isa in AesIsa::available() {
         let mut hash = LabelHash::with(isa, ROOT);
-        for (first, labels_of_gate) in STARTS.into_iter().flat_map(|first| [1, 2, 3, 16, 256].map(|n| (first, n))) {
+        for (first, labels_of_gate) in
+            STARTS.into_iter().flat_map(|first| [1, 2, 3, 16, 256].map(|n| (first, n)))
+        {
             for gates in [0, 1, 5, 30] {
                 let given = labels(2, gates * labels_of_gate);
                 let [mut with_first, mut with_second] = [given.clone(), given.clone()];

@@ -16,6 +16,7 @@
 //! | `input.rs` | labels of inputs | |
 //! | `output.rs` | what labels stand for, and which are none | Bellare, Hoang, Rogaway 2012 |
 //! | `shared.rs` | labels that are kept for a later circuit | |
+//! | `projection/` | wires of several bits and projection gates: a protocol of its own | Pohle et al. 2022 |
 //!
 //! **Circuits** are Boolean ones: tables of two bits, ports of one ([`polyclave_cipher::boolean`]). Others are refused.
 //!
@@ -49,6 +50,7 @@ mod half_gates;
 mod hash;
 mod input;
 mod output;
+pub mod projection;
 mod scheme;
 mod shared;
 #[cfg(test)]

@@ -1,0 +1,90 @@
+//! The offsets of the bits of all wires, and every sum of them.
+
+use polyclave_kernels::label_hash::Label;
+use zeroize::Zeroizing;
+
+use super::Labels;
+use crate::Result;
+use crate::session::random_bytes;
+
+/// R_0 .. R_7 as sums: that of the offsets of the bits that are set in x, for every x. The colour of the sum is x itself.
+pub(super) struct Offsets(Zeroizing<[u128; 256]>);
+
+impl Offsets {
+    /// The offset of transfers: R_0, of which the lowest bit is the colour of a wire of one bit.
+    pub(super) fn random_delta(labels: Labels) -> Result<Zeroizing<u128>> {
+        let mut bytes = Zeroizing::new([0; 16]);
+        random_bytes(&mut *bytes)?;
+        Ok(Zeroizing::new(colour_into(u128::from_le_bytes(*bytes), 1, labels)))
+    }
+
+    /// With this R_0, and the others at random.
+    pub(super) fn generate(delta: u128, labels: Labels) -> Result<Offsets> {
+        let mut single = Zeroizing::new([delta; 8]);
+        for (i, offset) in single.iter_mut().enumerate().skip(1) {
+            let mut bytes = Zeroizing::new([0; 16]);
+            random_bytes(&mut *bytes)?;
+            *offset = u128::from_le_bytes(*bytes);
+            if labels == Labels::Short {
+                *offset = colour_into(*offset, 1 << i, labels);
+            }
+        }
+        let mut sums = Zeroizing::new([0; 256]);
+        for x in 1..256_usize {
+            let lowest = x.trailing_zeros() as usize;
+            sums[x] = sums[x & (x - 1)] ^ single[lowest];
+        }
+        Ok(Offsets(sums))
+    }
+
+    /// The sum for a public x.
+    pub(super) fn of(&self, x: u8) -> u128 {
+        self.0[usize::from(x)]
+    }
+
+    /// The sum for a secret x: no index depends on it.
+    pub(super) fn of_secret(&self, x: u8) -> u128 {
+        (0..8).fold(0, |sum, i| sum ^ self.0[1 << i] & u128::from(x >> i & 1).wrapping_neg())
+    }
+
+    /// The label of a public x, from that of zero.
+    pub(super) fn moved(&self, label: &Label, x: u8) -> Label {
+        (u128::from_le_bytes(*label) ^ self.of(x)).to_le_bytes()
+    }
+}
+
+impl Clone for Offsets {
+    fn clone(&self) -> Self {
+        Offsets(self.0.clone())
+    }
+}
+
+/// An offset with its colour in it, where that is the block's lowest bits; the lowest bit of R_0 always is.
+fn colour_into(block: u128, colour: u128, labels: Labels) -> u128 {
+    let mask = if labels == Labels::Short { 0xff } else { 1 };
+    block & !mask | colour
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Independent, so that sums of different bits are different labels, with different colours.
+    #[test]
+    fn colours_of_sums_are_the_sums_and_blocks_are_independent() {
+        for labels in [Labels::Long, Labels::Short] {
+            let delta = Offsets::random_delta(labels).expect("there is randomness");
+            let offsets = Offsets::generate(*delta, labels).expect("there is randomness");
+            assert_eq!((offsets.of(0), offsets.of(1)), (0, *delta));
+            assert_eq!(delta.to_le_bytes()[0] & 1, 1);
+            let mut seen = std::collections::HashSet::new();
+            for x in 0..=255 {
+                assert_eq!(offsets.of(x), offsets.of_secret(x));
+                assert!(seen.insert(offsets.of(x) >> 8), "independent beyond the colour");
+                if labels == Labels::Short {
+                    assert_eq!(offsets.of(x).to_le_bytes()[0], x);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Labels of one port, outside of any bank: an output, or what is kept for a later circuit.
+
+use polyclave_cipher::Matrix;
+
+use super::wires::Wires;
+use crate::protocol::SharedValue;
+use crate::{Error, Result};
+
+/// Labels of the cells of a port and of images of them: for zero at the garbler, active ones at the evaluator. Of use in all
+/// sessions of one set-up, whose labels have the same offsets, and in no other.
+pub struct Shared {
+    pub(super) setup: [u8; 32],
+    pub(super) bits: u8,
+    pub(super) count: usize,
+    pub(super) lanes: usize,
+    /// The identity first.
+    pub(super) views: Vec<Matrix>,
+    /// View by view, cell by cell.
+    pub(super) wires: Wires,
+}
+
+impl SharedValue for Shared {
+    fn reveal_own_shares(&self) -> &[u8] {
+        self.wires.all_blocks()
+    }
+}
+
+impl Shared {
+    /// Refuses labels with other offsets.
+    pub(super) fn refuse_other(&self, setup: &[u8; 32]) -> Result<()> {
+        match self.setup == *setup {
+            true => Ok(()),
+            false => Err(Error::misuse("the shared value comes of another set-up, whose labels do not fit")),
+        }
+    }
+}
