@@ -75,6 +75,16 @@ fn fips_197_example_as_a_boolean_circuit_takes_a_round_for_each_level_of_ands() 
 }
 
 #[test]
+fn garbled_circuits_take_the_boolean_form_unasked_and_count_half_gates() {
+    let aes = ["--cipher", "aes-128", "--key", KEY, "--input", PLAINTEXT];
+    let shown = document(&[&under("garbled-half")[..], &aes].concat());
+    assert_eq!((&shown["output"], &shown["circuit"]), (&CIPHERTEXT.into(), &"boolean".into()));
+    assert_eq!((&shown["rounds"], &shown["operations"]), (&1.into(), &5440.into()));
+    assert_eq!((&shown["ciphertexts"], &shown["hash_calls"]), (&10880.into(), &21760.into()));
+    assert_eq!(shown["payload_bytes"], 174_080);
+}
+
+#[test]
 fn boolean_circuits_go_both_ways_and_expand_keys() {
     for protocol in ["cleartext", "shamir"] {
         let aes = ["--circuit", "boolean", "--cipher", "aes-128", "--key", KEY, "--input", CIPHERTEXT];

@@ -80,7 +80,7 @@ impl Garbled {
                 if (shared.count, shared.lanes) != (port.cells.len(), lanes) {
                     return Err(Error::Misuse(format!("input {} takes another shape", port.name)));
                 }
-                Ok(Source::Shared(*shared))
+                Ok(Source::Shared(shared))
             }
         }
     }
