@@ -23,7 +23,8 @@ pub enum CircuitChoice {
 impl CircuitChoice {
     /// As given, or the form that the protocol takes.
     pub fn of(given: &Option<CircuitChoice>, protocol: &ProtocolOptions) -> CircuitChoice {
-        let own = if protocol.is_garbled() { Form::Boolean } else { Form::Tables };
+        let takes_bits = protocol.is_garbled() && !protocol.is_projection();
+        let own = if takes_bits { Form::Boolean } else { Form::Tables };
         given.clone().unwrap_or(CircuitChoice::Cipher(own))
     }
 }

@@ -4,6 +4,7 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 use polyclave_cipher::{Cells, Cipher, catalog};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
+use polyclave_protocol::garbled::projection::{Labels, ProjectionScheme};
 use polyclave_protocol::garbled::{GarbledScheme, Gates};
 use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::release::{Checked, Unverified};
@@ -20,7 +21,8 @@ pub struct ProtocolOptions {
     /// Pulkus-Vivek), spdz-raw (DES by powers), or scrambled tables between two parties: tinytable (passive),
     /// tinytable-lookup32, tinytable-lookup64, tinytable-linear64 (one of the two may cheat); tinytable-minimac is the
     /// like with material that grows with the circuit alone, a demonstration of asymptotics: its tables and commitments to them come
-    /// from insecure_dealer only; or garbled circuits between two parties, passive: garbled-half (half gates)
+    /// from insecure_dealer only; or garbled circuits between two parties, passive: garbled-half (half gates), garbled-projection
+    /// (wires of several bits and projection gates)
     #[arg(long, value_name = "P", default_value = "shamir")]
     pub protocol: String,
 
@@ -55,6 +57,10 @@ pub struct ProtocolOptions {
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["40", "64"])]
     pub kappa: String,
 
+    /// For garbled-projection: bytes of a label, 17 (128 bits and the colour) or 16 (120 bits and the colour, as in the poster)
+    #[arg(long, value_name = "BYTES", default_value = "17", value_parser = ["17", "16"])]
+    pub label_bytes: String,
+
     /// For spdz: entries of a masked table's index that are multiplied at once, 1, 8, 40, 64 or 128. MACs are in
     /// GF(2^40), GF(2^128), or else GF(2^64); spdz-raw has GF(2^42)
     #[arg(long, value_name = "K", default_value_t = 64)]
@@ -86,6 +92,11 @@ impl ProtocolOptions {
                 let inversion: Inversion = self.inversion.parse()?;
                 let tables: Tables = self.tables.parse()?;
                 task.under(&ShamirScheme { structure, inversion, tables })
+            }
+            ProjectionScheme::NAME => {
+                self.refuse_unfit_for_garbling(ProjectionScheme::NAME)?;
+                let labels = if self.label_bytes == "16" { Labels::Short } else { Labels::Long };
+                task.under(&ProjectionScheme { labels, expansion: self.expansion.parse()? })
             }
             name => {
                 let way = Way::ALL.into_iter().find(|way| way.name() == name);
@@ -151,13 +162,17 @@ impl ProtocolOptions {
     }
 
     fn run_garbled<T: Task>(&self, gates: Gates, task: T) -> Result<T::Output> {
-        let name = gates.protocol();
+        self.refuse_unfit_for_garbling(gates.protocol())?;
+        task.under(&GarbledScheme { gates, expansion: self.expansion.parse()? })
+    }
+
+    fn refuse_unfit_for_garbling(&self, name: &str) -> Result<()> {
         ensure!(
             self.parties() == 2 && self.threshold.is_none_or(|t| t == 1),
             "{name} runs between two parties; leave --parties and --threshold away"
         );
         ensure!(self.preprocessing.is_none(), "{name} has no material; leave --preprocessing away");
-        task.under(&GarbledScheme { gates, expansion: self.expansion.parse()? })
+        Ok(())
     }
 
     /// Where material comes from: as chosen, or the protocol's own.
@@ -174,7 +189,13 @@ impl ProtocolOptions {
 
     /// Whether the protocol is one of garbled circuits.
     pub fn is_garbled(&self) -> bool {
-        Gates::ALL.iter().any(|gates| gates.protocol().eq_ignore_ascii_case(&self.protocol))
+        self.is_projection()
+            || Gates::ALL.iter().any(|gates| gates.protocol().eq_ignore_ascii_case(&self.protocol))
+    }
+
+    /// Whether it is the one with wires of several bits.
+    pub fn is_projection(&self) -> bool {
+        self.protocol.eq_ignore_ascii_case(ProjectionScheme::NAME)
     }
 
     /// Whether the protocol is one of scrambled tables.
@@ -191,7 +212,7 @@ impl ProtocolOptions {
 /// All protocols, to be listed.
 fn names() -> String {
     let (spdz, tinytable) = (Way::ALL.map(Way::name), Macs::ALL.map(Macs::protocol));
-    let of_two = tinytable.into_iter().chain(Gates::ALL.map(Gates::protocol));
+    let of_two = tinytable.into_iter().chain(Gates::ALL.map(Gates::protocol)).chain([ProjectionScheme::NAME]);
     ["cleartext", "shamir"].into_iter().chain(spdz).chain(of_two).collect::<Vec<_>>().join(", ")
 }
 

@@ -21,8 +21,10 @@ pub struct Setting {
     pub parties: usize,
     /// Threads in each.
     pub threads: usize,
-    /// Where the material comes from.
-    pub preprocessing: &'static str,
+    /// Where the material comes from, if there is any.
+    pub preprocessing: Option<&'static str>,
+    /// Bytes of a label, of garbled circuits by projections.
+    pub label_bytes: usize,
     /// Entries of an index that are multiplied at once.
     pub demux_field: usize,
     /// Blocks in each repeat.
@@ -56,9 +58,10 @@ impl Setting {
             threshold: None,
             inversion: "views".into(),
             tables: "masked".into(),
-            preprocessing: Some(self.preprocessing.into()),
+            preprocessing: self.preprocessing.map(Into::into),
             expansion: EXPANSION.to_string(),
             kappa: "64".into(),
+            label_bytes: self.label_bytes.to_string(),
             demux_field: self.demux_field,
         };
         protocol.check_parties()?;

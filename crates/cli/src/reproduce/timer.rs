@@ -33,10 +33,13 @@ impl Timer {
 fn conditions(setting: &Setting) -> String {
     let Setting { parties, threads, blocks, repeats, preprocessing, .. } = setting;
     let build = if cfg!(debug_assertions) { "; not a release build: no measure of anything" } else { "" };
-    let expansion =
-        if *preprocessing == "mascot" { format!(" with expansion {EXPANSION}") } else { String::new() };
+    let material = match preprocessing {
+        Some("mascot") => format!(" material from mascot with expansion {EXPANSION},"),
+        Some(source) => format!(" material from {source},"),
+        None => String::new(),
+    };
     format!(
-        "timed here: {parties} processes on one machine, TLS over loopback, {threads} thread(s) each, {blocks} blocks in a batch, \
-         material from {preprocessing}{expansion}, median of {repeats}{build}"
+        "timed here: {parties} processes on one machine, TLS over loopback, {threads} thread(s) each, {blocks} blocks in a batch,\
+         {material} median of {repeats}{build}"
     )
 }

@@ -34,8 +34,9 @@ fn setting(row: Row, version: Version) -> Setting {
         form: if version == Version::Binary { Form::Boolean } else { Form::Tables },
         parties: 2,
         threads: 1,
-        preprocessing: "insecure_dealer",
-        // Of another protocol.
+        preprocessing: Some("insecure_dealer"),
+        // Of other protocols.
+        label_bytes: 17,
         demux_field: 64,
         blocks,
         repeats: REPEATS,

@@ -31,7 +31,9 @@ pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
         form: Form::Tables,
         parties,
         threads,
-        preprocessing: DEALER,
+        preprocessing: Some(DEALER),
+        // Of another protocol.
+        label_bytes: 17,
         demux_field: FIELD,
         blocks,
         repeats: REPEATS,
@@ -42,7 +44,7 @@ pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
 /// The same of making real material. It takes megabytes a block, so a few blocks are enough, unless as many are asked for.
 pub fn setting_ahead(row: Row, parties: usize) -> Setting {
     let blocks = if row.way == Way::Univariate { 1 } else { 8 };
-    Setting { preprocessing: REAL_MATERIAL, blocks, repeats: 1, ..setting(row, parties, THREADS) }
+    Setting { preprocessing: Some(REAL_MATERIAL), blocks, repeats: 1, ..setting(row, parties, THREADS) }
 }
 
 /// Blocks a second of preprocessing, and the conditions.

@@ -31,12 +31,17 @@ pub struct Setup {
     offsets: Option<Offsets>,
 }
 
+impl ProjectionScheme {
+    /// The protocol's name on the command line.
+    pub const NAME: &str = "garbled-projection";
+}
+
 impl Scheme for ProjectionScheme {
     type Setup = Setup;
     type Protocol = Projected;
 
     fn name(&self) -> &'static str {
-        "garbled-projection"
+        Self::NAME
     }
 
     fn parties(&self) -> usize {
