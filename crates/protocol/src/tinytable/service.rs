@@ -56,7 +56,7 @@ impl ServedScheme {
         &self,
         setup: &Setup<Gf2_64>,
         stream: Stream,
-        sources: [Box<dyn Source>; 2],
+        sources: SourcesOfBits,
         elements: Spdz<Gf2_64>,
     ) -> Served {
         let [of_tables, masks] = sources;
@@ -71,7 +71,7 @@ impl ServedScheme {
         setup: &Setup<Gf2_64>,
         stream: &Stream,
         serving: PartySet,
-    ) -> Result<(Spdz<Gf2_64>, [Box<dyn Source>; 2])> {
+    ) -> Result<(Spdz<Gf2_64>, SourcesOfBits)> {
         if serving != PartySet::all(2) {
             return Err(Error::Misuse(format!("{serving} serve, but both parties have to")));
         }
@@ -86,6 +86,9 @@ impl ServedScheme {
 }
 
 const MACS: Macs = Macs::Linear64;
+
+/// Of bits and triples for tables, and of bits for clients' masks.
+type SourcesOfBits = [Box<dyn Source>; 2];
 
 impl Scheme for ServedScheme {
     type Setup = Setup<Gf2_64>;

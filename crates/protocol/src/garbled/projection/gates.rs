@@ -82,10 +82,13 @@ impl Scratch {
         ciphertexts: &mut [u8],
     ) {
         let values = gate.values();
-        self.rows.clear();
-        let of_values =
-            |label: &Label| (0..values).map(|x| offsets.moved(label, x as u8)).collect::<Vec<_>>();
-        input.blocks.iter().for_each(|label| self.rows.extend(of_values(label)));
+        // Everything is overwritten.
+        self.rows.resize(values * input.blocks.len(), [0; 16]);
+        for (rows, label) in self.rows.chunks_exact_mut(values).zip(input.blocks) {
+            let zero = u128::from_le_bytes(*label);
+            let moved = rows.iter_mut().zip(offsets.all());
+            moved.for_each(|(row, sum)| *row = (zero ^ sum).to_le_bytes());
+        }
         self.hash(labels, hash, first, values);
 
         let bytes = gate.ciphertexts() * labels.bytes();

@@ -113,6 +113,7 @@ pub struct Projected {
     gates: Vec<Gate>,
     message: Zeroizing<Vec<u8>>,
     scratch: Scratch,
+    made: stream::MadeLabels,
     pool: Pool,
     phase: Phase,
     tally: Tally,

@@ -42,6 +42,11 @@ impl Offsets {
         self.0[usize::from(x)]
     }
 
+    /// The sums for all x in order.
+    pub(super) fn all(&self) -> &[u128; 256] {
+        &self.0
+    }
+
     /// The sum for a secret x: no index depends on it.
     pub(super) fn of_secret(&self, x: u8) -> u128 {
         (0..8).fold(0, |sum, i| sum ^ self.0[1 << i] & u128::from(x >> i & 1).wrapping_neg())

@@ -105,6 +105,7 @@ impl Scheme for ProjectionScheme {
             gates: Vec::new(),
             message: Zeroizing::default(),
             scratch: super::Scratch::default(),
+            made: super::stream::MadeLabels::default(),
             pool: Pool::default(),
             phase: Phase::Online,
             tally: Tally::default(),

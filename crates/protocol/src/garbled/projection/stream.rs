@@ -2,6 +2,8 @@
 //! soon as it is full and keeps none; the evaluator uses one up before it takes the next.
 
 use polyclave_cipher::Slot;
+use polyclave_kernels::label_hash::Label;
+use zeroize::Zeroizing;
 
 use super::wires::{Bank, Place, Row, RowMut, Wires};
 use super::{Projected, Side};
@@ -20,15 +22,13 @@ const HASHED_AT_ONCE: usize = 2048;
 pub(super) struct Gate {
     projection: usize,
     from: Place,
-    to: To,
+    /// Where its output goes.
+    to: Place,
     /// Whether the result is added to what is there.
     adds: bool,
     start: usize,
     lanes: usize,
 }
-
-/// Where a gate's output goes.
-pub(super) type To = Place;
 
 impl From<Slot> for Place {
     fn from(slot: Slot) -> Place {
@@ -41,7 +41,7 @@ pub(super) fn push(
     gates: &mut Vec<Gate>,
     projection: usize,
     from: Place,
-    to: impl Into<To>,
+    to: impl Into<Place>,
     adds: bool,
     lanes: usize,
 ) {
@@ -118,8 +118,11 @@ impl Projected {
 
     fn run_one(&mut self, gate: &Gate, given: &mut [Wires], bank: &mut Bank, ciphertexts: &mut [u8]) {
         let lanes = gate.start..gate.start + gate.lanes;
-        let mut out = (vec![[0; 16]; gate.lanes], vec![0; gate.lanes]);
-        let mut output = RowMut { blocks: &mut out.0, colours: &mut out.1 };
+        // Everything is overwritten.
+        let mut out = std::mem::take(&mut self.made);
+        out.blocks.resize(gate.lanes, [0; 16]);
+        out.colours.resize(gate.lanes, 0);
+        let mut output = RowMut { blocks: &mut out.blocks, colours: &mut out.colours };
         let row = match gate.from {
             Place::Bank(slot) => bank.row(slot),
             Place::Given { input, slot } => given[input].row(slot),
@@ -147,18 +150,27 @@ impl Projected {
         };
         let (blocks, colours) = (&mut to.blocks[lanes.clone()], &mut to.colours[lanes]);
         if gate.adds {
-            add(blocks, colours, &out);
+            out.add_to(blocks, colours);
         } else {
-            blocks.copy_from_slice(&out.0);
-            colours.copy_from_slice(&out.1);
+            blocks.copy_from_slice(&out.blocks);
+            colours.copy_from_slice(&out.colours);
         }
+        self.made = out;
     }
 }
 
-/// Adds labels.
-fn add(blocks: &mut [[u8; 16]], colours: &mut [u8], terms: &(Vec<[u8; 16]>, Vec<u8>)) {
-    for (block, term) in blocks.iter_mut().zip(&terms.0) {
-        *block = (u128::from_le_bytes(*block) ^ u128::from_le_bytes(*term)).to_le_bytes();
+/// Labels that a gate has put out.
+#[derive(Default)]
+pub(super) struct MadeLabels {
+    blocks: Zeroizing<Vec<Label>>,
+    colours: Zeroizing<Vec<u8>>,
+}
+
+impl MadeLabels {
+    fn add_to(&self, blocks: &mut [Label], colours: &mut [u8]) {
+        for (block, term) in blocks.iter_mut().zip(self.blocks.iter()) {
+            *block = (u128::from_le_bytes(*block) ^ u128::from_le_bytes(*term)).to_le_bytes();
+        }
+        colours.iter_mut().zip(self.colours.iter()).for_each(|(colour, term)| *colour ^= term);
     }
-    colours.iter_mut().zip(&terms.1).for_each(|(colour, term)| *colour ^= term);
 }
