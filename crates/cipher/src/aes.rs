@@ -9,7 +9,7 @@ use std::sync::Arc;
 use polyclave_field::Gf256;
 
 use crate::table::{Affine, Inversion, Table};
-use crate::{Builder, Cipher, Circuit, Matrix, TableId, Wire};
+use crate::{Builder, Cipher, Circuit, Matrix, Wire};
 
 /// The three sizes.
 pub fn ciphers() -> Vec<Cipher> {
@@ -21,6 +21,7 @@ fn cipher(nk: usize) -> Cipher {
         name: format!("aes-{}", 32 * nk),
         key_bytes: 4 * nk,
         block_bytes: 16,
+        tweak_bytes: 0,
         key_schedule: Arc::new(key_schedule(nk)),
         encrypt: Arc::new(encrypt(nk)),
         decrypt: Some(Arc::new(decrypt(nk))),
@@ -85,13 +86,13 @@ fn encrypt(nk: usize) -> Circuit {
     let mut state = b.input("block", 16, 8);
     let keys = b.uniform_input("round_keys", 16 * (rounds(nk) + 1), 8);
     let key = |round: usize| &keys[16 * round..][..16];
-    state = add_round_key(&mut b, &state, key(0));
+    state = b.xor_each(&state, key(0));
     for round in 1..=rounds(nk) {
-        let shifted: Vec<Wire> = substituted(&mut b, s, &shift_rows(&state, 1));
+        let shifted = b.lookup_each(s, &shift_rows(&state, 1));
         state = if round < rounds(nk) {
             mix_columns_add_key(&mut b, &shifted, key(round))
         } else {
-            add_round_key(&mut b, &shifted, key(round))
+            b.xor_each(&shifted, key(round))
         };
     }
     b.output("block", &state);
@@ -105,24 +106,16 @@ fn decrypt(nk: usize) -> Circuit {
     let mut state = b.input("block", 16, 8);
     let keys = b.uniform_input("round_keys", 16 * (rounds(nk) + 1), 8);
     let key = |round: usize| &keys[16 * round..][..16];
-    state = add_round_key(&mut b, &state, key(rounds(nk)));
+    state = b.xor_each(&state, key(rounds(nk)));
     for round in (0..rounds(nk)).rev() {
-        let shifted = substituted(&mut b, s, &shift_rows(&state, 3));
-        state = add_round_key(&mut b, &shifted, key(round));
+        let shifted = b.lookup_each(s, &shift_rows(&state, 3));
+        state = b.xor_each(&shifted, key(round));
         if round > 0 {
             state = inverse_mix_columns(&mut b, &state);
         }
     }
     b.output("block", &state);
     b.finish()
-}
-
-fn substituted(b: &mut Builder, s: TableId, state: &[Wire]) -> Vec<Wire> {
-    state.iter().map(|x| b.lookup(s, *x)).collect()
-}
-
-fn add_round_key(b: &mut Builder, state: &[Wire], key: &[Wire]) -> Vec<Wire> {
-    state.iter().zip(key).map(|(x, k)| b.xor(&[*x, *k])).collect()
 }
 
 /// Row r moves left by r * `step` columns: step 1 is ShiftRows, step 3 its inverse.

@@ -60,6 +60,11 @@ impl Builder {
         self.push(Op::Lookup { table, x }, bits)
     }
 
+    /// table\[x\] of each cell.
+    pub fn lookup_each(&mut self, table: TableId, cells: &[Wire]) -> Vec<Wire> {
+        cells.iter().map(|x| self.lookup(table, *x)).collect()
+    }
+
     /// The sum of the terms and a constant.
     pub fn linear(&mut self, terms: Vec<(Wire, Matrix)>, constant: u8) -> Wire {
         let bits = terms.first().expect("a linear map has a term").1.outs();
@@ -72,8 +77,18 @@ impl Builder {
 
     /// The XOR of cells of one width.
     pub fn xor(&mut self, cells: &[Wire]) -> Wire {
+        self.xor_constant(cells, 0)
+    }
+
+    /// The XOR of cells of one width and a constant.
+    pub fn xor_constant(&mut self, cells: &[Wire], constant: u8) -> Wire {
         let terms = cells.iter().map(|w| (*w, Matrix::identity(self.bits[w.index()]))).collect();
-        self.linear(terms, 0)
+        self.linear(terms, constant)
+    }
+
+    /// The XOR of each cell and the one beside it, of one width.
+    pub fn xor_each(&mut self, cells: &[Wire], others: &[Wire]) -> Vec<Wire> {
+        cells.iter().zip(others).map(|(x, y)| self.xor(&[*x, *y])).collect()
     }
 
     /// Puts a whole circuit in: `arguments` are the cells of its inputs, port by port; returns those of its outputs.

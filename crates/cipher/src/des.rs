@@ -22,6 +22,7 @@ fn cipher(name: &str, keys: &[usize]) -> Cipher {
         name: name.into(),
         key_bytes: 8 * distinct,
         block_bytes: 8,
+        tweak_bytes: 0,
         key_schedule: Arc::new(key_schedule(name, distinct)),
         encrypt: Arc::new(ede(name, keys, distinct, true)),
         decrypt: Some(Arc::new(ede(name, keys, distinct, false))),

@@ -17,13 +17,25 @@ mod circuit;
 pub mod cleartext;
 mod compile;
 mod cost;
+pub mod craft;
 pub mod des;
 mod digest;
+pub mod fides;
+mod gates;
+pub mod gift;
+pub mod mantis;
 mod matrix;
+pub mod midori;
 pub mod modes;
+mod permutation;
+pub mod piccolo;
+pub mod present;
 mod pulkus_vivek;
+pub mod skinny;
 mod table;
+pub mod twine;
 pub mod univariate;
+pub mod wage;
 
 pub use builder::Builder;
 pub use catalog::{Cipher, Direction};
@@ -33,6 +45,7 @@ pub use compile::{
     AnyMap, Compiled, CompiledPort, Layer, Linear, Lookup, Maps, Slot, compile, compile_with_views,
 };
 pub use cost::CircuitCost;
+pub use gates::{Form, Gates};
 pub use matrix::Matrix;
 pub use pulkus_vivek::{CLASSES, Polynomial, Polynomials};
 pub use table::{Affine, Inversion, Table};

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use polyclave_field::Gf256;
 
+use crate::gates::{Form, Gates};
 use crate::{Matrix, Polynomials};
 
 /// x -> matrix x + constant.
@@ -45,6 +46,7 @@ pub struct Table {
     out_bits: u8,
     entries: Vec<u8>,
     inversion: Option<Inversion>,
+    gates: Option<Gates>,
     polynomials: Found,
 }
 
@@ -78,7 +80,7 @@ impl Table {
             "an entry of table {name} is too large"
         );
         let polynomials = Found::default();
-        Table { name: name.into(), in_bits, out_bits, entries, inversion: None, polynomials }
+        Table { name: name.into(), in_bits, out_bits, entries, inversion: None, gates: None, polynomials }
     }
 
     /// The table of 8 bits that `algebra` describes.
@@ -86,6 +88,40 @@ impl Table {
         let entry = |x| algebra.after.apply(Gf256(algebra.before.apply(x)).inverse_or_zero().0);
         let entries = (0..=255).map(entry).collect();
         Table { inversion: Some(algebra), ..Table::new(name, 8, 8, entries) }
+    }
+
+    /// The table of a function written with few ANDs: `write` takes the input bits and returns the output bits, bit 0 first.
+    pub fn from_gates<const INS: usize, const OUTS: usize>(
+        name: &str,
+        write: impl FnOnce(&mut Gates, [Form; INS]) -> [Form; OUTS],
+    ) -> Table {
+        let gates = Gates::of(write);
+        let entries = (0..=u8::MAX >> (8 - INS)).map(|x| gates.apply(x)).collect();
+        Table { gates: Some(gates), ..Table::new(name, INS as u8, OUTS as u8, entries) }
+    }
+
+    /// This table with a way to compute it by few ANDs, as [`Table::from_gates`] takes it.
+    ///
+    /// # Panics
+    /// If that gives another entry.
+    pub fn with_gates<const INS: usize, const OUTS: usize>(
+        self,
+        write: impl FnOnce(&mut Gates, [Form; INS]) -> [Form; OUTS],
+    ) -> Table {
+        let computed = Table::from_gates(&self.name, write);
+        assert_eq!(self.entries, computed.entries, "the gates of table {} compute another", self.name);
+        computed
+    }
+
+    /// The table that undoes this one.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn inverse(&self, name: &str) -> Table {
+        let preimage = |y: u8| self.entries.iter().position(|entry| *entry == y);
+        let entries =
+            (0..=u8::MAX >> (8 - self.out_bits)).map(|y| preimage(y).expect("it is a permutation") as u8);
+        Table::new(name, self.out_bits, self.in_bits, entries.collect())
     }
 
     /// What people call it.
@@ -113,6 +149,11 @@ impl Table {
         self.inversion.as_ref()
     }
 
+    /// How to compute it by few ANDs, if somebody wrote that down.
+    pub(crate) fn gates(&self) -> Option<&Gates> {
+        self.gates.as_ref()
+    }
+
     /// The polynomials of Pulkus and Vivek for a table of at most 6 bits to at most 4 that is built on no inversion. The
     /// first call solves for them (about a millisecond).
     pub fn pulkus_vivek(&self) -> Option<&Polynomials> {
@@ -137,6 +178,12 @@ mod tests {
         assert_eq!(known, other);
         assert_eq!(known.clone().pulkus_vivek(), known.pulkus_vivek());
         assert_eq!(HashSet::from([known, other]).len(), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "compute another")]
+    fn gates_that_compute_another_table_are_refused() {
+        Table::new("AND", 2, 1, vec![0, 0, 0, 1]).with_gates(|g, [a, b]| [g.nor(a, b)]);
     }
 
     #[test]

@@ -33,6 +33,9 @@ fn encrypted<C: BlockCipherEncrypt + BlockCipherDecrypt + KeyInit>(key: &[u8], b
     out
 }
 
+/// The ciphers that the library has; the others are held to known answers (`lightweight.rs`).
+const IN_LIBRARY: [&str; 6] = ["aes-128", "aes-192", "aes-256", "des", "3des-ede3", "3des-ede2"];
+
 fn library(name: &str, key: &[u8], blocks: &[u8]) -> Vec<u8> {
     match name {
         "aes-128" => encrypted::<aes::Aes128>(key, blocks),
@@ -46,9 +49,9 @@ fn library(name: &str, key: &[u8], blocks: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn every_cipher_of_the_catalog_agrees_with_a_library_in_both_directions() {
-    for known in polyclave_cipher::catalog::all() {
-        let cipher = boolean::cipher(&known.name).expect("the catalog has it");
+fn aes_and_des_agree_with_a_library_in_both_directions() {
+    for name in IN_LIBRARY {
+        let cipher = boolean::cipher(name).expect("the catalog has it");
         let key = bytes(cipher.key_bytes);
         let blocks = bytes(37 * cipher.block_bytes);
         let expected = library(&cipher.name, &key, &blocks);
@@ -86,7 +89,7 @@ fn ands_and_depths_are_these() {
     ];
     assert_eq!(counts, expected);
 
-    let ciphers = ["aes-128", "aes-192", "aes-256", "des", "3des-ede3", "3des-ede2"].map(|name| {
+    let ciphers = IN_LIBRARY.map(|name| {
         let cipher = boolean::cipher(name).expect("the catalog has it");
         let decrypt = cipher.decrypt.expect("it decrypts");
         (of(&cipher.key_schedule), of(&cipher.encrypt), of(&decrypt))

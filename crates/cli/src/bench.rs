@@ -21,6 +21,7 @@ use crate::circuits::{CircuitChoice, Form};
 use crate::launch::{Launch, run as launch};
 use crate::options::ProtocolOptions;
 use crate::say;
+use crate::workload::check_shape;
 use measure::Measurement;
 use summary::Summary;
 
@@ -113,7 +114,7 @@ impl Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    arguments.form()?.cipher(&arguments.cipher)?;
+    check_shape(&arguments.form()?.cipher(&arguments.cipher)?)?;
     ensure!((1..=MOST_BLOCKS).contains(&arguments.blocks), "--blocks takes 1 to {MOST_BLOCKS}");
     ensure!((1..=MOST_THREADS).contains(&arguments.threads), "--threads takes 1 to {MOST_THREADS}");
     ensure!((1..=1000).contains(&arguments.repeats), "--repeats takes 1 to 1000");

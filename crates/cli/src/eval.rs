@@ -38,7 +38,7 @@ pub struct Arguments {
     #[arg(long, value_name = "tables|boolean|FILE", default_value = "tables")]
     circuit: CircuitChoice,
 
-    /// The key, which party 1 gives as its secret input
+    /// The key, which party 1 gives as its secret input; "" for a permutation, which has none
     #[arg(long, value_name = "HEX", required_unless_present_any = ["vectors", "circuit"])]
     key: Option<String>,
 
@@ -53,7 +53,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ORDER")]
     bit_order: Option<BitOrder>,
 
-    /// The tweak of a tweakable cipher
+    /// The tweak of a tweakable cipher, which the last party gives: one for all blocks, or one for each
     #[arg(long, value_name = "HEX")]
     tweak: Option<String>,
 
@@ -66,7 +66,7 @@ pub struct Arguments {
     key_schedule: bool,
 
     /// Check every known answer of this file instead, in both directions. It holds a list of {cipher, key,
-    /// plaintext, ciphertext} in hex; entries are numbered from 1
+    /// plaintext, ciphertext} in hex, with tweak where the cipher takes one; entries are numbered from 1
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["key", "input", "tweak", "decrypt"])]
     vectors: Option<PathBuf>,
 

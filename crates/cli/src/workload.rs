@@ -1,6 +1,6 @@
 //! A cipher under a scheme: its circuits compiled to fit each other, and a shared key expanded once.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, Compiled, Direction, compile, compile_with_views};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
@@ -31,6 +31,7 @@ impl Workload {
         with_key_schedule: bool,
         protocol: &impl Protocol,
     ) -> Result<Workload> {
+        check_shape(cipher)?;
         let one_way = || format!("{} has no decryption", cipher.name);
         let compiled = match with_key_schedule {
             true => compile(&cipher.circuit_with_key_schedule(direction).with_context(one_way)?, protocol),
@@ -63,6 +64,14 @@ impl Workload {
         let enough = (MOST_MATERIAL_BYTES / material).min(ENOUGH_LANES);
         (NEAR_MATERIAL_BYTES / material).clamp(1, MOST_LANES).max(enough)
     }
+}
+
+/// Refuses a permutation and a cipher with a tweak: parties that run by themselves give a key and blocks only.
+pub fn check_shape(cipher: &Cipher) -> Result<()> {
+    let name = &cipher.name;
+    ensure!(cipher.key_bytes > 0, "{name} has no key; only eval runs it");
+    ensure!(cipher.tweak_bytes == 0, "{name} takes a tweak with each block; only eval runs it");
+    Ok(())
 }
 
 /// The key as it is.

@@ -10,6 +10,7 @@ const PLAINTEXT: &str = "00112233445566778899aabbccddeeff";
 const CIPHERTEXT: &str = "69c4e0d86a7b0430d8cdb78070b4c55a";
 
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/block-ciphers.json");
+const LIGHTWEIGHT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/lightweight-ciphers.json");
 
 fn eval(arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_polyclave");
@@ -205,6 +206,62 @@ fn unsupported_entries_are_skipped_with_the_reason() {
         (&shown["skips"][0]["count"], &shown["skips"][0]["cipher"]),
         (&2.into(), &"AES-256-GCM".into())
     );
+}
+
+#[test]
+fn known_answers_of_lightweight_ciphers_hold_with_and_without_a_tweak() {
+    for circuit in ["tables", "boolean"] {
+        let text = answer(&["--vectors", LIGHTWEIGHT, "--protocol", "cleartext", "--circuit", circuit]);
+        assert_eq!(last_line(&text), "45 passed, 0 failed, 0 skipped");
+    }
+    for cipher in ["mantis5", "CRAFT", "piccolo-128", "WAGE-PERMUTATION"] {
+        let text = answer(&[
+            "--vectors",
+            LIGHTWEIGHT,
+            "--protocol",
+            "tinytable",
+            "--preprocessing",
+            "insecure_dealer",
+            "--cipher",
+            cipher,
+        ]);
+        assert!(last_line(&text).ends_with("passed, 0 failed, 0 skipped"), "{text}");
+    }
+}
+
+#[test]
+fn tweak_goes_with_every_block_and_permutation_has_no_key() {
+    let (key, block) = ("92f09952c625e3e9d7a060f714c0292b", "3b5c77a4921f9718");
+    let (tweak, other) = ("ba912e6f1055fed2", "0000000000000000");
+    let twice = block.repeat(2);
+    let mantis = ["--protocol", "cleartext", "--cipher", "mantis5", "--key", key, "--input", &twice];
+    let output = |tweak: &str| {
+        let text = answer(&[&mantis[..], &["--tweak", tweak]].concat());
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let same = output(tweak);
+    assert_eq!(same, "d6522035c1c0c6c1".repeat(2));
+    let each = output(&[tweak, other].concat());
+    assert_eq!((&each[..16], each[16..] == same[16..]), (&same[..16], false));
+    refused(&mantis, "mantis5 needs --tweak: 8 bytes in hex");
+    refused(
+        &[&mantis[..], &["--tweak", "00"]].concat(),
+        "--tweak has 1 bytes; mantis5 takes a tweak of 8 bytes",
+    );
+
+    let words = "00".repeat(37);
+    let wage = ["--cipher", "wage-permutation", "--input", &words];
+    answer(&[&wage[..], &["--key", ""]].concat());
+    refused(&[&wage[..], &["--key", "00"]].concat(), "the key of wage-permutation has 0 bytes");
+    refused(&[&wage[..], &["--key", "", "--decrypt"]].concat(), "wage-permutation has no decryption");
+    refused(&["--cipher", "wage-permutation-keyschedule", "--key", ""], "no key and no round keys");
+}
+
+#[test]
+fn modes_of_a_permutation_are_skipped_as_modes() {
+    let list = r#"[{"cipher": "WAGE-AEAD", "key": "00", "nonce": "00", "plaintext": "", "ciphertext": "", "tag": "00"}]"#;
+    let text = stdout(&eval(&vectors(&file("wage.json", list))));
+    assert!(text.contains("skipped 1 of WAGE-AEAD: a mode, not a cipher of this version"), "{text}");
 }
 
 #[test]

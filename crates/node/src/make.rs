@@ -43,6 +43,12 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     if key.modes.is_empty() || !key.modes.is_sorted_by(|a, b| a < b) {
         return Err("a key is made for one mode at least, each named once".into());
     }
+    if cipher.key_bytes == 0 {
+        return Err(format!("{} is a permutation without a key; nodes have no use for it", cipher.name));
+    }
+    if cipher.tweak_bytes != 0 {
+        return Err(format!("{} takes a tweak with each block, which no mode of nodes gives", cipher.name));
+    }
     if cipher.block_bytes != 16 && key.modes.contains(&Mode::Gcm) {
         return Err(format!("gcm needs blocks of 16 bytes, {} has {}", cipher.name, cipher.block_bytes));
     }

@@ -36,9 +36,12 @@ fn every_inversion_computes_aes_and_its_inverse_with_the_key_schedule() {
 #[test]
 fn every_cipher_runs_in_both_directions() {
     for cipher in catalog::all() {
-        check((3, 1), Inversion::Views, &cipher.key_schedule, 1);
-        for direction in [Direction::Encrypt, Direction::Decrypt] {
-            check((3, 1), Inversion::Views, &cipher.circuit(direction).expect("it runs both ways"), 2);
+        if cipher.key_bytes > 0 {
+            check((3, 1), Inversion::Views, &cipher.key_schedule, 1);
+        }
+        // A permutation runs one way.
+        for circuit in [Some(cipher.encrypt), cipher.decrypt].into_iter().flatten() {
+            check((3, 1), Inversion::Views, &circuit, 2);
         }
     }
 }

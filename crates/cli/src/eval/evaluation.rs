@@ -10,16 +10,34 @@ use polyclave_cipher::{
 use polyclave_protocol::Party;
 use polyclave_protocol::protocol::{Protocol, Scheme};
 
-use super::parties::{Bill, Seat, entrance, in_session, only};
+use super::parties::{Bill, Seat, Spent, entrance, entrance_of_all, in_session, only};
 use super::target::Target;
 use crate::options::Task;
 
-/// What to compute under one key. Sizes have been checked ([`Target::check_key`], [`Target::check_blocks`]).
+/// What to compute under one key. Sizes have been checked ([`Target::check_key`], [`Target::check_blocks`],
+/// [`Target::tweaks`]).
 pub struct Job {
-    /// Given by the first party.
+    /// Given by the first party. Empty for a permutation.
     pub key: Vec<u8>,
-    /// Blocks given by the last party, and which way they go. None for round keys.
-    pub passes: Vec<(Direction, Vec<u8>)>,
+    /// None for round keys.
+    pub passes: Vec<Pass>,
+}
+
+/// Blocks that go one way.
+pub struct Pass {
+    /// Which way.
+    pub direction: Direction,
+    /// Given by the last party.
+    pub blocks: Vec<u8>,
+    /// One for each block, given by the last party. Empty if the cipher takes none.
+    pub tweaks: Vec<u8>,
+}
+
+impl Pass {
+    /// The inputs of a circuit that differ from block to block.
+    fn inputs(&self, circuit: &DirectionCircuits) -> Result<Vec<Cells>> {
+        circuit.own_ports().iter().zip([&self.blocks, &self.tweaks]).map(|(p, x)| cells(p, x)).collect()
+    }
 }
 
 /// What came of one pass, or of the key schedule if that is the target.
@@ -69,20 +87,24 @@ impl Evaluation<'_> {
             let output = output.first().context("a circuit without outputs")?.to_blocks();
             Ok(Outcome { output, bill: Bill::default() })
         };
-        let mut key = cells(&circuits.key.inputs()[0], &job.key)?;
+        let mut key = match &circuits.key {
+            Some(entrance) => Some(cells(&entrance.inputs()[0], &job.key)?),
+            None => None,
+        };
         if let Some(key_schedule) = &circuits.key_schedule {
-            let round_keys = cleartext::run(key_schedule, 1, &[key])?;
+            let round_keys = cleartext::run(key_schedule, 1, &Vec::from_iter(key))?;
             if self.target.round_keys {
                 self.progress.inc(1);
                 return Ok(vec![outcome(round_keys)?]);
             }
-            key = round_keys.into_iter().next().context("a key schedule without outputs")?;
+            key = Some(round_keys.into_iter().next().context("a key schedule without outputs")?);
         }
-        let pass = |(direction, blocks): &(Direction, Vec<u8>)| {
-            let circuit = circuits.pass(*direction)?;
-            let blocks = cells(&circuit.cipher.inputs()[0], blocks)?;
-            let lanes = blocks.lanes();
-            let output = cleartext::run(&circuit.cipher, lanes, &[blocks, key.clone()])?;
+        let pass = |pass: &Pass| {
+            let circuit = circuits.pass(pass.direction)?;
+            let mut inputs = pass.inputs(circuit)?;
+            let lanes = inputs[0].lanes();
+            inputs.extend(key.clone());
+            let output = cleartext::run(&circuit.cipher, lanes, &inputs)?;
             self.progress.inc(lanes as u64);
             outcome(output)
         };
@@ -97,23 +119,30 @@ impl Evaluation<'_> {
         seat: &mut Seat<P>,
     ) -> polyclave_protocol::Result<Vec<Outcome>> {
         let misuse = |e: anyhow::Error| polyclave_protocol::Error::misuse(format!("{e:#}"));
-        let key = cells(&circuits.key.inputs()[0], &job.key).map_err(misuse)?;
-        let (mut key, key_input) = seat.share(&circuits.key, Party(0), &key)?;
+        let (mut key, mut key_input) = (None, Spent::default());
+        if let Some(entrance) = &circuits.key {
+            let cells = cells(&entrance.inputs()[0], &job.key).map_err(misuse)?;
+            let (shared, spent) = seat.share(entrance, Party(0), &cells)?;
+            (key, key_input) = (Some(shared), spent);
+        }
         if let Some(key_schedule) = &circuits.key_schedule {
-            let (round_keys, mut bill) = seat.evaluate(key_schedule, 1, &[&key])?;
-            key = only(round_keys)?;
+            let (round_keys, mut bill) = seat.evaluate(key_schedule, 1, &Vec::from_iter(&key))?;
+            let round_keys = only(round_keys)?;
             if self.target.round_keys {
                 bill.input = key_input;
-                return Ok(vec![self.reveal(seat, &key, bill)?]);
+                return Ok(vec![self.reveal(seat, &round_keys, bill)?]);
             }
+            key = Some(round_keys);
         }
         let mut outcomes = Vec::with_capacity(job.passes.len());
-        for (direction, blocks) in &job.passes {
-            let circuit = circuits.pass(*direction).map_err(misuse)?;
-            let blocks = cells(&circuit.cipher.inputs()[0], blocks).map_err(misuse)?;
-            let (block, block_input) = seat.share(&circuit.block, last, &blocks)?;
-            let (outputs, mut bill) = seat.evaluate(&circuit.cipher, blocks.lanes(), &[&block, &key])?;
-            bill.input = key_input + block_input;
+        for pass in &job.passes {
+            let circuit = circuits.pass(pass.direction).map_err(misuse)?;
+            let own = pass.inputs(circuit).map_err(misuse)?;
+            let given: Vec<(Party, &Cells)> = own.iter().map(|cells| (last, cells)).collect();
+            let (shared, own_input) = seat.share_all(&circuit.entrance, &given)?;
+            let inputs: Vec<&P::Shared> = shared.iter().chain(&key).collect();
+            let (outputs, mut bill) = seat.evaluate(&circuit.cipher, own[0].lanes(), &inputs)?;
+            bill.input = key_input + own_input;
             outcomes.push(self.reveal(seat, &only(outputs)?, bill)?);
         }
         Ok(outcomes)
@@ -135,20 +164,32 @@ impl Evaluation<'_> {
 
 /// The circuits of an evaluation, compiled once for all jobs.
 struct Circuits {
-    /// Where the key enters.
-    key: Compiled,
+    /// Where the key enters; a permutation has none.
+    key: Option<Compiled>,
     /// Runs once for every key, unless the cipher's own circuit holds it.
     key_schedule: Option<Compiled>,
-    passes: Vec<Pass>,
+    passes: Vec<DirectionCircuits>,
 }
 
 /// The circuits of one direction.
-struct Pass {
+struct DirectionCircuits {
     direction: Direction,
-    /// Where the blocks enter.
-    block: Compiled,
-    /// From blocks and key, or round keys.
+    /// Where blocks and tweaks enter.
+    entrance: Compiled,
+    /// From blocks, tweaks and key, or round keys.
     cipher: Compiled,
+}
+
+impl DirectionCircuits {
+    /// The ports of blocks and tweaks, which come before that of the key.
+    fn own_ports(&self) -> &[CompiledPort] {
+        own_ports(&self.cipher)
+    }
+}
+
+fn own_ports(cipher: &Compiled) -> &[CompiledPort] {
+    let own = cipher.inputs().iter().take_while(|port| !port.uniform).count();
+    &cipher.inputs()[..own]
 }
 
 impl Circuits {
@@ -156,9 +197,9 @@ impl Circuits {
     fn compile(evaluation: &Evaluation<'_>, maps: &impl Maps) -> Circuits {
         let cipher = &evaluation.target.cipher;
         let mut directions: Vec<Direction> = Vec::new();
-        for (direction, _) in evaluation.jobs.iter().flat_map(|job| &job.passes) {
-            if !directions.contains(direction) {
-                directions.push(*direction);
+        for pass in evaluation.jobs.iter().flat_map(|job| &job.passes) {
+            if !directions.contains(&pass.direction) {
+                directions.push(pass.direction);
             }
         }
         let pass = |direction: Direction| {
@@ -166,23 +207,26 @@ impl Circuits {
                 true => compile(&cipher.circuit_with_key_schedule(direction)?, maps),
                 false => compile(&*cipher.circuit(direction)?, maps),
             };
-            Some(Pass { direction, block: entrance(&[&compiled.inputs()[0]], maps), cipher: compiled })
+            let entrance = entrance_of_all(own_ports(&compiled), maps);
+            Some(DirectionCircuits { direction, entrance, cipher: compiled })
         };
-        let passes: Vec<Pass> = directions.into_iter().filter_map(pass).collect();
-        let key_ports: Vec<&CompiledPort> = passes.iter().map(|pass| &pass.cipher.inputs()[1]).collect();
-        let apart = evaluation.target.round_keys || !evaluation.key_schedule;
+        let passes: Vec<DirectionCircuits> = directions.into_iter().filter_map(pass).collect();
+        let inputs = passes.iter().flat_map(|pass| pass.cipher.inputs());
+        let key_ports: Vec<&CompiledPort> = inputs.filter(|port| port.uniform).collect();
+        let has_key = cipher.key_bytes > 0;
+        let apart = has_key && (evaluation.target.round_keys || !evaluation.key_schedule);
         let key_schedule = apart.then(|| {
             let views = |_: &polyclave_cipher::Port| key_ports.iter().flat_map(|p| p.views()).collect();
             compile_with_views(&cipher.key_schedule, maps, views)
         });
         let key = match &key_schedule {
-            Some(key_schedule) => entrance(&[&key_schedule.inputs()[0]], maps),
-            None => entrance(&key_ports, maps),
+            Some(key_schedule) => Some(entrance(&[&key_schedule.inputs()[0]], maps)),
+            None => has_key.then(|| entrance(&key_ports, maps)),
         };
         Circuits { key, key_schedule, passes }
     }
 
-    fn pass(&self, direction: Direction) -> Result<&Pass> {
+    fn pass(&self, direction: Direction) -> Result<&DirectionCircuits> {
         self.passes.iter().find(|p| p.direction == direction).context("the cipher does not run this way")
     }
 }

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use polyclave_cipher::Direction;
 use serde_json::Value;
 
-use super::evaluation::{Evaluation, Job, Outcome};
+use super::evaluation::{Evaluation, Job, Outcome, Pass};
 use super::report::Report;
 use super::target::Target;
 use crate::circuits::Form;
@@ -85,6 +85,8 @@ fn name(entry: &Value) -> Option<&str> {
 struct Answer {
     number: usize,
     key: Vec<u8>,
+    /// One for each block; none of a cipher that takes none.
+    tweaks: Vec<u8>,
     plaintext: Vec<u8>,
     ciphertext: Vec<u8>,
 }
@@ -120,7 +122,8 @@ fn classify<'a>(number: usize, entry: &Value, targets: &'a mut Targets) -> Resul
         Err(reason) => return Ok(Classified::Skip(reason)),
     };
     let empty = |field: &str| entry.get(field).is_none_or(|v| v.is_null() || v.as_str() == Some(""));
-    if ["tweak", "nonce", "ad", "tag"].into_iter().any(|field| !empty(field)) {
+    let takes_tweak = !target.round_keys && target.cipher.tweak_bytes > 0;
+    if ["nonce", "ad", "tag"].into_iter().any(|field| !empty(field)) || !(takes_tweak || empty("tweak")) {
         return Ok(Classified::Skip("has a tweak, nonce, ad or tag, which the cipher does not take"));
     }
     let field = |field: &str| {
@@ -137,7 +140,12 @@ fn classify<'a>(number: usize, entry: &Value, targets: &'a mut Targets) -> Resul
             ensure!(p == c, "the plaintext has {p} bytes and the ciphertext {c}");
         }
     }
-    Ok(Classified::Answer(target, Answer { number, key, plaintext, ciphertext }))
+    let blocks = plaintext.len() / target.cipher.block_bytes;
+    let tweaks = match takes_tweak {
+        true => target.tweaks("the tweak", &field("tweak")?, blocks)?,
+        false => Vec::new(),
+    };
+    Ok(Classified::Answer(target, Answer { number, key, tweaks, plaintext, ciphertext }))
 }
 
 /// The answers of one cipher.
@@ -181,7 +189,9 @@ impl Group {
         let by_key = self.by_key();
         let job = |answers: &Vec<&Answer>| {
             let blocks = |d: Direction| answers.iter().flat_map(|a| a.given(d)).copied().collect();
-            let passes = directions.iter().map(|d| (*d, blocks(*d))).collect();
+            let tweaks: Vec<u8> = answers.iter().flat_map(|a| &a.tweaks).copied().collect();
+            let pass = |d: &Direction| Pass { direction: *d, blocks: blocks(*d), tweaks: tweaks.clone() };
+            let passes = directions.iter().map(pass).collect();
             Job { key: answers[0].key.clone(), passes }
         };
         let jobs: Vec<Job> = by_key.iter().map(job).collect();

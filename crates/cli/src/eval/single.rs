@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Guarantee;
 use super::bill::{self, Phases};
-use super::evaluation::{Evaluation, Job, Outcome};
+use super::evaluation::{Evaluation, Job, Outcome, Pass};
 use super::target::Target;
 use crate::circuits::Form;
 use crate::options::{ProtocolOptions, hexadecimal};
@@ -39,7 +39,8 @@ impl Question<'_> {
     pub fn ask(&self, protocol: &ProtocolOptions) -> Result<Answer> {
         let target = Target::named(self.cipher, self.form)?;
         let name = target.name.clone();
-        ensure!(self.tweak.is_none(), "{name} takes no tweak; leave out --tweak");
+        let takes_tweak = !target.round_keys && target.cipher.tweak_bytes > 0;
+        ensure!(takes_tweak || self.tweak.is_none(), "{name} takes no tweak; leave out --tweak");
         let key = hexadecimal("--key", self.key)?;
         target.check_key(&key)?;
         let (direction, passes) = match target.round_keys {
@@ -60,10 +61,18 @@ impl Question<'_> {
                 let direction = if self.decrypt { Direction::Decrypt } else { Direction::Encrypt };
                 ensure!(target.directions().contains(&direction), "{name} has no decryption");
                 let shown = if self.decrypt { "decrypt" } else { "encrypt" };
-                (shown, vec![(direction, input)])
+                let tweak = match self.tweak {
+                    Some(tweak) => hexadecimal("--tweak", tweak)?,
+                    None if takes_tweak => {
+                        bail!("{name} needs --tweak: {} bytes in hex", target.cipher.tweak_bytes)
+                    }
+                    None => Vec::new(),
+                };
+                let tweaks = target.tweaks("--tweak", &tweak, input.len() / block)?;
+                (shown, vec![Pass { direction, blocks: input, tweaks }])
             }
         };
-        let blocks = passes.iter().map(|(_, input)| input.len() / target.cipher.block_bytes).sum();
+        let blocks = passes.iter().map(|pass| pass.blocks.len() / target.cipher.block_bytes).sum();
         let jobs = [Job { key, passes }];
         let progress = ProgressBar::hidden();
         let evaluation =

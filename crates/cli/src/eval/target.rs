@@ -29,13 +29,20 @@ impl Target {
             Some(cipher) => (form.cipher(cipher)?, true),
             None => (form.cipher(&name)?, false),
         };
+        ensure!(
+            !round_keys || cipher.key_bytes > 0,
+            "{} is a permutation; it has no key and no round keys",
+            cipher.name
+        );
         Ok(Target { name, form, cipher, round_keys })
     }
 
-    /// Whether the name is that of a cipher with more behind it, as in AES-128-GCM.
+    /// Whether the name is that of a cipher with more behind it, as in AES-128-GCM, or of what is made of a permutation, as in
+    /// WAGE-AEAD.
     pub fn is_mode(name: &str) -> bool {
         let name = name.to_ascii_lowercase();
-        catalog::all().iter().any(|c| name.strip_prefix(&c.name).is_some_and(|rest| rest.starts_with('-')))
+        let extends = |known: &str| name.strip_prefix(known).is_some_and(|rest| rest.starts_with('-'));
+        catalog::all().iter().any(|c| extends(c.name.strip_suffix("-permutation").unwrap_or(&c.name)))
     }
 
     /// The ways in which this can run.
@@ -59,6 +66,20 @@ impl Target {
         let (name, due, given) = (&self.cipher.name, self.cipher.key_bytes, key.len());
         ensure!(given == due, "the key of {name} has {due} bytes ({} hex digits), not {given}", 2 * due);
         Ok(())
+    }
+
+    /// The tweak of each of so many blocks, from one for all of them or one for each.
+    pub fn tweaks(&self, what: &str, tweak: &[u8], blocks: usize) -> Result<Vec<u8>> {
+        let (name, due, given) = (&self.cipher.name, self.cipher.tweak_bytes, tweak.len());
+        if given == due {
+            return Ok(tweak.repeat(blocks));
+        }
+        ensure!(
+            given == due * blocks,
+            "{what} has {given} bytes; {name} takes a tweak of {due} bytes ({} hex digits), or one for each block",
+            2 * due
+        );
+        Ok(tweak.to_vec())
     }
 
     /// Whether bytes are whole blocks.
