@@ -29,6 +29,9 @@ use protocols::PROTOCOLS;
 use server::Job;
 use statistics::Statistics;
 
+/// The most readings in all: their statistics are one circuit.
+const MOST_READINGS: usize = 4096;
+
 /// Simulated devices encrypt readings; two servers, which hold shares of the keys, decrypt them by secure multi-party
 /// computation and learn the mean, the maximum and how many are above a threshold, and nothing else.
 #[derive(Parser)]
@@ -46,7 +49,7 @@ struct Options {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u16).range(1..=256))]
     devices: u16,
 
-    /// Readings that each device sends, 1 to 256
+    /// Readings that each device sends, 1 to 256; at most 4096 of all devices together
     #[arg(long, value_name = "M", default_value_t = 8, value_parser = value_parser!(u16).range(1..=256))]
     readings: u16,
 
@@ -77,9 +80,15 @@ enum Hidden {
 fn main() -> Result<()> {
     let options = Options::parse();
     if options.command.is_some() {
-        return processes::server();
+        processes::server();
+        return Ok(());
     }
-    let (devices, readings) = (options.devices.into(), options.readings.into());
+    let (devices, readings) = (usize::from(options.devices), usize::from(options.readings));
+    ensure!(
+        devices * readings <= MOST_READINGS,
+        "{devices} devices with {readings} readings each send {} in all; at most {MOST_READINGS} fit the circuit",
+        devices * readings
+    );
 
     // Ahead: every device gets a key, each server its share of it.
     let (mut fleet, key_shares) = devices::provision(devices)?;

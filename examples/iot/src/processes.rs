@@ -175,14 +175,10 @@ fn listen(server: usize, output: impl BufRead + Send + 'static, events: Sender<(
     });
 }
 
-/// The process of one server.
-pub fn server() -> Result<()> {
+/// The process of one server. How it ends is told to the process that started it.
+pub fn server() {
     let outcome = follow_orders();
-    match &outcome {
-        Ok(outcome) => tell(outcome),
-        Err(error) => tell(&Event::Failed(format!("{error:#}"))),
-    }
-    outcome.map(drop)
+    tell(&outcome.unwrap_or_else(|error| Event::Failed(format!("{error:#}"))));
 }
 
 fn follow_orders() -> Result<Event> {
