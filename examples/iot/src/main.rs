@@ -19,6 +19,8 @@ mod server;
 mod skinny;
 mod statistics;
 
+use std::process::ExitCode;
+
 use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand, value_parser};
 use serde::Serialize;
@@ -77,12 +79,22 @@ enum Hidden {
     Server,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
     let options = Options::parse();
     if options.command.is_some() {
         processes::server();
-        return Ok(());
+        return ExitCode::SUCCESS;
     }
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<()> {
     let (devices, readings) = (usize::from(options.devices), usize::from(options.readings));
     ensure!(
         devices * readings <= MOST_READINGS,
@@ -118,11 +130,7 @@ fn main() -> Result<()> {
         );
     }
     let [first, _] = outcomes;
-    if options.json {
-        print_json(&options, first, all.len())
-    } else {
-        print_text(&options, &first, all.len())
-    }
+    if options.json { print_json(options, first, all.len()) } else { print_text(options, &first, all.len()) }
 }
 
 fn print_json(options: &Options, outcome: Outcome, readings: usize) -> Result<()> {

@@ -48,7 +48,7 @@ impl Statistics {
 /// `block 0`, `block 1` .. to `statistics`: the sum, the maximum and the count, one after another. Blocks hold so many bits; all
 /// of a message are full but the last one, of which the end is ignored.
 ///
-/// ANDs for each reading: 16 and a few for the sum, 62 for the maximum, 15 at most for the threshold, 1 or 2 for the count. Sums
+/// ANDs for each reading: 16 and a few for the sum, 58 for the maximum, at most 26 for the threshold, 1 or 2 for the count. Sums
 /// ripple, one behind the other, in 16 layers and one for each level of the tree; the maximum takes 6 a level.
 pub fn circuit(messages: usize, readings: usize, block_bits: usize, threshold: u16) -> Circuit {
     let mut b = BooleanBuilder::new("statistics");
@@ -188,6 +188,16 @@ mod tests {
             readings[place] = 0x0100;
             check(&readings, 9, 64, 0x00ff);
         }
+    }
+
+    #[test]
+    fn two_readings_take_as_many_ands_as_promised() {
+        // Nothing is above the largest number: the count is decided when the circuit is written.
+        let ands = |threshold| circuit(1, 2, 64, threshold).lookups();
+        let without_count = ands(u16::MAX);
+        assert_eq!(without_count, 16 + 58);
+        assert_eq!(ands(0x5555), without_count + 2 * 18 + 1);
+        assert!((0..=u16::MAX).step_by(257).all(|threshold| ands(threshold) <= without_count + 2 * 26 + 1));
     }
 
     #[test]

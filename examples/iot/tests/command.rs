@@ -23,14 +23,15 @@ fn both_protocols_and_both_ciphers_run_between_processes_with_their_own_material
 #[test]
 fn bad_options_are_refused_by_name() {
     for (options, because) in [
-        (["--protocol", "shamir"], "tinytable-linear64, spdz-lt, tinytable"),
-        (["--cipher", "des"], "skinny-64-128, aes-128"),
-        (["--devices", "0"], "1..=256"),
-        (["--readings", "257"], "1..=256"),
-        (["--threshold", "65536"], "0..=65535"),
-        (["--preprocessing", "mine"], "insecure_dealer"),
+        (&["--protocol", "shamir"][..], "tinytable-linear64, spdz-lt, tinytable"),
+        (&["--cipher", "des"], "skinny-64-128, aes-128"),
+        (&["--devices", "0"], "1..=256"),
+        (&["--readings", "257"], "1..=256"),
+        (&["--devices", "256", "--readings", "256"], "at most 4096"),
+        (&["--threshold", "65536"], "0..=65535"),
+        (&["--preprocessing", "mine"], "insecure_dealer"),
     ] {
-        let output = run(&options);
+        let output = run(options);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && error.contains(because), "{error}");
     }
