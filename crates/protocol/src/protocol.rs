@@ -133,6 +133,13 @@ pub trait Protocol: Maps + Send {
     /// Takes the shares of an output port out of a bank, once.
     fn output(&mut self, port: &CompiledPort, bank: &mut Self::Bank) -> Self::Shared;
 
+    /// The lanes of these numbers, in this order and as often as they are named, as a value of their own: so that what one
+    /// circuit put out in its lanes goes into the lanes or the ports of another. Never talks.
+    ///
+    /// # Panics
+    /// If the value has no lane of such a number.
+    fn select_lanes(&self, shared: &Self::Shared, lanes: &[usize]) -> Self::Shared;
+
     /// Whatever the protocol must verify before anything is revealed; once per release. Passive protocols have
     /// nothing to verify.
     fn check(&mut self, net: &mut dyn Net) -> Result<()>;

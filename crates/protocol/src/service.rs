@@ -187,7 +187,9 @@ pub trait ServiceProtocol: Protocol<Shared: Clone> + 'static {
     ///
     /// # Panics
     /// If the value has not so many lanes.
-    fn lanes(&self, value: &Self::Shared, lanes: Range<usize>) -> Self::Shared;
+    fn lanes(&self, value: &Self::Shared, lanes: Range<usize>) -> Self::Shared {
+        self.select_lanes(value, &lanes.collect::<Vec<_>>())
+    }
 
     /// Draws a mask of `len` bytes; also returns what this node sends to the client.
     fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Self::Mask, Vec<u8>)>;

@@ -43,7 +43,9 @@ impl Garbled {
         let labels = shared.labels();
         let to_evaluator = if learns(EVALUATOR) { 2 * HASH * labels.len() } else { 0 };
         let to_garbler = if learns(GARBLER) { LABEL * labels.len() } else { 0 };
-        self.counts().rounds += 1;
+        let counts = self.counts();
+        counts.rounds += 1;
+        counts.openings += labels.len() as u64;
         let (peer, bits) = match &self.side {
             Side::Garbler { delta } => {
                 let others = added(labels, delta);

@@ -2,7 +2,7 @@
 
 use polyclave_kernels::label_hash::Label;
 
-use crate::pool::Shares;
+use crate::pool::{Pool, Shares};
 use crate::protocol::SharedValue;
 use crate::{Error, Result};
 
@@ -24,6 +24,16 @@ impl SharedValue for Shared {
 impl Shared {
     pub(super) fn labels(&self) -> &[Label] {
         self.labels.as_chunks().0
+    }
+
+    /// The labels of some lanes, in this order.
+    pub(super) fn select(&self, lanes: &[usize], pool: &Pool) -> Shared {
+        let mut labels = pool.take(self.count * lanes.len() * size_of::<Label>());
+        let rows = self.labels().chunks_exact(self.lanes);
+        for (to, row) in labels.as_chunks_mut().0.chunks_exact_mut(lanes.len()).zip(rows) {
+            to.iter_mut().zip(lanes).for_each(|(label, lane)| *label = row[*lane]);
+        }
+        Shared { setup: self.setup, count: self.count, lanes: lanes.len(), labels }
     }
 
     /// Refuses labels with another offset.

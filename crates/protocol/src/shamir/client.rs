@@ -18,8 +18,6 @@
 //! the check of masks ([`open_mask_check`](crate::service::ServiceProtocol::open_mask_check)) finds the former, nothing finds
 //! the latter.
 
-use std::ops::Range;
-
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_kernels::affine::{Term, combine};
 use polyclave_kernels::transpose::rows_to_blocks;
@@ -128,15 +126,6 @@ impl Arithmetic {
 }
 
 impl Shared {
-    /// Some of the lanes.
-    pub(super) fn part(&self, lanes: Range<usize>) -> Shared {
-        let mut rows = Zeroizing::new(Vec::with_capacity(self.views.len() * self.count * lanes.len()));
-        for row in self.rows.chunks(self.lanes) {
-            rows.extend_from_slice(&row[lanes.clone()]);
-        }
-        Shared { lanes: lanes.len(), views: self.views.clone(), rows, ..*self }
-    }
-
     /// The cells, row after row, if they are blocks of 16 bytes.
     pub(super) fn elements_rows(&self) -> Result<&[u8]> {
         match (self.bits, self.count) {

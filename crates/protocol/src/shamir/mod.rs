@@ -127,6 +127,15 @@ impl Shared {
     fn row(&self, cell: usize, view: usize) -> &[u8] {
         &self.rows[(view * self.count + cell) * self.lanes..][..self.lanes]
     }
+
+    fn select(&self, lanes: &[usize]) -> Shared {
+        // Sized at once: growing would leave copies behind.
+        let mut rows = Zeroizing::new(Vec::with_capacity(self.views.len() * self.count * lanes.len()));
+        for row in self.rows.chunks(self.lanes) {
+            rows.extend(lanes.iter().map(|lane| row[*lane]));
+        }
+        Shared { lanes: lanes.len(), views: self.views.clone(), rows, ..*self }
+    }
 }
 
 impl SharedValue for Shared {
@@ -313,6 +322,10 @@ impl Protocol for Shamir {
             }
         }
         Shared { bits: port.bits, count: port.cells.len(), lanes, views, rows }
+    }
+
+    fn select_lanes(&self, shared: &Shared, lanes: &[usize]) -> Shared {
+        shared.select(lanes)
     }
 
     fn check(&mut self, _: &mut dyn Net) -> Result<()> {

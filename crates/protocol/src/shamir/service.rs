@@ -89,10 +89,6 @@ impl ServiceProtocol for Shamir {
         Shared::restore(self.arithmetic.structure, self.arithmetic.me, bytes)
     }
 
-    fn lanes(&self, value: &Shared, lanes: Range<usize>) -> Shared {
-        value.part(lanes)
-    }
-
     fn mask_input(&mut self, len: usize, _net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
         Ok(self.arithmetic.mask_input(len))
     }

@@ -281,6 +281,10 @@ impl<F: MacField> Protocol for Spdz<F> {
         Shared::of(port, bank, self.arithmetic.unchecked())
     }
 
+    fn select_lanes(&self, shared: &Shared<F>, lanes: &[usize]) -> Shared<F> {
+        shared.select(lanes)
+    }
+
     fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         self.arithmetic.check(net)
     }

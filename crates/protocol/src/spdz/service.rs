@@ -107,10 +107,6 @@ impl ServiceProtocol for Spdz<Gf2_64> {
         Shared::restore(bytes, &self.arithmetic.key)
     }
 
-    fn lanes(&self, value: &Shared<Gf2_64>, lanes: Range<usize>) -> Shared<Gf2_64> {
-        value.part(lanes)
-    }
-
     fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
         self.arithmetic.mask_input(len, net)
     }

@@ -1,7 +1,6 @@
 //! Shared values outside of a bank: inputs, outputs, and what is kept.
 
 use std::array::from_fn;
-use std::ops::Range;
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_field::{MacField, Word};
@@ -91,20 +90,21 @@ impl<F: MacField> Shared<F> {
         shared
     }
 
-    /// Some of the lanes.
+    /// The lanes of these numbers.
     ///
     /// # Panics
-    /// If there are not so many.
-    pub(super) fn part(&self, lanes: Range<usize>) -> Self {
-        let mut part = Self::zero(self.bits, self.count, lanes.len(), self.views.clone());
-        part.unchecked = self.unchecked.clone();
+    /// If there is no such lane.
+    pub(super) fn select(&self, lanes: &[usize]) -> Self {
+        let mut selected = Self::zero(self.bits, self.count, lanes.len(), self.views.clone());
+        selected.unchecked = self.unchecked.clone();
         for row in 0..self.views.len() * self.count {
-            let from = row * self.lanes + lanes.start..row * self.lanes + lanes.end;
-            let to = row * lanes.len()..(row + 1) * lanes.len();
-            part.cells[to.clone()].copy_from_slice(&self.cells[from.clone()]);
-            part.macs[to].copy_from_slice(&self.macs[from]);
+            let (from, to) = (row * self.lanes..(row + 1) * self.lanes, row * lanes.len());
+            let (cells, macs) = (&self.cells[from.clone()], &self.macs[from]);
+            for (to, lane) in (to..).zip(lanes) {
+                (selected.cells[to], selected.macs[to]) = (cells[*lane], macs[*lane]);
+            }
         }
-        part
+        selected
     }
 
     /// From an output port; it rests on this.

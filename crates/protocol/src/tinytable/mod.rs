@@ -229,6 +229,10 @@ impl<R: Worth> Protocol for TinyTable<R> {
         self.take_out(port, bank)
     }
 
+    fn select_lanes(&self, shared: &Shared, lanes: &[usize]) -> Shared {
+        shared.select(lanes)
+    }
+
     /// Figure 5, step 4: both compare what the other shows. One round, which counts as online; without verification none.
     /// Figure 11: before that, five for the entries that were opened since the last check.
     fn check(&mut self, net: &mut dyn Net) -> Result<()> {

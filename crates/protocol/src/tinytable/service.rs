@@ -288,6 +288,10 @@ impl Protocol for Served {
         self.tables.output(port, bank)
     }
 
+    fn select_lanes(&self, shared: &Shared, lanes: &[usize]) -> Shared {
+        self.tables.select_lanes(shared, lanes)
+    }
+
     fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         self.tables.check(net)?;
         self.elements.check(net)

@@ -34,6 +34,26 @@ impl Shared {
         self.unchecked.as_ref().is_some_and(|of| of.checks.load(SeqCst) <= of.before)
     }
 
+    /// The lanes of these numbers.
+    ///
+    /// # Panics
+    /// If there is no such lane.
+    pub(super) fn select(&self, lanes: &[usize]) -> Shared {
+        fn rows<T: Copy>(all: &[T], width: usize, lanes: &[usize]) -> Vec<T> {
+            // Sized at once: growing would leave copies behind.
+            let mut selected = Vec::with_capacity(all.len() / width * lanes.len());
+            all.chunks_exact(width).for_each(|row| selected.extend(lanes.iter().map(|lane| row[*lane])));
+            selected
+        }
+        let shares = Masks {
+            values: rows(&self.shares.values, self.lanes, lanes),
+            tags: rows(&self.shares.tags, self.lanes, lanes),
+            keys: rows(&self.shares.keys, self.lanes, lanes),
+        };
+        let unchecked = self.unchecked.clone();
+        Shared { bits: self.bits, count: self.count, lanes: lanes.len(), shares, unchecked }
+    }
+
     /// Whether it has the tags of a protocol that verifies so.
     pub(super) fn has_tags_of(&self, macs: Macs) -> bool {
         let tags = if macs == Macs::None { 0 } else { self.shares.values.len() };

@@ -5,14 +5,14 @@
 //! * What the evaluator gives: it chooses labels of its bits by oblivious transfer, whose offset is R_0. A bit becomes part of a cell
 //!   by a *conversion*, a projection from one bit. An image that loses nothing is a projection of the cell, one call of the hash
 //!   for the evaluator; one that takes some bits only is made of conversions of these.
-//! * What is shared: the labels that are there.
+//! * What is shared: the labels that are there; an image that is not is a projection of the cell.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use zeroize::Zeroizing;
 
 use super::gates::Projection;
 use super::stream::{self, Gate};
-use super::wires::{Bank, Place, RowMut, Wires};
+use super::wires::{Bank, Place, Row, RowMut, Wires};
 use super::{Projected, Shared, Side};
 use crate::garbled::{EVALUATOR, GARBLER};
 use crate::net::Net;
@@ -58,7 +58,11 @@ impl Projected {
                     given.push(wires);
                     convert(port, given.len() - 1, &given, bank, &mut gates);
                 }
-                Source::Shared(shared) => put_shared(port, shared, bank)?,
+                Source::Shared(shared) => {
+                    let mut cells = Wires::new(shared.count, shared.lanes, &self.pool);
+                    put_shared(port, shared, (given.len(), &mut cells), bank, &mut gates);
+                    given.push(cells);
+                }
             }
         }
         self.run(&gates, &mut given, bank, net)
@@ -170,9 +174,7 @@ fn convert(port: &CompiledPort, input: usize, given: &[Wires], bank: &mut Bank, 
             && *m == identity
         {
             // A bit is there already.
-            let (from, RowMut { blocks, colours }) = (given[input].row(cell), bank.row_mut(*slot));
-            blocks.copy_from_slice(from.blocks);
-            colours.copy_from_slice(from.colours);
+            copy(&given[input].row(cell), bank.row_mut(*slot));
             continue;
         }
         // The cell itself, where it is wanted or images are projections of it.
@@ -193,20 +195,32 @@ fn convert(port: &CompiledPort, input: usize, given: &[Wires], bank: &mut Bank, 
     }
 }
 
-/// Labels that are there, of the images that the port wants.
-fn put_shared(port: &CompiledPort, shared: &Shared, bank: &mut Bank) -> Result<()> {
+/// Labels that are there, and projections of the cells to images that are not.
+fn put_shared(
+    port: &CompiledPort,
+    shared: &Shared,
+    (input, cells): (usize, &mut Wires),
+    bank: &mut Bank,
+    gates: &mut Vec<Gate>,
+) {
     for (cell, views) in port.cells.iter().enumerate() {
+        // The identity comes first.
+        copy(&shared.wires.row(cell), cells.row_mut(cell));
         for (m, slot) in views {
-            let missing = || {
-                let name = &port.name;
-                Error::Misuse(format!("the shared value lacks an image of it that input {name} needs"))
-            };
-            let view = shared.views.iter().position(|view| view == m).ok_or_else(missing)?;
-            let from = shared.wires.row(view * shared.count + cell);
-            let RowMut { blocks, colours } = bank.row_mut(*slot);
-            blocks.copy_from_slice(from.blocks);
-            colours.copy_from_slice(from.colours);
+            match shared.views.iter().position(|view| view == m) {
+                Some(view) => copy(&shared.wires.row(view * shared.count + cell), bank.row_mut(*slot)),
+                None => {
+                    let images = (0..1_u16 << port.bits).map(|x| m.apply(x as u8)).collect();
+                    let projection = bank.add(Projection::new(port.bits, m.outs(), images));
+                    let from = Place::Given { input, slot: cell };
+                    stream::push(gates, projection, from, *slot, false, shared.lanes);
+                }
+            }
         }
     }
-    Ok(())
+}
+
+fn copy(from: &Row<'_>, to: RowMut<'_>) {
+    to.blocks.copy_from_slice(from.blocks);
+    to.colours.copy_from_slice(from.colours);
 }

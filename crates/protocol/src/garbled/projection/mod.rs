@@ -225,6 +225,10 @@ impl Protocol for Projected {
         self.take_out(port, bank)
     }
 
+    fn select_lanes(&self, shared: &Shared, lanes: &[usize]) -> Shared {
+        shared.select(lanes, &self.pool)
+    }
+
     /// Nothing to verify: labels are, when they are decoded.
     fn check(&mut self, _: &mut dyn Net) -> Result<()> {
         Ok(())

@@ -52,7 +52,9 @@ impl Projected {
         let of_cell = HASH << shared.bits;
         let to_evaluator = if learns(EVALUATOR) { of_cell * len } else { 0 };
         let to_garbler = if learns(GARBLER) { ACTIVE * len } else { 0 };
-        self.counts().rounds += 1;
+        let counts = self.counts();
+        counts.rounds += 1;
+        counts.openings += len as u64;
         // Of the identity, which comes first.
         let rows: Vec<Row<'_>> = (0..shared.count).map(|cell| shared.wires.row(cell)).collect();
         let labels = || rows.iter().flat_map(|row| row.blocks.iter().zip(row.colours));

@@ -3,6 +3,7 @@
 use polyclave_cipher::Matrix;
 
 use super::wires::Wires;
+use crate::pool::Pool;
 use crate::protocol::SharedValue;
 use crate::{Error, Result};
 
@@ -26,6 +27,20 @@ impl SharedValue for Shared {
 }
 
 impl Shared {
+    /// The labels of some lanes, in this order.
+    pub(super) fn select(&self, lanes: &[usize], pool: &Pool) -> Shared {
+        let slots = self.views.len() * self.count;
+        let mut wires = Wires::new(slots, lanes.len(), pool);
+        for slot in 0..slots {
+            let (from, to) = (self.wires.row(slot), wires.row_mut(slot));
+            let labels = to.blocks.iter_mut().zip(to.colours).zip(lanes);
+            labels.for_each(|((block, colour), lane)| {
+                (*block, *colour) = (from.blocks[*lane], from.colours[*lane]);
+            });
+        }
+        Shared { wires, lanes: lanes.len(), views: self.views.clone(), ..*self }
+    }
+
     /// Refuses labels with other offsets.
     pub(super) fn refuse_other(&self, setup: &[u8; 32]) -> Result<()> {
         match self.setup == *setup {

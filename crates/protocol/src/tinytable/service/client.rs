@@ -60,26 +60,6 @@ impl Shared {
         });
         Ok(bits)
     }
-
-    /// Some of the lanes.
-    fn part(&self, lanes: Range<usize>) -> Shared {
-        let rows = || self.shares.values.chunks_exact(self.lanes);
-        let tags = |all: &[u128]| -> Vec<u128> {
-            all.chunks_exact(self.lanes).flat_map(|row| &row[lanes.clone()]).copied().collect()
-        };
-        let shares = Masks {
-            values: rows().flat_map(|row| &row[lanes.clone()]).copied().collect(),
-            tags: tags(&self.shares.tags),
-            keys: tags(&self.shares.keys),
-        };
-        Shared {
-            bits: self.bits,
-            count: self.count,
-            lanes: lanes.len(),
-            shares,
-            unchecked: self.unchecked.clone(),
-        }
-    }
 }
 
 /// Names each bit of blocks of so many bits: its place in its byte, the byte among those of all blocks, and its cell.
@@ -120,10 +100,6 @@ impl ServiceProtocol for Served {
 
     fn restore(&self, bytes: &[u8]) -> Result<Shared> {
         Shared::restore(bytes, &self.tables.key)
-    }
-
-    fn lanes(&self, value: &Shared, lanes: Range<usize>) -> Shared {
-        value.part(lanes)
     }
 
     fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {

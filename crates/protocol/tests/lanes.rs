@@ -1,0 +1,85 @@
+//! Lanes of shared values as values of their own, under every protocol.
+
+use polyclave_cipher::{Builder, Cells, Circuit, compile};
+use polyclave_field::Gf2_64;
+use polyclave_protocol::evaluate::{evaluate, prepare, release};
+use polyclave_protocol::garbled::projection::{Labels, ProjectionScheme};
+use polyclave_protocol::mesh::run_parties;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::release::{Checked, Released, Unverified};
+use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use polyclave_protocol::spdz::{self, Packing, SpdzScheme, Way};
+use polyclave_protocol::tinytable::{Macs, Preprocessing, ServedScheme, TinyTableScheme};
+use polyclave_protocol::{Error, Party, Result};
+
+const LANES: usize = 5;
+const SELECTED: [usize; 4] = [4, 0, 4, 3];
+
+/// `x`, one value a lane, and `y`, one for all, to their sum.
+fn sum() -> Circuit {
+    let mut b = Builder::new("sum");
+    let (x, y) = (b.input("x", 3, 4), b.uniform_input("y", 3, 4));
+    let sum = b.xor_each(&x, &y);
+    b.output("sum", &sum);
+    b.finish()
+}
+
+fn party<S: Scheme>(scheme: &S, x: &Cells, y: &Cells, net: &mut dyn Net) -> Result<Vec<Cells>> {
+    let mut session = hello(&scheme.terms(Terms::new(scheme.parties())), net)?;
+    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+    let compiled = compile(&sum(), &protocol);
+    let batch = prepare(&mut protocol, &compiled, LANES, net)?;
+    let given = match net.me() {
+        Party(0) => [Input::Mine(x), Input::Mine(y)],
+        _ => [Input::From(Party(0)), Input::From(Party(0))],
+    };
+    let first = evaluate(&mut protocol, &compiled, LANES, &given, batch, net)?.remove(0);
+    // Into the lanes of another evaluation, and a single one into a port that has one value for all lanes.
+    let (selected, single) = (protocol.select_lanes(&first, &SELECTED), protocol.select_lanes(&first, &[1]));
+    let batch = prepare(&mut protocol, &compiled, SELECTED.len(), net)?;
+    let inputs = [Input::Shared(&selected), Input::Shared(&single)];
+    let second = evaluate(&mut protocol, &compiled, SELECTED.len(), &inputs, batch, net)?.remove(0);
+    [&selected, &second]
+        .into_iter()
+        .map(|shared| {
+            let released = release(&mut protocol, shared, Owner::All, net)?;
+            Ok(released.ok_or_else(|| Error::misuse("an output for all did not come"))?.accept())
+        })
+        .collect()
+}
+
+fn check(scheme: &impl Scheme) {
+    let mut x = Cells::zero(3, 4, LANES);
+    x.rows_mut().iter_mut().enumerate().for_each(|(i, cell)| *cell = (7 * i % 16) as u8);
+    let mut y = Cells::zero(3, 4, 1);
+    y.rows_mut().copy_from_slice(&[9, 4, 15]);
+    let first = |cell: usize, lane: usize| x.row(cell)[lane] ^ y.row(cell)[0];
+    for outcome in run_parties(scheme.parties(), |net| party(scheme, &x, &y, net)) {
+        let outputs = outcome.expect("honest parties finish");
+        for cell in 0..3 {
+            let selected = SELECTED.map(|lane| first(cell, lane));
+            assert_eq!(outputs[0].row(cell), selected, "{}", scheme.name());
+            assert_eq!(outputs[1].row(cell), selected.map(|x| x ^ first(cell, 1)), "{}", scheme.name());
+        }
+    }
+}
+
+#[test]
+fn selected_lanes_are_values_and_inputs_in_the_order_named() {
+    for labels in [Labels::Long, Labels::Short] {
+        check(&ProjectionScheme { labels, expansion: 4 });
+    }
+    let structure = Structure::new(3, 1).expect("valid");
+    check(&ShamirScheme { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked });
+    let packing = Packing::of::<Gf2_64>(64).expect("valid");
+    let dealer = spdz::Preprocessing::InsecureDealer;
+    check(&SpdzScheme::<Gf2_64>::new(3, Way::MaskedTables, dealer, packing).expect("valid"));
+    check(&ServedScheme::new(dealer).expect("valid"));
+    let dealer = Preprocessing::InsecureDealer;
+    check(&TinyTableScheme::<Unverified<Cells>>::new(Macs::None, dealer).expect("passive"));
+    for macs in [Macs::Lookup64, Macs::Linear64] {
+        check(&TinyTableScheme::<Checked<Cells>>::new(macs, dealer).expect("active"));
+    }
+}
