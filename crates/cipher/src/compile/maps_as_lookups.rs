@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_map_of_a_growing_sum_is_one_lookup_a_round() {
         let mut b = Builder::new("register");
-        let double = Matrix::of(4, 4, |x| (x << 1 ^ (x >> 3) * 0x13) & 15);
+        let double = Matrix::of(4, 4, |x| ((x << 1) ^ ((x >> 3) * 0x13)) & 15);
         let table = b.table(&Arc::new(Table::new("s", 4, 4, (0..16).map(|x| x * 7 % 16).collect())));
         let mut state = b.input("x", 3, 4);
         for _ in 0..20 {
