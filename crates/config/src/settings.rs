@@ -177,7 +177,7 @@ mod tests {
             (1, 0, true),
             (0, 1, true),
             (0, 0, false),
-            (40_000, 0, true),
+            (35_000, 0, true),
             (50_000, 0, false),
             (1, usize::MAX, false),
         ] {

@@ -8,7 +8,8 @@
 //!
 //! *With AES as an ideal cipher, an unknown offset of rho bits of entropy, p evaluations of AES by the attacker, q hashes at the
 //! offset, and mu of them under one key at most, H differs from a random function (tweakable, circular) by no more than about
-//! (2 mu p + mu q) / 2^rho, constants aside.* Here mu = 1024 and rho = 127, so 2^116 evaluations, however many hashes there are.
+//! (2 mu p + mu q) / 2^rho, constants aside.* With one label hidden for each tweak mu = 1024, and rho = 127, so 2^116 evaluations,
+//! however many hashes there are; where a tweak hides more ([`LabelHash::hash_gates`]) mu is as many times as large.
 //! One fixed key (mu = q) would leave 2^87 after 2^40 hashes.
 //!
 //! What the caller owes: under one root **no tweak serves two wires**. And labels of two wires under one key must not differ by
@@ -95,7 +96,7 @@ impl LabelHash {
     }
 
     /// Replaces each label by its hash with one tweak of a gate number: the first `labels_of_gate` labels with `first`, the next
-    /// ones with `first + 1`, and so on.
+    /// ones with `first + 1`, and so on. Labels that share a tweak differ by offsets; the more there are, the smaller the margin.
     ///
     /// # Panics
     /// If there are no whole gates.

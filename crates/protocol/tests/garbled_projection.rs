@@ -12,6 +12,7 @@ use polyclave_protocol::session::{Terms, hello};
 use polyclave_protocol::tally::Tally;
 use polyclave_protocol::testkit::conformance::check_circuit;
 use polyclave_protocol::testkit::faults::{Promise, Sweep};
+use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, Result};
 
 const BOTH: [ProjectionScheme; 2] = [
@@ -186,36 +187,51 @@ fn a_shared_value_goes_from_circuit_to_circuit_with_the_images_it_needs() {
     assert_eq!(outcomes, [Ok(None), Ok(Some([right.clone(), right].concat()))]);
 }
 
-/// Small, with every kind of message: transfers, conversions, gates, both ways of opening.
-fn session(net: &mut dyn Net) -> Result<Vec<u8>> {
+/// Small, with every kind of message: transfers, conversions, gates of wide and of narrow cells, labels that are kept, both
+/// ways of opening.
+fn session(scheme: ProjectionScheme, net: &mut dyn Net) -> Result<Vec<u8>> {
     use polyclave_protocol::release::Released;
-    let scheme = BOTH[0];
     let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let mut b = Builder::new("small");
-    let (x, k) = (b.input("x", 2, 4), b.uniform_input("k", 1, 4));
-    let table = b.table(&Arc::new(Table::new("s", 4, 4, (0..16).map(|x| x * 7 % 16).collect())));
+    let (x, k) = (b.input("x", 2, 5), b.uniform_input("k", 1, 5));
+    let table = b.table(&Arc::new(Table::new("s", 5, 8, (0..32).map(|x| x * 37 ^ 11).collect())));
     let sum = b.xor(&[x[0], k[0]]);
     let y = [b.lookup(table, sum), b.lookup(table, x[1])];
     b.output("y", &y);
-    let compiled = compile(&b.finish(), &protocol);
-    let (x, k) = (Cells::from_blocks(2, 4, &[0x3c, 0xa5]), Cells::from_blocks(1, 4, &[0x90]));
+    let first = compile(&b.finish(), &protocol);
+    let mut b = Builder::new("again");
+    let y = b.input("y", 2, 8);
+    let turned =
+        b.linear(vec![(y[0], Matrix::of(8, 8, |x| x.rotate_left(3))), (y[1], Matrix::identity(8))], 1);
+    b.output("z", &[turned]);
+    let second = compile(&b.finish(), &protocol);
+    let (x, k) = (Cells::from_blocks(2, 5, &[3, 12, 17, 30]), Cells::from_blocks(1, 5, &[9]));
     let (x, k) = (x.expect("two"), k.expect("one"));
     let inputs = match net.me() {
         Party(0) => [Input::From(Party(1)), Input::Mine(&k)],
         _ => [Input::Mine(&x), Input::From(Party(0))],
     };
-    let batch = prepare(&mut protocol, &compiled, 2, net)?;
-    let y = evaluate(&mut protocol, &compiled, 2, &inputs, batch, net)?.remove(0);
-    let opened = release(&mut protocol, &y, Owner::All, net)?;
-    Ok(opened.map(|opened| opened.accept().to_blocks().to_vec()).unwrap_or_default())
+    let batch = prepare(&mut protocol, &first, 2, net)?;
+    let y = evaluate(&mut protocol, &first, 2, &inputs, batch, net)?.remove(0);
+    let batch = prepare(&mut protocol, &second, 2, net)?;
+    let z = evaluate(&mut protocol, &second, 2, &[Input::Shared(&y)], batch, net)?.remove(0);
+    let mut out = Vec::new();
+    for (shared, to) in [(&z, Owner::All), (&y, Owner::Party(Party(0))), (&y, Owner::Party(Party(1)))] {
+        let opened = release(&mut protocol, shared, to, net)?;
+        out.extend(opened.map(|opened| opened.accept().to_blocks().to_vec()).unwrap_or_default());
+    }
+    Ok(out)
 }
 
 #[test]
 fn no_fault_in_any_message_makes_a_wrong_output() {
-    for cheater in Party::all(2) {
-        let swept = Sweep { drop_every: 8, ..Sweep::new(2, cheater, Promise::RightOrAborted) }.run(session);
-        println!("{cheater}: {swept:?}");
-        assert!(swept.faults > 3 * swept.messages, "{swept:?}");
+    for (scheme, cheater) in BOTH.into_iter().flat_map(|scheme| [0, 1].map(|p| (scheme, Party(p)))) {
+        let mut sweep = Sweep { drop_every: 8, ..Sweep::new(2, cheater, Promise::RightOrAborted) };
+        let flips = [(3, 1), (40, 7), (200, 2), (usize::MAX, 6)];
+        sweep.faults.extend(flips.map(|(byte, bit)| Fault::FlipBit { byte, bit }));
+        let swept = sweep.run(move |net| session(scheme, net));
+        println!("{scheme:?}, {cheater}: {swept:?}");
+        assert!(swept.faults > 6 * swept.messages, "{swept:?}");
     }
 }

@@ -74,11 +74,17 @@ pub fn serve<S: Scheme>(
     key_shares: &[u8],
     net: &mut Metered<impl Net>,
 ) -> Result<Report> {
+    if !key_shares.len().is_multiple_of(KEY_BYTES) {
+        let bytes = key_shares.len();
+        return Err(Error::Misuse(format!("{bytes} bytes are no shares of keys of {KEY_BYTES} bytes each")));
+    }
     let devices = key_shares.len() / KEY_BYTES;
     job.check(devices)?;
     let mut steps = Steps::new(net);
     let said = serde_json::to_vec(job).map_err(|e| Error::System(format!("cannot write the job: {e}")))?;
-    let mut session = hello(&scheme.terms(Terms::new(net.parties())).with("job", &said), net)?;
+    let terms =
+        Terms::new(net.parties()).with("number of devices", &devices.to_le_bytes()).with("job", &said);
+    let mut session = hello(&scheme.terms(terms), net)?;
     let setup = scheme.set_up(net)?;
     let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
     let blocks = job.messages.len() * job.blocks();

@@ -19,8 +19,8 @@ use crate::say;
     polyclave cluster new pair --protocol tinytable-linear64 --parties 2\n\n\
     shamir: 3 to 9 nodes, any 2T + 1 of them serve, fast; a node that runs altered code can get at keys. spdz-lt: 2 nodes or more, \
     all of them serve, and any cheating ends in a refusal; the nodes make material ahead, so that a request is limited by \
-    what is in stock ([stock] in node.toml). tinytable-linear64: the same promise between exactly 2 nodes, with material that is made \
-    several times as fast.\n\n\
+    what is in stock ([stock] in node.toml). tinytable-linear64: the same promise between exactly 2 nodes, whose material is made faster, \
+    and whose requests take longer.\n\n\
     One command makes all secrets here, and whoever can read this host can read them all. For nodes that do not trust each \
     other see `polyclave node init`.")]
 pub struct Arguments {

@@ -105,7 +105,8 @@ impl Scheme for ServedScheme {
     fn adversary(&self) -> String {
         match self.preprocessing {
             Preprocessing::Mascot { .. } => {
-                "active, static, one of two parties: secure with abort, statistical error 2^-64 for each check; no fairness"
+                "active, static, one of two parties: secure with abort, statistical error 2^-64 for each check and each batch of \
+                 triples; no fairness"
                     .into()
             }
             Preprocessing::InsecureDealer => self.elements.adversary(),

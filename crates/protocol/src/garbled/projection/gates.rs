@@ -13,6 +13,7 @@ use super::offsets::Offsets;
 use super::wires::{Row, RowMut};
 
 /// What a gate computes.
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Projection {
     pub(super) in_bits: u8,
     out_bits: u8,
@@ -43,11 +44,18 @@ impl Projection {
 }
 
 /// Memory of gates under way.
-#[derive(Default)]
 pub(super) struct Scratch {
     rows: Zeroizing<Vec<Label>>,
     second: Zeroizing<Vec<Label>>,
     colours: Zeroizing<Vec<u8>>,
+}
+
+impl Scratch {
+    /// With room for so many labels at once: growing would leave copies behind.
+    pub(super) fn new(labels: usize) -> Scratch {
+        let rows = || Zeroizing::new(Vec::with_capacity(labels));
+        Scratch { rows: rows(), second: rows(), colours: Zeroizing::new(Vec::with_capacity(256)) }
+    }
 }
 
 /// The colour of a label on a wire of so many bits.

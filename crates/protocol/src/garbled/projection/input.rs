@@ -3,8 +3,8 @@
 //! * What the garbler knows, because it is public or its own: both take the active label from a generator that both have, and
 //!   the garbler moves its label for zero. Every image is a wire of its own. Nothing is sent.
 //! * What the evaluator gives: it chooses labels of its bits by oblivious transfer, whose offset is R_0. A bit becomes part of a cell
-//!   by a *conversion*, a projection from one bit. An image that loses nothing is a projection of the cell, one call of the hash
-//!   for the evaluator; one that takes some bits only is made of conversions of these.
+//!   by a *conversion*, a projection from one bit. An image that loses nothing is a projection of the cell, if that is there, one call
+//!   of the hash for the evaluator; another is made of conversions of its bits.
 //! * What is shared: the labels that are there; an image that is not is a projection of the cell.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
@@ -177,8 +177,11 @@ fn convert(port: &CompiledPort, input: usize, given: &[Wires], bank: &mut Bank, 
             copy(&given[input].row(cell), bank.row_mut(*slot));
             continue;
         }
-        // The cell itself, where it is wanted or images are projections of it.
-        let is_projected = |m: &Matrix| bits > 1 && *m != identity && m.inverse().is_some();
+        // The cell itself, where it is wanted or several images are projections of it.
+        let loses_nothing = |m: &Matrix| bits > 1 && *m != identity && m.inverse().is_some();
+        let has_cell = views.iter().any(|(m, _)| *m == identity)
+            || views.iter().filter(|(m, _)| loses_nothing(m)).count() > 1;
+        let is_projected = |m: &Matrix| has_cell && loses_nothing(m);
         let wanted = views.iter().find(|(m, _)| *m == identity).map(|(_, slot)| Place::Bank(*slot));
         let whole = wanted.unwrap_or(Place::Given { input, slot: bits * port.cells.len() + cell });
         if wanted.is_some() || views.iter().any(|(m, _)| is_projected(m)) {

@@ -23,13 +23,14 @@
 //! lookup behind it, of a sum, or of an input. So AES takes S(x) and 2 S(x), 304 projections.
 //!
 //! **Adversary**: passive, one of the two. Labels are authentic: an evaluator that departs from the protocol, or a damaged stream, ends in
-//! an error and not in a wrong output but for 2^-63 a cell. A garbler that departs from it can learn the evaluator's inputs.
+//! an error and not in a wrong output, but for 2^-64 a cell at the evaluator and 2^-120 at the garbler. A garbler that departs from it can
+//! learn the evaluator's inputs.
 //!
 //! **Assumption.** H must look random at `W + x R` for every x other than 0 and all wires, though what it covers contains offsets:
 //! circular correlation robustness generalized to sums of offsets, as the poster asks (II.A.4); arXiv 2405.20713 is said to prove the form
 //! with XOR from it, and was not read here. For the hash of [`polyclave_kernels::label_hash`] with AES as an ideal cipher the argument
 //! of Guo et al. 2020 for one offset carries over, since every sum of offsets has its full entropy given the colours: a key
-//! serves for 512 gates of at most 256 labels, so mu = 2^18 of their bound, and what is left is about 2^109 evaluations of AES (short
+//! serves for 512 gates of at most 256 labels, so mu = 2^18 of their bound, and what is left is about 2^108 evaluations of AES (short
 //! labels: 2^101). That is our own reading. A gate's labels share a tweak, and no two gates or views do (`../hash.rs`).
 //!
 //! **Offsets** live as long as the set-up, as Delta does in `../mod.rs`, for the same reason.
@@ -95,7 +96,7 @@ impl Labels {
 /// What a party does, and what only it knows.
 enum Side {
     /// Holds labels for zero, and the offsets.
-    Garbler(Box<Offsets>),
+    Garbler(Offsets),
     /// Holds active labels.
     Evaluator,
 }
@@ -251,3 +252,6 @@ impl Protocol for Projected {
         self.tally
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! The offsets of the bits of all wires, and every sum of them.
 
+use std::sync::Arc;
+
 use polyclave_kernels::label_hash::Label;
 use zeroize::Zeroizing;
 
@@ -8,7 +10,9 @@ use crate::Result;
 use crate::session::random_bytes;
 
 /// R_0 .. R_7 as sums: that of the offsets of the bits that are set in x, for every x. The colour of the sum is x itself.
-pub(super) struct Offsets(Zeroizing<[u128; 256]>);
+/// In one place, which clones share: moves would leave copies behind.
+#[derive(Clone)]
+pub(super) struct Offsets(Arc<Zeroizing<[u128; 256]>>);
 
 impl Offsets {
     /// The offset of transfers: R_0, of which the lowest bit is the colour of a wire of one bit.
@@ -29,12 +33,13 @@ impl Offsets {
                 *offset = colour_into(*offset, 1 << i, labels);
             }
         }
-        let mut sums = Zeroizing::new([0; 256]);
+        let mut place = Arc::new(Zeroizing::new([0; 256]));
+        let sums = Arc::get_mut(&mut place).expect("nobody shares it yet");
         for x in 1..256_usize {
             let lowest = x.trailing_zeros() as usize;
             sums[x] = sums[x & (x - 1)] ^ single[lowest];
         }
-        Ok(Offsets(sums))
+        Ok(Offsets(place))
     }
 
     /// The sum for a public x.
@@ -55,12 +60,6 @@ impl Offsets {
     /// The label of a public x, from that of zero.
     pub(super) fn moved(&self, label: &Label, x: u8) -> Label {
         (u128::from_le_bytes(*label) ^ self.of(x)).to_le_bytes()
-    }
-}
-
-impl Clone for Offsets {
-    fn clone(&self) -> Self {
-        Offsets(self.0.clone())
     }
 }
 

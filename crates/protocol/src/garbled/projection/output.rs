@@ -1,6 +1,6 @@
 //! What labels stand for.
 //!
-//! * To the evaluator the garbler sends, for each cell, hashes of the labels of all values in order, 8 bytes of each. Which of them is
+//! * To the evaluator the garbler sends, for each cell, hashes of the labels of all values in order, 9 bytes of each. Which of them is
 //!   that of the active label tells the value; a label that is none of them (some ciphertext on the way was damaged) ends in
 //!   an error. Hashes of other labels tell nothing of them: a cell takes a number of its own (`../hash.rs`).
 //! * To the garbler the evaluator sends the active label itself: another one it does not know, whatever it does.
@@ -21,8 +21,8 @@ use crate::net::Net;
 use crate::protocol::Owner;
 use crate::{Error, Party, Result};
 
-/// Bytes of a hash that are compared.
-const HASH: usize = 8;
+/// Bytes of a hash that are compared: with one of up to 256, so that a wrong label is taken for some value with 2^-64 at most.
+const HASH: usize = 9;
 /// Bytes of an active label on its way: the block, and the colour.
 const ACTIVE: usize = 17;
 

@@ -27,6 +27,7 @@ pub struct ProjectionScheme {
 /// What a party keeps: transfers, whose offset is the first of the labels', and at the garbler the others.
 pub struct Setup {
     id: [u8; 32],
+    labels: Labels,
     transfers: Pairs,
     offsets: Option<Offsets>,
 }
@@ -78,12 +79,15 @@ impl Scheme for ProjectionScheme {
             true => Some(Offsets::generate(*delta, self.labels)?),
             false => None,
         };
-        Ok(Setup { id, transfers, offsets })
+        Ok(Setup { id, labels: self.labels, transfers, offsets })
     }
 
     fn join(&self, setup: &Setup, stream: Stream, serving: PartySet) -> Result<Projected> {
         if serving != PartySet::all(2) {
             return Err(Error::Misuse(format!("{serving} serve, but both parties have to")));
+        }
+        if setup.labels != self.labels {
+            return Err(Error::misuse("the setup was made for labels of another length"));
         }
         let label = stream.label();
         let derived = |context| {
@@ -94,7 +98,7 @@ impl Scheme for ProjectionScheme {
         };
         Ok(Projected {
             side: match &setup.offsets {
-                Some(offsets) => Side::Garbler(Box::new(offsets.clone())),
+                Some(offsets) => Side::Garbler(offsets.clone()),
                 None => Side::Evaluator,
             },
             labels: self.labels,
@@ -104,7 +108,7 @@ impl Scheme for ProjectionScheme {
             transfers: setup.transfers.fork(&label),
             gates: Vec::new(),
             message: Zeroizing::default(),
-            scratch: super::Scratch::default(),
+            scratch: super::Scratch::new(super::stream::HASHED_AT_ONCE),
             made: super::stream::MadeLabels::default(),
             pool: Pool::default(),
             phase: Phase::Online,

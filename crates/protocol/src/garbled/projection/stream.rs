@@ -11,12 +11,12 @@ use crate::Result;
 use crate::garbled::{EVALUATOR, GARBLER};
 use crate::net::Net;
 
-/// Bytes of a message at most, unless one lane of a gate has more.
+/// Bytes of a message at most.
 const MESSAGE_BYTES: usize = 1 << 17;
 /// Lanes of a gate that are garbled at a time at most; fewer of wide ones.
 pub(super) const LANES: usize = 1024;
 /// Labels that are hashed at a time at most: they stay near.
-const HASHED_AT_ONCE: usize = 2048;
+pub(super) const HASHED_AT_ONCE: usize = 2048;
 
 /// Some lanes of a gate.
 pub(super) struct Gate {

@@ -3,6 +3,8 @@
 //! A slot has a block of 16 bytes for each lane, and its colour in a byte; slots that are the same for all lanes have one. Short
 //! labels have their colour in the block, too, and the byte is not used.
 
+use std::collections::HashMap;
+
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Matrix, Slot, Table};
 use polyclave_kernels::label_hash::Label;
 use polyclave_kernels::label_sums::sum_within;
@@ -89,10 +91,11 @@ pub struct Bank {
     uniform: Wires,
     /// Whether any ciphertext has been on its way.
     pub(super) is_under_way: bool,
-    /// What tables and views of them are as gates.
+    /// What gates compute, each once.
     pub(super) projections: Vec<Projection>,
+    numbers: HashMap<Projection, usize>,
     /// By table and view.
-    known: Vec<((usize, Matrix), usize)>,
+    known: HashMap<(usize, Matrix), usize>,
 }
 
 impl Bank {
@@ -103,7 +106,8 @@ impl Bank {
             uniform: Wires::new(compiled.uniform_slots(), 1, pool),
             is_under_way: false,
             projections: Vec::new(),
-            known: Vec::new(),
+            numbers: HashMap::new(),
+            known: HashMap::new(),
         }
     }
 
@@ -132,19 +136,21 @@ impl Bank {
 
     /// The number of the gate for a view of a table.
     pub(super) fn projection(&mut self, table: usize, of: &Table, view: &Matrix) -> usize {
-        if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == (table, *view)) {
+        if let Some(known) = self.known.get(&(table, *view)) {
             return *known;
         }
         let images = of.entries().iter().map(|entry| view.apply(*entry)).collect();
         let number = self.add(Projection::new(of.in_bits(), view.outs(), images));
-        self.known.push(((table, *view), number));
+        self.known.insert((table, *view), number);
         number
     }
 
     /// Takes a gate's function in.
     pub(super) fn add(&mut self, projection: Projection) -> usize {
-        self.projections.push(projection);
-        self.projections.len() - 1
+        *self.numbers.entry(projection).or_insert_with_key(|projection| {
+            self.projections.push(projection.clone());
+            self.projections.len() - 1
+        })
     }
 
     /// Local maps, in order: sums of whole cells. A constant moves the garbler's labels for zero.
