@@ -60,9 +60,13 @@ mod aesni;
 mod portable;
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "x86_64")]
+mod vaes256;
 
 use super::half_gates::Offsets;
 use super::{Label, LabelHash, Negated, Rounds, runs};
+#[cfg(target_arch = "x86_64")]
+use crate::isa::AesIsa;
 
 /// Bytes that are sent for a gate.
 pub const BYTES: usize = 25;
@@ -106,6 +110,8 @@ impl LabelHash {
         let (thirds, controls) = rest.split_at_mut(len * 8);
         let (pairs, thirds) = (pairs.as_chunks_mut().0, thirds.as_chunks_mut().0);
         let offsets = Offsets::of(delta, negated);
+        #[cfg(target_arch = "x86_64")]
+        let isa = self.isa;
         for run in runs(first, len) {
             let number = first + run.start as u64;
             let operands = [&a[run.clone()], &b[run.clone()]];
@@ -119,10 +125,15 @@ impl LabelHash {
                 Rounds::Portable(cipher) => {
                     portable::garble(cipher, number, &offsets, operands, c, coins, sent);
                 }
-                // SAFETY: this variant exists only where AES-NI was detected.
+                // SAFETY: this variant exists only where AES-NI was detected, and these of `isa` where VAES was, too.
                 #[cfg(target_arch = "x86_64")]
                 Rounds::Registers(keys) => unsafe {
-                    aesni::garble(keys, number, &offsets, operands, c, coins, sent);
+                    match isa {
+                        AesIsa::Vaes256 | AesIsa::Vaes512 => {
+                            vaes256::garble(keys, number, &offsets, operands, c, coins, sent);
+                        }
+                        _ => aesni::garble(keys, number, &offsets, operands, c, coins, sent),
+                    }
                 },
             }
         }
@@ -134,19 +145,15 @@ impl LabelHash {
     /// # Panics
     /// If lengths differ.
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-    pub fn evaluate_three_halves(
-        &mut self,
-        first: u64,
-        [a, b]: [&[Label]; 2],
-        c: &mut [Label],
-        sent: &[u8],
-    ) {
+    pub fn evaluate_three_halves(&mut self, first: u64, [a, b]: [&[Label]; 2], c: &mut [Label], sent: &[u8]) {
         let len = c.len();
         assert!([a.len(), b.len()] == [len; 2], "gates have all their labels");
         assert_eq!(sent.len(), len * BYTES, "gates have all their ciphertexts");
         let (pairs, rest) = sent.split_at(len * 16);
         let (thirds, controls) = rest.split_at(len * 8);
         let (pairs, thirds) = (pairs.as_chunks().0, thirds.as_chunks().0);
+        #[cfg(target_arch = "x86_64")]
+        let isa = self.isa;
         for run in runs(first, len) {
             let number = first + run.start as u64;
             let operands = [&a[run.clone()], &b[run.clone()]];
@@ -157,7 +164,14 @@ impl LabelHash {
                 Rounds::Portable(cipher) => portable::evaluate(cipher, number, operands, c, sent),
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
-                Rounds::Registers(keys) => unsafe { aesni::evaluate(keys, number, operands, c, sent) },
+                Rounds::Registers(keys) => unsafe {
+                    match isa {
+                        AesIsa::Vaes256 | AesIsa::Vaes512 => {
+                            vaes256::evaluate(keys, number, operands, c, sent);
+                        }
+                        _ => aesni::evaluate(keys, number, operands, c, sent),
+                    }
+                },
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use aes::Aes128;
 
+use super::super::Label;
 use super::super::half_gates::Offsets;
 use super::super::portable::{HIGH, hashes, mask};
-use super::super::Label;
 use super::{Sent, SentMut, controls, opened};
 
 const LOW: u128 = !HIGH;

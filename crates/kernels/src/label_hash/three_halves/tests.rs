@@ -126,14 +126,13 @@ fn control_bits_open_to_those_of_the_colours() {
             let [i, j] = at.map(usize::from);
             let seen = [pads[i], pads[2 + j], pads[4 + (i ^ j)]];
             assert_eq!(opened(at, sent, seen), control_bits(colours, coins, at));
-            // The pads of the other labels make the five bits any that open to the same.
+            // With other pads of the labels that the evaluator does not have, all eight that open to the same are as likely.
             let mut of_others: Vec<u8> = (0..8)
                 .map(|others: u8| {
                     let mut pads = pads;
                     pads[1 - i] = others & 1;
                     pads[3 - j] = others >> 1 & 1;
                     pads[5 - (i ^ j)] = others >> 2;
-                    // Which coins make the same r of them.
                     controls(colours, coins, pads)
                 })
                 .collect();
@@ -260,7 +259,10 @@ fn the_first_label_is_made_of_hashes_with_three_tweaks() {
     let half = |h: u128| portable::half(h) as u64;
     let expected = u128::from(half(h_a) ^ half(h_x)) | u128::from(half(h_b) ^ half(h_x)) << 64;
     assert_eq!(u128::from_le_bytes(zero[0]), expected);
-    assert_eq!(sent[24] & 3, portable::pad(h_a) ^ portable::pad(h_x) | (portable::pad(h_b) ^ portable::pad(h_x)) << 1);
+    assert_eq!(
+        sent[24] & 3,
+        portable::pad(h_a) ^ portable::pad(h_x) | (portable::pad(h_b) ^ portable::pad(h_x)) << 1
+    );
 }
 
 /// A + B is zero, or Delta where the evaluator may not look; no sum of what is sent is a half that only the garbler knows.
@@ -276,9 +278,7 @@ fn a_gate_of_a_wire_with_itself_shows_nothing() {
     for negated in [Negated::default(), Negated { b: true, ..Negated::default() }] {
         let (_, sent, _) = gates(AesIsa::best(), 0, negated, delta, [&a, &a], &[2; 1000]);
         let (pairs, rest) = sent.split_at(16_000);
-        for ((label, pair), third) in
-            a.iter().zip(pairs.as_chunks::<16>().0).zip(rest.as_chunks::<8>().0)
-        {
+        for ((label, pair), third) in a.iter().zip(pairs.as_chunks::<16>().0).zip(rest.as_chunks::<8>().0) {
             let [g_0, g_1] = halves(pair);
             let g_2 = u64::from_le_bytes(*third);
             let [a_l, a_r] = halves(label);
