@@ -31,8 +31,9 @@
 //! with all five unknowns sent, since `r_00` is given: the control bits.
 //!
 //! **Security**, if the hashes at labels that the evaluator does not have are random to it: of the six, three are such, one each in
-//! G_0, G_1 and G_2, which are so uniform; their p likewise in three of the control bits, and the two others are what makes `r_ij` right. The rest
-//! of its view is what it computes of these. So it is the same whatever a and b are, which is all that was to be hidden.
+//! G_0, G_1 and G_2, which are so uniform. Their p likewise make three of the control bits uniform, and the two others are then what
+//! opens to `r_ij`. The rest of its view is what it computes of these. So it is the same whatever a and b are, which is all that was
+//! to be hidden.
 //!
 //! **The hash** must so stay random if linear functions of Delta are added to halves of it: `h(A + Delta) + Delta_R`, say. The paper
 //! has a notion of its own for that, randomized tweakable circular correlation robustness; that and its instantiation are known
