@@ -23,7 +23,7 @@ pub(super) const BYTES: usize = three_halves::BYTES;
 /// The garbler's secret bits.
 pub(super) struct Coins {
     prg: AesPrg,
-    bytes: Zeroizing<[u8; LANES]>,
+    bytes: Zeroizing<Vec<u8>>,
 }
 
 impl Coins {
@@ -31,7 +31,7 @@ impl Coins {
     pub(super) fn new() -> Result<Coins> {
         let mut key = Zeroizing::new([0; 16]);
         random_bytes(&mut *key)?;
-        Ok(Coins { prg: AesPrg::new(&key, 0), bytes: Zeroizing::new([0; LANES]) })
+        Ok(Coins { prg: AesPrg::new(&key, 0), bytes: Zeroizing::new(vec![0; LANES]) })
     }
 
     /// As many bytes, of which no gate had any.

@@ -21,7 +21,7 @@ fn control_bits([a, b]: [u8; 2], rho: u8, [i, j]: [u8; 2]) -> [u8; 2] {
 /// `R_ij`, left and right.
 fn matrix(r: [u8; 2], [i, j]: [u8; 2]) -> [Row; 2] {
     let taken = |of: [&str; 2]| (r[0] * row(of[0])) ^ (r[1] * row(of[1]));
-    [taken(["1110", "1001"]) ^ i * row("0010"), taken(["1001", "0111"]) ^ j * row("0100")]
+    [taken(["1110", "1001"]) ^ (i * row("0010")), taken(["1001", "0111"]) ^ (j * row("0100"))]
 }
 
 /// `D_ij` as two sums of the six unknowns (A_0 left and right, B_0, Delta).
@@ -31,7 +31,7 @@ fn differences(colours: [u8; 2], rho: u8, at: [u8; 2]) -> [u8; 2] {
     [0, 1].map(|half| {
         let row: Row = matrix[half];
         // A label of colour 1 is one of colour 0 and Delta.
-        let of_delta = at[0] * (row & 3) ^ at[1] * (row >> 2 & 3) ^ t << half;
+        let of_delta = (at[0] * (row & 3)) ^ (at[1] * (row >> 2 & 3)) ^ t << half;
         row | of_delta << 4
     })
 }
@@ -275,6 +275,9 @@ fn a_gate_of_a_wire_with_itself_shows_nothing() {
         [x as u64, (x >> 64) as u64]
     };
     let [d_l, d_r] = halves(&delta);
+    let sum_of = |all: &[u64], which: usize| {
+        all.iter().enumerate().fold(0, |sum, (at, one)| if which >> at & 1 == 1 { sum ^ one } else { sum })
+    };
     for negated in [Negated::default(), Negated { b: true, ..Negated::default() }] {
         let (_, sent, _) = gates(AesIsa::best(), 0, negated, delta, [&a, &a], &[2; 1000]);
         let (pairs, rest) = sent.split_at(16_000);
@@ -283,10 +286,9 @@ fn a_gate_of_a_wire_with_itself_shows_nothing() {
             let g_2 = u64::from_le_bytes(*third);
             let [a_l, a_r] = halves(label);
             for n in 1..8 {
-                let shown = g_0 * (n & 1) ^ g_1 * (n >> 1 & 1) ^ g_2 * (n >> 2);
+                let shown = sum_of(&[g_0, g_1, g_2], n);
                 for m in 0..16 {
-                    let sum = a_l * (m & 1) ^ a_r * (m >> 1 & 1) ^ d_l * (m >> 2 & 1) ^ d_r * (m >> 3);
-                    assert_ne!(shown, sum);
+                    assert_ne!(shown, sum_of(&[a_l, a_r, d_l, d_r], m));
                 }
             }
         }
