@@ -36,7 +36,7 @@ pub struct Arguments {
     cipher: String,
 
     /// How the cipher is evaluated: tables (by its own) or boolean (as a Boolean circuit, of XOR and AND)
-    /// [default: tables; boolean under garbled-half]
+    /// [default: tables; boolean under garbled-half and -three-halves]
     #[arg(long, value_name = "tables|boolean")]
     circuit: Option<CircuitChoice>,
 

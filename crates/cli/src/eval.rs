@@ -34,7 +34,7 @@ pub struct Arguments {
     cipher: Option<String>,
 
     /// How the cipher is evaluated: tables (by its own), boolean (as a Boolean circuit, of XOR and AND); or a FILE in Bristol
-    /// Fashion or the old Bristol format, instead of a cipher [default: tables; boolean under garbled-half]
+    /// Fashion or the old Bristol format, instead of a cipher [default: tables; boolean under garbled-half and -three-halves]
     #[arg(long, value_name = "tables|boolean|FILE")]
     circuit: Option<CircuitChoice>,
 

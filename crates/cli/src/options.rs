@@ -21,8 +21,8 @@ pub struct ProtocolOptions {
     /// Pulkus-Vivek), spdz-raw (DES by powers), or scrambled tables between two parties: tinytable (passive),
     /// tinytable-lookup32, tinytable-lookup64, tinytable-linear64 (one of the two may cheat); tinytable-minimac is the
     /// like with material that grows with the circuit alone, a demonstration of asymptotics: its tables and commitments to them come
-    /// from insecure_dealer only; or garbled circuits between two parties, passive: garbled-half (half gates), garbled-projection
-    /// (wires of several bits and projection gates)
+    /// from insecure_dealer only; or garbled circuits between two parties, passive: garbled-half (half gates),
+    /// garbled-three-halves (three halves: fewer bytes, more hashes), garbled-projection (wires of several bits and projection gates)
     #[arg(long, value_name = "P", default_value = "shamir")]
     pub protocol: String,
 

@@ -10,7 +10,7 @@ use polyclave_kernels::affine::{Map, combine_within};
 use polyclave_kernels::bit_transpose::columns_to_blocks;
 use polyclave_kernels::gf128::weighted_sums;
 use polyclave_kernels::gf256::multiply;
-use polyclave_kernels::label_hash::{Halves, LabelHash, Negated};
+use polyclave_kernels::label_hash::{Halves, LabelHash, Negated, three_halves};
 use polyclave_kernels::label_sums::sum_within;
 use polyclave_kernels::transpose::{blocks_to_rows, rows_to_blocks};
 use polyclave_kernels::unit_sums::Sums;
@@ -161,6 +161,36 @@ fn bench_blocks(criterion: &mut Criterion) {
     group.bench_function("hash", |bencher| bencher.iter(|| hash.hash(1, black_box(&mut blocks))));
 }
 
+fn bench_three_halves(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("three halves");
+    for lanes in [1, 8, 64, 256] {
+        let gates = 8192 / lanes;
+        group.throughput(Throughput::Elements((gates * lanes) as u64));
+        let labels = |byte| vec![[byte; 16]; lanes];
+        let (a, b, mut c, delta) = (labels(1), labels(2), labels(0), [3; 16]);
+        let (coins, mut sent) = (vec![0; lanes], vec![4; lanes * three_halves::BYTES]);
+        group.bench_function(format!("garbling/{lanes}"), |bencher| {
+            bencher.iter(|| {
+                let mut hash = LabelHash::new(&[7; 16]);
+                for gate in 0..gates {
+                    let (first, operands) = ((gate * lanes) as u64, [black_box(&a[..]), &b[..]]);
+                    let (c, not) = (black_box(&mut c), Negated::default());
+                    hash.garble_three_halves(first, &delta, not, operands, c, &coins, &mut sent);
+                }
+            })
+        });
+        group.bench_function(format!("evaluation/{lanes}"), |bencher| {
+            bencher.iter(|| {
+                let mut hash = LabelHash::new(&[7; 16]);
+                for gate in 0..gates {
+                    let operands = [black_box(&a[..]), &b[..]];
+                    hash.evaluate_three_halves((gate * lanes) as u64, operands, black_box(&mut c), &sent);
+                }
+            })
+        });
+    }
+}
+
 fn bench_gates(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("half gates");
     for lanes in [1, 8, 64, 256] {
@@ -218,6 +248,7 @@ criterion_group!(
     bench_prg,
     bench_transpose,
     bench_blocks,
-    bench_gates
+    bench_gates,
+    bench_three_halves
 );
 criterion_main!(benches);

@@ -1,4 +1,4 @@
-//! The hash of wire labels in garbled circuits, and the half gates that are made of it.
+//! The hash of wire labels in garbled circuits, and the half gates and [three halves](three_halves) that are made of it.
 //!
 //! `H(x, t) = AES_k(m) ^ m` with `m = sigma(x) ^ t`, where sigma maps the halves `(l, r)` of a label to `(l ^ r, l)` and the key k
 //! is another one for every 1024 tweaks: `k = AES_root(t / 1024)`. All keys are public. That is the hash of Guo, Katz, Wang,
@@ -16,7 +16,8 @@
 //! the difference of their tweaks' images under `sigma^-1`: equal ones do not, and random ones and their sums do with probability
 //! mu^2 / 2^128.
 //!
-//! A *gate number* n stands for the tweaks 2n and 2n + 1. Cost: one AES call a hash, and a key's expansion for every 512 gates.
+//! A *gate number* n stands for the tweaks 2n and 2n + 1, and in [`three_halves`] for 2n + 2^64 too, under the same key.
+//! Cost: one AES call a hash, and a key's expansion for every 512 gates.
 
 #[cfg(target_arch = "x86_64")]
 mod aesni;
@@ -24,6 +25,7 @@ mod half_gates;
 mod portable;
 #[cfg(test)]
 mod tests;
+pub mod three_halves;
 #[cfg(target_arch = "x86_64")]
 mod vaes256;
 

@@ -22,7 +22,8 @@ pub struct Counts {
     /// Hashes of labels of wires. With garbled circuits the parties count different numbers.
     #[serde(default)]
     pub hash_calls: u64,
-    /// Ciphertexts of garbled gates.
+    /// Ciphertexts of garbled gates: of a label each, but of half a label under `garbled-three-halves`, where an AND has three, and
+    /// five bits besides that are not counted here.
     #[serde(default)]
     pub ciphertexts: u64,
 }

@@ -1,4 +1,5 @@
-//! Garbled circuits against the cleartext evaluator, and their counts against Zahur, Rosulek and Evans 2015, table 1.
+//! Garbled circuits against the cleartext evaluator, and their counts against Zahur, Rosulek and Evans 2015, table 1, and Rosulek
+//! and Roy 2021, table 1.
 
 use std::sync::Arc;
 
@@ -14,10 +15,13 @@ use polyclave_protocol::tally::Tally;
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 use polyclave_protocol::{Error, Party, Result};
 
-const SCHEME: GarbledScheme = GarbledScheme { gates: Gates::Half, expansion: 4 };
+fn scheme(gates: Gates) -> GarbledScheme {
+    GarbledScheme { gates, expansion: 4 }
+}
 
-fn run(circuit: &Circuit, lanes: usize, seed: u8) -> Run {
-    check_circuit(&SCHEME, circuit, lanes, seed)
+/// By every way to garble.
+fn run(circuit: &Circuit, lanes: usize, seed: u8) -> [Run; 2] {
+    Gates::ALL.map(|gates| check_circuit(&scheme(gates), circuit, lanes, seed))
 }
 
 fn with_key_schedule(name: &str, direction: Direction) -> Circuit {
@@ -81,9 +85,14 @@ fn gates_of_every_kind_are_right_for_every_number_of_lanes() {
 
 #[test]
 fn circuits_of_cells_are_refused_and_told_of_the_other_form() {
+    Gates::ALL.into_iter().for_each(circuits_of_cells_are_refused);
+}
+
+fn circuits_of_cells_are_refused(gates: Gates) {
+    let scheme = scheme(gates);
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&SCHEME.terms(Terms::new(2)), net)?;
-        let mut protocol = SCHEME.join(&SCHEME.set_up(net)?, session.stream(), net.members())?;
+        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(&catalog::find("aes-128").expect("it is there").encrypt, &protocol);
         prepare(&mut protocol, &compiled, 1, net).map(|_| ())
     });
@@ -97,12 +106,17 @@ fn circuits_of_cells_are_refused_and_told_of_the_other_form() {
 
 /// What an AND costs is what the paper says, and nothing else is sent but what inputs and outputs take.
 #[test]
-fn counts_are_those_of_half_gates() {
+fn counts_are_those_of_the_papers() {
+    Gates::ALL.into_iter().for_each(counts_are_right);
+}
+
+fn counts_are_right(gates: Gates) {
+    let scheme = scheme(gates);
     const LANES: usize = 9;
     let cipher = boolean::cipher("aes-128").expect("it has a Boolean circuit");
     let party = |net: &mut dyn Net| -> Result<(Tally, f64)> {
-        let mut session = hello(&SCHEME.terms(Terms::new(2)), net)?;
-        let mut protocol = SCHEME.join(&SCHEME.set_up(net)?, session.stream(), net.members())?;
+        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(&cipher.encrypt, &protocol);
         let zero = |port: usize, lanes| Cells::zero(compiled.inputs()[port].cells.len(), 1, lanes);
         let (block, keys) = (zero(0, LANES), zero(1, 1));
@@ -124,23 +138,33 @@ fn counts_are_those_of_half_gates() {
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
     const ANDS: u64 = 5440 * LANES as u64;
-    for ((tally, operations), calls) in outcomes.into_iter().zip([4, 2]) {
+    let (calls, ciphertexts, bytes) = match gates {
+        Gates::Half => ([4, 2], 2, 32),
+        // Three of 8 bytes, and five bits in a byte.
+        Gates::ThreeHalves => ([6, 3], 3, 25),
+    };
+    for (((tally, operations), calls), of_output) in outcomes.into_iter().zip(calls).zip([2, 1]) {
         assert_eq!(tally.online.hash_calls, calls * ANDS);
-        assert_eq!(tally.online.ciphertexts, 2 * ANDS);
+        assert_eq!(tally.online.ciphertexts, ciphertexts * ANDS);
         assert_eq!((tally.online.rounds, tally.online.multiplications), (1, ANDS));
         assert_eq!((tally.input.rounds, tally.output.rounds), (4, 1));
         // Of both labels at the garbler, of one at the evaluator.
-        assert_eq!(tally.output.hash_calls, calls / 2 * 128 * LANES as u64);
+        assert_eq!(tally.output.hash_calls, of_output * 128 * LANES as u64);
         assert_eq!(operations, 5440.0);
     }
     let [garbler, evaluator] = [0, 1].map(|p: usize| meters[p].snapshot().payload_sent);
     // What both send alike, but for ciphertexts: transfers, coins, 16 bytes for an output bit.
-    assert_eq!(garbler - evaluator, 32 * ANDS);
+    assert_eq!(garbler - evaluator, bytes * ANDS);
 }
 
 /// Neither an input of the garbler nor a public one nor a shared one sends anything, whatever stream it comes of.
 #[test]
 fn values_go_from_circuit_to_circuit_and_from_stream_to_stream() {
+    Gates::ALL.into_iter().for_each(values_go_on);
+}
+
+fn values_go_on(gates: Gates) {
+    let scheme = scheme(gates);
     let adder = boolean::find("adder-64").expect("it is shipped");
     let bytes = |numbers: [u64; 2]| -> Cells {
         let blocks: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
@@ -148,11 +172,11 @@ fn values_go_from_circuit_to_circuit_and_from_stream_to_stream() {
     };
     let (a, b) = ([u64::MAX, 1 << 40], [5, 77]);
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&SCHEME.terms(Terms::new(2)), net)?;
-        let setup = SCHEME.set_up(net)?;
+        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let setup = scheme.set_up(net)?;
         let mut streams = [
-            SCHEME.join(&setup, session.stream(), net.members())?,
-            SCHEME.join(&setup, session.stream(), net.members())?,
+            scheme.join(&setup, session.stream(), net.members())?,
+            scheme.join(&setup, session.stream(), net.members())?,
         ];
         let compiled = compile(&adder, &streams[0]);
         let (a, b) = (bytes(a), bytes(b));

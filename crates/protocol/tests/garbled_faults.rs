@@ -13,7 +13,9 @@ use polyclave_protocol::testkit::faults::{Promise, Sweep};
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Party, Result};
 
-const SCHEME: GarbledScheme = GarbledScheme { gates: Gates::Half, expansion: 8 };
+fn scheme(gates: Gates) -> GarbledScheme {
+    GarbledScheme { gates, expansion: 8 }
+}
 
 const LANES: usize = 9;
 
@@ -48,9 +50,9 @@ fn inputs(circuit: &Circuit) -> Vec<Cells> {
 }
 
 /// Two evaluations, from hello to outputs: one input of each party and a public one, then a shared one.
-fn session(net: &mut dyn Net) -> Result<[Option<Vec<u8>>; 3]> {
-    let mut session = hello(&SCHEME.terms(Terms::new(2)), net)?;
-    let mut protocol = SCHEME.join(&SCHEME.set_up(net)?, session.stream(), net.members())?;
+fn session(scheme: GarbledScheme, net: &mut dyn Net) -> Result<[Option<Vec<u8>>; 3]> {
+    let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let circuit = gates();
     let compiled = compile(&circuit, &protocol);
     let cells = inputs(&circuit);
@@ -71,11 +73,15 @@ fn session(net: &mut dyn Net) -> Result<[Option<Vec<u8>>; 3]> {
 }
 
 fn sweep(cheater: Party) {
+    Gates::ALL.into_iter().for_each(|gates| sweep_of(gates, cheater));
+}
+
+fn sweep_of(gates: Gates, cheater: Party) {
     let mut sweep = Sweep { drop_every: 3, ..Sweep::new(2, cheater, Promise::RightOrAborted) };
     let flips = [(3, 1), (40, 7), (200, 2), (usize::MAX, 6)];
     sweep.faults.extend(flips.map(|(byte, bit)| Fault::FlipBit { byte, bit }));
-    let swept = sweep.run(session);
-    println!("{cheater} cheats: {swept:?}");
+    let swept = sweep.run(move |net| session(scheme(gates), net));
+    println!("{cheater} cheats under {gates:?}: {swept:?}");
     // Flips in the ciphertexts that the evaluator's colours do not choose change nothing.
     assert!(swept.faults > 6 * swept.messages && swept.survived * 2 < swept.faults, "{swept:?}");
 }

@@ -38,7 +38,7 @@ pub(super) fn hash(keys: &RoundKeys, first: u64, blocks: &mut [u128]) {
 
 #[inline]
 #[target_feature(enable = "aes,vaes,avx2")]
-pub(crate) fn encrypt(keys: &RoundKeys, states: &mut [__m256i; IN_FLIGHT]) {
+pub(crate) fn encrypt<const N: usize>(keys: &RoundKeys, states: &mut [__m256i; N]) {
     let spread = |round| _mm256_broadcastsi128_si256(keys.get(round));
     let key = spread(0);
     for state in states.iter_mut() {

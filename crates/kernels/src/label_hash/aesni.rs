@@ -95,14 +95,14 @@ pub(super) fn evaluate(
 /// The first tweak of a gate number.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn tweak(number: u64) -> __m128i {
+pub(super) fn tweak(number: u64) -> __m128i {
     _mm_set_epi64x(0, (2 * number) as i64)
 }
 
 /// The map of halves (l, r) to (l + r, l).
 #[inline]
 #[target_feature(enable = "sse2")]
-fn sigma(x: __m128i) -> __m128i {
+pub(super) fn sigma(x: __m128i) -> __m128i {
     let high = _mm_set_epi64x(-1, 0);
     _mm_xor_si128(_mm_shuffle_epi32::<0x4e>(x), _mm_and_si128(x, high))
 }
@@ -110,20 +110,20 @@ fn sigma(x: __m128i) -> __m128i {
 /// All ones if the colour is 1, and otherwise 0.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn mask(x: __m128i) -> __m128i {
+pub(super) fn mask(x: __m128i) -> __m128i {
     _mm_srai_epi32::<31>(_mm_slli_epi32::<31>(_mm_shuffle_epi32::<0>(x)))
 }
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn load(label: &Label) -> __m128i {
+pub(super) fn load(label: &Label) -> __m128i {
     // SAFETY: the reference covers the 16 bytes read; the load has no alignment.
     unsafe { _mm_loadu_si128(label.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn store(label: &mut Label, vector: __m128i) {
+pub(super) fn store(label: &mut Label, vector: __m128i) {
     // SAFETY: the reference covers the 16 bytes written; the store has no alignment.
     unsafe { _mm_storeu_si128(label.as_mut_ptr().cast(), vector) }
 }

@@ -37,6 +37,13 @@ pub(super) struct Offsets {
     pub(super) c: Label,
 }
 
+impl Offsets {
+    pub(super) fn of(delta: &Label, negated: Negated) -> Offsets {
+        let if_set = |set| if set { *delta } else { [0; 16] };
+        Offsets { delta: *delta, a: if_set(negated.a), b: if_set(negated.b), c: if_set(negated.c) }
+    }
+}
+
 impl LabelHash {
     /// Garbles `a[i] AND b[i]` as gate number `first + i`. From labels for zero come labels for zero, and ciphertexts. The lowest
     /// bit of `delta` is 1.
@@ -59,9 +66,7 @@ impl LabelHash {
             [a.len(), b.len(), garbler.len(), evaluator.len()] == [len; 4],
             "gates have all their labels"
         );
-        let if_set = |set| if set { *delta } else { [0; 16] };
-        let offsets =
-            Offsets { delta: *delta, a: if_set(negated.a), b: if_set(negated.b), c: if_set(negated.c) };
+        let offsets = Offsets::of(delta, negated);
         #[cfg(target_arch = "x86_64")]
         let isa = self.isa;
         for run in runs(first, len) {

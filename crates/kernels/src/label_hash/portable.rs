@@ -6,7 +6,7 @@ use aes::{Aes128, Block};
 use super::Label;
 use super::half_gates::{Halves, Offsets};
 
-const HIGH: u128 = !0 << 64;
+pub(super) const HIGH: u128 = !0 << 64;
 
 /// The map of halves (l, r) to (l + r, l).
 fn sigma(x: u128) -> u128 {
@@ -14,12 +14,12 @@ fn sigma(x: u128) -> u128 {
 }
 
 /// All ones if the colour is 1, and otherwise 0.
-fn mask(x: u128) -> u128 {
+pub(super) fn mask(x: u128) -> u128 {
     (x & 1).wrapping_neg()
 }
 
 /// Hashes of labels with tweaks.
-fn hashes<const N: usize>(cipher: &Aes128, labels: [u128; N], tweaks: [u128; N]) -> [u128; N] {
+pub(super) fn hashes<const N: usize>(cipher: &Aes128, labels: [u128; N], tweaks: [u128; N]) -> [u128; N] {
     let inputs: [u128; N] = core::array::from_fn(|i| sigma(labels[i]) ^ tweaks[i]);
     let mut blocks: [Block; N] = inputs.map(|m| m.to_le_bytes().into());
     cipher.encrypt_blocks(&mut blocks);

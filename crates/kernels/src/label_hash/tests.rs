@@ -4,24 +4,24 @@ use aes::cipher::{BlockCipherEncrypt, KeyInit};
 
 use super::*;
 
-const ROOT: &[u8; 16] = b"sixteen byte key";
+pub(super) const ROOT: &[u8; 16] = b"sixteen byte key";
 
-fn permuted(key: &[u8; 16], x: u128) -> u128 {
+pub(super) fn permuted(key: &[u8; 16], x: u128) -> u128 {
     let mut block: aes::Block = x.to_le_bytes().into();
     Aes128::new(key.into()).encrypt_block(&mut block);
     u128::from_le_bytes(block.into())
 }
 
-fn labels(seed: u8, len: usize) -> Vec<Label> {
+pub(super) fn labels(seed: u8, len: usize) -> Vec<Label> {
     (0..len).map(|j| permuted(&[seed; 16], j as u128).to_le_bytes()).collect()
 }
 
-fn sum(x: Label, y: Label) -> Label {
+pub(super) fn sum(x: Label, y: Label) -> Label {
     (u128::from_le_bytes(x) ^ u128::from_le_bytes(y)).to_le_bytes()
 }
 
 /// Around the change of a key.
-const STARTS: [u64; 4] = [0, 500, 511, 1 << 40];
+pub(super) const STARTS: [u64; 4] = [0, 500, 511, 1 << 40];
 
 #[test]
 fn every_implementation_gives_the_hash_of_its_definition() {
@@ -44,7 +44,7 @@ fn every_implementation_gives_the_hash_of_its_definition() {
 }
 
 #[test]
-fn labels_of_a_gate_share_a_tweak_and_gates_do_not() {
+pub(super) fn labels_of_a_gate_share_a_tweak_and_gates_do_not() {
     for isa in AesIsa::available() {
         let mut hash = LabelHash::with(isa, ROOT);
         for (first, labels_of_gate) in

@@ -138,7 +138,7 @@ impl Tweaks {
 /// The map of halves (l, r) to (l + r, l).
 #[inline]
 #[target_feature(enable = "avx2")]
-fn sigma(x: __m256i) -> __m256i {
+pub(super) fn sigma(x: __m256i) -> __m256i {
     let high = _mm256_set_epi64x(-1, 0, -1, 0);
     _mm256_xor_si256(_mm256_shuffle_epi32::<0x4e>(x), _mm256_and_si256(x, high))
 }
@@ -146,13 +146,13 @@ fn sigma(x: __m256i) -> __m256i {
 /// All ones if the colour is 1, and otherwise 0.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn mask(x: __m256i) -> __m256i {
+pub(super) fn mask(x: __m256i) -> __m256i {
     _mm256_srai_epi32::<31>(_mm256_slli_epi32::<31>(_mm256_shuffle_epi32::<0>(x)))
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn both(label: &Label) -> __m256i {
+pub(super) fn both(label: &Label) -> __m256i {
     // SAFETY: the reference covers the 16 bytes read; the load has no alignment.
     unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(label.as_ptr().cast())) }
 }
@@ -160,7 +160,7 @@ fn both(label: &Label) -> __m256i {
 /// Two labels from a place on.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load<const N: usize>(labels: &[Label; N], at: usize) -> __m256i {
+pub(super) fn load<const N: usize>(labels: &[Label; N], at: usize) -> __m256i {
     let two = &labels[at..at + 2];
     // SAFETY: the slice covers the 32 bytes read; the load has no alignment.
     unsafe { _mm256_loadu_si256(two.as_ptr().cast()) }
@@ -168,7 +168,7 @@ fn load<const N: usize>(labels: &[Label; N], at: usize) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn store<const N: usize>(labels: &mut [Label; N], at: usize, vector: __m256i) {
+pub(super) fn store<const N: usize>(labels: &mut [Label; N], at: usize, vector: __m256i) {
     let two = &mut labels[at..at + 2];
     // SAFETY: the slice covers the 32 bytes written; the store has no alignment.
     unsafe { _mm256_storeu_si256(two.as_mut_ptr().cast(), vector) }

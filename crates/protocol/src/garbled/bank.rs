@@ -11,7 +11,7 @@ use polyclave_kernels::label_hash::Label;
 use polyclave_kernels::label_sums::sum_within;
 
 use super::Side;
-use super::half_gates::Kind;
+use super::lookups::Kind;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
 
@@ -169,7 +169,7 @@ pub(super) fn refuse_unless_boolean(compiled: &Compiled) -> Result<()> {
         return Ok(());
     }
     Err(Error::Misuse(format!(
-        "garbled circuits by half gates take circuits of single bits, and {} is not one: use its Boolean form (--circuit boolean)",
+        "garbled circuits of bits take circuits of single bits, and {} is not one: use its Boolean form (--circuit boolean)",
         compiled.name()
     )))
 }

@@ -1,134 +1,34 @@
-//! Lookups of two bits: ANDs by half gates (Zahur, Rosulek and Evans 2015, figure 2; the formulas are in the kernel,
-//! [`polyclave_kernels::label_hash`]), and sums by sums of labels.
-//!
-//! Any table of two bits with an odd number of ones is an AND but for negations, which move labels for zero by Delta at the
-//! garbler and cost nothing; any other is a sum. All lanes of a gate are garbled in one call of the kernel, and the ciphertexts are
-//! written straight into the message. Gates are public, and so is what is done to them.
+//! ANDs by half gates (Zahur, Rosulek and Evans 2015, figure 2; the formulas are in the kernel,
+//! [`polyclave_kernels::label_hash`]): what of a message is a gate's. All its lanes are garbled in one call of the kernel.
 
-use polyclave_cipher::{Lookup, Slot, Table};
-use polyclave_kernels::label_hash::Negated;
+use polyclave_kernels::label_hash::{Halves, Label, LabelHash};
 
-use super::bank::{Bank, LABEL, Rows};
-use super::flight::{self, Flight, Run, messages};
-use super::{EVALUATOR, GARBLER, Garbled, Side};
-use crate::Result;
-use crate::net::Net;
+use super::bank::LABEL;
+use super::flight::Run;
 
-/// What a table of two bits is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// An AND.
-    And(Negated),
-    /// A sum of some of both operands and of a constant.
-    Sum([bool; 2], bool),
+/// Bytes of a gate and lane.
+pub(super) const BYTES: usize = 2 * LABEL;
+
+/// Garbles lanes of a gate, the first as number `first`, into their part of a message.
+pub(super) fn garble(
+    (hash, first): (&mut LabelHash, u64),
+    delta: &Label,
+    run: &Run,
+    [a, b, c]: [&mut [Label]; 3],
+    message: &mut [u8],
+) {
+    // First one ciphertext of every lane, then the other.
+    let (garbler, evaluator) = message.as_chunks_mut().0.split_at_mut(run.lanes);
+    hash.garble(first, delta, run.negated, [a, b], c, Halves { garbler, evaluator });
 }
 
-impl Kind {
-    /// Of a table of two bits; the first operand is the lower one.
-    pub(super) fn of(table: &Table) -> Kind {
-        let at = |x: usize| table.entries().get(x).is_some_and(|entry| entry & 1 == 1);
-        let ones = (0..4).filter(|x| at(*x)).count();
-        if ones % 2 == 0 {
-            return Kind::Sum([at(0) != at(1), at(0) != at(2)], at(0));
-        }
-        // The one entry that differs from the three others.
-        let c = ones == 3;
-        let odd = (0..4).find(|x| at(*x) != c).unwrap_or_default();
-        Kind::And(Negated { a: odd & 1 == 0, b: odd & 2 == 0, c })
-    }
-
-    /// Whether it takes ciphertexts.
-    pub(super) fn is_garbled(self) -> bool {
-        matches!(self, Kind::And(_))
-    }
-}
-
-impl Garbled {
-    pub(super) fn look_up(&mut self, lookups: &[Lookup], bank: &mut Bank, net: &mut dyn Net) -> Result<()> {
-        let mut flight = std::mem::take(&mut self.flight);
-        flight.runs.clear();
-        for lookup in lookups {
-            for (_, to) in &lookup.views {
-                self.begin(bank.kinds[lookup.table], lookup.xs[0], *to, bank, &mut flight);
-            }
-        }
-        let gates: usize = flight.runs.iter().map(|run| run.lanes).sum();
-        let is_first = gates > 0 && !bank.is_under_way;
-        bank.is_under_way |= is_first;
-        let calls = match self.side {
-            Side::Garbler { .. } => 4,
-            Side::Evaluator => 2,
-        };
-        let counts = self.counts();
-        counts.rounds += u64::from(is_first);
-        counts.multiplications += gates as u64;
-        counts.ciphertexts += 2 * gates as u64;
-        counts.hash_calls += calls * gates as u64;
-        let outcome = match &self.side {
-            Side::Garbler { .. } => self.garble(&mut flight, bank, net),
-            Side::Evaluator => self.evaluate(&mut flight, bank, net),
-        };
-        self.flight = flight;
-        outcome
-    }
-
-    /// Does a sum, and makes a note of an AND.
-    fn begin(&self, kind: Kind, from: Slot, to: Slot, bank: &mut Bank, flight: &mut Flight) {
-        let (rows, from, to, is_uniform) = match (from, to) {
-            (Slot::Lanes(from), Slot::Lanes(to)) => (&mut bank.lanes, from, to, false),
-            (Slot::Uniform(from), Slot::Uniform(to)) => (&mut bank.uniform, from, to, true),
-            _ => unreachable!("a lookup is the same for all lanes as its input is"),
-        };
-        let operands = [rows.at(from, 0), rows.at(from, 1)];
-        let to = rows.at(to, 0);
-        match kind {
-            Kind::Sum(of, one) => {
-                let sources: Vec<usize> =
-                    operands.into_iter().zip(of).filter(|(_, is_term)| *is_term).map(|(at, _)| at).collect();
-                rows.sum(to, rows.lanes(), &sources, &self.side.of_constant(one));
-            }
-            Kind::And(negated) => {
-                let [a, b] = operands;
-                for start in (0..rows.lanes()).step_by(flight::LANES) {
-                    let lanes = flight::LANES.min(rows.lanes() - start);
-                    let rows = [a, b, to].map(|at| at + start * LABEL);
-                    flight.runs.push(Run { is_uniform, rows, lanes, negated });
-                }
-            }
-        }
-    }
-
-    fn garble(&mut self, flight: &mut Flight, bank: &mut Bank, net: &mut dyn Net) -> Result<()> {
-        let Side::Garbler { delta } = &self.side else { return Ok(()) };
-        for (runs, bytes) in messages(&flight.runs) {
-            // Longer than before at times, and never shorter: what is there is overwritten.
-            flight.message.resize(bytes.max(flight.message.len()), 0);
-            let mut rest = &mut flight.message[..bytes];
-            for run in runs {
-                let [a, b, c] = rows_of(run, bank).labels_mut(run.rows, run.lanes);
-                let (hash, first) = self.hash.take(run.lanes);
-                hash.garble(first, delta, run.negated, [a, b], c, flight::next_mut(&mut rest, run));
-            }
-            net.send(EVALUATOR, &flight.message[..bytes])?;
-        }
-        Ok(())
-    }
-
-    fn evaluate(&mut self, flight: &mut Flight, bank: &mut Bank, net: &mut dyn Net) -> Result<()> {
-        for (runs, bytes) in messages(&flight.runs) {
-            flight.message.resize(bytes.max(flight.message.len()), 0);
-            net.recv(GARBLER, &mut flight.message[..bytes])?;
-            let mut rest = &flight.message[..bytes];
-            for run in runs {
-                let [a, b, c] = rows_of(run, bank).labels_mut(run.rows, run.lanes);
-                let (hash, first) = self.hash.take(run.lanes);
-                hash.evaluate(first, [a, b], c, flight::next(&mut rest, run));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn rows_of<'a>(run: &Run, bank: &'a mut Bank) -> &'a mut Rows {
-    if run.is_uniform { &mut bank.uniform } else { &mut bank.lanes }
+/// Evaluates lanes of a gate from their part of a message.
+pub(super) fn evaluate(
+    (hash, first): (&mut LabelHash, u64),
+    run: &Run,
+    [a, b, c]: [&mut [Label]; 3],
+    message: &[u8],
+) {
+    let (garbler, evaluator) = message.as_chunks().0.split_at(run.lanes);
+    hash.evaluate(first, [a, b], c, Halves { garbler, evaluator });
 }

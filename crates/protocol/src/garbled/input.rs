@@ -88,7 +88,7 @@ impl Garbled {
     /// Active labels from the common generator; at the garbler those for zero.
     fn known_labels(&mut self, cells: Option<&Cells>, labels: &mut [Label]) {
         self.known.fill(labels.as_flattened_mut());
-        if let (Side::Garbler { delta }, Some(cells)) = (&self.side, cells) {
+        if let (Side::Garbler { delta, .. }, Some(cells)) = (&self.side, cells) {
             let delta = u128::from_le_bytes(**delta);
             for (label, x) in labels.iter_mut().zip(cells.rows()) {
                 let moved = u128::from_le_bytes(*label) ^ delta & u128::from(*x).wrapping_neg();

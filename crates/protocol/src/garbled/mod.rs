@@ -2,8 +2,9 @@
 //! Preneel 2022 are compared with these).
 //!
 //! A wire has two labels of 128 bits, `W` for zero and `W + Delta` for one, and the evaluator has one of them, without knowing
-//! which. Sums are sums of labels (free XOR: Kolesnikov and Schneider 2008). For each AND the garbler sends two ciphertexts, with
-//! which the evaluator gets from the labels that it has to that of the result: half gates (Zahur, Rosulek, Evans 2015). The
+//! which. Sums are sums of labels (free XOR: Kolesnikov and Schneider 2008). For each AND the garbler sends ciphertexts with
+//! which the evaluator gets from the labels that it has to that of the result: two by half gates (Zahur, Rosulek, Evans 2015), three
+//! of half a label by three halves (Rosulek and Roy 2021). The
 //! lowest bit of a label is its colour, which is uniform, and the lowest bit of Delta is 1 (point and permute).
 //!
 //! | file | what | source |
@@ -11,7 +12,9 @@
 //! | `scheme.rs` | the protocol and what is kept: Delta, transfers | |
 //! | `hash.rs` | the hash of a stream and its running number | Guo et al. 2020, ePrint 2019/1168 |
 //! | `bank.rs` | labels by wire, and sums of them | Kolesnikov and Schneider 2008 |
-//! | `half_gates.rs` | ANDs | Zahur et al. 2015, figure 2; [`polyclave_kernels::label_hash`] |
+//! | `lookups.rs` | which lookups are ANDs, layer by layer | |
+//! | `half_gates.rs` | ANDs in 32 bytes | Zahur et al. 2015, figure 2; [`polyclave_kernels::label_hash`] |
+//! | `three_halves.rs` | ANDs in 25 bytes | Rosulek and Roy 2021, ePrint 2021/749; [`polyclave_kernels::label_hash::three_halves`] |
 //! | `flight.rs` | which gates share a message | |
 //! | `input.rs` | labels of inputs | |
 //! | `output.rs` | what labels stand for, and which are none | Bellare, Hoang, Rogaway 2012 |
@@ -32,9 +35,10 @@
 //!
 //! **Assumption**: AES as an ideal cipher. A key of the hash serves for 512 gates, so who has a set-up's whole traffic needs some
 //! 2^116 evaluations of AES to learn anything of Delta, however much that is ([`polyclave_kernels::label_hash`] has the bound;
-//! one fixed key would lose a bit with every doubling).
+//! one fixed key would lose a bit with every doubling). Three halves need more of the hash, and some 2^115 evaluations
+//! ([`polyclave_kernels::label_hash::three_halves`]).
 //!
-//! **Cost** of an AND: four calls of the hash for the garbler, two for the evaluator, 32 bytes. Of an input bit: nothing if the
+//! **Cost** of an AND: four calls of the hash for the garbler, two for the evaluator, 32 bytes; by three halves six, three and 25. Of an input bit: nothing if the
 //! garbler knows it; 4 bytes each way (128 / expansion bits) if the evaluator gives it. Of an output bit: 16 bytes to each
 //! party that learns it. Rounds: none that wait for an answer while gates are garbled; four for inputs of the evaluator; one for
 //! an output. Memory: the labels of the wires that are in use, 32 bytes a slot and lane, and one message of ciphertexts.
@@ -49,12 +53,14 @@ mod flight;
 mod half_gates;
 mod hash;
 mod input;
+mod lookups;
 mod output;
 pub mod projection;
 mod scheme;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod three_halves;
 
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
 use polyclave_kernels::aes_prg::AesPrg;
@@ -74,6 +80,7 @@ use crate::tally::{Cost, Counts, Phase, Tally};
 use crate::{Party, Result};
 use flight::Flight;
 use hash::Hash;
+use three_halves::Coins;
 
 /// Who garbles.
 const GARBLER: Party = Party(0);
@@ -82,8 +89,8 @@ const EVALUATOR: Party = Party(1);
 
 /// What a party does, and what only it knows.
 enum Side {
-    /// Holds labels for zero, and the offset of those for one.
-    Garbler { delta: Zeroizing<Label> },
+    /// Holds labels for zero, the offset of those for one, and bits that control matrices are made of.
+    Garbler { delta: Zeroizing<Label>, coins: Coins },
     /// Holds active labels.
     Evaluator,
 }
@@ -92,7 +99,7 @@ impl Side {
     /// What a sum's labels change by where a one is added: the garbler's label for zero was that for one.
     fn of_constant(&self, one: bool) -> Label {
         match self {
-            Side::Garbler { delta } if one => **delta,
+            Side::Garbler { delta, .. } if one => **delta,
             _ => Label::default(),
         }
     }
@@ -100,6 +107,7 @@ impl Side {
 
 /// One party in one session.
 pub struct Garbled {
+    gates: Gates,
     side: Side,
     /// Of the set-up, whose labels fit each other.
     setup: [u8; 32],
@@ -136,7 +144,7 @@ impl Protocol for Garbled {
     type Released = Unverified<Cells>;
 
     fn cost(&self, compiled: &Compiled) -> Cost {
-        let is_gate = |lookup: &&Lookup| half_gates::Kind::of(&compiled.tables()[lookup.table]).is_garbled();
+        let is_gate = |lookup: &&Lookup| lookups::Kind::of(&compiled.tables()[lookup.table]).is_garbled();
         let gates = compiled.lookups().filter(is_gate).count();
         let uniform = compiled.lookups().filter(is_gate).filter(|lookup| lookup.is_uniform()).count();
         Cost {

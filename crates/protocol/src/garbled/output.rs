@@ -47,7 +47,7 @@ impl Garbled {
         counts.rounds += 1;
         counts.openings += labels.len() as u64;
         let (peer, bits) = match &self.side {
-            Side::Garbler { delta } => {
+            Side::Garbler { delta, .. } => {
                 let others = added(labels, delta);
                 let mut hashes = Zeroizing::new(Vec::new());
                 if learns(EVALUATOR) {

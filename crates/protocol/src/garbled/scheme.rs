@@ -3,9 +3,11 @@
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
+use super::bank::LABEL;
 use super::flight::Flight;
 use super::hash::Hash;
-use super::{EVALUATOR, GARBLER, Garbled, Side};
+use super::three_halves::Coins;
+use super::{EVALUATOR, GARBLER, Garbled, Side, half_gates, three_halves};
 use crate::net::Net;
 use crate::ot::{Pairs, Shape};
 use crate::pool::Pool;
@@ -19,16 +21,51 @@ use crate::{Error, Party, PartySet, Result, coins};
 pub enum Gates {
     /// ANDs of bits by half gates.
     Half,
+    /// ANDs of bits by three halves.
+    ThreeHalves,
 }
 
 impl Gates {
     /// All.
-    pub const ALL: [Gates; 1] = [Gates::Half];
+    pub const ALL: [Gates; 2] = [Gates::Half, Gates::ThreeHalves];
 
     /// The protocol's name on the command line.
     pub fn protocol(self) -> &'static str {
         match self {
             Gates::Half => "garbled-half",
+            Gates::ThreeHalves => "garbled-three-halves",
+        }
+    }
+
+    /// Ciphertexts of an AND, as they are counted.
+    pub fn ciphertexts(self) -> u64 {
+        match self {
+            Gates::Half => 2,
+            Gates::ThreeHalves => 3,
+        }
+    }
+
+    /// Bytes of a ciphertext: a label, or half of one.
+    pub fn ciphertext_bytes(self) -> usize {
+        match self {
+            Gates::Half => LABEL,
+            Gates::ThreeHalves => LABEL / 2,
+        }
+    }
+
+    /// Bytes that are sent for an AND: ciphertexts, and by three halves a byte of control bits.
+    pub fn bytes(self) -> usize {
+        match self {
+            Gates::Half => half_gates::BYTES,
+            Gates::ThreeHalves => three_halves::BYTES,
+        }
+    }
+
+    /// Calls of the hash for an AND, by the garbler and by the evaluator.
+    pub fn hash_calls(self) -> [u64; 2] {
+        match self {
+            Gates::Half => [4, 2],
+            Gates::ThreeHalves => [6, 3],
         }
     }
 }
@@ -93,7 +130,7 @@ impl Scheme for GarbledScheme {
         let label = stream.label();
         let delta = Zeroizing::new(setup.transfers.delta());
         let side = match setup.me == GARBLER {
-            true => Side::Garbler { delta: Zeroizing::new(delta.to_le_bytes()) },
+            true => Side::Garbler { delta: Zeroizing::new(delta.to_le_bytes()), coins: Coins::new()? },
             false => Side::Evaluator,
         };
         let derived = |context| {
@@ -103,6 +140,7 @@ impl Scheme for GarbledScheme {
             key
         };
         Ok(Garbled {
+            gates: self.gates,
             side,
             setup: setup.id,
             hash: Hash::new(&derived("polyclave 2026 garbled circuits: root of the hash")),

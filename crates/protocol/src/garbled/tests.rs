@@ -3,7 +3,6 @@
 use std::sync::Mutex;
 
 use polyclave_cipher::{Builder, Cells, Circuit, Matrix, Table, compile};
-use polyclave_kernels::label_hash::Label;
 
 use super::*;
 use crate::Error;
@@ -12,11 +11,15 @@ use crate::mesh::run_parties;
 use crate::protocol::Scheme;
 use crate::session::{Session, Terms, hello};
 
-const SCHEME: GarbledScheme = GarbledScheme { gates: Gates::Half, expansion: 4 };
+const SCHEME: GarbledScheme = of(Gates::Half);
 const LANES: usize = 3;
 
+const fn of(gates: Gates) -> GarbledScheme {
+    GarbledScheme { gates, expansion: 4 }
+}
+
 /// x and y, and x and x: the second gate is one of a wire with itself.
-fn gates() -> Circuit {
+fn circuit() -> Circuit {
     let mut b = Builder::new("gates");
     let and = b.table(&std::sync::Arc::new(Table::new("AND", 2, 1, vec![0, 0, 0, 1])));
     let (x, y) = (b.input("x", 1, 1)[0], b.input("y", 1, 1)[0]);
@@ -27,9 +30,9 @@ fn gates() -> Circuit {
     b.finish()
 }
 
-fn sessions(net: &mut dyn Net) -> Result<(Setup, Session)> {
-    let session = hello(&SCHEME.terms(Terms::new(2)), net)?;
-    Ok((SCHEME.set_up(net)?, session))
+fn sessions(scheme: &GarbledScheme, net: &mut dyn Net) -> Result<(Setup, Session)> {
+    let session = hello(&scheme.terms(Terms::new(2)), net)?;
+    Ok((scheme.set_up(net)?, session))
 }
 
 /// What the evaluator was sent, message by message.
@@ -62,11 +65,16 @@ impl Net for Heard<'_> {
 /// numbers go on where they were.
 #[test]
 fn no_tweak_serves_twice_over_calls_circuits_and_streams() {
+    Gates::ALL.into_iter().for_each(no_tweak_serves_twice);
+}
+
+fn no_tweak_serves_twice(gates: Gates) {
+    let scheme = of(gates);
     let heard = Mutex::new(Vec::new());
     let outcomes = run_parties(2, |net| {
-        let (setup, mut session) = sessions(net)?;
-        let mut streams = [session.stream(), session.stream()].map(|s| SCHEME.join(&setup, s, net.members()));
-        let compiled = compile(&gates(), streams[0].as_ref().expect("both serve"));
+        let (setup, mut session) = sessions(&scheme, net)?;
+        let mut streams = [session.stream(), session.stream()].map(|s| scheme.join(&setup, s, net.members()));
+        let compiled = compile(&circuit(), streams[0].as_ref().expect("both serve"));
         let cells = Cells::from_blocks(1, 1, &[0x80, 0, 0x80]).expect("three bits");
         // An output of the first is both inputs of all others, so these start from the same labels.
         let mut first = None;
@@ -100,11 +108,15 @@ fn no_tweak_serves_twice_over_calls_circuits_and_streams() {
     assert_eq!(outcomes, [Ok(()), Ok(())]);
     let heard = heard.into_inner().expect("no panic");
     assert_eq!(heard.len(), 4);
-    let mut all: Vec<Label> = heard.iter().flat_map(|message| message.as_chunks().0.to_vec()).collect();
-    assert_eq!(all.len(), 4 * 2 * LANES * 2);
+    // Of each gate the lanes' ciphertexts, and then control bits if it has any.
+    let (size, count) = (scheme.gates.ciphertext_bytes(), scheme.gates.ciphertexts() as usize);
+    let of_gates = heard.iter().flat_map(|message| message.chunks_exact(LANES * scheme.gates.bytes()));
+    let ciphertexts = of_gates.flat_map(|gate| gate[..LANES * count * size].chunks_exact(size));
+    let mut all: Vec<&[u8]> = ciphertexts.collect();
+    assert_eq!(all.len(), 4 * 2 * LANES * count);
     all.sort_unstable();
     all.dedup();
-    assert_eq!(all.len(), 4 * 2 * LANES * 2);
+    assert_eq!(all.len(), 4 * 2 * LANES * count);
 }
 
 #[test]
@@ -112,7 +124,7 @@ fn a_label_that_is_none_of_its_wire_is_refused_by_whoever_decodes_it() {
     for to in [Owner::Party(GARBLER), Owner::Party(EVALUATOR), Owner::All] {
         for byte in [0, 5, 47] {
             let outcomes = run_parties(2, |net| {
-                let (setup, mut session) = sessions(net)?;
+                let (setup, mut session) = sessions(&SCHEME, net)?;
                 let mut protocol = SCHEME.join(&setup, session.stream(), net.members())?;
                 let mut labels = protocol.pool.take(3 * 16);
                 // Active labels of zeros, and of a wire that stands for nothing.
@@ -136,7 +148,7 @@ fn a_label_that_is_none_of_its_wire_is_refused_by_whoever_decodes_it() {
 #[test]
 fn values_of_another_set_up_are_refused() {
     let outcomes = run_parties(2, |net| {
-        let (setup, mut session) = sessions(net)?;
+        let (setup, mut session) = sessions(&SCHEME, net)?;
         let mut protocol = SCHEME.join(&setup, session.stream(), net.members())?;
         let labels = protocol.pool.take(16);
         let mut shared = Shared { setup: protocol.setup, count: 1, lanes: 1, labels };
@@ -154,9 +166,9 @@ fn tables_of_two_bits_are_what_they_are_taken_for() {
         let table = Table::new("a table", 2, 1, (0..4).map(bit).collect());
         for x in 0..4 {
             let operands = [x & 1 == 1, x & 2 == 2];
-            let right = match half_gates::Kind::of(&table) {
-                half_gates::Kind::And(n) => ((operands[0] ^ n.a) && (operands[1] ^ n.b)) ^ n.c,
-                half_gates::Kind::Sum(of, one) => (of[0] && operands[0]) ^ (of[1] && operands[1]) ^ one,
+            let right = match lookups::Kind::of(&table) {
+                lookups::Kind::And(n) => ((operands[0] ^ n.a) && (operands[1] ^ n.b)) ^ n.c,
+                lookups::Kind::Sum(of, one) => (of[0] && operands[0]) ^ (of[1] && operands[1]) ^ one,
             };
             assert_eq!(right, bit(x) == 1, "{entries:04b} at {x}");
         }
