@@ -195,7 +195,7 @@ fn session(scheme: ProjectionScheme, net: &mut dyn Net) -> Result<Vec<u8>> {
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let mut b = Builder::new("small");
     let (x, k) = (b.input("x", 2, 5), b.uniform_input("k", 1, 5));
-    let table = b.table(&Arc::new(Table::new("s", 5, 8, (0..32).map(|x| x * 37 ^ 11).collect())));
+    let table = b.table(&Arc::new(Table::new("s", 5, 8, (0..32).map(|x| (x * 37) ^ 11).collect())));
     let sum = b.xor(&[x[0], k[0]]);
     let y = [b.lookup(table, sum), b.lookup(table, x[1])];
     b.output("y", &y);

@@ -39,8 +39,8 @@ const MOST_READINGS: usize = 4096;
 #[derive(Parser)]
 #[command(name = "polyclave-iot", args_conflicts_with_subcommands = true)]
 struct Options {
-    /// What the two servers run. Under tinytable-linear64 and spdz-lt one of them may cheat; tinytable, garbled-half and
-    /// garbled-projection are passive: both are trusted to run them unmodified
+    /// What the two servers run. Under tinytable-linear64 and spdz-lt one of them may cheat; tinytable and the garbled ones
+    /// are passive: both are trusted to run them unmodified
     #[arg(long, value_name = "P", default_value = PROTOCOLS[0], value_parser = PROTOCOLS)]
     protocol: String,
 

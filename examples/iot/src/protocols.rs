@@ -12,8 +12,14 @@ use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{self, Macs, TinyTableScheme};
 
 /// The protocols between two servers, by name.
-pub const PROTOCOLS: [&str; 5] =
-    ["tinytable-linear64", "spdz-lt", "tinytable", "garbled-half", "garbled-projection"];
+pub const PROTOCOLS: [&str; 6] = [
+    "tinytable-linear64",
+    "spdz-lt",
+    "tinytable",
+    "garbled-half",
+    "garbled-three-halves",
+    "garbled-projection",
+];
 
 /// Of oblivious transfer: less is sent with more, and more computed.
 const EXPANSION: usize = 4;
@@ -45,6 +51,10 @@ pub fn run<T: Task>(protocol: &str, insecure_dealer: bool, task: T) -> Result<T:
         "garbled-half" => {
             refuse_dealer(protocol, insecure_dealer)?;
             task.under(&GarbledScheme { gates: Gates::Half, expansion: EXPANSION })
+        }
+        "garbled-three-halves" => {
+            refuse_dealer(protocol, insecure_dealer)?;
+            task.under(&GarbledScheme { gates: Gates::ThreeHalves, expansion: EXPANSION })
         }
         "garbled-projection" => {
             refuse_dealer(protocol, insecure_dealer)?;
