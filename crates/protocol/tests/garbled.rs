@@ -1,5 +1,5 @@
-//! Garbled circuits against the cleartext evaluator, and their counts against Zahur, Rosulek and Evans 2015, table 1, and Rosulek
-//! and Roy 2021, table 1.
+//! Garbled circuits against the cleartext evaluator, and their counts against Zahur, Rosulek and Evans 2015, table 1, and what is told
+//! of Rosulek and Roy 2021.
 
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ fn circuits_of_cells_are_refused(gates: Gates) {
 
 /// What an AND costs is what the paper says, and nothing else is sent but what inputs and outputs take.
 #[test]
-fn counts_are_those_of_the_papers() {
+fn counts_are_those_of_the_schemes() {
     Gates::ALL.into_iter().for_each(counts_are_right);
 }
 
