@@ -57,7 +57,7 @@ fn gates() -> Circuit {
     let mut outputs = Vec::new();
     let mut narrow = vec![x[0]];
     for (ins, outs) in [(8, 7), (7, 8), (8, 3), (3, 5), (5, 1), (1, 8), (8, 8)] {
-        let images = (0..1_u16 << ins).map(|x| (x * x + 3 * x + 11) as u8 & (0xff >> (8 - outs))).collect();
+        let images = (0..1_u32 << ins).map(|x| (x * x + 3 * x + 11) as u8 & (0xff >> (8 - outs))).collect();
         let table = b.table(&Arc::new(Table::new("a table", ins, outs, images)));
         narrow.push(b.lookup(table, *narrow.last().expect("there is one")));
         if outs == 8 {
