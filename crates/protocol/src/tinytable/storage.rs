@@ -83,7 +83,7 @@ mod tests {
     fn value(bits: u8) -> Shared {
         let tag = |i: u64| u128::from(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << (bits - 1);
         let shares = Masks {
-            values: (0..6).map(|i| i * 37 & (0xff >> (8 - bits))).collect(),
+            values: (0..6).map(|i| (i * 37) & (0xff >> (8 - bits))).collect(),
             tags: (1..7).map(tag).collect(),
             keys: (7..13).map(tag).collect(),
         };

@@ -88,7 +88,7 @@ impl Projected {
                 if (shared.bits, shared.count, shared.lanes) != (port.bits, port.cells.len(), lanes) {
                     return Err(Error::Misuse(format!("input {} takes another shape", port.name)));
                 }
-                Ok(Source::Shared(*shared))
+                Ok(Source::Shared(shared))
             }
         }
     }
