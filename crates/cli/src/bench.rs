@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
+pub use measure::Spread;
 pub use party::party;
 pub use plot::data_beside;
 pub use rates::{EXPANSION, Rates, Setting};

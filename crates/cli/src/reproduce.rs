@@ -7,6 +7,7 @@ mod damgard_2016;
 mod damgard_keller_2010;
 mod keller_2017;
 mod measure;
+mod pohle_2022;
 mod table;
 mod timer;
 mod viff_2009;
@@ -25,7 +26,7 @@ use timer::Timer;
 /// Options of `polyclave reproduce`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// damgard-2016, damgard-keller-2010, keller-2017 or viff-2009
+    /// damgard-2016, damgard-keller-2010, keller-2017, pohle-2022 or viff-2009
     #[arg(value_name = "PAPER")]
     paper: String,
 
@@ -69,8 +70,13 @@ enum Recompute {
     Drawn(fn(&mut Timer) -> Result<Vec<Cell>>, fn(&mut Timer, &Path) -> Result<()>),
 }
 
-const PAPERS: [Paper; 4] =
-    [damgard_2016::PAPER, damgard_keller_2010::PAPER, keller_2017::PAPER, viff_2009::PAPER];
+const PAPERS: [Paper; 5] = [
+    damgard_2016::PAPER,
+    damgard_keller_2010::PAPER,
+    keller_2017::PAPER,
+    pohle_2022::PAPER,
+    viff_2009::PAPER,
+];
 
 #[derive(Serialize)]
 struct Document {
@@ -133,7 +139,8 @@ impl Paper {
         let is_wanted = |section: &&Section| {
             let name = plain(section.name);
             let number = name.trim_start_matches(|c: char| !c.is_ascii_digit());
-            wanted_plain == name || wanted_plain == number && !number.is_empty()
+            let is_number = |number: &str| wanted_plain == number && !number.is_empty();
+            wanted_plain == name || is_number(number) || name.strip_prefix("table").is_some_and(is_number)
         };
         if let Some(section) = self.sections.iter().find(is_wanted) {
             return Ok(section);

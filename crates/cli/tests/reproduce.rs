@@ -125,7 +125,10 @@ fn text_sets_the_published_value_beside_ours() {
 #[test]
 fn unknown_papers_and_tables_are_refused_with_those_there_are() {
     let cases = [
-        (&["keller-2050"][..], "choose one of damgard-2016, damgard-keller-2010, keller-2017, viff-2009"),
+        (
+            &["keller-2050"][..],
+            "choose one of damgard-2016, damgard-keller-2010, keller-2017, pohle-2022, viff-2009",
+        ),
         (&["viff-2009", "9"], "choose one of Section 1.1.1, Section 1.1.3, Section 2"),
     ];
     for (arguments, message) in cases {

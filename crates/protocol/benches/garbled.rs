@@ -13,35 +13,10 @@ use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Protocol, Scheme};
 use polyclave_protocol::session::{Session, Terms, hello};
+use polyclave_protocol::testkit::alone::Nobody;
 use polyclave_protocol::{Party, Result};
 
 const SCHEME: GarbledScheme = GarbledScheme { gates: Gates::Half, expansion: 4 };
-
-/// Takes everything and gives zeros, at once.
-struct Nobody(Party);
-
-impl Net for Nobody {
-    fn me(&self) -> Party {
-        self.0
-    }
-    fn parties(&self) -> usize {
-        2
-    }
-    fn send(&mut self, _: Party, message: &[u8]) -> Result<()> {
-        black_box(message);
-        Ok(())
-    }
-    fn recv(&mut self, _: Party, into: &mut [u8]) -> Result<()> {
-        black_box(into);
-        Ok(())
-    }
-    fn exchange(&mut self, _: &[&[u8]], _: &mut [&mut [u8]]) -> Result<()> {
-        Ok(())
-    }
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        Ok(Box::new(Nobody(self.0)))
-    }
-}
 
 /// A party with everything that is made once.
 struct Seat {

@@ -66,6 +66,11 @@ impl Cell {
         Cell { published: None, ..Cell::count(row, column, predicted, ours) }
     }
 
+    /// A value that no paper has, compared with our estimate only.
+    pub fn estimated(row: &str, column: &str, estimate: f64, ours: impl Into<Option<f64>>) -> Cell {
+        Cell { published: None, ..Cell::compared(row, column, estimate, ours) }
+    }
+
     /// The paper errs: what the value should be, and why.
     pub fn corrected(self, expected: f64, why: &str) -> Cell {
         Cell { expected: Some(expected), ..self }.note(why)

@@ -1,5 +1,7 @@
-//! What tests of protocols share: networks that cheat or record, and one conformance suite for every protocol.
+//! What tests and measurements of protocols share: networks that cheat, record or stand for the other party, and one conformance suite
+//! for every protocol.
 
+pub mod alone;
 pub mod conformance;
 pub mod faults;
 pub mod insecure_committed_tables;

@@ -38,6 +38,9 @@ use crate::tally::{Cost, Phase, Tally};
 use crate::tinyot::Source;
 use crate::{Error, Party, PartySet, Result};
 
+/// Of bits: for tables, and for clients' masks.
+type Sources = [Box<dyn Source>; 2];
+
 /// Scrambled tables between two nodes, verified by linear tags of 64 bits.
 pub struct ServedScheme {
     elements: SpdzScheme<Gf2_64>,
@@ -56,7 +59,7 @@ impl ServedScheme {
         &self,
         setup: &Setup<Gf2_64>,
         stream: Stream,
-        sources: SourcesOfBits,
+        sources: Sources,
         elements: Spdz<Gf2_64>,
     ) -> Served {
         let [of_tables, masks] = sources;
@@ -71,7 +74,7 @@ impl ServedScheme {
         setup: &Setup<Gf2_64>,
         stream: &Stream,
         serving: PartySet,
-    ) -> Result<(Spdz<Gf2_64>, SourcesOfBits)> {
+    ) -> Result<(Spdz<Gf2_64>, Sources)> {
         if serving != PartySet::all(2) {
             return Err(Error::Misuse(format!("{serving} serve, but both parties have to")));
         }
@@ -86,9 +89,6 @@ impl ServedScheme {
 }
 
 const MACS: Macs = Macs::Linear64;
-
-/// Of bits and triples for tables, and of bits for clients' masks.
-type SourcesOfBits = [Box<dyn Source>; 2];
 
 impl Scheme for ServedScheme {
     type Setup = Setup<Gf2_64>;

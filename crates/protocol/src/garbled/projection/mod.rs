@@ -27,11 +27,15 @@
 //! learn the evaluator's inputs.
 //!
 //! **Assumption.** H must look random at `W + x R` for every x other than 0 and all wires, though what it covers contains offsets:
-//! circular correlation robustness generalized to sums of offsets, as the poster asks (II.A.4); arXiv 2405.20713 is said to prove the form
-//! with XOR from it, and was not read here. For the hash of [`polyclave_kernels::label_hash`] with AES as an ideal cipher the argument
-//! of Guo et al. 2020 for one offset carries over, since every sum of offsets has its full entropy given the colours: a key
-//! serves for 512 gates of at most 256 labels, so mu = 2^18 of their bound, and what is left is about 2^108 evaluations of AES (short
-//! labels: 2^101). That is our own reading. A gate's labels share a tweak, and no two gates or views do (`../hash.rs`).
+//! circular correlation robustness generalized to sums of offsets, from which the poster claims privacy and obliviousness (II.A.4,
+//! without a proof). The full paper is Pohle, Abidin, Preneel: *Fast Evaluation of S-boxes with Garbled Circuits*, arXiv 2405.20713; its
+//! abstract and the beginning of its introduction were all that could be read here. They call the scheme projective, with a
+//! generalization of free XOR, and name neither the property of the hash nor a theorem. So no proof was checked, least of all of several
+//! projections of one input, and what follows is our own argument. It is that of Guo et al. 2020 for one offset, with AES as an ideal
+//! cipher ([`polyclave_kernels::label_hash`]). Every sum of offsets other than the empty one is uniform given the colours, so one label
+//! of a wire is known and any other is hit by a guess as hardly as with one offset. A key serves for 512 gates of at most 256 labels, so
+//! mu = 2^18 of their bound, and what is left is about 2^108 evaluations of AES (short labels: 2^101). A gate's labels share a tweak, and
+//! no two gates or views do (`../hash.rs`): several projections of one input are functions that are independent of each other.
 //!
 //! **Offsets** live as long as the set-up, as Delta does in `../mod.rs`, for the same reason.
 //!
