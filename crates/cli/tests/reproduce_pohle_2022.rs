@@ -79,8 +79,8 @@ fn what_differs_from_the_poster_says_why() {
     for cell in cells.iter().filter(|cell| cell["row"] == "Fides-96") {
         assert!(cell["ours"].is_null() && has_note(cell, "not run"), "{cell}");
     }
-    let is_computed = |cell: &&Value| has_note(cell, "three halves were not run");
-    assert_eq!(cells.iter().filter(is_computed).count(), 8 * 3);
+    let is_of_halves = |cell: &&Value| has_note(cell, "three ciphertexts of half a label");
+    assert_eq!(cells.iter().filter(is_of_halves).count(), 8 * 3);
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::reproduce::measure::random_inputs;
 /// With labels of 16 bytes, as the poster's.
 pub const PROJECTIONS: ProjectionScheme = ProjectionScheme { labels: Labels::Short, expansion: EXPANSION };
 pub const HALF_GATES: GarbledScheme = GarbledScheme { gates: Gates::Half, expansion: EXPANSION };
+const THREE_HALVES: GarbledScheme = GarbledScheme { gates: Gates::ThreeHalves, expansion: EXPANSION };
 
 /// What one block took, its inputs included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +37,17 @@ pub fn by_projections(circuit: &Circuit, of_evaluator: &[&str]) -> Result<Work> 
     work(&PROJECTIONS, circuit, of_evaluator)
 }
 
-/// By half gates: ANDs, of which each must have taken what half gates take. Inputs take nothing but transfers.
+/// By half gates and by three halves: ANDs, of which each must have taken what these take; three ciphertexts of three halves are
+/// half as long as a label. Inputs take nothing but transfers.
 pub fn ands(circuit: &Circuit, of_evaluator: &[&str]) -> Result<u64> {
-    let counted = work(&HALF_GATES, &boolean::expand(circuit), of_evaluator)?;
+    let circuit = boolean::expand(circuit);
+    let counted = work(&HALF_GATES, &circuit, of_evaluator)?;
     let ands = counted.send / 2;
     let of_half_gates = Work { garble: 4 * ands, send: 2 * ands, eval: 2 * ands };
     ensure!(counted == of_half_gates, "half gates took {counted:?}");
+    let counted = work(&THREE_HALVES, &circuit, of_evaluator)?;
+    let of_three_halves = Work { garble: 6 * ands, send: 3 * ands, eval: 3 * ands };
+    ensure!(counted == of_three_halves, "three halves took {counted:?}");
     Ok(ands)
 }
 
