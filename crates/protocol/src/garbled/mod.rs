@@ -16,6 +16,7 @@
 //! | `half_gates.rs` | ANDs in 32 bytes | Zahur et al. 2015, figure 2; [`polyclave_kernels::label_hash`] |
 //! | `three_halves.rs` | ANDs in 25 bytes | Rosulek and Roy 2021, ePrint 2021/749; [`polyclave_kernels::label_hash::three_halves`] |
 //! | `flight.rs` | which gates share a message | |
+//! | `source.rs` | who gives an input, and transfers of what the evaluator gives | |
 //! | `input.rs` | labels of inputs | |
 //! | `output.rs` | what labels stand for, and which are none | Bellare, Hoang, Rogaway 2012 |
 //! | `shared.rs` | labels that are kept for a later circuit | |
@@ -58,6 +59,7 @@ mod output;
 pub mod projection;
 mod scheme;
 mod shared;
+mod source;
 #[cfg(test)]
 mod tests;
 mod three_halves;

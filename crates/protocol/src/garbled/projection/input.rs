@@ -8,26 +8,15 @@
 //! * What is shared: the labels that are there; an image that is not is a projection of the cell.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
-use zeroize::Zeroizing;
 
 use super::gates::Projection;
 use super::stream::{self, Gate};
 use super::wires::{Bank, Place, Row, RowMut, Wires};
 use super::{Projected, Shared, Side};
-use crate::garbled::{EVALUATOR, GARBLER};
+use crate::garbled::source::{ROUNDS, Source, choose};
 use crate::net::Net;
-use crate::ot::{Blocks, Correlated};
-use crate::protocol::{Input, check_cells};
+use crate::protocol::Input;
 use crate::{Error, Result};
-
-/// What an input comes to at both parties.
-enum Source<'a> {
-    /// The garbler knows it; at the evaluator without the value.
-    Known(Option<&'a Cells>),
-    /// The evaluator knows it; at the garbler without the value.
-    Chosen(Option<&'a Cells>),
-    Shared(&'a Shared),
-}
 
 impl Projected {
     pub(super) fn put_in(
@@ -37,9 +26,22 @@ impl Projected {
         bank: &mut Bank,
         net: &mut dyn Net,
     ) -> Result<()> {
-        let sources = ports.iter().zip(inputs).map(|(port, input)| self.source(port, input, bank));
-        let sources: Vec<Source<'_>> = sources.collect::<Result<_>>()?;
-        let chosen = self.choose(ports, &sources, bank, net)?;
+        let is_garbler = matches!(self.side, Side::Garbler(_));
+        let mut sources = Vec::with_capacity(ports.len());
+        for (port, input) in ports.iter().zip(inputs) {
+            let lanes = bank.lanes_of(port);
+            let source = Source::of(port, input, lanes, is_garbler)?;
+            if let Source::Shared(shared) = source {
+                shared.refuse_other(&self.setup)?;
+                if (shared.bits, shared.count, shared.lanes) != (port.bits, port.cells.len(), lanes) {
+                    return Err(Error::Misuse(format!("input {} takes another shape", port.name)));
+                }
+            }
+            sources.push(source);
+        }
+        let chosen = choose(&mut self.transfers, ports, &sources, |port| bank.lanes_of(port), net)?;
+        self.counts().rounds += chosen.as_ref().map_or(0, |_| ROUNDS);
+        let chosen = chosen.unwrap_or_default();
         let mut chosen = chosen.iter();
         let (mut gates, mut given) = (Vec::new(), Vec::new());
         for (port, source) in ports.iter().zip(&sources) {
@@ -68,35 +70,6 @@ impl Projected {
         self.run(&gates, &mut given, bank, net)
     }
 
-    fn source<'a>(
-        &self,
-        port: &CompiledPort,
-        input: &'a Input<'_, Shared>,
-        bank: &Bank,
-    ) -> Result<Source<'a>> {
-        let is_garbler = matches!(self.side, Side::Garbler(_));
-        let lanes = bank.lanes_of(port);
-        match input {
-            Input::Public(cells) | Input::Mine(cells) => check_cells(port, cells, lanes)?,
-            Input::From(_) | Input::Shared(_) => {}
-        }
-        match input {
-            Input::Public(cells) => Ok(Source::Known(is_garbler.then_some(*cells))),
-            Input::Mine(cells) if is_garbler => Ok(Source::Known(Some(*cells))),
-            Input::Mine(cells) => Ok(Source::Chosen(Some(*cells))),
-            Input::From(owner) if *owner == GARBLER && !is_garbler => Ok(Source::Known(None)),
-            Input::From(owner) if *owner == EVALUATOR && is_garbler => Ok(Source::Chosen(None)),
-            Input::From(owner) => Err(Error::Misuse(format!("{owner} gives no inputs to this party"))),
-            Input::Shared(shared) => {
-                shared.refuse_other(&self.setup)?;
-                if (shared.bits, shared.count, shared.lanes) != (port.bits, port.cells.len(), lanes) {
-                    return Err(Error::Misuse(format!("input {} takes another shape", port.name)));
-                }
-                Ok(Source::Shared(shared))
-            }
-        }
-    }
-
     /// Active labels from the common generator; at the garbler those for zero.
     fn put_known(&mut self, port: &CompiledPort, cells: Option<&Cells>, bank: &mut Bank) {
         let lanes = bank.lanes_of(port);
@@ -116,44 +89,6 @@ impl Projected {
                 }
             }
         }
-    }
-
-    /// This party's blocks of the transfers of all inputs that the evaluator gives: bit by bit of cell by cell, in all lanes.
-    fn choose(
-        &mut self,
-        ports: &[CompiledPort],
-        sources: &[Source<'_>],
-        bank: &Bank,
-        net: &mut dyn Net,
-    ) -> Result<Blocks> {
-        let chosen = || ports.iter().zip(sources).filter(|(_, source)| matches!(source, Source::Chosen(_)));
-        let bits = |port: &CompiledPort| port.cells.len() * usize::from(port.bits) * bank.lanes_of(port);
-        let count: usize = chosen().map(|(port, _)| bits(port)).sum();
-        if count == 0 {
-            return Ok(Blocks::default());
-        }
-        let mut choices = Zeroizing::new(vec![0_u8; count.div_ceil(8)]);
-        let mut at = 0;
-        // The garbler has nothing to choose: what it receives is not used.
-        for (port, source) in chosen() {
-            let Source::Chosen(Some(cells)) = source else { continue };
-            for row in cells.rows().chunks(bank.lanes_of(port)) {
-                for bit in 0..port.bits {
-                    for x in row {
-                        choices[at / 8] |= (x >> bit & 1) << (at % 8);
-                        at += 1;
-                    }
-                }
-            }
-        }
-        let is_garbler = matches!(self.side, Side::Garbler(_));
-        let peer = if is_garbler { EVALUATOR } else { GARBLER }.index();
-        let mut towards = [&[][..]; 2];
-        towards[peer] = choices.as_slice();
-        let Correlated { mut sent, mut received, .. } = self.transfers.extend(&towards, count, net)?;
-        self.transfers.check(net)?;
-        self.counts().rounds += 4;
-        Ok(std::mem::take(if is_garbler { &mut sent[peer] } else { &mut received[peer] }))
     }
 }
 
