@@ -83,8 +83,9 @@ fn evaluate_all(
 ) -> Result<EntryBits> {
     let (lanes, entries) = (s[0].len(), 1 << s.len());
     let mut bank = MaskBank::new(circuit, lanes * entries);
-    // Most significant first.
-    for (views, (i, bit)) in circuit.inputs()[0].cells.iter().zip(s.iter().enumerate().rev()) {
+    // Most significant first, in a byte if the width does not divide 8.
+    let cells = &circuit.inputs()[0].cells;
+    for (views, (i, bit)) in cells[cells.len() - s.len()..].iter().zip(s.iter().enumerate().rev()) {
         let mut x = Bits::join(&vec![bit; entries]);
         let public: Vec<u8> =
             (0..entries).flat_map(|m| std::iter::repeat_n((m >> i & 1) as u8, lanes)).collect();
