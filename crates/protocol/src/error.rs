@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Party;
+use crate::{Party, PartySet};
 
 /// What every fallible operation of a protocol returns.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -58,6 +58,19 @@ pub enum Error {
     CheckFailed {
         /// What was checked.
         what: &'static str,
+    },
+    /// Too few parties are there, or can be relied on, for what is to be done.
+    #[error(
+        "{needed} parties are needed to {purpose}, and only {there} are there; see whether the others are running and \
+         reachable, and their own errors"
+    )]
+    Missing {
+        /// Who is.
+        there: PartySet,
+        /// How many must be.
+        needed: usize,
+        /// What for.
+        purpose: &'static str,
     },
     /// The stock does not hold enough material. All parties come to it at the same place; nothing was used.
     #[error("{detail}")]

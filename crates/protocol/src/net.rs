@@ -6,6 +6,15 @@
 
 use crate::{Party, PartySet, Result};
 
+/// What came of a [`Net::gather`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gathered {
+    /// Peers whose messages are complete.
+    pub arrived: PartySet,
+    /// Peers that are given up, now or earlier.
+    pub lost: PartySet,
+}
+
 /// One party's channels to all other parties. Blocking; every wait ends in a time-out error.
 pub trait Net: Send {
     /// This party.
@@ -30,6 +39,27 @@ pub trait Net: Send {
     /// deadlock. Empty entries (always that of `me`) are neither sent nor awaited. Returns when everything has
     /// arrived and everything has been handed to the operating system.
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()>;
+
+    /// [`exchange`](Net::exchange) with peers that may fail.
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: u32,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        let _ = patience;
+        self.exchange(out, into)?;
+        let awaited = Party::all(into.len()).zip(into.iter()).filter(|(_, message)| !message.is_empty());
+        let arrived = awaited.map(|(peer, _)| peer).collect();
+        enough(arrived, into);
+        Ok(Gathered { arrived, lost: PartySet::from_bits(0) })
+    }
+
+    /// Peers that a [`gather`](Net::gather) has given up.
+    fn lost(&self) -> PartySet {
+        PartySet::from_bits(0)
+    }
 
     /// An independent stream to the same parties, for another thread. Every party must fork in the same order.
     fn fork(&mut self) -> Result<Box<dyn Net>>;

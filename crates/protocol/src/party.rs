@@ -28,7 +28,9 @@ impl std::fmt::Display for Party {
 }
 
 /// Some of the servers of a session: those that take part in something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct PartySet(u16);
 
 impl PartySet {
@@ -53,6 +55,16 @@ impl PartySet {
     /// Whether a party is in it.
     pub fn contains(self, party: Party) -> bool {
         party.index() < Self::MOST && self.0 >> party.0 & 1 == 1
+    }
+
+    /// Those that are in either.
+    pub fn and(self, others: PartySet) -> PartySet {
+        PartySet(self.0 | others.0)
+    }
+
+    /// Those that are not in the other.
+    pub fn without(self, others: PartySet) -> PartySet {
+        PartySet(self.0 & !others.0)
     }
 
     /// Number of members.

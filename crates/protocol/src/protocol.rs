@@ -29,6 +29,15 @@ pub enum Owner {
     Party(Party),
 }
 
+/// What one party has seen of others' faults that its protocol made up for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Parties whose messages were wrong and were outvoted. Known to this party; the others may have been told other things.
+    pub outvoted: PartySet,
+    /// Parties that fell silent, or broke off.
+    pub silent: PartySet,
+}
+
 /// A protocol with its parameters, before any session: what all parties are started with.
 pub trait Scheme: Sync {
     /// What a party keeps from session to session.
@@ -157,6 +166,11 @@ pub trait Protocol: Maps + Send {
 
     /// What this party has done so far.
     fn tally(&self) -> Tally;
+
+    /// What it has seen of others' faults, where the protocol goes on in spite of them.
+    fn faults(&self) -> Faults {
+        Faults::default()
+    }
 }
 
 /// Refuses cells that are not those of a port in so many lanes.

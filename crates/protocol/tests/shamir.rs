@@ -84,6 +84,7 @@ fn table_2_is_what_the_protocol_counts() {
         (Inversion::MaskedExponentiation, 8, 5, 7, 7),
         (Inversion::Views, 5, 4, 0, 0),
         (Inversion::CarriedSquares, 4, 3, 0, 0),
+        (Inversion::MaskedPowers, 2, 2, 4, 2),
         (Inversion::Viff11, 12, 12, 0, 0),
         (Inversion::Viff9, 12, 10, 0, 0),
     ];

@@ -23,10 +23,11 @@ use polyclave_kernels::affine::{Term, combine};
 use polyclave_kernels::transpose::rows_to_blocks;
 use zeroize::Zeroizing;
 
-use super::arithmetic::{Arithmetic, recombination};
+use super::Shared;
+use super::arithmetic::Arithmetic;
 use super::elements::Elements;
+use super::security::Security;
 use super::setup::Structure;
-use super::{Shared, elements};
 use crate::masking::{cells_of, masked_cells, powers};
 use crate::net::Net;
 use crate::protocol::SharedValue;
@@ -40,14 +41,14 @@ pub struct Mask {
     len: usize,
 }
 
-impl Arithmetic {
+impl<S: Security> Arithmetic<S> {
     /// Draws a mask; also what goes to the client. Local.
     pub(super) fn mask_input(&mut self, len: usize) -> (Mask, Vec<u8>) {
         let mask = Mask { parts: self.prss.parts(len), len };
         let whole = self.prss.view(&Matrix::identity(8));
         let mut message = vec![0; len];
         combine(&mut message, &whole.terms(mask.parts.iter().map(|part| part.as_slice())), 0);
-        self.prss.add_zero(&mut message);
+        S::hand_out_mask(self, &mut message);
         (mask, message)
     }
 
@@ -103,8 +104,8 @@ impl Arithmetic {
         Ok(Shared { bits: port.bits, count: port.cells.len(), lanes: public.lanes(), views, rows })
     }
 
-    /// What goes to a client that is to learn a value, in the blocks people write. Counted as openings. Local.
-    pub(super) fn reveal_blocks(&mut self, value: &Shared) -> Vec<u8> {
+    /// What goes to a client that is to learn a value, in the blocks people write. Counted as openings.
+    pub(super) fn reveal_blocks(&mut self, value: &Shared, net: &mut dyn Net) -> Result<Vec<u8>> {
         let width = Cells::block_bytes(value.count, value.bits);
         // A cell at a shift is the cell times x^shift: the value is narrow, so that no reduction occurs, and its shares
         // follow whatever they are.
@@ -119,9 +120,9 @@ impl Arithmetic {
         }
         let mut message = vec![0; rows.len()];
         rows_to_blocks(&rows, value.lanes, width, &mut message);
-        self.prss.add_zero(&mut message);
-        self.tally.of(self.phase).openings += message.len() as u64;
-        message
+        self.counts().openings += message.len() as u64;
+        S::hand_out(self, &mut message, net)?;
+        Ok(message)
     }
 }
 
@@ -138,27 +139,23 @@ impl Shared {
 }
 
 /// At a client: the value of which these are the nodes' messages.
-pub(super) fn combine_shares(
+pub(super) fn combine_shares<S: Security>(
     structure: Structure,
     serving: PartySet,
     messages: &[&[u8]],
 ) -> Result<Zeroizing<Vec<u8>>> {
     check_messages(structure, serving, messages)?;
-    let maps = recombination(serving);
-    let terms: Vec<Term<'_>> = messages.iter().zip(&maps).map(|(src, map)| Term { src, map }).collect();
-    let mut values = Zeroizing::new(vec![0; messages[0].len()]);
-    combine(&mut values, &terms, 0);
-    Ok(values)
+    S::combine(structure, serving, messages)
 }
 
 /// [`combine_shares`] for elements.
-pub(super) fn combine_elements(
+pub(super) fn combine_elements<S: Security>(
     structure: Structure,
     serving: PartySet,
     messages: &[&[u8]],
 ) -> Result<Vec<Element>> {
     check_messages(structure, serving, messages)?;
-    elements::combine_elements(serving, messages)
+    S::combine_elements(structure, serving, messages)
 }
 
 /// A message of every serving node, of one length. Of 2t + 1 lengths that of most nodes is the one in the middle.

@@ -3,15 +3,21 @@
 use polyclave_cipher::{Compiled, Matrix, Slot};
 
 use super::inversion::Inversion;
+use super::security::Security;
 use super::tables::{Tables, Way};
-use super::{masked_table, polynomial};
+use super::{masked_powers, masked_table, polynomial};
 use crate::tally::Cost;
 
 /// Of all lookups of a circuit, inversions and other tables done in these ways. For masking the expectation of one lookup: a
 /// layer waits for the one that retries most.
-pub(super) fn cost(compiled: &Compiled, way: Inversion, tables: Tables) -> Cost {
+pub(super) fn cost<S: Security>(
+    compiled: &Compiled,
+    threshold: usize,
+    way: Inversion,
+    tables: Tables,
+) -> Cost {
     let mut cost = Cost::default();
-    let mut inverts = false;
+    let (mut inverts, mut products) = (false, [0, 0]);
     for layer in compiled.layers() {
         // The parts of a round-by-round run; each waits for the lookup that takes longest in it.
         let mut rounds = [0.0f64; 5];
@@ -23,6 +29,7 @@ pub(super) fn cost(compiled: &Compiled, way: Inversion, tables: Tables) -> Cost 
                 Way::Masked => masked_table_cost(table.in_bits()),
             };
             inverts |= table.inversion().is_some();
+            products[usize::from(lookup.is_uniform())] += products_online(way, tables.way(table));
             rounds.iter_mut().zip(one.rounds).for_each(|(most, r)| *most = most.max(r));
             if lookup.is_uniform() {
                 cost.operations_uniform += one.operations;
@@ -36,6 +43,7 @@ pub(super) fn cost(compiled: &Compiled, way: Inversion, tables: Tables) -> Cost 
         cost.rounds += rounds.iter().sum::<f64>();
     }
     cost.preprocessing_rounds = preprocessing_rounds(compiled, inverts, way, tables);
+    S::cost_of_products(&mut cost, products[0], products[1], threshold);
     cost
 }
 
@@ -75,6 +83,7 @@ fn inversion_cost(
     let (before, power, after) = match way {
         Inversion::Views => (1.0, (4.0, 3.0), 0.0),
         Inversion::CarriedSquares => (0.0, (4.0, 3.0), 0.0),
+        Inversion::MaskedPowers => (0.0, (2.0, 2.0), 0.0),
         Inversion::Masking => (1.0, (9.0 + retries, 5.0 + retries), after),
         Inversion::MaskedExponentiation => (before, (7.0, 4.0), after),
         chained => {
@@ -82,14 +91,36 @@ fn inversion_cost(
             (before, (chain.multiplications() as f64, chain.rounds().len() as f64), after)
         }
     };
-    let (ahead, material_bytes) = if way == Inversion::MaskedExponentiation { (7.0, 8) } else { (0.0, 0) };
+    let (ahead, material_bytes) = match way {
+        Inversion::MaskedExponentiation => (7.0, 8),
+        Inversion::MaskedPowers => (masked_powers::COST.0 as f64, masked_powers::EXPONENTS.len()),
+        _ => (0.0, 0),
+    };
     let operations = before + power.0 + after;
     LookupCost { operations, rounds: [before, power.1, after, 0.0, 0.0], ahead, material_bytes }
 }
 
-/// Powers of masks take 7 rounds, and masked tables of each index width theirs.
+/// Products of shared values that one lookup takes online, without retries.
+pub(super) fn products_online(way: Inversion, table: Way<'_>) -> usize {
+    match (table, way) {
+        (Way::Masked, _) => 0,
+        (Way::Polynomial(_), _) => polynomial::COST.0,
+        (Way::Inversion(_), Inversion::Views | Inversion::CarriedSquares) => 4,
+        // Seven for the comparison with zero, one by the mask.
+        (Way::Inversion(_), Inversion::Masking) => 8,
+        (Way::Inversion(_), Inversion::MaskedExponentiation) => 6,
+        (Way::Inversion(_), Inversion::MaskedPowers) => 1,
+        (Way::Inversion(_), chained) => chained.chain().expect("all other ways are chains").multiplications(),
+    }
+}
+
+/// Powers of masks take theirs, and masked tables of each index width theirs.
 fn preprocessing_rounds(compiled: &Compiled, inverts: bool, way: Inversion, tables: Tables) -> f64 {
-    let powers = if inverts && way == Inversion::MaskedExponentiation { 7 } else { 0 };
+    let powers = match way {
+        Inversion::MaskedExponentiation if inverts => 7,
+        Inversion::MaskedPowers if inverts => masked_powers::COST.1,
+        _ => 0,
+    };
     let mut widths: Vec<u8> = compiled
         .lookups()
         .map(|lookup| &compiled.tables()[lookup.table])

@@ -20,10 +20,11 @@ use polyclave_kernels::transpose::rows_to_blocks;
 use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
+use super::security::Security;
 use super::setup::point;
 use crate::net::Net;
 use crate::service::{ELEMENT_BYTES, Element};
-use crate::{Error, Party, PartySet, Result};
+use crate::{Error, PartySet, Result};
 
 /// Shares of a vector of elements of GF(2^128); wiped on drop.
 #[derive(Clone)]
@@ -32,7 +33,7 @@ pub struct Elements {
     shares: Zeroizing<Vec<u8>>,
 }
 
-impl Arithmetic {
+impl<S: Security> Arithmetic<S> {
     /// Random elements. Local.
     pub(super) fn random_elements(&mut self, count: usize) -> Elements {
         let parts = self.prss.element_parts(count);
@@ -72,11 +73,11 @@ impl Arithmetic {
         self.prss.mask_with_parts(&parts, &blocks, &mut masked);
         let mut public = self.pool.take(rows.len());
         self.tally.of(self.phase).openings += lanes as u64;
-        self.open(&masked, &mut public, net)?;
+        S::open(self, &masked, &mut public, net)?;
         Ok(self.elements_of_parts(&parts, lanes).add_public(public.as_chunks().0))
     }
 
-    /// Products, element by element. One multiplication an element, one round; see [`Self::open_products`].
+    /// Products, element by element. One multiplication an element, one round.
     pub(super) fn multiply_elements(
         &mut self,
         a: &Elements,
@@ -84,13 +85,10 @@ impl Arithmetic {
         net: &mut dyn Net,
     ) -> Result<Elements> {
         a.same_count(b)?;
-        let mut products = Elements::zero(a.count());
-        gf128::multiply(&mut products.shares, &a.shares, &b.shares);
-        self.open_products(products, net)
+        S::multiply_elements(self, a, b, net)
     }
 
-    /// The sum of all products, one element. One multiplication however many they are, one round; the sum of local products
-    /// is a sharing of degree 2t as each of them is: see [`Self::open_products`].
+    /// The sum of all products, one element. One round.
     pub(super) fn inner_product(
         &mut self,
         a: &Elements,
@@ -98,76 +96,30 @@ impl Arithmetic {
         net: &mut dyn Net,
     ) -> Result<Elements> {
         a.same_count(b)?;
-        let mut sum = Elements::zero(1);
-        gf128::weighted_sums(&mut sum.shares, &a.shares, &b.shares);
-        self.open_products(sum, net)
-    }
-
-    /// From sharings of degree 2t to sharings of degree t. Opened is c = z + r, and a zero sharing of degree 2t is added: of
-    /// the 2t + 1 coefficients t parties know t combinations, by their own points; r_A masks the value and the z_(A,k)
-    /// the other t, so what is opened is uniform to them. The result is c + \[r\].
-    fn open_products(&mut self, mut products: Elements, net: &mut dyn Net) -> Result<Elements> {
-        let masks = self.random_elements(products.count());
-        add_to(&mut products.shares, &masks.shares);
-        self.prss.add_zero_elements(&mut products.shares);
-        self.tally.of(self.phase).multiplications += products.count() as u64;
-        let opened = self.exchange_elements(&products, net)?;
-        Ok(masks.add_public(&opened))
+        S::inner_product(self, a, b, net)
     }
 
     /// Opens elements that are meant to be known. One opening an element, one round. Of a polynomial of degree t, t parties
     /// know t points, and the value: it tells them nothing else.
     pub(super) fn open_elements(&mut self, a: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
-        self.tally.of(self.phase).openings += a.count() as u64;
-        self.exchange_elements(a, net)
+        self.counts().openings += a.count() as u64;
+        S::open_elements(self, &a.shares, net)
     }
 
-    /// Whether an element is zero; wrong with probability 2^-128. One multiplication, one round.
+    /// Whether an element is zero; wrong with probability 2^-128. Opens rho times it, for a random shared rho that is used for
+    /// nothing else: 0 if the element is, and uniform if it is not, as rho is (to t parties, by r_A).
     pub(super) fn element_is_zero(&mut self, a: &Elements, net: &mut dyn Net) -> Result<bool> {
-        Ok(self.open_multiple(a, net)? == [0; ELEMENT_BYTES])
+        a.same_count(&Elements::zero(1))?;
+        Ok(S::open_multiple(self, a, net)? == [0; ELEMENT_BYTES])
     }
 
-    /// Opens rho times an element, for a random shared rho that is used for nothing else: 0 if the element is, and uniform
-    /// if it is not, as rho is (to t parties, by r_A). The zero sharing of degree 2t makes the other coefficients uniform
-    /// too, so nothing is learnt but whether the element is zero.
-    fn open_multiple(&mut self, a: &Elements, net: &mut dyn Net) -> Result<Element> {
-        let factor = self.random_elements(1);
-        a.same_count(&factor)?;
-        let mut multiple = Elements::zero(1);
-        gf128::multiply(&mut multiple.shares, &a.shares, &factor.shares);
-        self.prss.add_zero_elements(&mut multiple.shares);
-        self.tally.of(self.phase).multiplications += 1;
-        let opened = self.exchange_elements(&multiple, net)?;
-        Ok(opened[0])
-    }
-
-    /// What this party sends to a client that is to learn elements: its shares plus a zero sharing of degree 2t. Whoever
-    /// gets all of these learns a polynomial that is uniform but for its value at 0 (and, if t parties tell the client
-    /// what they hold, but for what those know already). One opening an element; nothing is exchanged.
-    pub(super) fn reveal_elements(&mut self, a: &Elements) -> Vec<u8> {
-        self.tally.of(self.phase).openings += a.count() as u64;
+    /// What this party sends to a client that is to learn elements: shares of them that say nothing about the polynomials
+    /// that the parties go on with. One opening an element.
+    pub(super) fn reveal_elements(&mut self, a: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.counts().openings += a.count() as u64;
         let mut message = a.shares.to_vec();
-        self.prss.add_zero_elements(&mut message);
-        message
-    }
-
-    /// Sends every serving party the same shares of elements and recombines. All of them enter: they determine polynomials
-    /// of degree 2t and t alike. One round.
-    fn exchange_elements(&mut self, a: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
-        if a.count() == 0 {
-            return Ok(Vec::new());
-        }
-        self.tally.of(self.phase).rounds += 1;
-        let (me, serving) = (self.me, net.members());
-        let is_peer = |p: Party| p != me && serving.contains(p);
-        let everyone = || Party::all(net.parties());
-        let mut received: Vec<Zeroizing<Vec<u8>>> = everyone()
-            .map(|p| Zeroizing::new(vec![0; if is_peer(p) { a.shares.len() } else { 0 }]))
-            .collect();
-        let out: Vec<&[u8]> = everyone().map(|p| if is_peer(p) { &a.shares[..] } else { &[] }).collect();
-        net.exchange(&out, &mut received.iter_mut().map(|m| m.as_mut_slice()).collect::<Vec<_>>())?;
-        let share_of = |p: Party| if p == me { &a.shares[..] } else { &received[p.index()][..] };
-        combine_elements(serving, &serving.iter().map(share_of).collect::<Vec<_>>())
+        S::hand_out_elements(self, &mut message, net)?;
+        Ok(message)
     }
 }
 
@@ -194,8 +146,21 @@ pub(super) fn combine_elements(serving: PartySet, messages: &[&[u8]]) -> Result<
 
 /// All of these are local. Ranges beyond the end, and lengths that do not fit, panic.
 impl Elements {
-    fn zero(count: usize) -> Elements {
+    pub(super) fn zero(count: usize) -> Elements {
         Elements { shares: Zeroizing::new(vec![0; ELEMENT_BYTES * count]) }
+    }
+
+    /// Of these shares, element after element.
+    pub(super) fn of(shares: Zeroizing<Vec<u8>>) -> Elements {
+        Elements { shares }
+    }
+
+    pub(super) fn shares(&self) -> &[u8] {
+        &self.shares
+    }
+
+    pub(super) fn shares_mut(&mut self) -> &mut [u8] {
+        &mut self.shares
     }
 
     /// Number of elements.
@@ -242,6 +207,18 @@ impl Elements {
         let mut sum = self.clone();
         add_to(&mut sum.shares, &other.shares);
         sum
+    }
+
+    /// The sum of all of them.
+    pub(super) fn sum(&self) -> Elements {
+        let mut sum = Elements::zero(1);
+        self.shares.chunks(ELEMENT_BYTES).for_each(|share| add_to(&mut sum.shares, share));
+        sum
+    }
+
+    /// Adds others, element by element.
+    pub(super) fn add_assign(&mut self, other: &Elements) {
+        add_to(&mut self.shares, &other.shares);
     }
 
     /// Adds public values: their sharings are constant.

@@ -31,11 +31,13 @@ pub enum Inversion {
     Views,
     /// The same without opening the input: its square is carried through the linear layers. Not in the papers.
     CarriedSquares,
+    /// One opening under a mask of which powers were made ahead, and one product of what comes of it. Not in the papers.
+    MaskedPowers,
 }
 
 impl Inversion {
     /// All of them, in the order of the papers.
-    pub const ALL: [Inversion; 10] = [
+    pub const ALL: [Inversion; 11] = [
         Inversion::Standard,
         Inversion::Shortest,
         Inversion::ShortestLeastRounds,
@@ -46,6 +48,7 @@ impl Inversion {
         Inversion::Viff9,
         Inversion::Views,
         Inversion::CarriedSquares,
+        Inversion::MaskedPowers,
     ];
 
     /// The name on the command line.
@@ -61,6 +64,7 @@ impl Inversion {
             Inversion::Viff9 => "viff-9",
             Inversion::Views => "views",
             Inversion::CarriedSquares => "carried-squares",
+            Inversion::MaskedPowers => "masked-powers",
         }
     }
 
@@ -75,7 +79,8 @@ impl Inversion {
             Inversion::Masking
             | Inversion::MaskedExponentiation
             | Inversion::Views
-            | Inversion::CarriedSquares => None,
+            | Inversion::CarriedSquares
+            | Inversion::MaskedPowers => None,
         }
     }
 }

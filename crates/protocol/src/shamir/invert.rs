@@ -11,6 +11,7 @@
 //! | masked exponentiation | 15 | 5 + 7 | 7 operations, 7 rounds for all lookups together |
 //! | views | 5 | 4 | |
 //! | carried squares | 4 | 3 | |
+//! | masked powers | 6 | 2 + 2 | 4 operations, 2 rounds |
 //!
 //! How the power itself is computed is in `power.rs`.
 
@@ -22,10 +23,12 @@ use polyclave_kernels::affine::{Map, Term, combine};
 use super::arithmetic::Arithmetic;
 use super::bank::Bank;
 use super::inversion::Inversion;
+use super::masked_powers::by_masked_powers;
 use super::opening::{Opening, Secret};
 use super::power::{Powers, by_chain, by_masked_exponentiation, by_masking, rivain_prouff};
 use super::prss::View;
 use super::runs::Run;
+use super::security::Security;
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
@@ -56,10 +59,10 @@ impl<'a> Inversions<'a> {
     }
 
     /// Computes all of them.
-    pub(super) fn run(
+    pub(super) fn run<S: Security>(
         &self,
         way: Inversion,
-        arithmetic: &mut Arithmetic,
+        arithmetic: &mut Arithmetic<S>,
         bank: &mut Bank,
         powers: Option<&mut Powers>,
         net: &mut dyn Net,
@@ -91,6 +94,12 @@ impl<'a> Inversions<'a> {
                 let inverse = by_masked_exponentiation(&x, powers, arithmetic, net)?;
                 self.finish(Power::Value(&inverse), arithmetic, bank, net)
             }
+            Inversion::MaskedPowers => {
+                let powers = powers.ok_or_else(|| Error::misuse("the batch has no powers of masks"))?;
+                let x = self.carried(0, &identity, bank, &arithmetic.pool);
+                let [x170, x84] = by_masked_powers(&x, powers, arithmetic, net)?;
+                self.finish(Power::Product(&x170, &x84), arithmetic, bank, net)
+            }
             chained => {
                 let chain = chained.chain().expect("all other ways are chains");
                 let x = self.plain(arithmetic, bank, net)?;
@@ -101,7 +110,12 @@ impl<'a> Inversions<'a> {
     }
 
     /// Shares of before(x): free where that is a product by a constant, otherwise opened.
-    fn plain(&self, arithmetic: &mut Arithmetic, bank: &Bank, net: &mut dyn Net) -> Result<Shares> {
+    fn plain<S: Security>(
+        &self,
+        arithmetic: &mut Arithmetic<S>,
+        bank: &Bank,
+        net: &mut dyn Net,
+    ) -> Result<Shares> {
         let scalar = |run: &&Run<'_>| run.before().matrix.as_scalar().is_some();
         let (local, others): (Vec<&Run<'_>>, Vec<&Run<'_>>) = self.runs.iter().partition(scalar);
         let mut x = match others.is_empty() {
@@ -119,10 +133,10 @@ impl<'a> Inversions<'a> {
     }
 
     /// Shares of images of before(x), by one opening of x under a mask.
-    fn open_images(
+    fn open_images<S: Security>(
         &self,
         images: &[Matrix],
-        arithmetic: &mut Arithmetic,
+        arithmetic: &mut Arithmetic<S>,
         bank: &Bank,
         net: &mut dyn Net,
     ) -> Result<Vec<Shares>> {
@@ -130,11 +144,11 @@ impl<'a> Inversions<'a> {
     }
 
     /// [`open_images`](Self::open_images) of some of the runs; what is at the others is unspecified.
-    fn open_runs(
+    fn open_runs<S: Security>(
         &self,
         runs: &[&Run<'_>],
         images: &[Matrix],
-        arithmetic: &mut Arithmetic,
+        arithmetic: &mut Arithmetic<S>,
         bank: &Bank,
         net: &mut dyn Net,
     ) -> Result<Vec<Shares>> {
@@ -173,10 +187,10 @@ impl<'a> Inversions<'a> {
     }
 
     /// The views that the lookups want of x^254, into the bank.
-    fn finish(
+    fn finish<S: Security>(
         &self,
         power: Power<'_>,
-        arithmetic: &mut Arithmetic,
+        arithmetic: &mut Arithmetic<S>,
         bank: &mut Bank,
         net: &mut dyn Net,
     ) -> Result<()> {

@@ -17,10 +17,12 @@ use std::collections::BTreeMap;
 use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
 use polyclave_kernels::affine::{Map, Term, combine};
 use polyclave_kernels::transpose::rows_to_blocks;
+use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
 use super::bank::Bank;
 use super::opening::{Opening, Secret};
+use super::security::Security;
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
@@ -33,7 +35,7 @@ pub(super) struct Stock {
 }
 
 /// Masks for lookups of tables with the same number of input bits, used from the front.
-struct Masks {
+pub(super) struct Masks {
     in_bits: u8,
     index: Shares,
     /// The unit vector of each index, padded to at least a word: `vector_bytes` bytes an index.
@@ -41,12 +43,13 @@ struct Masks {
     spent: usize,
 }
 
-fn vector_bytes(in_bits: u8) -> usize {
-    (1 << in_bits).max(size_of::<u64>())
+const fn vector_bytes(in_bits: u8) -> usize {
+    let entries = 1 << in_bits;
+    if entries < size_of::<u64>() { size_of::<u64>() } else { entries }
 }
 
 /// Stock that one lookup uses up: its index and unit vector.
-pub(super) fn material_bytes(in_bits: u8) -> usize {
+pub(super) const fn material_bytes(in_bits: u8) -> usize {
     1 + vector_bytes(in_bits)
 }
 
@@ -58,28 +61,78 @@ pub(super) fn demux_cost(in_bits: u8) -> (usize, usize) {
 
 impl Stock {
     /// For lookups of these numbers, by table of the circuit.
-    pub(super) fn prepare(
-        arithmetic: &mut Arithmetic,
+    pub(super) fn prepare<S: Security>(
+        arithmetic: &mut Arithmetic<S>,
         compiled: &Compiled,
         lookups: &BTreeMap<usize, usize>,
         net: &mut dyn Net,
     ) -> Result<Stock> {
-        let mut by_width = BTreeMap::new();
-        for (table, count) in lookups {
-            *by_width.entry(compiled.tables()[*table].in_bits()).or_insert(0) += count;
-        }
+        let masks = by_width(compiled, lookups)
+            .into_iter()
+            .map(|(in_bits, count)| Masks::prepare(arithmetic, in_bits, count, net));
+        Ok(Stock::with(masks.collect::<Result<_>>()?, compiled, lookups))
+    }
+
+    /// Of what was made before: `items` gives so many masks for tables of so many bits, as [`Masks::save`] wrote them.
+    pub(super) fn of(
+        compiled: &Compiled,
+        lookups: &BTreeMap<usize, usize>,
+        mut items: impl FnMut(u8, usize) -> Result<Zeroizing<Vec<u8>>>,
+        pool: &Pool,
+    ) -> Result<Stock> {
+        let by_width = by_width(compiled, lookups).into_iter();
         let masks =
-            by_width.into_iter().map(|(in_bits, count)| Masks::prepare(arithmetic, in_bits, count, net));
-        let masks = masks.collect::<Result<_>>()?;
+            by_width.map(|(in_bits, count)| Ok(Masks::restore(in_bits, &items(in_bits, count)?, pool)));
+        Ok(Stock::with(masks.collect::<Result<_>>()?, compiled, lookups))
+    }
+
+    fn with(masks: Vec<Masks>, compiled: &Compiled, lookups: &BTreeMap<usize, usize>) -> Stock {
         let tables = compiled.tables().iter().enumerate();
         let sums = tables.map(|(i, table)| lookups.contains_key(&i).then(|| Sums::new(table))).collect();
-        Ok(Stock { masks, sums })
+        Stock { masks, sums }
     }
 }
 
+/// Lookups by the number of input bits of their tables.
+fn by_width(compiled: &Compiled, lookups: &BTreeMap<usize, usize>) -> BTreeMap<u8, usize> {
+    let mut by_width = BTreeMap::new();
+    for (table, count) in lookups {
+        *by_width.entry(compiled.tables()[*table].in_bits()).or_insert(0) += count;
+    }
+    by_width
+}
+
 impl Masks {
+    /// As a party keeps them: mask by mask, the index and its unit vector.
+    pub(super) fn save(&self) -> Zeroizing<Vec<u8>> {
+        let width = vector_bytes(self.in_bits);
+        let mut items = Zeroizing::new(Vec::with_capacity(self.index.len() * (1 + width)));
+        for (index, vector) in self.index.iter().zip(self.vectors.chunks_exact(width)) {
+            items.push(*index);
+            items.extend_from_slice(vector);
+        }
+        items
+    }
+
+    /// From what [`save`](Masks::save) wrote.
+    fn restore(in_bits: u8, items: &[u8], pool: &Pool) -> Masks {
+        let width = vector_bytes(in_bits);
+        let count = items.len() / (1 + width);
+        let (mut index, mut vectors) = (pool.take(count), pool.take(count * width));
+        for (i, item) in items.chunks_exact(1 + width).enumerate() {
+            index[i] = item[0];
+            vectors[i * width..][..width].copy_from_slice(&item[1..]);
+        }
+        Masks { in_bits, index, vectors, spent: 0 }
+    }
+
     /// Demux of `count` random indices.
-    fn prepare(arithmetic: &mut Arithmetic, in_bits: u8, count: usize, net: &mut dyn Net) -> Result<Masks> {
+    pub(super) fn prepare<S: Security>(
+        arithmetic: &mut Arithmetic<S>,
+        in_bits: u8,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Masks> {
         let entries = 1usize << in_bits;
         let index_view = Matrix::of(8, 8, |x| x & (entries - 1) as u8);
         let mut views = vec![arithmetic.prss.view(&index_view)];
@@ -135,10 +188,10 @@ fn pack(entries: &[Shares], scalars: &[Map], pool: &Pool) -> Shares {
 }
 
 /// All lookups of a layer that go by masked tables: one opening each, one round.
-pub(super) fn lookup(
+pub(super) fn lookup<S: Security>(
     compiled: &Compiled,
     lookups: &[&Lookup],
-    arithmetic: &mut Arithmetic,
+    arithmetic: &mut Arithmetic<S>,
     bank: &mut Bank,
     stock: &mut Stock,
     net: &mut dyn Net,

@@ -1,56 +1,65 @@
 //! Shamir sharing over GF(2^8) with pseudorandom secret sharing: Damgard and Keller 2010, and the VIFF note of 2009.
 //!
-//! **Adversary**: passive, static, at most t < n/2 of 3 <= n <= 9 parties; the channels are private and authentic. Any 2t + 1
-//! of the parties can serve a session (`arithmetic.rs` says why).
-//! A party that runs modified code is outside of this model: it can make wrong outputs, and can extract the key.
+//! Two adversaries, both static; the channels are private and authentic. Any 2t + 1 of the parties can serve a session
+//! (`arithmetic.rs` says why).
+//! * [`ShamirScheme`]: **passive**, at most t < n/2 of 3 <= n <= 9 parties. A party that runs modified code is outside of this
+//!   model: it can make wrong outputs, and can extract the key.
+//! * [`ShamirActiveScheme`]: **active**, at most t < n/3 of 4 <= n <= 9 parties ([`active`]).
+//!
 //! Secrecy is computational (pseudorandom sharing); what is opened, and why it tells nothing, is argued at each function
-//! of `arithmetic.rs` and `opening.rs`.
+//! of `passive.rs` and of [`active`]. Everything above, lookups and inversions, is the same code.
 //!
 //! A cell is a field element, so sums and products by constants are free. A lookup of a table that is built on inversion goes
 //! one of the ways of [`Inversion`]; any other table goes by one-time masked tables (`masked_table.rs`).
 
+pub mod active;
 mod arithmetic;
 mod bank;
 mod chain;
 mod client;
 mod cost;
+mod demand;
 mod elements;
 mod inversion;
 mod invert;
+mod masked_powers;
 mod masked_table;
 mod opening;
+mod passive;
 mod polynomial;
 mod power;
 mod prss;
 mod runs;
+mod security;
 mod service;
 mod setup;
 mod storage;
 mod tables;
 
-use std::collections::BTreeMap;
-
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
 use polyclave_kernels::affine::{Map, Term, combine};
 use zeroize::Zeroizing;
 
+pub use active::{Active, ShamirActiveScheme};
 pub use bank::Bank;
 pub use client::Mask;
 pub use elements::Elements;
 pub use inversion::Inversion;
+pub use passive::Passive;
 pub use setup::{MAX_PARTIES, Setup, Structure};
 pub use tables::Tables;
 
 use crate::net::Net;
-use crate::protocol::{Input, Owner, Protocol, Scheme, SharedValue, check_cells};
-use crate::release::Unverified;
+use crate::protocol::{Faults, Input, Owner, Protocol, Scheme, SharedValue, check_cells};
 use crate::session::{Stream, Terms};
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, PartySet, Result};
 use arithmetic::Arithmetic;
+use demand::Demand;
 use invert::Inversions;
 use masked_table::Stock;
 use power::Powers;
+use security::{Image, Security};
 use tables::Way;
 
 /// Shamir sharing among some parties, with one way to invert.
@@ -104,11 +113,11 @@ impl Scheme for ShamirScheme {
     }
 }
 
-/// One party in one session.
-pub struct Shamir {
+/// One party in one session, against parties that only look on or that cheat.
+pub struct Shamir<S = Passive> {
     inversion: Inversion,
     tables: Tables,
-    arithmetic: Arithmetic,
+    arithmetic: Arithmetic<S>,
 }
 
 /// Shares of the cells of one port, and of images of them.
@@ -145,17 +154,18 @@ impl SharedValue for Shared {
 }
 
 /// Material for one evaluation.
-pub struct Batch {
+pub struct Batch<S: Security = Passive> {
     /// The stream it was made on: shares of another one have other polynomials.
     stream: [u8; 40],
     circuit: [u8; 32],
     lanes: usize,
     powers: Option<Powers>,
     stock: Stock,
+    products: S::Material,
 }
 
 /// Products by constants are free; the images that carried squares and polynomials start from are asked of the lookup before.
-impl Maps for Shamir {
+impl<S: Security> Maps for Shamir<S> {
     fn is_local(&self, m: &Matrix) -> bool {
         m.as_scalar().is_some()
     }
@@ -178,42 +188,53 @@ impl Maps for Shamir {
                 let before = inversion.before.matrix;
                 vec![before, Matrix::frobenius(1).after(&before)]
             }
+            Way::Inversion(inversion) if self.inversion == Inversion::MaskedPowers => {
+                vec![inversion.before.matrix]
+            }
             Way::Polynomial(polynomials) => polynomial::wants(table, polynomials),
             _ => vec![Matrix::identity(table.in_bits())],
         }
     }
 }
 
-impl Protocol for Shamir {
+impl<S: Security> Shamir<S> {
+    /// Powers of masks and masked tables, made here and now.
+    fn make_batch(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Batch<S>> {
+        let demand = Demand::of(compiled, lanes, self.inversion, self.tables);
+        let arithmetic = &mut self.arithmetic;
+        let powers = match self.inversion {
+            _ if demand.inversions == 0 => None,
+            Inversion::MaskedExponentiation => Some(Powers::squares(arithmetic, demand.inversions, net)?),
+            Inversion::MaskedPowers => Some(Powers::products(arithmetic, demand.inversions, net)?),
+            _ => None,
+        };
+        let stock = Stock::prepare(arithmetic, compiled, &demand.masked, net)?;
+        Ok(Batch {
+            stream: arithmetic.stream,
+            circuit: compiled.digest(),
+            lanes,
+            powers,
+            stock,
+            products: S::Material::default(),
+        })
+    }
+}
+
+impl<S: Security> Protocol for Shamir<S> {
     type Shared = Shared;
     type Bank = Bank;
-    type Batch = Batch;
-    type Released = Unverified<Cells>;
+    type Batch = Batch<S>;
+    type Released = S::Released;
 
     fn cost(&self, compiled: &Compiled) -> Cost {
-        cost::cost(compiled, self.inversion, self.tables)
+        cost::cost::<S>(compiled, self.arithmetic.structure.threshold(), self.inversion, self.tables)
     }
 
-    fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Batch> {
-        let width = |lookup: &Lookup| if lookup.is_uniform() { 1 } else { lanes };
-        let way = |lookup: &Lookup| self.tables.way(&compiled.tables()[lookup.table]);
-        let mut powers = None;
-        if self.inversion == Inversion::MaskedExponentiation {
-            let inversions = compiled.lookups().filter(|lookup| matches!(way(lookup), Way::Inversion(_)));
-            let count = inversions.map(width).sum();
-            if count > 0 {
-                powers = Some(Powers::prepare(&mut self.arithmetic, count, net)?);
-            }
-        }
-        let mut counts = BTreeMap::new();
-        for lookup in compiled.lookups().filter(|lookup| matches!(way(lookup), Way::Masked)) {
-            *counts.entry(lookup.table).or_insert(0) += width(lookup);
-        }
-        let stock = Stock::prepare(&mut self.arithmetic, compiled, &counts, net)?;
-        Ok(Batch { stream: self.arithmetic.stream, circuit: compiled.digest(), lanes, powers, stock })
+    fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Batch<S>> {
+        S::prepare(self, compiled, lanes, net)
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Bank> {
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch<S>) -> Result<Bank> {
         Ok(Bank::new(compiled.lane_slots(), compiled.uniform_slots(), lanes, &self.arithmetic.pool))
     }
 
@@ -228,25 +249,24 @@ impl Protocol for Shamir {
         let width = if port.uniform { 1 } else { lanes };
         let images: Vec<_> =
             port.cells.iter().enumerate().flat_map(|(i, views)| views.iter().map(move |v| (i, v))).collect();
-        let image_rows = |cells: &Cells| {
-            let mut rows = Zeroizing::new(vec![0; images.len() * width]);
-            for ((i, (m, _)), row) in images.iter().zip(rows.chunks_mut(width.max(1))) {
-                combine(row, &[Term { src: cells.row(*i), map: &Map::new(m.columns()) }], 0);
-            }
-            rows
-        };
+        let maps: Vec<Image<'_>> = images.iter().map(|(i, (m, _))| (*i, m)).collect();
         let mut shares = Zeroizing::new(vec![0; images.len() * width]);
         match input {
             // A public value is shared by the constant polynomial.
             Input::Public(cells) => {
                 check_cells(port, cells, lanes)?;
-                shares = image_rows(cells);
+                for ((i, m), row) in maps.iter().zip(shares.chunks_mut(width.max(1))) {
+                    combine(row, &[Term { src: cells.row(*i), map: &Map::new(m.columns()) }], 0);
+                }
             }
             Input::Mine(cells) => {
                 check_cells(port, cells, lanes)?;
-                self.arithmetic.share_own(&image_rows(cells), &mut shares, net)?;
+                S::share_own(&mut self.arithmetic, cells, &maps, &mut shares, net)?;
             }
-            Input::From(owner) => self.arithmetic.receive_share(*owner, &mut shares, net)?,
+            Input::From(owner) => {
+                let shape = (port.cells.len(), width);
+                S::receive_share(&mut self.arithmetic, *owner, shape, &maps, &mut shares, net)?;
+            }
             Input::Shared(shared) => {
                 if (shared.count, shared.bits, shared.lanes) != (port.cells.len(), port.bits, width) {
                     return Err(Error::Misuse(format!("the shared value does not fit input {}", port.name)));
@@ -278,7 +298,7 @@ impl Protocol for Shamir {
         compiled: &Compiled,
         lookups: &[Lookup],
         bank: &mut Bank,
-        batch: &mut Batch,
+        batch: &mut Batch<S>,
         net: &mut dyn Net,
     ) -> Result<()> {
         let made_for = (batch.stream, batch.circuit, batch.lanes);
@@ -287,6 +307,8 @@ impl Protocol for Shamir {
                 "the batch was prepared for another session, circuit or number of lanes",
             ));
         }
+        let material = std::mem::take(&mut batch.products);
+        self.arithmetic.security.load(material);
         let (mut inversions, mut polynomials, mut masked) = (Vec::new(), Vec::new(), Vec::new());
         for lookup in lookups {
             match self.tables.way(&compiled.tables()[lookup.table]) {
@@ -305,6 +327,7 @@ impl Protocol for Shamir {
         if !masked.is_empty() {
             masked_table::lookup(compiled, &masked, &mut self.arithmetic, bank, &mut batch.stock, net)?;
         }
+        batch.products = self.arithmetic.security.load(S::Material::default());
         Ok(())
     }
 
@@ -334,12 +357,7 @@ impl Protocol for Shamir {
 
     /// Sends the shares to the owner. They are of degree t exactly: given the shares of any t parties and the value, the
     /// others follow, so they say nothing more than the value and need no re-randomisation.
-    fn release(
-        &mut self,
-        shared: &Shared,
-        to: Owner,
-        net: &mut dyn Net,
-    ) -> Result<Option<Unverified<Cells>>> {
+    fn release(&mut self, shared: &Shared, to: Owner, net: &mut dyn Net) -> Result<Option<S::Released>> {
         let shares = shared.reveal_own_shares();
         let values = match to {
             Owner::All => Some(self.arithmetic.open_plain(shares, net)?),
@@ -348,7 +366,7 @@ impl Protocol for Shamir {
         Ok(values.map(|values| {
             let mut cells = Cells::zero(shared.count, shared.bits, shared.lanes);
             cells.rows_mut().copy_from_slice(&values);
-            Unverified::new(cells)
+            S::released(cells)
         }))
     }
 
@@ -358,5 +376,9 @@ impl Protocol for Shamir {
 
     fn tally(&self) -> Tally {
         self.arithmetic.tally
+    }
+
+    fn faults(&self) -> Faults {
+        S::faults(&self.arithmetic)
     }
 }

@@ -1,19 +1,17 @@
 //! Openings under a mask, of values and of products: the operation that everything else is made of.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use polyclave_kernels::affine::{Map, Term, combine};
-use polyclave_kernels::gf256::multiply;
 
-use super::arithmetic::{Arithmetic, resize};
-use super::prss::{Degree, Prss, TILE, View};
-use crate::Result;
-use crate::net::Net;
+use super::prss::View;
 use crate::pool::{Pool, Shares};
+use crate::tally::Counts;
 
 /// What is opened under a mask.
 #[derive(Clone, Copy)]
-pub(super) enum Secret<'a> {
+pub enum Secret<'a> {
     /// A shared vector.
     Value(&'a [u8]),
     /// The product of two shared vectors: multiplied and opened in one operation.
@@ -31,13 +29,59 @@ impl Secret<'_> {
 }
 
 /// A vector to open under a mask, and the images of it that are wanted.
-pub(super) struct Opening<'a> {
+pub struct Opening<'a> {
     pub(super) secret: Secret<'a>,
     pub(super) views: Vec<Arc<View>>,
 }
 
+/// Where openings that go out together stand.
+pub(super) struct Layout {
+    pub(super) places: Vec<Place>,
+    /// Bytes that are sent.
+    pub(super) messages: usize,
+    /// Bytes of the shares of all images.
+    pub(super) masks: usize,
+}
+
+/// Where one opening stands.
+pub(super) struct Place {
+    /// What is sent of it: one byte a value, or several vectors one after another.
+    pub(super) messages: Range<usize>,
+    /// Shares of its images, image after image.
+    pub(super) masks: Range<usize>,
+    /// Number of values.
+    pub(super) len: usize,
+}
+
+impl Layout {
+    /// With so many bytes sent for a value of each secret.
+    pub(super) fn of(openings: &[Opening<'_>], sent: impl Fn(&Secret<'_>) -> usize) -> Layout {
+        let (mut messages, mut masks) = (0, 0);
+        let places = openings.iter().map(|opening| {
+            let len = opening.secret.len();
+            let (message_at, masks_at) = (messages, masks);
+            messages += sent(&opening.secret) * len;
+            masks += len * opening.views.len();
+            Place { messages: message_at..messages, masks: masks_at..masks, len }
+        });
+        let places = places.collect();
+        Layout { places, messages, masks }
+    }
+
+    /// Counts the operations.
+    pub(super) fn count(&self, openings: &[Opening<'_>], counts: &mut Counts) {
+        for (opening, place) in openings.iter().zip(&self.places) {
+            match opening.secret {
+                Secret::Value(_) => counts.openings += place.len as u64,
+                Secret::Product(..) | Secret::ProductPlus(..) => counts.multiplications += place.len as u64,
+            }
+        }
+    }
+}
+
 /// The public c = z + r of every opening, and the shares of the images of r.
-pub(super) struct Opened {
+pub struct Opened {
+    /// Value by value, without what else was sent.
     public: Shares,
     masks: Shares,
     pool: Pool,
@@ -47,12 +91,34 @@ pub(super) struct Opened {
 }
 
 impl Opened {
+    pub(super) fn new(
+        public: Shares,
+        masks: Shares,
+        layout: Layout,
+        openings: Vec<Opening<'_>>,
+        pool: &Pool,
+    ) -> Opened {
+        let mut at = 0;
+        let places = layout.places.into_iter().map(|place| {
+            let start = at;
+            at += place.len;
+            (start, place.masks.start, place.len)
+        });
+        Opened {
+            public,
+            masks,
+            pool: pool.clone(),
+            layout: places.collect(),
+            views: openings.into_iter().map(|o| o.views).collect(),
+        }
+    }
+
     /// Shares of M(z) + constant = M(c) + [M(r)] + constant for a range of the values of an opening.
     pub(super) fn share(
         &self,
         opening: usize,
         view: usize,
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
         constant: u8,
         dst: &mut [u8],
     ) {
@@ -60,7 +126,7 @@ impl Opened {
     }
 
     /// The two parts of [`share`](Opened::share), for sums with more.
-    pub(super) fn terms(&self, opening: usize, view: usize, range: std::ops::Range<usize>) -> [Term<'_>; 2] {
+    pub(super) fn terms(&self, opening: usize, view: usize, range: Range<usize>) -> [Term<'_>; 2] {
         const IDENTITY: &Map = &Map::identity();
         let (public, masks, len) = self.layout[opening];
         let c = &self.public[public..][range.clone()];
@@ -77,74 +143,6 @@ impl Opened {
     }
 }
 
-impl Arithmetic {
-    /// Opens shared vectors under fresh masks; all images of them that are wanted follow locally. One operation a value,
-    /// one round.
-    ///
-    /// Opened is z + r, with the whole polynomial: r has the degree of z or, for products, a zero sharing of degree 2t
-    /// is added, so that given the shares of any t parties every remaining coefficient is pseudorandom (see
-    /// [`super::prss`]). Damgard and Keller 2010, section 3.4, for bits; here for any linear image.
-    pub(super) fn open_masked(&mut self, openings: Vec<Opening<'_>>, net: &mut dyn Net) -> Result<Opened> {
-        let total: usize = openings.iter().map(|o| o.secret.len()).sum();
-        let total_masks: usize = openings.iter().map(|o| o.secret.len() * o.views.len()).sum();
-        let mut message = std::mem::take(&mut self.outgoing[self.me.index()]);
-        resize(&mut message, total);
-        let mut masks = self.pool.take(total_masks);
-        let mut layout = Vec::with_capacity(openings.len());
-        let (mut at, mut mask_at) = (0, 0);
-        let counts = self.tally.of(self.phase);
-        for opening in &openings {
-            let len = opening.secret.len();
-            match opening.secret {
-                Secret::Value(_) => counts.openings += len as u64,
-                Secret::Product(..) | Secret::ProductPlus(..) => counts.multiplications += len as u64,
-            }
-            layout.push((at, mask_at, len));
-            let shares = &mut masks[mask_at..][..len * opening.views.len()];
-            mask_opening(&mut self.prss, &self.pool, opening, &mut message[at..][..len], shares);
-            at += len;
-            mask_at += len * opening.views.len();
-        }
-        let mut public = self.pool.take(total);
-        let opened = self.open(&message, &mut public, net);
-        self.outgoing[self.me.index()] = message;
-        opened?;
-        Ok(Opened {
-            public,
-            masks,
-            pool: self.pool.clone(),
-            layout,
-            views: openings.into_iter().map(|o| o.views).collect(),
-        })
-    }
-}
-
-/// Masks one opening tile by tile, so that the generated randomness never leaves the cache.
-fn mask_opening(prss: &mut Prss, pool: &Pool, opening: &Opening<'_>, message: &mut [u8], masks: &mut [u8]) {
-    let len = message.len();
-    let mut product = pool.take(TILE.min(len));
-    for start in (0..len).step_by(TILE) {
-        let range = start..len.min(start + TILE);
-        let (degree, secret) = match opening.secret {
-            Secret::Value(x) => (Degree::Value, &x[range.clone()]),
-            Secret::Product(a, b) => {
-                let product = &mut product[..range.len()];
-                multiply(product, &a[range.clone()], &b[range.clone()]);
-                (Degree::Product, &*product)
-            }
-            Secret::ProductPlus(a, b, c) => {
-                let product = &mut product[..range.len()];
-                multiply(product, &a[range.clone()], &b[range.clone()]);
-                product.iter_mut().zip(&c[range.clone()]).for_each(|(product, c)| *product ^= c);
-                (Degree::Product, &*product)
-            }
-        };
-        let shares = masks.chunks_mut(len.max(1)).map(|share| &mut share[range.clone()]);
-        let views = opening.views.iter().map(|v| &**v).zip(shares);
-        prss.mask(degree, secret, &mut message[range.clone()], views);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
@@ -152,6 +150,8 @@ mod tests {
     use polyclave_cipher::Matrix;
     use polyclave_field::Gf256;
 
+    use super::super::arithmetic::Arithmetic;
+    use super::super::passive::Passive;
     use super::super::setup::{Setup, Structure, point};
     use super::*;
     use crate::mesh::run_parties;
@@ -167,7 +167,7 @@ mod tests {
         let outcomes = run_parties(3, |net| {
             let setup = Setup::agree(Structure::new(3, 1)?, net)?;
             let stream = hello(&Terms::new(3), net)?.stream();
-            let mut arithmetic = Arithmetic::new(&setup, stream, net.members())?;
+            let mut arithmetic = Arithmetic::<Passive>::new(&setup, stream, net.members())?;
             let at = point(net.me());
             // The sharings 5 + 7 x and 9 + 3 x.
             let a = vec![(Gf256(5) + Gf256(7) * at).0; VALUES];

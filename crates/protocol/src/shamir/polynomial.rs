@@ -21,6 +21,7 @@ use super::arithmetic::Arithmetic;
 use super::bank::Bank;
 use super::opening::{Opening, Secret};
 use super::runs::Run;
+use super::security::Security;
 use crate::Result;
 use crate::net::Net;
 use crate::pool::Shares;
@@ -42,10 +43,10 @@ pub(super) fn wants(table: &Table, polynomials: &Polynomials) -> Vec<Matrix> {
 }
 
 /// All lookups of a layer that go by polynomials, together.
-pub(super) fn lookup(
+pub(super) fn lookup<S: Security>(
     compiled: &Compiled,
     lookups: &[&Lookup],
-    arithmetic: &mut Arithmetic,
+    arithmetic: &mut Arithmetic<S>,
     bank: &mut Bank,
     net: &mut dyn Net,
 ) -> Result<()> {

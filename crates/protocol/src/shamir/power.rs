@@ -14,24 +14,32 @@ use std::sync::Arc;
 use polyclave_cipher::Matrix;
 use polyclave_kernels::affine::{Map, Term, combine};
 use polyclave_kernels::gf256::multiply;
+use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
 use super::chain::Chain;
+use super::masked_powers::EXPONENTS;
 use super::opening::{Opening, Secret};
 use super::prss::View;
+use super::security::Security;
 use crate::net::Net;
-use crate::pool::Shares;
+use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
 
-/// Shares of r, r^2, r^4 .. r^128 for masked exponentiation, used from the front.
+/// Shares of powers of random masks, made ahead and used from the front.
 pub(super) struct Powers {
-    powers: Vec<Shares>,
-    spent: usize,
+    /// Power by power; the mask itself first.
+    pub(super) powers: Vec<Shares>,
+    pub(super) spent: usize,
 }
 
 impl Powers {
-    /// Seven squarings, all values together: 7 operations a value, 7 rounds.
-    pub(super) fn prepare(arithmetic: &mut Arithmetic, count: usize, net: &mut dyn Net) -> Result<Powers> {
+    /// r, r^2, r^4 .. r^128 for masked exponentiation, by seven squarings, all values together: 7 operations a value, 7 rounds.
+    pub(super) fn squares<S: Security>(
+        arithmetic: &mut Arithmetic<S>,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Powers> {
         let identity = arithmetic.prss.view(&Matrix::identity(8));
         let mut powers = arithmetic.prss.random(count, &[identity], &arithmetic.pool);
         for i in 0..7 {
@@ -41,7 +49,26 @@ impl Powers {
         Ok(Powers { powers, spent: 0 })
     }
 
-    fn spend(&mut self, count: usize) -> Result<Range<usize>> {
+    /// As a party keeps them: mask by mask, its powers.
+    pub(super) fn save(&self) -> Zeroizing<Vec<u8>> {
+        let count = self.powers.first().map_or(0, |power| power.len());
+        let mut items = Zeroizing::new(Vec::with_capacity(count * self.powers.len()));
+        (0..count).for_each(|i| items.extend(self.powers.iter().map(|power| power[i])));
+        items
+    }
+
+    /// From what [`save`](Powers::save) wrote of [`products`](Powers::products).
+    pub(super) fn restore(items: &[u8], pool: &Pool) -> Powers {
+        let width = EXPONENTS.len();
+        let column = |k: usize| {
+            let mut column = pool.take(items.len() / width);
+            column.iter_mut().zip(items.chunks_exact(width)).for_each(|(byte, item)| *byte = item[k]);
+            column
+        };
+        Powers { powers: (0..width).map(column).collect(), spent: 0 }
+    }
+
+    pub(super) fn spend(&mut self, count: usize) -> Result<Range<usize>> {
         let range = self.spent..self.spent + count;
         if range.end > self.powers[0].len() {
             return Err(Error::misuse("the batch was prepared for fewer lookups"));
@@ -53,10 +80,10 @@ impl Powers {
 
 /// x^14 and x^240 from x and x^2: x^3 = x x^2 with (x^3)^4; then x^14 = x^12 x^2 and x^15 = x^12 x^3 with (x^15)^16. Three
 /// operations, two rounds.
-pub(super) fn rivain_prouff(
+pub(super) fn rivain_prouff<S: Security>(
     x: &[u8],
     x2: &[u8],
-    arithmetic: &mut Arithmetic,
+    arithmetic: &mut Arithmetic<S>,
     net: &mut dyn Net,
 ) -> Result<[Shares; 2]> {
     let [one, four, sixteen] = [0, 2, 4].map(|times| arithmetic.prss.view(&Matrix::frobenius(times)));
@@ -72,10 +99,10 @@ pub(super) fn rivain_prouff(
 }
 
 /// The products of an addition chain.
-pub(super) fn by_chain(
+pub(super) fn by_chain<S: Security>(
     x: Shares,
     chain: &Chain,
-    arithmetic: &mut Arithmetic,
+    arithmetic: &mut Arithmetic<S>,
     net: &mut dyn Net,
 ) -> Result<Shares> {
     let mut values = vec![x];
@@ -89,7 +116,11 @@ pub(super) fn by_chain(
 }
 
 /// The product of shared vectors, by a tree.
-fn product_of(mut factors: Vec<Shares>, arithmetic: &mut Arithmetic, net: &mut dyn Net) -> Result<Shares> {
+fn product_of<S: Security>(
+    mut factors: Vec<Shares>,
+    arithmetic: &mut Arithmetic<S>,
+    net: &mut dyn Net,
+) -> Result<Shares> {
     while factors.len() > 1 {
         let pairs: Vec<(&[u8], &[u8])> = factors.chunks_exact(2).map(|p| (&p[0][..], &p[1][..])).collect();
         let products = arithmetic.multiply(&pairs, net)?;
@@ -107,9 +138,9 @@ const MOST_TRIES: usize = 16;
 ///
 /// Opened is a non-zero value times a uniform r. It is 0 only for r = 0, which says nothing about a; those positions draw
 /// another r, together.
-pub(super) fn by_masking(
+pub(super) fn by_masking<S: Security>(
     mut shares: Vec<Shares>,
-    arithmetic: &mut Arithmetic,
+    arithmetic: &mut Arithmetic<S>,
     net: &mut dyn Net,
 ) -> Result<Shares> {
     let mut a = shares.remove(0);
@@ -156,10 +187,10 @@ pub(super) fn by_masking(
 
 /// Opens x + r once and multiplies the powers x^2 .. x^128 that follow from it (Damgard and Keller 2010, section 4.1, Masked
 /// Exponentiation). Online 7 operations in 4 rounds.
-pub(super) fn by_masked_exponentiation(
+pub(super) fn by_masked_exponentiation<S: Security>(
     x: &[u8],
     powers: &mut Powers,
-    arithmetic: &mut Arithmetic,
+    arithmetic: &mut Arithmetic<S>,
     net: &mut dyn Net,
 ) -> Result<Shares> {
     let range = powers.spend(x.len())?;

@@ -14,6 +14,7 @@
 //! pseudorandom; so r, and the t + 1 free coefficients of an opened product, are.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use polyclave_cipher::Matrix;
@@ -26,13 +27,12 @@ use zeroize::Zeroizing;
 use super::setup::{Setup, point};
 use crate::pool::{Pool, Shares};
 use crate::service::ELEMENT_BYTES;
-use crate::session::Stream;
 
 /// Values are drawn in pieces that stay in the first-level cache.
 pub(super) const TILE: usize = 2048;
 
 /// A linear image of values, prepared for masked openings of them.
-pub(super) struct View {
+pub struct View {
     /// For the public part.
     pub(super) map: Map,
     /// For the parts of each set this party is in: the map, times f_A here.
@@ -77,12 +77,13 @@ pub(super) enum Degree {
 }
 
 impl Prss {
-    pub(super) fn new(setup: &Setup, stream: &Stream) -> Prss {
+    /// For a use with this label, which nothing else has.
+    pub(super) fn new(setup: &Setup, label: &[u8]) -> Prss {
         let threshold = setup.structure.threshold();
         let generator = |set: u16, key: &[u8; 32], domain: u64| {
             let mut hasher = blake3::Hasher::new_keyed(key);
             hasher.update(b"polyclave shamir prss 1").update(&set.to_le_bytes());
-            hasher.update(&domain.to_le_bytes()).update(&stream.label());
+            hasher.update(&domain.to_le_bytes()).update(label);
             let mut seed = Zeroizing::new([0; 16]);
             seed.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
             AesPrg::new(&seed, 0)
@@ -149,6 +150,48 @@ impl Prss {
             );
             combine(share, &terms, 0);
         }
+    }
+
+    /// The view that is the value itself.
+    pub(super) fn whole(&self) -> Arc<View> {
+        self.whole.clone()
+    }
+
+    /// Number of sets that this party is in.
+    pub(super) fn sets(&self) -> usize {
+        self.random.len()
+    }
+
+    /// Room for the parts of so many values, for every set that this party is in.
+    pub(super) fn parts_in(&self, len: usize, pool: &Pool) -> Vec<Shares> {
+        self.random.iter().map(|_| pool.take(len)).collect()
+    }
+
+    /// Draws the parts of random values, into a range of such room.
+    pub(super) fn draw(&mut self, parts: &mut [Shares], range: Range<usize>) {
+        for (part, generator) in parts.iter_mut().zip(&mut self.random) {
+            generator.fill(&mut part[range.clone()]);
+        }
+    }
+
+    /// Shares of the values with these parts.
+    pub(super) fn sum_of_parts(&self, parts: &[&[u8]], shares: &mut [u8]) {
+        combine(shares, &self.whole.terms(parts.iter().copied()), 0);
+    }
+
+    /// Draws fresh zero sharings of degree 2t as their parts z_(A,k), for every set that this party is in and every k.
+    pub(super) fn zero_parts(&mut self, len: usize) -> Vec<Zeroizing<Vec<u8>>> {
+        let draw = |generator: &mut AesPrg| {
+            let mut part = Zeroizing::new(vec![0; len]);
+            generator.fill(&mut part);
+            part
+        };
+        self.zero.iter_mut().map(draw).collect()
+    }
+
+    /// x^k f_A here, for each of [`zero_parts`](Prss::zero_parts).
+    pub(super) fn zero_weights(&self) -> &[Gf256] {
+        &self.zero_weights
     }
 
     /// Draws a random r for every byte and returns its parts r_A, for every set this party is in.

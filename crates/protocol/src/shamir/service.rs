@@ -6,7 +6,8 @@ use std::sync::Arc;
 use polyclave_cipher::CompiledPort;
 use zeroize::Zeroizing;
 
-use super::{Elements, Mask, Setup, Shamir, ShamirScheme, Shared, client};
+use super::security::Security;
+use super::{Elements, Mask, Passive, Setup, Shamir, ShamirScheme, Shared, client};
 use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
 use crate::service::{Element, ServiceProtocol, ServiceScheme, Stored};
@@ -21,11 +22,11 @@ impl ServiceScheme for ShamirScheme {
     }
 
     fn save_setup(&self, setup: &Setup) -> Zeroizing<Vec<u8>> {
-        setup.save()
+        setup.save(Passive::KINDS[0])
     }
 
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Setup> {
-        Setup::restore(self.structure, me, bytes)
+        Setup::restore(Passive::KINDS[0], self.structure, me, bytes)
     }
 
     fn renew(&self, _setup: &Setup, _net: &mut dyn Net) -> Result<Setup> {
@@ -65,11 +66,11 @@ impl ServiceScheme for ShamirScheme {
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
-        client::combine_shares(self.structure, serving, messages)
+        client::combine_shares::<Passive>(self.structure, serving, messages)
     }
 
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
-        client::combine_elements(self.structure, serving, messages)
+        client::combine_elements::<Passive>(self.structure, serving, messages)
     }
 }
 
@@ -77,16 +78,16 @@ fn nothing(what: &str) -> Error {
     Error::Misuse(format!("under Shamir sharing nothing is {what}"))
 }
 
-impl ServiceProtocol for Shamir {
+impl<S: Security> ServiceProtocol for Shamir<S> {
     type Mask = Mask;
     type Elements = Elements;
 
     fn save(&self, value: &Shared) -> Zeroizing<Vec<u8>> {
-        value.save(self.arithmetic.structure, self.arithmetic.me)
+        value.save(S::KINDS[1], self.arithmetic.structure, self.arithmetic.me)
     }
 
     fn restore(&self, bytes: &[u8]) -> Result<Shared> {
-        Shared::restore(self.arithmetic.structure, self.arithmetic.me, bytes)
+        Shared::restore(S::KINDS[1], self.arithmetic.structure, self.arithmetic.me, bytes)
     }
 
     fn mask_input(&mut self, len: usize, _net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
@@ -95,7 +96,8 @@ impl ServiceProtocol for Shamir {
 
     fn mask_blind(&mut self, _net: &mut dyn Net) -> Result<(Elements, Vec<u8>)> {
         let blind = self.arithmetic.random_elements(1);
-        let message = self.arithmetic.reveal_elements(&blind);
+        let mut message = blind.shares().to_vec();
+        S::hand_out_random_elements(&mut self.arithmetic, &mut message);
         Ok((blind, message))
     }
 
@@ -116,7 +118,7 @@ impl ServiceProtocol for Shamir {
     fn reveal_to_client(&mut self, value: &Shared, net: &mut dyn Net) -> Result<Vec<u8>> {
         self.enter(Phase::Output);
         self.check(net)?;
-        Ok(self.arithmetic.reveal_blocks(value))
+        self.arithmetic.reveal_blocks(value, net)
     }
 
     fn reveal_bytes_to_client(&mut self, value: &Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
@@ -175,7 +177,7 @@ impl ServiceProtocol for Shamir {
     fn reveal_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
         self.enter(Phase::Output);
         self.check(net)?;
-        Ok(self.arithmetic.reveal_elements(elements))
+        self.arithmetic.reveal_elements(elements, net)
     }
 
     fn save_elements(&self, elements: &Elements) -> Zeroizing<Vec<u8>> {

@@ -90,6 +90,7 @@ pub(super) fn contains(set: u16, party: Party) -> bool {
 }
 
 /// A set this party belongs to.
+#[derive(Clone)]
 pub(super) struct HeldKey {
     /// The members, as a bit mask.
     pub(super) set: u16,
@@ -100,6 +101,7 @@ pub(super) struct HeldKey {
 }
 
 /// A party's long-lived secrets.
+#[derive(Clone)]
 pub struct Setup {
     pub(super) structure: Structure,
     pub(super) me: Party,
@@ -151,9 +153,42 @@ impl Setup {
         Ok(Setup { structure, me, keys: keys.into_iter().map(weigh).collect() })
     }
 
+    /// [`agree`](Setup::agree), and then compares the keys: the members of each set tell each other a digest of the key they
+    /// hold. Where a cheater gave them different keys what is derived from those would be no sharing at all, so then an error
+    /// ends it, at each party that sees a difference. Two rounds.
+    pub(super) fn agree_and_compare(structure: Structure, net: &mut dyn Net) -> Result<Setup> {
+        let setup = Setup::agree(structure, net)?;
+        let (me, n) = (setup.me, structure.parties);
+        let digests_with = |peer: Party| -> Vec<u8> {
+            let common = setup.keys.iter().filter(|held| contains(held.set, peer));
+            common.flat_map(|held| held.digest()).collect()
+        };
+        let mine: Vec<Vec<u8>> =
+            Party::all(n).map(|p| if p == me { Vec::new() } else { digests_with(p) }).collect();
+        let mut theirs: Vec<Vec<u8>> = mine.iter().map(|digests| vec![0; digests.len()]).collect();
+        let out: Vec<&[u8]> = mine.iter().map(Vec::as_slice).collect();
+        net.exchange(&out, &mut theirs.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
+        match me.peers(n).find(|p| mine[p.index()] != theirs[p.index()]) {
+            None => Ok(setup),
+            Some(peer) => {
+                let detail = "it has another key than this party for the same set of parties".into();
+                Err(Error::Peer { peer, detail })
+            }
+        }
+    }
+
     /// Parties and threshold.
     pub fn structure(&self) -> Structure {
         self.structure
+    }
+}
+
+impl HeldKey {
+    /// Tells members of the set whether they have the same key, and nobody anything about it.
+    fn digest(&self) -> [u8; KEY_BYTES] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(b"polyclave shamir key comparison 1").update(&self.set.to_le_bytes());
+        *hasher.finalize().as_bytes()
     }
 }
 

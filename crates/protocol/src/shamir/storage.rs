@@ -19,16 +19,14 @@ use crate::{Error, Party, Result};
 
 const PROTOCOL: &str = "shamir";
 const VERSION: u8 = 1;
-const SETUP: u8 = b'P';
-const VALUE: u8 = b'S';
 
 fn header(kind: u8, structure: Structure, me: Party) -> Header {
     [kind, VERSION, structure.parties() as u8, structure.threshold() as u8, me.0]
 }
 
 impl Setup {
-    pub(super) fn save(&self) -> Zeroizing<Vec<u8>> {
-        let header = header(SETUP, self.structure, self.me);
+    pub(super) fn save(&self, kind: u8) -> Zeroizing<Vec<u8>> {
+        let header = header(kind, self.structure, self.me);
         // Sized at once: growing would leave copies of keys behind.
         let len = header.len() + self.keys.len() * (size_of::<u16>() + KEY_BYTES);
         let mut bytes = Zeroizing::new(Vec::with_capacity(len));
@@ -40,11 +38,11 @@ impl Setup {
         bytes
     }
 
-    pub(super) fn restore(structure: Structure, me: Party, bytes: &[u8]) -> Result<Setup> {
+    pub(super) fn restore(kind: u8, structure: Structure, me: Party, bytes: &[u8]) -> Result<Setup> {
         if me.index() >= structure.parties() {
             return Err(Error::misuse(format!("{me} is none of {} parties", structure.parties())));
         }
-        let mut reader = Reader::new(bytes, PROTOCOL, header(SETUP, structure, me))?;
+        let mut reader = Reader::new(bytes, PROTOCOL, header(kind, structure, me))?;
         let mut keys = Vec::new();
         for set in structure.sets().filter(|set| contains(*set, me)) {
             if u16::from_le_bytes(reader.array()?) != set {
@@ -60,8 +58,8 @@ impl Setup {
 }
 
 impl Shared {
-    pub(super) fn save(&self, structure: Structure, me: Party) -> Zeroizing<Vec<u8>> {
-        let header = header(VALUE, structure, me);
+    pub(super) fn save(&self, kind: u8, structure: Structure, me: Party) -> Zeroizing<Vec<u8>> {
+        let header = header(kind, structure, me);
         let shape = shape_bytes(self.bits, self.count, self.lanes, &self.views);
         let mut bytes = Zeroizing::new(Vec::with_capacity(header.len() + shape.len() + self.rows.len()));
         bytes.extend(header);
@@ -70,8 +68,8 @@ impl Shared {
         bytes
     }
 
-    pub(super) fn restore(structure: Structure, me: Party, bytes: &[u8]) -> Result<Shared> {
-        let mut reader = Reader::new(bytes, PROTOCOL, header(VALUE, structure, me))?;
+    pub(super) fn restore(kind: u8, structure: Structure, me: Party, bytes: &[u8]) -> Result<Shared> {
+        let mut reader = Reader::new(bytes, PROTOCOL, header(kind, structure, me))?;
         let Shape { bits, count, lanes, views, shares } = reader.shape()?;
         let rows = Zeroizing::new(reader.take(shares)?.to_vec());
         reader.finish()?;
@@ -100,22 +98,22 @@ mod tests {
     fn setups_come_back_and_only_to_their_party() {
         let outcomes = run_parties(5, |net| {
             let setup = Setup::agree(structure(), net)?;
-            let bytes = setup.save();
-            let back = Setup::restore(structure(), net.me(), &bytes)?;
-            assert_eq!(back.save(), bytes);
+            let bytes = setup.save(b'P');
+            let back = Setup::restore(b'P', structure(), net.me(), &bytes)?;
+            assert_eq!(back.save(b'P'), bytes);
             assert!(setup.keys.iter().zip(&back.keys).all(|(a, b)| a.weight == b.weight));
             let other = Party((net.me().0 + 1) % 5);
-            assert!(Setup::restore(structure(), other, &bytes).is_err());
-            assert!(Setup::restore(Structure::new(5, 1)?, net.me(), &bytes).is_err());
+            assert!(Setup::restore(b'P', structure(), other, &bytes).is_err());
+            assert!(Setup::restore(b'P', Structure::new(5, 1)?, net.me(), &bytes).is_err());
             for len in 0..bytes.len() {
-                assert!(Setup::restore(structure(), net.me(), &bytes[..len]).is_err());
+                assert!(Setup::restore(b'P', structure(), net.me(), &bytes[..len]).is_err());
             }
             let mut longer = bytes.to_vec();
             longer.push(0);
-            assert!(Setup::restore(structure(), net.me(), &longer).is_err());
+            assert!(Setup::restore(b'P', structure(), net.me(), &longer).is_err());
             let mut other_set = bytes.to_vec();
             other_set[5] ^= 1;
-            assert!(Setup::restore(structure(), net.me(), &other_set).is_err());
+            assert!(Setup::restore(b'P', structure(), net.me(), &other_set).is_err());
             Ok(())
         });
         assert!(outcomes.into_iter().all(|o| o.is_ok()));
@@ -123,13 +121,13 @@ mod tests {
 
     #[test]
     fn values_come_back_with_their_views_and_only_whole() {
-        let bytes = value().save(structure(), Party(3));
-        let back = Shared::restore(structure(), Party(3), &bytes).expect("it was saved here");
+        let bytes = value().save(b'S', structure(), Party(3));
+        let back = Shared::restore(b'S', structure(), Party(3), &bytes).expect("it was saved here");
         assert_eq!((back.bits, back.count, back.lanes), (8, 3, 4));
         assert_eq!((&back.views, &back.rows), (&value().views, &value().rows));
-        assert!(Shared::restore(structure(), Party(2), &bytes).is_err());
+        assert!(Shared::restore(b'S', structure(), Party(2), &bytes).is_err());
         for len in 0..bytes.len() {
-            assert!(Shared::restore(structure(), Party(3), &bytes[..len]).is_err());
+            assert!(Shared::restore(b'S', structure(), Party(3), &bytes[..len]).is_err());
         }
     }
 
@@ -137,24 +135,24 @@ mod tests {
     fn round_keys_take_a_byte_a_cell() {
         let rows = Zeroizing::new(vec![0; 176]);
         let keys = Shared { bits: 8, count: 176, lanes: 1, views: vec![Matrix::identity(8)], rows };
-        assert_eq!(keys.save(structure(), Party(0)).len(), 176 + 26);
+        assert_eq!(keys.save(b'S', structure(), Party(0)).len(), 176 + 26);
     }
 
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _ = Setup::restore(structure(), Party(1), &bytes);
-            let _ = Shared::restore(structure(), Party(1), &bytes);
+            let _ = Setup::restore(b'P', structure(), Party(1), &bytes);
+            let _ = Shared::restore(b'S', structure(), Party(1), &bytes);
         }
 
         /// Behind a good header every field is reached.
         #[test]
         fn no_changed_value_panics_or_claims_more_than_came(at in 5usize..60, byte: u8, cut in 0usize..4) {
-            let mut bytes = value().save(structure(), Party(1)).to_vec();
+            let mut bytes = value().save(b'S', structure(), Party(1)).to_vec();
             let at = at % bytes.len();
             bytes[at] = byte;
             bytes.truncate(bytes.len() - cut);
-            if let Ok(value) = Shared::restore(structure(), Party(1), &bytes) {
+            if let Ok(value) = Shared::restore(b'S', structure(), Party(1), &bytes) {
                 prop_assert_eq!(value.rows.len(), value.views.len() * value.count * value.lanes);
                 prop_assert!(value.rows.len() < bytes.len());
             }

@@ -3,8 +3,10 @@
 use polyclave_cipher::Matrix;
 
 use super::*;
+use crate::Party;
 use crate::mesh::{mesh, run_parties};
 use crate::session::{Terms, hello};
+use crate::shamir::passive::Passive;
 use crate::shamir::setup::{Setup, Structure};
 use crate::tally::Counts;
 use crate::testkit::record::{Direction, Record};
@@ -13,7 +15,7 @@ const STRUCTURES: [(usize, usize); 4] = [(3, 1), (4, 1), (5, 2), (9, 4)];
 
 fn run<T: Send>(
     (n, t): (usize, usize),
-    party: impl Fn(&mut Arithmetic, &mut dyn Net) -> Result<T> + Sync,
+    party: impl Fn(&mut Arithmetic<Passive>, &mut dyn Net) -> Result<T> + Sync,
 ) -> Vec<T> {
     let outcomes = run_parties(n, |net| {
         let setup = Setup::agree(Structure::new(n, t)?, net)?;
@@ -122,7 +124,10 @@ fn zero_is_told_from_all_else_and_nothing_more_is_opened() {
             assert!(arithmetic.element_is_zero(&zero, net)?);
             assert!(!arithmetic.element_is_zero(&random, net)?);
             let one = zero.add_public(&[Gf128::ONE.to_bytes()]);
-            Ok((arithmetic.open_multiple(&one, net)?, arithmetic.open_multiple(&one, net)?))
+            Ok((
+                Passive::open_multiple(arithmetic, &one, net)?,
+                Passive::open_multiple(arithmetic, &one, net)?,
+            ))
         });
         assert_ne!(opened[0].0, opened[0].1, "another factor every time");
     }
@@ -147,7 +152,7 @@ fn a_client_learns_values_and_no_shares() {
     for structure in STRUCTURES {
         let runs = run(structure, |arithmetic, net| {
             let a = arithmetic.random_elements(4);
-            let messages = [arithmetic.reveal_elements(&a), arithmetic.reveal_elements(&a)];
+            let messages = [arithmetic.reveal_elements(&a, net)?, arithmetic.reveal_elements(&a, net)?];
             Ok((messages, arithmetic.open_elements(&a, net)?, a.shares))
         });
         let messages = |k: usize| runs.iter().map(|run| &run.0[k][..]).collect::<Vec<_>>();
@@ -208,7 +213,7 @@ fn local_operations_act_element_by_element() {
 /// What each of three parties sends to one of its peers, while they do this with many copies of the sharings 5 + 7 x and
 /// 9 + 3 x.
 fn messages_of(
-    operation: impl Fn(&mut Arithmetic, [&Elements; 2], &mut dyn Net) -> Result<()> + Sync,
+    operation: impl Fn(&mut Arithmetic<Passive>, [&Elements; 2], &mut dyn Net) -> Result<()> + Sync,
 ) -> Vec<Vec<u8>> {
     let operation = &operation;
     let party = move |net| -> Result<Vec<u8>> {

@@ -1,0 +1,80 @@
+//! Inputs of a party: what it gives is under a mask that only it knows, and all hear the same of it.
+//!
+//! A random r is drawn as a pseudorandom sharing and revealed to the owner alone, who decodes it with correction. The owner
+//! broadcasts c = x + r. \[x\] is c plus \[r\], and every linear image M(x) is M(c) plus \[M(r)\]: of degree t whatever the owner
+//! said, since all who follow the protocol have the same c. An owner of which nothing is heard gives no input, and all know it.
+//!
+//! What is opened: c, uniform to all but the owner, since r serves once.
+
+use polyclave_kernels::affine::{Map, Term, combine};
+
+use super::super::security::Image;
+use super::{Active, Arithmetic};
+use crate::net::Net;
+use crate::{Error, Party, Result};
+
+impl Arithmetic<Active> {
+    /// Shares images of the owner's cells: of this party's, if they are given. One opening, one broadcast.
+    pub(super) fn share_by_broadcast(
+        &mut self,
+        owner: Party,
+        cells: Option<&[u8]>,
+        lanes: usize,
+        images: &[Image<'_>],
+        dst: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let len = cells.map_or(0, <[u8]>::len);
+        self.receive(owner, cells, len, lanes, images, dst, net)
+    }
+
+    /// [`share_by_broadcast`](Arithmetic::share_by_broadcast) of another party's: so many cells in so many lanes.
+    pub(super) fn receive_by_broadcast(
+        &mut self,
+        owner: Party,
+        count: usize,
+        lanes: usize,
+        images: &[Image<'_>],
+        dst: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.check_serves(owner)?;
+        self.receive(owner, None, count * lanes, lanes, images, dst, net)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what both of its callers have")]
+    fn receive(
+        &mut self,
+        owner: Party,
+        cells: Option<&[u8]>,
+        len: usize,
+        lanes: usize,
+        images: &[Image<'_>],
+        dst: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let parts = self.prss.parts(len);
+        let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+        let mut mask = self.pool.take(len);
+        self.prss.sum_of_parts(&parts, &mut mask);
+        let mask = self.reveal_to(owner, &mask, net)?;
+        let mut masked = Vec::new();
+        if let (Some(cells), Some(mask)) = (cells, mask) {
+            masked.extend(cells.iter().zip(mask.iter()).map(|(x, r)| x ^ r));
+        }
+        let mut lens = vec![0; self.structure.parties()];
+        lens[owner.index()] = len;
+        let mut said = self.broadcast(&lens, &masked, net)?;
+        let none = || Error::Peer { peer: owner, detail: "it gave no input that all parties heard".into() };
+        let public = said[owner.index()].take().ok_or_else(none)?;
+        for ((cell, m), row) in images.iter().zip(dst.chunks_mut(lanes.max(1))) {
+            let view = self.prss.view(m);
+            let place = cell * lanes..(cell + 1) * lanes;
+            let mut terms = view.terms(parts.iter().map(|part| &part[place.clone()]));
+            let whole: &Map = &view.map;
+            terms.push(Term { src: &public[place], map: whole });
+            combine(row, &terms, 0);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,341 @@
+//! Shamir sharing against parties that cheat: n >= 3t + 1 parties, of whom t may do as they like.
+//!
+//! Damgard and Keller 2010 run their AES on the actively secure scheme of Damgard, Geisler, Kroigaard and Nielsen (PKC 2009) in its
+//! form with pseudorandom secret sharing: triples are made ahead, and online nothing is opened but sharings of degree t.
+//!
+//! **Adversary**: active, static, at most t < n/3 parties, over a **synchronous** network: between two parties that follow the
+//! protocol a message arrives within the network's time limit, and private and authentic. Secrecy is computational
+//! (pseudorandom sharing), and there is no statistical error: every check here is a code's.
+//!
+//! * **Online** ([`opening`]) every opened value is decoded with correction ([`code`]): a value counts as soon as 2t + 1 shares
+//!   agree. So no party can make it wrong, or hold it up, or stop it: a wrong share is outvoted, a silent or slow party is
+//!   not waited for. Where n = 3t + 1 and one is silent the others' shares detect a wrong one, and correct none: correction
+//!   is off ([`Faults`]).
+//! * **Ahead** ([`triples`], [`products`]) products are opened as sharings of degree 2t, where n shares detect. What was made is
+//!   taken into use once all have said by broadcast ([`agreement`]) that they found nothing wrong; if any has not, it is
+//!   thrown away and made afresh with shares that are broadcast, so that all see the same; shares that are wrong then convict
+//!   those who sent them, before all ([`conviction`]), and the others go on without. A party that only falls silent ends the
+//!   making of material: for n = 3t + 1 it takes all parties. It depends on no input.
+//! * **Inputs** ([`input`]): the owner learns a mask that nobody else knows, and broadcasts what is under it. So every input is
+//!   a sharing of degree t by construction, or none at all: then all know that its owner gave none.
+//!
+//! # Differences from the papers
+//! Triples come with all linear images of their product (`opening.rs`), which the papers' bit decomposition does by an opening
+//! each. Shares are taken as soon as they agree rather than when all are in.
+
+mod agreement;
+mod code;
+mod conviction;
+mod elements;
+mod input;
+mod opening;
+mod products;
+mod scheme;
+mod service;
+#[cfg(test)]
+mod tests;
+mod triples;
+
+use std::sync::Arc;
+
+use polyclave_cipher::{Cells, Compiled};
+use zeroize::Zeroizing;
+
+use super::arithmetic::Arithmetic;
+use super::demand::Demand;
+use super::elements::Elements;
+use super::opening::{Opened, Opening};
+use super::security::{Image, Security};
+use super::setup::{Setup, Structure};
+use super::{Batch, Shamir};
+use crate::net::Net;
+use crate::pool::Shares;
+use crate::protocol::Faults;
+use crate::release::Checked;
+use crate::service::Element;
+use crate::session::Stream;
+use crate::stock::Stock;
+use crate::tally::Cost;
+use crate::{Error, Party, PartySet, Result};
+use code::Symbol;
+pub use scheme::ShamirActiveScheme;
+use triples::Triples;
+
+/// How often a network's time limit is waited for a peer, by what is at stake. A party can be held up for as long as one of
+/// these by each of t others, once, since it gives them up then; whoever waits for that party must wait for longer.
+mod patience {
+    /// Ahead: what all must give.
+    pub(super) const AHEAD: u32 = 1;
+    /// A broadcast's first round; later ones wait longer still.
+    pub(super) const AGREEMENT: u32 = 2;
+    /// Online: what the others' shares do not settle.
+    pub(super) const ONLINE: u32 = 6;
+}
+
+/// A party among some that may cheat.
+pub struct Active {
+    /// Parties whose shares were wrong: this party knows it.
+    outvoted: PartySet,
+    /// Peers that fell silent.
+    lost: PartySet,
+    /// Parties that all know to have cheated: without them from then on.
+    convicted: PartySet,
+    /// Whether shares of products are broadcast: after the first fault.
+    broadcasts: bool,
+    /// What is wrong with the material that is being made.
+    fault: Option<Fault>,
+    /// For the lookups under way.
+    triples: Triples,
+    /// Where material comes from, if it was made before the session.
+    stock: Option<Arc<dyn Stock>>,
+}
+
+/// Why material is thrown away.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// Seen by this party; the others may not.
+    Mine,
+    /// Seen by all.
+    Common,
+}
+
+impl Security for Active {
+    type Released = Checked<Cells>;
+    type Material = Triples;
+    const KINDS: [u8; 2] = *b"QT";
+
+    fn new(_: &Setup, _: &Stream, _: PartySet) -> Result<Active> {
+        Ok(Active {
+            outvoted: PartySet::default(),
+            lost: PartySet::default(),
+            convicted: PartySet::default(),
+            broadcasts: false,
+            fault: None,
+            triples: Triples::default(),
+            stock: None,
+        })
+    }
+
+    /// Every opening was decoded with correction: right whatever t parties did.
+    fn released(cells: Cells) -> Checked<Cells> {
+        Checked::new(cells)
+    }
+
+    fn prepare(
+        protocol: &mut Shamir<Active>,
+        compiled: &Compiled,
+        lanes: usize,
+        net: &mut dyn Net,
+    ) -> Result<Batch<Active>> {
+        let demand = Demand::of(compiled, lanes, protocol.inversion, protocol.tables);
+        if let Some(stock) = protocol.arithmetic.security.stock.clone() {
+            return protocol.take_batch(compiled, lanes, &demand, &*stock, net);
+        }
+        loop {
+            let triples = Triples::make(&mut protocol.arithmetic, demand.products, net)?;
+            let mut batch = protocol.make_batch(compiled, lanes, net)?;
+            batch.products = triples;
+            let made = demand.products > 0 || demand.inversions > 0 || !demand.masked.is_empty();
+            if !made || protocol.arithmetic.is_accepted(net)? {
+                return Ok(batch);
+            }
+        }
+    }
+
+    fn load(&mut self, material: Triples) -> Triples {
+        std::mem::replace(&mut self.triples, material)
+    }
+
+    fn cost_of_products(cost: &mut Cost, per_lane: usize, uniform: usize, threshold: usize) {
+        cost.triples_per_lane = per_lane as f64;
+        cost.triples_uniform = uniform as f64;
+        cost.material_bytes_per_lane += triples::TYPICAL_BYTES * per_lane;
+        let triples = f64::from(u8::from(per_lane + uniform > 0));
+        if triples + cost.preprocessing_rounds > 0.0 {
+            // A round for triples, and t + 1 for the verdict.
+            cost.preprocessing_rounds += triples + (threshold + 1) as f64;
+        }
+    }
+
+    fn open(
+        arithmetic: &mut Arithmetic<Active>,
+        shares: &[u8],
+        public: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        arithmetic.open_corrected(Symbol::Byte, shares, public, net)
+    }
+
+    fn reveal_to(
+        arithmetic: &mut Arithmetic<Active>,
+        owner: Party,
+        shares: &[u8],
+        net: &mut dyn Net,
+    ) -> Result<Option<Shares>> {
+        arithmetic.reveal_corrected(owner, shares, net)
+    }
+
+    fn open_masked(
+        arithmetic: &mut Arithmetic<Active>,
+        openings: Vec<Opening<'_>>,
+        net: &mut dyn Net,
+    ) -> Result<Opened> {
+        match arithmetic.is_ahead() {
+            true => arithmetic.open_ahead(openings, net),
+            false => arithmetic.open_with_triples(openings, net),
+        }
+    }
+
+    fn multiply(
+        arithmetic: &mut Arithmetic<Active>,
+        products: &[(&[u8], &[u8])],
+        net: &mut dyn Net,
+    ) -> Result<Vec<Shares>> {
+        arithmetic.multiply_by_opening(products, net)
+    }
+
+    fn share_own(
+        arithmetic: &mut Arithmetic<Active>,
+        cells: &Cells,
+        images: &[Image<'_>],
+        dst: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        arithmetic.share_by_broadcast(arithmetic.me, Some(cells.rows()), cells.lanes(), images, dst, net)
+    }
+
+    fn receive_share(
+        arithmetic: &mut Arithmetic<Active>,
+        from: Party,
+        (count, lanes): (usize, usize),
+        images: &[Image<'_>],
+        dst: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        arithmetic.receive_by_broadcast(from, count, lanes, images, dst, net)
+    }
+
+    fn open_elements(
+        arithmetic: &mut Arithmetic<Active>,
+        shares: &[u8],
+        net: &mut dyn Net,
+    ) -> Result<Vec<Element>> {
+        let mut values = vec![0; shares.len()];
+        arithmetic.open_corrected(Symbol::Element, shares, &mut values, net)?;
+        Ok(values.as_chunks().0.to_vec())
+    }
+
+    fn multiply_elements(
+        arithmetic: &mut Arithmetic<Active>,
+        a: &Elements,
+        b: &Elements,
+        net: &mut dyn Net,
+    ) -> Result<Elements> {
+        arithmetic.multiply_elements_with_triples(a, b, net)
+    }
+
+    fn inner_product(
+        arithmetic: &mut Arithmetic<Active>,
+        a: &Elements,
+        b: &Elements,
+        net: &mut dyn Net,
+    ) -> Result<Elements> {
+        Ok(arithmetic.multiply_elements_with_triples(a, b, net)?.sum())
+    }
+
+    fn open_multiple(
+        arithmetic: &mut Arithmetic<Active>,
+        a: &Elements,
+        net: &mut dyn Net,
+    ) -> Result<Element> {
+        let factor = arithmetic.random_elements(1);
+        let multiple = arithmetic.multiply_elements_with_triples(a, &factor, net)?;
+        Ok(arithmetic.open_elements(&multiple, net)?[0])
+    }
+
+    /// The sharing was drawn for this client, which may know all of it: every value that the parties open from then on has a
+    /// fresh mask on its whole polynomial.
+    fn hand_out_mask(_: &mut Arithmetic<Active>, _: &mut [u8]) {}
+
+    fn hand_out_random_elements(_: &mut Arithmetic<Active>, _: &mut [u8]) {}
+
+    fn hand_out(arithmetic: &mut Arithmetic<Active>, message: &mut [u8], net: &mut dyn Net) -> Result<()> {
+        arithmetic.share_afresh(message, net)
+    }
+
+    fn hand_out_elements(
+        arithmetic: &mut Arithmetic<Active>,
+        message: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        arithmetic.share_elements_afresh(message, net)
+    }
+
+    fn faults(arithmetic: &Arithmetic<Active>) -> Faults {
+        let Active { outvoted, lost, convicted, .. } = arithmetic.security;
+        Faults { outvoted: outvoted.and(convicted), silent: lost }
+    }
+
+    fn combine(structure: Structure, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
+        service::combine(Symbol::Byte, structure, serving, messages)
+    }
+
+    fn combine_elements(structure: Structure, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
+        let values = service::combine(Symbol::Element, structure, serving, messages)?;
+        Ok(values.as_chunks().0.to_vec())
+    }
+}
+
+impl Arithmetic<Active> {
+    /// Those who may still take part: all who serve but those that all know to have cheated.
+    fn partners(&self) -> PartySet {
+        self.serving.without(self.security.convicted)
+    }
+
+    /// Refuses to make material with so few that a wrong share might pass: it takes n of n = 3t + 1, or fewer by those that
+    /// were convicted.
+    fn check_makers(&self) -> Result<()> {
+        let (threshold, convicted) = (self.structure.threshold(), self.security.convicted.len());
+        let needed = (3 * threshold + 1).saturating_sub(convicted);
+        let there = self.partners().without(self.security.lost);
+        if there.len() < needed || convicted > threshold {
+            return Err(Error::Missing { there, needed, purpose: "make material" });
+        }
+        Ok(())
+    }
+
+    /// Whether all found the material right that was made since the last time. One broadcast.
+    fn is_accepted(&mut self, net: &mut dyn Net) -> Result<bool> {
+        let fault = self.security.fault.take();
+        if self.security.broadcasts {
+            // All have seen the same.
+            return Ok(fault.is_none());
+        }
+        let complaint = [u8::from(fault.is_some())];
+        let complaints = self.broadcast(&vec![1; self.structure.parties()], &complaint, net)?;
+        let silent = self.partners().iter().find(|p| complaints[p.index()].is_none());
+        if let Some(silent) = silent {
+            let there = self.partners().without([silent].into_iter().collect());
+            return Err(Error::Missing { there, needed: self.partners().len(), purpose: "make material" });
+        }
+        let accepted = complaints.iter().flatten().all(|complaint| complaint == &[0]);
+        self.security.broadcasts |= !accepted;
+        Ok(accepted)
+    }
+
+    /// All parties say what they have to say; what all hear alike, by party.
+    fn broadcast(&mut self, lens: &[usize], mine: &[u8], net: &mut dyn Net) -> Result<Vec<Option<Vec<u8>>>> {
+        let lens: Vec<usize> = Party::all(lens.len())
+            .zip(lens)
+            .map(|(p, len)| if self.partners().contains(p) { *len } else { 0 })
+            .collect();
+        let members = self.partners();
+        let threshold = self.structure.threshold();
+        let broadcast =
+            agreement::Broadcast { members, threshold, lens: &lens, patience: patience::AGREEMENT };
+        let heard = broadcast.run(mine, net)?;
+        self.counts().rounds += heard.rounds;
+        self.security.lost = self.security.lost.and(heard.lost);
+        Ok(heard.messages)
+    }
+}

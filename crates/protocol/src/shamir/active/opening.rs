@@ -1,0 +1,227 @@
+//! Openings online: sharings of degree t, decoded with correction.
+//!
+//! What is opened is a masked value, x + r with the whole polynomial of a fresh random r of degree t, or one that is meant to be
+//! known; given the shares of t parties and the value, the polynomial is determined, so it tells nothing else. All shares come
+//! from sharings that are of degree t at the parties that follow the protocol: pseudorandom ones are by construction, inputs by
+//! broadcast, products ahead because all of those parties know the same public value.
+
+use polyclave_kernels::affine::combine;
+use polyclave_kernels::gf256::multiply;
+
+use super::super::arithmetic::resize;
+use super::super::opening::{Layout, Opened, Opening, Secret};
+use super::super::prss::{Degree, TILE};
+use super::code::{Symbol, Word, decode};
+use super::{Active, Arithmetic, patience};
+use crate::net::{Gathered, Net};
+use crate::pool::Shares;
+use crate::{Error, Party, PartySet, Result};
+
+impl Arithmetic<Active> {
+    /// Sends every peer the same shares and decodes. One round.
+    pub(super) fn open_corrected(
+        &mut self,
+        symbol: Symbol,
+        shares: &[u8],
+        values: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        if shares.is_empty() {
+            return Ok(());
+        }
+        self.counts().rounds += 1;
+        let partners = self.partners();
+        self.exchange_and_decode(symbol, partners, partners, shares, values, net)
+    }
+
+    /// Sends shares to one party, which decodes them. One round.
+    pub(super) fn reveal_corrected(
+        &mut self,
+        owner: Party,
+        shares: &[u8],
+        net: &mut dyn Net,
+    ) -> Result<Option<Shares>> {
+        let owners: PartySet = [owner].into_iter().collect();
+        if owner != self.me {
+            let out: Vec<&[u8]> = self.to(owners, shares);
+            let mut nothing: Vec<&mut [u8]> = out.iter().map(|_| &mut [][..]).collect();
+            let gathered = net.gather(&out, &mut nothing, patience::ONLINE, &mut |_, _| true)?;
+            self.heard_of(gathered);
+            return Ok(None);
+        }
+        let mut values = self.pool.take(shares.len());
+        let nobody = PartySet::default();
+        self.exchange_and_decode(Symbol::Byte, nobody, self.partners(), shares, &mut values, net)?;
+        Ok(Some(values))
+    }
+
+    /// Sends own shares to some and decodes those of others, as soon as enough of them agree.
+    fn exchange_and_decode(
+        &mut self,
+        symbol: Symbol,
+        to: PartySet,
+        from: PartySet,
+        shares: &[u8],
+        values: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let (me, threshold, outvoted) = (self.me, self.structure.threshold(), self.security.outvoted);
+        let out = self.to(to, shares);
+        let awaited = from.without(self.security.lost);
+        for (p, buffer) in Party::all(out.len()).zip(&mut self.incoming) {
+            resize(buffer, if p != me && awaited.contains(p) { shares.len() } else { 0 });
+        }
+        let mut into: Vec<&mut [u8]> = self.incoming.iter_mut().map(|b| b.as_mut_slice()).collect();
+        let mut wrong = None;
+        let mut enough = |arrived: PartySet, into: &[&mut [u8]]| {
+            let words = arrived.without(outvoted).iter().map(|p| (p, &*into[p.index()]));
+            let words: Vec<Word<'_>> = [(me, shares)].into_iter().chain(words).collect();
+            wrong = decode(symbol, threshold, Some(me), &words, values);
+            wrong.is_some()
+        };
+        let gathered = net.gather(&out, &mut into, patience::ONLINE, &mut enough)?;
+        self.heard_of(gathered);
+        match wrong {
+            Some(wrong) => {
+                self.security.outvoted = outvoted.and(wrong);
+                Ok(())
+            }
+            None if gathered.arrived.without(outvoted).len() < 2 * threshold => {
+                let there = gathered.arrived.and([me].into_iter().collect()).without(outvoted);
+                Err(Error::Missing { there, needed: 2 * threshold + 1, purpose: "open a value" })
+            }
+            None => Err(Error::CheckFailed { what: "more shares are wrong than the others can correct" }),
+        }
+    }
+
+    /// [`Arithmetic::open_masked`] with triples (Beaver 1991). Of a product x y two values are opened, e = x + a and f = y + b, for
+    /// a triple (a, b, c = a b) that serves once. Then x y = e f + e b + f a + c.
+    ///
+    /// c is a public w plus a pseudorandom value, which is, as a and b are, the sum of parts that each a set of parties knows. So
+    /// x y is (e f + w) plus the sum over those sets of a value that the set's members know, e b_A + f a_A + c_A, times f_A. Any
+    /// linear image M of it is M(e f + w) plus the sum of M of those values times f_A: local. (Online, a product with all images
+    /// of it wanted takes one operation in one round, as it does against parties that only look on.)
+    pub(super) fn open_with_triples(
+        &mut self,
+        openings: Vec<Opening<'_>>,
+        net: &mut dyn Net,
+    ) -> Result<Opened> {
+        let layout = Layout::of(&openings, |secret| match secret {
+            Secret::Value(_) => 1,
+            Secret::Product(..) => 2,
+            Secret::ProductPlus(..) => 3,
+        });
+        layout.count(&openings, self.counts());
+        let mut message = self.pool.take(layout.messages);
+        let mut masks = self.pool.take(layout.masks);
+        let mut spent = Vec::with_capacity(openings.len());
+        for (opening, place) in openings.iter().zip(&layout.places) {
+            let message = &mut message[place.messages.clone()];
+            let sum = match opening.secret {
+                Secret::Value(x) => {
+                    let masks = &mut masks[place.masks.clone()];
+                    for start in (0..place.len).step_by(TILE) {
+                        let range = start..place.len.min(start + TILE);
+                        let shares = masks.chunks_mut(place.len).map(|share| &mut share[range.clone()]);
+                        let views = opening.views.iter().map(|v| &**v).zip(shares);
+                        self.prss.mask(Degree::Value, &x[range.clone()], &mut message[range.clone()], views);
+                    }
+                    spent.push((0..0, Vec::new()));
+                    continue;
+                }
+                Secret::Product(..) => None,
+                Secret::ProductPlus(_, _, sum) => Some(sum),
+            };
+            let (Secret::Product(x, y) | Secret::ProductPlus(x, y, _)) = opening.secret else { continue };
+            let range = self.security.triples.spend(place.len)?;
+            let (e, rest) = message.split_at_mut(place.len);
+            let (f, g) = rest.split_at_mut(place.len);
+            let (triples, prss) = (&self.security.triples, &self.prss);
+            prss.mask_with_parts(&triples.parts(0, range.clone()), x, e);
+            prss.mask_with_parts(&triples.parts(1, range.clone()), y, f);
+            let parts = match sum {
+                None => Vec::new(),
+                Some(sum) => {
+                    let parts = self.prss.parts(place.len);
+                    self.prss.mask_with_parts(
+                        &parts.iter().map(|part| &part[..]).collect::<Vec<_>>(),
+                        sum,
+                        g,
+                    );
+                    parts
+                }
+            };
+            spent.push((range, parts));
+        }
+        let mut opened = self.pool.take(layout.messages);
+        self.open_corrected(Symbol::Byte, &message, &mut opened, net)?;
+
+        let mut public = self.pool.take(layout.places.iter().map(|place| place.len).sum());
+        let mut at = 0;
+        for ((opening, place), (range, addends)) in openings.iter().zip(&layout.places).zip(spent) {
+            let public = &mut public[at..at + place.len];
+            at += place.len;
+            let opened = &opened[place.messages.clone()];
+            if let Secret::Value(_) = opening.secret {
+                public.copy_from_slice(opened);
+                continue;
+            }
+            let masks = &mut masks[place.masks.clone()];
+            for start in (0..place.len).step_by(TILE) {
+                let tile = start..place.len.min(start + TILE);
+                let of = |k: usize| opened.get(k * place.len + tile.start..k * place.len + tile.end);
+                let (Some(e), Some(f)) = (of(0), of(1)) else { continue };
+                let triple = range.start + tile.start..range.start + tile.end;
+                let parts = self.security.triples.products(triple.clone(), e, f, &addends, &tile, &self.pool);
+                let w = self.security.triples.public(triple);
+                let public = &mut public[tile.clone()];
+                multiply(public, e, f);
+                public.iter_mut().zip(w).for_each(|(p, w)| *p ^= w);
+                if let (Some(g), false) = (of(2), addends.is_empty()) {
+                    public.iter_mut().zip(g).for_each(|(p, g)| *p ^= g);
+                }
+                for (view, share) in opening.views.iter().zip(masks.chunks_mut(place.len)) {
+                    let terms = view.terms(parts.chunks(tile.len()));
+                    combine(&mut share[tile.clone()], &terms, 0);
+                }
+            }
+        }
+        Ok(Opened::new(public, masks, layout, openings, &self.pool))
+    }
+
+    /// Products as openings under a mask, of which the value itself is the only image wanted.
+    pub(super) fn multiply_by_opening(
+        &mut self,
+        products: &[(&[u8], &[u8])],
+        net: &mut dyn Net,
+    ) -> Result<Vec<Shares>> {
+        let whole = self.prss.whole();
+        let openings = products
+            .iter()
+            .map(|(a, b)| Opening { secret: Secret::Product(a, b), views: vec![whole.clone()] });
+        let opened = self.open_masked(openings.collect(), net)?;
+        Ok((0..products.len()).map(|i| opened.shares(i, 0, 0)).collect())
+    }
+
+    /// Another sharing of the same values, whose polynomials are known from nothing else: opened under a mask, c + \[r\]. One round.
+    pub(super) fn share_afresh(&mut self, shares: &mut [u8], net: &mut dyn Net) -> Result<()> {
+        let parts = self.prss.parts(shares.len());
+        let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+        let mut masked = self.pool.take(shares.len());
+        self.prss.mask_with_parts(&parts, shares, &mut masked);
+        let mut public = self.pool.take(shares.len());
+        self.open_corrected(Symbol::Byte, &masked, &mut public, net)?;
+        self.prss.mask_with_parts(&parts, &public, shares);
+        Ok(())
+    }
+
+    /// What goes to some of the peers, and nothing for the others.
+    pub(super) fn to<'a>(&self, peers: PartySet, message: &'a [u8]) -> Vec<&'a [u8]> {
+        let peers = peers.without(self.security.lost).without([self.me].into_iter().collect());
+        Party::all(self.structure.parties()).map(|p| if peers.contains(p) { message } else { &[] }).collect()
+    }
+
+    pub(super) fn heard_of(&mut self, gathered: Gathered) {
+        self.security.lost = self.security.lost.and(gathered.lost);
+    }
+}

@@ -1,0 +1,86 @@
+//! Shamir sharing with an active adversary, before any session.
+
+use super::super::arithmetic::Arithmetic;
+use super::super::{Inversion, Setup, Shamir, Structure, Tables};
+use super::Active;
+use crate::net::Net;
+use crate::protocol::Scheme;
+use crate::session::{Stream, Terms};
+use crate::{Error, PartySet, Result};
+
+/// Shamir sharing among some parties of which fewer than a third may cheat, with one way to invert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShamirActiveScheme {
+    structure: Structure,
+    inversion: Inversion,
+    tables: Tables,
+}
+
+impl ShamirActiveScheme {
+    /// The name on the command line.
+    pub const NAME: &str = "shamir-active";
+
+    /// With at least 3t + 1 parties.
+    pub fn new(structure: Structure, inversion: Inversion, tables: Tables) -> Result<ShamirActiveScheme> {
+        let (n, t) = (structure.parties(), structure.threshold());
+        if n < 3 * t + 1 {
+            return Err(Error::Misuse(format!(
+                "{} with threshold {t} takes {} parties at least (fewer than a third may cheat), not {n}",
+                Self::NAME,
+                3 * t + 1
+            )));
+        }
+        Ok(ShamirActiveScheme { structure, inversion, tables })
+    }
+
+    /// The largest threshold for a number of parties.
+    pub fn with_largest_threshold(parties: usize) -> Result<Structure> {
+        Structure::new(parties, (parties.saturating_sub(1) / 3).max(1))
+    }
+
+    /// Parties and threshold.
+    pub fn structure(&self) -> Structure {
+        self.structure
+    }
+}
+
+impl Scheme for ShamirActiveScheme {
+    type Setup = Setup;
+    type Protocol = Shamir<Active>;
+
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn parties(&self) -> usize {
+        self.structure.parties()
+    }
+
+    fn adversary(&self) -> String {
+        let (n, t) = (self.structure.parties(), self.structure.threshold());
+        format!(
+            "active, at most {t} of {n} parties, in a synchronous network: they can neither make an output wrong nor, once \
+             material is made, stop it"
+        )
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        terms
+            .with("protocol", self.name().as_bytes())
+            .with("threshold", &self.structure.threshold().to_le_bytes())
+            .with("inversion", self.inversion.name().as_bytes())
+            .with("tables", self.tables.name().as_bytes())
+    }
+
+    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+        Setup::agree_and_compare(self.structure, net)
+    }
+
+    fn join(&self, setup: &Setup, stream: Stream, serving: PartySet) -> Result<Shamir<Active>> {
+        if setup.structure() != self.structure {
+            return Err(Error::misuse("the setup was made for another number of parties or threshold"));
+        }
+        let arithmetic = Arithmetic::new(setup, stream, serving)?;
+        Ok(Shamir { inversion: self.inversion, tables: self.tables, arithmetic })
+    }
+}

@@ -1,0 +1,176 @@
+//! What nodes keep in stock, and what a client makes of their messages.
+//!
+//! **At a client**: what nodes send are shares of degree t, of values drawn for this client or shared afresh for it, so their
+//! polynomials say nothing about those that the nodes go on with. The client decodes them as nodes do ([`super::code`]): with four
+//! nodes one may send anything, or nothing; of three, one that sends anything else is found, and nothing comes of it.
+//!
+//! **In stock**, of four nodes: powers of masks for inversions, triples, triples of elements, and unit vectors for masked tables
+//! of 6 bits, those of DES. Making them takes all nodes; to use them takes 2t + 1.
+
+use std::sync::Arc;
+
+use polyclave_cipher::Compiled;
+use zeroize::Zeroizing;
+
+use super::super::client;
+use super::super::demand::Demand;
+use super::super::masked_powers::EXPONENTS;
+use super::super::masked_table;
+use super::super::power::Powers;
+use super::super::setup::{Setup, Structure};
+use super::super::{Batch, Shamir};
+use super::code::{Symbol, Word, decode};
+use super::elements::ElementTriples;
+use super::triples::{TYPICAL_BYTES, Triples};
+use super::{Active, Security, ShamirActiveScheme};
+use crate::net::Net;
+use crate::protocol::{Protocol, Scheme};
+use crate::service::{ELEMENT_BYTES, Element, ServiceScheme, Stored};
+use crate::session::Stream;
+use crate::stock::{Kind, Stock};
+use crate::tally::Phase;
+use crate::{Error, Party, PartySet, Result};
+
+/// S-boxes of an AES block: what stocks are counted by.
+const AES_LOOKUPS: usize = 160;
+/// Of a block of 3DES.
+const DES_LOOKUPS: usize = 384;
+/// Bits that the S-boxes of DES take.
+const DES_BITS: u8 = 6;
+
+const POWERS: Kind = Kind { name: "masked powers", item_bytes: EXPONENTS.len(), per_block: AES_LOOKUPS };
+const TRIPLES: Kind = Kind { name: "triples", item_bytes: TYPICAL_BYTES, per_block: AES_LOOKUPS };
+pub(super) const ELEMENT_TRIPLES: Kind =
+    Kind { name: "element triples", item_bytes: 3 * ELEMENT_BYTES, per_block: 1 };
+const UNIT_VECTORS: Kind = Kind {
+    name: "unit vectors of 6 bits",
+    item_bytes: masked_table::material_bytes(DES_BITS),
+    per_block: DES_LOOKUPS,
+};
+
+/// At a client: the values of which these are the nodes' shares, in their order. Messages of a node that did not answer are not
+/// among them, nor is it in `serving`.
+pub(super) fn combine(
+    symbol: Symbol,
+    structure: Structure,
+    serving: PartySet,
+    messages: &[&[u8]],
+) -> Result<Zeroizing<Vec<u8>>> {
+    let words: Vec<Word<'_>> = serving.iter().zip(messages.iter().copied()).collect();
+    let mut values = Zeroizing::new(vec![0; messages.first().map_or(0, |m| m.len())]);
+    match decode(symbol, structure.threshold(), None, &words, &mut values) {
+        Some(_) => Ok(values),
+        None => Err(Error::CheckFailed { what: "more nodes sent wrong shares than the others can correct" }),
+    }
+}
+
+impl Shamir<Active> {
+    /// What an evaluation takes, out of the stock.
+    pub(super) fn take_batch(
+        &mut self,
+        compiled: &Compiled,
+        lanes: usize,
+        demand: &Demand,
+        stock: &dyn Stock,
+        net: &mut dyn Net,
+    ) -> Result<Batch<Active>> {
+        let arithmetic = &self.arithmetic;
+        let powers = match demand.inversions {
+            0 => None,
+            count => Some(Powers::restore(&stock.take(&POWERS, count, net)?, &arithmetic.pool)),
+        };
+        let triples = stock.take(&TRIPLES, demand.products, net)?;
+        let products = Triples::restore(&triples, arithmetic.prss.sets(), &arithmetic.pool);
+        let vectors = |bits: u8, count: usize| match bits {
+            DES_BITS => stock.take(&UNIT_VECTORS, count, net),
+            other => Err(Error::Misuse(format!("no unit vectors for tables of {other} bits are in stock"))),
+        };
+        let stock = masked_table::Stock::of(compiled, &demand.masked, vectors, &arithmetic.pool)?;
+        let (stream, circuit) = (arithmetic.stream, compiled.digest());
+        Ok(Batch { stream, circuit, lanes, powers, stock, products })
+    }
+
+    /// So many items of a kind, accepted by all.
+    fn make_items(&mut self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        self.enter(Phase::Preprocessing);
+        let arithmetic = &mut self.arithmetic;
+        loop {
+            let items = match *kind {
+                POWERS => Powers::products(arithmetic, count, net)?.save(),
+                TRIPLES => Triples::make(arithmetic, count, net)?.save(),
+                ELEMENT_TRIPLES => ElementTriples::make(arithmetic, count, net)?.save(),
+                UNIT_VECTORS => masked_table::Masks::prepare(arithmetic, DES_BITS, count, net)?.save(),
+                other => return Err(Error::Misuse(format!("no {} are kept in stock", other.name))),
+            };
+            if arithmetic.is_accepted(net)? {
+                return Ok(items);
+            }
+        }
+    }
+}
+
+impl ServiceScheme for ShamirActiveScheme {
+    fn least_servers(&self) -> usize {
+        self.structure().least_servers()
+    }
+
+    fn save_setup(&self, setup: &Setup) -> Zeroizing<Vec<u8>> {
+        setup.save(Active::KINDS[0])
+    }
+
+    fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Setup> {
+        Setup::restore(Active::KINDS[0], self.structure(), me, bytes)
+    }
+
+    fn renew(&self, setup: &Setup, _: &mut dyn Net) -> Result<Setup> {
+        Ok(setup.clone())
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        vec![POWERS, TRIPLES, ELEMENT_TRIPLES, UNIT_VECTORS]
+    }
+
+    fn make_material(
+        &self,
+        setup: &Setup,
+        stream: Stream,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        let serving = net.members();
+        self.join(setup, stream, serving)?.make_items(kind, count, net)
+    }
+
+    fn join_stocked(
+        &self,
+        setup: &Setup,
+        stream: Stream,
+        serving: PartySet,
+        stock: Arc<dyn Stock>,
+    ) -> Result<Shamir<Active>> {
+        let mut protocol = self.join(setup, stream, serving)?;
+        protocol.arithmetic.security.stock = Some(stock);
+        Ok(protocol)
+    }
+
+    /// Shares of one setup are shares of another: no key that is renewed enters them.
+    fn carry_over(
+        &self,
+        _: &Setup,
+        _: &Setup,
+        _: Stream,
+        _: Stored<'_>,
+        _: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        Err(Error::misuse("under Shamir sharing nothing is carried over to other keys"))
+    }
+
+    fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
+        client::combine_shares::<Active>(self.structure(), serving, messages)
+    }
+
+    fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
+        client::combine_elements::<Active>(self.structure(), serving, messages)
+    }
+}

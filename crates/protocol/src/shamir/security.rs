@@ -1,0 +1,153 @@
+//! What differs between Shamir sharing against parties that only look on ([`super::passive`]) and against parties that cheat
+//! ([`super::active`]): everything that is sent. All else, which ciphers, lookups and inversions are made of, is the same.
+
+use polyclave_cipher::{Cells, Compiled, Matrix};
+
+use super::arithmetic::Arithmetic;
+use super::elements::Elements;
+use super::opening::{Opened, Opening};
+use super::setup::{Setup, Structure};
+use super::{Batch, Shamir};
+use crate::net::Net;
+use crate::pool::Shares;
+use crate::protocol::Faults;
+use crate::release::Released;
+use crate::service::Element;
+use crate::session::Stream;
+use crate::tally::Cost;
+use crate::{Party, PartySet, Result};
+use zeroize::Zeroizing;
+
+/// An image of a cell: the cell's number and the map.
+pub type Image<'a> = (usize, &'a Matrix);
+
+/// One party's means against an adversary. Nobody outside can name it.
+pub trait Security: Sized + Send + Sync + 'static {
+    /// Values that have left the protocol.
+    type Released: Released;
+
+    /// What is made ahead for products.
+    type Material: Default + Send;
+
+    /// First bytes of what is stored: of a setup, of a value.
+    const KINDS: [u8; 2];
+
+    fn new(setup: &Setup, stream: &Stream, serving: PartySet) -> Result<Self>;
+
+    /// A value that has left the protocol.
+    fn released(cells: Cells) -> Self::Released;
+
+    /// Makes the material of an evaluation.
+    fn prepare(
+        protocol: &mut Shamir<Self>,
+        compiled: &Compiled,
+        lanes: usize,
+        net: &mut dyn Net,
+    ) -> Result<Batch<Self>>;
+
+    /// Adds to the cost of an evaluation what its products, so many a lane and so many once, take ahead.
+    fn cost_of_products(cost: &mut Cost, per_lane: usize, uniform: usize, threshold: usize);
+
+    /// Takes material in, for the products that follow, and gives back what was there.
+    fn load(&mut self, material: Self::Material) -> Self::Material;
+
+    /// Opens sharings of degree t; counts the round, not the operations.
+    fn open(
+        arithmetic: &mut Arithmetic<Self>,
+        shares: &[u8],
+        public: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()>;
+
+    /// Reveals sharings of degree t to one party only; `None` for the others.
+    fn reveal_to(
+        arithmetic: &mut Arithmetic<Self>,
+        owner: Party,
+        shares: &[u8],
+        net: &mut dyn Net,
+    ) -> Result<Option<Shares>>;
+
+    /// See [`Arithmetic::open_masked`].
+    fn open_masked(
+        arithmetic: &mut Arithmetic<Self>,
+        openings: Vec<Opening<'_>>,
+        net: &mut dyn Net,
+    ) -> Result<Opened>;
+
+    /// See [`Arithmetic::multiply`].
+    fn multiply(
+        arithmetic: &mut Arithmetic<Self>,
+        products: &[(&[u8], &[u8])],
+        net: &mut dyn Net,
+    ) -> Result<Vec<Shares>>;
+
+    /// Shares images of this party's own cells, image by image.
+    fn share_own(
+        arithmetic: &mut Arithmetic<Self>,
+        cells: &Cells,
+        images: &[Image<'_>],
+        dst: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()>;
+
+    /// Receives shares of images of another party's cells: so many, in so many lanes.
+    fn receive_share(
+        arithmetic: &mut Arithmetic<Self>,
+        from: Party,
+        shape: (usize, usize),
+        images: &[Image<'_>],
+        dst: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()>;
+
+    /// Opens elements of GF(2^128) shared by degree t; counts the round, not the operations.
+    fn open_elements(
+        arithmetic: &mut Arithmetic<Self>,
+        shares: &[u8],
+        net: &mut dyn Net,
+    ) -> Result<Vec<Element>>;
+
+    /// Products, element by element.
+    fn multiply_elements(
+        arithmetic: &mut Arithmetic<Self>,
+        a: &Elements,
+        b: &Elements,
+        net: &mut dyn Net,
+    ) -> Result<Elements>;
+
+    /// The sum of all products.
+    fn inner_product(
+        arithmetic: &mut Arithmetic<Self>,
+        a: &Elements,
+        b: &Elements,
+        net: &mut dyn Net,
+    ) -> Result<Elements>;
+
+    /// Opens a random multiple of one element.
+    fn open_multiple(arithmetic: &mut Arithmetic<Self>, a: &Elements, net: &mut dyn Net) -> Result<Element>;
+
+    /// Makes this party's shares of random values ready for a client: bytes that nobody has shares of but from this drawing.
+    fn hand_out_mask(arithmetic: &mut Arithmetic<Self>, message: &mut [u8]);
+
+    /// Makes shares of elements, drawn likewise, ready for a client.
+    fn hand_out_random_elements(arithmetic: &mut Arithmetic<Self>, message: &mut [u8]);
+
+    /// Makes shares of a value ready for a client, by another sharing of the same value.
+    fn hand_out(arithmetic: &mut Arithmetic<Self>, message: &mut [u8], net: &mut dyn Net) -> Result<()>;
+
+    /// [`hand_out`](Security::hand_out) of elements.
+    fn hand_out_elements(
+        arithmetic: &mut Arithmetic<Self>,
+        message: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()>;
+
+    /// What this party has seen of others' faults.
+    fn faults(arithmetic: &Arithmetic<Self>) -> Faults;
+
+    /// At a client: the bytes of which these are the nodes' messages.
+    fn combine(structure: Structure, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
+
+    /// At a client: the elements.
+    fn combine_elements(structure: Structure, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
+}
