@@ -46,7 +46,8 @@ fn examples() -> String {
          polyclave key generate first\n  \
          polyclave encrypt --key first FILE FILE.sealed\n  \
          polyclave decrypt --key first FILE.sealed COPY\n\n\
-         Protocols: cleartext (no protection, for comparison), shamir (3 to 9 parties, passive, honest majority), spdz-lt (2 \
+         Protocols: cleartext (no protection, for comparison), shamir (3 to 9 parties, passive, honest majority), shamir-active \
+         (4 to 9, fewer than a third may cheat), spdz-lt (2 \
          parties or more, active, all but one may cheat; slow, since the nodes make its material ahead).\n\
          Ciphers: {} (DES and Triple DES are legacy).",
         ciphers.join(", ")

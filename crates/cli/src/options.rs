@@ -8,7 +8,7 @@ use polyclave_protocol::garbled::projection::{Labels, ProjectionScheme};
 use polyclave_protocol::garbled::{GarbledScheme, Gates};
 use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::release::{Checked, Unverified};
-use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use polyclave_protocol::shamir::{Inversion, ShamirActiveScheme, ShamirScheme, Structure, Tables};
 use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{self, Macs, TinyTableScheme};
@@ -16,7 +16,7 @@ use polyclave_protocol::tinytable::{self, Macs, TinyTableScheme};
 /// Which protocol, and among whom.
 #[derive(Args, Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ProtocolOptions {
-    /// cleartext, shamir (an honest majority, passive), or authenticated sharing against all parties but one: spdz-lt
+    /// cleartext, shamir (an honest majority, passive), shamir-active (fewer than a third cheat), or authenticated sharing against all parties but one: spdz-lt
     /// (masked tables), spdz-bd and spdz-rp (inversion by bit decomposition, by Rivain-Prouff), spdz-pv (DES by
     /// Pulkus-Vivek), spdz-raw (DES by powers), or scrambled tables between two parties: tinytable (passive),
     /// tinytable-lookup32, tinytable-lookup64, tinytable-linear64 (one of the two may cheat); tinytable-minimac is the
@@ -34,12 +34,13 @@ pub struct ProtocolOptions {
     #[arg(long, value_name = "T")]
     pub threshold: Option<usize>,
 
-    /// How shamir inverts in GF(2^8): standard, shortest, shortest-least-rounds, least-rounds, masking,
-    /// masked-exponentiation, viff-11, viff-9, views, carried-squares
-    #[arg(long, value_name = "V", default_value = "views")]
-    pub inversion: String,
+    /// How shamir and shamir-active invert in GF(2^8): standard, shortest, shortest-least-rounds, least-rounds, masking,
+    /// masked-exponentiation, viff-11, viff-9, views, carried-squares, masked-powers [default: views; masked-powers for
+    /// shamir-active]
+    #[arg(long, value_name = "V")]
+    pub inversion: Option<String>,
 
-    /// How shamir looks up other tables: masked (made ahead), polynomial (of tables as small as those of DES)
+    /// How shamir and shamir-active look up other tables: masked (made ahead), polynomial (of tables as small as those of DES)
     #[arg(long, value_name = "W", default_value = "masked")]
     pub tables: String,
 
@@ -89,9 +90,17 @@ impl ProtocolOptions {
                     Some(t) => Structure::new(self.parties(), t)?,
                     None => Structure::with_largest_threshold(self.parties())?,
                 };
-                let inversion: Inversion = self.inversion.parse()?;
+                let inversion: Inversion = self.inversion().parse()?;
                 let tables: Tables = self.tables.parse()?;
                 task.under(&ShamirScheme { structure, inversion, tables })
+            }
+            ShamirActiveScheme::NAME => {
+                let structure = match self.threshold {
+                    Some(t) => Structure::new(self.parties(), t)?,
+                    None => ShamirActiveScheme::with_largest_threshold(self.parties())?,
+                };
+                let (inversion, tables) = (self.inversion().parse()?, self.tables.parse()?);
+                task.under(&ShamirActiveScheme::new(structure, inversion, tables)?)
             }
             ProjectionScheme::NAME => {
                 self.refuse_unfit_for_garbling(ProjectionScheme::NAME)?;
@@ -184,7 +193,22 @@ impl ProtocolOptions {
     /// Number of parties.
     pub fn parties(&self) -> usize {
         let of_two = self.is_spdz() || self.is_tinytable() || self.is_garbled();
-        self.parties.unwrap_or(if of_two { 2 } else { 3 })
+        self.parties.unwrap_or(match of_two {
+            true => 2,
+            false if self.is_shamir_active() => 4,
+            false => 3,
+        })
+    }
+
+    /// How elements are inverted: as chosen, or as is quickest.
+    pub fn inversion(&self) -> &str {
+        let own = if self.is_shamir_active() { Inversion::MaskedPowers } else { Inversion::Views };
+        self.inversion.as_deref().unwrap_or(own.name())
+    }
+
+    /// Whether the protocol is the one of Shamir sharing in which parties may cheat.
+    pub fn is_shamir_active(&self) -> bool {
+        self.protocol.eq_ignore_ascii_case(ShamirActiveScheme::NAME)
     }
 
     /// Whether the protocol is one of garbled circuits.
@@ -213,7 +237,12 @@ impl ProtocolOptions {
 fn names() -> String {
     let (spdz, tinytable) = (Way::ALL.map(Way::name), Macs::ALL.map(Macs::protocol));
     let of_two = tinytable.into_iter().chain(Gates::ALL.map(Gates::protocol)).chain([ProjectionScheme::NAME]);
-    ["cleartext", "shamir"].into_iter().chain(spdz).chain(of_two).collect::<Vec<_>>().join(", ")
+    ["cleartext", "shamir", ShamirActiveScheme::NAME]
+        .into_iter()
+        .chain(spdz)
+        .chain(of_two)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 impl ProtocolOptions {

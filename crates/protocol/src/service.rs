@@ -20,7 +20,7 @@ use crate::net::Net;
 use crate::ot::EXPANSION;
 use crate::protocol::{Protocol, Scheme};
 use crate::session::Stream;
-use crate::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use crate::shamir::{Inversion, ShamirActiveScheme, ShamirScheme, Structure, Tables};
 use crate::spdz::{Packing, Preprocessing, SpdzScheme, Way};
 use crate::stock::{Kind, Stock};
 use crate::tinytable::ServedScheme;
@@ -117,7 +117,7 @@ pub trait Visitor {
 }
 
 /// The names that [`with_scheme`] knows.
-pub const PROTOCOLS: [&str; 3] = ["shamir", "spdz-lt", "tinytable-linear64"];
+pub const PROTOCOLS: [&str; 4] = ["shamir", ShamirActiveScheme::NAME, "spdz-lt", "tinytable-linear64"];
 
 /// Hands the scheme of this name to a visitor. Of the ways to run a protocol it is the one with the fewest rounds.
 pub fn with_scheme<V: Visitor>(
@@ -132,6 +132,10 @@ pub fn with_scheme<V: Visitor>(
             inversion: Inversion::CarriedSquares,
             tables: Tables::Masked,
         }),
+        ShamirActiveScheme::NAME => {
+            let structure = Structure::new(parties, threshold)?;
+            visitor.visit(ShamirActiveScheme::new(structure, Inversion::MaskedPowers, Tables::Masked)?)
+        }
         "spdz-lt" => {
             refuse_threshold(protocol, parties, threshold)?;
             let material = Preprocessing::Mascot { expansion: EXPANSION };

@@ -35,7 +35,7 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
     let mut curves = Vec::new();
     for inversion in Inversion::ALL {
         let mut protocol = arguments.protocol.clone();
-        protocol.inversion = inversion.name().into();
+        protocol.inversion = Some(inversion.name().into());
         let measured = measure(arguments, &protocol, &SIZES, 0)?;
         let rates = measured.iter().map(|m| Summary::new(arguments, m).online_rates());
         let points: Vec<_> = SIZES.into_iter().zip(rates).collect();

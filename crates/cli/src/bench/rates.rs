@@ -56,7 +56,7 @@ impl Setting {
             protocol: self.protocol.into(),
             parties: Some(self.parties),
             threshold: None,
-            inversion: "views".into(),
+            inversion: None,
             tables: "masked".into(),
             preprocessing: self.preprocessing.map(Into::into),
             expansion: EXPANSION.to_string(),

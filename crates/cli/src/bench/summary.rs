@@ -109,7 +109,7 @@ impl Summary {
             "cipher": arguments.cipher.to_ascii_lowercase(),
             "circuit": CircuitChoice::of(&arguments.circuit, &arguments.protocol).to_string(),
             "parties": if cleartext { 1 } else { arguments.protocol.parties() },
-            "inversion": is_shamir.then_some(&arguments.protocol.inversion),
+            "inversion": is_shamir.then_some(arguments.protocol.inversion()),
             "tables": is_shamir.then_some(&arguments.protocol.tables),
             "preprocessing_by": has_material.then_some(arguments.protocol.preprocessing()),
             "demux_field": is_spdz.then_some(arguments.protocol.demux_field),
@@ -142,7 +142,7 @@ impl Summary {
                 (true, ..) => format!("material from {}, k = {}", p.preprocessing(), p.demux_field),
                 (_, true, _) => format!("material from {}", p.preprocessing()),
                 (.., true) => "the first garbles, the second evaluates".into(),
-                _ => format!("inversion {}, tables {}", p.inversion, p.tables),
+                _ => format!("inversion {}, tables {}", p.inversion(), p.tables),
             };
             let (parties, threads, network) = (p.parties(), arguments.threads, &arguments.network);
             say!("{parties} parties, {threads} thread(s) each, network {network}, {choices}");
