@@ -5,8 +5,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::net::Net;
+use crate::net::{Gathered, Net};
 use crate::{Error, Party, PartySet, Result};
+
+mod gather;
+
+use gather::Debt;
 
 /// How long a receive waits for a peer's message.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -17,6 +21,8 @@ pub struct Mesh {
     members: PartySet,
     to: Vec<Option<Sender<Vec<u8>>>>,
     from: Vec<Option<Receiver<Vec<u8>>>>,
+    /// By party.
+    debts: Vec<Debt>,
     switchboard: Arc<Switchboard>,
     stream: String,
     forks: usize,
@@ -117,12 +123,40 @@ impl Mesh {
             members,
             to: peers().map(|p| switchboard.sender(&stream, me, p?)).collect(),
             from: peers().map(|p| switchboard.receiver(&stream, p?, me)).collect(),
+            debts: Party::all(n).map(|_| Debt::none()).collect(),
             switchboard,
             stream,
             forks: 0,
             timeout,
         }
     }
+}
+
+impl Mesh {
+    /// The next message of a peer that is not lost, which has to have this length.
+    fn next(&self, from: Party, len: usize) -> Result<Vec<u8>> {
+        let receiver = self.from.get(from.index()).and_then(Option::as_ref);
+        let receiver = receiver.ok_or_else(|| Error::misuse(format!("{from} is not a peer")))?;
+        if let Some(e) = self.debts[from.index()].error() {
+            return Err(e);
+        }
+        let message = receiver.recv_timeout(self.timeout).map_err(|e| match e {
+            RecvTimeoutError::Timeout => Error::Timeout { peer: from, waited: self.timeout },
+            RecvTimeoutError::Disconnected => closed(from),
+        })?;
+        if message.len() != len {
+            return Err(wrong_length(from, message.len(), len));
+        }
+        Ok(message)
+    }
+}
+
+fn closed(peer: Party) -> Error {
+    Error::Closed { peer, detail: "its end of the channel is gone".into() }
+}
+
+fn wrong_length(peer: Party, sent: usize, due: usize) -> Error {
+    Error::Peer { peer, detail: format!("a message of {sent} bytes where {due} were due") }
 }
 
 impl Net for Mesh {
@@ -141,24 +175,18 @@ impl Net for Mesh {
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
         let sender = self.to.get(to.index()).and_then(Option::as_ref);
         let sender = sender.ok_or_else(|| Error::misuse(format!("{to} is not a peer")))?;
-        let closed = |_| Error::Closed { peer: to, detail: "its end of the channel is gone".into() };
-        sender.send(message.to_vec()).map_err(closed)
+        if let Some(e) = self.debts[to.index()].error() {
+            return Err(e);
+        }
+        sender.send(message.to_vec()).map_err(|_| closed(to))
     }
 
     fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        let receiver = self.from.get(from.index()).and_then(Option::as_ref);
-        let receiver = receiver.ok_or_else(|| Error::misuse(format!("{from} is not a peer")))?;
-        let message = receiver.recv_timeout(self.timeout).map_err(|e| match e {
-            RecvTimeoutError::Timeout => Error::Timeout { peer: from, waited: self.timeout },
-            RecvTimeoutError::Disconnected => {
-                Error::Closed { peer: from, detail: "its end of the channel is gone".into() }
-            }
-        })?;
-        if message.len() != into.len() {
-            let detail = format!("a message of {} bytes where {} were due", message.len(), into.len());
-            return Err(Error::Peer { peer: from, detail });
+        while let Some(len) = self.debts.get(from.index()).and_then(Debt::front) {
+            self.next(from, len)?;
+            self.debts[from.index()].settle();
         }
-        into.copy_from_slice(&message);
+        into.copy_from_slice(&self.next(from, into.len())?);
         Ok(())
     }
 
@@ -170,6 +198,20 @@ impl Net for Mesh {
             self.recv(p, buffer)?;
         }
         Ok(())
+    }
+
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: u32,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        self.gather_from_all(out, into, patience, enough)
+    }
+
+    fn lost(&self) -> PartySet {
+        self.lost_peers()
     }
 
     fn fork(&mut self) -> Result<Box<dyn Net>> {

@@ -7,7 +7,7 @@ use std::ops::{Add, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::net::Net;
+use crate::net::{Gathered, Net};
 use crate::{Party, PartySet, Result};
 
 /// A network whose traffic is counted.
@@ -34,7 +34,8 @@ pub struct Traffic {
     pub payload_received: u64,
     /// Messages sent; an empty entry of an exchange is none.
     pub messages_sent: u64,
-    /// Exchanges, in which every party sends and receives at once: rounds, if the protocol talks in no other way.
+    /// Exchanges and gatherings, in which every party sends and receives at once: rounds, if the protocol talks in no
+    /// other way.
     pub exchanges: u64,
 }
 
@@ -131,6 +132,30 @@ impl<N: Net> Net for Metered<N> {
         Ok(())
     }
 
+    /// Counts what goes to peers that are not lost before, and what arrives in time.
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: u32,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        let lost = self.net.lost();
+        let gathered = self.net.gather(out, into, patience, enough)?;
+        for (_, message) in
+            Party::all(out.len()).zip(out).filter(|(to, message)| !message.is_empty() && !lost.contains(*to))
+        {
+            self.meter.sent(message.len(), 1);
+        }
+        self.meter.received(gathered.arrived.iter().map(|from| into[from.index()].len()).sum());
+        self.meter.exchanges.fetch_add(1, Relaxed);
+        Ok(gathered)
+    }
+
+    fn lost(&self) -> PartySet {
+        self.net.lost()
+    }
+
     fn fork(&mut self) -> Result<Box<dyn Net>> {
         Ok(Box::new(Metered { net: self.net.fork()?, meter: self.meter.clone() }))
     }
@@ -160,6 +185,20 @@ impl<N: Net + ?Sized> Net for Box<N> {
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         (**self).exchange(out, into)
+    }
+
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: u32,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        (**self).gather(out, into, patience, enough)
+    }
+
+    fn lost(&self) -> PartySet {
+        (**self).lost()
     }
 
     fn fork(&mut self) -> Result<Box<dyn Net>> {

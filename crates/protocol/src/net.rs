@@ -3,6 +3,9 @@
 //! Protocols talk through [`Net`] only. The in-memory [`crate::mesh`] implements it for tests and `eval`; the
 //! `transport` crate implements it over TLS. All lengths are known to both sides beforehand, so a message carries
 //! no type: a peer that sends another length is out of step, and that is an error, never a guess.
+//!
+//! For a protocol that stops when anybody does, a peer's failure is an error. One that goes on without some of its parties
+//! uses [`Net::gather`], to which a peer that fails is merely *lost*.
 
 use crate::{Party, PartySet, Result};
 
@@ -11,7 +14,7 @@ use crate::{Party, PartySet, Result};
 pub struct Gathered {
     /// Peers whose messages are complete.
     pub arrived: PartySet,
-    /// Peers that are given up, now or earlier.
+    /// Peers that are given up, now or earlier. One that failed right after its message came is in both.
     pub lost: PartySet,
 }
 
@@ -40,7 +43,21 @@ pub trait Net: Send {
     /// arrived and everything has been handed to the operating system.
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()>;
 
-    /// [`exchange`](Net::exchange) with peers that may fail.
+    /// [`Net::exchange`] in which peers may be late or fail. After each peer's message is complete, `enough` is asked, with
+    /// all peers whose messages are complete so far and with the buffers; once it says yes, the call returns. Otherwise it
+    /// returns when every awaited peer has arrived or is lost.
+    ///
+    /// What is still owed then is *late*. Later calls on this stream, of whatever kind, first receive and throw away what
+    /// is late from a peer before what they want from it; and they send what the operating system has not taken yet, of
+    /// which a copy is kept, before anything later to the same peer. A buffer whose peer has not arrived holds anything.
+    ///
+    /// A peer is *lost* when its connection ends or breaks; when its message has another length than is due; when it is too
+    /// many bytes behind, in what it owes or in what it does not take; and when it moves no byte for `patience` times the
+    /// limit of a single wait, while this call waits for it or while it owes something late. A lost peer is neither sent to
+    /// nor waited for again. The other calls, if they involve it, return the error by which it was lost.
+    ///
+    /// An error is a misuse, or this machine's, or that of an earlier call, but never a peer's: unless the network knows no
+    /// lost peers, which is the default and fails as an exchange does.
     fn gather(
         &mut self,
         out: &[&[u8]],
@@ -50,13 +67,13 @@ pub trait Net: Send {
     ) -> Result<Gathered> {
         let _ = patience;
         self.exchange(out, into)?;
-        let awaited = Party::all(into.len()).zip(into.iter()).filter(|(_, message)| !message.is_empty());
-        let arrived = awaited.map(|(peer, _)| peer).collect();
+        let arrived: PartySet =
+            Party::all(into.len()).filter(|from| !into[from.index()].is_empty()).collect();
         enough(arrived, into);
         Ok(Gathered { arrived, lost: PartySet::from_bits(0) })
     }
 
-    /// Peers that a [`gather`](Net::gather) has given up.
+    /// The peers that a [`Net::gather`] has given up.
     fn lost(&self) -> PartySet {
         PartySet::from_bits(0)
     }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::net::Net;
+use crate::net::{Gathered, Net};
 use crate::{Party, PartySet, Result};
 
 /// A network whose messages are recorded.
@@ -115,6 +115,30 @@ impl<N: Net> Net for Record<N> {
             self.transcript.push(Direction::Received, peer, message);
         }
         Ok(())
+    }
+
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: u32,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        let lost = self.net.lost();
+        let gathered = self.net.gather(out, into, patience, enough)?;
+        for (peer, message) in Party::all(out.len()).zip(out) {
+            if !message.is_empty() && !lost.contains(peer) {
+                self.transcript.push(Direction::Sent, peer, message);
+            }
+        }
+        for peer in gathered.arrived.iter() {
+            self.transcript.push(Direction::Received, peer, into[peer.index()]);
+        }
+        Ok(gathered)
+    }
+
+    fn lost(&self) -> PartySet {
+        self.net.lost()
     }
 
     fn fork(&mut self) -> Result<Box<dyn Net>> {

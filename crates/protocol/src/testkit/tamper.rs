@@ -1,14 +1,14 @@
 //! A network that cheats once: the party around which it is wrapped acts as a malicious one would.
 //!
 //! TLS guards messages on their way, so the cheating happens above it, in what the party itself hands to the network.
-//! Messages sent are counted from 0, over sends and entries of exchanges (in the order of the parties), over the
-//! network and its forks together.
+//! Messages sent are counted from 0, over sends and entries of exchanges and gatherings (in the order of the parties;
+//! without those to lost peers), over the network and its forks together.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::net::Net;
+use crate::net::{Gathered, Net};
 use crate::{Party, PartySet, Result};
 
 /// What happens to the message that is tampered with.
@@ -88,6 +88,29 @@ impl<N: Net> Tamper<N> {
             self.previous[to.index()] = Some(message.to_vec());
         }
         delivery
+    }
+
+    /// What to gather with in the place of which messages; nothing, if the message is never sent or has been sent already.
+    fn replacements(&mut self, out: &[&[u8]], lost: PartySet) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut replaced = vec![None; out.len()];
+        for (to, message) in Party::all(out.len()).zip(out) {
+            if message.is_empty() || lost.contains(to) {
+                continue;
+            }
+            match self.next(to, message) {
+                Delivery::Intact => {}
+                Delivery::Late(time) => std::thread::sleep(time),
+                Delivery::Never => replaced[to.index()] = Some(Vec::new()),
+                Delivery::Replaced(other) => {
+                    if other.is_empty() {
+                        // Apart, since a message cut down to nothing must still be sent.
+                        self.net.send(to, &other)?;
+                    }
+                    replaced[to.index()] = Some(other);
+                }
+            }
+        }
+        Ok(replaced)
     }
 }
 
@@ -186,6 +209,24 @@ impl<N: Net> Net for Tamper<N> {
             rest[to.index()] = &[];
         }
         self.net.exchange(&rest, into)
+    }
+
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: u32,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        let lost = self.net.lost();
+        let replaced = self.replacements(out, lost)?;
+        let rest: Vec<&[u8]> =
+            out.iter().zip(&replaced).map(|(message, other)| other.as_deref().unwrap_or(message)).collect();
+        self.net.gather(&rest, into, patience, enough)
+    }
+
+    fn lost(&self) -> PartySet {
+        self.net.lost()
     }
 
     fn fork(&mut self) -> Result<Box<dyn Net>> {
