@@ -127,6 +127,22 @@ impl Link {
         Ok(())
     }
 
+    /// Sends as long as the operating system takes something, and throws away some of what is late.
+    pub(crate) fn settle(&mut self, out: &[u8], max_frame: usize) -> Result<(), Broken> {
+        if let Some(broken) = &self.deaf {
+            return Err(broken.clone());
+        }
+        while !self.is_flushed() {
+            self.push(out, max_frame)?;
+            if !self.note_moved() {
+                break;
+            }
+        }
+        self.late.skip(&mut self.socket, max_frame)?;
+        self.note_moved();
+        Ok(())
+    }
+
     /// Takes in what has arrived; an end that leaves nothing to be read is an error.
     pub(crate) fn look(&mut self, limit: usize) -> Result<(), Broken> {
         while !self.late.is_empty() {
@@ -174,6 +190,11 @@ impl Link {
     /// Whether anything of earlier calls is still to be sent or received.
     pub(crate) fn has_debts(&self) -> bool {
         !self.late.is_empty() || !self.unsent.is_empty() || !self.socket.is_flushed()
+    }
+
+    /// Whether anything of earlier calls is still to be sent, and nothing else.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.sending.is_none() && self.deaf.is_none() && !self.is_flushed()
     }
 
     /// Whether there is nothing to do at all.
@@ -239,22 +260,6 @@ impl Link {
         {
             self.receiving = None;
         }
-        Ok(())
-    }
-
-    /// Sends as long as the operating system takes something, and throws away some of what is late.
-    fn settle(&mut self, out: &[u8], max_frame: usize) -> Result<(), Broken> {
-        if let Some(broken) = &self.deaf {
-            return Err(broken.clone());
-        }
-        while !self.is_flushed() {
-            self.push(out, max_frame)?;
-            if !self.note_moved() {
-                break;
-            }
-        }
-        self.late.skip(&mut self.socket, max_frame)?;
-        self.note_moved();
         Ok(())
     }
 

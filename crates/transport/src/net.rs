@@ -25,6 +25,7 @@ use crate::stream::StreamId;
 use crate::switchboard::Calls;
 
 mod gather;
+mod linger;
 
 /// How long to yield before going to sleep. Measured with three processes on two cores: sleeping at once doubles the
 /// time of a small exchange, yielding longer gains nothing.
@@ -105,15 +106,15 @@ impl TlsNet {
     }
 
     /// The connections of a network that is between two messages.
-    pub(crate) fn into_sockets(self) -> Result<Vec<(Party, Socket)>> {
+    pub(crate) fn into_sockets(mut self) -> Result<Vec<(Party, Socket)>> {
         let unsettled = || Error::misuse("late messages are still on their way");
         let has_debts = self.links.iter().flatten().any(Link::has_debts).then(unsettled);
-        let lost = self.lost.into_iter().flatten().next();
-        match (self.failed.or(lost).or(has_debts), self.origin) {
+        let lost = self.lost.iter().flatten().next().cloned();
+        match (self.failed.clone().or(lost).or(has_debts), &self.origin) {
             (Some(e), _) => Err(e),
             (None, Some(_)) => Err(Error::misuse("a stream between nodes is not a client's lines")),
             (None, None) => {
-                let links = self.links.into_iter().flatten();
+                let links = std::mem::take(&mut self.links).into_iter().flatten();
                 Ok(links.map(|link| (link.peer, link.into_socket())).collect())
             }
         }
@@ -190,8 +191,9 @@ impl TlsNet {
         let session = origin.session.clone();
         let sockets = session.open(origin.stream, calls, peers, within)?;
         let (me, parties, limits) = (session.me, session.parties, session.limits);
-        let net = Self::of_sockets(me, parties, limits, session.meter.clone(), sockets);
-        Ok(TlsNet { origin: Some(origin), ..net })
+        let mut net = Self::of_sockets(me, parties, limits, session.meter.clone(), sockets);
+        net.origin = Some(origin);
+        Ok(net)
     }
 
     fn peers(&self) -> Vec<Party> {

@@ -209,6 +209,18 @@ fn one_that_does_not_read_holds_up_nobody_and_gets_everything_when_it_does() {
 }
 
 #[test]
+fn what_was_kept_is_sent_even_when_the_network_is_dropped() {
+    let [mut a, _b, mut c] = three(PATIENT);
+    let large = message(Party(0), Party(2), LARGE);
+    gather(&mut a, &[vec![], vec![], large.clone()], |_| 0, |_| false);
+    drop(a);
+    let mut into = vec![0; LARGE];
+    c.recv(Party(0), &mut into).expect("recv");
+    assert!(into == large);
+    assert!(matches!(c.recv(Party(0), &mut [0]), Err(Error::Closed { peer: Party(0), .. })));
+}
+
+#[test]
 fn an_exchange_with_others_goes_on_sending_what_was_kept() {
     let [mut a, mut b, mut c] = three(PATIENT);
     let large = message(Party(0), Party(2), LARGE);
