@@ -317,11 +317,11 @@ mod tests {
                 let began = Instant::now();
                 let mut into = [vec![], vec![0; 10], vec![0; 20]];
                 let mut views: Vec<&mut [u8]> = into.iter_mut().map(Vec::as_mut_slice).collect();
-                let gathered = net.gather(&[&[]; 3], &mut views, 1, &mut |_, into| into[1] == [7; 10]);
+                let gathered = net.gather(&[&[][..]; 3], &mut views, 1, &mut |_, into| into[1] == [7; 10]);
                 assert_eq!(gathered.expect("gather").arrived, PartySet::from_bits(2));
                 assert!(began.elapsed() >= Duration::from_millis(40), "{:?}", began.elapsed());
                 let mut views: Vec<&mut [u8]> = into.iter_mut().map(Vec::as_mut_slice).collect();
-                let gathered = net.gather(&[&[]; 3], &mut views, 1, &mut |_, _| false);
+                let gathered = net.gather(&[&[][..]; 3], &mut views, 1, &mut |_, _| false);
                 assert_eq!(gathered.expect("gather").arrived, PartySet::from_bits(6));
                 assert_eq!((&into[1], &into[2]), (&vec![8; 10], &vec![9; 20]));
             }
@@ -348,7 +348,7 @@ mod tests {
         let mut c = Shaped::new(c, SLOW);
         let mut into = [[1; 1]; 2];
         let [first, second] = &mut into;
-        let gathered = c.gather(&[&[]; 3], &mut [first, second, &mut []], 1, &mut |_, _| false);
+        let gathered = c.gather(&[&[][..]; 3], &mut [first, second, &mut []], 1, &mut |_, _| false);
         let expected = Gathered { arrived: PartySet::from_bits(2), lost: PartySet::from_bits(1) };
         assert_eq!(gathered, Ok(expected));
         assert!(matches!(c.send(Party(0), b"x"), Err(Error::Peer { peer: Party(0), .. })));
