@@ -1,7 +1,7 @@
 //! Measures exchanges among three processes over TLS on loopback: the median latency of 16-byte messages and the
-//! throughput of 160 KB messages.
+//! throughput of 160 KB messages. With `gather`, of gatherings from all instead.
 //!
-//! `cargo run --release -p polyclave-transport --example exchange [PARTIES] [LARGE_BYTES]`
+//! `cargo run --release -p polyclave-transport --example exchange [PARTIES] [LARGE_BYTES] [gather]`
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -18,18 +18,18 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize, default| arguments.get(at).and_then(|a| a.parse().ok()).unwrap_or(default);
     match arguments.first().map(String::as_str) {
-        Some("party") => party(number(1, 0), number(2, LARGE)),
-        _ => parent(number(0, 3), number(1, LARGE)),
+        Some("party") => party(number(1, 0), number(2, LARGE), arguments.len() > 3),
+        _ => parent(number(0, 3), number(1, LARGE), arguments.get(2)),
     }
 }
 
 /// Starts the parties, tells each where the others are, and waits for them.
-fn parent(parties: usize, large: usize) -> Result<()> {
+fn parent(parties: usize, large: usize, gather: Option<&String>) -> Result<()> {
     let program = std::env::current_exe().map_err(system)?;
     let mut children = Vec::new();
     for me in 0..parties {
         let mut command = Command::new(&program);
-        command.args(["party", &me.to_string(), &large.to_string()]);
+        command.args(["party", &me.to_string(), &large.to_string()]).args(gather);
         children.push(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(system)?);
     }
     let mut outputs: Vec<_> =
@@ -51,7 +51,7 @@ fn parent(parties: usize, large: usize) -> Result<()> {
     Ok(())
 }
 
-fn party(me: usize, large: usize) -> Result<()> {
+fn party(me: usize, large: usize, gather: bool) -> Result<()> {
     let endpoint = Endpoint::bind("127.0.0.1:0", Identity::generate()?, Limits::default())?;
     let certificate: String = endpoint.certificate().iter().map(|byte| format!("{byte:02x}")).collect();
     println!("{} {certificate}", endpoint.local_addr());
@@ -59,9 +59,9 @@ fn party(me: usize, large: usize) -> Result<()> {
     let parties = lines.collect::<Result<Vec<PeerAddress>>>()?;
     let mut net = endpoint.join(Party(me as u8), &parties)?;
 
-    measure(&mut net, SMALL, 1000);
+    measure(&mut net, SMALL, 1000, gather);
     let cpu = cpu_time();
-    let times = measure(&mut net, SMALL, 20_000);
+    let times = measure(&mut net, SMALL, 20_000, gather);
     let cpu = (cpu_time() - cpu) / 20_000;
     let [median, p90, p99] = [50, 90, 99].map(|percent| times[times.len() * percent / 100]);
     println!(
@@ -69,10 +69,10 @@ fn party(me: usize, large: usize) -> Result<()> {
         net.me()
     );
 
-    measure(&mut net, large, 100);
+    measure(&mut net, large, 100, gather);
     let wire = net.wire_meter();
     let (before, cpu, start) = (wire.sent(), cpu_time(), Instant::now());
-    let times = measure(&mut net, large, 1000);
+    let times = measure(&mut net, large, 1000, gather);
     let gigabytes = (wire.sent() - before) as f64 / 1e9;
     let rate = gigabytes / start.elapsed().as_secs_f64();
     let (me, median, cpu) = (net.me(), times[times.len() / 2], (cpu_time() - cpu) / 1000);
@@ -80,8 +80,8 @@ fn party(me: usize, large: usize) -> Result<()> {
     Ok(())
 }
 
-/// Exchanges `rounds` times with all; how long each took, sorted.
-fn measure(net: &mut dyn Net, len: usize, rounds: usize) -> Vec<Duration> {
+/// Exchanges `rounds` times with all, or gathers; how long each took, sorted.
+fn measure(net: &mut dyn Net, len: usize, rounds: usize, gather: bool) -> Vec<Duration> {
     let (me, n) = (net.me(), net.parties());
     let message = vec![1; len];
     let out: Vec<&[u8]> = Party::all(n).map(|p| if p == me { &[][..] } else { &message[..] }).collect();
@@ -90,7 +90,12 @@ fn measure(net: &mut dyn Net, len: usize, rounds: usize) -> Vec<Duration> {
     let mut times = Vec::with_capacity(rounds);
     for _ in 0..rounds {
         let start = Instant::now();
-        net.exchange(&out, &mut into).unwrap_or_else(|e| panic!("{me}: {e}"));
+        let done = if gather {
+            net.gather(&out, &mut into, 1, &mut |arrived, _| arrived.len() == n - 1).map(drop)
+        } else {
+            net.exchange(&out, &mut into)
+        };
+        done.unwrap_or_else(|e| panic!("{me}: {e}"));
         times.push(start.elapsed());
     }
     times.sort_unstable();

@@ -5,9 +5,12 @@
 //! memory is ever allocated on a peer's word.
 
 use crate::broken::Broken;
+use crate::buffer::Buffer;
 use crate::socket::Socket;
 
 const HEADER: usize = 4;
+/// The most that is thrown away at once: what one TLS record holds.
+const WASTE: usize = 16 << 10;
 
 /// How much of one message has passed, in either direction.
 #[derive(Default)]
@@ -46,6 +49,45 @@ impl Passage {
         let head = &mut self.header[self.passed.min(HEADER)..];
         let body = &mut into[self.start + self.passed.saturating_sub(HEADER)..self.start + len];
         self.passed += socket.read(head, body)?;
+        self.check(len, max_frame)?;
+        Ok(self.turn(len, into.len()))
+    }
+
+    /// [`Passage::receive`] for a message of `message` bytes that nobody wants.
+    pub(crate) fn skip(
+        &mut self,
+        socket: &mut Socket,
+        message: usize,
+        max_frame: usize,
+    ) -> Result<bool, Broken> {
+        let len = self.frame_len(message, max_frame);
+        let due = len - self.passed.saturating_sub(HEADER);
+        let head = &mut self.header[self.passed.min(HEADER)..];
+        self.passed += socket.read(head, &mut [0; WASTE][..due.min(WASTE)])?;
+        self.check(len, max_frame)?;
+        Ok(self.turn(len, message))
+    }
+
+    /// Appends, as it travels, what the socket has not been handed of `message`.
+    pub(crate) fn keep_rest(mut self, message: &[u8], max_frame: usize, kept: &mut Buffer) {
+        loop {
+            let len = self.frame_len(message.len(), max_frame);
+            kept.append(&(len as u32).to_be_bytes()[self.passed.min(HEADER)..]);
+            kept.append(&message[self.start + self.passed.saturating_sub(HEADER)..self.start + len]);
+            self.passed = HEADER + len;
+            if self.turn(len, message.len()) {
+                return;
+            }
+        }
+    }
+
+    /// Bytes of the message that have not passed.
+    pub(crate) fn left(&self, message: usize) -> usize {
+        message - self.start - self.passed.saturating_sub(HEADER)
+    }
+
+    /// Whether the header, if it is there, tells what is due.
+    fn check(&self, len: usize, max_frame: usize) -> Result<(), Broken> {
         if self.passed >= HEADER {
             let claim = u32::from_be_bytes(self.header) as usize;
             if claim > max_frame {
@@ -56,7 +98,7 @@ impl Passage {
                 return Err(Broken::Misbehaved(format!("a message of {claim} bytes where {len} were due")));
             }
         }
-        Ok(self.turn(len, into.len()))
+        Ok(())
     }
 
     fn frame_len(&self, message: usize, max_frame: usize) -> usize {

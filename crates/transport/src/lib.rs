@@ -30,6 +30,7 @@ mod endpoint;
 mod frame;
 mod greeting;
 mod identity;
+mod late;
 mod limits;
 mod line;
 mod link;

@@ -19,6 +19,9 @@ pub struct Limits {
     pub idle: Duration,
     /// Bytes of one frame; a larger message travels as several. The same at every party.
     pub max_frame: usize,
+    /// Bytes by which a peer may be behind in gatherings: that it owes and nobody waits for any more, and as many that are
+    /// kept for it since it does not take them.
+    pub max_backlog: usize,
 }
 
 impl Default for Limits {
@@ -28,6 +31,7 @@ impl Default for Limits {
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(30),
             max_frame: 16 << 20,
+            max_backlog: 64 << 20,
         }
     }
 }

@@ -1,12 +1,18 @@
 //! This party's side of its connection with one peer, within one stream.
+//!
+//! After a gathering a link may have debts: bytes that the operating system did not take, and messages that the peer owes.
+//! Every later step begins with them.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use polyclave_protocol::Party;
+use polyclave_protocol::{Error, Party};
 use rustix::event::PollFlags;
 
 use crate::broken::Broken;
+use crate::buffer::Buffer;
 use crate::frame::Passage;
+use crate::late::Late;
+use crate::limits::Limits;
 use crate::socket::Socket;
 
 /// A connection and the messages that are on their way over it.
@@ -15,7 +21,15 @@ pub(crate) struct Link {
     socket: Socket,
     sending: Option<Passage>,
     receiving: Option<Passage>,
-    /// When bytes last moved, or the present messages began.
+    /// Whether the present call sends anything.
+    sends: bool,
+    /// Frames of earlier gatherings that are still to be sent.
+    unsent: Buffer,
+    /// What the peer owes from earlier gatherings.
+    late: Late,
+    /// Set, in a gathering, when nothing can be sent any more though something may still be received.
+    deaf: Option<Broken>,
+    /// When bytes last moved, or the present messages began. The latter not in a gathering of a peer that is late.
     pub(crate) moved_at: Instant,
     /// When the present messages began.
     pub(crate) began_at: Instant,
@@ -28,6 +42,10 @@ impl Link {
             socket,
             sending: None,
             receiving: None,
+            sends: false,
+            unsent: Buffer::default(),
+            late: Late::default(),
+            deaf: None,
             moved_at: Instant::now(),
             began_at: Instant::now(),
         }
@@ -35,42 +53,110 @@ impl Link {
 
     /// A message is to be sent, or received, or both.
     pub(crate) fn begin(&mut self, send: bool, receive: bool, now: Instant) {
+        self.sends = send;
         self.sending = send.then(Passage::default);
         self.receiving = receive.then(Passage::default);
-        self.moved_at = now;
+        if send || receive {
+            self.moved_at = now;
+        }
         self.began_at = now;
+    }
+
+    /// The same in a gathering, which gives no new time to a peer that owes messages.
+    pub(crate) fn begin_gathering(&mut self, send: bool, receive: bool, now: Instant) {
+        let moved_at = self.moved_at;
+        self.begin(send, receive, now);
+        if self.is_late() {
+            self.moved_at = moved_at;
+        }
     }
 
     /// Does what can be done without waiting; true if any bytes moved.
     pub(crate) fn step(&mut self, out: &[u8], into: &mut [u8], max_frame: usize) -> Result<bool, Broken> {
-        if let Some(passage) = &mut self.sending
-            && passage.send(&mut self.socket, out, max_frame)?
-        {
-            self.sending = None;
+        self.push(out, max_frame)?;
+        self.pull(into, max_frame)?;
+        Ok(self.note_moved())
+    }
+
+    /// The same in a gathering: one that takes nothing any more may have left its message.
+    pub(crate) fn step_gathering(
+        &mut self,
+        out: &[u8],
+        into: &mut [u8],
+        max_frame: usize,
+    ) -> Result<bool, Broken> {
+        if let Err(broken) = self.push(out, max_frame) {
+            (self.deaf, self.sending, self.unsent) = (Some(broken), None, Buffer::default());
         }
-        if !self.socket.is_flushed() {
-            self.socket.flush()?;
+        self.pull(into, max_frame)?;
+        match &self.deaf {
+            Some(broken) if self.receiving.is_none() && self.late.is_empty() => Err(broken.clone()),
+            _ => Ok(self.note_moved()),
         }
-        if let Some(passage) = &mut self.receiving
-            && passage.receive(&mut self.socket, into, max_frame)?
-        {
-            self.receiving = None;
+    }
+
+    /// Ends the call in a gathering: what the operating system does not take now is kept, and what has not come of the
+    /// message of `due` bytes is late. An error if that is too much, or if messages were late before and nothing has moved for `patience`.
+    pub(crate) fn suspend(
+        &mut self,
+        out: &[u8],
+        due: usize,
+        limits: &Limits,
+        patience: Duration,
+    ) -> Result<(), Error> {
+        let receiving = self.receiving.take();
+        if self.sending.is_some() || self.has_debts() {
+            self.settle(out, limits.max_frame).map_err(|broken| broken.of(self.peer))?;
         }
-        let moved = self.socket.take_moved();
-        if moved {
-            self.moved_at = Instant::now();
+        if self.is_late() && self.moved_at.elapsed() >= patience {
+            return Err(Error::Timeout { peer: self.peer, waited: patience });
         }
-        Ok(moved)
+        let most = limits.max_backlog;
+        if let Some(passage) = self.sending.take() {
+            if self.unsent.len() + passage.left(out.len()) > most {
+                return Err(self.given_up(format!("it has not taken {most} bytes and more")));
+            }
+            passage.keep_rest(out, limits.max_frame, &mut self.unsent);
+        }
+        if let Some(passage) = receiving {
+            self.late.push(due, passage);
+            if self.late.bytes() > most {
+                return Err(self.given_up(format!("it owes more than {most} bytes from before")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends as long as the operating system takes something, and throws away some of what is late.
+    pub(crate) fn settle(&mut self, out: &[u8], max_frame: usize) -> Result<(), Broken> {
+        if let Some(broken) = &self.deaf {
+            return Err(broken.clone());
+        }
+        while !self.is_flushed() {
+            self.push(out, max_frame)?;
+            if !self.note_moved() {
+                break;
+            }
+        }
+        self.late.skip(&mut self.socket, max_frame)?;
+        self.note_moved();
+        Ok(())
     }
 
     /// Takes in what has arrived; an end that leaves nothing to be read is an error.
     pub(crate) fn look(&mut self, limit: usize) -> Result<(), Broken> {
+        while !self.late.is_empty() {
+            self.late.skip(&mut self.socket, limit)?;
+            if !self.note_moved() {
+                return Ok(());
+            }
+        }
         self.socket.look(limit)
     }
 
     /// Whether something lies here that nobody has received.
     pub(crate) fn has_early(&self) -> bool {
-        self.socket.has_early()
+        self.late.is_empty() && self.socket.has_early()
     }
 
     /// Takes in what nobody waits for yet, so that the peer can go on; true if any bytes moved.
@@ -81,22 +167,47 @@ impl Link {
         Ok(self.socket.take_moved())
     }
 
-    /// Whether all of this party's bytes are with the operating system.
+    /// Whether all that the present call sends is with the operating system.
     pub(crate) fn is_sent(&self) -> bool {
-        self.sending.is_none() && self.socket.is_flushed()
+        !self.sends || self.is_flushed()
     }
 
-    /// Whether there is nothing left to do.
+    /// Whether the present call waits for a message.
+    pub(crate) fn is_receiving(&self) -> bool {
+        self.receiving.is_some()
+    }
+
+    /// Whether there is nothing left to do in the present call.
     pub(crate) fn is_done(&self) -> bool {
         self.is_sent() && self.receiving.is_none()
+    }
+
+    /// Whether the peer owes messages of earlier gatherings.
+    pub(crate) fn is_late(&self) -> bool {
+        !self.late.is_empty()
+    }
+
+    /// Whether anything of earlier calls is still to be sent or received.
+    pub(crate) fn has_debts(&self) -> bool {
+        !self.late.is_empty() || !self.unsent.is_empty() || !self.socket.is_flushed()
+    }
+
+    /// Whether anything of earlier calls is still to be sent, and nothing else.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.sending.is_none() && self.deaf.is_none() && !self.is_flushed()
+    }
+
+    /// Whether there is nothing to do at all.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.sending.is_none() && self.receiving.is_none() && !self.has_debts()
     }
 
     /// What to wait for; with `ahead` also for what `read_ahead` would take.
     pub(crate) fn interest(&self, ahead: Option<usize>) -> PollFlags {
         let mut interest = PollFlags::empty();
-        interest.set(PollFlags::OUT, !self.is_sent());
+        interest.set(PollFlags::OUT, self.deaf.is_none() && !self.is_flushed());
         let ahead = ahead.is_some_and(|limit| !self.socket.inbound_is_full_or_ended(limit));
-        interest.set(PollFlags::IN, self.receiving.is_some() || ahead);
+        interest.set(PollFlags::IN, self.receiving.is_some() || !self.late.is_empty() || ahead);
         interest
     }
 
@@ -113,5 +224,59 @@ impl Link {
     /// For readiness.
     pub(crate) fn tcp(&self) -> &std::net::TcpStream {
         self.socket.tcp()
+    }
+
+    /// Sends what it can: debts first.
+    fn push(&mut self, out: &[u8], max_frame: usize) -> Result<(), Broken> {
+        if let Some(broken) = &self.deaf {
+            return if self.sending.is_some() { Err(broken.clone()) } else { Ok(()) };
+        }
+        if !self.unsent.is_empty() {
+            let taken = self.socket.write(&[], self.unsent.filled())?;
+            self.unsent.consumed(taken);
+            if self.unsent.is_empty() {
+                // Gives its memory back.
+                self.unsent = Buffer::default();
+            }
+        }
+        if self.unsent.is_empty()
+            && let Some(passage) = &mut self.sending
+            && passage.send(&mut self.socket, out, max_frame)?
+        {
+            self.sending = None;
+        }
+        if !self.socket.is_flushed() {
+            self.socket.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Receives what it can: debts first.
+    fn pull(&mut self, into: &mut [u8], max_frame: usize) -> Result<(), Broken> {
+        self.late.skip(&mut self.socket, max_frame)?;
+        if self.late.is_empty()
+            && let Some(passage) = &mut self.receiving
+            && passage.receive(&mut self.socket, into, max_frame)?
+        {
+            self.receiving = None;
+        }
+        Ok(())
+    }
+
+    /// Whether everything there was to send is with the operating system.
+    fn is_flushed(&self) -> bool {
+        self.sending.is_none() && self.unsent.is_empty() && self.socket.is_flushed()
+    }
+
+    fn note_moved(&mut self) -> bool {
+        let moved = self.socket.take_moved();
+        if moved {
+            self.moved_at = Instant::now();
+        }
+        moved
+    }
+
+    fn given_up(&self, why: String) -> Error {
+        Error::Closed { peer: self.peer, detail: format!("given up: {why}") }
     }
 }

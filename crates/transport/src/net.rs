@@ -4,12 +4,13 @@
 //! order of sizes can deadlock and data for one peer flows while that for the next is encrypted. When nothing moves it
 //! yields its core a few times, since answers on a fast network take microseconds, and then sleeps in `poll`.
 //!
-//! A call that fails leaves messages half sent; so the first error is final, and every later call returns it again.
+//! A call that fails leaves messages half sent; so the first error is final, and every later call returns it again. In a
+//! gathering a peer's failure is no error: its link alone is closed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::net::Net;
+use polyclave_protocol::net::{Gathered, Net};
 use polyclave_protocol::{Error, Party, PartySet, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -23,6 +24,9 @@ use crate::socket::Socket;
 use crate::stream::StreamId;
 use crate::switchboard::Calls;
 
+mod gather;
+mod linger;
+
 /// How long to yield before going to sleep. Measured with three processes on two cores: sleeping at once doubles the
 /// time of a small exchange, yielding longer gains nothing.
 const YIELD: Duration = Duration::from_micros(50);
@@ -35,8 +39,10 @@ pub struct TlsNet {
     meter: Arc<WireMeter>,
     /// None where a client is involved.
     origin: Option<Origin>,
-    /// By party; none for this one and for those that are not members.
+    /// By party; none for this one, for those that are not members, and for those that are lost.
     links: Vec<Option<Link>>,
+    /// By party; how it was lost.
+    lost: Vec<Option<Error>>,
     failed: Option<Error>,
     /// When everything has to be through, however it trickles.
     deadline: Option<Instant>,
@@ -95,16 +101,20 @@ impl TlsNet {
                 _ => failed = Some(Error::misuse(format!("a connection of {me} with {peer} has no place"))),
             }
         }
-        TlsNet { me, parties, limits, meter, origin: None, links, failed, deadline: None }
+        let lost = vec![None; parties];
+        TlsNet { me, parties, limits, meter, origin: None, links, lost, failed, deadline: None }
     }
 
     /// The connections of a network that is between two messages.
-    pub(crate) fn into_sockets(self) -> Result<Vec<(Party, Socket)>> {
-        match (self.failed, self.origin) {
+    pub(crate) fn into_sockets(mut self) -> Result<Vec<(Party, Socket)>> {
+        let unsettled = || Error::misuse("late messages are still on their way");
+        let has_debts = self.links.iter().flatten().any(Link::has_debts).then(unsettled);
+        let lost = self.lost.iter().flatten().next().cloned();
+        match (self.failed.clone().or(lost).or(has_debts), &self.origin) {
             (Some(e), _) => Err(e),
             (None, Some(_)) => Err(Error::misuse("a stream between nodes is not a client's lines")),
             (None, None) => {
-                let links = self.links.into_iter().flatten();
+                let links = std::mem::take(&mut self.links).into_iter().flatten();
                 Ok(links.map(|link| (link.peer, link.into_socket())).collect())
             }
         }
@@ -137,7 +147,9 @@ impl TlsNet {
     /// Whether nothing has failed and no peer has ended its connection, as far as can be told without waiting.
     pub fn is_alive(&mut self) -> bool {
         let limit = self.limits.max_frame;
-        self.failed.is_none() && self.links.iter_mut().flatten().all(|link| link.is_open(limit))
+        self.failed.is_none()
+            && self.lost().is_empty()
+            && self.links.iter_mut().flatten().all(|link| link.is_open(limit))
     }
 
     /// Waits until one of some peers has sent something that nobody has received yet, and says which, or until the time is
@@ -145,6 +157,9 @@ impl TlsNet {
     pub fn wait(&mut self, among: PartySet, within: Duration) -> Result<Option<Party>> {
         if let Some(e) = &self.failed {
             return Err(e.clone());
+        }
+        if let Some(e) = among.iter().find_map(|peer| self.lost.get(peer.index())?.clone()) {
+            return Err(e);
         }
         let deadline = Instant::now() + within;
         let limit = self.limits.max_frame;
@@ -176,12 +191,19 @@ impl TlsNet {
         let session = origin.session.clone();
         let sockets = session.open(origin.stream, calls, peers, within)?;
         let (me, parties, limits) = (session.me, session.parties, session.limits);
-        let net = Self::of_sockets(me, parties, limits, session.meter.clone(), sockets);
-        Ok(TlsNet { origin: Some(origin), ..net })
+        let mut net = Self::of_sockets(me, parties, limits, session.meter.clone(), sockets);
+        net.origin = Some(origin);
+        Ok(net)
     }
 
     fn peers(&self) -> Vec<Party> {
-        self.links.iter().flatten().map(|link| link.peer).collect()
+        Party::all(self.parties).filter(|peer| self.is_peer(*peer)).collect()
+    }
+
+    /// Lost or not.
+    fn is_peer(&self, peer: Party) -> bool {
+        let at = peer.index();
+        at < self.parties && (self.links[at].is_some() || self.lost[at].is_some())
     }
 
     fn origin(&self) -> Result<&Origin> {
@@ -208,9 +230,18 @@ impl TlsNet {
         loop {
             let stuck = waiting_since.is_some() && !self.links.iter().flatten().all(Link::is_sent);
             let (mut moved, mut done) = (false, true);
-            for link in self.links.iter_mut().flatten() {
+            for (place, lost) in self.links.iter_mut().zip(&mut self.lost) {
+                let Some(link) = place else { continue };
                 let peer = link.peer;
-                if !link.is_done() {
+                if link.is_done() && link.has_debts() {
+                    match link.step(&[], &mut [], limits.max_frame) {
+                        Ok(step) => moved |= step,
+                        Err(broken) => {
+                            (*place, *lost) = (None, Some(broken.of(peer)));
+                            continue;
+                        }
+                    }
+                } else if !link.is_done() {
                     let step = link.step(out.of(peer), into.of(peer), limits.max_frame);
                     moved |= step.map_err(|broken| broken.of(peer))?;
                     done &= link.is_done();
@@ -256,7 +287,11 @@ impl TlsNet {
             left = left.min(deadline.saturating_duration_since(now));
         }
         let stuck = !self.links.iter().flatten().all(Link::is_sent);
-        let ahead = stuck.then_some(limits.max_frame);
+        self.poll(left, stuck.then_some(limits.max_frame))
+    }
+
+    /// Sleeps until a socket is ready, or for as long as `left`.
+    fn poll(&self, left: Duration, ahead: Option<usize>) -> Result<()> {
         let links = self.links.iter().flatten().filter(|link| !link.interest(ahead).is_empty());
         let mut fds: Vec<PollFd<'_>> =
             links.map(|link| PollFd::new(link.tcp(), link.interest(ahead))).collect();
@@ -266,11 +301,22 @@ impl TlsNet {
         }
     }
 
+    /// That a message may be sent to or received from a peer.
     fn check_peer(&self, peer: Party) -> Result<()> {
-        match self.links.get(peer.index()) {
-            Some(Some(_)) => Ok(()),
+        match self.lost.get(peer.index()) {
+            Some(Some(e)) => Err(e.clone()),
+            _ if self.is_peer(peer) => Ok(()),
             _ => Err(Error::misuse(format!("{peer} is not a peer of {} here", self.me))),
         }
+    }
+
+    fn check_lengths(&self, what: &str, out: &[&[u8]], into: &[&mut [u8]]) -> Result<()> {
+        let n = self.parties;
+        if out.len() != n || into.len() != n {
+            let told = format!("{what} of {} and {} messages among {n} parties", out.len(), into.len());
+            return Err(Error::misuse(told));
+        }
+        Ok(())
     }
 }
 
@@ -298,17 +344,27 @@ impl Net for TlsNet {
     }
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        let n = self.parties;
-        if out.len() != n || into.len() != n {
-            let told = format!("an exchange of {} and {} messages among {n} parties", out.len(), into.len());
-            return Err(Error::misuse(told));
-        }
-        for peer in Party::all(n) {
+        self.check_lengths("an exchange", out, into)?;
+        for peer in Party::all(self.parties) {
             if !out[peer.index()].is_empty() || !into[peer.index()].is_empty() {
                 self.check_peer(peer)?;
             }
         }
         self.run(Out::Each(out), In::Each(into))
+    }
+
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: u32,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        self.gather_from_all(out, into, patience, enough)
+    }
+
+    fn lost(&self) -> PartySet {
+        Party::all(self.parties).filter(|peer| self.lost[peer.index()].is_some()).collect()
     }
 
     fn fork(&mut self) -> Result<Box<dyn Net>> {

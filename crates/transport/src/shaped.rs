@@ -16,14 +16,15 @@
 //!
 //! Headers of frames, TLS and TCP/IP take no line time; nothing is lost; TCP needs no time to gain speed; senders never
 //! wait for room; one party's lines do not share a common uplink. Connecting (`fork` too) is not delayed. Waits are met to
-//! within some 10 us, and never shorter than what the real network below takes. The 8 bytes show on a wire meter but not
+//! within some 10 us, and never shorter than what the real network below takes. A gathering takes messages in the order in
+//! which the network below delivers them, so one that left its line early may wait for one that left later. The 8 bytes show on a wire meter but not
 //! in a `Metered` around this. For measurements only: a peer's stamp is believed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use polyclave_protocol::net::Net;
+use polyclave_protocol::net::{Gathered, Net};
 use polyclave_protocol::{Error, Party, PartySet, Result};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -44,6 +45,8 @@ pub struct Shaped<N> {
     /// Stamped messages on their way, by party; kept for their memory.
     out: Vec<Vec<u8>>,
     into: Vec<Vec<u8>>,
+    /// Peers whose stamps cannot be, by party; the network below does not know.
+    lost: Vec<Option<Error>>,
 }
 
 /// When each of a party's outgoing lines is free again, in nanoseconds of the machine's clock.
@@ -58,7 +61,8 @@ impl<N: Net> Shaped<N> {
 
     fn with_lines(net: N, shape: Shape, lines: Arc<Lines>) -> Self {
         let buffers = vec![Vec::new(); net.parties()];
-        Shaped { net, shape, lines, out: buffers.clone(), into: buffers }
+        let lost = vec![None; net.parties()];
+        Shaped { net, shape, lines, out: buffers.clone(), into: buffers, lost }
     }
 
     /// Puts the message, stamped, where it is sent from.
@@ -70,9 +74,30 @@ impl<N: Net> Shaped<N> {
         stamped.extend_from_slice(message);
     }
 
+    /// Puts the messages to all, stamped, where they are sent from, and makes room for theirs; but not for those of `without`.
+    fn prepare(&mut self, out: &[&[u8]], into: &[&mut [u8]], without: PartySet) {
+        for p in Party::all(self.parties()) {
+            let (message, expected) = (out[p.index()], into[p.index()].len());
+            let left_out = without.contains(p);
+            if left_out || message.is_empty() {
+                self.out[p.index()].clear();
+            } else {
+                self.stamp(p, message);
+            }
+            let room = if left_out || expected == 0 { 0 } else { STAMP + expected };
+            self.into[p.index()].resize(room, 0);
+        }
+    }
+
+    fn check_not_lost(&self, peer: Party) -> Result<()> {
+        self.lost[peer.index()].clone().map_or(Ok(()), Err)
+    }
+}
+
+impl Shape {
     /// Takes the message out of what arrived; the moment until which to hold it back.
-    fn unstamp(&self, from: Party, into: &mut [u8]) -> Result<u64> {
-        let (stamp, message) = self.into[from.index()].split_at(STAMP);
+    fn unstamp(&self, from: Party, arrived: &[u8], into: &mut [u8]) -> Result<u64> {
+        let (stamp, message) = arrived.split_at(STAMP);
         into.copy_from_slice(message);
         let leaves = stamp.try_into().map_or(0, u64::from_le_bytes);
         if leaves > now().saturating_add(nanoseconds(FARTHEST)) {
@@ -80,7 +105,7 @@ impl<N: Net> Shaped<N> {
                 "a time stamp of the distant future; imitate one network for all, on one machine".into();
             return Err(Error::Peer { peer: from, detail });
         }
-        Ok(leaves + nanoseconds(self.shape.rtt / 2))
+        Ok(leaves + nanoseconds(self.rtt / 2))
     }
 }
 
@@ -111,6 +136,7 @@ impl<N: Net> Net for Shaped<N> {
         if self.shape.is_loopback() || to.index() >= self.parties() {
             return self.net.send(to, message);
         }
+        self.check_not_lost(to)?;
         self.stamp(to, message);
         self.net.send(to, &self.out[to.index()])
     }
@@ -119,10 +145,11 @@ impl<N: Net> Net for Shaped<N> {
         if self.shape.is_loopback() || from.index() >= self.parties() {
             return self.net.recv(from, into);
         }
+        self.check_not_lost(from)?;
         let arriving = &mut self.into[from.index()];
         arriving.resize(STAMP + into.len(), 0);
         self.net.recv(from, arriving)?;
-        hold_until(self.unstamp(from, into)?);
+        hold_until(self.shape.unstamp(from, arriving, into)?);
         Ok(())
     }
 
@@ -131,23 +158,59 @@ impl<N: Net> Net for Shaped<N> {
         if self.shape.is_loopback() || out.len() != n || into.len() != n {
             return self.net.exchange(out, into);
         }
-        for to in Party::all(n) {
-            match out[to.index()] {
-                [] => self.out[to.index()].clear(),
-                message => self.stamp(to, message),
+        for peer in Party::all(n) {
+            if !out[peer.index()].is_empty() || !into[peer.index()].is_empty() {
+                self.check_not_lost(peer)?;
             }
-            let expected = into[to.index()].len();
-            self.into[to.index()].resize(if expected == 0 { 0 } else { STAMP + expected }, 0);
         }
+        self.prepare(out, into, PartySet::from_bits(0));
         let stamped: Vec<&[u8]> = self.out.iter().map(Vec::as_slice).collect();
         let mut arriving: Vec<&mut [u8]> = self.into.iter_mut().map(Vec::as_mut_slice).collect();
         self.net.exchange(&stamped, &mut arriving)?;
         let mut until = 0;
         for from in Party::all(n).filter(|from| !self.into[from.index()].is_empty()) {
-            until = until.max(self.unstamp(from, into[from.index()])?);
+            until = until.max(self.shape.unstamp(from, &self.into[from.index()], into[from.index()])?);
         }
         hold_until(until);
         Ok(())
+    }
+
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: u32,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        let n = self.parties();
+        if self.shape.is_loopback() || out.len() != n || into.len() != n {
+            return self.net.gather(out, into, patience, enough);
+        }
+        self.prepare(out, into, self.lost());
+        let stamped: Vec<&[u8]> = self.out.iter().map(Vec::as_slice).collect();
+        let mut arriving: Vec<&mut [u8]> = self.into.iter_mut().map(Vec::as_mut_slice).collect();
+        let (shape, lost) = (&self.shape, &mut self.lost);
+        let mut arrived = PartySet::from_bits(0);
+        let mut held_back = |come: PartySet, arriving: &[&mut [u8]]| {
+            let taken = |p: Party| arrived.contains(p) || lost[p.index()].is_some();
+            let Some(from) = come.iter().find(|p| !taken(*p)) else { return false };
+            match shape.unstamp(from, arriving[from.index()], into[from.index()]) {
+                Ok(moment) => hold_until(moment),
+                Err(e) => {
+                    lost[from.index()] = Some(e);
+                    return false;
+                }
+            }
+            arrived = arrived.iter().chain([from]).collect();
+            enough(arrived, into)
+        };
+        self.net.gather(&stamped, &mut arriving, patience, &mut held_back)?;
+        Ok(Gathered { arrived, lost: self.lost() })
+    }
+
+    fn lost(&self) -> PartySet {
+        let mine = Party::all(self.parties()).filter(|p| self.lost[p.index()].is_some());
+        self.net.lost().iter().chain(mine).collect()
     }
 
     fn fork(&mut self) -> Result<Box<dyn Net>> {
@@ -245,6 +308,51 @@ mod tests {
                 assert_eq!(into[from.index()], message(from, me));
             }
         });
+    }
+
+    #[test]
+    fn a_gathering_takes_one_way_and_throws_away_what_is_late() {
+        let times = run(3, SLOW, |net| match net.me() {
+            Party(0) => {
+                let began = Instant::now();
+                let mut into = [vec![], vec![0; 10], vec![0; 20]];
+                let mut views: Vec<&mut [u8]> = into.iter_mut().map(Vec::as_mut_slice).collect();
+                let gathered = net.gather(&[&[][..]; 3], &mut views, 1, &mut |_, into| into[1] == [7; 10]);
+                assert_eq!(gathered.expect("gather").arrived, PartySet::from_bits(2));
+                assert!(began.elapsed() >= Duration::from_millis(40), "{:?}", began.elapsed());
+                let mut views: Vec<&mut [u8]> = into.iter_mut().map(Vec::as_mut_slice).collect();
+                let gathered = net.gather(&[&[][..]; 3], &mut views, 1, &mut |_, _| false);
+                assert_eq!(gathered.expect("gather").arrived, PartySet::from_bits(6));
+                assert_eq!((&into[1], &into[2]), (&vec![8; 10], &vec![9; 20]));
+            }
+            Party(1) => {
+                net.send(Party(0), &[7; 10]).expect("send");
+                net.send(Party(0), &[8; 10]).expect("send");
+            }
+            _ => {
+                std::thread::sleep(Duration::from_millis(100));
+                net.send(Party(0), &[0; 20]).expect("what was late");
+                net.send(Party(0), &[9; 20]).expect("send");
+            }
+        });
+        assert!(times[0] >= Duration::from_millis(140), "{:?}", times[0]);
+    }
+
+    #[test]
+    fn a_gathering_loses_who_stamps_the_distant_future() {
+        let mut nets = mesh(3).into_iter();
+        let (mut a, mut b, c) =
+            (nets.next().expect("three"), nets.next().expect("three"), nets.next().expect("three"));
+        a.send(Party(2), &[0xff; STAMP + 1]).expect("send");
+        b.send(Party(2), &[0; STAMP + 1]).expect("send");
+        let mut c = Shaped::new(c, SLOW);
+        let mut into = [[1; 1]; 2];
+        let [first, second] = &mut into;
+        let gathered = c.gather(&[&[][..]; 3], &mut [first, second, &mut []], 1, &mut |_, _| false);
+        let expected = Gathered { arrived: PartySet::from_bits(2), lost: PartySet::from_bits(1) };
+        assert_eq!(gathered, Ok(expected));
+        assert!(matches!(c.send(Party(0), b"x"), Err(Error::Peer { peer: Party(0), .. })));
+        assert_eq!(c.lost(), PartySet::from_bits(1));
     }
 
     #[test]

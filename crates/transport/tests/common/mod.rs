@@ -16,6 +16,7 @@ pub const PATIENT: Limits = Limits {
     handshake: Duration::from_secs(30),
     idle: Duration::from_secs(60),
     max_frame: 16 << 20,
+    max_backlog: 64 << 20,
 };
 
 /// For tests in which a wait must run out.

@@ -112,7 +112,7 @@ fn enough_is_asked_with_growing_sets_and_sees_the_messages() {
     let mut asked = Vec::new();
     let mut into = buffers([0, 1, 1]);
     let mut views: Vec<&mut [u8]> = into.iter_mut().map(Vec::as_mut_slice).collect();
-    a.gather(&[&[][..]; 3], &mut views, 1, &mut |arrived, into| {
+    a.gather(&[&b""[..]; 3], &mut views, 1, &mut |arrived, into| {
         asked.push(arrived);
         arrived.iter().for_each(|p| assert_eq!(into[p.index()][0], b'a' + p.0));
         false

@@ -1,0 +1,56 @@
+//! What a peer owes from earlier gatherings, to be thrown away when it comes.
+
+use std::collections::VecDeque;
+
+use crate::broken::Broken;
+use crate::frame::Passage;
+use crate::socket::Socket;
+
+/// Late messages of one peer, in order.
+#[derive(Default)]
+pub(crate) struct Late {
+    messages: VecDeque<Message>,
+    bytes: usize,
+}
+
+struct Message {
+    len: usize,
+    /// What had come of it in time. Of the first one only; nothing comes of the next ones before.
+    passage: Passage,
+}
+
+impl Message {
+    /// Its bytes and what it takes to remember it, so that short ones do not add up unseen.
+    fn weight(&self) -> usize {
+        self.len + size_of::<Message>()
+    }
+}
+
+impl Late {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// How much is owed.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The rest of a message of `len` bytes is late now.
+    pub(crate) fn push(&mut self, len: usize, passage: Passage) {
+        let message = Message { len, passage };
+        self.bytes += message.weight();
+        self.messages.push_back(message);
+    }
+
+    /// Throws away a piece of what has come.
+    pub(crate) fn skip(&mut self, socket: &mut Socket, max_frame: usize) -> Result<(), Broken> {
+        if let Some(message) = self.messages.front_mut()
+            && message.passage.skip(socket, message.len, max_frame)?
+        {
+            self.bytes -= message.weight();
+            self.messages.pop_front();
+        }
+        Ok(())
+    }
+}

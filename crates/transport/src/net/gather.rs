@@ -1,0 +1,132 @@
+//! Gathering over TLS: an exchange that ends when the caller has enough, and in which a peer that fails loses its link.
+
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::net::{Gathered, Net};
+use polyclave_protocol::{Error, Party, PartySet, Result};
+
+use super::{TlsNet, YIELD};
+
+/// Whether those who have come, and what they sent, are enough.
+type Enough<'a> = dyn FnMut(PartySet, &[&mut [u8]]) -> bool + 'a;
+
+impl TlsNet {
+    /// [`Net::gather`].
+    pub(super) fn gather_from_all(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: u32,
+        enough: &mut Enough<'_>,
+    ) -> Result<Gathered> {
+        self.check_lengths("a gathering", out, into)?;
+        for peer in Party::all(self.parties) {
+            let involved = !out[peer.index()].is_empty() || !into[peer.index()].is_empty();
+            if involved && !self.is_peer(peer) {
+                return Err(Error::misuse(format!("{peer} is not a peer of {} here", self.me)));
+            }
+        }
+        if let Some(e) = &self.failed {
+            return Err(e.clone());
+        }
+        let patience = self.limits.idle.saturating_mul(patience);
+        let now = Instant::now();
+        for link in self.links.iter_mut().flatten() {
+            let at = link.peer.index();
+            link.begin_gathering(!out[at].is_empty(), !into[at].is_empty(), now);
+        }
+        let arrived =
+            self.collect(out, into, patience, enough).inspect_err(|e| self.failed = Some(e.clone()))?;
+        self.suspend(out, into, patience);
+        Ok(Gathered { arrived, lost: self.lost() })
+    }
+
+    /// Moves messages until those that are awaited have come, or enough of them; whose.
+    fn collect(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: Duration,
+        enough: &mut Enough<'_>,
+    ) -> Result<PartySet> {
+        let mut arrived = PartySet::from_bits(0);
+        let mut waiting_since = None;
+        loop {
+            let (mut moved, mut done) = (false, true);
+            for at in 0..self.parties {
+                let Some(link) = self.links[at].as_mut().filter(|link| !link.is_idle()) else { continue };
+                let (peer, awaited) = (link.peer, link.is_receiving());
+                let step = link.step_gathering(out[at], into[at], self.limits.max_frame);
+                let waits = link.is_receiving();
+                match step {
+                    Ok(step) => (moved, done) = (moved | step, done & !waits),
+                    Err(broken) => self.lose(peer, broken.of(peer)),
+                }
+                if awaited && !waits {
+                    arrived = arrived.iter().chain([peer]).collect();
+                    if enough(arrived, into) {
+                        return Ok(arrived);
+                    }
+                }
+            }
+            if done {
+                return Ok(arrived);
+            }
+            if moved {
+                waiting_since = None;
+                continue;
+            }
+            let since = *waiting_since.get_or_insert_with(Instant::now);
+            if since.elapsed() < YIELD {
+                std::thread::yield_now();
+            } else {
+                self.sleep_gathering(patience)?;
+            }
+        }
+    }
+
+    /// Loses those whose time is over, or else sleeps until a socket is ready.
+    fn sleep_gathering(&mut self, patience: Duration) -> Result<()> {
+        let now = Instant::now();
+        let over = self.deadline.is_some_and(|deadline| deadline <= now);
+        let mut left = patience;
+        if let Some(deadline) = self.deadline {
+            left = left.min(deadline.saturating_duration_since(now));
+        }
+        let mut silent = Vec::new();
+        for link in self.links.iter().flatten().filter(|link| link.is_receiving() || link.is_late()) {
+            let quiet = now.saturating_duration_since(link.moved_at);
+            if over && link.is_receiving() {
+                silent.push((link.peer, now.saturating_duration_since(link.began_at)));
+            } else if quiet >= patience {
+                silent.push((link.peer, patience));
+            } else {
+                left = left.min(patience - quiet);
+            }
+        }
+        if silent.is_empty() {
+            return self.poll(left, None);
+        }
+        for (peer, waited) in silent {
+            self.lose(peer, Error::Timeout { peer, waited });
+        }
+        Ok(())
+    }
+
+    /// Keeps what is still to be sent, and remembers what is late.
+    fn suspend(&mut self, out: &[&[u8]], into: &[&mut [u8]], patience: Duration) {
+        for (at, (place, lost)) in self.links.iter_mut().zip(&mut self.lost).enumerate() {
+            if let Some(link) = place
+                && let Err(e) = link.suspend(out[at], into[at].len(), &self.limits, patience)
+            {
+                (*place, *lost) = (None, Some(e));
+            }
+        }
+    }
+
+    /// Closes the connection, so that the peer need not wait either.
+    fn lose(&mut self, peer: Party, e: Error) {
+        self.links[peer.index()] = None;
+        self.lost[peer.index()] = Some(e);
+    }
+}
