@@ -58,6 +58,10 @@ impl Arithmetic<Active> {
         let sent: Vec<Word<'_>> = words.iter().map(|(p, shares)| (*p, &shares[place.clone()])).collect();
         let convicted = self.judge(symbol, &sent, &said)?;
         self.security.convicted = self.security.convicted.and(convicted);
+        if convicted.contains(self.me) {
+            let told = "all parties found this party's shares wrong: its stored keys are damaged, or its memory is; restore a backup";
+            return Err(Error::System(told.into()));
+        }
         Ok(())
     }
 
