@@ -50,6 +50,8 @@ const LEGEND_WIDTH: u32 = 230;
 const LEGEND_TOP: i32 = 60;
 const LEGEND_LINE: i32 = 22;
 const MOST_MARKS: usize = 10;
+/// Between two marks.
+const LIGHT_LINES: usize = 4;
 const FONT: &str = "sans-serif";
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -129,6 +131,7 @@ impl Chart {
         let marks = panel.curves.iter().map(|curve| curve.points.len()).max().unwrap_or(0);
         chart
             .configure_mesh()
+            .max_light_lines(LIGHT_LINES)
             .x_labels(if self.x.logarithmic { MOST_MARKS } else { marks.min(MOST_MARKS) })
             .x_desc(self.x.title)
             .y_desc(self.y.title)

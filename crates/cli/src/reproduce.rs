@@ -181,7 +181,11 @@ fn measure_figures(paper: &Paper, arguments: &Arguments, directory: &Path) -> Re
 
 impl Paper {
     fn section(&self, wanted: &str) -> Result<&'static Section> {
-        self.named("table", self.sections, |section| section.name, wanted)
+        let section = self.named("table", self.sections, |section| section.name, wanted);
+        match self.named("figure", self.figures, |figure| figure.name, wanted) {
+            Ok(figure) if section.is_err() => bail!("{} is measured: add --figures DIR", figure.name),
+            _ => section,
+        }
     }
 
     /// The table or figure of this name, or of the number in its name.

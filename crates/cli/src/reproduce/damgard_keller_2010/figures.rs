@@ -20,7 +20,7 @@ use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use polyclave_protocol::shamir::Inversion;
 use polyclave_transport::Shape;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::bench::{self, Sweep};
 use crate::chart::data_beside;
@@ -114,6 +114,7 @@ struct Start {
 /// The points of one way to invert.
 #[derive(Serialize)]
 struct Curve {
+    #[serde(serialize_with = "by_name")]
     inversion: Inversion,
     points: Vec<Point>,
 }
@@ -123,7 +124,7 @@ struct Point {
     x: f64,
     network: String,
     repeats: usize,
-    /// Milliseconds that the bytes of a block take on a line; none if it is as fast as the machine.
+    /// Milliseconds that the bytes of a block take on a line; 0 if it is as fast as the machine.
     line_ms_per_block: f64,
     #[serde(flatten)]
     measured: bench::Point,
@@ -282,4 +283,9 @@ impl Abscissa {
 
 fn network(rtt_ms: f64, rate: &str) -> String {
     format!("{rtt_ms}ms,{rate}")
+}
+
+/// As the command line has it.
+fn by_name<S: Serializer>(inversion: &Inversion, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(inversion.name())
 }
