@@ -171,7 +171,7 @@ impl Axis {
 
 fn colour(i: usize, of: usize) -> HSLColor {
     // Every other one is darker: neighbours of ten differ by little else.
-    HSLColor(i as f64 / of as f64, 0.9, if i % 2 == 0 { 0.45 } else { 0.3 })
+    HSLColor(i as f64 / of as f64, 0.9, if i.is_multiple_of(2) { 0.45 } else { 0.3 })
 }
 
 /// With as many places as it needs.
