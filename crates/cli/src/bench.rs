@@ -6,24 +6,26 @@ mod party;
 mod plot;
 mod rates;
 mod summary;
+mod sweep;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
+use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
+use measure::Measurement;
 pub use measure::Spread;
 pub use party::party;
-pub use plot::data_beside;
 pub use rates::{EXPANSION, Rates, Setting};
+pub use sweep::{Point, Sweep};
 
 use crate::circuits::{CircuitChoice, Form};
 use crate::launch::{Launch, run as launch};
 use crate::options::ProtocolOptions;
 use crate::say;
 use crate::workload::check_shape;
-use measure::Measurement;
 use summary::Summary;
 
 /// What a person can choose.
@@ -112,6 +114,37 @@ impl Arguments {
             }
         }
     }
+
+    /// Measures several sizes with one start of the parties.
+    fn measure(
+        &self,
+        protocol: &ProtocolOptions,
+        sizes: &[usize],
+        latency_samples: usize,
+    ) -> Result<Vec<Summary>> {
+        let job = BenchJob {
+            cipher: self.cipher.clone(),
+            form: self.form()?,
+            decrypt: self.decrypt,
+            key_schedule: self.key_schedule,
+            threads: self.threads,
+            sizes: sizes.to_vec(),
+            repeats: self.repeats,
+            latency_samples,
+        };
+        let bar = if self.json { ProgressBar::hidden() } else { ProgressBar::new(job.steps()) };
+        let launched = Launch { protocol, network: &self.network, timeout_s: self.timeout, job };
+        let summaries = measure(&launched, |done| bar.set_position(done))?;
+        bar.finish_and_clear();
+        Ok(summaries)
+    }
+}
+
+impl BenchJob {
+    /// What its progress counts up to: every repeat of every size, and one before them that warms up.
+    fn steps(&self) -> u64 {
+        (self.sizes.len() * (self.repeats + 1)) as u64
+    }
 }
 
 /// Runs the command.
@@ -124,13 +157,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.plot {
         return plot::run(arguments, path);
     }
-    let measurements = if arguments.protocol.protocol.eq_ignore_ascii_case("cleartext") {
-        vec![cleartext::measure(arguments)?]
+    let summary = if arguments.protocol.protocol.eq_ignore_ascii_case("cleartext") {
+        Summary::new(&[cleartext::measure(arguments)?])
     } else {
         arguments.protocol.check_parties()?;
-        measure(arguments, &arguments.protocol, &[arguments.blocks], LATENCY_SAMPLES)?.remove(0)
+        arguments.measure(&arguments.protocol, &[arguments.blocks], LATENCY_SAMPLES)?.remove(0)
     };
-    let summary = Summary::new(arguments, &measurements);
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(&summary.json(arguments))?);
     } else {
@@ -139,30 +171,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts the parties; for every size what each party measured.
-fn measure(
-    arguments: &Arguments,
-    protocol: &ProtocolOptions,
-    sizes: &[usize],
-    latency_samples: usize,
-) -> Result<Vec<Vec<Measurement>>> {
-    let job = BenchJob {
-        cipher: arguments.cipher.clone(),
-        form: arguments.form()?,
-        decrypt: arguments.decrypt,
-        key_schedule: arguments.key_schedule,
-        threads: arguments.threads,
-        sizes: sizes.to_vec(),
-        repeats: arguments.repeats,
-        latency_samples,
-    };
-    let total = (sizes.len() * (arguments.repeats + 1)) as u64;
-    let bar =
-        if arguments.json { indicatif::ProgressBar::hidden() } else { indicatif::ProgressBar::new(total) };
-    let (network, timeout_s) = (&arguments.network[..], arguments.timeout);
-    let by_party: Vec<Vec<Measurement>> =
-        launch(&Launch { protocol, network, timeout_s, job }, |done| bar.set_position(done))?;
-    bar.finish_and_clear();
+/// Starts the parties; for every size what came of it. `progress` hears how many of the job's steps are done.
+fn measure(launched: &Launch<'_>, progress: impl FnMut(u64)) -> Result<Vec<Summary>> {
+    let by_party: Vec<Vec<Measurement>> = launch(launched, progress)?;
     let of_size = |i: usize| by_party.iter().map(|party| party.get(i).cloned()).collect::<Option<Vec<_>>>();
-    (0..sizes.len()).map(|i| of_size(i).context("a party left a measurement out")).collect()
+    let sizes = 0..launched.job.sizes.len();
+    sizes.map(|i| Ok(Summary::new(&of_size(i).context("a party left a measurement out")?))).collect()
 }

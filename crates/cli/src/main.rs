@@ -1,6 +1,7 @@
 //! Polyclave's command line: parse, call, print.
 
 mod bench;
+mod chart;
 mod circuits;
 mod client;
 mod cluster;

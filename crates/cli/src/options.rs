@@ -6,6 +6,7 @@ use polyclave_cipher::{Cells, Cipher, catalog};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::garbled::projection::{Labels, ProjectionScheme};
 use polyclave_protocol::garbled::{GarbledScheme, Gates};
+use polyclave_protocol::ot::EXPANSION;
 use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::release::{Checked, Unverified};
 use polyclave_protocol::shamir::{Inversion, ShamirActiveScheme, ShamirScheme, Structure, Tables};
@@ -81,6 +82,22 @@ pub trait Task {
 }
 
 impl ProtocolOptions {
+    /// A protocol among so many parties, all else as it is by default.
+    pub fn named(protocol: &str, parties: usize) -> ProtocolOptions {
+        ProtocolOptions {
+            protocol: protocol.into(),
+            parties: Some(parties),
+            threshold: None,
+            inversion: None,
+            tables: "masked".into(),
+            preprocessing: None,
+            expansion: EXPANSION.to_string(),
+            kappa: "64".into(),
+            label_bytes: "17".into(),
+            demux_field: 64,
+        }
+    }
+
     /// Runs a task under the protocol of these options.
     pub fn run<T: Task>(&self, task: T) -> Result<T::Output> {
         match self.protocol.to_ascii_lowercase().as_str() {

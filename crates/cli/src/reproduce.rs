@@ -2,6 +2,7 @@
 //!
 //! A table sets the published value beside ours. Where the paper errs the expected value is the corrected one, and a note
 //! says why. A count must equal what is expected, and a mean be within six standard errors of it. Times are compared only.
+//! With `--figures`, the paper's figures of times are measured instead, drawn, and held against what it says of them.
 
 mod damgard_2016;
 mod damgard_keller_2010;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use crate::say;
 use anyhow::{Context, Result, bail, ensure};
+use damgard_keller_2010::Figure;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use table::{Cell, Table};
@@ -42,6 +44,15 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 
+    /// Instead of tables: measure the paper's figures, or the one that is named in place of a table, and draw them into this
+    /// directory, with the data beside them
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["plot", "blocks"])]
+    figures: Option<PathBuf>,
+
+    /// How often to measure every point of --figures [default: few times where the network is slow, more where it is not]
+    #[arg(long, value_name = "R", requires = "figures", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: Option<u32>,
+
     /// Print one JSON document and nothing else
     #[arg(long)]
     json: bool,
@@ -51,6 +62,8 @@ pub struct Arguments {
 struct Paper {
     name: &'static str,
     sections: &'static [Section],
+    /// Those that `--figures` measures.
+    figures: &'static [Figure],
 }
 
 /// A table, or a section with counts in its text.
@@ -84,6 +97,12 @@ struct Document {
     tables: Vec<Table>,
 }
 
+#[derive(Serialize)]
+struct Figures {
+    paper: &'static str,
+    figures: Vec<damgard_keller_2010::Measured>,
+}
+
 /// Runs `polyclave reproduce`.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let paper = PAPERS.into_iter().find(|p| p.name == arguments.paper.to_ascii_lowercase());
@@ -91,6 +110,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let names = PAPERS.map(|p| p.name).join(", ");
         format!("there is no paper '{}' in this version; choose one of {names}", arguments.paper)
     })?;
+    if let Some(directory) = &arguments.figures {
+        return measure_figures(&paper, arguments, directory);
+    }
     let sections = match &arguments.table {
         Some(wanted) => vec![paper.section(wanted)?],
         None => paper.sections.iter().collect(),
@@ -101,10 +123,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     });
     if let Some(path) = &arguments.plot {
         ensure!(figure.is_some(), "there is no figure among the tables asked for");
-        crate::bench::data_beside(path)?;
+        crate::chart::data_beside(path)?;
     }
     let mut timer = Timer::new(arguments.blocks.map(|blocks| blocks as usize));
-    let progress = progress_bar(sections.len());
+    let progress = progress_bar(sections.len() as u64, "tables");
     let mut tables = Vec::with_capacity(sections.len());
     for section in sections {
         progress.set_message(section.name);
@@ -131,30 +153,70 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if differing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Draws and says every figure as soon as it is measured.
+fn measure_figures(paper: &Paper, arguments: &Arguments, directory: &Path) -> Result<ExitCode> {
+    ensure!(!paper.figures.is_empty(), "--figures measures none of {} in this version", paper.name);
+    let figures = match &arguments.table {
+        Some(wanted) => vec![paper.named("figure", paper.figures, |figure| figure.name, wanted)?],
+        None => paper.figures.iter().collect(),
+    };
+    let repeats = arguments.repeats.map(|repeats| repeats as usize);
+    let steps = figures.iter().map(|figure| figure.steps(repeats)).sum::<Result<u64>>()?;
+    let files = figures.iter().map(|figure| figure.file(directory)).collect::<Result<Vec<_>>>()?;
+    let progress = progress_bar(steps, "repeats");
+    let mut document = Figures { paper: paper.name, figures: Vec::with_capacity(figures.len()) };
+    for (figure, file) in figures.into_iter().zip(files) {
+        let measured = figure.make(repeats, &file, &progress)?;
+        if !arguments.json {
+            progress.suspend(|| say!("{} ({})\n{}\n", figure.name, file.display(), measured.sentence));
+        }
+        document.figures.push(measured);
+    }
+    progress.finish_and_clear();
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&document)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 impl Paper {
-    /// The section of this name, or of the number in its name.
     fn section(&self, wanted: &str) -> Result<&'static Section> {
+        let section = self.named("table", self.sections, |section| section.name, wanted);
+        match self.named("figure", self.figures, |figure| figure.name, wanted) {
+            Ok(figure) if section.is_err() => bail!("{} is measured: add --figures DIR", figure.name),
+            _ => section,
+        }
+    }
+
+    /// The table or figure of this name, or of the number in its name.
+    fn named<T>(
+        &self,
+        kind: &str,
+        things: &'static [T],
+        name: fn(&T) -> &'static str,
+        wanted: &str,
+    ) -> Result<&'static T> {
         let plain = |name: &str| name.to_ascii_lowercase().replace([' ', '-', '_'], "");
         let wanted_plain = plain(wanted);
-        let is_wanted = |section: &&Section| {
-            let name = plain(section.name);
+        let is_wanted = |thing: &&T| {
+            let name = plain(name(thing));
             let number = name.trim_start_matches(|c: char| !c.is_ascii_digit());
             let is_number = |number: &str| wanted_plain == number && !number.is_empty();
             wanted_plain == name || is_number(number) || name.strip_prefix("table").is_some_and(is_number)
         };
-        if let Some(section) = self.sections.iter().find(is_wanted) {
-            return Ok(section);
+        if let Some(thing) = things.iter().find(is_wanted) {
+            return Ok(thing);
         }
-        let names = self.sections.iter().map(|s| s.name).collect::<Vec<_>>().join(", ");
-        bail!("there is no table '{wanted}' of {} in this version; choose one of {names}", self.name)
+        let names = things.iter().map(name).collect::<Vec<_>>().join(", ");
+        bail!("there is no {kind} '{wanted}' of {} in this version; choose one of {names}", self.name)
     }
 }
 
 /// On standard error, and only if that is a terminal.
-fn progress_bar(tables: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {bar:40} {pos} of {len} tables, {msg}");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    let progress = ProgressBar::new(tables as u64).with_style(style);
+fn progress_bar(length: u64, unit: &str) -> ProgressBar {
+    let template = format!("{{spinner}} {{bar:40}} {{pos}} of {{len}} {unit}, {{msg}}");
+    let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let progress = ProgressBar::new(length).with_style(style);
     progress.enable_steady_tick(Duration::from_millis(100));
     progress
 }

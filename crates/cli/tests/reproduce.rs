@@ -139,3 +139,59 @@ fn unknown_papers_and_tables_are_refused_with_those_there_are() {
     }
     assert_eq!(reproduce(&[]).status.code(), Some(2));
 }
+
+/// One repeat of the figure that waits for no slow network.
+#[test]
+fn a_figure_is_measured_drawn_and_judged() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().to_str().expect("a path in Unicode");
+    let shown = document(&["damgard-keller-2010", "figure-2", "--figures", path, "--repeats", "1"]);
+    let file = |name: &str| std::fs::read_to_string(directory.path().join(name)).expect("a file");
+    let figure = &shown["figures"][0];
+    assert_eq!(figure["figure"], "Figure 2");
+    assert_eq!(serde_json::from_str::<Value>(&file("figure-2.json")).expect("JSON"), *figure);
+    let svg = file("figure-2.svg");
+    let curves = figure["curves"].as_array().expect("curves");
+    assert!(curves.len() >= 10);
+    for curve in curves {
+        let name = curve["inversion"].as_str().expect("a name");
+        assert!(svg.contains(name), "{name}");
+        let points = curve["points"].as_array().expect("points");
+        let blocks: Vec<&Value> = points.iter().map(|point| &point["blocks"]).collect();
+        assert_eq!(blocks, (1..=10).collect::<Vec<_>>());
+        for (blocks, point) in (1..).zip(points) {
+            let s_boxes = 160.0 + 40.0 / f64::from(blocks);
+            let per_s_box = number(point, "operations_per_block") / s_boxes;
+            let counted = match name {
+                "standard" | "least-rounds" => 14.0,
+                "masked-exponentiation" => 15.0,
+                "views" => 5.0,
+                _ => continue,
+            };
+            assert!((per_s_box - counted).abs() < 1e-9, "{name}: {point}");
+            assert!(number(&point["total_ms_per_block"], "median") > 0.0);
+        }
+    }
+    let sentence = figure["sentence"].as_str().expect("a sentence");
+    for finding in figure["findings"].as_array().expect("findings") {
+        assert!(sentence.contains(finding["text"].as_str().expect("a text")), "{sentence}");
+    }
+}
+
+#[test]
+fn figures_that_cannot_be_made_are_refused_before_they_are_measured() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let in_the_way = file.path().to_str().expect("a path in Unicode");
+    let cases = [
+        (&["damgard-keller-2010", "4", "--figures", in_the_way][..], "cannot make the directory"),
+        (&["damgard-keller-2010", "9", "--figures", in_the_way], "choose one of Figure 2, Figure 3"),
+        (&["damgard-keller-2010", "figure-4"], "Figure 4 is measured: add --figures"),
+        (&["viff-2009", "--figures", in_the_way], "none of viff-2009"),
+        (&["damgard-keller-2010", "--repeats", "2"], "--figures"),
+    ];
+    for (arguments, reason) in cases {
+        let output = reproduce(arguments);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains(reason), "{arguments:?}: {error}");
+    }
+}

@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One repeat. Times in seconds.
+/// One repeat of a batch or several. Times in seconds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Repeat {
     /// Making material.
     pub preprocessing: f64,
     /// Evaluating.
     pub online: f64,
+    /// Rounds of both, of the thread that had the most.
+    pub rounds: u64,
 }
 
 /// What one party measured for one number of blocks.
@@ -26,10 +28,14 @@ pub struct Measurement {
     pub preprocessing_rounds: u64,
     /// Elementary operations online that were counted, per block.
     pub operations_per_block: f64,
+    /// Likewise in preprocessing.
+    pub preprocessing_operations_per_block: f64,
     /// Sent at the sockets online, per block, TLS included.
     pub bytes_per_block: f64,
     /// Sent by the protocol online, per block.
     pub payload_per_block: f64,
+    /// Likewise in preprocessing.
+    pub preprocessing_payload_per_block: f64,
     /// Sent at the sockets in preprocessing, per block.
     pub preprocessing_bytes_per_block: f64,
     /// Kept from preprocessing to use, per block.
@@ -59,5 +65,9 @@ impl Spread {
         let (min, max) = (*values.first()?, *values.last()?);
         let middle = (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0;
         Some(Spread { min, median: middle, max })
+    }
+    /// Of a function of the values that grows with them.
+    pub fn map(self, f: impl Fn(f64) -> f64) -> Spread {
+        Spread { min: f(self.min), median: f(self.median), max: f(self.max) }
     }
 }

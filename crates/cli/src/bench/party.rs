@@ -9,7 +9,7 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::tally::Phase;
+use polyclave_protocol::tally::{Phase, Tally};
 use polyclave_protocol::{Error, Party};
 
 use super::BenchJob;
@@ -64,20 +64,30 @@ pub fn party<S: Scheme>(scheme: &S, job: &BenchJob, connected: Connected) -> Res
         for repeat in 0..=job.repeats {
             let mut sum = Repeat::default();
             let mut sent = Sent::default();
-            let operations = |streams: &[Stream<'_, S::Protocol>]| -> u64 {
-                streams.iter().map(|s| s.protocol.tally().online.operations()).sum()
+            let tallies = |streams: &[Stream<'_, S::Protocol>]| -> Vec<Tally> {
+                streams.iter().map(|s| s.protocol.tally()).collect()
             };
-            let before = operations(&streams);
+            let before = tallies(&streams);
             let sent_so_far = || (payload.snapshot().payload_sent as f64, wire.sent() as f64);
             for shares in shares_of_threads(blocks, job.threads, lanes_at_once) {
                 run_batches(&mut streams, &shares, &mut net, &mut sum, &mut sent, &sent_so_far)?;
             }
             // The first one warms caches and grows buffers.
             if repeat > 0 {
+                let counted: Vec<Tally> =
+                    tallies(&streams).into_iter().zip(before).map(|(now, before)| now - before).collect();
+                let per_block = |operations: fn(&Tally) -> u64| {
+                    counted.iter().map(operations).sum::<u64>() as f64 / blocks as f64
+                };
+                m.operations_per_block = per_block(|t| t.online.operations());
+                m.preprocessing_operations_per_block = per_block(|t| t.preprocessing.operations());
+                // The check of an active protocol is a part of its time.
+                let rounds = |t: &Tally| t.preprocessing.rounds + t.online.rounds + t.output.rounds;
+                sum.rounds = counted.iter().map(rounds).max().unwrap_or(0);
                 m.payload_per_block = sent.online.0 / blocks as f64;
+                m.preprocessing_payload_per_block = sent.preprocessing.0 / blocks as f64;
                 m.bytes_per_block = sent.online.1 / blocks as f64;
                 m.preprocessing_bytes_per_block = sent.preprocessing.1 / blocks as f64;
-                m.operations_per_block = (operations(&streams) - before) as f64 / blocks as f64;
                 m.repeats.push(sum);
             }
             tell(&Event::Progress((i * (job.repeats + 1) + repeat + 1) as u64));

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result};
 pub use polyclave_protocol::ot::EXPANSION;
 
-use super::summary::Summary;
-use super::{Arguments, measure};
-use crate::circuits::{CircuitChoice, Form};
+use super::{BenchJob, measure};
+use crate::circuits::Form;
+use crate::launch::Launch;
 use crate::options::ProtocolOptions;
 
 /// What is measured.
@@ -47,40 +47,31 @@ pub struct Rates {
 }
 
 /// Seconds that a silent party is waited for.
-const PATIENCE: u64 = 120;
+pub(super) const PATIENCE: u64 = 120;
 
 impl Setting {
     /// Measures it, with parties that are processes of their own on the loopback interface, over TLS.
     pub fn measure(&self) -> Result<Rates> {
         let protocol = ProtocolOptions {
-            protocol: self.protocol.into(),
-            parties: Some(self.parties),
-            threshold: None,
-            inversion: None,
-            tables: "masked".into(),
             preprocessing: self.preprocessing.map(Into::into),
-            expansion: EXPANSION.to_string(),
-            kappa: "64".into(),
             label_bytes: self.label_bytes.to_string(),
             demux_field: self.demux_field,
+            ..ProtocolOptions::named(self.protocol, self.parties)
         };
         protocol.check_parties()?;
-        let arguments = Arguments {
-            circuit: Some(CircuitChoice::Cipher(self.form)),
-            protocol: protocol.clone(),
+        let job = BenchJob {
             cipher: self.cipher.into(),
-            blocks: self.blocks,
-            threads: self.threads,
-            network: "loopback".into(),
-            key_schedule: false,
+            form: self.form,
             decrypt: false,
+            key_schedule: false,
+            threads: self.threads,
+            sizes: vec![self.blocks],
             repeats: self.repeats,
-            plot: None,
-            timeout: PATIENCE,
-            json: true,
+            latency_samples: self.latency_samples,
         };
-        let measured = measure(&arguments, &protocol, &[self.blocks], self.latency_samples)?;
-        let summary = Summary::new(&arguments, measured.first().context("one size was measured")?);
+        let launched = Launch { protocol: &protocol, network: "loopback", timeout_s: PATIENCE, job };
+        let measured = measure(&launched, |_| ())?;
+        let summary = measured.first().context("one size was measured")?;
         Ok(Rates {
             online: summary.online_rates(),
             preprocessing: summary.preprocessing_rates(),

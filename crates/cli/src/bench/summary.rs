@@ -19,8 +19,8 @@ pub struct Summary {
 
 impl Summary {
     /// Of at least one party.
-    pub fn new(arguments: &Arguments, parties: &[Measurement]) -> Summary {
-        let repeats = || 0..arguments.repeats;
+    pub fn new(parties: &[Measurement]) -> Summary {
+        let repeats = || 0..parties[0].repeats.len();
         let slowest = |time: &dyn Fn(&Measurement, usize) -> f64| {
             let of_repeat = |i: usize| parties.iter().map(|m| time(m, i)).fold(0.0, f64::max);
             Spread::of(repeats().map(of_repeat)).expect("there is a repeat")
@@ -32,6 +32,7 @@ impl Summary {
         let mut most = parties[0].clone();
         most.bytes_per_block = busiest(&|m| m.bytes_per_block);
         most.payload_per_block = busiest(&|m| m.payload_per_block);
+        most.preprocessing_payload_per_block = busiest(&|m| m.preprocessing_payload_per_block);
         most.preprocessing_bytes_per_block = busiest(&|m| m.preprocessing_bytes_per_block);
         most.wiping = busiest(&|m| m.wiping);
         most.peak_memory_bytes = parties.iter().map(|m| m.peak_memory_bytes).max().flatten();
@@ -55,6 +56,16 @@ impl Summary {
     /// Likewise of preprocessing, where there is any.
     pub fn preprocessing_rates(&self) -> Option<[f64; 3]> {
         self.preprocessing.as_ref().map(|seconds| self.rates(seconds))
+    }
+
+    /// Seconds of a batch online, and with its preprocessing.
+    pub fn seconds(&self) -> (Spread, Spread) {
+        (self.online, self.total)
+    }
+
+    /// The busiest party's bytes and any party's counts.
+    pub fn most(&self) -> &Measurement {
+        &self.most
     }
 
     /// Milliseconds that single blocks took online, if any were measured.

@@ -25,6 +25,7 @@ pub const PAPER: Paper = Paper {
         Section { name: "Section 4", recompute: Recompute::Counted(section_4) },
         Section { name: "Section 5", recompute: Recompute::Counted(section_5) },
     ],
+    figures: &[],
 };
 
 /// A row of all tables.

@@ -1,5 +1,7 @@
 //! Ivan Damgard and Marcel Keller, Secure Multiparty AES, Financial Cryptography 2010: Tables 1 and 2, and the totals in
-//! the text of section 6.
+//! the text of section 6; Figures 2 to 5.
+
+mod figures;
 
 use anyhow::Result;
 use polyclave_cipher::aes::s_box;
@@ -8,6 +10,7 @@ use polyclave_protocol::shamir::Inversion;
 use super::measure::{aes, evaluations, in_series, mean_over, once, standard_error, with_key_expansion};
 use super::table::Cell;
 use super::{Paper, Recompute, Section};
+pub use figures::{Figure, Measured};
 
 pub const PAPER: Paper = Paper {
     name: "damgard-keller-2010",
@@ -17,6 +20,7 @@ pub const PAPER: Paper = Paper {
         Section { name: "Section 6", recompute: Recompute::Counted(section_6) },
         Section { name: "Our variants", recompute: Recompute::Counted(our_variants) },
     ],
+    figures: figures::FIGURES,
 };
 
 const OPERATIONS: &str = "Elementary operations";

@@ -26,6 +26,7 @@ pub const PAPER: Paper = Paper {
         Section { name: "Figure 3", recompute: Recompute::Drawn(figure::figure_3, figure::draw) },
         Section { name: "Section 5.2", recompute: Recompute::Counted(section_5_2) },
     ],
+    figures: &[],
 };
 
 /// A row of Tables 2 and 3.

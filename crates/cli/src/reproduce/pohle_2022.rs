@@ -21,6 +21,7 @@ pub const PAPER: Paper = Paper {
         Section { name: "Table I", recompute: Recompute::Counted(table_1) },
         Section { name: "Table II", recompute: Recompute::Timed(timed::table_2) },
     ],
+    figures: &[],
 };
 
 /// A row of table I.

@@ -17,6 +17,7 @@ pub const PAPER: Paper = Paper {
         Section { name: "Section 1.1.3", recompute: Recompute::Counted(section_1_1_3) },
         Section { name: "Section 2", recompute: Recompute::Counted(section_2) },
     ],
+    figures: &[],
 };
 
 const OPERATIONS: &str = "Elementary operations";

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
-use plotters::prelude::*;
+use anyhow::Result;
 use serde_json::json;
 
 use super::AES_LT;
 use super::timed::{ahead, setting, setting_ahead};
-use crate::bench::data_beside;
+use crate::chart::{self, Axis, Chart, Panel, data_beside};
 use crate::reproduce::table::Cell;
 use crate::reproduce::timer::Timer;
 
@@ -45,7 +44,7 @@ struct Curve {
 
 /// The same as a picture, with the data beside it.
 pub fn draw(timer: &mut Timer, path: &Path) -> Result<()> {
-    let beside = data_beside(path)?;
+    data_beside(path)?;
     let mut curves = [("online", Vec::new()), ("preprocessing", Vec::new())];
     let mut conditions = String::new();
     for parties in PARTIES {
@@ -74,48 +73,17 @@ pub fn draw(timer: &mut Timer, path: &Path) -> Result<()> {
             })).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
     });
-    let text = serde_json::to_string_pretty(&data)?;
-    std::fs::write(&beside, format!("{text}\n"))
-        .with_context(|| format!("cannot write {}", beside.display()))?;
-    let mut svg = String::new();
-    picture(&curves, &mut svg).map_err(|e| anyhow!("cannot draw: {e}"))?;
-    std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))
+    chart(&curves).save(&data, path)
 }
 
-fn picture(curves: &[Curve], svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
-    let root = SVGBackend::with_string(svg, (800, 520)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let rates = || curves.iter().flat_map(|curve| curve.points.iter().map(|(_, [_, median, _])| *median));
-    let (least, most) = (rates().fold(f64::MAX, f64::min), rates().fold(0.0, f64::max));
-    let (first, last) = (*PARTIES.start() as f64, *PARTIES.end() as f64);
-    let mut chart = ChartBuilder::on(&root)
-        .caption("AES-128 by masked tables, all parties on one machine", ("sans-serif", 20))
-        .margin(15)
-        .x_label_area_size(45)
-        .y_label_area_size(80)
-        .build_cartesian_2d(first - 0.2..last + 0.2, (least * 0.5..most * 2.0).log_scale())?;
-    chart
-        .configure_mesh()
-        .x_labels(PARTIES.count())
-        .x_desc("parties")
-        .y_desc("blocks a second (median)")
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| format!("{y:.0}"))
-        .draw()?;
-    for (i, curve) in curves.iter().enumerate() {
-        let colour = HSLColor(i as f64 / 2.0, 0.9, 0.38);
-        let points = || curve.points.iter().map(|(parties, [_, median, _])| (*parties as f64, *median));
-        chart
-            .draw_series(LineSeries::new(points(), colour.stroke_width(2)).point_size(3))?
-            .label(curve.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2)));
+fn chart(curves: &[Curve]) -> Chart {
+    let points =
+        |curve: &Curve| curve.points.iter().map(|(x, [_, median, _])| (*x as f64, *median)).collect();
+    let line = |curve: &Curve| chart::Curve { name: curve.name, points: points(curve) };
+    Chart {
+        title: "AES-128 by masked tables, all parties on one machine".into(),
+        x: Axis { title: "parties", logarithmic: false },
+        y: Axis { title: "blocks a second (median)", logarithmic: true },
+        panels: vec![Panel { title: "", curves: curves.iter().map(line).collect() }],
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerLeft)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK)
-        .draw()?;
-    root.present()?;
-    Ok(())
 }
