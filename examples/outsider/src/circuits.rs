@@ -68,7 +68,8 @@ fn lowest(parties: usize) -> Circuit {
     while bids.len() > 1 {
         let mut joined = |pair: &[Vec<Bit>]| match pair {
             [first, second] => {
-                let amount = |bid: &Vec<Bit>| bid[..8 * AMOUNT_DIGITS].iter().rev().copied().collect::<Word>();
+                let amount =
+                    |bid: &Vec<Bit>| bid[..8 * AMOUNT_DIGITS].iter().rev().copied().collect::<Word>();
                 let takes_second = less(&mut b, &amount(second), &amount(first));
                 let mut chosen = |(x, y): (&Bit, &Bit)| {
                     let difference = b.xor(*x, *y);
@@ -111,13 +112,15 @@ mod tests {
 
     #[test]
     fn lowest_bid_is_found_in_every_place_and_the_first_of_equal_ones() {
-        let cases = [[7, 8, 9, 10], [8, 7, 9, 10], [10, 9, 7, 8], [99_999_999, 10, 8, 7], [5, 5, 5, 5], [9, 5, 5, 7]];
+        let cases =
+            [[7, 8, 9, 10], [8, 7, 9, 10], [10, 9, 7, 8], [99_999_999, 10, 8, 7], [5, 5, 5, 5], [9, 5, 5, 7]];
         for amounts in cases {
             let bids = (0..).zip(amounts).map(|(owner, amount)| bid(owner, amount).expect("it fits"));
             let bids: Vec<_> = bids.collect();
             let cells = |bid: &Vec<u8>| Cells::from_blocks(8 * BID_BYTES, 1, bid).expect("it fits");
             let inputs: Vec<Cells> = bids.iter().map(|bid| cells(bid)).collect();
-            let found = cleartext::run(&compile(&lowest(4), &AnyMap), 1, &inputs).expect("they fit").remove(0);
+            let found =
+                cleartext::run(&compile(&lowest(4), &AnyMap), 1, &inputs).expect("they fit").remove(0);
             let least = (0..4).min_by_key(|i| amounts[*i]).expect("four");
             assert_eq!(found.to_blocks(), **bids[least]);
         }

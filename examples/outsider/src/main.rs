@@ -106,10 +106,15 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<()> {
     let parties = options.bids.len();
-    ensure!((3..=4).contains(&parties), "{parties} bids were given; there are three or four nodes, with one each");
+    ensure!(
+        (3..=4).contains(&parties),
+        "{parties} bids were given; there are three or four nodes, with one each"
+    );
     std::fs::create_dir_all(&options.out).with_context(|| cannot("make", &options.out))?;
     let (public, private) = match &options.receiver {
-        Some(file) => (std::fs::read_to_string(file).with_context(|| cannot("read", file))?, "receiver.key.pem".into()),
+        Some(file) => {
+            (std::fs::read_to_string(file).with_context(|| cannot("read", file))?, "receiver.key.pem".into())
+        }
         None => {
             let (private, public) = receiver::generate(2048)?;
             let file = options.out.join("receiver.key.pem");
@@ -176,10 +181,14 @@ fn print_text(options: &Options, private: &str, ended: &Ended<Outcome>) -> Resul
     println!("The receiver opens the lowest bid with OpenSSL 3, which also verifies that it is whole:\n");
     println!("  openssl cms -decrypt -inform DER -in {out}/message.p7m -inkey {private}\n");
     println!("The same by hand, unverified (counter mode):\n");
-    println!("  K=$(openssl pkeyutl -decrypt -inkey {private} -in {out}/key.rsa | od -An -v -tx1 | tr -d ' \\n')");
+    println!(
+        "  K=$(openssl pkeyutl -decrypt -inkey {private} -in {out}/key.rsa | od -An -v -tx1 | tr -d ' \\n')"
+    );
     println!("  openssl enc -d -aes-128-ctr -K $K -iv {} -in {out}/data.ctr", iv(&report.delivery.nonce));
     if options.receiver.is_none() {
-        println!("\n({private} was made for this demonstration. A receiver makes its own and shows the public half.)");
+        println!(
+            "\n({private} was made for this demonstration. A receiver makes its own and shows the public half.)"
+        );
     }
     Ok(())
 }

@@ -69,7 +69,9 @@ mod tests {
 
     #[test]
     fn lengths_are_written_in_the_fewest_bytes() {
-        let header = |len: usize| element(OCTETS, &vec![7; len])[1..].iter().take_while(|b| **b != 7).copied().collect::<Vec<_>>();
+        let header = |len: usize| {
+            element(OCTETS, &vec![7; len])[1..].iter().take_while(|b| **b != 7).copied().collect::<Vec<_>>()
+        };
         assert_eq!(header(0x7f), [0x7f]);
         assert_eq!(header(0x80), [0x81, 0x80]);
         assert_eq!(header(0x1234), [0x82, 0x12, 0x34]);

@@ -15,8 +15,8 @@
 //! RSA with this padding is no secure encryption against receivers that tell others whether a padding was right (Bleichenbacher,
 //! CRYPTO 1998): the receiver decrypts for itself and does not answer. It is chosen because everything understands it.
 
-use polyclave_protocol::net::Net;
 use polyclave_protocol::Result;
+use polyclave_protocol::net::Net;
 use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;

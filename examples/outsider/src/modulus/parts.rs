@@ -64,7 +64,8 @@ impl Parts {
                 Zeroizing::new(*hasher.finalize().as_bytes())
             })
             .collect();
-        let hashes: Vec<_> = keys.iter().map(|key| *derived(key, "comparison").finalize().as_bytes()).collect();
+        let hashes: Vec<_> =
+            keys.iter().map(|key| *derived(key, "comparison").finalize().as_bytes()).collect();
         let seen = exchange(&mine, hashes.iter().map(|hash| &hash[..]), net)?;
         for (i, set) in mine.iter().enumerate() {
             if let Some(peer) = set.iter().find(|p| seen.of(*p, *set, i) != hashes[i]) {

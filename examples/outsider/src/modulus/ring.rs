@@ -31,7 +31,8 @@ impl Ring {
                 BITS.end()
             )));
         }
-        let remainder = |prime: u8| modulus.iter().fold(0, |r, byte| (256 * r + u32::from(*byte)) % u32::from(prime));
+        let remainder =
+            |prime: u8| modulus.iter().fold(0, |r, byte| (256 * r + u32::from(*byte)) % u32::from(prime));
         let odd = Option::<Odd<BoxedUint>>::from(Odd::new(n));
         match odd.filter(|_| SMALL_PRIMES.into_iter().all(|prime| remainder(prime) != 0)) {
             Some(odd) => Ok(Ring { params: BoxedMontyParams::new_vartime(odd), bytes: modulus.len() }),
