@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use polyclave_cipher::{Cells, Circuit, Matrix, Port, compile, compile_with_views};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::ghash::{Ghash, GhashKey};
@@ -120,12 +120,8 @@ pub fn work<S: ServiceScheme>(
             Report { sealed, ..Report::default() }
         }
         Job::Decide { limit, totals, .. } => {
-            for sealed in &read {
-                ensure!(
-                    at.is_authentic(sealed)?,
-                    "record {} {UNAUTHENTIC}; nothing was decrypted",
-                    sealed.number
-                );
+            if let Some(number) = at.first_unauthentic(&read)? {
+                bail!("record {number} {UNAUTHENTIC}; nothing was decrypted");
             }
             steps.done("tags");
             let numbers = at.numbers(&read)?;
@@ -249,13 +245,12 @@ impl<'a, S: ServiceScheme> At<'a, S> {
         let sealing = circuits::sealing_of_shares(self.net.parties());
         let ciphertext = self.run(&sealing, &counters, others)?;
         let ciphertext = self.open(&ciphertext)?.to_blocks();
-        let records = numbers.iter().zip(nonces).zip(ciphertext.chunks(RECORD_BYTES));
-        records
-            .map(|((number, nonce), ciphertext)| {
-                let version = versions.get(number).map_or(0, |newest| newest + 1);
-                self.sealed(*number, version, nonce, ciphertext)
-            })
-            .collect()
+        let mut sealed = Vec::with_capacity(numbers.len());
+        for ((number, nonce), ciphertext) in numbers.iter().zip(nonces).zip(ciphertext.chunks(RECORD_BYTES)) {
+            sealed.push(Sealed::untagged(*number, versions, nonce, ciphertext.try_into()?));
+        }
+        self.tag(&mut sealed)?;
+        Ok(sealed)
     }
 
     /// The blocks with numbers of some records, decrypted to shares in bits, a lane each.
@@ -292,8 +287,10 @@ impl<'a, S: ServiceScheme> At<'a, S> {
             let sealed = self.run(&circuits::sealing_of_numbers(), &counter(block), vec![input])?;
             ciphertext[block * BLOCK..][..BLOCK].copy_from_slice(&self.open(&sealed)?.to_blocks());
         }
-        let version = versions.get(&number).map_or(0, |newest| newest + 1);
-        Ok((decision, self.sealed(number, version, nonce, &ciphertext)?))
+        let mut sealed = [Sealed::untagged(number, versions, nonce, ciphertext)];
+        self.tag(&mut sealed)?;
+        let [sealed] = sealed;
+        Ok((decision, sealed))
     }
 
     /// A nonce that has not been there before: 96 bits of a hash of the session, to which all nodes have added.
@@ -327,18 +324,10 @@ impl<'a, S: ServiceScheme> At<'a, S> {
         Ok(opened.ok_or_else(|| Error::misuse("an output for all did not come"))?.accept())
     }
 
-    /// A ciphertext with its tag, which is opened as to a client, who here is everybody.
-    fn sealed(
-        &mut self,
-        number: u32,
-        version: u32,
-        nonce: [u8; NONCE_BYTES],
-        ciphertext: &[u8],
-    ) -> anyhow::Result<Sealed> {
-        let mut sealed =
-            Sealed { number, version, nonce, ciphertext: ciphertext.try_into()?, tag: [0; BLOCK] };
-        let tag = self.right_tag(&sealed)?;
-        let message = self.protocol.reveal_elements(&tag, self.net)?;
+    /// Gives records their tags, which are opened as to a client, who here is everybody.
+    fn tag(&mut self, records: &mut [Sealed]) -> anyhow::Result<()> {
+        let tags = self.right_tags(records)?;
+        let message = self.protocol.reveal_elements(&tags, self.net)?;
         let (me, n) = (self.net.me(), self.net.parties());
         let mut all: Vec<Vec<u8>> =
             Party::all(n).map(|p| if p == me { Vec::new() } else { vec![0; message.len()] }).collect();
@@ -347,25 +336,39 @@ impl<'a, S: ServiceScheme> At<'a, S> {
         all[me.index()] = message;
         let messages: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
         let opened = self.scheme.combine_elements(self.net.members(), &messages)?;
-        sealed.tag = *opened.first().context("no tag was opened")?;
-        Ok(sealed)
+        ensure!(opened.len() == records.len(), "{} tags came for {} records", opened.len(), records.len());
+        records.iter_mut().zip(opened).for_each(|(sealed, tag)| sealed.tag = tag);
+        Ok(())
     }
 
-    /// Shares of a record's right tag.
-    fn right_tag(&mut self, sealed: &Sealed) -> Result<<S::Protocol as ServiceProtocol>::Elements> {
-        let cover = self.run(&circuits::cover(), &Sealed::counter(&sealed.nonce, 1), Vec::new())?;
-        let cover = self.protocol.elements(&cover, self.net)?;
+    /// Shares of the right tags of some records: their hashes, each plus E(J0) of its nonce.
+    fn right_tags(&mut self, records: &[Sealed]) -> Result<<S::Protocol as ServiceProtocol>::Elements> {
+        let counters: Vec<u8> = records.iter().flat_map(|sealed| Sealed::counter(&sealed.nonce, 1)).collect();
+        let covers = self.run(&circuits::cover(), &counters, Vec::new())?;
+        let covers = self.protocol.elements(&covers, self.net)?;
         let hash_key = self.hash_key.clone();
-        let mut hash = Ghash::new(&hash_key);
-        hash.update(&mut self.protocol, &sealed.hashed(), self.net)?;
-        Ok(self.protocol.add_elements(&hash.finish(), &cover))
+        let mut hashes = Vec::with_capacity(records.len());
+        for sealed in records {
+            let mut hash = Ghash::new(&hash_key);
+            hash.update(&mut self.protocol, &sealed.hashed(), self.net)?;
+            hashes.push(hash.finish());
+        }
+        let hashes = self.protocol.join_elements(&hashes.iter().collect::<Vec<_>>());
+        Ok(self.protocol.add_elements(&hashes, &covers))
     }
 
-    /// Whether a record has its right tag, and nothing else about the right one.
-    fn is_authentic(&mut self, sealed: &Sealed) -> Result<bool> {
-        let right = self.right_tag(sealed)?;
-        let difference = self.protocol.add_public(&right, &[sealed.tag]);
-        self.protocol.is_zero(&difference, self.net)
+    /// The number of the first record that has not its right tag; nothing else is told about right ones.
+    fn first_unauthentic(&mut self, records: &[Sealed]) -> Result<Option<u32>> {
+        let right = self.right_tags(records)?;
+        let tags: Vec<_> = records.iter().map(|sealed| sealed.tag).collect();
+        let differences = self.protocol.add_public(&right, &tags);
+        for (i, sealed) in records.iter().enumerate() {
+            let difference = self.protocol.part(&differences, i..i + 1);
+            if !self.protocol.is_zero(&difference, self.net)? {
+                return Ok(Some(sealed.number));
+            }
+        }
+        Ok(None)
     }
 }
 

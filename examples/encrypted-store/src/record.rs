@@ -10,6 +10,8 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::disk::Versions;
+
 /// Bytes of a block of AES, of a nonce and of a tag.
 pub const BLOCK: usize = 16;
 /// Bytes of a nonce of GCM.
@@ -71,6 +73,17 @@ pub struct Sealed {
 }
 
 impl Sealed {
+    /// The next version of a record, which still lacks its tag.
+    pub fn untagged(
+        number: u32,
+        newest: &Versions,
+        nonce: [u8; NONCE_BYTES],
+        ciphertext: [u8; RECORD_BYTES],
+    ) -> Sealed {
+        let version = newest.get(&number).map_or(0, |newest| newest + 1);
+        Sealed { number, version, nonce, ciphertext, tag: [0; BLOCK] }
+    }
+
     /// What is authenticated and not encrypted: one block.
     pub fn additional(number: u32, version: u32) -> [u8; BLOCK] {
         let mut block = *b"record: ........";

@@ -86,7 +86,7 @@ impl Ring {
         loop {
             draw(&mut bytes);
             // A uniform number stays one if it is taken for a Montgomery form.
-            if let Some(residue) = self.from_message(&bytes) {
+            if let Some(residue) = self.residue_of(&bytes) {
                 return residue;
             }
         }
@@ -100,10 +100,10 @@ impl Ring {
     /// Reads what a party has written.
     pub fn read(&self, bytes: &[u8], from: Party) -> Result<Residue> {
         let told = "a share that is no number modulo N";
-        self.from_message(bytes).ok_or_else(|| Error::Peer { peer: from, detail: told.into() })
+        self.residue_of(bytes).ok_or_else(|| Error::Peer { peer: from, detail: told.into() })
     }
 
-    fn from_message(&self, bytes: &[u8]) -> Option<Residue> {
+    fn residue_of(&self, bytes: &[u8]) -> Option<Residue> {
         let number = BoxedUint::from_be_slice(bytes, self.bits()).ok()?;
         (number < **self.params.modulus())
             .then(|| Zeroizing::new(BoxedMontyForm::from_montgomery(number, &self.params)))
