@@ -4,7 +4,8 @@
 //! 2. Every member of a set puts its part into the protocol, and every node its owner's bid. The protocol computes the lowest bid, and
 //!    on shares its encryption under K (`circuits.rs`). Before anything else the nodes open the differences between the parts
 //!    that the members of a set put in, and stop if they are not zero. (A cheater in a set learns what it knows: its part and what it put
-//!    in. Among honest members there are no differences.) So the K of the protocol is the K of the same parts modulo N.
+//!    in. Among honest members there are no differences.) So the K of the protocol is the K of the same parts modulo N. (That
+//!    the images of an input that some protocols take with it belong to it is for the protocol to check; a passive one does not.)
 //! 3. AES-128-GCM (SP 800-38D): the ciphertext is opened, hashed under the shared hash key, and the tag is opened.
 //! 4. The same parts, shared modulo N, make the RSA encryption of K (`modulus/envelope.rs`), which is opened.
 //!

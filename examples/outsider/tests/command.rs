@@ -29,7 +29,9 @@ fn openssl_opens_what_processes_have_sent() {
         ("7,8,5", "00000005 is the bid of owner 3"),
     ] {
         let directory = tempfile::tempdir().expect("a directory");
-        let output = run(&["--bids", bids, "--json"], directory.path());
+        // Three nodes are too few for protocols that find cheaters.
+        let protocol: &[&str] = if bids == "7,8,5" { &["--protocol", "shamir"] } else { &[] };
+        let output = run(&[&["--bids", bids, "--json"][..], protocol].concat(), directory.path());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
         if !openssl_is_there() {
