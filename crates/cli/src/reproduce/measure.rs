@@ -72,6 +72,11 @@ impl Taken {
         self.predicted.operations_per_lane + self.predicted.operations_uniform
     }
 
+    /// Triples that the protocol predicts for one lane.
+    pub fn predicted_triples(&self) -> f64 {
+        self.predicted.triples_per_lane + self.predicted.triples_uniform
+    }
+
     /// Rounds online that the protocol predicts.
     pub fn predicted_rounds(&self) -> f64 {
         self.predicted.rounds
