@@ -1,8 +1,12 @@
 //! Broadcast among liars.
 
+use std::time::Duration;
+
 use super::agreement::Broadcast;
-use crate::mesh::run_parties;
-use crate::{Party, PartySet};
+use crate::mesh::{Mesh, mesh_with_timeout, run_parties};
+use crate::net::{Gathered, Net};
+use crate::testkit::faults::run_over;
+use crate::{Party, PartySet, Result};
 
 #[test]
 fn what_an_honest_party_says_is_heard_by_all() {
@@ -16,5 +20,87 @@ fn what_an_honest_party_says_is_heard_by_all() {
             let expected: Vec<_> = Party::all(4).map(|p| Some(vec![p.0 + 1; len])).collect();
             assert_eq!(outcome, Ok(expected), "{len}");
         }
+    }
+}
+
+/// Changes, drops or cuts messages as a stream of noise has it.
+struct Liar(Mesh, blake3::OutputReader);
+
+impl Net for Liar {
+    fn me(&self) -> Party {
+        self.0.me()
+    }
+    fn parties(&self) -> usize {
+        self.0.parties()
+    }
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        self.0.send(to, message)
+    }
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        self.0.recv(from, into)
+    }
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        self.0.exchange(out, into)
+    }
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: u32,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        let mut out: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
+        for message in out.iter_mut().filter(|message| !message.is_empty()) {
+            let mut noise = [0; 4];
+            self.1.fill(&mut noise);
+            match noise[0] % 16 {
+                0 => message.clear(),
+                1 => _ = message.pop(),
+                2..9 => {
+                    let at = usize::from(noise[1]) * 32 % message.len();
+                    message[at] ^= noise[2];
+                }
+                _ => {}
+            }
+        }
+        self.0.gather(&out.iter().map(Vec::as_slice).collect::<Vec<_>>(), into, patience, enough)
+    }
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        self.0.fork()
+    }
+}
+
+/// Honest parties hear the same of everybody, and what they said of each other.
+fn check_liars(n: usize, t: usize, liars: PartySet, seed: u8) {
+    let nets = mesh_with_timeout(n, Duration::from_millis(150)).into_iter().map(|net| -> Box<dyn Net> {
+        match liars.contains(net.me()) {
+            true => {
+                let noise = blake3::Hasher::new().update(&[seed, net.me().0]).finalize_xof();
+                Box::new(Liar(net, noise))
+            }
+            false => Box::new(net),
+        }
+    });
+    let outcomes = run_over(nets.collect(), move |net| {
+        let lens = vec![40; n];
+        let broadcast = Broadcast { members: PartySet::all(n), threshold: t, lens: &lens, patience: 1 };
+        Ok(broadcast.run(&[net.me().0 + 1; 40], net)?.messages)
+    });
+    let honest: Vec<Party> = Party::all(n).filter(|p| !liars.contains(*p)).collect();
+    let first = outcomes[honest[0].index()].as_ref().expect("a broadcast ends");
+    for p in &honest {
+        let heard = outcomes[p.index()].as_ref().expect("a broadcast ends");
+        assert_eq!(heard, first, "{p} of {n} heard other things, seed {seed}");
+        for sender in &honest {
+            assert_eq!(heard[sender.index()], Some(vec![sender.0 + 1; 40]), "{p} of {sender}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn liars_below_a_third_do_not_divide_the_others() {
+    for seed in 0..20 {
+        check_liars(4, 1, PartySet::from_bits(1 << (seed % 4)), seed);
+        check_liars(7, 2, PartySet::from_bits(0b101 << (seed % 5)), seed);
     }
 }
