@@ -61,10 +61,11 @@ fn vectors(path: &Path) -> [&str; 2] {
 
 #[test]
 fn known_answers_pass_in_the_clear_and_under_shamir() {
-    for protocol in ["cleartext", "shamir"] {
+    for protocol in ["cleartext", "shamir", "shamir-active"] {
         let text = answer(&["--protocol", protocol, "--vectors", VECTORS]);
         assert_eq!(last_line(&text), "500 passed, 0 failed, 0 skipped", "{protocol}");
-        assert!(text.contains("unverified"), "{protocol} says what its answers are worth");
+        let worth = if protocol == "shamir-active" { "\nverified" } else { "unverified" };
+        assert!(text.contains(worth), "{protocol} says what its answers are worth");
     }
 }
 
@@ -92,7 +93,7 @@ fn known_answers_of_triple_des_pass_by_polynomials_with_nothing_made_ahead() {
 
 #[test]
 fn fips_197_example_runs_both_ways_under_every_protocol() {
-    for protocol in ["cleartext", "shamir"] {
+    for protocol in ["cleartext", "shamir", "shamir-active"] {
         let common = ["--protocol", protocol, "--cipher", "AES-128", "--key", KEY];
         let text = answer(&[&common[..], &["--input", PLAINTEXT]].concat());
         assert_eq!(text.lines().next(), Some(CIPHERTEXT));
@@ -140,7 +141,7 @@ fn key_schedule_is_counted_when_it_is_asked_for() {
 
 #[test]
 fn round_keys_are_the_output_of_a_key_schedule() {
-    for protocol in ["cleartext", "shamir"] {
+    for protocol in ["cleartext", "shamir", "shamir-active"] {
         let shown = document(&["--protocol", protocol, "--cipher", "aes-128-keyschedule", "--key", KEY]);
         let output = shown["output"].as_str().expect("hex");
         assert_eq!(output.len(), 2 * 176);
@@ -167,7 +168,7 @@ fn wrong_answer_fails_and_is_named() {
             {{"cipher": "AES-128-KEYSCHEDULE", "key": "{KEY}", "plaintext": "", "ciphertext": "{wrong}"}}]"#
     );
     let path = file("wrong.json", &list);
-    for protocol in ["cleartext", "shamir"] {
+    for protocol in ["cleartext", "shamir", "shamir-active"] {
         let arguments = [&vectors(&path)[..], &["--protocol", protocol]].concat();
         let output = eval(&arguments);
         let text = stdout(&output);
@@ -328,6 +329,8 @@ fn bad_inputs_are_refused_with_what_was_wrong() {
     aes(KEY, PLAINTEXT, &["--inversion", "magic"], "there is no inversion 'magic'");
     aes(KEY, PLAINTEXT, &["--parties", "2"], "shamir runs with 3 to 9 parties, not 2");
     aes(KEY, PLAINTEXT, &["--parties", "4", "--threshold", "2"], "needs a threshold from 1 to 1");
+    let active = ["--protocol", "shamir-active", "--parties", "5", "--threshold", "2"];
+    aes(KEY, PLAINTEXT, &active, "with threshold 2 takes 7 parties at least");
     refused(&["--cipher", "aes-128", "--key", KEY], "aes-128 needs --input: one or more blocks of 16 bytes");
     for name in ["magic", "magic-keyschedule"] {
         refused(&["--cipher", name, "--key", KEY, "--input", PLAINTEXT], "there is no cipher 'magic'");
