@@ -9,8 +9,7 @@ fn what_an_honest_party_says_is_heard_by_all() {
     for len in [1, 5, 320] {
         let outcomes = run_parties(4, |net| {
             let lens = vec![len; 4];
-            let broadcast =
-                Broadcast { members: PartySet::all(4), threshold: 1, lens: &lens, patience: 1 };
+            let broadcast = Broadcast { members: PartySet::all(4), threshold: 1, lens: &lens, patience: 1 };
             Ok(broadcast.run(&vec![net.me().0 + 1; len], net)?.messages)
         });
         for outcome in outcomes {
