@@ -147,6 +147,12 @@ impl Conversation<'_> {
             // It stands alone with it.
             self.blamed.extend(plain.iter().map(|(party, _)| *party));
         }
+        // More than may lie say so: it is left out next time.
+        for node in PartySet::all(self.owed.len()).iter() {
+            if self.blamed.iter().filter(|blamed| **blamed == node).count() > tolerated {
+                self.client.suspect(node);
+            }
+        }
         let is_certain = plain.len() > tolerated;
         match self.refusal(if is_certain { plain } else { refused }) {
             Some(e) if is_certain => e,

@@ -11,7 +11,8 @@
 //! and those who told j, have a node in common that does not cheat; it gives an item to one session only. So it cannot be, whoever
 //! proposes, and whatever a proposer tells to whom. Who took what and uses nothing has lost it: it is wiped.
 //!
-//! A proposer that says that the stock is dry while it is not here is the cause of a refusal, as is one whose claim does not fit.
+//! A proposer that says that the stock is dry while others could take of it is the cause of a refusal, as is one whose claim does not
+//! fit: it may have started again, and the client asks the others.
 
 use polyclave_protocol::net::Net;
 use polyclave_protocol::stock::Kind;
@@ -19,7 +20,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 use zeroize::Zeroizing;
 
 use super::claims::{Range, encode, hear};
-use super::{Lots, judge};
+use super::{Lots, held, judge};
 use crate::Result;
 
 /// What a node says that has taken nothing.
@@ -42,7 +43,7 @@ impl Lots {
         let claim = if proposer == me {
             self.propose_to_members(kind, count, quorum, net)
         } else {
-            self.follow_proposer(proposer, kind, count, net)
+            self.follow_proposer(proposer, kind, count, quorum, net)
         };
         let digest = claim.as_ref().map_or(NOTHING, |(ranges, _)| self.digest(kind, count, ranges));
         let agreed = confirm(&digest, quorum, net)?;
@@ -75,6 +76,7 @@ impl Lots {
         proposer: Party,
         kind: &Kind,
         count: usize,
+        quorum: usize,
         net: &mut dyn Net,
     ) -> Result<Taken> {
         let misfit = |detail: String| Error::Peer { peer: proposer, detail };
@@ -83,7 +85,7 @@ impl Lots {
             other => other,
         })?;
         if ranges.is_empty() {
-            return match self.has(kind, count) {
+            return match self.has(kind, count, net.members(), quorum) {
                 true => Err(misfit("it says that the stock is dry, which it is not here".into())),
                 false => Ok(Taken::default()),
             };
@@ -105,12 +107,11 @@ impl Lots {
         hasher.finalize().into()
     }
 
-    /// Whether this node could take so much.
-    fn has(&self, kind: &Kind, count: usize) -> bool {
-        let everywhere = PartySet::all(self.nodes);
+    /// Whether so many of some nodes could take so much.
+    fn has(&self, kind: &Kind, count: usize, members: PartySet, quorum: usize) -> bool {
         let lots = self.lock();
-        let whole = lots.iter().filter(|lot| lot.is_held_by(everywhere) && lot.kind == *kind);
-        whole.map(|lot| lot.ahead()).sum::<u64>() >= count as u64
+        let enough = held(&lots, kind).filter(|lot| lot.held_by(members).len() >= quorum);
+        enough.map(|lot| lot.ahead()).sum::<u64>() >= count as u64
     }
 }
 
