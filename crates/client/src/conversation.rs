@@ -341,7 +341,6 @@ impl<'c> Conversation<'c> {
     }
 
     /// What each node answered to a step: of the data, and of the next mask.
-    #[expect(clippy::type_complexity, reason = "two of the same")]
     fn data<'r>(&self, replies: &'r Replies) -> Result<(Vec<Part<'r>>, Vec<Part<'r>>)> {
         let (mut of_data, mut of_mask) = (Vec::new(), Vec::new());
         for (node, reply) in replies {

@@ -86,9 +86,17 @@ impl Conversation<'_> {
         let (mut replies, mut refused, mut apart) = (Vec::new(), Vec::new(), None);
         let mut awaited = self.there;
         let mut until = Instant::now() + ANSWER;
-        while self.there.len() >= least && !awaited.is_empty() {
+        while !awaited.is_empty() {
+            let hopeless = self.there.len() < least;
+            if hopeless {
+                // The others may say the same.
+                until = until.min(Instant::now() + OTHER_REASONS);
+            }
             let within = until.saturating_duration_since(Instant::now());
             let party = self.net.wait_for_any(awaited, within)?;
+            if hopeless && party.is_none() {
+                break;
+            }
             let reply = party.and_then(|party| Some((party, receive(&mut self.net, party)?)));
             let gone = match (party, &reply) {
                 (None, _) => awaited,

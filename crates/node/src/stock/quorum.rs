@@ -97,7 +97,7 @@ impl Lots {
     }
 
     /// What is claimed of what.
-    fn digest(&self, kind: &Kind, count: usize, ranges: &[Range]) -> [u8; 32] {
+    pub(super) fn digest(&self, kind: &Kind, count: usize, ranges: &[Range]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 claim of material");
         hasher.update(&(kind.name.len() as u64).to_le_bytes()).update(kind.name.as_bytes());
         hasher.update(&(count as u64).to_le_bytes());

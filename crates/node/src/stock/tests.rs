@@ -2,6 +2,7 @@
 
 mod claimed;
 mod killed;
+mod quorum;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
