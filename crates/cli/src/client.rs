@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use polyclave_client::Client;
+use polyclave_client::{Client, Error};
 use polyclave_config::ClientDir;
 
 /// What can be done with a client.
@@ -43,7 +43,23 @@ pub struct ClientOption {
 impl ClientOption {
     /// The client of that directory.
     pub fn open(&self) -> Result<Client> {
-        Ok(Client::open(&open(&self.dir)?)?)
+        let client = Client::open(&open(&self.dir)?)?;
+        Ok(client.on_remark(|remark| eprintln!("note: {remark}")))
+    }
+}
+
+/// Does something, and again if nodes that correct each other did not agree in the middle of it: every time without those that
+/// are suspected since. Only what can be begun anew, `whole`.
+pub fn persist<T>(client: &Client, whole: bool, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut left = if whole && client.asks_again() { client.cluster().nodes() } else { 0 };
+    loop {
+        match work() {
+            Err(e) if left > 0 && matches!(e.downcast_ref(), Some(Error::Contested(_))) => {
+                eprintln!("note: {e}. It is asked again");
+                left -= 1;
+            }
+            outcome => return outcome,
+        }
     }
 }
 

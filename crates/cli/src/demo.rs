@@ -2,6 +2,7 @@
 //! it, a node is killed, a client is refused, and this command says in plain words what happened.
 
 mod active;
+mod correcting;
 mod story;
 mod throwaway;
 
@@ -21,7 +22,7 @@ use serde::Serialize;
 
 use throwaway::Throwaway;
 
-use crate::protocols::{properties, takes_all, threshold};
+use crate::protocols::{parties, properties, threshold};
 use crate::say;
 
 /// What a person can choose.
@@ -31,22 +32,28 @@ use crate::say;
     polyclave demo FILE --parties 3\n  \
     polyclave demo --protocol spdz-lt               two nodes, one of which may do what it likes\n  \
     polyclave demo --protocol spdz-lt --parties 3   three nodes, any two of which may\n  \
-    polyclave demo --protocol tinytable-linear64    two nodes and scrambled tables: more blocks/s than spdz-lt")]
+    polyclave demo --protocol tinytable-linear64    two nodes and scrambled tables: more blocks/s than spdz-lt\n  \
+    polyclave demo --protocol shamir-active         four nodes, one of which is killed\n  \
+    polyclave demo --protocol shamir-active --cheat four nodes, one of which sends wrong shares")]
 pub struct Options {
     /// The file to seal and open, with shamir; it is only read [default: a sample of 1 MiB]
     file: Option<PathBuf>,
 
-    /// The protocol of the nodes: shamir, spdz-lt or tinytable-linear64
+    /// The protocol of the nodes: shamir, shamir-active, spdz-lt or tinytable-linear64
     #[arg(long, value_name = "P", default_value = "shamir")]
     protocol: String,
 
-    /// Number of nodes [default: 5, for spdz-lt and tinytable-linear64 2]
+    /// Number of nodes [default: 5, for shamir-active 4, for spdz-lt and tinytable-linear64 2]
     #[arg(long, value_name = "N")]
     parties: Option<usize>,
 
     /// Nodes that together learn nothing; with shamir any 2T + 1 serve [default: 1; for the other two always all but one]
     #[arg(long, value_name = "T")]
     threshold: Option<usize>,
+
+    /// Have one of the nodes send wrong shares in every opening, with shamir-active
+    #[arg(long)]
+    cheat: bool,
 
     /// Print one JSON document and nothing else
     #[arg(long)]
@@ -59,6 +66,7 @@ struct Arguments {
     protocol: String,
     parties: usize,
     threshold: usize,
+    cheat: bool,
     json: bool,
 }
 
@@ -99,18 +107,28 @@ const SAMPLE_BYTES: u64 = 1 << 20;
 /// Runs the command.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let protocol = options.protocol.to_ascii_lowercase();
-    let parties = options.parties.unwrap_or(if takes_all(&protocol) { 2 } else { 5 });
+    let parties = options.parties.unwrap_or_else(|| parties(&protocol, 5));
     let threshold = threshold(&protocol, parties, options.threshold, 1)?;
-    let Options { file, json, .. } = options;
-    let arguments = &Arguments { file: file.clone(), protocol, parties, threshold, json: *json };
+    let Options { file, cheat, json, .. } = options;
+    let arguments =
+        &Arguments { file: file.clone(), protocol, parties, threshold, cheat: *cheat, json: *json };
     let properties = properties(&arguments.protocol, parties, threshold)?;
-    if properties.renews {
+    ensure!(
+        !cheat || properties.corrects,
+        "--cheat is for a protocol whose nodes correct each other, shamir-active: under {} {}",
+        arguments.protocol,
+        if properties.verifies { "cheating ends in a refusal" } else { "nobody would notice" }
+    );
+    if properties.keeps_stock {
         ensure!(
             file.is_none(),
             "{} encrypts a short message in the demo, no file: its material would take too long to make",
             arguments.protocol
         );
-        return active::run(arguments, &properties);
+        return match properties.corrects {
+            true => correcting::run(arguments, &properties),
+            false => active::run(arguments, &properties),
+        };
     }
     let (mut input, bytes) = open(arguments)?;
     if !arguments.json {

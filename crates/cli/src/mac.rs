@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use subtle::ConstantTimeEq;
 
-use crate::client::ClientOption;
+use crate::client::{ClientOption, persist};
 use crate::files::{Input, Output, Readers, progress};
 use crate::options::hexadecimal;
 use crate::say;
@@ -53,10 +53,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Some(path) => Some(Output::begin(Some(path), Readers::All, arguments.force)?),
         None => None,
     };
-    let bar = progress(input.len());
-    let code = client.cmac(&arguments.key, &mut input, &mut |done| bar.set_position(done));
-    bar.finish_and_clear();
-    let code = code?;
+    let whole = arguments.input.is_file();
+    let code = persist(&client, whole, || {
+        if whole {
+            input = Input::open(&arguments.input)?;
+        }
+        let bar = progress(input.len());
+        let code = client.cmac(&arguments.key, &mut input, &mut |done| bar.set_position(done));
+        bar.finish_and_clear();
+        Ok(code?)
+    })?;
     match (expected, output) {
         (Some(expected), _) if bool::from(expected.ct_eq(&code)) => say!("the code fits"),
         (Some(_), _) => {

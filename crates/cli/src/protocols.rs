@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use polyclave_protocol::Error;
 use polyclave_protocol::service::{ServiceScheme, Visitor, with_scheme};
+use polyclave_protocol::shamir::ShamirActiveScheme;
 
 /// What a person ought to know of a protocol among so many nodes.
 pub struct Properties {
@@ -12,8 +13,10 @@ pub struct Properties {
     pub least_servers: usize,
     /// Whether answers are right whatever the other nodes do.
     pub verifies: bool,
-    /// Whether the nodes make something afresh after each start of one of them, and keep material in stock.
-    pub renews: bool,
+    /// Whether the nodes keep material in stock.
+    pub keeps_stock: bool,
+    /// Whether some of the nodes may send anything, or nothing, and answers still come and are right.
+    pub corrects: bool,
 }
 
 /// The properties of a protocol; an error if so many nodes cannot serve with it.
@@ -26,7 +29,8 @@ pub fn properties(protocol: &str, nodes: usize, threshold: usize) -> Result<Prop
                 adversary: scheme.adversary(),
                 least_servers: scheme.least_servers(),
                 verifies: scheme.verifies(),
-                renews: scheme.renews(),
+                keeps_stock: scheme.keeps_stock(),
+                corrects: scheme.corrects(),
             })
         }
     }
@@ -43,8 +47,21 @@ pub fn takes_all(protocol: &str) -> bool {
     protocol.starts_with("spdz") || protocol.starts_with("tinytable")
 }
 
+/// How many nodes a protocol is tried out with, if nobody says; `otherwise` where it takes any number.
+pub fn parties(protocol: &str, otherwise: usize) -> usize {
+    match protocol {
+        ShamirActiveScheme::NAME => 4,
+        protocol if takes_all(protocol) => 2,
+        _ => otherwise,
+    }
+}
+
 /// The number of nodes that together learn nothing: as asked for, if the protocol allows a choice.
 pub fn threshold(protocol: &str, nodes: usize, asked: Option<usize>, otherwise: usize) -> Result<usize> {
+    if protocol == ShamirActiveScheme::NAME {
+        // Of fewer than four none may cheat, and the scheme says so.
+        return Ok(asked.unwrap_or((nodes.saturating_sub(1) / 3).max(1)));
+    }
     if !takes_all(protocol) {
         return Ok(asked.unwrap_or(otherwise));
     }
@@ -71,5 +88,15 @@ mod tests {
         assert_eq!(threshold("shamir", 5, Some(2), 1).expect("a choice"), 2);
         assert_eq!(threshold("shamir", 5, None, 1).expect("a default"), 1);
         assert_eq!(threshold("tinytable-linear64", 2, None, 1).expect("given"), 1);
+    }
+
+    #[test]
+    fn of_nodes_that_correct_each_other_fewer_than_a_third_may_cheat_and_no_fewer() {
+        let of = |nodes| threshold("shamir-active", nodes, None, 1).expect("a default");
+        assert_eq!([4, 6, 7, 9].map(of), [1, 1, 2, 2]);
+        assert_eq!(threshold("shamir-active", 7, Some(1), 1).expect("a choice"), 1);
+        assert!(properties("shamir-active", 3, of(3)).is_err());
+        let four = properties("shamir-active", parties("shamir-active", 3), 1).expect("four nodes");
+        assert!(four.corrects && four.keeps_stock && four.verifies && four.least_servers == 3);
     }
 }

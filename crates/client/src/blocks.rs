@@ -74,16 +74,15 @@ impl Client {
         let operation = Operation::Use { key: key.into(), id: None, how: how(first.len() as u32) };
         let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
         start(&accepted.start, output).map_err(Error::writing)?;
-        let (mut masks, mut done) = (accepted.masks, 0);
+        let (mut mask, mut done) = (accepted.mask, 0);
         while let Some(data) = next {
             next = filled(&mut pieces, padding, block)?;
-            let mask = conversation.bytes(&masks, data.len())?;
-            let masked = data.iter().zip(mask.iter()).map(|(d, m)| d ^ m).collect();
-            let after = next.as_ref().map_or(0, |data| data.len() as u32);
-            conversation.step(&Step::Masked { data: masked, next: after, end: End::No })?;
-            let answers = conversation.answers()?;
-            masks = answers.masks;
-            output.write_all(&conversation.bytes(&answers.data, data.len())?).map_err(Error::writing)?;
+            let masked = under(&mask, &data)?;
+            let after = next.as_ref().map_or(0, |data| data.len());
+            conversation.step(&Step::Masked { data: masked, next: after as u32, end: End::No })?;
+            let (answer, of_next) = conversation.bytes_and_mask(Some(data.len()), after)?;
+            mask = of_next;
+            output.write_all(&answer).map_err(Error::writing)?;
             done += data.len() as u64;
             progress(done);
         }
@@ -157,8 +156,7 @@ impl Client {
                 }
                 none => none.insert(Conversation::begin(self, &operation, Some(&step))?.0),
             };
-            let answers = conversation.answers()?;
-            let mut data = conversation.bytes(&answers.data, ciphertext.len())?;
+            let mut data = conversation.bytes(ciphertext.len())?;
             if let Some(chain) = &mut chain {
                 let before = chain.iter().chain(&ciphertext);
                 data.iter_mut().zip(before).for_each(|(d, c)| *d ^= c);
@@ -189,17 +187,16 @@ impl Client {
         let how = Use::Cmac { mask: first.len() as u32 };
         let operation = Operation::Use { key: key.into(), id: None, how };
         let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
-        let (mut masks, mut done, mut tag) = (accepted.masks, 0, Vec::new());
+        let (mut mask, mut done, mut tag) = (accepted.mask, 0, Vec::new());
         while let Some((data, end)) = next {
             next = ended(&mut pieces, block)?;
-            let mask = conversation.bytes(&masks, data.len())?;
-            let masked = data.iter().zip(mask.iter()).map(|(d, m)| d ^ m).collect();
-            let after = next.as_ref().map_or(0, |(data, _)| data.len() as u32);
-            conversation.step(&Step::Masked { data: masked, next: after, end })?;
-            let answers = conversation.answers()?;
-            masks = answers.masks;
+            let masked = under(&mask, &data)?;
+            let after = next.as_ref().map_or(0, |(data, _)| data.len());
+            conversation.step(&Step::Masked { data: masked, next: after as u32, end })?;
+            let (answer, of_next) = conversation.bytes_and_mask((end != End::No).then_some(block), after)?;
+            mask = of_next;
             if end != End::No {
-                tag = conversation.bytes(&answers.data, block)?.to_vec();
+                tag = answer.to_vec();
             }
             done += data.len() as u64;
             progress(done);
@@ -217,6 +214,14 @@ impl Client {
         };
         Ok(known.ok_or_else(unknown)?.block_bytes)
     }
+}
+
+/// Data under a mask of its length.
+fn under(mask: &[u8], data: &[u8]) -> Result<Vec<u8>> {
+    if mask.len() != data.len() {
+        return Err(Error::Answers(format!("{} bytes where {} were due", mask.len(), data.len())));
+    }
+    Ok(data.iter().zip(mask).map(|(d, m)| d ^ m).collect())
 }
 
 /// The next piece with its padding, if there is anything left.

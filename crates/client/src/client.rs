@@ -30,8 +30,10 @@ pub struct Client {
     pub(crate) combine: Box<dyn Combine>,
     /// By node: connections that are not in use.
     kept: Vec<Mutex<Vec<Line>>>,
-    /// By node: when it last did not take a connection.
+    /// By node: when it last did not take a connection, or answered as no honest node does.
     failed: Vec<Mutex<Option<Instant>>>,
+    /// Who is told what a person ought to know though nothing failed.
+    remarks: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Client {
@@ -53,7 +55,21 @@ impl Client {
         let limits = Limits { connect: CONNECT, idle: ANSWER, ..Limits::for_clients() };
         let kept = nodes.iter().map(|_| Mutex::default()).collect();
         let failed = nodes.iter().map(|_| Mutex::default()).collect();
-        Ok(Client { identity, cluster, nodes, limits, combine, kept, failed })
+        Ok(Client { identity, cluster, nodes, limits, combine, kept, failed, remarks: Box::new(|_| ()) })
+    }
+
+    /// Has somebody told what a person ought to know though nothing failed: that nodes are missing, and what that means.
+    pub fn on_remark(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Client {
+        Client { remarks: Box::new(tell), ..self }
+    }
+
+    pub(crate) fn remark(&self, told: &str) {
+        (self.remarks)(told);
+    }
+
+    /// Whether a request may be asked again that failed since the nodes did not agree.
+    pub fn asks_again(&self) -> bool {
+        self.combine.corrects()
     }
 
     /// The cluster that it asks.
@@ -132,6 +148,13 @@ impl Client {
         lines
     }
 
+    /// A node answered as no honest one does, or not: it is left out for a while.
+    pub(crate) fn suspect(&self, party: Party) {
+        if let Some(failed) = self.failed.get(party.index()) {
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+    }
+
     /// Nodes that did not take a connection lately.
     pub(crate) fn suspects(&self) -> PartySet {
         let lately = |party: &Party| {
@@ -158,7 +181,13 @@ impl Client {
 
     /// Keeps the connections of a conversation that has ended well.
     pub(crate) fn keep(&self, net: TlsNet) {
-        for (party, line) in net.into_lines().unwrap_or_default() {
+        self.keep_some(net, PartySet::all(self.nodes.len()));
+    }
+
+    /// The same of those with some nodes.
+    pub(crate) fn keep_some(&self, net: TlsNet, which: PartySet) {
+        let lines = net.into_lines().unwrap_or_default().into_iter().filter(|(p, _)| which.contains(*p));
+        for (party, line) in lines {
             let mut kept = self.kept[party.index()].lock().unwrap_or_else(PoisonError::into_inner);
             if kept.len() < KEPT {
                 kept.push(line);

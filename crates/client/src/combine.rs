@@ -7,6 +7,7 @@ use zeroize::Zeroizing;
 /// A [`ServiceScheme`] without its types.
 pub(crate) trait Combine: Send + Sync {
     fn least_servers(&self) -> usize;
+    fn corrects(&self) -> bool;
     fn bytes(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
     fn elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
 }
@@ -14,6 +15,10 @@ pub(crate) trait Combine: Send + Sync {
 impl<S: ServiceScheme> Combine for S {
     fn least_servers(&self) -> usize {
         ServiceScheme::least_servers(self)
+    }
+
+    fn corrects(&self) -> bool {
+        ServiceScheme::corrects(self)
     }
 
     fn bytes(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

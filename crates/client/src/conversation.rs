@@ -1,20 +1,23 @@
 //! One request with the nodes that serve it: the same bytes to each, and one answer out of all of theirs.
 
+mod choice;
+mod replies;
+
 use std::time::Duration;
 
 use polyclave_protocol::net::Net;
-use polyclave_protocol::service::Element;
+use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, KeyInfo, Operation, Reason, Reply, Request, Step, VERSION};
+use polyclave_transport::wire::{self, KeyInfo, Operation, Reply, Request, Step, VERSION};
 use zeroize::Zeroizing;
 
-use crate::client::{ANSWER, Client};
+use crate::client::Client;
 use crate::{Error, Result};
+use choice::{CAUGHT, Choices, choose};
+use replies::Replies;
 
-/// After one refusal, how long the others' reasons are waited for.
-const OTHER_REASONS: Duration = Duration::from_millis(300);
 /// When the nodes have too much to do: doubled each time.
 const BACK_OFF: Duration = Duration::from_millis(50);
 /// Serving sets that are tried before giving up.
@@ -25,23 +28,28 @@ pub(crate) struct Conversation<'c> {
     client: &'c Client,
     net: TlsNet,
     serving: PartySet,
+    /// Those of them that answer as nodes do, where the others can do without one.
+    there: PartySet,
+    /// By node: replies that were not waited for.
+    owed: Vec<usize>,
+    /// Nodes that did not answer as nodes do.
+    caught: PartySet,
+    /// Nodes that others take to be the cause, as often as they do.
+    blamed: Vec<Party>,
 }
 
 /// What the nodes said when they accepted.
 pub(crate) struct Accepted {
     pub(crate) key: Option<KeyInfo>,
     pub(crate) start: Vec<u8>,
-    /// By node.
-    pub(crate) masks: Vec<Vec<u8>>,
-    /// By node.
-    pub(crate) blinds: Vec<Vec<u8>>,
+    /// Of the first input; empty where there is none.
+    pub(crate) mask: Zeroizing<Vec<u8>>,
+    /// Of the mask's check, where there is one.
+    pub(crate) blind: Option<Element>,
 }
 
-/// What the nodes answered to a step, by node.
-pub(crate) struct Answers {
-    pub(crate) data: Vec<Vec<u8>>,
-    pub(crate) masks: Vec<Vec<u8>>,
-}
+/// One node's message about a value.
+type Part<'r> = (Party, &'r [u8]);
 
 /// A request with a fresh id.
 pub(crate) fn request(operation: Operation, serving: PartySet, first: Option<Step>) -> Result<Request> {
@@ -58,30 +66,38 @@ impl<'c> Conversation<'c> {
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
-        let nodes = client.cluster().nodes();
         let takes_all = !matches!(operation, Operation::Use { .. });
+        match client.combine.corrects() && !takes_all {
+            true => Conversation::begin_with_most(client, operation, first),
+            false => Conversation::begin_with_enough(client, operation, first, takes_all),
+        }
+    }
+
+    fn begin_with_enough(
+        client: &'c Client,
+        operation: &Operation,
+        first: Option<&Step>,
+        takes_all: bool,
+    ) -> Result<(Conversation<'c>, Accepted)> {
+        let nodes = client.cluster().nodes();
         let needed = if takes_all { nodes } else { client.combine.least_servers() };
         let mut lost = PartySet::all(0);
         let suspects = client.suspects();
         let mut last = None;
         for attempt in 0..MOST_TRIES {
-            let candidates: PartySet = PartySet::all(nodes).iter().filter(|p| !lost.contains(*p)).collect();
-            let trusted: PartySet = candidates.iter().filter(|p| !suspects.contains(*p)).collect();
+            let candidates = PartySet::all(nodes).without(lost);
+            let trusted = candidates.without(suspects);
             let serving = choose(trusted, needed, attempt).or_else(|| choose(candidates, needed, attempt));
             let Some(serving) = serving else { break };
-            let (lines, failed): (Vec<_>, Vec<_>) =
-                client.lines(serving).into_iter().partition(|(_, line)| line.is_ok());
-            if let Some((_, Err(e))) = failed.first() {
-                let why = failed.iter().map(|(p, _)| client.node_name(*p)).collect::<Vec<_>>().join(", ");
-                last = Some(format!("{why} did not answer ({e})"));
-                lost = lost.iter().chain(failed.iter().map(|(p, _)| *p)).collect();
-                client.keep(client.net(lines.into_iter().filter_map(|(p, l)| Some((p, l.ok()?))).collect()));
-                continue;
-            }
-            let lines = lines.into_iter().filter_map(|(party, line)| Some((party, line.ok()?))).collect();
-            let mut conversation = Conversation { client, net: client.net(lines), serving };
-            let sent = conversation.send(&request(operation.clone(), serving, first.cloned())?);
-            match sent.and_then(|()| conversation.accepted()) {
+            let mut conversation = match Conversation::call(client, serving) {
+                Ok(conversation) => conversation,
+                Err((failed, why)) => {
+                    last = Some(why);
+                    lost = lost.and(failed);
+                    continue;
+                }
+            };
+            match conversation.ask(operation, first) {
                 Ok(accepted) => return Ok((conversation, accepted)),
                 Err(e) if e.others_might() && !takes_all && attempt + 1 < MOST_TRIES => {
                     if e.is_busy() {
@@ -96,41 +112,131 @@ impl<'c> Conversation<'c> {
         Err(Error::TooFewNodes { reached: nodes - lost.len(), nodes, needed, why })
     }
 
-    /// Asks all nodes for something that they answer when it is done.
-    pub(crate) fn ask_all(client: &'c Client, operation: &Operation) -> Result<Conversation<'c>> {
-        let serving = PartySet::all(client.cluster().nodes());
-        let mut lines = Vec::new();
-        let mut missing = Vec::new();
+    /// Of nodes that correct each other all are asked that can be reached, then, if they cannot agree, all but one that is
+    /// suspected, in turn. Every try is paid for from the key's budget by the nodes that it reaches.
+    fn begin_with_most(
+        client: &'c Client,
+        operation: &Operation,
+        first: Option<&Step>,
+    ) -> Result<(Conversation<'c>, Accepted)> {
+        let (nodes, needed) = (client.cluster().nodes(), client.combine.least_servers());
+        let (mut lost, mut last, mut why) = (PartySet::default(), None, None);
+        let mut choices = Choices::default();
+        client.suspects().iter().for_each(|suspect| choices.suspect(suspect, 1));
+        for attempt in 0..nodes + MOST_TRIES {
+            let Some(serving) = choices.next(PartySet::all(nodes).without(lost), needed) else { break };
+            let mut conversation = match Conversation::call(client, serving) {
+                Ok(conversation) => conversation,
+                Err((failed, told)) => {
+                    why = Some(told);
+                    lost = lost.and(failed);
+                    continue;
+                }
+            };
+            match conversation.ask(operation, first) {
+                Ok(accepted) => {
+                    conversation.remark_on_missing(why.as_deref());
+                    return Ok((conversation, accepted));
+                }
+                Err(e @ (Error::Contested(_) | Error::Connection(_))) => {
+                    conversation.caught.iter().for_each(|node| choices.suspect(node, CAUGHT));
+                    conversation.blamed.iter().for_each(|node| choices.suspect(*node, 1));
+                    why = Some(e.to_string());
+                    last = Some(e);
+                }
+                Err(e) if e.is_busy() && attempt + 1 < MOST_TRIES => {
+                    std::thread::sleep(BACK_OFF * (1 << attempt));
+                    last = Some(e);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        match last {
+            Some(e) if lost.len() + needed <= nodes => Err(e),
+            _ => {
+                let why = why.unwrap_or_default();
+                Err(Error::TooFewNodes { reached: nodes - lost.len(), nodes, needed, why })
+            }
+        }
+    }
+
+    /// Connections with all of some nodes; or with whom there is none, and why.
+    fn call(
+        client: &'c Client,
+        serving: PartySet,
+    ) -> std::result::Result<Conversation<'c>, (PartySet, String)> {
+        let (mut lines, mut failed) = (Vec::new(), Vec::new());
         for (party, line) in client.lines(serving) {
             match line {
                 Ok(line) => lines.push((party, line)),
-                Err(e) => missing.push(format!("{} did not answer ({e})", client.node_name(party))),
+                Err(e) => failed.push((party, e)),
             }
         }
-        if !missing.is_empty() {
-            let (reached, nodes) = (lines.len(), serving.len());
-            return Err(Error::TooFewNodes { reached, nodes, needed: nodes, why: missing.join("; ") });
+        let net = client.net(lines);
+        let Some((_, e)) = failed.first() else {
+            let owed = vec![0; client.cluster().nodes()];
+            let (caught, blamed) = Default::default();
+            return Ok(Conversation { client, net, serving, there: serving, owed, caught, blamed });
+        };
+        let names = failed.iter().map(|(p, _)| client.node_name(*p)).collect::<Vec<_>>().join(", ");
+        let why = format!("{names} did not answer ({e})");
+        client.keep(net);
+        Err((failed.iter().map(|(p, _)| *p).collect(), why))
+    }
+
+    fn ask(&mut self, operation: &Operation, first: Option<&Step>) -> Result<Accepted> {
+        self.send(&request(operation.clone(), self.serving, first.cloned())?)?;
+        self.accepted()
+    }
+
+    /// Says which nodes do without, and what that means.
+    fn remark_on_missing(&self, why: Option<&str>) {
+        let missing = PartySet::all(self.client.cluster().nodes()).without(self.serving);
+        if missing.is_empty() {
+            return;
         }
-        let mut conversation = Conversation { client, net: client.net(lines), serving };
+        let names = missing.iter().map(|p| self.client.node_name(p)).collect::<Vec<_>>().join(", ");
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        self.client.remark(&format!(
+            "{names} takes no part{why}. Correction is off: if another node sent something wrong it would be noticed, and there \
+             would be no answer. The nodes go on with the material in stock, and make no more while one is missing"
+        ));
+    }
+
+    /// Asks all nodes for something that they answer when it is done.
+    pub(crate) fn ask_all(client: &'c Client, operation: &Operation) -> Result<Conversation<'c>> {
+        let serving = PartySet::all(client.cluster().nodes());
+        let nodes = serving.len();
+        let mut conversation = Conversation::call(client, serving).map_err(|(failed, why)| {
+            Error::TooFewNodes { reached: nodes - failed.len(), nodes, needed: nodes, why }
+        })?;
         conversation.send(&request(operation.clone(), serving, None)?)?;
         Ok(conversation)
     }
 
     fn accepted(&mut self) -> Result<Accepted> {
-        let (mut key, mut start, mut masks, mut blinds) = (None, None, Vec::new(), Vec::new());
-        for (node, reply) in self.replies()? {
-            let Reply::Accepted { key: of, start: from, mask, blind } = reply else {
-                return Err(unexpected(self.client.node_name(node)));
-            };
-            if masks.is_empty() {
-                (key, start) = (of, Some(from));
-            } else if key != of || start.as_ref() != Some(&from) {
-                return Err(Error::Answers("they serve with different keys or sessions".into()));
+        self.settle(&|this, replies| {
+            let mut said = Vec::new();
+            for (node, reply) in replies {
+                let Reply::Accepted { key, start, mask, blind } = reply else {
+                    this.refuse_unexpected(*node)?;
+                    continue;
+                };
+                said.push((*node, (key, start), mask, blind));
             }
-            masks.push(mask);
-            blinds.push(blind);
-        }
-        Ok(Accepted { key, start: start.unwrap_or_default(), masks, blinds })
+            let most = this.most(said.iter().map(|(_, of, ..)| *of));
+            let (key, start) =
+                most.ok_or_else(|| Error::Answers("they serve with different keys or sessions".into()))?;
+            said.retain(|(_, of, ..)| *of == (key, start));
+            let masks: Vec<Part<'_>> = said.iter().map(|(node, _, mask, _)| (*node, &mask[..])).collect();
+            let blinds: Vec<Part<'_>> = said.iter().map(|(node, _, _, blind)| (*node, &blind[..])).collect();
+            let has = |parts: &[Part<'_>]| {
+                parts.iter().filter(|(_, part)| !part.is_empty()).count() * 2 > parts.len()
+            };
+            let mask = if has(&masks) { this.combined(&masks)? } else { Zeroizing::default() };
+            let blind = if has(&blinds) { Some(this.element(&blinds)?) } else { None };
+            Ok(Accepted { key: key.clone(), start: start.clone(), mask, blind })
+        })
     }
 
     /// Sends a step; its answer comes in its turn.
@@ -141,128 +247,185 @@ impl<'c> Conversation<'c> {
     fn send<T: serde::Serialize>(&mut self, message: &T) -> Result<()> {
         let bytes = wire::encode(message)?;
         let (head, body) = bytes.split_at(4);
+        let corrects = self.client.combine.corrects();
         for part in [head, body] {
-            let to = |p: Party| if self.serving.contains(p) { part } else { &[][..] };
+            let lost = self.net.lost();
+            let to = |p: Party| if self.there.without(lost).contains(p) { part } else { &[][..] };
             let out: Vec<&[u8]> = Party::all(self.net.parties()).map(to).collect();
             let mut nothing: Vec<&mut [u8]> = out.iter().map(|_| &mut [][..]).collect();
-            self.net.exchange(&out, &mut nothing)?;
+            match corrects {
+                true => self.net.gather(&out, &mut nothing, 1, &mut |_, _| true).map(drop)?,
+                false => self.net.exchange(&out, &mut nothing)?,
+            }
         }
         Ok(())
     }
 
-    /// One reply of each node; a refusal of any is the outcome. Read as they come, since one that hangs must not hide what the
-    /// others say of it.
-    fn replies(&mut self) -> Result<Vec<(Party, Reply)>> {
-        let mut replies = Vec::new();
-        let mut refused: Option<(bool, Party, wire::Refusal)> = None;
-        let mut awaited = self.serving;
-        while !awaited.is_empty() {
-            let patience = if refused.is_some() { OTHER_REASONS } else { ANSWER };
-            let party = match self.net.wait(awaited, patience) {
-                Ok(Some(party)) => party,
-                Ok(None) | Err(_) if refused.is_some() => break,
-                Ok(None) => {
-                    let silent = awaited.iter().next().unwrap_or(self.net.me());
-                    return Err(polyclave_protocol::Error::Timeout { peer: silent, waited: ANSWER }.into());
-                }
-                Err(e) => return Err(e.into()),
-            };
-            awaited = awaited.iter().filter(|p| *p != party).collect();
-            let reply =
-                wire::receive_bytes(&mut self.net, party).and_then(|bytes| wire::decode(&bytes, party));
-            match reply {
-                Ok(Reply::Refused(refusal)) => {
-                    // The one that says what is wrong, rather than that another node did not want to; the first of them.
-                    let vague = matches!(refusal.reason, Reason::Disagreement | Reason::Unavailable);
-                    if refused.as_ref().is_none_or(|before| (vague, party) < (before.0, before.1)) {
-                        refused = Some((vague, party, refusal));
-                    }
-                }
-                Ok(reply) => replies.push((party, reply)),
-                Err(_) if refused.is_some() => break,
-                Err(e) => return Err(e.into()),
-            }
-        }
-        replies.sort_by_key(|(party, _)| *party);
-        match refused {
-            Some((_, _, refusal)) if refusal.reason == Reason::Unauthentic => {
-                Err(Error::Unauthentic(refusal.message))
-            }
-            Some((_, party, refusal)) => {
-                Err(Error::Refused { node: self.client.node_name(party).into(), refusal })
-            }
-            None => Ok(replies),
-        }
+    /// So many bytes, as the answer to the oldest step that has none yet.
+    pub(crate) fn bytes(&mut self, expected: usize) -> Result<Zeroizing<Vec<u8>>> {
+        self.settle(&|this, replies| Ok(this.answer(replies, Some(expected), 0)?.0))
     }
 
-    /// The answers to the oldest step that has none yet.
-    pub(crate) fn answers(&mut self) -> Result<Answers> {
-        let mut answers = Answers { data: Vec::new(), masks: Vec::new() };
-        for (node, reply) in self.replies()? {
-            let Reply::Data { data, mask } = reply else {
-                return Err(unexpected(self.client.node_name(node)));
-            };
-            answers.data.push(data);
-            answers.masks.push(mask);
-        }
-        Ok(answers)
+    /// The same, of a length if there is to be something, and with the mask of the next input.
+    pub(crate) fn bytes_and_mask(
+        &mut self,
+        expected: Option<usize>,
+        mask: usize,
+    ) -> Result<(Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>)> {
+        self.settle(&|this, replies| this.answer(replies, expected, mask))
+    }
+
+    /// One element, as the answer.
+    pub(crate) fn tag(&mut self) -> Result<Element> {
+        self.settle(&|this, replies| this.element(&this.data(replies)?.0))
+    }
+
+    /// What all nodes have opened.
+    pub(crate) fn opened(&mut self) -> Result<Element> {
+        self.settle(&|this, replies| {
+            let (data, _) = this.data(replies)?;
+            let most = this.most(data.iter().map(|(_, part)| *part));
+            let element = most.and_then(|part| <[u8; ELEMENT_BYTES]>::try_from(part).ok());
+            element.ok_or_else(|| Error::Answers("they opened different values".into()))
+        })
+    }
+
+    /// That the step was taken.
+    pub(crate) fn nothing(&mut self) -> Result<()> {
+        self.settle(&|this, replies| this.data(replies).map(drop))
     }
 
     /// What the nodes say when they have made or deleted a key.
     pub(crate) fn done(mut self) -> Result<Option<KeyInfo>> {
-        let mut done: Option<Option<KeyInfo>> = None;
-        for (node, reply) in self.replies()? {
-            let Reply::Done(key) = reply else { return Err(unexpected(self.client.node_name(node))) };
-            match &done {
-                // A deletion that is repeated finds the key at some nodes only.
-                Some(before) if before.is_some() && key.is_some() && *before != key => {
-                    return Err(Error::Answers("they tell of different keys".into()));
+        let done = self.settle(&|this, replies| {
+            let mut keys = Vec::new();
+            for (node, reply) in replies {
+                match reply {
+                    Reply::Done(key) => keys.push(key),
+                    _ => this.refuse_unexpected(*node)?,
                 }
-                Some(Some(_)) => {}
-                _ => done = Some(key),
             }
-        }
-        self.client.keep(self.net);
-        Ok(done.flatten())
+            // A deletion that is repeated finds the key at some nodes only.
+            let found: Vec<&KeyInfo> = keys.iter().filter_map(|key| key.as_ref()).collect();
+            if this.client.combine.corrects() {
+                let tolerated = this.client.cluster().threshold();
+                let agreed = |key: &&&KeyInfo| found.iter().filter(|other| other == key).count() > tolerated;
+                let none = keys.len() - found.len() > tolerated;
+                return match found.iter().find(agreed) {
+                    Some(key) => Ok(Some((*key).clone())),
+                    None if none => Ok(None),
+                    None => Err(Error::Answers("they tell of different keys".into())),
+                };
+            }
+            match found.as_slice() {
+                [first, rest @ ..] if rest.iter().any(|key| key != first) => {
+                    Err(Error::Answers("they tell of different keys".into()))
+                }
+                found => Ok(found.first().map(|key| (*key).clone())),
+            }
+        })?;
+        self.keep();
+        Ok(done)
     }
 
-    /// Bytes out of what all nodes sent of them, as many as these are.
-    pub(crate) fn bytes(&self, shares: &[Vec<u8>], expected: usize) -> Result<Zeroizing<Vec<u8>>> {
-        let bytes = self.combined(shares)?;
+    /// Ends a conversation in order; its connections can be used again.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.send(&Step::Finish)?;
+        self.keep();
+        Ok(())
+    }
+
+    fn keep(mut self) {
+        let settled = self.settle_debts();
+        self.client.keep_some(self.net, settled);
+    }
+
+    /// What each node answered to a step: of the data, and of the next mask.
+    fn data<'r>(&self, replies: &'r Replies) -> Result<(Vec<Part<'r>>, Vec<Part<'r>>)> {
+        let (mut of_data, mut of_mask) = (Vec::new(), Vec::new());
+        for (node, reply) in replies {
+            match reply {
+                Reply::Data { data, mask } => {
+                    of_data.push((*node, &data[..]));
+                    of_mask.push((*node, &mask[..]));
+                }
+                _ => self.refuse_unexpected(*node)?,
+            }
+        }
+        if of_data.len() < self.client.combine.least_servers() {
+            return Err(Error::Answers("too few of them answered to this question".into()));
+        }
+        Ok((of_data, of_mask))
+    }
+
+    fn answer(
+        &self,
+        replies: &Replies,
+        expected: Option<usize>,
+        mask: usize,
+    ) -> Result<(Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>)> {
+        let (of_data, of_mask) = self.data(replies)?;
+        let data = match expected {
+            Some(expected) => self.exactly(&of_data, expected)?,
+            None => Zeroizing::default(),
+        };
+        let mask = if mask == 0 { Zeroizing::default() } else { self.exactly(&of_mask, mask)? };
+        Ok((data, mask))
+    }
+
+    /// An answer to another question: the end, unless the others can do without that node.
+    fn refuse_unexpected(&self, node: Party) -> Result<()> {
+        if self.client.combine.corrects() {
+            return Ok(());
+        }
+        Err(Error::Answers(format!("node {} answered to another question", self.client.node_name(node))))
+    }
+
+    /// What all say alike; or so many as it takes, if nodes correct each other.
+    fn most<T: PartialEq>(&self, said: impl Iterator<Item = T> + Clone) -> Option<T> {
+        let needed = match self.client.combine.corrects() {
+            true => self.client.combine.least_servers(),
+            false => self.serving.len(),
+        };
+        said.clone().find(|one| said.clone().filter(|other| other == one).count() >= needed)
+    }
+
+    /// Bytes out of what the nodes sent of them, as many as these are.
+    pub(crate) fn exactly(&self, parts: &[Part<'_>], expected: usize) -> Result<Zeroizing<Vec<u8>>> {
+        let bytes = self.combined(parts)?;
         match bytes.len() == expected {
             true => Ok(bytes),
             false => Err(Error::Answers(format!("{} bytes where {expected} were due", bytes.len()))),
         }
     }
 
-    /// Bytes out of what all nodes sent of them.
-    pub(crate) fn combined(&self, shares: &[Vec<u8>]) -> Result<Zeroizing<Vec<u8>>> {
-        let shares: Vec<&[u8]> = shares.iter().map(Vec::as_slice).collect();
-        self.client.combine.bytes(self.serving, &shares).map_err(apart)
+    /// Bytes out of what the nodes sent of them.
+    fn combined(&self, parts: &[Part<'_>]) -> Result<Zeroizing<Vec<u8>>> {
+        let (serving, parts) = self.of_one_length(parts);
+        self.client.combine.bytes(serving, &parts).map_err(apart)
     }
 
-    /// One element out of what all nodes sent of it.
-    pub(crate) fn element(&self, shares: &[Vec<u8>]) -> Result<Element> {
-        let shares: Vec<&[u8]> = shares.iter().map(Vec::as_slice).collect();
-        match self.client.combine.elements(self.serving, &shares).map_err(apart)?.as_slice() {
+    /// One element out of what the nodes sent of it.
+    fn element(&self, parts: &[Part<'_>]) -> Result<Element> {
+        let (serving, parts) = self.of_one_length(parts);
+        match self.client.combine.elements(serving, &parts).map_err(apart)?.as_slice() {
             [element] => Ok(*element),
             other => Err(Error::Answers(format!("{} elements where one was due", other.len()))),
         }
     }
 
-    /// The same of all nodes, which each has to have sent.
-    pub(crate) fn equal(&self, copies: &[Vec<u8>]) -> Result<Vec<u8>> {
-        match copies {
-            [first, rest @ ..] if rest.iter().all(|copy| copy == first) => Ok(first.clone()),
-            _ => Err(Error::Answers("they opened different values".into())),
+    /// Messages in the order of the nodes, and whose they are; where nodes correct each other those of another length than most
+    /// are as good as none.
+    fn of_one_length<'r>(&self, parts: &[Part<'r>]) -> (PartySet, Vec<&'r [u8]>) {
+        let mut parts = parts.to_vec();
+        if self.client.combine.corrects() {
+            let mut lengths: Vec<usize> = parts.iter().map(|(_, part)| part.len()).collect();
+            lengths.sort_unstable();
+            let due = lengths.get(lengths.len() / 2).copied();
+            parts.retain(|(_, part)| Some(part.len()) == due);
         }
-    }
-
-    /// Ends a conversation in order; its connections can be used again.
-    pub(crate) fn finish(mut self) -> Result<()> {
-        self.send(&Step::Finish)?;
-        self.client.keep(self.net);
-        Ok(())
+        parts.sort_by_key(|(node, _)| *node);
+        (parts.iter().map(|(node, _)| *node).collect(), parts.into_iter().map(|(_, part)| part).collect())
     }
 }
 
@@ -277,20 +440,6 @@ fn apart(error: polyclave_protocol::Error) -> Error {
     }
 }
 
-fn unexpected(node: &str) -> Error {
-    Error::Answers(format!("node {node} answered to another question"))
-}
-
-/// The `attempt`-th choice of so many nodes: the first ones first, then others in turn.
-fn choose(candidates: PartySet, needed: usize, attempt: usize) -> Option<PartySet> {
-    let candidates: Vec<Party> = candidates.iter().collect();
-    if candidates.len() < needed {
-        return None;
-    }
-    let turn = candidates.iter().cycle().skip(attempt % candidates.len());
-    Some(turn.take(needed).copied().collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,14 +449,5 @@ mod tests {
         let error = apart(polyclave_protocol::Error::CheckFailed { what: "what the nodes sent to a client" });
         assert!(matches!(error, Error::Answers(_)) && !error.may_pass() && !error.others_might());
         assert!(error.to_string().contains("do not fit together: one of them, or somebody on the way"));
-    }
-
-    #[test]
-    fn every_node_is_left_out_in_its_turn() {
-        let five = PartySet::all(5);
-        let sets: Vec<PartySet> = (0..5).filter_map(|attempt| choose(five, 3, attempt)).collect();
-        assert!(sets.iter().all(|set| set.len() == 3));
-        assert!(five.iter().all(|p| sets.iter().any(|set| !set.contains(p))));
-        assert_eq!(choose(PartySet::all(2), 3, 0), None);
     }
 }

@@ -68,8 +68,7 @@ pub(crate) fn add_keystream(
         }
         awaited.pop_front()
     } {
-        let answers = conversation.answers()?;
-        let keystream = conversation.bytes(&answers.data, data.len())?;
+        let keystream = conversation.bytes(data.len())?;
         let sum: Vec<u8> = data.iter().zip(keystream.iter()).map(|(d, k)| d ^ k).collect();
         output.write_all(&sum).map_err(Error::writing)?;
         done += sum.len() as u64;

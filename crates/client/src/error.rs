@@ -32,6 +32,10 @@ pub enum Error {
     /// The connection with the nodes failed in the middle of a request.
     #[error("{0}; nothing was lost, ask again")]
     Connection(#[from] polyclave_protocol::Error),
+    /// Nodes that correct each other could not agree, or too few of them were left in the middle of a request: each may be the
+    /// one that is wrong.
+    #[error("the nodes did not agree: {0}; ask again, which leaves out those that are suspected")]
+    Contested(String),
     /// The nodes' answers do not fit together.
     #[error("the nodes' answers do not fit together: {0}")]
     Answers(String),
@@ -61,7 +65,7 @@ impl Error {
             Error::Refused { refusal, .. } => {
                 matches!(refusal.reason, Reason::Unavailable | Reason::Busy | Reason::Dry)
             }
-            Error::Connection(_) | Error::TooFewNodes { .. } => true,
+            Error::Connection(_) | Error::TooFewNodes { .. } | Error::Contested(_) => true,
             _ => false,
         }
     }

@@ -55,9 +55,11 @@ impl Client {
             }
             awaited.pop_front()
         } {
-            let answers = conversation.answers()?;
-            let Awaited::Keystream(piece) = next else { continue };
-            let keystream = conversation.bytes(&answers.data, piece.data.len())?;
+            let Awaited::Keystream(piece) = next else {
+                conversation.nothing()?;
+                continue;
+            };
+            let keystream = conversation.bytes(piece.data.len())?;
             let ciphertext: Vec<u8> = piece.data.iter().zip(keystream.iter()).map(|(d, k)| d ^ k).collect();
             output.write_all(&ciphertext).map_err(Error::writing)?;
             done += ciphertext.len() as u64;
@@ -67,8 +69,7 @@ impl Client {
             open -= 1;
         }
         conversation.step(&Step::Tag)?;
-        let answers = conversation.answers()?;
-        let tag = conversation.element(&answers.data)?;
+        let tag = conversation.tag()?;
         output.write_all(&tag).and_then(|()| output.flush()).map_err(Error::writing)?;
         conversation.finish()?;
         Ok(done)
@@ -101,7 +102,7 @@ impl Client {
         let (mut under_way, mut hashes) = (0, VecDeque::new());
         while let Some(piece) = pieces.next()?.filter(|piece| !piece.data.is_empty()) {
             if under_way == WINDOW {
-                conversation.answers()?;
+                conversation.nothing()?;
                 under_way -= 1;
             }
             hashes.push_back(blake3::hash(&piece.data));
@@ -110,7 +111,7 @@ impl Client {
         }
         conversation.step(&Step::Check { tag })?;
         for _ in 0..=under_way {
-            conversation.answers()?;
+            conversation.nothing()?;
         }
 
         input.seek(SeekFrom::Start(began + NONCE as u64)).map_err(Error::reading)?;

@@ -43,17 +43,18 @@ impl Client {
     /// found out but for 2^-127), and the key is sent under it, the same to all.
     pub fn import(&self, new: NewKey, key: &[u8]) -> Result<KeyInfo> {
         let (mut conversation, accepted) = Conversation::begin(self, &Operation::Import(new), None)?;
-        let mask = conversation.combined(&accepted.masks)?;
+        let mask = accepted.mask;
         if mask.len() != key.len() {
             let (given, taken) = (key.len(), mask.len());
             return Err(Error::Misuse(format!("a key of {given} bytes, where the cipher takes {taken}")));
         }
-        let blind = conversation.element(&accepted.blinds)?;
+        let blind = accepted
+            .blind
+            .ok_or_else(|| Error::Answers("they sent no blinding of the mask's check".into()))?;
         let mut chi = [0; ELEMENT_BYTES];
         random_bytes(&mut chi)?;
         conversation.step(&Step::Chi { chi })?;
-        let opened = conversation.answers()?.data;
-        let opened = conversation.equal(&opened)?;
+        let opened = conversation.opened()?;
         if !bool::from(opened.ct_eq(&combination(&mask, blind, chi))) {
             return Err(Error::Answers(
                 "a node sent a share that does not belong to the mask; the key was not sent. See each node's log".into(),

@@ -63,10 +63,9 @@ impl Client {
             }
             awaited.pop_front()
         } {
-            let answers = conversation.answers()?;
             match next {
                 Awaited::Keystream(piece) => {
-                    let keystream = conversation.bytes(&answers.data, piece.data.len())?;
+                    let keystream = conversation.bytes(piece.data.len())?;
                     let ciphertext: Vec<u8> =
                         piece.data.iter().zip(keystream.iter()).map(|(d, k)| d ^ k).collect();
                     conversation.step(&Step::Seal { ciphertext: ciphertext.clone(), last: piece.last })?;
@@ -74,7 +73,7 @@ impl Client {
                     open -= 1;
                 }
                 Awaited::Tag(ciphertext) => {
-                    let tag = conversation.element(&answers.data)?;
+                    let tag = conversation.tag()?;
                     output
                         .write_all(&ciphertext)
                         .and_then(|()| output.write_all(&tag))
@@ -127,8 +126,7 @@ impl Client {
             }
             awaited.pop_front()
         } {
-            let answers = conversation.answers()?;
-            let keystream = conversation.bytes(&answers.data, ciphertext.len())?;
+            let keystream = conversation.bytes(ciphertext.len())?;
             let data: Vec<u8> = ciphertext.iter().zip(keystream.iter()).map(|(c, k)| c ^ k).collect();
             output.write_all(&data).map_err(Error::writing)?;
             done += data.len() as u64;

@@ -122,6 +122,12 @@ pub struct Status {
     pub quarantine: Option<Quarantine>,
     /// Names of the nodes whose operators have ordered fresh common secrets.
     pub rotating: Vec<String>,
+    /// Whether wrong shares are corrected while all nodes are there.
+    pub corrects: bool,
+    /// Names of nodes whose shares were wrong in some request since this node started, as this one saw it.
+    pub outvoted: Vec<String>,
+    /// Names of nodes that fell silent in the middle of some request since then.
+    pub silent: Vec<String>,
 }
 
 /// Gives an order to the node of a directory: to the one that runs, or, where that makes sense, by opening its store. `None`
@@ -204,7 +210,7 @@ fn refuse_without_renewal<S: ServiceScheme>(scheme: &S) -> Result<()> {
         return Ok(());
     }
     Err(Error::misuse(format!(
-        "under {} no check can fail, and there is no MAC key to replace; this is for protocols that verify",
+        "under {} there is no MAC key to replace; this is for protocols that have one",
         scheme.name()
     )))
 }
@@ -379,7 +385,10 @@ impl<S: ServiceScheme> Core<S> {
             prepared: status.prepared,
             stock: status.stock,
             quarantine: self.quarantined(),
-            rotating: status.rotating.iter().map(|p| self.cluster.cards()[p.index()].name.clone()).collect(),
+            rotating: self.names_of(status.rotating),
+            corrects: self.scheme.corrects(),
+            outvoted: self.names_of(status.outvoted),
+            silent: self.names_of(status.silent),
         }
     }
 }

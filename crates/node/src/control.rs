@@ -83,8 +83,9 @@ fn greet<S: ServiceScheme>(core: &Core<S>, peer: Party, net: &mut TlsNet) -> Res
     }
     core.peers.note_set_up(peer, theirs.setup != [0; 32]);
     if let Some(boot) = theirs.incarnation.boots.first() {
+        let before = core.peers.boot(peer);
         core.peers.note_greeting(peer, *boot, theirs.state);
-        core.end_epoch_of_other_start(peer, *boot);
+        core.end_epoch_of_other_start(peer, before, *boot);
     }
     hear(core, peer, theirs.state);
     Ok(())
@@ -113,9 +114,11 @@ fn carry_out<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party, order: Order) {
                 tracing::warn!(error = %e, "the common secrets were not agreed on");
             }
         }),
-        Order::Renew { .. } | Order::Fill { .. } | Order::Rotate { .. }
-            if peer != Party(0) || !core.scheme.renews() =>
-        {
+        Order::Renew { .. } | Order::Rotate { .. } if peer != Party(0) || !core.scheme.renews() => {
+            tracing::warn!(peer = %peer, "ordered a preparation that it does not lead");
+            return;
+        }
+        Order::Fill { .. } if peer != Party(0) || !core.scheme.keeps_stock() => {
             tracing::warn!(peer = %peer, "ordered a preparation that it does not lead");
             return;
         }

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Faults, Protocol};
 use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::Session;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusal, Reply, Right, Step};
 
-use crate::agreement::agree;
+use crate::agreement::{agree, agree_with_most};
+use crate::cheat::{Partners, spoil};
 use crate::circuits::Circuits;
 use crate::computation::Computation;
 use crate::core::Core;
@@ -21,7 +23,7 @@ use crate::key::{Material, Shares};
 use crate::make::generate;
 use crate::modes::{Answer, Fault, Mode, misplaced};
 use crate::quarantine::judge;
-use crate::request::{Channel, Client, Plan, Task, begin, unavailable};
+use crate::request::{Channel, Client, Plan, Task, begin, blame, unavailable};
 
 /// A client has so long to send a step, and to take an answer, however it trickles: the other nodes wait, and somebody else may want the channel.
 const STEP: Duration = Duration::from_secs(20);
@@ -34,6 +36,8 @@ const GIVEN_UP: &str =
 pub(crate) struct Outcome {
     /// Blocks that were computed, or at least paid for.
     pub(crate) blocks: u64,
+    /// What was made up for.
+    pub(crate) faults: Faults,
     pub(crate) result: Result<(), Refusal>,
 }
 
@@ -76,6 +80,7 @@ struct Serving<'a, 'c, S: ServiceScheme> {
     line: Line<'a>,
     session: [u8; 32],
     blocks: u64,
+    faults: Faults,
 }
 
 /// Serves a planned request.
@@ -85,13 +90,13 @@ pub(crate) fn serve<S: ServiceScheme>(
     plan: Plan<S>,
     net: &mut TlsNet,
 ) -> Outcome {
-    let mut blocks = 0;
-    let result = try_serve(core, client, plan, net, &mut blocks);
+    let (mut blocks, mut faults) = (0, Faults::default());
+    let result = try_serve(core, client, plan, net, &mut blocks, &mut faults);
     if let Err(refusal) = &result {
         let client = Party(core.nodes as u8);
         let _ = wire::send(net, client, &Reply::Refused(refusal.clone()));
     }
-    Outcome { blocks, result }
+    Outcome { blocks, faults, result }
 }
 
 fn try_serve<S: ServiceScheme>(
@@ -100,6 +105,7 @@ fn try_serve<S: ServiceScheme>(
     mut plan: Plan<S>,
     net: &mut TlsNet,
     blocks: &mut u64,
+    faults: &mut Faults,
 ) -> Result<(), Refusal> {
     let first = plan.request.first.take();
     let ready = core.footing().and_then(|footing| {
@@ -119,9 +125,13 @@ fn try_serve<S: ServiceScheme>(
         line,
         session: id,
         blocks: blocks_paid,
+        faults: Faults::default(),
     };
     let outcome = serving.run(plan.task, first, session);
-    *blocks = serving.blocks;
+    (*blocks, *faults) = (serving.blocks, serving.faults);
+    if core.scheme.corrects() {
+        return end_among_most(core, &mut channel, outcome, faults);
+    }
     match outcome {
         Ok(()) => {
             channel.sound();
@@ -148,6 +158,28 @@ fn try_serve<S: ServiceScheme>(
             }
         }
     }
+}
+
+/// The end of a request of nodes that correct each other: one may have refused what others go on with.
+fn end_among_most<S: ServiceScheme>(
+    core: &Core<S>,
+    channel: &mut Channel<'_>,
+    outcome: Result<(), Fault>,
+    faults: &mut Faults,
+) -> Result<(), Refusal> {
+    let lost = channel.net().map(|net| net.lost()).unwrap_or_default();
+    faults.silent = faults.silent.and(lost);
+    if lost.is_empty() && matches!(outcome, Ok(()) | Err(Fault::Failed(Error::Dry { .. }))) {
+        channel.sound();
+    }
+    outcome.map_err(|fault| match fault {
+        Fault::Refused(refusal) => refusal,
+        Fault::Failed(Error::Dry { detail }) => Refusal::new(Reason::Dry, detail),
+        Fault::Failed(e) => {
+            tracing::warn!(error = %e, node = %core.me, "a request failed among the nodes");
+            blame(unavailable(e.clone()), &e)
+        }
+    })
 }
 
 /// The first step is admitted, and paid for, before the nodes compare it with the request. How many blocks that were.
@@ -178,7 +210,9 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
             }
             Task::Generate { new, cipher } => {
                 let circuits = self.circuits(&cipher.name, &protocol)?;
-                let key = generate(&mut protocol, self.net()?, &circuits)?;
+                let key = generate(&mut protocol, &mut self.partners()?, &circuits);
+                self.faults = protocol.faults();
+                let key = key?;
                 self.keep(protocol, &key, new, Origin::Generated, &circuits)
             }
             Task::Import { new, cipher } => {
@@ -192,6 +226,11 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
 
     fn net(&mut self) -> Result<&mut TlsNet, Error> {
         self.channel.net()
+    }
+
+    /// The same for the protocol.
+    fn partners(&mut self) -> Result<Partners<'_>, Error> {
+        Ok(Partners { cheat: self.core.cheat, net: self.channel.net()? })
     }
 
     fn circuits(&self, cipher: &str, protocol: &S::Protocol) -> Result<Arc<Circuits>, Fault> {
@@ -219,7 +258,14 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
             Ok((step, digest))
         });
         let mine = judged.as_ref().map(|(_, digest)| *digest).map_err(Clone::clone);
-        match agree(mine, self.net()?)? {
+        let agreed = match self.core.scheme.corrects() {
+            true => {
+                let (session, quorum) = (self.session, self.core.scheme.least_servers());
+                agree_with_most(mine, &session, quorum, self.net()?)?
+            }
+            false => agree(mine, self.net()?)?,
+        };
+        match agreed {
             Ok(()) => judged.map(|(step, _)| step).map_err(Fault::Refused),
             Err(refusal) => Err(Fault::Refused(refusal)),
         }
@@ -237,8 +283,11 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         let key = Material::restore(info, shares, &protocol)?;
         let mut held =
             Held { protocol: Some(protocol), circuits: &circuits, key: &key, session: self.session };
-        let (start, mask) = held.with(self.net()?, |at| mode.start(at))?;
+        let started = held.with(&mut self.partners()?, |at| mode.start(at));
+        self.faults = held.faults();
+        let (start, mut mask) = started?;
         self.footing.still_holds(self.core)?;
+        spoil(self.core.cheat, [&mut mask, &mut Vec::new()]);
         self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask, blind: Vec::new() });
         loop {
             let step = match first.take() {
@@ -251,7 +300,10 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
             if step == Step::Finish {
                 return Ok(());
             }
-            let answer = held.with(self.net()?, |at| mode.run(step, at))?;
+            let answer = held.with(&mut self.partners()?, |at| mode.run(step, at));
+            self.faults = held.faults();
+            let mut answer = answer?;
+            spoil(self.core.cheat, [&mut answer.data, &mut answer.mask]);
             self.footing.still_holds(self.core)?;
             let pause = self.core.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
             let Answer { data, mask } = answer;
@@ -272,9 +324,13 @@ struct Held<'k, P: ServiceProtocol> {
 }
 
 impl<P: ServiceProtocol> Held<'_, P> {
+    fn faults(&self) -> Faults {
+        self.protocol.as_ref().map(Protocol::faults).unwrap_or_default()
+    }
+
     fn with<T>(
         &mut self,
-        net: &mut TlsNet,
+        net: &mut dyn Net,
         work: impl FnOnce(&mut Computation<'_, P>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let ended = || Error::System("the session has ended".into());

@@ -16,9 +16,11 @@ use polyclave_transport::{CertificateDer, Mesh, TlsNet};
 
 use crate::audit::{AuditLog, Head};
 use crate::channels::Channels;
+use crate::cheat::Cheat;
 use crate::circuits::Library;
 use crate::desk::Desk;
 use crate::epoch::Epoch;
+use crate::faults::Seen;
 use crate::key::Shares;
 use crate::limits::Clients;
 use crate::names::Names;
@@ -72,6 +74,10 @@ pub(crate) struct Core<S: ServiceScheme> {
     pub(crate) desk: Desk,
     pub(crate) clients: Clients,
     pub(crate) names: Arc<Names>,
+    /// What it has seen of others' faults.
+    pub(crate) seen: Seen,
+    /// For demonstrations and tests.
+    pub(crate) cheat: Option<Cheat>,
     pub(crate) stopping: AtomicBool,
     /// Threads of this node.
     pub(crate) threads: Arc<AtomicUsize>,
@@ -225,6 +231,8 @@ impl<S: ServiceScheme> Core<S> {
             stock: self.stock_levels(),
             quarantined: self.is_quarantined(),
             rotating: self.rotation_wanted_by(),
+            outvoted: self.seen.outvoted(),
+            silent: self.seen.silent(),
         }
     }
 

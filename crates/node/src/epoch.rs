@@ -1,6 +1,6 @@
-//! What the nodes make afresh whenever one of them has started: what sessions are joined with, and the material in stock.
+//! What sessions are joined with beyond the common secrets, and the material in stock.
 //!
-//! Only for schemes that [renew](ServiceScheme::renews). An epoch belongs to the common secrets and to one start of each
+//! Schemes that [renew](ServiceScheme::renews) make it afresh whenever a node has started. An epoch belongs to the common secrets and to one start of each
 //! node, which all nodes compare; it is in memory only. The first node leads ([`crate::preparation`]): as soon as all nodes are
 //! connected, none is under quarantine, and not all have the same epoch, it orders a new one. Every node then gives up the
 //! one before. No node counts on an epoch before all have said that they have it; a node that missed that says in its next
@@ -8,6 +8,9 @@
 //!
 //! An epoch ends at once, with its material, when a node greets with another start, when any node is under quarantine, and
 //! when its MAC key was given up.
+//!
+//! Schemes that only [keep stock](ServiceScheme::keeps_stock) have one epoch for good, which every node begins for itself: there
+//! is nothing to make, and a node that starts again, or says so, takes nothing from the others but its own part of the stock.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
@@ -45,6 +48,15 @@ pub(crate) struct Epoch<S: ServiceScheme> {
 }
 
 impl<S: ServiceScheme> Epoch<S> {
+    /// The only one, of schemes that renew nothing.
+    pub(crate) fn standing(core: &Core<S>, set_up: [u8; 32], setup: S::Setup) -> Result<Epoch<S>> {
+        let id = blake3::derive_key("polyclave 2026 standing stock", &set_up);
+        let boot = core.incarnation.boots.first().copied().unwrap_or_default();
+        let (kinds, store, quorum) = (core.scheme.kinds(), core.store.clone(), core.scheme.least_servers());
+        let lots = Lots::standing(core.me, core.nodes, (id, boot), kinds, store, quorum)?;
+        Ok(Epoch { id, setup, lots, boots: Vec::new(), over: Arc::default() })
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Relaxed)
     }
@@ -124,12 +136,21 @@ impl<S: ServiceScheme> Core<S> {
         self.end_epoch_if(why, |_| true);
     }
 
-    /// A peer has begun anew: what was made with its last start is worth nothing.
-    pub(crate) fn end_epoch_of_other_start(&self, peer: Party, boot: [u8; 16]) {
+    /// A peer has begun anew, after `before`: what was made with its last start is worth nothing, or nothing at that peer.
+    pub(crate) fn end_epoch_of_other_start(&self, peer: Party, before: Option<[u8; 16]>, boot: [u8; 16]) {
+        if !self.scheme.renews() {
+            if let Some(epoch) = self.epoch().filter(|_| before != Some(boot)) {
+                epoch.lots.forget(peer);
+            }
+            return;
+        }
         self.end_epoch_if("a peer has started again", |epoch| epoch.boots[peer.index()] != boot);
     }
 
     fn end_epoch_if(&self, why: &str, ends: impl Fn(&Epoch<S>) -> bool) {
+        if !self.scheme.renews() {
+            return;
+        }
         let mut current = self.epoch.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(epoch) = current.take_if(|epoch| ends(epoch)) {
             epoch.over.store(true, Relaxed);

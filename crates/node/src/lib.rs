@@ -15,6 +15,7 @@ pub mod admin;
 mod agreement;
 pub mod audit;
 mod channels;
+mod cheat;
 mod circuits;
 mod computation;
 mod control;
@@ -22,6 +23,7 @@ mod conversation;
 mod core;
 mod desk;
 mod epoch;
+mod faults;
 mod follow;
 mod housekeeping;
 mod http;
@@ -44,6 +46,8 @@ pub mod store;
 mod target;
 mod threads;
 
+#[doc(hidden)]
+pub use cheat::Cheat;
 pub use make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
 pub use node::Running;
 

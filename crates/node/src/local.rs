@@ -7,8 +7,9 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-use polyclave_config::{Card, ClientDir, Cluster, NodeDir, NodeSettings, private};
+use polyclave_config::{Card, ClientDir, Cluster, NodeDir, NodeSettings, StockSettings, private};
 use polyclave_protocol::Error;
+use polyclave_protocol::shamir::ShamirActiveScheme;
 use polyclave_transport::Identity;
 use polyclave_transport::wire::Right;
 
@@ -17,6 +18,9 @@ use crate::core::system;
 
 /// How long the certificates of a cluster to try out are good for.
 const VALID_DAYS: u32 = 365;
+
+/// Where a block's material takes little: enough for a chunk of a sealed file.
+const CHEAP_BLOCKS: usize = 20_480;
 
 /// Every right.
 pub const ALL_RIGHTS: [Right; 7] =
@@ -41,6 +45,9 @@ pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Res
         let at = |port: u16| format!("127.0.0.1:{port}");
         let mut settings = NodeSettings::new(&name, &at(ports[0]), &at(ports[1]));
         settings.http_listen = Some(at(ports[2]));
+        if protocol == ShamirActiveScheme::NAME {
+            settings.stock = StockSettings { aes_blocks: CHEAP_BLOCKS, ..settings.stock };
+        }
         let identity = Identity::generate_named(&name, VALID_DAYS)?;
         let path = dir.join(&name);
         let card = NodeDir::init(&path, &settings, &identity.certificate(), &identity.reveal_private_key());

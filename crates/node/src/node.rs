@@ -18,8 +18,10 @@ use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Addres
 use crate::admin::Socket;
 use crate::audit::AuditLog;
 use crate::channels::Channels;
+use crate::cheat::Cheat;
 use crate::control::{give_orders, take_orders};
 use crate::core::{Core, system};
+use crate::faults::Seen;
 use crate::housekeeping::keep_house;
 use crate::limits::Clients;
 use crate::peers::Peers;
@@ -45,6 +47,16 @@ pub struct Running {
 impl Running {
     /// Starts the node of a directory.
     pub fn start(dir: NodeDir) -> Result<Running> {
+        Running::begin(dir, None)
+    }
+
+    /// Starts a node that cheats, for demonstrations and tests.
+    #[doc(hidden)]
+    pub fn start_cheating(dir: NodeDir, cheat: Cheat) -> Result<Running> {
+        Running::begin(dir, Some(cheat))
+    }
+
+    fn begin(dir: NodeDir, cheat: Option<Cheat>) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.ok_or_else(|| {
             Error::misuse(
                 "this node belongs to no cluster yet; define one from the cards of all nodes (`polyclave cluster define`) \
@@ -53,14 +65,14 @@ impl Running {
         })?;
         let (protocol, nodes, threshold) =
             (cluster.protocol().to_owned(), cluster.nodes(), cluster.threshold());
-        with_scheme(&protocol, nodes, threshold, Start { dir, cluster })
+        with_scheme(&protocol, nodes, threshold, Start { dir, cluster, cheat })
     }
 
     /// Starts the node of a directory under another scheme than its cluster's file names.
     #[cfg(test)]
     pub(crate) fn start_with<S: ServiceScheme>(dir: NodeDir, scheme: S) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
-        Start { dir, cluster }.visit(scheme)
+        Start { dir, cluster, cheat: None }.visit(scheme)
     }
 
     /// Where clients reach it.
@@ -105,13 +117,14 @@ impl Drop for Running {
 struct Start {
     dir: NodeDir,
     cluster: Cluster,
+    cheat: Option<Cheat>,
 }
 
 impl Visitor for Start {
     type Output = Running;
 
     fn visit<S: ServiceScheme>(self, scheme: S) -> Result<Running> {
-        let Start { dir, cluster } = self;
+        let Start { dir, cluster, cheat } = self;
         let settings = dir.settings().clone();
         let me = cluster.party_named(&settings.name).ok_or_else(|| {
             Error::misuse(format!("the cluster has no node '{}'; update its file", settings.name))
@@ -176,6 +189,8 @@ impl Visitor for Start {
             desk: Default::default(),
             clients: Clients::new(settings.limits.clone()),
             names: Default::default(),
+            seen: Seen::default(),
+            cheat,
             stopping: AtomicBool::new(false),
             threads: Default::default(),
         });

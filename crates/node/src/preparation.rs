@@ -32,10 +32,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 const SETTLED: Duration = Duration::from_secs(3);
 /// Blocks in one run: so many that a run is worth its rounds, and so few that levels can be seen to rise.
 const BLOCKS_AT_ONCE: usize = 8;
+/// Or, where material is made by the megabyte, this part of the level, and not beyond so many bytes.
+const PART_AT_ONCE: usize = 8;
+const BYTES_AT_ONCE: usize = 16 << 20;
 
 /// Has the nodes prepare what is lacking, until this one stops; at the first node.
 pub(crate) fn prepare<S: ServiceScheme>(core: &Arc<Core<S>>) {
-    if core.me != Party(0) || !core.scheme.renews() {
+    if core.me != Party(0) || !core.scheme.keeps_stock() {
         return;
     }
     let mut lacking: Option<Instant> = None;
@@ -85,12 +88,18 @@ fn lacking_kind<S: ServiceScheme>(core: &Core<S>) -> Option<(u8, u32)> {
         let missing = all.saturating_sub(left);
         (missing > 0).then(|| {
             // At least a block, so that not every small request is followed by a run.
-            let count = missing.clamp(per_block, BLOCKS_AT_ONCE * per_block);
+            let at_once = if epoch.lots.stands() { blocks_at_once(target) } else { BLOCKS_AT_ONCE };
+            let count = missing.clamp(per_block, at_once * per_block);
             (left * 1000 / all, at, count)
         })
     });
     let (_, at, count) = lacking.min()?;
     Some((u8::try_from(at).ok()?, u32::try_from(count).ok()?))
+}
+
+fn blocks_at_once(target: &Target) -> usize {
+    let fit = BYTES_AT_ONCE / (target.kind.item_bytes * target.kind.per_block).max(1);
+    (target.blocks / PART_AT_ONCE).min(fit).max(BLOCKS_AT_ONCE)
 }
 
 fn lead_fill<S: ServiceScheme>(core: &Core<S>, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
@@ -113,6 +122,9 @@ pub(crate) fn join_fill<S: ServiceScheme>(
     };
     let epoch = core.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;
     let (kind, count) = (usize::from(kind), count as usize);
+    if let Some(target) = core.targets.get(kind).filter(|_| epoch.lots.stands()) {
+        epoch.lots.make_room(&target.kind, count, 2 * target.items());
+    }
     let fits = core
         .targets
         .get(kind)
@@ -137,7 +149,10 @@ fn make<S: ServiceScheme>(
 ) -> Result<()> {
     let mut net = meet(core, "fill", name)?;
     let kind = &core.targets[kind].kind;
-    let terms = core.scheme.terms(Terms::new(core.nodes).with("cluster", &core.cluster_digest));
+    let terms = Terms::new(core.nodes)
+        .with("cluster", &core.cluster_digest)
+        .with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
+    let terms = core.scheme.terms(terms);
     let made = fill(&epoch.lots, terms, kind, count, &mut net, |stream, net| {
         core.scheme.make_material(&epoch.setup, stream, kind, count, net)
     });

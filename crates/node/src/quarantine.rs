@@ -20,8 +20,11 @@ pub(crate) const REMEDY: &str = "find out which machine was altered; when all ar
                                  node (`polyclave node rotate DIR --secrets`)";
 
 /// What a failure among the nodes means for this one: whether it is a quarantine. `during` says what was under way, never how
-/// far.
+/// far. Where no key is renewed no failed check tells anything of one, and it must not be in a cheater's power to stop the others.
 pub(crate) fn judge<S: ServiceScheme>(core: &Core<S>, during: &str, error: &Error) -> bool {
+    if !core.scheme.renews() {
+        return false;
+    }
     match error {
         // The failure itself is another session's, and judged there.
         Error::CheckFailed { what } if *what == EARLIER_CHECK => {
@@ -29,7 +32,7 @@ pub(crate) fn judge<S: ServiceScheme>(core: &Core<S>, during: &str, error: &Erro
             return false;
         }
         Error::CheckFailed { .. } => core.quarantine(&format!("a check failed while {during}")),
-        Error::Peer { peer, .. } if core.scheme.verifies() => {
+        Error::Peer { peer, .. } => {
             core.quarantine(&format!("{peer} sent something that does not fit while {during}"));
         }
         _ => return false,

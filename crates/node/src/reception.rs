@@ -133,6 +133,7 @@ fn answer<S: ServiceScheme>(core: &Arc<Core<S>>, client: &Client, bytes: &[u8], 
             match held.and_then(|held| Ok((held, Plan::make(core, client, request, bytes)?))) {
                 Ok((_held, plan)) => {
                     let outcome = serve(core, client, plan, net);
+                    core.note_faults(&client.name, kind, &key, id, outcome.faults);
                     (outcome.blocks, outcome.result)
                 }
                 Err(refusal) => {

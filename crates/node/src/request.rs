@@ -227,7 +227,11 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
             }
             Err(e @ Error::Disagreement { .. }) => {
                 channel.sound();
-                return Err(Refusal::new(Reason::Disagreement, disagreement(&e)));
+                return Err(blame(Refusal::new(Reason::Disagreement, disagreement(&e)), &e));
+            }
+            // There the client can go on without it.
+            Err(e @ Error::Timeout { .. }) if core.scheme.corrects() => {
+                return Err(blame(unavailable(e.clone()), &e));
             }
             Err(e) if Instant::now() + HELLO < deadline => {
                 tracing::debug!(error = %e, "a channel failed before use");
@@ -236,8 +240,19 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
                     core.channels.forget(*peer);
                 }
             }
-            Err(e) => return Err(unavailable(e)),
+            Err(e) => return Err(blame(unavailable(e.clone()), &e)),
         }
+    }
+}
+
+/// A refusal because of an error, and of the node that the error names.
+pub(crate) fn blame(refusal: Refusal, error: &Error) -> Refusal {
+    match error {
+        Error::Closed { peer, .. }
+        | Error::Timeout { peer, .. }
+        | Error::Peer { peer, .. }
+        | Error::Disagreement { peer, .. } => refusal.because_of(*peer),
+        _ => refusal,
     }
 }
 
@@ -294,7 +309,7 @@ fn lead<'c, S: ServiceScheme>(core: &'c Core<S>, plan: &Plan<S>) -> Result<Chann
     if let Some(missing) = serving.iter().find(|p| !core.peers.connected().contains(*p)) {
         let told =
             format!("{missing} is not connected with {} at present; ask other nodes, or later", core.me);
-        return Err(Refusal::new(Reason::Unavailable, told));
+        return Err(Refusal::new(Reason::Unavailable, told).because_of(missing));
     }
     let net = match core.channels.take(serving, QUEUE) {
         Turn::Free(net) => Some(net),
@@ -307,7 +322,7 @@ fn lead<'c, S: ServiceScheme>(core: &'c Core<S>, plan: &Plan<S>) -> Result<Chann
     // From here on the channel counts as open, until this is dropped.
     let mut channel = Channel { net, home: Home::Pool(&core.channels, serving), sound: false };
     if channel.net.is_none() {
-        channel.net = Some(core.open_channel(serving).map_err(unavailable)?);
+        channel.net = Some(core.open_channel(serving).map_err(|e| blame(unavailable(e.clone()), &e))?);
     }
     Ok(channel)
 }
@@ -333,7 +348,7 @@ fn follow<'c, S: ServiceScheme>(
                 let told = format!(
                     "{leader}, which leads these nodes, did not begin the request; see its own answer"
                 );
-                return Err(Refusal::new(Reason::Unavailable, told));
+                return Err(Refusal::new(Reason::Unavailable, told).because_of(leader));
             }
         }
     }

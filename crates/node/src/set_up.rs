@@ -12,6 +12,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 
 use crate::agreement::tell_all;
 use crate::core::{CONNECT, Core, SetUp, system};
+use crate::epoch::Epoch;
 use crate::peers::Order;
 
 const NOTHING: u8 = 0;
@@ -28,6 +29,14 @@ pub(crate) fn load<S: ServiceScheme>(core: &Core<S>) -> Result<()> {
 
 fn take<S: ServiceScheme>(core: &Core<S>, id: [u8; 32], bytes: &[u8]) -> Result<()> {
     let setup = core.scheme.restore_setup(core.me, bytes)?;
+    if core.scheme.keeps_stock() && !core.scheme.renews() {
+        let epoch = Epoch::standing(core, id, core.scheme.restore_setup(core.me, bytes)?)?;
+        // Agreed on again, by nodes that were not sure: they are the same, and so is the stock.
+        let mut current = core.epoch.write().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().is_none_or(|before| before.id != epoch.id) {
+            *current = Some(Arc::new(epoch));
+        }
+    }
     *core.set_up.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(SetUp { id, setup }));
     Ok(())
 }

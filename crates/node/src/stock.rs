@@ -19,10 +19,14 @@
 //! an image put back together with hostile memory of all other nodes.
 //!
 //! Lots are of one epoch, that of the nodes' common secrets; the store refuses marks of any but the latest.
+//!
+//! All of this is where all nodes serve every request. Where nodes correct each other and some serve, others propose, and more is to
+//! be said for it: [`quorum`].
 
 mod claims;
 pub(crate) mod fill;
 mod lot;
+mod quorum;
 mod ranges;
 #[cfg(test)]
 mod tests;
@@ -41,8 +45,8 @@ use crate::store::Store;
 use claims::{MOST_RANGES, PROPOSER, Range, refused};
 use lot::{Lot, Refused, Standing};
 
-/// A run makes what so many blocks take, at most: a step of progress.
-const BLOCKS_AT_ONCE: usize = 16;
+/// A run makes so much, at most: a step of progress.
+const MOST_BYTES_AT_ONCE: usize = 64 << 20;
 
 /// Material held at most, whatever other nodes want made.
 const MOST_BYTES: usize = 8 << 30;
@@ -58,8 +62,12 @@ pub(crate) struct Lots {
     me: Party,
     nodes: usize,
     epoch: [u8; 32],
+    /// Of what the marks are.
+    marks: [u8; 32],
     kinds: Vec<Kind>,
     store: Arc<Store>,
+    /// So many nodes that take the same take it, whoever serves; none if all nodes serve.
+    quorum: Option<usize>,
     /// By age.
     lots: Mutex<Vec<Lot>>,
     claimed: Condvar,
@@ -83,26 +91,83 @@ impl Lots {
         kinds: Vec<Kind>,
         store: Arc<Store>,
     ) -> Result<Arc<Lots>> {
-        store.begin_lots(epoch).map_err(system)?;
+        Lots::begin(me, nodes, (epoch, epoch), kinds, store, None)
+    }
+
+    /// The same for nodes that correct each other, of which `quorum` take the same. `boot` is this start of the node: its lots end
+    /// with it, and the epoch does not.
+    pub(crate) fn standing(
+        me: Party,
+        nodes: usize,
+        (epoch, boot): ([u8; 32], [u8; 16]),
+        kinds: Vec<Kind>,
+        store: Arc<Store>,
+        quorum: usize,
+    ) -> Result<Arc<Lots>> {
+        let mut marks = blake3::Hasher::new_derive_key("polyclave 2026 marks of lots in one start");
+        let marks = marks.update(&epoch).update(&boot).finalize().into();
+        Lots::begin(me, nodes, (epoch, marks), kinds, store, Some(quorum))
+    }
+
+    fn begin(
+        me: Party,
+        nodes: usize,
+        (epoch, marks): ([u8; 32], [u8; 32]),
+        kinds: Vec<Kind>,
+        store: Arc<Store>,
+        quorum: Option<usize>,
+    ) -> Result<Arc<Lots>> {
+        store.begin_lots(marks).map_err(system)?;
         let (lots, claimed) = (Mutex::default(), Condvar::new());
-        Ok(Arc::new(Lots { me, nodes, epoch, kinds, store, lots, claimed }))
+        Ok(Arc::new(Lots { me, nodes, epoch, marks, kinds, store, quorum, lots, claimed }))
+    }
+
+    /// Whether requests that fail leave the stock as it is, since the nodes correct each other.
+    pub(crate) fn stands(&self) -> bool {
+        self.quorum.is_some()
+    }
+
+    /// A node has started again: it holds nothing any more.
+    pub(crate) fn forget(&self, node: Party) {
+        let node = [node].into_iter().collect();
+        self.lock().iter_mut().for_each(|lot| lot.is_lost_at(node));
+    }
+
+    /// Drops the eldest lots of a kind until there is room for so many items below a limit: lots that some nodes have lost, or
+    /// have used up without this one.
+    pub(crate) fn make_room(&self, kind: &Kind, count: usize, most: usize) {
+        let mut lots = self.lock();
+        lots.retain(|lot| !lot.is_over());
+        let of_kind = |lots: &[Lot]| lots.iter().position(|lot| lot.kind == *kind);
+        let there = |lots: &[Lot]| lots.iter().filter(|lot| lot.kind == *kind).map(Lot::ahead).sum::<u64>();
+        while there(&lots).saturating_add(count as u64) > most as u64
+            && let Some(eldest) = of_kind(&lots)
+        {
+            lots.remove(eldest);
+        }
     }
 
     /// What there is of each kind.
     pub(crate) fn levels(&self) -> Vec<Level> {
         let lots = self.lock();
-        let left = |kind: &Kind| held(&lots, kind).map(|lot| lot.left() as usize).sum();
+        let all = PartySet::all(self.nodes);
+        // What only some nodes hold serves in an emergency, and does not count.
+        let of = |lot: &Lot| match self.quorum {
+            Some(_) if !lot.is_held_by(all) => 0,
+            Some(_) => lot.ahead(),
+            None => lot.left(),
+        };
+        let left = |kind: &Kind| held(&lots, kind).map(|lot| of(lot) as usize).sum();
         self.kinds.iter().map(|kind| Level { kind: *kind, left: left(kind) }).collect()
     }
 
     /// Bytes of so many items, for which there must be room.
     fn room_for(&self, kind: &Kind, count: usize) -> Result<usize> {
         self.refuse_unknown(kind)?;
-        if count == 0 || count > BLOCKS_AT_ONCE * kind.per_block {
-            let most = BLOCKS_AT_ONCE * kind.per_block;
-            return Err(Error::Misuse(format!("a run makes 1 to {most} {}, not {count}", kind.name)));
+        let bytes = count.saturating_mul(kind.item_bytes);
+        if count == 0 || bytes > MOST_BYTES_AT_ONCE {
+            return Err(Error::Misuse(format!("a run does not make {count} {}", kind.name)));
         }
-        let bytes = count * kind.item_bytes;
         let there: usize = self.lock().iter().map(Lot::bytes).sum();
         match there + bytes <= MOST_BYTES {
             true => Ok(bytes),
@@ -113,12 +178,12 @@ impl Lots {
     /// Takes in a lot that cannot be claimed yet, except by who knows that all hold it. Of one that was here before, what was
     /// marked is spent.
     fn hold(&self, id: [u8; 16], kind: &Kind, items: Zeroizing<Vec<u8>>) -> Result<()> {
-        let mark = self.store.spent_of_lot(self.epoch, id).map_err(system)?;
+        let mark = self.store.spent_of_lot(self.marks, id).map_err(system)?;
         let mut lots = self.lock();
         if lots.iter().any(|lot| lot.id == id) {
             return Err(Error::misuse("a lot is taken in twice"));
         }
-        lots.push(Lot::new(id, *kind, items, mark));
+        lots.push(Lot::new(id, *kind, items, mark, PartySet::all(self.nodes)));
         Ok(())
     }
 
@@ -127,7 +192,7 @@ impl Lots {
         let mut lots = self.lock();
         if heard_all {
             lots.iter_mut().filter(|lot| lot.id == id).for_each(|lot| lot.standing = Standing::Held);
-        } else if self.me == PROPOSER {
+        } else if self.me == PROPOSER && self.quorum.is_none() {
             // It would be the one to claim it.
             lots.retain(|lot| lot.id != id);
         } else {
@@ -139,11 +204,21 @@ impl Lots {
         }
     }
 
-    /// At the proposer: the next items, spent. `None` if there are not enough.
-    fn propose(&self, kind: &Kind, count: usize) -> Result<Option<Proposed>> {
+    /// At the proposer: the next items, spent, of lots that all members hold, or else so many of them. `None` if there are not
+    /// enough.
+    fn propose(
+        &self,
+        kind: &Kind,
+        count: usize,
+        members: PartySet,
+        enough: usize,
+    ) -> Result<Option<Proposed>> {
         let mut lots = self.lock();
         let (mut ranges, mut due) = (Vec::new(), count as u64);
-        for lot in held(&lots, kind) {
+        let whole = held(&lots, kind).filter(|lot| lot.is_held_by(members));
+        let partly =
+            held(&lots, kind).filter(|lot| !lot.is_held_by(members) && lot.held_by(members).len() >= enough);
+        for lot in whole.chain(partly) {
             if let Some(range) = lot.next(due) {
                 due -= range.to - range.from;
                 ranges.push(range);
@@ -161,7 +236,7 @@ impl Lots {
         let until = Instant::now() + PATIENCE;
         let mut lots = self.lock();
         loop {
-            match judge(&lots, kind, count, ranges) {
+            match judge(&lots, kind, count, ranges, true) {
                 Ok(()) => return self.spend(&mut lots, ranges, count * kind.item_bytes),
                 Err(why @ Refused::TooFar { .. }) => {
                     let left = until.saturating_duration_since(Instant::now());
@@ -182,7 +257,7 @@ impl Lots {
         let marks: Vec<_> = marks.collect();
         if !marks.is_empty() {
             // Under the lock: nobody takes an item of a range that is not on the disk yet.
-            self.store.spend_lots(self.epoch, &marks).map_err(system)?;
+            self.store.spend_lots(self.marks, &marks).map_err(system)?;
         }
         // Sized at once: growing would leave copies behind.
         let mut items = Zeroizing::new(Vec::with_capacity(bytes));
@@ -232,11 +307,17 @@ fn held<'a>(lots: &'a [Lot], kind: &Kind) -> impl Iterator<Item = &'a Lot> {
 type Proposed = (Vec<Range>, Zeroizing<Vec<u8>>);
 
 /// Whether a claim is followed.
-fn judge(lots: &[Lot], kind: &Kind, count: usize, ranges: &[Range]) -> std::result::Result<(), Refused> {
+fn judge(
+    lots: &[Lot],
+    kind: &Kind,
+    count: usize,
+    ranges: &[Range],
+    hears_all: bool,
+) -> std::result::Result<(), Refused> {
     let mut claimed = 0_u64;
     for (i, range) in ranges.iter().enumerate() {
         let lot = lots.iter().find(|lot| lot.id == range.lot && lot.kind == *kind);
-        if let Some(why) = lot.ok_or(Refused::Unknown)?.refuses(range) {
+        if let Some(why) = lot.ok_or(Refused::Unknown)?.refuses(range, hears_all) {
             return Err(why);
         }
         if ranges[..i].iter().any(|other| other.lot == range.lot) {
@@ -251,20 +332,23 @@ fn judge(lots: &[Lot], kind: &Kind, count: usize, ranges: &[Range]) -> std::resu
 impl Stock for Lots {
     fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         self.refuse_unknown(kind)?;
-        if (net.me(), net.parties(), net.members()) != (self.me, self.nodes, PartySet::all(self.nodes)) {
-            return Err(Error::misuse("material is taken by all nodes that made it"));
-        }
         // All know that nothing is asked for.
         if count == 0 {
             return Ok(Zeroizing::default());
         }
+        if let Some(quorum) = self.quorum {
+            return self.take_with_quorum(kind, count, quorum, net);
+        }
+        if (net.me(), net.parties(), net.members()) != (self.me, self.nodes, PartySet::all(self.nodes)) {
+            return Err(Error::misuse("material is taken by all nodes that made it"));
+        }
         if net.me() == PROPOSER {
-            let proposed = self.propose(kind, count)?;
+            let proposed = self.propose(kind, count, PartySet::all(self.nodes), self.nodes)?;
             let ranges = proposed.as_ref().map_or(&[][..], |(ranges, _)| ranges);
             claims::tell(&self.epoch, ranges, net)?;
             return proposed.map(|(_, items)| items).ok_or_else(|| self.dry(kind, count));
         }
-        match claims::hear(&self.epoch, net)? {
+        match claims::hear(PROPOSER, &self.epoch, net)? {
             none if none.is_empty() => Err(self.dry(kind, count)),
             ranges => self.follow(kind, count, &ranges),
         }

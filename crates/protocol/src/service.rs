@@ -43,8 +43,14 @@ pub enum Stored<'a> {
 
 /// A scheme that nodes can serve with.
 pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
-    /// So many nodes must take part in a request.
+    /// So many nodes must take part in a request. Where nodes that cheat are corrected, any two choices of so many have a node in
+    /// common that does not cheat.
     fn least_servers(&self) -> usize;
+
+    /// Whether a request goes on, and its answer is right, though some of the nodes that serve send anything or nothing.
+    fn corrects(&self) -> bool {
+        false
+    }
 
     /// What a node stores of its setup.
     fn save_setup(&self, setup: &Self::Setup) -> Zeroizing<Vec<u8>>;
@@ -64,6 +70,12 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
     /// Kinds of material that the nodes keep in stock; none if the protocol needs none.
     fn kinds(&self) -> Vec<Kind> {
         Vec::new()
+    }
+
+    /// Whether sessions of nodes take material from a stock. Who [renews](ServiceScheme::renews) keeps one for as long as what
+    /// was renewed stands; others for good.
+    fn keeps_stock(&self) -> bool {
+        !self.kinds().is_empty()
     }
 
     /// Makes so many items of a kind, together with all nodes, under a renewed setup: this node's parts of them, one after

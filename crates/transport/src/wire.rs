@@ -7,13 +7,13 @@
 
 mod codec;
 
-use polyclave_protocol::PartySet;
+use polyclave_protocol::{Party, PartySet};
 use serde::{Deserialize, Serialize};
 
 pub use codec::{decode, encode, receive_bytes, send};
 
 /// Counted up with every change of what follows.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
@@ -331,6 +331,10 @@ pub struct NodeStatus {
     pub quarantined: bool,
     /// The nodes whose operators have ordered fresh common secrets, as far as this one knows.
     pub rotating: PartySet,
+    /// Nodes whose shares were wrong in some request since this node started, and were outvoted. Known to this node alone.
+    pub outvoted: PartySet,
+    /// Nodes that fell silent in the middle of some request since this node started.
+    pub silent: PartySet,
 }
 
 /// How much there is of one kind of material.
@@ -354,6 +358,8 @@ pub struct Refusal {
     pub reason: Reason,
     /// For people: what is wrong and what to do.
     pub message: String,
+    /// The node that this one takes to be the cause, if it does: it may be wrong, and it may lie.
+    pub blames: Option<Party>,
 }
 
 /// Kinds of refusal.
@@ -386,7 +392,12 @@ pub enum Reason {
 impl Refusal {
     /// With a message.
     pub fn new(reason: Reason, message: impl Into<String>) -> Refusal {
-        Refusal { reason, message: message.into() }
+        Refusal { reason, message: message.into(), blames: None }
+    }
+
+    /// The same, because of a node.
+    pub fn because_of(self, node: Party) -> Refusal {
+        Refusal { blames: Some(node), ..self }
     }
 }
 

@@ -36,6 +36,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                         "name": name, "answers": true, "version": status.version, "set_up": status.set_up,
                         "keys": status.keys, "prepared": status.prepared, "quarantined": status.quarantined,
                         "stock": status.stock,
+                        "outvoted": status.outvoted.iter().map(|p| client.node_name(p)).collect::<Vec<_>>(),
+                        "silent": status.silent.iter().map(|p| client.node_name(p)).collect::<Vec<_>>(),
                         "rotating": status.rotating.iter().map(|p| client.node_name(p)).collect::<Vec<_>>(),
                         "connected": status.connected.iter().map(|p| client.node_name(p)).collect::<Vec<_>>(),
                     }),
@@ -63,6 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                     prepared,
                     stock: held,
                     quarantined,
+                    outvoted,
                     ..
                 }) => {
                     let peers: Vec<&str> =
@@ -79,6 +82,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                         );
                     } else if *set_up && !prepared {
                         say!("  preparing, together with all other nodes");
+                    }
+                    if !outvoted.is_empty() {
+                        let names: Vec<&str> = outvoted.iter().map(|p| client.node_name(p)).collect();
+                        say!("  says that {} sent it wrong shares, and was outvoted", names.join(", "));
                     }
                     if !held.is_empty() {
                         say!("  material: {}", stock::describe(held));

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use polyclave_config::{Card, Cluster};
 
-use crate::protocols::{adversary, takes_all, threshold};
+use crate::protocols::{adversary, threshold};
 use crate::say;
 
 /// What a person can choose.
@@ -20,11 +20,11 @@ pub struct Arguments {
     #[arg(required = true)]
     cards: Vec<PathBuf>,
 
-    /// Nodes that together learn nothing [for spdz-lt and tinytable-linear64 always all but one: leave it out]
+    /// Nodes that together learn nothing [for shamir-active as many as can be, for spdz-lt and tinytable-linear64 always all but one: leave it out]
     #[arg(long, value_name = "T")]
     threshold: Option<usize>,
 
-    /// The protocol between the nodes: shamir, spdz-lt or tinytable-linear64
+    /// The protocol between the nodes: shamir, shamir-active, spdz-lt or tinytable-linear64
     #[arg(long, value_name = "P", default_value = "shamir")]
     protocol: String,
 
@@ -40,7 +40,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         bail!("{} is there already; to change a node's card use `polyclave cluster update`", out.display());
     }
     let protocol = arguments.protocol.to_ascii_lowercase();
-    if arguments.threshold.is_none() && !takes_all(&protocol) {
+    if arguments.threshold.is_none() && protocol == "shamir" {
         bail!("say with --threshold how many nodes together are to learn nothing");
     }
     let threshold = threshold(&protocol, arguments.cards.len(), arguments.threshold, 1)?;

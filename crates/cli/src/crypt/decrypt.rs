@@ -4,9 +4,11 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
+use polyclave_client::Client;
 use polyclave_transport::wire::Mode;
 
 use super::{Common, block_bytes, outcome};
+use crate::client::persist;
 use crate::files::{Input, Output, Readers, progress};
 use crate::key::warn;
 use crate::options::hexadecimal;
@@ -36,22 +38,32 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     ensure!(arguments.iv.is_none() || common.has_initial_block(), "--iv is for ctr and cbc");
     let given = arguments.iv.as_deref().map(|text| hexadecimal("--iv", text)).transpose()?;
     let additional = common.additional()?;
-    let key = &common.key;
     let client = common.client.open()?;
+    warn(common.mode);
+    let whole = common.input.is_file() && common.output.is_some();
+    persist(&client, whole, || attempt(arguments, &client, given.as_deref(), &additional))
+}
+
+fn attempt(
+    arguments: &Arguments,
+    client: &Client,
+    given: Option<&[u8]>,
+    additional: &[u8],
+) -> Result<ExitCode> {
+    let common = &arguments.common;
+    let key = &common.key;
     let mut input = Input::open(&common.input)?;
     let mut output = Output::begin(common.output.as_deref(), Readers::Owner, common.force)?;
-    warn(common.mode);
-
     let to_stdout = output.is_stdout();
     let initial = match (common.has_initial_block(), given) {
         (false, _) => Vec::new(),
         (true, Some(given)) => {
-            let block = block_bytes(&client, key)?;
+            let block = block_bytes(client, key)?;
             ensure!(given.len() == block, "--iv has {} bytes; this key takes {block}", given.len());
-            given
+            given.to_vec()
         }
         (true, None) => {
-            let mut first = vec![0; block_bytes(&client, key)?];
+            let mut first = vec![0; block_bytes(client, key)?];
             input.read_exact(&mut first).context(
                 "the input is shorter than the initial block that it begins with; if that is elsewhere, give it as --iv",
             )?;
@@ -63,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let to = &mut output;
     let done = match common.mode {
         Mode::Gcm if !common.raw => client.open_sealed(key, &mut input, to, &mut tell),
-        Mode::Gcm => client.decrypt_gcm(key, &additional, &mut input.seekable()?, to, &mut tell),
+        Mode::Gcm => client.decrypt_gcm(key, additional, &mut input.seekable()?, to, &mut tell),
         Mode::Ctr => client.decrypt_ctr(key, &initial, &mut input, to, &mut tell),
         Mode::Cbc => client.decrypt_cbc(key, common.padding(), &initial, &mut input, to, &mut tell),
         Mode::Ecb => client.decrypt_ecb(key, common.padding(), &mut input, to, &mut tell),

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
+use polyclave_client::Client;
 use polyclave_config::private::Draft;
 use polyclave_transport::wire::Mode;
 
 use super::{Common, outcome};
+use crate::client::persist;
 use crate::files::{Input, Output, Readers, progress};
 use crate::key::warn;
 
@@ -36,8 +38,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let common = &arguments.common;
     common.check()?;
-    let (key, apart) = (&common.key, arguments.iv_out.is_some());
-    ensure!(!apart || common.has_initial_block(), "--iv-out is for ctr and cbc");
+    ensure!(arguments.iv_out.is_none() || common.has_initial_block(), "--iv-out is for ctr and cbc");
     if let Some(path) = arguments.iv_out.as_ref().filter(|path| path.symlink_metadata().is_ok()) {
         ensure!(
             common.force,
@@ -47,10 +48,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let additional = common.additional()?;
     let client = common.client.open()?;
+    warn(common.mode);
+    let whole = common.input.is_file() && common.output.is_some();
+    persist(&client, whole, || attempt(arguments, &client, &additional))
+}
+
+fn attempt(arguments: &Arguments, client: &Client, additional: &[u8]) -> Result<ExitCode> {
+    let common = &arguments.common;
+    let (key, apart) = (&common.key, arguments.iv_out.is_some());
     let mut input = Input::open(&common.input)?;
     let mut output = Output::begin(common.output.as_deref(), Readers::All, common.force)?;
-    warn(common.mode);
-
     let to_stdout = output.is_stdout();
     let bar = progress(input.len());
     let mut initial = Vec::new();
@@ -62,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (from, to) = (&mut input, &mut output);
     let done = match common.mode {
         Mode::Gcm if !common.raw => client.seal(key, from, to, &mut tell),
-        Mode::Gcm => client.encrypt_gcm(key, &additional, from, to, &mut tell),
+        Mode::Gcm => client.encrypt_gcm(key, additional, from, to, &mut tell),
         Mode::Ctr => client.encrypt_ctr(key, from, to, &mut start, &mut tell),
         Mode::Cbc => client.encrypt_cbc(key, common.padding(), from, to, &mut start, &mut tell),
         Mode::Ecb => client.encrypt_ecb(key, common.padding(), from, to, &mut tell),

@@ -18,12 +18,12 @@ use crate::protocols::Properties;
 use crate::{say, stock};
 
 /// Kept in stock: enough for any one step of the demo.
-const LEVEL: usize = 12;
+pub(super) const LEVEL: usize = 12;
 /// The stock is full, or nodes are ready again, in this time.
 const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(200);
 
-const MESSAGE: &[u8] = b"No party ever held this key, and none of them saw this text.";
+pub(super) const MESSAGE: &[u8] = b"No party ever held this key, and none of them saw this text.";
 
 /// RFC 4493, example 2, and SP 800-38A, F.1.1: the same key and block.
 const KNOWN_KEY: &str = "2b7e151628aed2a6abf7158809cf4f3c";
@@ -247,15 +247,15 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn new_key(name: &str, modes: &[Mode]) -> NewKey {
+pub(super) fn new_key(name: &str, modes: &[Mode]) -> NewKey {
     NewKey { name: name.into(), cipher: "aes-128".into(), modes: modes.to_vec(), budget_blocks: MOST_BLOCKS }
 }
 
-fn encrypt(client: &Client, data: &[u8]) -> Result<u64, Error> {
+pub(super) fn encrypt(client: &Client, data: &[u8]) -> Result<u64, Error> {
     client.encrypt_ctr("demo", &mut &data[..], &mut std::io::sink(), &mut |_, _| Ok(()), &mut |_| ())
 }
 
-fn decrypt(client: &Client, counter: &[u8], ciphertext: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn decrypt(client: &Client, counter: &[u8], ciphertext: &[u8]) -> Result<Vec<u8>> {
     let mut data = Vec::new();
     client.decrypt_ctr("demo", counter, &mut &ciphertext[..], &mut data, &mut |_| ())?;
     Ok(data)
@@ -283,7 +283,7 @@ fn refusal<T>(outcome: Result<T, Error>, reason: Reason) -> Result<Option<String
 }
 
 /// Waits until the stock is full, and shows how it fills.
-fn fill(client: &Client, quiet: bool) -> Result<()> {
+pub(super) fn fill(client: &Client, quiet: bool) -> Result<()> {
     let bar = match quiet {
         true => ProgressBar::hidden(),
         false => ProgressBar::new(LEVEL as u64).with_style(

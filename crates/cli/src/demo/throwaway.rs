@@ -27,6 +27,8 @@ pub struct Throwaway {
     dir: tempfile::TempDir,
     /// So many nodes have to be left.
     least: usize,
+    /// The node that cheats.
+    cheater: Option<usize>,
     /// Whom the protocol protects against.
     pub adversary: String,
 }
@@ -34,6 +36,17 @@ pub struct Throwaway {
 impl Throwaway {
     /// Makes all directories and starts the nodes, which keep so much material in stock.
     pub fn start(protocol: &str, nodes: usize, threshold: usize, stock: &StockSettings) -> Result<Throwaway> {
+        Throwaway::start_with(protocol, nodes, threshold, stock, None)
+    }
+
+    /// The same, where one node cheats in openings.
+    pub fn start_with(
+        protocol: &str,
+        nodes: usize,
+        threshold: usize,
+        stock: &StockSettings,
+        cheater: Option<usize>,
+    ) -> Result<Throwaway> {
         let Properties { least_servers, adversary, .. } = properties(protocol, nodes, threshold)?;
         let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
         let local = create(&dir.path().join("cluster"), protocol, nodes, threshold)?;
@@ -42,7 +55,8 @@ impl Throwaway {
             let settings = NodeSettings { stock: stock.clone(), ..node.settings().clone() };
             node.set_settings(settings)?;
         }
-        let mut cluster = Throwaway { nodes: Vec::new(), local, dir, least: least_servers, adversary };
+        let least = least_servers;
+        let mut cluster = Throwaway { nodes: Vec::new(), local, dir, least, cheater, adversary };
         let (ready, readiness) = channel();
         for number in 0..nodes {
             let child = cluster.start_node(number, ready.clone())?;
@@ -56,6 +70,7 @@ impl Throwaway {
         let program = std::env::current_exe().context("cannot find this program to start nodes with")?;
         let mut child = Command::new(&program)
             .args(["node", "run", "--log", "error", "--until-input-ends"])
+            .args((self.cheater == Some(number)).then_some("--cheat-in-openings"))
             .arg(&self.local.nodes[number])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

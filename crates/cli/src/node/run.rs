@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use polyclave_node::Running;
+use polyclave_node::{Cheat, Running};
 use polyclave_protocol::Party;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -39,6 +39,14 @@ pub struct Arguments {
     /// Stop when standard input ends: for `cluster run`, whose nodes end with it
     #[arg(long, hide = true)]
     until_input_ends: bool,
+
+    /// For demonstrations: this node sends wrong shares in every opening of a request
+    #[arg(long, hide = true)]
+    cheat_in_openings: bool,
+
+    /// For demonstrations: this node sends clients wrong bytes
+    #[arg(long, hide = true, conflicts_with = "cheat_in_openings")]
+    cheat_in_answers: bool,
 }
 
 /// Runs the command.
@@ -57,7 +65,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let dir = super::open(&arguments.dir)?;
     let name = dir.settings().name.clone();
     let cards = dir.cluster()?.map(|cluster| cluster.cards().to_vec()).unwrap_or_default();
-    let node = Running::start(dir)?;
+    let cheat = match (arguments.cheat_in_openings, arguments.cheat_in_answers) {
+        (true, _) => Some(Cheat::InOpenings),
+        (_, true) => Some(Cheat::InAnswers),
+        _ => None,
+    };
+    let node = match cheat {
+        Some(cheat) => Running::start_cheating(dir, cheat)?,
+        None => Running::start(dir)?,
+    };
     say!("node {name}: {}", node.adversary());
     let mut told = String::new();
     let mut since = Instant::now();

@@ -63,6 +63,23 @@ fn tell(status: &Status) {
     if !status.stock.is_empty() {
         say!("material   {}", stock::describe(&status.stock));
     }
+    if status.corrects && !status.missing.is_empty() {
+        say!(
+            "correction off: with fewer than all nodes wrong shares are noticed and not made up for; no material is made"
+        );
+    }
+    if !status.outvoted.is_empty() {
+        say!(
+            "OUTVOTED   {}: sent this node wrong shares since it started; the answers were right all the same",
+            status.outvoted.join(", ")
+        );
+    }
+    if !status.silent.is_empty() {
+        say!(
+            "silent     {}: in the middle of some request since this node started",
+            status.silent.join(", ")
+        );
+    }
     if let Some(quarantine) = &status.quarantine {
         say!("QUARANTINE {} ({})", quarantine.reason, since(quarantine.since));
         say!(

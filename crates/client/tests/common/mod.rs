@@ -36,9 +36,14 @@ impl TestCluster {
 
     /// Makes the directories and starts nothing.
     pub fn define(nodes: usize, threshold: usize) -> TestCluster {
+        TestCluster::define_with("shamir", nodes, threshold)
+    }
+
+    /// The same under a protocol.
+    pub fn define_with(protocol: &str, nodes: usize, threshold: usize) -> TestCluster {
         let _ = tracing_subscriber::fmt().with_test_writer().try_init();
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let local = create(&dir.path().join("cluster"), "shamir", nodes, threshold).expect("a new cluster");
+        let local = create(&dir.path().join("cluster"), protocol, nodes, threshold).expect("a new cluster");
         for path in &local.nodes {
             // Tests that run at the same time are one client to the nodes.
             let mut node = NodeDir::open(path).expect("its directory");

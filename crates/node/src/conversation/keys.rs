@@ -8,6 +8,7 @@ use polyclave_transport::wire::{self, End, KeyInfo, NewKey, Origin, Reason, Refu
 use super::Serving;
 use crate::Result;
 use crate::agreement::{agree, any};
+use crate::cheat::spoil;
 use crate::circuits::Circuits;
 use crate::core::{now, system};
 use crate::make::expand;
@@ -20,7 +21,7 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
     pub(super) fn complete(&mut self, info: &KeyInfo, state: KeyState) -> Result<(), Fault> {
         let announced = state == KeyState::Announced;
         let serving = self.net()?.members().len();
-        if serving < self.core.nodes && !any(announced, self.net()?)? {
+        if serving < self.core.nodes && !self.is_announced(announced)? {
             let name = &info.properties.name;
             let told =
                 format!("making the key '{name}' did not come to its end; delete it, and make it again");
@@ -32,6 +33,11 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         Ok(())
     }
 
+    /// Whether the key is announced somewhere. Where nodes correct each other those that serve, and hold it, are enough.
+    fn is_announced(&mut self, here: bool) -> Result<bool, Fault> {
+        Ok(self.core.scheme.corrects() || any(here, self.net()?)?)
+    }
+
     /// Takes a key from the client, under a mask that the client has checked.
     pub(super) fn import(
         &mut self,
@@ -39,15 +45,19 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         circuits: &Circuits,
     ) -> Result<<S::Protocol as Protocol>::Shared, Fault> {
         let bytes = circuits.cipher.key_bytes;
-        let (mask, of_mask) = protocol.mask_input(bytes, self.net()?)?;
-        let (blind, of_blind) = protocol.mask_blind(self.net()?)?;
+        let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.partners()?)?;
+        let (blind, mut of_blind) = protocol.mask_blind(&mut self.partners()?)?;
+        spoil(self.core.cheat, [&mut of_mask, &mut of_blind]);
         self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: of_mask, blind: of_blind });
 
         let admit = |step: &Step| if matches!(step, Step::Chi { .. }) { Ok(0) } else { Err(misplaced(step)) };
         let step = self.step(admit, None)?;
         let Step::Chi { chi } = step else { return Err(Fault::Refused(misplaced(&step))) };
-        let opened: [u8; ELEMENT_BYTES] = protocol.open_mask_check(&mask, blind, chi, self.net()?)?;
-        self.line.reply(&Reply::Data { data: opened.to_vec(), mask: Vec::new() });
+        let opened: [u8; ELEMENT_BYTES] =
+            protocol.open_mask_check(&mask, blind, chi, &mut self.partners()?)?;
+        let mut data = opened.to_vec();
+        spoil(self.core.cheat, [&mut data, &mut Vec::new()]);
+        self.line.reply(&Reply::Data { data, mask: Vec::new() });
 
         let admit = |step: &Step| match step {
             Step::Masked { data, next: 0, end: End::No } if data.len() == bytes => Ok(0),
@@ -67,7 +77,9 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         origin: Origin,
         circuits: &Circuits,
     ) -> Result<(), Fault> {
-        let (material, check_value) = expand(key, &new.modes, &mut protocol, self.net()?, circuits)?;
+        let expanded = expand(key, &new.modes, &mut protocol, &mut self.partners()?, circuits);
+        self.faults = protocol.faults();
+        let (material, check_value) = expanded?;
         let made = self.time_of_the_first()?;
         let mut id = [0; 16];
         blake3::Hasher::new_derive_key("polyclave 2026 id of a key")

@@ -9,7 +9,7 @@ use polyclave_protocol::{Error, Party};
 use super::lot::Refused;
 use crate::Result;
 
-/// The party that proposes.
+/// The party that proposes, where all take part.
 pub(super) const PROPOSER: Party = Party(0);
 
 /// Ranges in a claim at most: it takes 128 KiB.
@@ -26,13 +26,19 @@ pub(super) struct Range {
     pub(super) to: u64,
 }
 
-/// Tells all other parties what they take; nothing if the stock is dry.
-pub(super) fn tell(epoch: &[u8; 32], ranges: &[Range], net: &mut dyn Net) -> Result<()> {
+/// A claim as two messages, of which the second may be empty.
+pub(super) fn encode(epoch: &[u8; 32], ranges: &[Range]) -> [Vec<u8>; 2] {
     let head = [&epoch[..], &(ranges.len() as u32).to_le_bytes()].concat();
-    let body: Vec<u8> = ranges
+    let body = ranges
         .iter()
         .flat_map(|range| [&range.lot[..], &range.from.to_le_bytes(), &range.to.to_le_bytes()].concat())
         .collect();
+    [head, body]
+}
+
+/// Tells all other parties what they take; nothing if the stock is dry.
+pub(super) fn tell(epoch: &[u8; 32], ranges: &[Range], net: &mut dyn Net) -> Result<()> {
+    let [head, body] = encode(epoch, ranges);
     for peer in Party::all(net.parties()).filter(|p| *p != PROPOSER) {
         net.send(peer, &head)?;
         if !body.is_empty() {
@@ -43,9 +49,9 @@ pub(super) fn tell(epoch: &[u8; 32], ranges: &[Range], net: &mut dyn Net) -> Res
 }
 
 /// Hears it.
-pub(super) fn hear(epoch: &[u8; 32], net: &mut dyn Net) -> Result<Vec<Range>> {
+pub(super) fn hear(proposer: Party, epoch: &[u8; 32], net: &mut dyn Net) -> Result<Vec<Range>> {
     let mut head = [0; HEAD];
-    net.recv(PROPOSER, &mut head)?;
+    net.recv(proposer, &mut head)?;
     let (of, count) = head.split_at(32);
     if of != epoch {
         return Err(refused(Refused::OtherEpoch));
@@ -56,7 +62,7 @@ pub(super) fn hear(epoch: &[u8; 32], net: &mut dyn Net) -> Result<Vec<Range>> {
     }
     let mut body = vec![0; count * RANGE];
     if count > 0 {
-        net.recv(PROPOSER, &mut body)?;
+        net.recv(proposer, &mut body)?;
     }
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
     let range = |bytes: &[u8]| Range {

@@ -3,7 +3,8 @@
 //! A lot can be claimed when all have told the proposer that they hold their parts. Whoever fails before says nothing, so the
 //! proposer drops such a lot. When it has heard all, it tells the others. A node that has told the proposer and hears nothing
 //! cannot know what the proposer heard: it keeps the lot, which serves if it is claimed ([`MOST_IN_DOUBT`](super::MOST_IN_DOUBT)),
-//! and does not count it.
+//! and does not count it. Among nodes that correct each other any node may propose, so all tell all: a lot that one counts on is
+//! held by all that do not cheat.
 
 use polyclave_protocol::net::Net;
 use polyclave_protocol::session::{Stream, Terms, hello};
@@ -14,6 +15,7 @@ use zeroize::Zeroizing;
 use super::Lots;
 use super::claims::PROPOSER;
 use crate::Result;
+use crate::agreement::tell_all;
 
 const HELD: [u8; 1] = [1];
 
@@ -42,10 +44,14 @@ pub(crate) fn fill(
     let id = blake3::derive_key("polyclave 2026 lot", &session.id());
     let id = *id.first_chunk().expect("16 of 32 bytes");
     lots.hold(id, kind, items)?;
-    let heard = if net.me() == PROPOSER { hear_others(net) } else { hear_proposer(net) };
+    let heard = match lots.quorum {
+        Some(_) => tell_all(&HELD, net).map(drop),
+        None if net.me() == PROPOSER => hear_others(net),
+        None => hear_proposer(net),
+    };
     lots.settle(id, heard.is_ok());
     heard?;
-    if net.me() == PROPOSER {
+    if net.me() == PROPOSER && lots.quorum.is_none() {
         Party::all(net.parties()).skip(1).try_for_each(|peer| net.send(peer, &HELD))?;
     }
     Ok(())

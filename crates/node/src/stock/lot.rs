@@ -1,5 +1,8 @@
 //! A lot: what one run made of one kind, at this party.
 
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::PartySet;
 use polyclave_protocol::stock::Kind;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -11,6 +14,9 @@ const STRIDES: u64 = 8;
 
 /// A claim may leave out 1 / so many of a lot: twice what a proposer that goes on after a crash leaves out.
 const GAPS: u64 = 4;
+
+/// A lot of which the last item was claimed, and not each before it, may still be asked for those for so long.
+const AFTERWARDS: Duration = Duration::from_secs(60);
 
 /// What this party knows of the others' parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,21 +32,66 @@ pub(super) struct Lot {
     pub(super) id: [u8; 16],
     pub(super) kind: Kind,
     pub(super) standing: Standing,
+    /// Nodes that have not started again since.
+    holders: PartySet,
     count: u64,
     items: Zeroizing<Vec<u8>>,
     spent: Ranges,
     /// Durably spent up to here; never below the end of `spent`.
     reserved: u64,
+    /// When the last item was claimed.
+    over: Option<Instant>,
 }
 
 impl Lot {
-    /// Of whole items, of which those below `mark` count as spent.
-    pub(super) fn new(id: [u8; 16], kind: Kind, mut items: Zeroizing<Vec<u8>>, mark: u64) -> Lot {
+    /// Of whole items, of which those below `mark` count as spent; `holders` made them.
+    pub(super) fn new(
+        id: [u8; 16],
+        kind: Kind,
+        mut items: Zeroizing<Vec<u8>>,
+        mark: u64,
+        holders: PartySet,
+    ) -> Lot {
         let count = (items.len() / kind.item_bytes) as u64;
         let mark = mark.min(count);
         items[..mark as usize * kind.item_bytes].zeroize();
         let standing = Standing::Pending;
-        Lot { id, kind, standing, count, items, spent: Ranges::below(mark), reserved: mark }
+        Lot {
+            id,
+            kind,
+            standing,
+            holders,
+            count,
+            items,
+            spent: Ranges::below(mark),
+            reserved: mark,
+            over: None,
+        }
+    }
+
+    /// Whether all hold it, and these are among those that hold it still.
+    pub(super) fn is_held_by(&self, nodes: PartySet) -> bool {
+        self.standing == Standing::Held && nodes.without(self.holders).is_empty()
+    }
+
+    /// Those of some nodes that hold it still.
+    pub(super) fn held_by(&self, nodes: PartySet) -> PartySet {
+        nodes.without(nodes.without(self.holders))
+    }
+
+    /// A node holds it no more.
+    pub(super) fn is_lost_at(&mut self, node: PartySet) {
+        self.holders = self.holders.without(node);
+    }
+
+    /// Items behind all that were claimed: those that may be proposed.
+    pub(super) fn ahead(&self) -> u64 {
+        self.count - self.spent.end()
+    }
+
+    /// Whether it will not be asked for any more, though not each item was claimed here: this node did not serve then.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.is_some_and(|over| over.elapsed() > AFTERWARDS)
     }
 
     /// Items that were never claimed.
@@ -60,8 +111,8 @@ impl Lot {
         (from < to).then_some(Range { lot: self.id, from, to })
     }
 
-    /// Why items may not be taken.
-    pub(super) fn refuses(&self, range: &Range) -> Option<Refused> {
+    /// Why items may not be taken. That too many are left out is none where only some nodes serve: each has heard of some claims.
+    pub(super) fn refuses(&self, range: &Range, hears_all: bool) -> Option<Refused> {
         let Range { from, to, .. } = *range;
         let most = self.count / GAPS;
         let end = self.spent.end();
@@ -69,7 +120,7 @@ impl Lot {
             Some(Refused::Outside { from, to, count: self.count })
         } else if self.spent.meets(from, to) {
             Some(Refused::Spent { from, to })
-        } else if from.saturating_sub(end) > most {
+        } else if hears_all && from.saturating_sub(end) > most {
             Some(Refused::TooFar { from, end, most })
         } else {
             None
@@ -94,6 +145,9 @@ impl Lot {
             "marked first, taken once"
         );
         self.spent.add(range.from, range.to);
+        if self.ahead() == 0 {
+            self.over.get_or_insert_with(Instant::now);
+        }
         let bytes = |item: u64| item as usize * self.kind.item_bytes;
         let items = &mut self.items[bytes(range.from)..bytes(range.to)];
         into.extend_from_slice(items);

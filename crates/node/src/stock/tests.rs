@@ -2,6 +2,7 @@
 
 mod claimed;
 mod killed;
+mod quorum;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -161,7 +162,8 @@ fn nodes_that_want_to_make_different_things_make_nothing() {
     }
     let lots = &stocks[0].0;
     let one = &mut mesh(2)[0];
-    assert!(matches!(fill_by(lots, &KIND, 257, one), Err(Error::Misuse(_))), "more than a step");
+    let many = MOST_BYTES_AT_ONCE / KIND.item_bytes + 1;
+    assert!(matches!(fill_by(lots, &KIND, many, one), Err(Error::Misuse(_))), "more than a step");
     assert!(matches!(fill_by(lots, &Kind { name: "others", ..KIND }, 1, one), Err(Error::Misuse(_))));
 }
 

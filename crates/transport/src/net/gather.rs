@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::net::{Gathered, Net};
 use polyclave_protocol::{Error, Party, PartySet, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{TlsNet, YIELD};
 
@@ -120,6 +121,40 @@ impl TlsNet {
                 && let Err(e) = link.suspend(out[at], into[at].len(), &self.limits, patience)
             {
                 (*place, *lost) = (None, Some(e));
+            }
+        }
+    }
+
+    /// [`TlsNet::wait`] in which a peer that is gone is lost, as in a gathering, and what was not taken before is sent meanwhile.
+    /// `None` also when all that are awaited are lost.
+    pub fn wait_for_any(&mut self, among: PartySet, within: Duration) -> Result<Option<Party>> {
+        if let Some(e) = &self.failed {
+            return Err(e.clone());
+        }
+        let deadline = Instant::now() + within;
+        let limit = self.limits.max_frame;
+        loop {
+            let mut gone = Vec::new();
+            for link in self.links.iter_mut().flatten() {
+                let awaited = among.contains(link.peer);
+                let looked = if link.has_unsent() { link.settle(&[], limit) } else { Ok(()) };
+                match looked.and_then(|()| if awaited { link.look(limit) } else { Ok(()) }) {
+                    Ok(()) if awaited && link.has_early() => return Ok(Some(link.peer)),
+                    Ok(()) => {}
+                    Err(broken) => gone.push((link.peer, broken.of(link.peer))),
+                }
+            }
+            gone.into_iter().for_each(|(peer, e)| self.lose(peer, e));
+            let left = deadline.saturating_duration_since(Instant::now());
+            let links = || self.links.iter().flatten().filter(|link| among.contains(link.peer));
+            if left.is_zero() || links().next().is_none() {
+                return Ok(None);
+            }
+            let mut fds: Vec<PollFd<'_>> =
+                links().map(|link| PollFd::new(link.tcp(), link.interest(None) | PollFlags::IN)).collect();
+            match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(Error::System(format!("waiting for the peers failed: {e}"))),
             }
         }
     }

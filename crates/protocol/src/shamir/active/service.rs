@@ -35,13 +35,15 @@ use crate::{Error, Party, PartySet, Result};
 const AES_LOOKUPS: usize = 160;
 /// Of a block of 3DES.
 const DES_LOOKUPS: usize = 384;
+/// Products of elements: a tag takes a few, and the powers of a hash key 254, which is what four blocks come with.
+const TAG_PRODUCTS: usize = 64;
 /// Bits that the S-boxes of DES take.
 const DES_BITS: u8 = 6;
 
 const POWERS: Kind = Kind { name: "masked powers", item_bytes: EXPONENTS.len(), per_block: AES_LOOKUPS };
 const TRIPLES: Kind = Kind { name: "triples", item_bytes: TYPICAL_BYTES, per_block: AES_LOOKUPS };
 pub(super) const ELEMENT_TRIPLES: Kind =
-    Kind { name: "element triples", item_bytes: 3 * ELEMENT_BYTES, per_block: 1 };
+    Kind { name: "element triples", item_bytes: 3 * ELEMENT_BYTES, per_block: TAG_PRODUCTS };
 const UNIT_VECTORS: Kind = Kind {
     name: "unit vectors of 6 bits",
     item_bytes: masked_table::material_bytes(DES_BITS),
@@ -110,8 +112,14 @@ impl Shamir<Active> {
 }
 
 impl ServiceScheme for ShamirActiveScheme {
+    /// More than half of all and of those that may cheat: the fewest so that any two choices have t + 1 nodes in common. For n =
+    /// 3t + 1 it is 2t + 1, and never less.
     fn least_servers(&self) -> usize {
-        self.structure().least_servers()
+        (self.structure().parties() + self.structure().threshold()) / 2 + 1
+    }
+
+    fn corrects(&self) -> bool {
+        true
     }
 
     fn save_setup(&self, setup: &Setup) -> Zeroizing<Vec<u8>> {

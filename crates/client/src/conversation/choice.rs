@@ -1,0 +1,81 @@
+//! Which nodes are asked to serve.
+
+use polyclave_protocol::{Party, PartySet};
+
+/// How much speaks against a node that was silent, or sent garbage, as against one that another node takes to be the cause.
+pub(super) const CAUGHT: u32 = 100;
+
+/// The `attempt`-th choice of so many nodes: the first ones first, then others in turn.
+pub(super) fn choose(candidates: PartySet, needed: usize, attempt: usize) -> Option<PartySet> {
+    let candidates: Vec<Party> = candidates.iter().collect();
+    if candidates.len() < needed {
+        return None;
+    }
+    let turn = candidates.iter().cycle().skip(attempt % candidates.len());
+    Some(turn.take(needed).copied().collect())
+}
+
+/// Choices of nodes that correct each other: as many as can be had, then without those that are suspected most, each choice once.
+#[derive(Default)]
+pub(super) struct Choices {
+    tried: Vec<PartySet>,
+    /// By party: what speaks against it.
+    against: [u32; PartySet::MOST],
+}
+
+impl Choices {
+    /// Something speaks against a node.
+    pub(super) fn suspect(&mut self, node: Party, weight: u32) {
+        if let Some(against) = self.against.get_mut(node.index()) {
+            *against = against.saturating_add(weight);
+        }
+    }
+
+    /// The next choice of at least so many of these.
+    pub(super) fn next(&mut self, candidates: PartySet, needed: usize) -> Option<PartySet> {
+        let within = |bits: &u16| PartySet::from_bits(*bits).without(candidates).is_empty();
+        let left_out = (0..=candidates.bits()).filter(within).map(PartySet::from_bits);
+        // Twice what speaks against those that are left out, less one for each that is missed.
+        let worth =
+            |out: &PartySet| out.iter().map(|p| 2 * i64::from(self.against[p.index()]) - 1).sum::<i64>();
+        let untried = left_out.filter(|out| {
+            let serving = candidates.without(*out);
+            serving.len() >= needed && !self.tried.contains(&serving)
+        });
+        // Of equals those first that leave out the first nodes, which lead.
+        let best = untried.max_by_key(|out| (worth(out), std::cmp::Reverse(out.bits())))?;
+        let serving = candidates.without(best);
+        self.tried.push(serving);
+        Some(serving)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_node_is_left_out_in_its_turn() {
+        let five = PartySet::all(5);
+        let sets: Vec<PartySet> = (0..5).filter_map(|attempt| choose(five, 3, attempt)).collect();
+        assert!(sets.iter().all(|set| set.len() == 3));
+        assert!(five.iter().all(|p| sets.iter().any(|set| !set.contains(p))));
+        assert_eq!(choose(PartySet::all(2), 3, 0), None);
+    }
+
+    #[test]
+    fn all_are_asked_first_then_those_that_are_suspected_less() {
+        let (four, mut choices) = (PartySet::all(4), Choices::default());
+        assert_eq!(choices.next(four, 3), Some(four));
+        choices.suspect(Party(1), 1);
+        choices.suspect(Party(3), 2);
+        let without = |p: u8| four.without([Party(p)].into_iter().collect());
+        let sets: Vec<PartySet> = std::iter::from_fn(|| choices.next(four, 3)).collect();
+        assert_eq!(sets, [without(3), without(1), without(0), without(2)]);
+        let mut suspected = Choices::default();
+        suspected.suspect(Party(2), CAUGHT);
+        assert_eq!(suspected.next(four, 3), Some(without(2)));
+        assert_eq!(suspected.next(without(0), 3), Some(without(0)));
+        assert_eq!(suspected.next(PartySet::all(2), 3), None);
+    }
+}

@@ -1,0 +1,255 @@
+//! Four nodes under shamir-active, of which one may cheat, be silent or be gone: answers stay right.
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
+use common::oracle::Oracle;
+use common::raw::{Raw, request};
+use common::{TestCluster, data, key};
+use polyclave_client::{Client, Error, Padding};
+use polyclave_config::NodeDir;
+use polyclave_node::{Cheat, Running};
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::wire::{Mode, Operation, Reason, Reply, Request, Step, Use};
+
+const ALL: [Mode; 5] = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb];
+const AES_KEY: [u8; 16] = [0x2b; 16];
+const DES_KEY: &[u8; 24] = b"0123456789abcdefghijklmn";
+
+/// Four nodes with material for so many blocks, of which some may cheat.
+fn start(blocks: usize, cheats: &[(usize, Cheat)]) -> TestCluster {
+    let mut cluster = TestCluster::define_with("shamir-active", 4, 1);
+    for path in &cluster.local.nodes {
+        let mut node = NodeDir::open(path).expect("its directory");
+        let mut settings = node.settings().clone();
+        (settings.stock.aes_blocks, settings.stock.des_blocks) = (blocks, blocks.div_ceil(4));
+        node.set_settings(settings).expect("saved");
+    }
+    for node in 0..4 {
+        match cheats.iter().find(|(cheater, _)| *cheater == node) {
+            None => cluster.restart(node),
+            Some((_, how)) => {
+                let dir = NodeDir::open(&cluster.local.nodes[node]).expect("its directory");
+                cluster.nodes[node] = Some(Running::start_cheating(dir, *how).expect("it starts"));
+            }
+        }
+    }
+    cluster.wait_until_ready();
+    fill(&cluster);
+    cluster
+}
+
+/// Waits until all that run have all their material.
+fn fill(cluster: &TestCluster) {
+    let full = |node: &Running| {
+        let stock = node.status().stock;
+        !stock.is_empty() && stock.iter().all(|kind| kind.blocks >= kind.level)
+    };
+    cluster.wait_until(Duration::from_secs(60), || cluster.nodes.iter().flatten().all(full));
+}
+
+/// A client, and what it was told beside its answers.
+fn listening(cluster: &TestCluster) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = told.clone();
+    let client = cluster.client().on_remark(move |remark| {
+        heard.lock().expect("no panic").push(remark.to_owned());
+    });
+    (client, told)
+}
+
+fn ecb_is_right(client: &Client, name: &str) {
+    let block = ecb(client, name, Padding::None, &data(32)).expect("encrypted");
+    let other = Oracle::new("aes-128", &AES_KEY).ecb(&data(32));
+    assert_eq!(block, other, "{name}");
+}
+
+/// Within a time that says that nobody waited for anybody who does not come.
+fn within<T>(limit: Duration, what: &str, work: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let outcome = work();
+    assert!(began.elapsed() < limit, "{what} took {:?}", began.elapsed());
+    outcome
+}
+
+#[test]
+fn every_mode_comes_back_and_is_what_another_program_makes() {
+    let cluster = start(48, &[]);
+    let (client, told) = listening(&cluster);
+    for (cipher, secret, modes) in
+        [("aes-128", &AES_KEY[..], &ALL[..]), ("3des-ede3", &DES_KEY[..], &ALL[1..])]
+    {
+        client.import(key(cipher, cipher, modes), secret).expect("imported");
+        let generated = format!("generated-{cipher}");
+        client.generate(key(&generated, cipher, modes)).expect("generated");
+        let oracle = Oracle::new(cipher, secret);
+        let text = data(2 * oracle.block + 3);
+        fill(&cluster);
+        let (first, ciphertext) = ctr(&client, cipher, &text).expect("encrypted");
+        assert_eq!(ciphertext, oracle.ctr(&first, &text));
+        for name in [cipher, &generated] {
+            fill(&cluster);
+            let (first, ciphertext) = ctr(&client, name, &text).expect("encrypted");
+            assert_eq!(unctr(&client, name, &first, &ciphertext).expect("decrypted"), text);
+            fill(&cluster);
+            let (initial, ciphertext) = cbc(&client, name, Padding::Pkcs7, &text).expect("encrypted");
+            let back = uncbc(&client, name, Padding::Pkcs7, &initial, &ciphertext).expect("decrypted");
+            assert_eq!(back, text);
+            fill(&cluster);
+            let ciphertext = ecb(&client, name, Padding::Pkcs7, &text).expect("encrypted");
+            assert_eq!(unecb(&client, name, Padding::Pkcs7, &ciphertext).expect("decrypted"), text);
+            fill(&cluster);
+            assert_eq!(cmac(&client, name, &text).expect("a code").len(), oracle.block);
+            if modes.contains(&Mode::Gcm) {
+                fill(&cluster);
+                let sealed = seal(&client, name, &text).expect("sealed");
+                assert_eq!(open(&client, name, &sealed).expect("opened"), text);
+                let message = gcm(&client, name, b"more", &text).expect("encrypted");
+                assert_eq!(ungcm(&client, name, b"more", &message).expect("decrypted"), text);
+                let mut changed = sealed.clone();
+                *changed.last_mut().expect("a tag") ^= 1;
+                assert!(matches!(open(&client, name, &changed), Err(Error::Unauthentic(_))));
+            }
+        }
+    }
+    assert_eq!(*told.lock().expect("no panic"), Vec::<String>::new());
+    let faults = cluster.nodes.iter().flatten().map(Running::status);
+    assert!(faults.into_iter().all(|s| s.outvoted.is_empty() && s.silent.is_empty()), "nobody is accused");
+}
+
+#[test]
+fn answers_are_right_without_any_one_node_and_the_client_says_that_correction_is_off() {
+    let mut cluster = start(24, &[]);
+    cluster.client().import(key("k", "aes-128", &[Mode::Ecb]), &AES_KEY).expect("imported");
+    for node in 0..4 {
+        fill(&cluster);
+        let (client, told) = listening(&cluster);
+        ecb_is_right(&client, "k");
+        cluster.stop(node);
+        // Over connections that it had with that node, and others.
+        within(Duration::from_secs(20), "with old connections", || ecb_is_right(&client, "k"));
+        within(Duration::from_secs(20), "without it", || ecb_is_right(&client, "k"));
+        let told = told.lock().expect("no panic").join("\n");
+        assert!(told.contains(&format!("node-{}", node + 1)) && told.contains("Correction is off"), "{told}");
+        cluster.restart(node);
+        cluster.wait_until_ready();
+        // Before there is new material for all: with what the others still have, if not at the first time. A node that has
+        // nothing and leads says so, and is left out then.
+        let client = cluster.client();
+        match ecb(&client, "k", Padding::None, &data(32)) {
+            Ok(_) | Err(Error::Contested(_)) => ecb_is_right(&client, "k"),
+            Err(e) => panic!("{e}"),
+        }
+    }
+}
+
+#[test]
+fn wrong_shares_in_openings_are_outvoted_and_named() {
+    for cheater in [0, 2] {
+        let cluster = start(24, &[(cheater, Cheat::InOpenings)]);
+        let (client, told) = listening(&cluster);
+        client.import(key("k", "aes-128", &ALL), &AES_KEY).expect("imported");
+        fill(&cluster);
+        ecb_is_right(&client, "k");
+        client.generate(key("generated", "aes-128", &[Mode::Gcm])).expect("generated");
+        fill(&cluster);
+        let sealed = seal(&client, "generated", &data(20)).expect("sealed");
+        assert_eq!(open(&client, "generated", &sealed).expect("opened"), data(20));
+        assert_eq!(*told.lock().expect("no panic"), Vec::<String>::new(), "nobody was left out");
+        let outvoted = [Party(cheater as u8)].into_iter().collect();
+        for (number, node) in cluster.nodes.iter().flatten().enumerate().filter(|(n, _)| *n != cheater) {
+            assert_eq!(node.status().outvoted, outvoted, "node {number}");
+        }
+    }
+}
+
+#[test]
+fn wrong_bytes_to_the_client_are_corrected() {
+    let cluster = start(24, &[(1, Cheat::InAnswers)]);
+    let (client, told) = listening(&cluster);
+    client.import(key("k", "aes-128", &ALL), &AES_KEY).expect("imported");
+    fill(&cluster);
+    ecb_is_right(&client, "k");
+    let oracle = Oracle::new("aes-128", &AES_KEY);
+    let (first, ciphertext) = ctr(&client, "k", &data(50)).expect("encrypted");
+    assert_eq!(ciphertext, oracle.ctr(&first, &data(50)));
+    fill(&cluster);
+    let sealed = seal(&client, "k", &data(20)).expect("sealed");
+    assert_eq!(open(&client, "k", &sealed).expect("opened"), data(20));
+    assert_eq!(*told.lock().expect("no panic"), Vec::<String>::new());
+}
+
+#[test]
+fn a_stock_that_is_dry_is_told_and_nothing_else_is_tried() {
+    let cluster = start(8, &[]);
+    let (client, told) = listening(&cluster);
+    client.generate(key("k", "aes-128", &[Mode::Ctr])).expect("generated");
+    fill(&cluster);
+    let refused = |len| match ctr(&client, "k", &data(len)) {
+        Err(Error::Refused { refusal, .. }) => (refusal.reason, refusal.message),
+        other => panic!("{:?}", other.map(|_| ())),
+    };
+    let (reason, message) = refused(16 * 9);
+    assert!(reason == Reason::Dry && message.contains("aes_blocks"), "{message}");
+    let stopped: Vec<_> = (0..12).map(|_| ctr(&client, "k", &data(16 * 8)).err()).collect();
+    let dry = stopped.iter().flatten().all(|e| e.to_string().contains("the stock of the nodes holds"));
+    assert!(dry && stopped.iter().flatten().count() > 0, "{stopped:?}");
+    assert_eq!(*told.lock().expect("no panic"), Vec::<String>::new());
+    fill(&cluster);
+    ctr(&client, "k", &data(16 * 8)).expect("when it is full again");
+}
+
+#[test]
+fn requests_at_the_same_time_get_right_answers_while_a_node_goes() {
+    let mut cluster = start(160, &[]);
+    cluster.client().import(key("k", "aes-128", &[Mode::Ecb]), &AES_KEY).expect("imported");
+    fill(&cluster);
+    let at_once = |cluster: &TestCluster| {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let client = cluster.client();
+                    (0..4).for_each(|_| ecb_is_right(&client, "k"));
+                });
+            }
+        });
+    };
+    at_once(&cluster);
+    fill(&cluster);
+    cluster.stop(0);
+    within(Duration::from_secs(60), "without a node", || at_once(&cluster));
+}
+
+/// Told by the client that says different things to different nodes.
+#[test]
+fn a_client_that_equivocates_gets_nothing_computed() {
+    let cluster = start(24, &[]);
+    cluster.client().generate(key("k", "aes-128", &[Mode::Ctr])).expect("generated");
+    fill(&cluster);
+    let asked = |bytes| {
+        let how = Operation::Use { key: "k".into(), id: None, how: Use::CtrEncrypt };
+        request(how, Some(Step::Keystream { bytes }))
+    };
+    for victim in 0..4 {
+        let (honest, mut other) = (asked(16), asked(32));
+        (other.id, other.serving) = (honest.id, PartySet::all(4));
+        let honest = Request { serving: PartySet::all(4), ..honest };
+        let mut raw = Raw::call(&cluster);
+        (0..4).for_each(|node| raw.tell(node, if node == victim { &other } else { &honest }));
+        let endings = raw.endings();
+        assert!(endings.iter().all(|e| !e.gave_data() && e.replies.is_empty()), "{victim}: {endings:?}");
+    }
+    // Later steps: told otherwise by twos nobody goes on, and one that is told otherwise stays behind.
+    for (tells, going_on) in [([16, 16, 32, 32], 0), ([16, 32, 16, 16], 3)] {
+        let mut raw = Raw::call(&cluster);
+        raw.tell_all(&Request { first: None, serving: PartySet::all(4), ..asked(16) });
+        assert!(raw.replies().iter().all(|reply| matches!(reply, Reply::Accepted { .. })));
+        (0..4).for_each(|node| raw.tell(node, &Step::Keystream { bytes: tells[node] }));
+        let gave = (0..4).filter(|node| matches!(raw.reply(*node), Some(Reply::Data { .. }))).count();
+        assert_eq!(gave, going_on);
+    }
+    ctr(&cluster.client(), "k", &data(20)).expect("they go on serving");
+}

@@ -1,0 +1,147 @@
+//! Four nodes of which any three take: whoever proposes, and whatever a proposer says, no item is used in two sessions.
+
+use std::sync::Arc;
+
+use polyclave_protocol::mesh::{Mesh, mesh_among};
+
+use super::super::claims::encode;
+use super::*;
+
+const QUORUM: usize = 3;
+
+fn four_stocks() -> Vec<Arc<Lots>> {
+    let of = |me: Party| {
+        let kinds = vec![KIND, OTHER];
+        let store = Arc::new(in_memory().0);
+        Lots::standing(me, 4, (EPOCH, [me.0; 16]), kinds, store, QUORUM).expect("begun")
+    };
+    let stocks: Vec<_> = Party::all(4).map(of).collect();
+    for _ in 0..4 {
+        let filled = run_parties(4, |net| fill_by(&stocks[net.me().index()], &KIND, 256, net));
+        filled.into_iter().for_each(|outcome| outcome.expect("honest nodes fill"));
+    }
+    stocks
+}
+
+fn set(bits: u16) -> PartySet {
+    PartySet::from_bits(bits)
+}
+
+/// What each node of a session got, by node.
+fn take_among(stocks: &[Arc<Lots>], members: PartySet, count: usize) -> Vec<(Party, Result<Positions>)> {
+    let nets: Vec<Mesh> = mesh_among(4, members);
+    std::thread::scope(|scope| {
+        let take = |mut net: Mesh| {
+            scope.spawn(move || {
+                let me = net.me();
+                (me, stocks[me.index()].take(&KIND, count, &mut net).map(|items| positions(&items)))
+            })
+        };
+        let threads: Vec<_> = nets.into_iter().map(take).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
+/// No item was used in two sessions, by whomever.
+fn assert_used_once(sessions: &[Vec<(Party, Result<Positions>)>]) {
+    let mut used: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+    for (session, taken) in sessions.iter().enumerate() {
+        for item in taken.iter().filter_map(|(_, items)| items.as_ref().ok()).flatten() {
+            assert_eq!(*used.entry(*item).or_insert(session), session, "{item:?} in two sessions");
+        }
+    }
+}
+
+#[test]
+fn sessions_of_any_three_nodes_use_different_items_whoever_proposes() {
+    let stocks = four_stocks();
+    let sets = [0b1111, 0b0111, 0b1110, 0b1101, 0b1011];
+    let sessions: Mutex<Vec<_>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for turn in 0..5 {
+            let (stocks, sessions) = (&stocks, &sessions);
+            scope.spawn(move || {
+                for take in 0..20 {
+                    let taken = take_among(stocks, set(sets[(turn + take) % 5]), 1 + take % 3);
+                    sessions.lock().expect("no panic").push(taken);
+                }
+            });
+        }
+    });
+    let sessions = sessions.into_inner().expect("no panic");
+    assert_used_once(&sessions);
+    let served = sessions.iter().filter(|taken| taken.iter().all(|(_, items)| items.is_ok())).count();
+    assert!(served > 10, "{served} of 100 were served");
+}
+
+#[test]
+fn nodes_in_turn_are_served_and_take_the_same() {
+    let stocks = four_stocks();
+    let sets = [0b1111, 0b0111, 0b1111, 0b0111, 0b1011];
+    let sessions: Vec<_> = sets.iter().map(|bits| take_among(&stocks, set(*bits), 5)).collect();
+    for taken in &sessions {
+        let first = taken[0].1.as_ref().expect("served");
+        assert!(taken.iter().all(|(_, items)| items.as_ref() == Ok(first)), "{taken:?}");
+    }
+    assert_used_once(&sessions);
+}
+
+/// A proposer that names one item to some nodes and another to others, in two sessions, the other way round.
+#[test]
+fn a_proposer_that_tells_nodes_different_claims_gets_nothing_used() {
+    let stocks = four_stocks();
+    let lot = stocks[1].lock()[0].id;
+    let ranges = |from: u64| vec![Range { lot, from, to: from + 1 }];
+    let session = |to_two: u64, to_others: u64| {
+        let nets: Vec<Mesh> = mesh_among(4, PartySet::all(4));
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = nets
+                .into_iter()
+                .map(|mut net| {
+                    let (stocks, ranges) = (&stocks, &ranges);
+                    scope.spawn(move || {
+                        let me = net.me();
+                        if me != PROPOSER {
+                            return (me, stocks[me.index()].take(&KIND, 1, &mut net).map(|i| positions(&i)));
+                        }
+                        for peer in Party::all(4).skip(1) {
+                            let from = if peer == Party(1) { to_two } else { to_others };
+                            for message in encode(&EPOCH, &ranges(from)) {
+                                net.send(peer, &message).expect("sent");
+                            }
+                            // That it took the same as each of them.
+                            let digest = stocks[0].digest(&KIND, 1, &ranges(from));
+                            net.send(peer, &digest).expect("sent");
+                        }
+                        (me, Ok(Positions::new()))
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+        })
+    };
+    let sessions = [session(0, 1), session(1, 0)];
+    assert_used_once(&sessions);
+    // The two that were told the same are three with the proposer; the one that was told otherwise uses nothing.
+    assert!(sessions.iter().all(|taken| taken[1].1.is_err()), "{sessions:?}");
+}
+
+#[test]
+fn a_node_that_started_again_holds_nothing_and_the_others_are_served() {
+    let mut stocks = four_stocks();
+    let (kinds, store) = (vec![KIND, OTHER], Arc::new(in_memory().0));
+    stocks[0] = Lots::standing(Party(0), 4, (EPOCH, [9; 16]), kinds, store, QUORUM).expect("begun");
+    stocks.iter().skip(1).for_each(|lots| lots.forget(Party(0)));
+    assert!(stocks.iter().all(|lots| left(lots, &KIND) == 0), "nothing is held by all");
+    let with_it = take_among(&stocks, set(0b1111), 3);
+    let blamed = |items: &Result<Positions>| matches!(items, Err(Error::Peer { peer: Party(0), .. }));
+    assert!(with_it.iter().skip(1).all(|(_, items)| blamed(items)), "{with_it:?}");
+    assert!(take_among(&stocks, set(0b1110), 3).iter().all(|(_, items)| items.is_ok()));
+}
+
+#[test]
+fn all_hear_alike_that_the_stock_is_dry() {
+    let stocks = four_stocks();
+    let taken = take_among(&stocks, set(0b1101), 4 * 256 + 1);
+    assert!(taken.iter().all(|(_, items)| matches!(items, Err(Error::Dry { .. }))), "{taken:?}");
+}
