@@ -12,7 +12,8 @@ use polyclave_protocol::testkit::faults::{LATE, QUICK_FAULTS, SOON, run_over};
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, PartySet};
 use shamir_cheats::{
-    CHEATER, Habit, Habitual, Until, four, only, right, scheme, session, sweep, with_habits, with_wrong_keys,
+    CHEATER, Habit, Habitual, Until, four, only, right, scheme, session, shares, sweep, with_habits,
+    with_wrong_keys,
 };
 
 #[test]
@@ -35,7 +36,7 @@ fn one_cheater_never_makes_an_answer_wrong_nor_stops_it_online_masked_tables() {
 fn who_lies_all_the_time_is_outvoted() {
     let right = right();
     for from in [0, 1, 2, 5, 9, 14] {
-        let lies = |p| if p == CHEATER { Habit::Lie(PartySet::all(4), None) } else { Habit::Honest };
+        let lies = |p| if p == CHEATER { Habit::Lie(PartySet::all(4), shares) } else { Habit::Honest };
         let outcomes = with_habits(scheme(4, 1, Inversion::MaskedPowers), LATE, from, lies);
         for outcome in &outcomes[..3] {
             match outcome {
@@ -82,7 +83,7 @@ fn who_lies_to_one_party_only_does_not_divide_the_others() {
     let right = right();
     for victim in Party::all(3) {
         for from in [0, 3, 7] {
-            let lies = |p| if p == CHEATER { Habit::Lie(only(victim), None) } else { Habit::Honest };
+            let lies = |p| if p == CHEATER { Habit::Lie(only(victim), shares) } else { Habit::Honest };
             let outcomes = with_habits(scheme(4, 1, Inversion::MaskedPowers), LATE, from, lies);
             for outcome in &outcomes[..3] {
                 assert_eq!(outcome.as_ref().expect("the others go on").0, right, "{victim}, {from}");
@@ -95,7 +96,7 @@ fn who_lies_to_one_party_only_does_not_divide_the_others() {
 fn two_liars_of_seven_are_outvoted() {
     let right = right();
     let liars: PartySet = [Party(2), Party(6)].into_iter().collect();
-    let lies = |p| if liars.contains(p) { Habit::Lie(PartySet::all(7), None) } else { Habit::Honest };
+    let lies = |p| if liars.contains(p) { Habit::Lie(PartySet::all(7), shares) } else { Habit::Honest };
     let outcomes = with_habits(scheme(7, 2, Inversion::MaskedPowers), LATE, 14, lies);
     for (p, outcome) in Party::all(7).zip(&outcomes).filter(|(p, _)| !liars.contains(*p)) {
         let (output, faults) = outcome.as_ref().unwrap_or_else(|e| panic!("{p}: {e}"));
@@ -106,7 +107,7 @@ fn two_liars_of_seven_are_outvoted() {
 
 #[test]
 fn two_liars_of_four_are_too_many_and_nothing_comes_of_it() {
-    let lies = |p: Party| if p.0 >= 2 { Habit::Lie(PartySet::all(4), None) } else { Habit::Honest };
+    let lies = |p: Party| if p.0 >= 2 { Habit::Lie(PartySet::all(4), shares) } else { Habit::Honest };
     for from in [0, 20] {
         let outcomes = with_habits(scheme(4, 1, Inversion::MaskedPowers), SOON, from, lies);
         for outcome in &outcomes[..2] {

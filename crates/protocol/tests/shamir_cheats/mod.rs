@@ -128,8 +128,8 @@ pub fn sweep(scheme: ShamirActiveScheme, cipher: &'static str) {
 #[derive(Clone, Copy, Debug)]
 pub enum Habit {
     Honest,
-    /// Flips a bit of the shares that it tells some: of all messages, or of those of one length.
-    Lie(PartySet, Option<usize>),
+    /// Flips a bit of what it tells some, when all that it sends at once is such.
+    Lie(PartySet, Which),
     /// And of what it says that others said.
     LieInAll,
     Silent,
@@ -137,8 +137,13 @@ pub enum Habit {
     Slow(Duration),
 }
 
-/// Lengths of a verdict and of the relayed digests of four and of seven parties. No shares of this circuit are so long.
-pub const OF_AGREEMENT: [usize; 4] = [1, 96, 192, 960];
+/// Which messages to all parties.
+pub type Which = fn(&[Vec<u8>]) -> bool;
+
+/// Shares: no verdict, nor relayed digests of four and of seven parties. No shares of this circuit are so long as those.
+pub fn shares(out: &[Vec<u8>]) -> bool {
+    !out.iter().any(|message| [1, 96, 192, 960].contains(&message.len()))
+}
 
 pub struct Habitual {
     pub net: Mesh,
@@ -176,12 +181,12 @@ impl Net for Habitual {
             match self.habit {
                 Habit::Honest => {}
                 Habit::Lie(..) | Habit::LieInAll => {
-                    let of = |p: Party, message: &[u8]| match self.habit {
-                        Habit::Lie(to, None) => to.contains(p) && !OF_AGREEMENT.contains(&message.len()),
-                        Habit::Lie(to, Some(len)) => to.contains(p) && message.len() == len,
-                        _ => true,
+                    let to = match self.habit {
+                        Habit::Lie(to, which) if which(&out) => to,
+                        Habit::LieInAll => PartySet::all(out.len()),
+                        _ => PartySet::default(),
                     };
-                    let told = Party::all(out.len()).zip(&mut out).filter(|(p, message)| of(*p, message));
+                    let told = Party::all(out.len()).zip(&mut out).filter(|(p, _)| to.contains(*p));
                     told.for_each(|(_, message)| message.iter_mut().take(1).for_each(|byte| *byte ^= 4));
                 }
                 Habit::Silent => out.iter_mut().for_each(Vec::clear),

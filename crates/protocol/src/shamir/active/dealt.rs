@@ -131,6 +131,23 @@ impl Dealt {
         weighted(Symbol::Byte, self.matrix[i].iter().copied().zip(of), dst);
     }
 
+    /// Of four parties, of which one may cheat.
+    #[cfg(test)]
+    pub(super) fn of_one_column(
+        order: Order,
+        matrix: Vec<Vec<Gf256>>,
+        own: Vec<u8>,
+        received: Vec<Vec<u8>>,
+    ) -> Dealt {
+        let shares = |bytes: Vec<u8>| {
+            let mut shares = crate::pool::Pool::default().take(bytes.len());
+            shares.copy_from_slice(&bytes);
+            shares
+        };
+        let received = received.into_iter().map(shares).collect();
+        Dealt { order, makers: PartySet::all(4), matrix, first_kept: 2, own: shares(own), received }
+    }
+
     /// What this party says of a column: the coefficients of what it dealt, and what it got, dealer by dealer.
     pub(super) fn testimony(&self, column: usize) -> Vec<u8> {
         let vectors = [&self.own].into_iter().chain(&self.received);

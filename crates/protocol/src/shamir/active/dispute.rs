@@ -111,3 +111,88 @@ fn judge<'a>(
         (true, None) => Judgement::Unsettled,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use polyclave_kernels::gf256::multiply;
+
+    use super::super::dealt::Order;
+    use super::super::hyper_invertible::matrix;
+    use super::*;
+
+    const ORDER: Order = Order { singles: 2, doubles: 1, columns: 1 };
+    /// Where in a testimony what was got begins.
+    const GOT: usize = 8;
+
+    /// What four honest parties say of a column that they dealt, and their shares of a product of the first kept output.
+    fn honest() -> (Dealt, [Vec<u8>; 4], Vec<(Party, Vec<u8>)>) {
+        let own = |p: Party| {
+            (0..GOT).map(|k| (41 * k + 97 * p.index() + 3 * k * p.index()) as u8).collect::<Vec<u8>>()
+        };
+        let share = |dealer: Party, receiver: Party, row: usize| -> u8 {
+            let terms = ORDER.polynomial(row, 1).into_iter().zip(0..);
+            terms.map(|(at, k)| Gf256(own(dealer)[at]) * point(receiver).pow(k)).sum::<Gf256>().0
+        };
+        let all = || Party::all(4);
+        let got = |p: Party| all().flat_map(move |d| (0..4).map(move |row| share(d, p, row)));
+        let said: Vec<Vec<u8>> = all().map(|p| own(p).into_iter().chain(got(p)).collect()).collect();
+        let received: Vec<Vec<u8>> =
+            all().map(|d| (0..4).map(|row| share(d, Party(0), row)).collect()).collect();
+        let dealt = Dealt::of_one_column(ORDER, matrix(4), own(Party(0)), received);
+        let output = |p: Party| -> Vec<u8> {
+            let mut output = vec![0; 4];
+            let got: Vec<u8> = got(p).collect();
+            weighted(Symbol::Byte, matrix(4)[2].iter().copied().zip(got.chunks(4)), &mut output);
+            output
+        };
+        let sent = all().map(|p| (p, product(&output(p)))).collect();
+        (dealt, said.try_into().expect("four parties"), sent)
+    }
+
+    fn product(output: &[u8]) -> Vec<u8> {
+        let mut product = vec![0];
+        multiply(&mut product, &output[..1], &output[1..2]);
+        vec![product[0] ^ output[3]]
+    }
+
+    fn judged(change: impl Fn(&mut [Vec<u8>; 4], &mut [(Party, Vec<u8>)])) -> Judgement {
+        let (dealt, mut said, mut sent) = honest();
+        assert_eq!(dealt.testimony(0), said[0]);
+        change(&mut said, &mut sent);
+        judge(&dealt, 1, 1, &|p| &said[p.index()][..], &sent, &|outputs| product(&outputs[2]))
+    }
+
+    #[test]
+    fn who_sends_another_share_than_it_should_is_convicted() {
+        assert_eq!(judged(|_, _| {}), Judgement::Unsettled, "nothing is wrong");
+        for p in Party::all(4) {
+            let convicted = Judgement::Convicted([p].into_iter().collect());
+            assert_eq!(judged(|_, sent| sent[p.index()].1[0] ^= 5), convicted);
+        }
+    }
+
+    #[test]
+    fn who_lies_about_what_it_got_from_another_is_in_dispute_with_it() {
+        for (receiver, dealer) in [(1, 0), (3, 2), (0, 3)] {
+            let lies = |said: &mut [Vec<u8>; 4], sent: &mut [(Party, Vec<u8>)]| {
+                let got = &mut said[receiver as usize][GOT + 4 * dealer as usize..];
+                got[0] ^= 0x40;
+                // A share that fits the lie.
+                let got: Vec<u8> = said[receiver as usize][GOT..].to_vec();
+                let mut output = vec![0; 4];
+                weighted(Symbol::Byte, matrix(4)[2].iter().copied().zip(got.chunks(4)), &mut output);
+                sent[receiver as usize].1 = product(&output);
+            };
+            assert_eq!(judged(lies), Judgement::Disputed(Party(dealer), Party(receiver)));
+        }
+    }
+
+    #[test]
+    fn who_contradicts_more_than_may_cheat_or_itself_is_convicted() {
+        for p in Party::all(4) {
+            // Another polynomial than it dealt, of a row that the product does not depend on.
+            let lies = |said: &mut [Vec<u8>; 4], _: &mut [(Party, Vec<u8>)]| said[p.index()][5] ^= 9;
+            assert_eq!(judged(lies), Judgement::Convicted([p].into_iter().collect()));
+        }
+    }
+}

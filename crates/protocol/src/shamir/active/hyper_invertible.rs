@@ -73,16 +73,4 @@ mod tests {
             }
         }
     }
-
-    /// Were 2t outputs opened to all, as t are to single parties, the kept ones would follow in part from what is seen: so many
-    /// numbers are not free.
-    #[test]
-    fn to_open_all_checked_outputs_to_all_would_tell_of_kept_ones() {
-        for n in 4..=9 {
-            for t in 1..=(n - 1) / 3 {
-                let (seen, dealt) = (2 * t, n - t);
-                assert!(dealt - seen < n - 2 * t, "{n} {t}");
-            }
-        }
-    }
 }
