@@ -9,7 +9,7 @@ use polyclave_protocol::garbled::{GarbledScheme, Gates};
 use polyclave_protocol::ot::EXPANSION;
 use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::release::{Checked, Unverified};
-use polyclave_protocol::shamir::{Inversion, ShamirActiveScheme, ShamirScheme, Structure, Tables};
+use polyclave_protocol::shamir::{self, Inversion, ShamirActiveScheme, ShamirScheme, Structure, Tables};
 use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{self, Macs, TinyTableScheme};
@@ -45,9 +45,10 @@ pub struct ProtocolOptions {
     #[arg(long, value_name = "W", default_value = "masked")]
     pub tables: String,
 
-    /// Where material comes from [default: the protocol's own, made by the parties]: for spdz mascot (from oblivious transfer);
+    /// Where material comes from [default: the protocol's own, made by the parties]: for shamir-active triples by prss (pseudorandom
+    /// sharing) or hyper-invertible (of sharings that are dealt and verified); for spdz mascot (from oblivious transfer);
     /// for tinytable tinyot-demux or tinyot-circuit (authenticated bits from oblivious transfer, tables by unit vectors or by
-    /// the table's Boolean circuit); for both insecure_dealer (every party could be it: to measure the online phase alone)
+    /// the table's Boolean circuit); for these two insecure_dealer (every party could be it: to measure the online phase alone)
     #[arg(long, value_name = "M")]
     pub preprocessing: Option<String>,
 
@@ -117,7 +118,8 @@ impl ProtocolOptions {
                     None => ShamirActiveScheme::with_largest_threshold(self.parties())?,
                 };
                 let (inversion, tables) = (self.inversion().parse()?, self.tables.parse()?);
-                task.under(&ShamirActiveScheme::new(structure, inversion, tables)?)
+                let scheme = ShamirActiveScheme::new(structure, inversion, tables)?;
+                task.under(&scheme.with_preprocessing(self.preprocessing().parse()?))
             }
             ProjectionScheme::NAME => {
                 self.refuse_unfit_for_garbling(ProjectionScheme::NAME)?;
@@ -203,7 +205,11 @@ impl ProtocolOptions {
 
     /// Where material comes from: as chosen, or the protocol's own.
     pub fn preprocessing(&self) -> &str {
-        let own = if self.is_spdz() { "mascot" } else { "tinyot-demux" };
+        let own = match self.is_spdz() {
+            true => "mascot",
+            false if self.is_shamir_active() => shamir::Preprocessing::default().name(),
+            false => "tinyot-demux",
+        };
         self.preprocessing.as_deref().unwrap_or(own)
     }
 

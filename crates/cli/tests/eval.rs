@@ -347,3 +347,18 @@ fn missing_options_are_a_usage_error() {
     assert_eq!(eval(&["--cipher", "aes-128"]).status.code(), Some(2));
     assert_eq!(eval(&["--vectors", VECTORS, "--key", KEY]).status.code(), Some(2));
 }
+
+#[test]
+fn triples_of_shamir_active_are_made_in_either_way() {
+    let active = ["--protocol", "shamir-active", "--cipher", "aes-128", "--key", KEY, "--input", PLAINTEXT];
+    for way in ["prss", "hyper-invertible"] {
+        for inversion in ["masked-powers", "shortest"] {
+            let text = answer(&[&active[..], &["--preprocessing", way, "--inversion", inversion]].concat());
+            assert!(text.starts_with(CIPHERTEXT), "{text}");
+        }
+    }
+    refused(
+        &[&active[..], &["--preprocessing", "mascot"]].concat(),
+        "shamir-active has no preprocessing 'mascot'; choose prss or hyper-invertible",
+    );
+}

@@ -59,6 +59,18 @@ pub enum Error {
         /// What was checked.
         what: &'static str,
     },
+    /// Two parties contradict each other about what one sent the other over their private channel, before all. One of them cheats;
+    /// the others cannot tell which.
+    #[error(
+        "{dealer} and {receiver} contradict each other about what {dealer} sent {receiver}: one of these two cheats, or its memory or \
+         connection is damaged. No material is made until it is found out which, and left away or mended"
+    )]
+    Disputed {
+        /// Who says that it sent one thing.
+        dealer: Party,
+        /// Who says that it got another.
+        receiver: Party,
+    },
     /// Too few parties are there, or can be relied on, for what is to be done.
     #[error(
         "{needed} parties are needed to {purpose}, and only {there} are there; see whether the others are running and \

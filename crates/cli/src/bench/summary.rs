@@ -122,7 +122,8 @@ impl Summary {
             "parties": if cleartext { 1 } else { arguments.protocol.parties() },
             "inversion": is_shamir.then_some(arguments.protocol.inversion()),
             "tables": is_shamir.then_some(&arguments.protocol.tables),
-            "preprocessing_by": has_material.then_some(arguments.protocol.preprocessing()),
+            "preprocessing_by": (has_material || arguments.protocol.is_shamir_active())
+                .then_some(arguments.protocol.preprocessing()),
             "demux_field": is_spdz.then_some(arguments.protocol.demux_field),
             "threads": if cleartext { 1 } else { arguments.threads },
             "blocks": self.blocks,
@@ -153,6 +154,14 @@ impl Summary {
                 (true, ..) => format!("material from {}, k = {}", p.preprocessing(), p.demux_field),
                 (_, true, _) => format!("material from {}", p.preprocessing()),
                 (.., true) => "the first garbles, the second evaluates".into(),
+                _ if p.is_shamir_active() => {
+                    format!(
+                        "inversion {}, tables {}, triples by {}",
+                        p.inversion(),
+                        p.tables,
+                        p.preprocessing()
+                    )
+                }
                 _ => format!("inversion {}, tables {}", p.inversion(), p.tables),
             };
             let (parties, threads, network) = (p.parties(), arguments.threads, &arguments.network);

@@ -12,11 +12,13 @@ use crate::tally::Cost;
 /// layer waits for the one that retries most.
 pub(super) fn cost<S: Security>(
     compiled: &Compiled,
+    security: &S,
     threshold: usize,
     way: Inversion,
     tables: Tables,
 ) -> Cost {
     let mut cost = Cost::default();
+    let images = security.products_bring_images();
     let (mut inverts, mut products) = (false, [0, 0]);
     for layer in compiled.layers() {
         // The parts of a round-by-round run; each waits for the lookup that takes longest in it.
@@ -24,8 +26,8 @@ pub(super) fn cost<S: Security>(
         for lookup in &layer.lookups {
             let table = &compiled.tables()[lookup.table];
             let one = match tables.way(table) {
-                Way::Inversion(inversion) => inversion_cost(way, inversion, &lookup.views),
-                Way::Polynomial(_) => polynomial_cost(),
+                Way::Inversion(inversion) => inversion_cost(way, inversion, &lookup.views, images),
+                Way::Polynomial(_) => polynomial_cost(images),
                 Way::Masked => masked_table_cost(table.in_bits()),
             };
             inverts |= table.inversion().is_some();
@@ -43,7 +45,7 @@ pub(super) fn cost<S: Security>(
         cost.rounds += rounds.iter().sum::<f64>();
     }
     cost.preprocessing_rounds = preprocessing_rounds(compiled, inverts, way, tables);
-    S::cost_of_products(&mut cost, products[0], products[1], threshold);
+    security.cost_of_products(&mut cost, products[0], products[1], threshold);
     cost
 }
 
@@ -63,10 +65,12 @@ fn masked_table_cost(in_bits: u8) -> LookupCost {
     LookupCost { operations: 1.0, rounds: [0.0, 0.0, 0.0, 0.0, 1.0], ahead: products as f64, material_bytes }
 }
 
-fn polynomial_cost() -> LookupCost {
+fn polynomial_cost(images: bool) -> LookupCost {
     let (operations, rounds) = polynomial::COST;
-    let rounds = [0.0, 0.0, 0.0, rounds as f64, 0.0];
-    LookupCost { operations: operations as f64, rounds, ahead: 0.0, material_bytes: 0 }
+    // Of each product images are wanted that are no multiples.
+    let more = if images { 0 } else { operations };
+    let rounds = [0.0, 0.0, 0.0, (rounds + more) as f64, 0.0];
+    LookupCost { operations: (operations + more) as f64, rounds, ahead: 0.0, material_bytes: 0 }
 }
 
 /// The table at the head of [`super::invert`].
@@ -74,16 +78,20 @@ fn inversion_cost(
     way: Inversion,
     inversion: &polyclave_cipher::Inversion,
     views: &[(Matrix, Slot)],
+    images: bool,
 ) -> LookupCost {
     let opening = |needed: bool| f64::from(u8::from(needed));
     let before = opening(inversion.before.matrix.as_scalar().is_none());
     let after = opening(views.iter().any(|(m, _)| m.after(&inversion.after.matrix).as_scalar().is_none()));
     let retries = 2.0 / 255.0;
+    // Openings of products, one after another, of which images other than multiples are wanted: two in the power of Rivain and
+    // Prouff, and the last one.
+    let (cubes, last) = if images { (0.0, 0.0) } else { (2.0, after) };
     // Operations and rounds of the power alone.
     let (before, power, after) = match way {
-        Inversion::Views => (1.0, (4.0, 3.0), 0.0),
-        Inversion::CarriedSquares => (0.0, (4.0, 3.0), 0.0),
-        Inversion::MaskedPowers => (0.0, (2.0, 2.0), 0.0),
+        Inversion::Views => (1.0, (4.0 + cubes, 3.0 + cubes), last),
+        Inversion::CarriedSquares => (0.0, (4.0 + cubes, 3.0 + cubes), last),
+        Inversion::MaskedPowers => (0.0, (2.0, 2.0), last),
         Inversion::Masking => (1.0, (9.0 + retries, 5.0 + retries), after),
         Inversion::MaskedExponentiation => (before, (7.0, 4.0), after),
         chained => {

@@ -13,6 +13,9 @@
 //! | carried squares | 4 | 3 | |
 //! | masked powers | 6 | 2 + 2 | 4 operations, 2 rounds |
 //!
+//! Where products do not bring their images (`active/dealt_triples.rs`) views and carried squares take three more of both, masked powers
+//! one, unless all that is wanted of the result are multiples, which is one less.
+//!
 //! How the power itself is computed is in `power.rs`.
 
 use std::sync::Arc;

@@ -40,7 +40,7 @@ use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matr
 use polyclave_kernels::affine::{Map, Term, combine};
 use zeroize::Zeroizing;
 
-pub use active::{Active, ShamirActiveScheme};
+pub use active::{Active, Preprocessing, ShamirActiveScheme};
 pub use bank::Bank;
 pub use client::Mask;
 pub use elements::Elements;
@@ -227,7 +227,8 @@ impl<S: Security> Protocol for Shamir<S> {
     type Released = S::Released;
 
     fn cost(&self, compiled: &Compiled) -> Cost {
-        cost::cost::<S>(compiled, self.arithmetic.structure.threshold(), self.inversion, self.tables)
+        let Arithmetic { security, structure, .. } = &self.arithmetic;
+        cost::cost(compiled, security, structure.threshold(), self.inversion, self.tables)
     }
 
     fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Batch<S>> {

@@ -35,6 +35,8 @@ pub(super) const TILE: usize = 2048;
 pub struct View {
     /// For the public part.
     pub(super) map: Map,
+    /// Whether the image is a multiple of the value: then it is one of any share of it, too.
+    pub(super) is_multiple: bool,
     /// For the parts of each set this party is in: the map, times f_A here.
     by_set: Vec<Map>,
 }
@@ -42,7 +44,8 @@ pub struct View {
 impl View {
     fn new(m: &Matrix, weights: &[Gf256]) -> View {
         let times = |c: Gf256| Map::new(m.columns().map(|column| (c * Gf256(column)).0));
-        View { map: times(Gf256::ONE), by_set: weights.iter().map(|w| times(*w)).collect() }
+        let is_multiple = m.ins() == 8 && m.as_scalar().is_some();
+        View { map: times(Gf256::ONE), is_multiple, by_set: weights.iter().map(|w| times(*w)).collect() }
     }
 
     /// The sum that makes a share of M(r) from the parts r_A of r.

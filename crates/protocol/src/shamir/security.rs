@@ -45,8 +45,14 @@ pub trait Security: Sized + Send + Sync + 'static {
         net: &mut dyn Net,
     ) -> Result<Batch<Self>>;
 
+    /// Whether a product that is opened under a mask comes with all linear images of it for nothing; otherwise it takes an opening
+    /// more if others than multiples are wanted.
+    fn products_bring_images(&self) -> bool {
+        true
+    }
+
     /// Adds to the cost of an evaluation what its products, so many a lane and so many once, take ahead.
-    fn cost_of_products(cost: &mut Cost, per_lane: usize, uniform: usize, threshold: usize);
+    fn cost_of_products(&self, cost: &mut Cost, per_lane: usize, uniform: usize, threshold: usize);
 
     /// Takes material in, for the products that follow, and gives back what was there.
     fn load(&mut self, material: Self::Material) -> Self::Material;

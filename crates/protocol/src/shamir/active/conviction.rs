@@ -57,8 +57,13 @@ impl Arithmetic<Active> {
         self.refuse_silence(&said)?;
         let sent: Vec<Word<'_>> = words.iter().map(|(p, shares)| (*p, &shares[place.clone()])).collect();
         let convicted = self.judge(symbol, &sent, &said)?;
-        self.security.convicted = self.security.convicted.and(convicted);
-        if convicted.contains(self.me) {
+        self.convict(convicted)
+    }
+
+    /// All go on without these.
+    pub(super) fn convict(&mut self, parties: PartySet) -> Result<()> {
+        self.security.convicted = self.security.convicted.and(parties);
+        if parties.contains(self.me) {
             let told = "all parties found this party's shares wrong: its stored keys are damaged, or its memory is; restore a backup";
             return Err(Error::System(told.into()));
         }
@@ -110,7 +115,7 @@ impl Arithmetic<Active> {
     }
 
     /// All have heard who said nothing.
-    fn refuse_silence(&self, said: &[Option<Vec<u8>>]) -> Result<()> {
+    pub(super) fn refuse_silence(&self, said: &[Option<Vec<u8>>]) -> Result<()> {
         let there: PartySet = self.partners().iter().filter(|p| said[p.index()].is_some()).collect();
         if there == self.partners() {
             return Ok(());

@@ -5,6 +5,16 @@
 //! said, since all who follow the protocol have the same c. An owner of which nothing is heard gives no input, and all know it.
 //!
 //! What is opened: c, uniform to all but the owner, since r serves once.
+//!
+//! # Keys that nobody holds
+//! Nodes generate a key as the sum of an input of each, drawn from its operating system. That is as good as to keep outputs of
+//! [`super::dealt`]:
+//! * One honest party's input is uniform, and t others see c and their points of \[r\] alone; so they choose theirs without knowing
+//!   anything of it, and the sum is uniform. Whoever gives none ends the generation, knowing nothing of the others' inputs.
+//! * Either is a sharing of degree t that no cheater can make inconsistent.
+//! * What dealt sharings have beyond that is that the keys for pseudorandom sharing have no part in them: of c and of those keys,
+//!   which t + 1 parties hold together, an input follows. But all lookups, from the key schedule on, open the key under pseudorandom
+//!   masks, and so would the images of it that they start from. The key is no longer covered by anything else, however it was made.
 
 use polyclave_kernels::affine::{Map, Term, combine};
 

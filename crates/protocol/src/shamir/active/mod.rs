@@ -1,7 +1,8 @@
 //! Shamir sharing against parties that cheat: n >= 3t + 1 parties, of whom t may do as they like.
 //!
-//! Damgard and Keller 2010 run their AES on the actively secure scheme of Damgard, Geisler, Kroigaard and Nielsen (PKC 2009) in its
-//! form with pseudorandom secret sharing: triples are made ahead, and online nothing is opened but sharings of degree t.
+//! Damgard and Keller 2010 run their AES on the actively secure scheme of Damgard, Geisler, Kroigaard and Nielsen (PKC 2009): triples
+//! are made ahead, by pseudorandom secret sharing or of sharings that are dealt and verified ([`Preprocessing`]), and online nothing is
+//! opened but sharings of degree t.
 //!
 //! **Adversary**: active, static, at most t < n/3 parties, over a **synchronous** network: between two parties that follow the
 //! protocol a message arrives within the network's time limit, and private and authentic. Secrecy is computational
@@ -16,6 +17,9 @@
 //!   thrown away and made afresh with shares that are broadcast, so that all see the same; shares that are wrong then convict
 //!   those who sent them, before all ([`conviction`]), and the others go on without. A party that only falls silent ends the
 //!   making of material: for n = 3t + 1 it takes all parties. It depends on no input.
+//! * **Dealt sharings** ([`dealt`], [`dealt_triples`]) are checked by a hyper-invertible matrix ([`hyper_invertible`]), under the same
+//!   verdict. Since dealing is private, a fault may come to two parties that contradict each other ([`dispute`]): that ends the
+//!   making of material, with an error that names the two.
 //! * **Inputs** ([`input`]): the owner learns a mask that nobody else knows, and broadcasts what is under it. So every input is
 //!   a sharing of degree t by construction, or none at all: then all know that its owner gave none.
 //!
@@ -26,9 +30,14 @@
 mod agreement;
 mod code;
 mod conviction;
+mod dealt;
+mod dealt_triples;
+mod dispute;
 mod elements;
+mod hyper_invertible;
 mod input;
 mod opening;
+mod preprocessing;
 mod products;
 mod scheme;
 mod service;
@@ -39,6 +48,7 @@ mod triples;
 use std::sync::Arc;
 
 use polyclave_cipher::{Cells, Compiled};
+use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
@@ -53,11 +63,13 @@ use crate::pool::Shares;
 use crate::protocol::Faults;
 use crate::release::Checked;
 use crate::service::Element;
-use crate::session::Stream;
+use crate::session::{Stream, random_bytes};
 use crate::stock::Stock;
 use crate::tally::Cost;
 use crate::{Error, Party, PartySet, Result};
 use code::Symbol;
+use dealt_triples::DealtTriples;
+pub use preprocessing::Preprocessing;
 pub use scheme::ShamirActiveScheme;
 use triples::Triples;
 
@@ -84,10 +96,21 @@ pub struct Active {
     broadcasts: bool,
     /// What is wrong with the material that is being made.
     fault: Option<Fault>,
+    /// How triples are made.
+    preprocessing: Preprocessing,
+    /// What this party deals: drawn from its operating system.
+    own_randomness: AesPrg,
     /// For the lookups under way.
-    triples: Triples,
+    material: Material,
     /// Where material comes from, if it was made before the session.
     stock: Option<Arc<dyn Stock>>,
+}
+
+/// Triples for products: of one of the two kinds.
+#[derive(Default)]
+pub struct Material {
+    triples: Triples,
+    dealt: DealtTriples,
 }
 
 /// Why material is thrown away.
@@ -101,17 +124,21 @@ enum Fault {
 
 impl Security for Active {
     type Released = Checked<Cells>;
-    type Material = Triples;
+    type Material = Material;
     const KINDS: [u8; 2] = *b"QT";
 
     fn new(_: &Setup, _: &Stream, _: PartySet) -> Result<Active> {
+        let mut seed = Zeroizing::new([0; 16]);
+        random_bytes(&mut *seed)?;
         Ok(Active {
             outvoted: PartySet::default(),
             lost: PartySet::default(),
             convicted: PartySet::default(),
             broadcasts: false,
             fault: None,
-            triples: Triples::default(),
+            preprocessing: Preprocessing::default(),
+            own_randomness: AesPrg::new(&seed, 0),
+            material: Material::default(),
             stock: None,
         })
     }
@@ -132,9 +159,9 @@ impl Security for Active {
             return protocol.take_batch(compiled, lanes, &demand, &*stock, net);
         }
         loop {
-            let triples = Triples::make(&mut protocol.arithmetic, demand.products, net)?;
+            let products = Material::make(&mut protocol.arithmetic, demand.products, net)?;
             let mut batch = protocol.make_batch(compiled, lanes, net)?;
-            batch.products = triples;
+            batch.products = products;
             let made = demand.products > 0 || demand.inversions > 0 || !demand.masked.is_empty();
             if !made || protocol.arithmetic.is_accepted(net)? {
                 return Ok(batch);
@@ -142,17 +169,25 @@ impl Security for Active {
         }
     }
 
-    fn load(&mut self, material: Triples) -> Triples {
-        std::mem::replace(&mut self.triples, material)
+    fn load(&mut self, material: Material) -> Material {
+        std::mem::replace(&mut self.material, material)
     }
 
-    fn cost_of_products(cost: &mut Cost, per_lane: usize, uniform: usize, threshold: usize) {
+    fn products_bring_images(&self) -> bool {
+        self.preprocessing == Preprocessing::Pseudorandom
+    }
+
+    fn cost_of_products(&self, cost: &mut Cost, per_lane: usize, uniform: usize, threshold: usize) {
         cost.triples_per_lane = per_lane as f64;
         cost.triples_uniform = uniform as f64;
-        cost.material_bytes_per_lane += triples::TYPICAL_BYTES * per_lane;
-        let triples = f64::from(u8::from(per_lane + uniform > 0));
+        let (bytes, rounds) = match self.preprocessing {
+            Preprocessing::Pseudorandom => (triples::TYPICAL_BYTES, triples::ROUNDS),
+            Preprocessing::HyperInvertible => (dealt_triples::BYTES, dealt_triples::ROUNDS),
+        };
+        cost.material_bytes_per_lane += bytes * per_lane;
+        let triples = if per_lane + uniform > 0 { rounds as f64 } else { 0.0 };
         if triples + cost.preprocessing_rounds > 0.0 {
-            // A round for triples, and t + 1 for the verdict.
+            // Besides, t + 1 for the verdict.
             cost.preprocessing_rounds += triples + (threshold + 1) as f64;
         }
     }
@@ -180,9 +215,10 @@ impl Security for Active {
         openings: Vec<Opening<'_>>,
         net: &mut dyn Net,
     ) -> Result<Opened> {
-        match arithmetic.is_ahead() {
-            true => arithmetic.open_ahead(openings, net),
-            false => arithmetic.open_with_triples(openings, net),
+        match (arithmetic.is_ahead(), arithmetic.security.preprocessing) {
+            (true, _) => arithmetic.open_ahead(openings, net),
+            (_, Preprocessing::Pseudorandom) => arithmetic.open_with_triples(openings, net),
+            (_, Preprocessing::HyperInvertible) => arithmetic.open_with_dealt(openings, net),
         }
     }
 
@@ -191,7 +227,11 @@ impl Security for Active {
         products: &[(&[u8], &[u8])],
         net: &mut dyn Net,
     ) -> Result<Vec<Shares>> {
-        arithmetic.multiply_by_opening(products, net)
+        if arithmetic.is_ahead() || arithmetic.security.preprocessing == Preprocessing::Pseudorandom {
+            return arithmetic.multiply_by_opening(products, net);
+        }
+        let products: Vec<_> = products.iter().map(|(x, y)| (*x, *y, None)).collect();
+        arithmetic.multiply_with_dealt(&products, net)
     }
 
     fn share_own(
@@ -283,6 +323,18 @@ impl Security for Active {
     fn combine_elements(structure: Structure, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
         let values = service::combine(Symbol::Element, structure, serving, messages)?;
         Ok(values.as_chunks().0.to_vec())
+    }
+}
+
+impl Material {
+    /// For so many products.
+    fn make(arithmetic: &mut Arithmetic<Active>, count: usize, net: &mut dyn Net) -> Result<Material> {
+        let mut material = Material::default();
+        match arithmetic.security.preprocessing {
+            Preprocessing::Pseudorandom => material.triples = Triples::make(arithmetic, count, net)?,
+            Preprocessing::HyperInvertible => material.dealt = DealtTriples::make(arithmetic, count, net)?,
+        }
+        Ok(material)
     }
 }
 

@@ -5,12 +5,14 @@
 //! from sharings that are of degree t at the parties that follow the protocol: pseudorandom ones are by construction, inputs by
 //! broadcast, products ahead because all of those parties know the same public value.
 
+use std::sync::Arc;
+
 use polyclave_kernels::affine::combine;
 use polyclave_kernels::gf256::multiply;
 
 use super::super::arithmetic::resize;
 use super::super::opening::{Layout, Opened, Opening, Secret};
-use super::super::prss::{Degree, TILE};
+use super::super::prss::{Degree, TILE, View};
 use super::code::{Symbol, Word, decode};
 use super::{Active, Arithmetic, patience};
 use crate::net::{Gathered, Net};
@@ -119,13 +121,7 @@ impl Arithmetic<Active> {
             let message = &mut message[place.messages.clone()];
             let sum = match opening.secret {
                 Secret::Value(x) => {
-                    let masks = &mut masks[place.masks.clone()];
-                    for start in (0..place.len).step_by(TILE) {
-                        let range = start..place.len.min(start + TILE);
-                        let shares = masks.chunks_mut(place.len).map(|share| &mut share[range.clone()]);
-                        let views = opening.views.iter().map(|v| &**v).zip(shares);
-                        self.prss.mask(Degree::Value, &x[range.clone()], &mut message[range.clone()], views);
-                    }
+                    self.mask_value(x, &opening.views, message, &mut masks[place.masks.clone()]);
                     spent.push((0..0, Vec::new()));
                     continue;
                 }
@@ -133,10 +129,10 @@ impl Arithmetic<Active> {
                 Secret::ProductPlus(_, _, sum) => Some(sum),
             };
             let (Secret::Product(x, y) | Secret::ProductPlus(x, y, _)) = opening.secret else { continue };
-            let range = self.security.triples.spend(place.len)?;
+            let range = self.security.material.triples.spend(place.len)?;
             let (e, rest) = message.split_at_mut(place.len);
             let (f, g) = rest.split_at_mut(place.len);
-            let (triples, prss) = (&self.security.triples, &self.prss);
+            let (triples, prss) = (&self.security.material.triples, &self.prss);
             prss.mask_with_parts(&triples.parts(0, range.clone()), x, e);
             prss.mask_with_parts(&triples.parts(1, range.clone()), y, f);
             let parts = match sum {
@@ -172,8 +168,15 @@ impl Arithmetic<Active> {
                 let of = |k: usize| opened.get(k * place.len + tile.start..k * place.len + tile.end);
                 let (Some(e), Some(f)) = (of(0), of(1)) else { continue };
                 let triple = range.start + tile.start..range.start + tile.end;
-                let parts = self.security.triples.products(triple.clone(), e, f, &addends, &tile, &self.pool);
-                let w = self.security.triples.public(triple);
+                let parts = self.security.material.triples.products(
+                    triple.clone(),
+                    e,
+                    f,
+                    &addends,
+                    &tile,
+                    &self.pool,
+                );
+                let w = self.security.material.triples.public(triple);
                 let public = &mut public[tile.clone()];
                 multiply(public, e, f);
                 public.iter_mut().zip(w).for_each(|(p, w)| *p ^= w);
@@ -187,6 +190,22 @@ impl Arithmetic<Active> {
             }
         }
         Ok(Opened::new(public, masks, layout, openings, &self.pool))
+    }
+
+    /// What is sent of a value that is opened under a mask, and the shares of images of that mask, image after image.
+    pub(super) fn mask_value(
+        &mut self,
+        value: &[u8],
+        views: &[Arc<View>],
+        message: &mut [u8],
+        masks: &mut [u8],
+    ) {
+        for start in (0..value.len()).step_by(TILE) {
+            let range = start..value.len().min(start + TILE);
+            let shares = masks.chunks_mut(value.len()).map(|share| &mut share[range.clone()]);
+            let views = views.iter().map(|v| &**v).zip(shares);
+            self.prss.mask(Degree::Value, &value[range.clone()], &mut message[range.clone()], views);
+        }
     }
 
     /// Products as openings under a mask, of which the value itself is the only image wanted.

@@ -1,4 +1,5 @@
-//! Products ahead: sharings of degree 2t, opened among all and checked.
+//! Products ahead: sharings of degree 2t, opened among all and checked. Powers of masks and masked tables are made of these, whatever
+//! triples are made of: pseudorandom values, opened under pseudorandom masks.
 //!
 //! What is opened is z + r for a pseudorandom r of degree t, plus a zero sharing of degree 2t: uniform to t parties but for what
 //! they know of it (`prss.rs`). If n shares lie on one polynomial of degree 2t, its value is right: t wrong shares among
@@ -80,11 +81,22 @@ impl Arithmetic<Active> {
         if self.security.broadcasts {
             return self.open_before_all(symbol, message, evidence, values, net);
         }
-        self.counts().rounds += 1;
         match symbol {
             Symbol::Byte => self.prss.add_zero(message),
             Symbol::Element => self.prss.add_zero_elements(message),
         }
+        self.open_apart(symbol, message, values, net)
+    }
+
+    /// Opens sharings of degree 2t, which this party checks for itself. One round.
+    pub(super) fn open_apart(
+        &mut self,
+        symbol: Symbol,
+        message: &[u8],
+        values: &mut [u8],
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.counts().rounds += 1;
         let (me, degree, partners) = (self.me, 2 * self.structure.threshold(), self.partners());
         let out = self.to(partners, message);
         for (p, buffer) in Party::all(out.len()).zip(&mut self.incoming) {
@@ -94,7 +106,7 @@ impl Arithmetic<Active> {
         let gathered = net.gather(&out, &mut into, patience::AHEAD, &mut |_, _| false)?;
         self.heard_of(gathered);
         self.check_makers()?;
-        let share_of = |p: Party| if p == me { &*message } else { &self.incoming[p.index()][..] };
+        let share_of = |p: Party| if p == me { message } else { &self.incoming[p.index()][..] };
         let words: Vec<Word<'_>> = partners.iter().map(|p| (p, share_of(p))).collect();
         if !interpolate(symbol, degree, &words, values) {
             self.security.fault = Some(Fault::Mine);

@@ -2,7 +2,7 @@
 
 use super::super::arithmetic::Arithmetic;
 use super::super::{Inversion, Setup, Shamir, Structure, Tables};
-use super::Active;
+use super::{Active, Preprocessing};
 use crate::net::Net;
 use crate::protocol::Scheme;
 use crate::session::{Stream, Terms};
@@ -14,13 +14,14 @@ pub struct ShamirActiveScheme {
     structure: Structure,
     inversion: Inversion,
     tables: Tables,
+    preprocessing: Preprocessing,
 }
 
 impl ShamirActiveScheme {
     /// The name on the command line.
     pub const NAME: &str = "shamir-active";
 
-    /// With at least 3t + 1 parties.
+    /// With at least 3t + 1 parties, and triples by pseudorandom sharing.
     pub fn new(structure: Structure, inversion: Inversion, tables: Tables) -> Result<ShamirActiveScheme> {
         let (n, t) = (structure.parties(), structure.threshold());
         if n < 3 * t + 1 {
@@ -30,7 +31,12 @@ impl ShamirActiveScheme {
                 3 * t + 1
             )));
         }
-        Ok(ShamirActiveScheme { structure, inversion, tables })
+        Ok(ShamirActiveScheme { structure, inversion, tables, preprocessing: Preprocessing::default() })
+    }
+
+    /// The same with triples made in this way.
+    pub fn with_preprocessing(self, preprocessing: Preprocessing) -> ShamirActiveScheme {
+        ShamirActiveScheme { preprocessing, ..self }
     }
 
     /// The largest threshold for a number of parties.
@@ -41,6 +47,11 @@ impl ShamirActiveScheme {
     /// Parties and threshold.
     pub fn structure(&self) -> Structure {
         self.structure
+    }
+
+    /// How triples are made.
+    pub fn preprocessing(&self) -> Preprocessing {
+        self.preprocessing
     }
 }
 
@@ -70,6 +81,7 @@ impl Scheme for ShamirActiveScheme {
             .with("threshold", &self.structure.threshold().to_le_bytes())
             .with("inversion", self.inversion.name().as_bytes())
             .with("tables", self.tables.name().as_bytes())
+            .with("preprocessing", self.preprocessing.name().as_bytes())
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
@@ -80,7 +92,8 @@ impl Scheme for ShamirActiveScheme {
         if setup.structure() != self.structure {
             return Err(Error::misuse("the setup was made for another number of parties or threshold"));
         }
-        let arithmetic = Arithmetic::new(setup, stream, serving)?;
+        let mut arithmetic = Arithmetic::<Active>::new(setup, stream, serving)?;
+        arithmetic.security.preprocessing = self.preprocessing;
         Ok(Shamir { inversion: self.inversion, tables: self.tables, arithmetic })
     }
 }

@@ -20,9 +20,10 @@ use super::super::power::Powers;
 use super::super::setup::{Setup, Structure};
 use super::super::{Batch, Shamir};
 use super::code::{Symbol, Word, decode};
+use super::dealt_triples::DealtTriples;
 use super::elements::ElementTriples;
 use super::triples::{TYPICAL_BYTES, Triples};
-use super::{Active, Security, ShamirActiveScheme};
+use super::{Active, Material, Preprocessing, Security, ShamirActiveScheme, dealt_triples};
 use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
 use crate::service::{ELEMENT_BYTES, Element, ServiceScheme, Stored};
@@ -42,6 +43,8 @@ const DES_BITS: u8 = 6;
 
 const POWERS: Kind = Kind { name: "masked powers", item_bytes: EXPONENTS.len(), per_block: AES_LOOKUPS };
 const TRIPLES: Kind = Kind { name: "triples", item_bytes: TYPICAL_BYTES, per_block: AES_LOOKUPS };
+const DEALT_TRIPLES: Kind =
+    Kind { name: "dealt triples", item_bytes: dealt_triples::BYTES, per_block: AES_LOOKUPS };
 pub(super) const ELEMENT_TRIPLES: Kind =
     Kind { name: "element triples", item_bytes: 3 * ELEMENT_BYTES, per_block: TAG_PRODUCTS };
 const UNIT_VECTORS: Kind = Kind {
@@ -81,8 +84,17 @@ impl Shamir<Active> {
             0 => None,
             count => Some(Powers::restore(&stock.take(&POWERS, count, net)?, &arithmetic.pool)),
         };
-        let triples = stock.take(&TRIPLES, demand.products, net)?;
-        let products = Triples::restore(&triples, arithmetic.prss.sets(), &arithmetic.pool);
+        let mut products = Material::default();
+        match arithmetic.security.preprocessing {
+            Preprocessing::Pseudorandom => {
+                let items = stock.take(&TRIPLES, demand.products, net)?;
+                products.triples = Triples::restore(&items, arithmetic.prss.sets(), &arithmetic.pool);
+            }
+            Preprocessing::HyperInvertible => {
+                let items = stock.take(&DEALT_TRIPLES, demand.products, net)?;
+                products.dealt = DealtTriples::restore(&items, &arithmetic.pool);
+            }
+        }
         let vectors = |bits: u8, count: usize| match bits {
             DES_BITS => stock.take(&UNIT_VECTORS, count, net),
             other => Err(Error::Misuse(format!("no unit vectors for tables of {other} bits are in stock"))),
@@ -100,6 +112,7 @@ impl Shamir<Active> {
             let items = match *kind {
                 POWERS => Powers::products(arithmetic, count, net)?.save(),
                 TRIPLES => Triples::make(arithmetic, count, net)?.save(),
+                DEALT_TRIPLES => DealtTriples::make(arithmetic, count, net)?.save(),
                 ELEMENT_TRIPLES => ElementTriples::make(arithmetic, count, net)?.save(),
                 UNIT_VECTORS => masked_table::Masks::prepare(arithmetic, DES_BITS, count, net)?.save(),
                 other => return Err(Error::Misuse(format!("no {} are kept in stock", other.name))),
@@ -135,7 +148,11 @@ impl ServiceScheme for ShamirActiveScheme {
     }
 
     fn kinds(&self) -> Vec<Kind> {
-        vec![POWERS, TRIPLES, ELEMENT_TRIPLES, UNIT_VECTORS]
+        let triples = match self.preprocessing() {
+            Preprocessing::Pseudorandom => TRIPLES,
+            Preprocessing::HyperInvertible => DEALT_TRIPLES,
+        };
+        vec![POWERS, triples, ELEMENT_TRIPLES, UNIT_VECTORS]
     }
 
     fn make_material(

@@ -18,12 +18,15 @@ use crate::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
 
+/// Rounds to make triples.
+pub(super) const ROUNDS: usize = 1;
+
 /// Bytes of a triple at one of four parties.
 pub(super) const TYPICAL_BYTES: usize = 10;
 
 /// Triples, used from the front.
 #[derive(Default)]
-pub struct Triples {
+pub(super) struct Triples {
     /// The parts of a, of b and of r: for each of these one vector a set that this party is in.
     parts: [Vec<Shares>; 3],
     /// w.
