@@ -124,8 +124,11 @@ mod tests {
     /// Where in a testimony what was got begins.
     const GOT: usize = 8;
 
+    /// What a party has broadcast of a product.
+    type Sent = (Party, Vec<u8>);
+
     /// What four honest parties say of a column that they dealt, and their shares of a product of the first kept output.
-    fn honest() -> (Dealt, [Vec<u8>; 4], Vec<(Party, Vec<u8>)>) {
+    fn honest() -> (Dealt, [Vec<u8>; 4], Vec<Sent>) {
         let own = |p: Party| {
             (0..GOT).map(|k| (41 * k + 97 * p.index() + 3 * k * p.index()) as u8).collect::<Vec<u8>>()
         };
@@ -155,7 +158,7 @@ mod tests {
         vec![product[0] ^ output[3]]
     }
 
-    fn judged(change: impl Fn(&mut [Vec<u8>; 4], &mut [(Party, Vec<u8>)])) -> Judgement {
+    fn judged(change: impl Fn(&mut [Vec<u8>; 4], &mut [Sent])) -> Judgement {
         let (dealt, mut said, mut sent) = honest();
         assert_eq!(dealt.testimony(0), said[0]);
         change(&mut said, &mut sent);
@@ -174,7 +177,7 @@ mod tests {
     #[test]
     fn who_lies_about_what_it_got_from_another_is_in_dispute_with_it() {
         for (receiver, dealer) in [(1, 0), (3, 2), (0, 3)] {
-            let lies = |said: &mut [Vec<u8>; 4], sent: &mut [(Party, Vec<u8>)]| {
+            let lies = |said: &mut [Vec<u8>; 4], sent: &mut [Sent]| {
                 let got = &mut said[receiver as usize][GOT + 4 * dealer as usize..];
                 got[0] ^= 0x40;
                 // A share that fits the lie.
@@ -191,7 +194,7 @@ mod tests {
     fn who_contradicts_more_than_may_cheat_or_itself_is_convicted() {
         for p in Party::all(4) {
             // Another polynomial than it dealt, of a row that the product does not depend on.
-            let lies = |said: &mut [Vec<u8>; 4], _: &mut [(Party, Vec<u8>)]| said[p.index()][5] ^= 9;
+            let lies = |said: &mut [Vec<u8>; 4], _: &mut [Sent]| said[p.index()][5] ^= 9;
             assert_eq!(judged(lies), Judgement::Convicted([p].into_iter().collect()));
         }
     }

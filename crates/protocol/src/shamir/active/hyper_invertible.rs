@@ -33,7 +33,7 @@ mod tests {
             let (above, below) = rows.split_at_mut(k + 1);
             for row in below {
                 let factor = row[k] * inverse;
-                row.iter_mut().zip(&above[k]).for_each(|(x, y)| *x = *x + factor * *y);
+                row.iter_mut().zip(&above[k]).for_each(|(x, y)| *x += factor * *y);
             }
         }
         true
