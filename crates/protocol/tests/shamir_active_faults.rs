@@ -133,6 +133,28 @@ fn with_one_silent_the_others_finish_what_was_prepared_and_make_nothing_new() {
     }
 }
 
+/// A party that waits in vain for a cheater's word in the verdict comes late online, where the others need it: they do not give it up.
+#[test]
+fn who_was_held_up_by_a_cheater_is_waited_for() {
+    let right = right();
+    // Gatherings of this circuit ahead: triples, two of powers, and the verdict's three; then a mask for the input, and so on.
+    let (verdict, ahead) = (4, 6);
+    for victim in Party::all(3) {
+        for at in 1..ahead + 6 {
+            let habit = |p| if p == CHEATER { Habit::Withholds(victim, at) } else { Habit::Honest };
+            let from = ahead.max(at);
+            let outcomes = with_habits(scheme(4, 1, Inversion::MaskedPowers), SOON, from, habit);
+            for outcome in &outcomes[..3] {
+                match outcome {
+                    Ok((output, _)) => assert_eq!(*output, right, "{victim}, {at}"),
+                    Err(Error::Missing { purpose: "make material", .. }) if at < verdict => {}
+                    Err(e) => panic!("{victim}, gathering {at}: {e}"),
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_slow_party_holds_nobody_up_online() {
     let right = right();
@@ -163,12 +185,16 @@ fn a_cheating_owner_of_an_input_does_not_divide_the_others() {
     let run = move |until: Until| move |net: &mut dyn Net| session(&scheme, "aes-128", CHEATER, until, net);
     let (_, tampering) = four(LATE, (u64::MAX, Fault::Drop), run(Until::Prepared));
     let prepared = tampering.messages();
+    let mut went_on = 0;
     for at in prepared..prepared + 12 {
         for fault in QUICK_FAULTS.into_iter().chain([Fault::Drop]) {
             let (outcomes, _) = four(SOON, (at, fault), run(Until::Released));
             let outputs: Vec<Option<&Vec<u8>>> =
                 outcomes[..3].iter().map(|outcome| outcome.as_ref().ok().map(|(output, _)| output)).collect();
             assert!(outputs.iter().all(|output| *output == outputs[0]), "{at} {fault:?}: {outcomes:?}");
+            went_on += usize::from(outputs[0].is_some());
         }
     }
+    // A fault towards one party alone is made up for, and a flipped bit makes another input.
+    assert!(went_on > 20, "only {went_on} runs had an input");
 }

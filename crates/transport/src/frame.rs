@@ -81,11 +81,6 @@ impl Passage {
         }
     }
 
-    /// Bytes of the message that have not passed.
-    pub(crate) fn left(&self, message: usize) -> usize {
-        message - self.start - self.passed.saturating_sub(HEADER)
-    }
-
     /// Whether the header, if it is there, tells what is due.
     fn check(&self, len: usize, max_frame: usize) -> Result<(), Broken> {
         if self.passed >= HEADER {

@@ -15,6 +15,9 @@ use crate::late::Late;
 use crate::limits::Limits;
 use crate::socket::Socket;
 
+/// A peer may owe so many times what may be kept for it.
+const LATE_FOR_UNSENT: usize = 16;
+
 /// A connection and the messages that are on their way over it.
 pub(crate) struct Link {
     pub(crate) peer: Party,
@@ -65,7 +68,7 @@ impl Link {
     /// The same in a gathering, which gives no new time to a peer that owes messages.
     pub(crate) fn begin_gathering(&mut self, send: bool, receive: bool, now: Instant) {
         let moved_at = self.moved_at;
-        self.begin(send, receive, now);
+        self.begin(send && self.deaf.is_none(), receive, now);
         if self.is_late() {
             self.moved_at = moved_at;
         }
@@ -78,7 +81,7 @@ impl Link {
         Ok(self.note_moved())
     }
 
-    /// The same in a gathering: one that takes nothing any more may have left its message.
+    /// The same in a gathering: one that takes nothing any more may have left messages, for this call and for later ones.
     pub(crate) fn step_gathering(
         &mut self,
         out: &[u8],
@@ -89,10 +92,7 @@ impl Link {
             (self.deaf, self.sending, self.unsent) = (Some(broken), None, Buffer::default());
         }
         self.pull(into, max_frame)?;
-        match &self.deaf {
-            Some(broken) if self.receiving.is_none() && self.late.is_empty() => Err(broken.clone()),
-            _ => Ok(self.note_moved()),
-        }
+        Ok(self.note_moved())
     }
 
     /// Ends the call in a gathering: what the operating system does not take now is kept, and what has not come of the
@@ -113,26 +113,26 @@ impl Link {
         }
         let most = limits.max_backlog;
         if let Some(passage) = self.sending.take() {
-            if self.unsent.len() + passage.left(out.len()) > most {
+            // What was kept before: a single message is never too much.
+            if self.unsent.len() > most {
                 return Err(self.given_up(format!("it has not taken {most} bytes and more")));
             }
             passage.keep_rest(out, limits.max_frame, &mut self.unsent);
         }
         if let Some(passage) = receiving {
-            self.late.push(due, passage);
+            // Likewise; and what is late takes no memory here.
+            let most = most.saturating_mul(LATE_FOR_UNSENT);
             if self.late.bytes() > most {
                 return Err(self.given_up(format!("it owes more than {most} bytes from before")));
             }
+            self.late.push(due, passage);
         }
         Ok(())
     }
 
     /// Sends as long as the operating system takes something, and throws away some of what is late.
     pub(crate) fn settle(&mut self, out: &[u8], max_frame: usize) -> Result<(), Broken> {
-        if let Some(broken) = &self.deaf {
-            return Err(broken.clone());
-        }
-        while !self.is_flushed() {
+        while self.deaf.is_none() && !self.is_flushed() {
             self.push(out, max_frame)?;
             if !self.note_moved() {
                 break;

@@ -133,14 +133,11 @@ impl Mesh {
         for (p, sender) in Party::all(out.len()).zip(&self.to) {
             let debt = &mut self.debts[p.index()];
             let Some(sender) = sender.as_ref().filter(|_| debt.lost.is_none()) else { continue };
-            let (message, due) = (out[p.index()], !into[p.index()].is_empty());
-            let gone = !message.is_empty() && sender.send(message.to_vec()).is_err();
-            if gone && !due {
-                debt.lost = Some(closed(p));
-                continue;
+            if !out[p.index()].is_empty() {
+                // One that is gone may have left messages, for this call and for later ones.
+                let _ = sender.send(out[p.index()].to_vec());
             }
-            // One that is gone may have left its message.
-            if due {
+            if !into[p.index()].is_empty() {
                 awaited.push(p);
             }
             if debt.late.is_empty() {

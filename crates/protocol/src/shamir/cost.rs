@@ -4,6 +4,7 @@ use polyclave_cipher::{Compiled, Matrix, Slot};
 
 use super::inversion::Inversion;
 use super::security::Security;
+use super::setup::Structure;
 use super::tables::{Tables, Way};
 use super::{masked_powers, masked_table, polynomial};
 use crate::tally::Cost;
@@ -13,7 +14,7 @@ use crate::tally::Cost;
 pub(super) fn cost<S: Security>(
     compiled: &Compiled,
     security: &S,
-    threshold: usize,
+    structure: Structure,
     way: Inversion,
     tables: Tables,
 ) -> Cost {
@@ -45,7 +46,7 @@ pub(super) fn cost<S: Security>(
         cost.rounds += rounds.iter().sum::<f64>();
     }
     cost.preprocessing_rounds = preprocessing_rounds(compiled, inverts, way, tables);
-    security.cost_of_products(&mut cost, products[0], products[1], threshold);
+    security.cost_of_products(&mut cost, products[0], products[1], structure);
     cost
 }
 

@@ -228,7 +228,7 @@ impl<S: Security> Protocol for Shamir<S> {
 
     fn cost(&self, compiled: &Compiled) -> Cost {
         let Arithmetic { security, structure, .. } = &self.arithmetic;
-        cost::cost(compiled, security, structure.threshold(), self.inversion, self.tables)
+        cost::cost(compiled, security, *structure, self.inversion, self.tables)
     }
 
     fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Batch<S>> {

@@ -66,7 +66,7 @@ impl Security for Passive {
         protocol.make_batch(compiled, lanes, net)
     }
 
-    fn cost_of_products(&self, _: &mut Cost, _: usize, _: usize, _: usize) {}
+    fn cost_of_products(&self, _: &mut Cost, _: usize, _: usize, _: Structure) {}
 
     fn load(&mut self, (): ()) {}
 

@@ -52,7 +52,7 @@ pub trait Security: Sized + Send + Sync + 'static {
     }
 
     /// Adds to the cost of an evaluation what its products, so many a lane and so many once, take ahead.
-    fn cost_of_products(&self, cost: &mut Cost, per_lane: usize, uniform: usize, threshold: usize);
+    fn cost_of_products(&self, cost: &mut Cost, per_lane: usize, uniform: usize, structure: Structure);
 
     /// Takes material in, for the products that follow, and gives back what was there.
     fn load(&mut self, material: Self::Material) -> Self::Material;

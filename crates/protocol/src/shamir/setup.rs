@@ -73,6 +73,11 @@ impl Structure {
         Ok(())
     }
 
+    /// How many of the sets of n - t parties each party is in.
+    pub(super) fn sets_of_a_party(&self) -> usize {
+        self.sets().filter(|set| contains(*set, Party(0))).count()
+    }
+
     /// The sets of n - t parties, as bit masks, in increasing order.
     pub(super) fn sets(&self) -> impl Iterator<Item = u16> + use<> {
         let members = (self.parties - self.threshold) as u32;

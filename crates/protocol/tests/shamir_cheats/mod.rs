@@ -125,6 +125,7 @@ pub fn sweep(scheme: ShamirActiveScheme, cipher: &'static str) {
 }
 
 /// What a party does with all its messages in gatherings, from the n-th on.
+#[allow(dead_code, reason = "not every test has every habit")]
 #[derive(Clone, Copy, Debug)]
 pub enum Habit {
     Honest,
@@ -133,6 +134,8 @@ pub enum Habit {
     /// And of what it says that others said.
     LieInAll,
     Silent,
+    /// Keeps from one party what it sends in one gathering, counted from 1; later, silent to all.
+    Withholds(Party, usize),
     /// Sends everything late by so much.
     Slow(Duration),
 }
@@ -142,7 +145,7 @@ pub type Which = fn(&[Vec<u8>]) -> bool;
 
 /// Shares: no verdict, nor relayed digests of four and of seven parties. No shares of this circuit are so long as those.
 pub fn shares(out: &[Vec<u8>]) -> bool {
-    !out.iter().any(|message| [1, 96, 192, 960].contains(&message.len()))
+    !out.iter().any(|message| [1, 4, 7, 96, 192, 960].contains(&message.len()))
 }
 
 pub struct Habitual {
@@ -177,6 +180,11 @@ impl Net for Habitual {
     ) -> Result<Gathered> {
         self.gatherings += 1;
         let mut out: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
+        if let Habit::Withholds(victim, at) = self.habit
+            && self.gatherings == at
+        {
+            out[victim.index()].clear();
+        }
         if self.gatherings > self.from {
             match self.habit {
                 Habit::Honest => {}
@@ -189,7 +197,7 @@ impl Net for Habitual {
                     let told = Party::all(out.len()).zip(&mut out).filter(|(p, _)| to.contains(*p));
                     told.for_each(|(_, message)| message.iter_mut().take(1).for_each(|byte| *byte ^= 4));
                 }
-                Habit::Silent => out.iter_mut().for_each(Vec::clear),
+                Habit::Silent | Habit::Withholds(..) => out.iter_mut().for_each(Vec::clear),
                 Habit::Slow(time) => std::thread::sleep(time),
             }
         }

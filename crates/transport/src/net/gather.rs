@@ -8,6 +8,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{TlsNet, YIELD};
 
+/// Of a message so many bytes a second must come at least, beside the limit for its beginning.
+const LEAST_BYTES_PER_SECOND: u64 = 16 << 10;
+
 /// Whether those who have come, and what they sent, are enough.
 type Enough<'a> = dyn FnMut(PartySet, &[&mut [u8]]) -> bool + 'a;
 
@@ -81,13 +84,13 @@ impl TlsNet {
             if since.elapsed() < YIELD {
                 std::thread::yield_now();
             } else {
-                self.sleep_gathering(patience)?;
+                self.sleep_gathering(into, patience)?;
             }
         }
     }
 
     /// Loses those whose time is over, or else sleeps until a socket is ready.
-    fn sleep_gathering(&mut self, patience: Duration) -> Result<()> {
+    fn sleep_gathering(&mut self, into: &[&mut [u8]], patience: Duration) -> Result<()> {
         let now = Instant::now();
         let over = self.deadline.is_some_and(|deadline| deadline <= now);
         let mut left = patience;
@@ -97,8 +100,12 @@ impl TlsNet {
         let mut silent = Vec::new();
         for link in self.links.iter().flatten().filter(|link| link.is_receiving() || link.is_late()) {
             let quiet = now.saturating_duration_since(link.moved_at);
-            if over && link.is_receiving() {
-                silent.push((link.peer, now.saturating_duration_since(link.began_at)));
+            let waited = now.saturating_duration_since(link.began_at);
+            // A byte now and then does not count as an answer.
+            let due = into[link.peer.index()].len() as u64;
+            let most = patience + Duration::from_secs(due / LEAST_BYTES_PER_SECOND);
+            if link.is_receiving() && (over || waited >= most) {
+                silent.push((link.peer, if over { waited } else { patience }));
             } else if quiet >= patience {
                 silent.push((link.peer, patience));
             } else {

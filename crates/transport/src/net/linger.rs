@@ -8,9 +8,12 @@ use rustix::event::{PollFd, Timespec, poll};
 use super::TlsNet;
 use crate::link::Link;
 
+/// Time limits that a gathering waits for at most.
+const LONGEST: u32 = 8;
+
 impl Drop for TlsNet {
     /// Never waits. Others may count on messages that a slow peer has not taken yet: they are sent by a thread of its own,
-    /// for as long as a single wait may last, if the process lives.
+    /// for as long as those who wait for them may wait, if the process lives.
     fn drop(&mut self) {
         if self.failed.is_some() {
             return;
@@ -18,7 +21,7 @@ impl Drop for TlsNet {
         let links: Vec<Link> =
             std::mem::take(&mut self.links).into_iter().flatten().filter(Link::has_unsent).collect();
         if !links.is_empty() {
-            let (within, max_frame) = (self.limits.idle, self.limits.max_frame);
+            let (within, max_frame) = (self.limits.idle.saturating_mul(LONGEST), self.limits.max_frame);
             // Without a thread the messages are lost, as they were with this process.
             let _ = thread::Builder::new().spawn(move || send_rest(links, within, max_frame));
         }

@@ -3,11 +3,14 @@
 //! Channels between two parties are private, so a party can tell its peers different things. This is the algorithm of Pease,
 //! Shostak and Lamport (1980; "oral messages", Lamport, Shostak and Pease 1982) in its form as a tree of who said that who
 //! said what: t + 1 rounds, for t < n/3 cheating parties in a synchronous network, where whoever says nothing in time
-//! counts as saying nothing. Digests go through the tree, and afterwards whoever lacks a message gets it from those who said
-//! that they have it.
+//! counts as saying nothing. Digests go through the tree; then all tell all what they heard, for those who lack a message.
 //!
 //! * If the sender follows the protocol, all hear what it said.
 //! * In any case all that follow the protocol hear the same: a message, or nothing.
+//!
+//! In the last round of the tree, and after it, nobody waits for a cheater: each ends when what is still to come cannot change what
+//! comes of it, and what honest parties say is enough for that. (All that an honest sender's paths lack then are cheaters' words,
+//! a minority; of a cheating sender's paths those that end with an honest party are there.)
 //!
 //! Assumes that BLAKE3 is collision resistant.
 
@@ -32,8 +35,8 @@ pub(super) struct Broadcast<'a> {
     pub(super) threshold: usize,
     /// The length of the message of each party; 0 for those that say nothing.
     pub(super) lens: &'a [usize],
-    /// How often a network's time limit the first round waits; every later one waits once more, for those whom somebody has
-    /// kept waiting in the round before.
+    /// How many of the network's time limits the first round waits; every later one waits for one more, for those whom somebody
+    /// has kept waiting in the round before.
     pub(super) patience: u32,
 }
 
@@ -47,7 +50,7 @@ impl Broadcast<'_> {
             .collect();
         let out: Vec<&[u8]> =
             Party::all(n).map(|p| if self.members.contains(p) && p != me { mine } else { &[] }).collect();
-        let mut gathered = self.gather(&out, &mut messages, 0, net)?;
+        let mut gathered = self.gather(&out, &mut messages, 0, net, &mut |_, _| false)?;
         messages[me.index()] = mine.to_vec();
         let mut rounds = 1;
 
@@ -63,9 +66,8 @@ impl Broadcast<'_> {
         let agreed: Vec<Digest> = Party::all(n)
             .map(|p| if senders.contains(&p) { self.resolve(&vec![p], &tree) } else { NOTHING })
             .collect();
-        let lacks = |j: Party, p: Party| tree.get(&vec![p, j]).is_some_and(|said| *said != agreed[p.index()]);
-        gathered.lost =
-            gathered.lost.and(self.supply(&agreed, &mut messages, &senders, &lacks, rounds, net)?);
+        let lost = self.supply(&agreed, &mut messages, &senders, rounds, net)?;
+        gathered.lost = gathered.lost.and(lost);
         let fits =
             |p: Party| agreed[p.index()] != NOTHING && digest(p, &messages[p.index()]) == agreed[p.index()];
         let heard = Party::all(n).map(fits).collect::<Vec<_>>();
@@ -96,17 +98,17 @@ impl Broadcast<'_> {
         let out: Vec<&[u8]> = Party::all(n)
             .map(|p| if self.members.contains(p) && p != me { &message[..] } else { &[] })
             .collect();
-        let gathered = self.gather(&out, &mut messages, round, net)?;
-        messages[me.index()] = message;
-        for p in self.members.iter() {
-            let said = messages[p.index()].as_chunks::<32>().0;
-            for (path, said) in paths(p).zip(said) {
-                let known = p == me || gathered.arrived.contains(p);
-                let longer = path.into_iter().chain([p]).collect();
-                tree.insert(longer, if known { *said } else { NOTHING });
+        let add = |tree: &mut BTreeMap<Path, Digest>, p: Party, said: &[u8]| {
+            for (path, said) in paths(p).zip(said.as_chunks::<32>().0) {
+                tree.insert(path.into_iter().chain([p]).collect(), *said);
             }
-        }
-        Ok(gathered)
+        };
+        add(tree, me, &message);
+        let is_last = depth == self.threshold;
+        self.gather(&out, &mut messages, round, net, &mut |arrived, messages| {
+            arrived.iter().for_each(|p| add(tree, p, messages[p.index()]));
+            is_last && senders.iter().all(|p| self.settled(&vec![*p], tree).is_some())
+        })
     }
 
     /// Paths of a length that begin with a sender: no party is on one twice.
@@ -122,68 +124,85 @@ impl Broadcast<'_> {
         paths
     }
 
-    /// What the members together say of a path: the majority of what each says, in turn, of what each says.
+    /// What the members together say of a path: the majority of what each says, in turn, of what each says. Who has said nothing
+    /// has said that it heard nothing.
     fn resolve(&self, path: &Path, tree: &BTreeMap<Path, Digest>) -> Digest {
         if path.len() == self.threshold + 1 {
             return tree.get(path).copied().unwrap_or(NOTHING);
         }
-        let others: Vec<Digest> = self
-            .members
-            .iter()
-            .filter(|p| !path.contains(p))
-            .map(|p| self.resolve(&path.iter().copied().chain([p]).collect(), tree))
-            .collect();
-        let most = |said: &&Digest| 2 * others.iter().filter(|other| other == said).count() > others.len();
-        others.iter().find(most).copied().unwrap_or(NOTHING)
+        let said: Vec<Digest> = self.longer(path).map(|path| self.resolve(&path, tree)).collect();
+        majority(&said, said.len()).unwrap_or(NOTHING)
     }
 
-    /// Gives every party the messages that it said it has not, or not right. Those that it may ask are they that said they have.
+    /// The same if it does not depend on what is still to come.
+    fn settled(&self, path: &Path, tree: &BTreeMap<Path, Digest>) -> Option<Digest> {
+        if path.len() == self.threshold + 1 {
+            return tree.get(path).copied();
+        }
+        let all: Vec<Option<Digest>> = self.longer(path).map(|path| self.settled(&path, tree)).collect();
+        let said: Vec<Digest> = all.iter().flatten().copied().collect();
+        majority(&said, all.len()).or((said.len() == all.len()).then_some(NOTHING))
+    }
+
+    /// The path with every member at its end that is not on it.
+    fn longer(&self, path: &Path) -> impl Iterator<Item = Path> {
+        let others = self.members.iter().filter(|p| !path.contains(p));
+        others.map(|p| path.iter().copied().chain([p]).collect())
+    }
+
+    /// All tell all what they heard of the senders, as well as they can; whoever lacks a message takes it from there. Nobody
+    /// waits who lacks none.
     fn supply(
         &self,
         agreed: &[Digest],
         messages: &mut [Vec<u8>],
         senders: &[Party],
-        lacks: &dyn Fn(Party, Party) -> bool,
         round: u32,
         net: &mut dyn Net,
     ) -> Result<PartySet> {
         let (me, n) = (net.me(), net.parties());
-        let wanted = |p: &&Party| agreed[p.index()] != NOTHING;
-        let missing: Vec<Party> =
-            senders.iter().filter(wanted).copied().filter(|p| *p != me && lacks(me, *p)).collect();
         let is_peer = |j: Party| j != me && self.members.contains(j);
-        let given = |j: Party| {
-            // The sender itself is asked for nothing: it may have said another thing to everybody.
-            let theirs = senders.iter().filter(wanted).filter(|p| ![j, me].contains(p) && lacks(j, **p));
-            theirs
-                .filter(|p| !missing.contains(p))
-                .flat_map(|p| messages[p.index()].clone())
-                .collect::<Vec<u8>>()
-        };
-        let out: Vec<Vec<u8>> =
-            Party::all(n).map(|j| if is_peer(j) { given(j) } else { Vec::new() }).collect();
-        let from = |j: Party| missing.iter().filter(move |p| is_peer(j) && **p != j && !lacks(j, **p));
+        let mine: Vec<u8> = senders.iter().flat_map(|p| messages[p.index()].clone()).collect();
+        let right = |p: Party, message: &[u8]| digest(p, message) == agreed[p.index()];
+        let lacking = |p: &&Party| agreed[p.index()] != NOTHING && !right(**p, &messages[p.index()]);
+        let mut missing: Vec<Party> = senders.iter().filter(lacking).copied().collect();
         let mut supplied: Vec<Vec<u8>> =
-            Party::all(n).map(|j| vec![0; from(j).map(|p| self.lens[p.index()]).sum()]).collect();
-        let out: Vec<&[u8]> = out.iter().map(Vec::as_slice).collect();
-        let gathered = self.gather(&out, &mut supplied, round, net)?;
-        for j in gathered.arrived.iter() {
-            let mut rest = &supplied[j.index()][..];
-            for p in from(j) {
-                let (message, others) = rest.split_at(self.lens[p.index()]);
-                rest = others;
-                if digest(*p, message) == agreed[p.index()] {
-                    messages[p.index()] = message.to_vec();
+            Party::all(n).map(|j| vec![0; if is_peer(j) { mine.len() } else { 0 }]).collect();
+        let out: Vec<&[u8]> = Party::all(n).map(|j| if is_peer(j) { &mine[..] } else { &[] }).collect();
+        let gathered = self.gather(&out, &mut supplied, round, net, &mut |arrived, supplied| {
+            for j in arrived.iter() {
+                let mut rest = &*supplied[j.index()];
+                for p in senders {
+                    let (message, others) = rest.split_at(self.lens[p.index()]);
+                    rest = others;
+                    if missing.contains(p) && right(*p, message) {
+                        messages[p.index()] = message.to_vec();
+                        missing.retain(|other| other != p);
+                    }
                 }
             }
-        }
+            missing.is_empty()
+        })?;
         Ok(gathered.lost)
     }
 
-    fn gather(&self, out: &[&[u8]], into: &mut [Vec<u8>], round: u32, net: &mut dyn Net) -> Result<Gathered> {
+    fn gather(
+        &self,
+        out: &[&[u8]],
+        into: &mut [Vec<u8>],
+        round: u32,
+        net: &mut dyn Net,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
         let mut into: Vec<&mut [u8]> = into.iter_mut().map(Vec::as_mut_slice).collect();
-        net.gather(out, &mut into, self.patience + round, &mut |_, _| false)
+        net.gather(out, &mut into, self.patience + round, enough)
     }
+}
+
+/// What more than half of so many say.
+fn majority(said: &[Digest], of: usize) -> Option<Digest> {
+    let most = |one: &&Digest| 2 * said.iter().filter(|other| other == one).count() > of;
+    said.iter().find(most).copied()
 }
 
 /// What came of a broadcast.

@@ -15,8 +15,8 @@
 //! * **Ahead** ([`triples`], [`products`]) products are opened as sharings of degree 2t, where n shares detect. What was made is
 //!   taken into use once all have said by broadcast ([`agreement`]) that they found nothing wrong; if any has not, it is
 //!   thrown away and made afresh with shares that are broadcast, so that all see the same; shares that are wrong then convict
-//!   those who sent them, before all ([`conviction`]), and the others go on without. A party that only falls silent ends the
-//!   making of material: for n = 3t + 1 it takes all parties. It depends on no input.
+//!   those who sent them, before all ([`conviction`]), and the others go on without. A party that only falls silent, or
+//!   is late, ends the making of material: it takes all that are not convicted. It depends on no input.
 //! * **Dealt sharings** ([`dealt`], [`dealt_triples`]) are checked by a hyper-invertible matrix ([`hyper_invertible`]), under the same
 //!   verdict. Since dealing is private, a fault may come to two parties that contradict each other ([`dispute`]): that ends the
 //!   making of material, with an error that names the two.
@@ -73,15 +73,20 @@ pub use preprocessing::Preprocessing;
 pub use scheme::ShamirActiveScheme;
 use triples::Triples;
 
-/// How often a network's time limit is waited for a peer, by what is at stake. A party can be held up for as long as one of
-/// these by each of t others, once, since it gives them up then; whoever waits for that party must wait for longer.
+/// How many of a network's time limits are waited for a peer, by what is at stake.
+///
+/// No honest party may be given up because it waited for a cheater. Ahead each round needs a message of every party, so nobody is
+/// more than a round ahead of another: when all have accepted, a party can be behind by what a cheater made it wait in the first round
+/// of the verdict (and for t > 1 in those of the tree but the last): 2 limits, and for every further round one more than for the
+/// one before. Online nobody waits for a cheater, but for one that owns an input and can end the evaluation anyway. So whoever
+/// is waited for there is no later than that.
 mod patience {
     /// Ahead: what all must give.
     pub(super) const AHEAD: u32 = 1;
-    /// A broadcast's first round; later ones wait longer still.
-    pub(super) const AGREEMENT: u32 = 2;
-    /// Online: what the others' shares do not settle.
-    pub(super) const ONLINE: u32 = 6;
+    /// A verdict's first round; later ones wait longer still.
+    pub(super) const VERDICT: u32 = 2;
+    /// Online: what the others' shares do not settle, and inputs.
+    pub(super) const ONLINE: u32 = 8;
 }
 
 /// A party among some that may cheat.
@@ -177,18 +182,20 @@ impl Security for Active {
         self.preprocessing == Preprocessing::Pseudorandom
     }
 
-    fn cost_of_products(&self, cost: &mut Cost, per_lane: usize, uniform: usize, threshold: usize) {
+    fn cost_of_products(&self, cost: &mut Cost, per_lane: usize, uniform: usize, structure: Structure) {
         cost.triples_per_lane = per_lane as f64;
         cost.triples_uniform = uniform as f64;
         let (bytes, rounds) = match self.preprocessing {
-            Preprocessing::Pseudorandom => (triples::TYPICAL_BYTES, triples::ROUNDS),
+            Preprocessing::Pseudorandom => {
+                (triples::bytes_of_triple(structure.sets_of_a_party()), triples::ROUNDS)
+            }
             Preprocessing::HyperInvertible => (dealt_triples::BYTES, dealt_triples::ROUNDS),
         };
         cost.material_bytes_per_lane += bytes * per_lane;
         let triples = if per_lane + uniform > 0 { rounds as f64 } else { 0.0 };
         if triples + cost.preprocessing_rounds > 0.0 {
             // Besides, t + 1 for the verdict.
-            cost.preprocessing_rounds += triples + (threshold + 1) as f64;
+            cost.preprocessing_rounds += triples + (structure.threshold() + 1) as f64;
         }
     }
 
@@ -344,13 +351,12 @@ impl Arithmetic<Active> {
         self.serving.without(self.security.convicted)
     }
 
-    /// Refuses to make material with so few that a wrong share might pass: it takes n of n = 3t + 1, or fewer by those that
-    /// were convicted.
+    /// Refuses to make material without all but those that were convicted: then n - c shares of degree 2t find the t - c wrong
+    /// ones that there can still be.
     fn check_makers(&self) -> Result<()> {
-        let (threshold, convicted) = (self.structure.threshold(), self.security.convicted.len());
-        let needed = (3 * threshold + 1).saturating_sub(convicted);
+        let needed = self.partners().len().max(self.structure.parties() - self.structure.threshold());
         let there = self.partners().without(self.security.lost);
-        if there.len() < needed || convicted > threshold {
+        if there.len() < needed {
             return Err(Error::Missing { there, needed, purpose: "make material" });
         }
         Ok(())
@@ -383,8 +389,8 @@ impl Arithmetic<Active> {
             .collect();
         let members = self.partners();
         let threshold = self.structure.threshold();
-        let broadcast =
-            agreement::Broadcast { members, threshold, lens: &lens, patience: patience::AGREEMENT };
+        let patience = if self.is_ahead() { patience::VERDICT } else { patience::ONLINE };
+        let broadcast = agreement::Broadcast { members, threshold, lens: &lens, patience };
         let heard = broadcast.run(mine, net)?;
         self.counts().rounds += heard.rounds;
         self.security.lost = self.security.lost.and(heard.lost);

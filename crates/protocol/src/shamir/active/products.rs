@@ -9,6 +9,7 @@
 //! that they chose times shares of random values that are thrown away with it.)
 
 use polyclave_kernels::gf256::multiply;
+use zeroize::Zeroizing;
 
 use super::super::arithmetic::resize;
 use super::super::opening::{Layout, Opened, Opening, Secret};
@@ -50,7 +51,7 @@ impl Arithmetic<Active> {
                 self.prss.mask(Degree::Value, product, &mut message[range.clone()], views);
             }
         }
-        let masked = message.to_vec();
+        let masked = Zeroizing::new(message.to_vec());
         let evidence = |_: &Arithmetic<Active>, i: usize| -> Vec<u8> {
             let of = layout.places.iter().zip(&openings).find(|(place, _)| place.messages.contains(&i));
             let Some((place, Opening { secret: Secret::Product(a, b), .. })) = of else { return vec![0; 3] };

@@ -18,11 +18,11 @@ use super::super::masked_powers::EXPONENTS;
 use super::super::masked_table;
 use super::super::power::Powers;
 use super::super::setup::{Setup, Structure};
-use super::super::{Batch, Shamir};
+use super::super::{Batch, Inversion, Shamir};
 use super::code::{Symbol, Word, decode};
 use super::dealt_triples::DealtTriples;
 use super::elements::ElementTriples;
-use super::triples::{TYPICAL_BYTES, Triples};
+use super::triples::{Triples, bytes_of_triple};
 use super::{Active, Material, Preprocessing, Security, ShamirActiveScheme, dealt_triples};
 use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
@@ -42,7 +42,6 @@ const TAG_PRODUCTS: usize = 64;
 const DES_BITS: u8 = 6;
 
 const POWERS: Kind = Kind { name: "masked powers", item_bytes: EXPONENTS.len(), per_block: AES_LOOKUPS };
-const TRIPLES: Kind = Kind { name: "triples", item_bytes: TYPICAL_BYTES, per_block: AES_LOOKUPS };
 const DEALT_TRIPLES: Kind =
     Kind { name: "dealt triples", item_bytes: dealt_triples::BYTES, per_block: AES_LOOKUPS };
 pub(super) const ELEMENT_TRIPLES: Kind =
@@ -52,6 +51,11 @@ const UNIT_VECTORS: Kind = Kind {
     item_bytes: masked_table::material_bytes(DES_BITS),
     per_block: DES_LOOKUPS,
 };
+
+/// Triples, which have a part for every set of parties that a party is in.
+fn triples(structure: Structure) -> Kind {
+    Kind { name: "triples", item_bytes: bytes_of_triple(structure.sets_of_a_party()), per_block: AES_LOOKUPS }
+}
 
 /// At a client: the values of which these are the nodes' shares, in their order. Messages of a node that did not answer are not
 /// among them, nor is it in `serving`.
@@ -82,12 +86,15 @@ impl Shamir<Active> {
         let arithmetic = &self.arithmetic;
         let powers = match demand.inversions {
             0 => None,
+            _ if self.inversion != Inversion::MaskedPowers => {
+                return Err(Error::misuse("in stock are powers for inversion by masked-powers only"));
+            }
             count => Some(Powers::restore(&stock.take(&POWERS, count, net)?, &arithmetic.pool)),
         };
         let mut products = Material::default();
         match arithmetic.security.preprocessing {
             Preprocessing::Pseudorandom => {
-                let items = stock.take(&TRIPLES, demand.products, net)?;
+                let items = stock.take(&triples(arithmetic.structure), demand.products, net)?;
                 products.triples = Triples::restore(&items, arithmetic.prss.sets(), &arithmetic.pool);
             }
             Preprocessing::HyperInvertible => {
@@ -111,7 +118,9 @@ impl Shamir<Active> {
         loop {
             let items = match *kind {
                 POWERS => Powers::products(arithmetic, count, net)?.save(),
-                TRIPLES => Triples::make(arithmetic, count, net)?.save(),
+                kind if kind == triples(arithmetic.structure) => {
+                    Triples::make(arithmetic, count, net)?.save()
+                }
                 DEALT_TRIPLES => DealtTriples::make(arithmetic, count, net)?.save(),
                 ELEMENT_TRIPLES => ElementTriples::make(arithmetic, count, net)?.save(),
                 UNIT_VECTORS => masked_table::Masks::prepare(arithmetic, DES_BITS, count, net)?.save(),
@@ -149,7 +158,7 @@ impl ServiceScheme for ShamirActiveScheme {
 
     fn kinds(&self) -> Vec<Kind> {
         let triples = match self.preprocessing() {
-            Preprocessing::Pseudorandom => TRIPLES,
+            Preprocessing::Pseudorandom => triples(self.structure()),
             Preprocessing::HyperInvertible => DEALT_TRIPLES,
         };
         vec![POWERS, triples, ELEMENT_TRIPLES, UNIT_VECTORS]

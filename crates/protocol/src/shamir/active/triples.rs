@@ -21,8 +21,10 @@ use crate::{Error, Result};
 /// Rounds to make triples.
 pub(super) const ROUNDS: usize = 1;
 
-/// Bytes of a triple at one of four parties.
-pub(super) const TYPICAL_BYTES: usize = 10;
+/// Bytes of a triple at a party in so many sets.
+pub(super) const fn bytes_of_triple(sets: usize) -> usize {
+    3 * sets + 1
+}
 
 /// Triples, used from the front.
 #[derive(Default)]
@@ -135,7 +137,7 @@ impl Triples {
 
     /// From what [`save`](Triples::save) wrote, for a party in so many sets.
     pub(super) fn restore(items: &[u8], sets: usize, pool: &Pool) -> Triples {
-        let width = 3 * sets + 1;
+        let width = bytes_of_triple(sets);
         let len = items.len() / width;
         let column = |k: usize| {
             let mut column = pool.take(len);
