@@ -58,6 +58,9 @@ pub(crate) fn request(operation: Operation, serving: PartySet, first: Option<Ste
     Ok(Request { version: VERSION, id, serving, operation, first })
 }
 
+/// What an answer tells the client, and the next mask.
+type DataAndMask = (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>);
+
 impl<'c> Conversation<'c> {
     /// Has enough nodes accept a request; or all, where it takes all. If nodes fail before they have accepted, others are
     /// asked: nothing has happened yet.
@@ -267,11 +270,7 @@ impl<'c> Conversation<'c> {
     }
 
     /// The same, of a length if there is to be something, and with the mask of the next input.
-    pub(crate) fn bytes_and_mask(
-        &mut self,
-        expected: Option<usize>,
-        mask: usize,
-    ) -> Result<(Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>)> {
+    pub(crate) fn bytes_and_mask(&mut self, expected: Option<usize>, mask: usize) -> Result<DataAndMask> {
         self.settle(&|this, replies| this.answer(replies, expected, mask))
     }
 
@@ -358,12 +357,7 @@ impl<'c> Conversation<'c> {
         Ok((of_data, of_mask))
     }
 
-    fn answer(
-        &self,
-        replies: &Replies,
-        expected: Option<usize>,
-        mask: usize,
-    ) -> Result<(Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>)> {
+    fn answer(&self, replies: &Replies, expected: Option<usize>, mask: usize) -> Result<DataAndMask> {
         let (of_data, of_mask) = self.data(replies)?;
         let data = match expected {
             Some(expected) => self.exactly(&of_data, expected)?,

@@ -130,7 +130,7 @@ fn perform(arguments: &Arguments, properties: &Properties) -> Result<Report> {
             let name = client.cluster().cards()[cheater].name.clone();
             let saw = |(node, names): (usize, &Vec<String>)| node == cheater || *names == [name.clone()];
             let all_saw = outvoted.iter().enumerate().all(saw);
-            tell(&format!("\n5. What each node says of the others' shares (polyclave client status):"));
+            tell("\n5. What each node says of the others' shares (polyclave client status):");
             for (card, names) in client.cluster().cards().iter().zip(&outvoted) {
                 let said = if names.is_empty() {
                     "nothing".into()

@@ -4,15 +4,15 @@
 //! (`arithmetic.rs` says why).
 //! * [`ShamirScheme`]: **passive**, at most t < n/2 of 3 <= n <= 9 parties. A party that runs modified code is outside of this
 //!   model: it can make wrong outputs, and can extract the key.
-//! * [`ShamirActiveScheme`]: **active**, at most t < n/3 of 4 <= n <= 9 parties ([`active`]).
+//! * [`ShamirActiveScheme`]: **active**, at most t < n/3 of 4 <= n <= 9 parties (`active/`).
 //!
 //! Secrecy is computational (pseudorandom sharing); what is opened, and why it tells nothing, is argued at each function
-//! of `passive.rs` and of [`active`]. Everything above, lookups and inversions, is the same code.
+//! of `passive.rs` and in `active/`. Everything above, lookups and inversions, is the same code.
 //!
 //! A cell is a field element, so sums and products by constants are free. A lookup of a table that is built on inversion goes
 //! one of the ways of [`Inversion`]; any other table goes by one-time masked tables (`masked_table.rs`).
 
-pub mod active;
+mod active;
 mod arithmetic;
 mod bank;
 mod chain;
