@@ -23,7 +23,7 @@ fn four_nodes(place: &Place, flag: &dyn Fn(usize) -> &'static str) -> Vec<Runnin
         let settings = String::from_utf8(place.read(&path)).expect("it is text");
         let little = settings.replace("aes_blocks = 20480", &format!("aes_blocks = {LEVEL}"));
         assert_ne!(little, settings, "the settings name their defaults");
-        place.write(&path, little.replace("des_blocks = 4", "des_blocks = 16").as_bytes());
+        place.write(&path, little.replace("des_blocks = 1024", "des_blocks = 64").as_bytes());
     }
     let start = |node| place.start(&format!("node run try/node-{node} --log warn {}", flag(node)));
     let nodes: Vec<Running> = (1..=4).map(start).collect();

@@ -19,8 +19,8 @@ use crate::core::system;
 /// How long the certificates of a cluster to try out are good for.
 const VALID_DAYS: u32 = 365;
 
-/// Where a block's material takes little: enough for a chunk of a sealed file.
-const CHEAP_BLOCKS: usize = 20_480;
+/// Where a block's material takes little: enough for a chunk of a sealed file, and for some kilobytes under Triple DES.
+const CHEAP: StockSettings = StockSettings { aes_blocks: 20_480, des_blocks: 1024 };
 
 /// Every right.
 pub const ALL_RIGHTS: [Right; 7] =
@@ -46,7 +46,7 @@ pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Res
         let mut settings = NodeSettings::new(&name, &at(ports[0]), &at(ports[1]));
         settings.http_listen = Some(at(ports[2]));
         if protocol == ShamirActiveScheme::NAME {
-            settings.stock = StockSettings { aes_blocks: CHEAP_BLOCKS, ..settings.stock };
+            settings.stock = CHEAP;
         }
         let identity = Identity::generate_named(&name, VALID_DAYS)?;
         let path = dir.join(&name);
