@@ -143,7 +143,8 @@ fn who_was_held_up_by_a_cheater_is_waited_for() {
         for at in 1..ahead + 6 {
             let habit = |p| if p == CHEATER { Habit::Withholds(victim, at) } else { Habit::Honest };
             let from = ahead.max(at);
-            let outcomes = with_habits(scheme(4, 1, Inversion::MaskedPowers), SOON, from, habit);
+            let outcomes =
+                with_habits(scheme(4, 1, Inversion::MaskedPowers), Duration::from_secs(1), from, habit);
             for outcome in &outcomes[..3] {
                 match outcome {
                     Ok((output, _)) => assert_eq!(*output, right, "{victim}, {at}"),

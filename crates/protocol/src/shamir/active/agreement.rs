@@ -89,7 +89,8 @@ impl Broadcast<'_> {
         let paths = |without: Party| {
             self.paths(depth, senders).into_iter().filter(move |path| !path.contains(&without))
         };
-        let message: Vec<u8> = paths(me).flat_map(|path| tree[&path]).collect();
+        let message: Vec<u8> =
+            paths(me).flat_map(|path| tree.get(&path).copied().unwrap_or(NOTHING)).collect();
         let mut messages: Vec<Vec<u8>> = Party::all(n)
             .map(|p| {
                 if self.members.contains(p) && p != me { vec![0; 32 * paths(p).count()] } else { Vec::new() }
