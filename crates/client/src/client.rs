@@ -16,7 +16,7 @@ use crate::{Error, Result};
 const CONNECT: Duration = Duration::from_secs(3);
 /// And one that does not answer in this.
 pub(crate) const ANSWER: Duration = Duration::from_secs(60);
-/// A node that did not take a connection is asked last for so long.
+/// A node that did not take a connection, or was the cause of a failure, is asked last for so long.
 const SUSPECT: Duration = Duration::from_secs(10);
 /// Connections kept for each node while they are not in use.
 const KEPT: usize = 16;
@@ -30,8 +30,11 @@ pub struct Client {
     pub(crate) combine: Box<dyn Combine>,
     /// By node: connections that are not in use.
     kept: Vec<Mutex<Vec<Line>>>,
-    /// By node: when it last did not take a connection, or answered as no honest node does.
-    failed: Vec<Mutex<Option<Instant>>>,
+    /// By node: when it last did not take a connection, if it has taken none since.
+    unreached: Vec<Mutex<Option<Instant>>>,
+    /// By node: when it last answered as no honest node does, or others took it to be the cause of a failure. That it takes
+    /// connections says nothing against it.
+    suspected: Vec<Mutex<Option<Instant>>>,
     /// Who is told what a person ought to know though nothing failed.
     remarks: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -54,8 +57,9 @@ impl Client {
         let nodes: Vec<Node> = cluster.cards().iter().map(address).collect();
         let limits = Limits { connect: CONNECT, idle: ANSWER, ..Limits::for_clients() };
         let kept = nodes.iter().map(|_| Mutex::default()).collect();
-        let failed = nodes.iter().map(|_| Mutex::default()).collect();
-        Ok(Client { identity, cluster, nodes, limits, combine, kept, failed, remarks: Box::new(|_| ()) })
+        let never = || nodes.iter().map(|_| Mutex::default()).collect();
+        let (unreached, suspected, remarks) = (never(), never(), Box::new(|_: &str| ()));
+        Ok(Client { identity, cluster, nodes, limits, combine, kept, unreached, suspected, remarks })
     }
 
     /// Has somebody told what a person ought to know though nothing failed: that nodes are missing, and what that means.
@@ -140,7 +144,7 @@ impl Client {
             let called = call(&self.identity, self.limits, &self.nodes, self.cluster.id(), which);
             for (party, line) in called {
                 let failed = line.is_err().then(Instant::now);
-                *self.failed[party.index()].lock().unwrap_or_else(PoisonError::into_inner) = failed;
+                *self.unreached[party.index()].lock().unwrap_or_else(PoisonError::into_inner) = failed;
                 lines.push((party, line.map_err(Error::from)));
             }
         }
@@ -150,16 +154,18 @@ impl Client {
 
     /// A node answered as no honest one does, or not: it is left out for a while.
     pub(crate) fn suspect(&self, party: Party) {
-        if let Some(failed) = self.failed.get(party.index()) {
-            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        if let Some(suspected) = self.suspected.get(party.index()) {
+            *suspected.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
     }
 
-    /// Nodes that did not take a connection lately.
+    /// Nodes that lately did not take a connection, or were suspected.
     pub(crate) fn suspects(&self) -> PartySet {
         let lately = |party: &Party| {
-            let failed = *self.failed[party.index()].lock().unwrap_or_else(PoisonError::into_inner);
-            failed.is_some_and(|at| at.elapsed() < SUSPECT)
+            [&self.unreached, &self.suspected].into_iter().any(|when| {
+                let at = *when[party.index()].lock().unwrap_or_else(PoisonError::into_inner);
+                at.is_some_and(|at| at.elapsed() < SUSPECT)
+            })
         };
         Party::all(self.nodes.len()).filter(lately).collect()
     }
