@@ -16,6 +16,7 @@ mod expand;
 mod inversion;
 mod sha256;
 mod sums;
+pub mod words;
 
 use std::sync::Arc;
 

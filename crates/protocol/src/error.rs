@@ -52,8 +52,8 @@ pub enum Error {
     /// A check found that some party departed from the protocol, or that a message was damaged. It does not say who: with
     /// a dishonest majority that cannot be told. Nothing was revealed, and what was checked must not be used again.
     #[error(
-        "a check failed: {what}. A party departed from the protocol; nothing is revealed, and the material and MAC keys \
-         in use are given up"
+        "a check failed: {what}. A party departed from the protocol; nothing is revealed, and the material in use is given \
+         up, and a MAC key with it if there is one"
     )]
     CheckFailed {
         /// What was checked.

@@ -1,7 +1,8 @@
 //! What the nodes evaluate. Blocks of AES are 16 cells of 8 bits, a lane each; numbers are cells of one bit, the first one of a
 //! byte its most significant.
 
-use polyclave_cipher::boolean::{Bit, BooleanBuilder, Word};
+use polyclave_cipher::boolean::words::{add, less, number, pairwise};
+use polyclave_cipher::boolean::{BooleanBuilder, Word};
 use polyclave_cipher::{Builder, Cipher, Circuit, Matrix, Wire, catalog};
 
 use crate::record::BLOCK;
@@ -95,52 +96,14 @@ pub fn decision(records: usize, limit: u64) -> Circuit {
     let mut b = BooleanBuilder::new("decision");
     let words: Vec<Vec<Word>> = (0..records).map(|_| b.input_words("numbers", 2, NUMBER_BITS)).collect();
     let [income, debts] = [0, 1].map(|field| {
-        let mut sums: Vec<Word> = words.iter().map(|record| record[field].clone()).collect();
-        while sums.len() > 1 {
-            let mut joined = |pair: &[Word]| match pair {
-                [x, y] => sum(&mut b, x, y),
-                rest => rest[0].clone(),
-            };
-            sums = sums.chunks(2).map(&mut joined).collect();
-        }
-        sums.remove(0)
+        let of_each = words.iter().map(|record| record[field].clone()).collect();
+        pairwise(of_each, |x, y| add(&mut b, &[x, y])).expect("one record at least")
     });
-    let limit: Word = (0..NUMBER_BITS).map(|i| Bit::constant(limit >> i & 1 == 1)).collect();
+    let limit = number(limit, NUMBER_BITS);
     let above = less(&mut b, &limit, &debts);
     b.output_words("totals", &[income, debts]);
     b.output("decision", &[above]);
     b.finish()
-}
-
-/// x + y modulo 2^64. One AND a bit; many of them overlap, for the low bits are ready first.
-fn sum(b: &mut BooleanBuilder, x: &Word, y: &Word) -> Word {
-    let mut carry = Bit::ZERO;
-    let mut sum = Word::new();
-    for (x, y) in x.iter().zip(y) {
-        sum.push(b.xor_all(&[*x, *y, carry]));
-        // The majority of the three.
-        let (from_x, from_y) = (b.xor(*x, carry), b.xor(*y, carry));
-        let both = b.and(from_x, from_y);
-        carry = b.xor(both, carry);
-    }
-    sum
-}
-
-/// Whether x < y.
-fn less(b: &mut BooleanBuilder, x: &Word, y: &Word) -> Bit {
-    // Whether x < y in these bits, and whether they are equal.
-    let mut parts: Vec<(Bit, Bit)> = x.iter().zip(y).map(|(x, y)| (b.and(!*x, *y), !b.xor(*x, *y))).collect();
-    while parts.len() > 1 {
-        let mut joined = |pair: &[(Bit, Bit)]| match pair {
-            [low, high] => {
-                let through = b.and(high.1, low.0);
-                (b.xor(high.0, through), b.and(high.1, low.1))
-            }
-            rest => rest[0],
-        };
-        parts = parts.chunks(2).map(&mut joined).collect();
-    }
-    parts[0].0
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ mod node;
 mod owner;
 mod protocols;
 mod record;
-mod steps;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use polyclave_cipher::{Cells, Circuit, Matrix, Port, compile, compile_with_views};
+use polyclave_example_processes::steps::{Step, Steps};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::metered::Meter;
@@ -29,7 +30,6 @@ use zeroize::Zeroizing;
 use crate::circuits;
 use crate::disk::{Disk, Versions};
 use crate::record::{BLOCK, BLOCKS, NONCE_BYTES, NUMBERS, RECORD_BYTES, Sealed};
-use crate::steps::{Step, Steps};
 
 /// The name of a record that the nodes write.
 pub const TOTALS: &[u8; BLOCK] = b"totals of nodes\0";

@@ -23,6 +23,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand, value_parser};
+use polyclave_example_processes::Ended;
 use serde::Serialize;
 
 use encryption::Encryption;
@@ -118,23 +119,23 @@ fn run(options: &Options) -> Result<()> {
     let job = Job { encryption: options.cipher, readings, threshold: options.threshold, messages };
     let insecure_dealer = options.preprocessing.is_some();
     let start = Start { protocol: options.protocol.clone(), insecure_dealer, job };
-    let outcomes = processes::run(&start, &key_shares)?;
+    let ended = processes::run(&start, key_shares)?;
 
     // Whoever simulates the devices knows what ought to come of it.
     let expected = Statistics::of(&all, options.threshold);
-    for (server, outcome) in outcomes.iter().enumerate() {
-        let learned = outcome.report.statistics;
+    for (server, ended) in ended.iter().enumerate() {
+        let learned = ended.outcome.report.statistics;
         ensure!(
             learned == expected,
             "server {} learned {learned:?}, not {expected:?}: this is a defect, please report it",
             server + 1
         );
     }
-    let [first, _] = outcomes;
+    let [first, _] = ended;
     if options.json { print_json(options, first, all.len()) } else { print_text(options, &first, all.len()) }
 }
 
-fn print_json(options: &Options, outcome: Outcome, readings: usize) -> Result<()> {
+fn print_json(options: &Options, ended: Ended<Outcome>, readings: usize) -> Result<()> {
     #[derive(Serialize)]
     struct Printed<'a> {
         protocol: &'a str,
@@ -146,6 +147,7 @@ fn print_json(options: &Options, outcome: Outcome, readings: usize) -> Result<()
         mean: f64,
         #[serde(flatten)]
         outcome: Outcome,
+        wire_bytes: u64,
     }
     let printed = Printed {
         protocol: &options.protocol,
@@ -154,14 +156,16 @@ fn print_json(options: &Options, outcome: Outcome, readings: usize) -> Result<()
         devices: options.devices,
         readings,
         threshold: options.threshold,
-        mean: mean(&outcome, readings),
-        outcome,
+        mean: mean(&ended.outcome, readings),
+        outcome: ended.outcome,
+        wire_bytes: ended.wire_bytes,
     };
     println!("{}", serde_json::to_string(&printed)?);
     Ok(())
 }
 
-fn print_text(options: &Options, outcome: &Outcome, readings: usize) -> Result<()> {
+fn print_text(options: &Options, ended: &Ended<Outcome>, readings: usize) -> Result<()> {
+    let Ended { outcome, wire_bytes } = ended;
     let Options { protocol, cipher, devices, threshold, .. } = options;
     let Statistics { sum, maximum, above } = outcome.report.statistics;
     let blocks = usize::from(*devices) * cipher.blocks(options.readings.into());
@@ -183,7 +187,7 @@ fn print_text(options: &Options, outcome: &Outcome, readings: usize) -> Result<(
         let rounds = step.rounds.map_or("-".into(), |rounds| rounds.to_string());
         println!("{:<12} {:>9.1} {rounds:>7} {:>12}", step.name, 1000.0 * step.seconds, step.payload_bytes);
     }
-    println!("\nWith TLS the first server sent {} bytes.", outcome.wire_bytes);
+    println!("\nWith TLS the first server sent {wire_bytes} bytes.");
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use polyclave_cipher::{Cells, Circuit, CompiledPort, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
-use polyclave_protocol::metered::Metered;
+use polyclave_protocol::metered::Meter;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
 use polyclave_protocol::release::Released;
@@ -72,7 +72,8 @@ pub fn serve<S: Scheme>(
     scheme: &S,
     job: &Job,
     key_shares: &[u8],
-    net: &mut Metered<impl Net>,
+    net: &mut dyn Net,
+    meter: &Meter,
 ) -> Result<Report> {
     if !key_shares.len().is_multiple_of(KEY_BYTES) {
         let bytes = key_shares.len();
@@ -80,7 +81,7 @@ pub fn serve<S: Scheme>(
     }
     let devices = key_shares.len() / KEY_BYTES;
     job.check(devices)?;
-    let mut steps = Steps::new(net);
+    let mut steps = Steps::new(meter);
     let said = serde_json::to_vec(job).map_err(|e| Error::System(format!("cannot write the job: {e}")))?;
     let terms =
         Terms::new(net.parties()).with("number of devices", &devices.to_le_bytes()).with("job", &said);
@@ -89,12 +90,12 @@ pub fn serve<S: Scheme>(
     let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
     let blocks = job.messages.len() * job.blocks();
     let [round_keys, decryption, statistics] = job.circuits().map(|circuit| compile(&circuit, &protocol));
-    steps.done("set-up", None, net);
+    steps.done("set-up", None);
 
     let for_keys = prepare(&mut protocol, &round_keys, devices, net)?;
     let for_blocks = prepare(&mut protocol, &decryption, blocks, net)?;
     let for_statistics = prepare(&mut protocol, &statistics, 1, net)?;
-    steps.done("material", Some(protocol.tally()), net);
+    steps.done("material", Some(protocol.tally()));
 
     let share = cells(&round_keys.inputs()[0], key_shares)?;
     let inputs = [0, 1].map(Party).map(|owner| match owner == net.me() {
@@ -102,7 +103,7 @@ pub fn serve<S: Scheme>(
         false => Input::From(owner),
     });
     let keys = evaluate(&mut protocol, &round_keys, devices, &inputs, for_keys, net)?.remove(0);
-    steps.done("keys", Some(protocol.tally()), net);
+    steps.done("keys", Some(protocol.tally()));
 
     let [counters, ciphertexts] = [job.counter_blocks(), job.ciphertext_blocks()];
     let counters = cells(&decryption.inputs()[0], &counters)?;
@@ -110,16 +111,16 @@ pub fn serve<S: Scheme>(
     let keys = protocol.select_lanes(&keys, &job.device_of_each_block());
     let inputs = [Input::Public(&counters), Input::Public(&ciphertexts), Input::Shared(&keys)];
     let readings = evaluate(&mut protocol, &decryption, blocks, &inputs, for_blocks, net)?.remove(0);
-    steps.done("decryption", Some(protocol.tally()), net);
+    steps.done("decryption", Some(protocol.tally()));
 
     let readings: Vec<_> = (0..blocks).map(|block| protocol.select_lanes(&readings, &[block])).collect();
     let inputs: Vec<_> = readings.iter().map(Input::Shared).collect();
     let shared = evaluate(&mut protocol, &statistics, 1, &inputs, for_statistics, net)?.remove(0);
-    steps.done("statistics", Some(protocol.tally()), net);
+    steps.done("statistics", Some(protocol.tally()));
 
     let opened = release(&mut protocol, &shared, Owner::All, net)?;
     let opened = opened.ok_or_else(|| Error::misuse("an output for all did not come"))?.accept();
-    steps.done("opening", Some(protocol.tally()), net);
+    steps.done("opening", Some(protocol.tally()));
     Ok(Report {
         statistics: Statistics::from_cells(&opened, job.messages.len() * job.readings),
         opened_bits: opened.count(),
@@ -197,23 +198,24 @@ fn cells(port: &CompiledPort, blocks: &[u8]) -> Result<Cells> {
 }
 
 /// Clock and counters, read between steps.
-struct Steps {
+struct Steps<'a> {
     done: Vec<Step>,
+    meter: &'a Meter,
     began: Instant,
     rounds: u64,
     sent: u64,
 }
 
-impl Steps {
-    fn new(net: &Metered<impl Net>) -> Steps {
-        let sent = net.meter().snapshot().payload_sent;
-        Steps { done: Vec::new(), began: Instant::now(), rounds: 0, sent }
+impl<'a> Steps<'a> {
+    fn new(meter: &'a Meter) -> Self {
+        let sent = meter.snapshot().payload_sent;
+        Steps { done: Vec::new(), meter, began: Instant::now(), rounds: 0, sent }
     }
 
-    fn done(&mut self, name: &str, tally: Option<Tally>, net: &Metered<impl Net>) {
+    fn done(&mut self, name: &str, tally: Option<Tally>) {
         let rounds =
             tally.map(|t| [t.preprocessing, t.input, t.online, t.output].iter().map(|c| c.rounds).sum());
-        let (sent, now) = (net.meter().snapshot().payload_sent, Instant::now());
+        let (sent, now) = (self.meter.snapshot().payload_sent, Instant::now());
         self.done.push(Step {
             name: name.into(),
             seconds: (now - self.began).as_secs_f64(),

@@ -2,6 +2,7 @@
 //!
 //! The mean is not in the circuit: the number of readings is public, so whoever learns the sum divides.
 
+use polyclave_cipher::boolean::words::{add, choose, less, number, pairwise};
 use polyclave_cipher::boolean::{Bit, BooleanBuilder, Word};
 use polyclave_cipher::{Cells, Circuit};
 use serde::{Deserialize, Serialize};
@@ -60,78 +61,36 @@ pub fn circuit(messages: usize, readings: usize, block_bits: usize, threshold: u
         let of_message = numbers.flat_map(|i| b.input_words(&format!("block {i}"), count, READING_BITS));
         words.extend(of_message.collect::<Vec<_>>().into_iter().take(readings));
     }
-    let threshold: Word = (0..READING_BITS).map(|i| Bit::constant(threshold >> i & 1 == 1)).collect();
+    let threshold = number(threshold.into(), READING_BITS);
     let above = words.iter().map(|word| vec![less(&mut b, &threshold, word)]).collect();
-    let statistics =
-        [tree(&mut b, words.clone(), sum), tree(&mut b, words, maximum), tree(&mut b, above, sum)];
+    let statistics = [(words.clone(), sum as Join), (words, maximum), (above, sum)]
+        .map(|(words, join)| pairwise(words, |x, y| join(&mut b, x, y)).expect("one reading at least"));
     b.output_words("statistics", &statistics);
     b.finish()
 }
+
+/// Makes one number of two.
+type Join = fn(&mut BooleanBuilder, &Word, &Word) -> Word;
 
 /// Levels of a tree over so many. Each makes a sum one bit longer.
 fn levels(count: usize) -> usize {
     count.next_power_of_two().ilog2() as usize
 }
 
-/// Joins neighbours until one is left. The first is never shorter than another: it is joined in every level.
-fn tree(
-    b: &mut BooleanBuilder,
-    mut words: Vec<Word>,
-    join: fn(&mut BooleanBuilder, &Word, &Word) -> Word,
-) -> Word {
-    while words.len() > 1 {
-        let mut joined = |pair: &[Word]| match pair {
-            [x, y] => join(b, x, y),
-            rest => rest[0].clone(),
-        };
-        words = words.chunks(2).map(&mut joined).collect();
-    }
-    words.remove(0)
-}
-
-/// x + y, one bit longer than x, which is not shorter than y. One AND a bit, and the low bits are ready first.
+/// x + y, one bit longer than x, which is not shorter than y.
 fn sum(b: &mut BooleanBuilder, x: &Word, y: &Word) -> Word {
-    let mut carry = Bit::ZERO;
-    let mut sum = Word::new();
-    for (x, y) in x.iter().zip(y.iter().chain(std::iter::repeat(&Bit::ZERO))) {
-        sum.push(b.xor_all(&[*x, *y, carry]));
-        // The majority of the three.
-        let (from_x, from_y) = (b.xor(*x, carry), b.xor(*y, carry));
-        let both = b.and(from_x, from_y);
-        carry = b.xor(both, carry);
-    }
-    sum.push(carry);
-    sum
+    let [x, y] = [x, y].map(|number| {
+        let mut longer = number.clone();
+        longer.resize(x.len() + 1, Bit::ZERO);
+        longer
+    });
+    add(b, &[&x, &y])
 }
 
 /// The larger one.
 fn maximum(b: &mut BooleanBuilder, x: &Word, y: &Word) -> Word {
     let takes_y = less(b, x, y);
-    x.iter()
-        .zip(y)
-        .map(|(x, y)| {
-            let difference = b.xor(*x, *y);
-            let change = b.and(takes_y, difference);
-            b.xor(*x, change)
-        })
-        .collect()
-}
-
-/// Whether x < y: four ANDs deep for sixteen bits, and one for the bits themselves.
-fn less(b: &mut BooleanBuilder, x: &Word, y: &Word) -> Bit {
-    // Whether x < y in these bits, and whether they are equal.
-    let mut parts: Vec<(Bit, Bit)> = x.iter().zip(y).map(|(x, y)| (b.and(!*x, *y), !b.xor(*x, *y))).collect();
-    while parts.len() > 1 {
-        let mut joined = |pair: &[(Bit, Bit)]| match pair {
-            [low, high] => {
-                let through = b.and(high.1, low.0);
-                (b.xor(high.0, through), b.and(high.1, low.1))
-            }
-            rest => rest[0],
-        };
-        parts = parts.chunks(2).map(&mut joined).collect();
-    }
-    parts[0].0
+    choose(b, takes_y, y, x)
 }
 
 #[cfg(test)]

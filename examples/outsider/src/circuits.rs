@@ -1,5 +1,6 @@
 //! What the nodes evaluate in one go: the lowest bid, the data key from the parts of the sets, and what AES-128-GCM needs of both.
 
+use polyclave_cipher::boolean::words::{choose, less, pairwise};
 use polyclave_cipher::boolean::{Bit, BooleanBuilder, Word};
 use polyclave_cipher::{Builder, Circuit, Matrix, Wire, catalog};
 use polyclave_protocol::PartySet;
@@ -64,43 +65,14 @@ pub fn sealing(parties: usize, sets: &[PartySet]) -> Circuit {
 /// The bid with the lowest amount, of several the first: `bid` for every party to `lowest`.
 fn lowest(parties: usize) -> Circuit {
     let mut b = BooleanBuilder::new("lowest bid");
-    let mut bids: Vec<Vec<Bit>> = (0..parties).map(|_| b.input("bid", 8 * BID_BYTES, false)).collect();
-    while bids.len() > 1 {
-        let mut joined = |pair: &[Vec<Bit>]| match pair {
-            [first, second] => {
-                let amount =
-                    |bid: &Vec<Bit>| bid[..8 * AMOUNT_DIGITS].iter().rev().copied().collect::<Word>();
-                let takes_second = less(&mut b, &amount(second), &amount(first));
-                let mut chosen = |(x, y): (&Bit, &Bit)| {
-                    let difference = b.xor(*x, *y);
-                    let change = b.and(takes_second, difference);
-                    b.xor(*x, change)
-                };
-                first.iter().zip(second).map(&mut chosen).collect()
-            }
-            rest => rest[0].clone(),
-        };
-        bids = bids.chunks(2).map(&mut joined).collect();
-    }
-    b.output("lowest", &bids[0]);
+    let bids: Vec<Vec<Bit>> = (0..parties).map(|_| b.input("bid", 8 * BID_BYTES, false)).collect();
+    let amount = |bid: &[Bit]| bid[..8 * AMOUNT_DIGITS].iter().rev().copied().collect::<Word>();
+    let lowest = pairwise(bids, |first, second| {
+        let takes_second = less(&mut b, &amount(second), &amount(first));
+        choose(&mut b, takes_second, second, first)
+    });
+    b.output("lowest", &lowest.expect("one party at least"));
     b.finish()
-}
-
-/// Whether x < y, as numbers of one width.
-fn less(b: &mut BooleanBuilder, x: &Word, y: &Word) -> Bit {
-    // Whether x < y in these bits, and whether they are equal.
-    let mut parts: Vec<(Bit, Bit)> = x.iter().zip(y).map(|(x, y)| (b.and(!*x, *y), !b.xor(*x, *y))).collect();
-    while parts.len() > 1 {
-        let mut joined = |pair: &[(Bit, Bit)]| match pair {
-            [low, high] => {
-                let through = b.and(high.1, low.0);
-                (b.xor(high.0, through), b.and(high.1, low.1))
-            }
-            rest => rest[0],
-        };
-        parts = parts.chunks(2).map(&mut joined).collect();
-    }
-    parts[0].0
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! used for one message, ever, so any nonce will do; it is taken from the session.
 
 use polyclave_cipher::{Cells, CompiledPort, compile};
+use polyclave_example_processes::steps::{Step, Steps};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::metered::Meter;
@@ -28,7 +29,6 @@ use serde::{Deserialize, Serialize};
 use crate::circuits::{self, BLOCK};
 use crate::modulus::{Arithmetic, KEY, KEY_BYTES, Parts, Ring, encrypt, sets};
 use crate::receiver::PublicKey;
-use crate::steps::{Step, Steps};
 
 /// Bytes of a nonce of GCM.
 pub const NONCE_BYTES: usize = 12;

@@ -16,7 +16,6 @@ mod message;
 mod modulus;
 mod protocols;
 mod receiver;
-mod steps;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

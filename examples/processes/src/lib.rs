@@ -2,7 +2,7 @@
 //!
 //! The program starts copies of itself with the hidden command [`PARTY`]; a copy calls [`party`]. Each makes its own TLS key and
 //! says where it listens; it is told the others' certificates and its own orders, in lines of JSON over its standard input. It
-//! ends when that ends, so it never outlives the program. The examples that use it: `outsider` and `encrypted-store`.
+//! ends when that ends, so it never outlives the program. All examples use it; [`steps`] tells what the parts of a run took.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -18,10 +18,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
+pub mod steps;
+
 /// The hidden command of a party.
 pub const PARTY: &str = "party";
-/// How long a party waits for another to move.
-const IDLE: Duration = Duration::from_secs(60);
+/// How long a party waits for another to move: material takes its time.
+const IDLE: Duration = Duration::from_secs(120);
 /// After a first failure, how long the others' words are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// The process that started this one is gone.

@@ -3,7 +3,7 @@
 //! Choice and majority take one AND a bit, and additions one a bit and number, the last bit apart. Additions ripple: a
 //! round begins while the carries of the one before are still on their way.
 
-use super::arithmetic::{add, majority};
+use super::words::{add, choice, majority, number};
 use super::{Bit, BooleanBuilder, Word};
 use crate::Circuit;
 
@@ -20,7 +20,7 @@ pub fn compression() -> Circuit {
     let mut working = state.clone();
     for (word, constant) in schedule.iter().zip(round_constants()) {
         let [x, y, z, _, e, f, g, h] = &working[..] else { unreachable!("there are eight") };
-        let constant = number(constant);
+        let constant = number(constant.into(), 32);
         let s1 = rotations(&mut b, e, [6, 11], Third::Rotation(25));
         let choice: Word = (0..32).map(|i| choice(&mut b, e[i], f[i], g[i])).collect();
         let first = add(&mut b, &[word, &constant, h, &choice, &s1]);
@@ -36,13 +36,6 @@ pub fn compression() -> Circuit {
     b.finish()
 }
 
-/// y where x is 1, z where it is 0.
-fn choice(b: &mut BooleanBuilder, x: Bit, y: Bit, z: Bit) -> Bit {
-    let difference = b.xor(y, z);
-    let chosen = b.and(x, difference);
-    b.xor(chosen, z)
-}
-
 /// What the functions sigma add as their third term.
 enum Third {
     Rotation(usize),
@@ -56,10 +49,6 @@ fn rotations(b: &mut BooleanBuilder, x: &Word, by: [usize; 2], third: Third) -> 
         Third::Shift(by) => x.get(i + by).copied().unwrap_or(Bit::ZERO),
     };
     (0..32).map(|i| b.xor_all(&[x[(i + by[0]) % 32], x[(i + by[1]) % 32], bit(i)])).collect()
-}
-
-fn number(x: u32) -> Word {
-    (0..32).map(|i| Bit::constant(x >> i & 1 == 1)).collect()
 }
 
 /// The first 32 bits of the fractional parts of the cube roots of the first 64 primes (4.2.2).

@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use polyclave_protocol::mesh::mesh;
+use polyclave_protocol::metered::Metered;
 
 use super::*;
 use crate::devices::{KeyShares, provision, readings};
@@ -22,7 +23,11 @@ impl Task for Servers<'_> {
             let mut sides = self.jobs.into_iter().zip(self.shares);
             let threads = nets.map(|net| {
                 let (job, shares) = sides.next().expect("two servers");
-                scope.spawn(move || serve(scheme, job, shares, &mut Metered::new(net)))
+                scope.spawn(move || {
+                    let mut net = Metered::new(net);
+                    let meter = net.meter();
+                    serve(scheme, job, shares, &mut net, &meter)
+                })
             });
             Ok(threads.map(|thread| thread.join().expect("no panic")))
         })
