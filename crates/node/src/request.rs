@@ -229,6 +229,10 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
                 channel.sound();
                 return Err(blame(Refusal::new(Reason::Disagreement, disagreement(&e)), &e));
             }
+            // Who cheats is not known; and others may go on over this channel.
+            Err(e @ Error::Equivocation { .. }) => {
+                return Err(Refusal::new(Reason::Disagreement, e.to_string()));
+            }
             // There the client can go on without it.
             Err(e @ Error::Timeout { .. }) if core.scheme.corrects() => {
                 return Err(blame(unavailable(e.clone()), &e));

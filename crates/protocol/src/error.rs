@@ -49,6 +49,15 @@ pub enum Error {
         /// The setting that differs.
         field: &'static str,
     },
+    /// In the hello round all settings are the same, but this party and a peer come to different sessions.
+    #[error(
+        "this party and {peer} were told different things in the first round: some party cheats, perhaps neither of the two; \
+         nothing secret was used"
+    )]
+    Equivocation {
+        /// Whose session is another one.
+        peer: Party,
+    },
     /// A check found that some party departed from the protocol, or that a message was damaged. It does not say who: with
     /// a dishonest majority that cannot be told. Nothing was revealed, and what was checked must not be used again.
     #[error(

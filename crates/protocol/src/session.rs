@@ -5,6 +5,11 @@
 //! setting. The session id is a hash of the nonces of all serving parties, their set and all settings. It never comes twice
 //! as long as one of them draws fresh randomness, and two sessions of other parties (which need have no member in common)
 //! never share one: pseudorandom sharing takes it as input and needs no counter that could roll back.
+//!
+//! In a second round all compare the id. Somebody who sends two parties different nonces would otherwise have them compute with
+//! different pseudorandom values, though all else that they say to each other fits: shares of one of them would look wrong, and where
+//! wrong shares convict, an honest party would be convicted. Two that follow the protocol compare their ids over their own channel:
+//! so both have one id, or the session ends at both.
 //! (A restored image of a party's memory, taken after the hello, is another matter: see SECURITY.md.)
 
 use std::ops::Range;
@@ -90,7 +95,7 @@ impl Terms {
     }
 }
 
-/// Compares the terms with every peer that serves and agrees on a session. One round. The first message has a fixed size,
+/// Compares the terms with every peer that serves and agrees on a session. Two rounds. The first message has a fixed size,
 /// so a peer whose terms have other names is told from one that only differs in a value. The serving set stands in it as it
 /// is: parties that differ about it would wait for different peers in a second round.
 pub fn hello(terms: &Terms, net: &mut dyn Net) -> Result<Session> {
@@ -100,11 +105,7 @@ pub fn hello(terms: &Terms, net: &mut dyn Net) -> Result<Session> {
     }
     let mut nonce = [0; NONCE_BYTES];
     random_bytes(&mut nonce)?;
-    let mut greeting = nonce.to_vec();
-    greeting.extend(serving.bits().to_le_bytes());
-    greeting.extend(terms.digest());
-    let names = |t: &Terms| t.settings.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n");
-    greeting.extend(blake3::derive_key("polyclave 2026 setting names", names(terms).as_bytes()));
+    let greeting = greeting(nonce, serving, terms);
     let greetings = broadcast(&greeting, serving, net)?;
 
     let set_end = NONCE_BYTES + SET_BYTES;
@@ -119,12 +120,29 @@ pub fn hello(terms: &Terms, net: &mut dyn Net) -> Result<Session> {
     if differs(set_end..digest_end).is_some() {
         return Err(disagreement(terms, serving, net)?);
     }
+    let id = session_id(&greetings, serving, terms);
+    let ids = broadcast(&id, serving, net)?;
+    match first_difference(&ids, 0..id.len(), net.me()) {
+        Some(peer) => Err(Error::Equivocation { peer }),
+        None => Ok(Session { id, serving, streams: 0 }),
+    }
+}
+
+/// A nonce, the set of those who serve, and digests of the settings and of their names.
+fn greeting(nonce: [u8; NONCE_BYTES], serving: PartySet, terms: &Terms) -> Vec<u8> {
+    let names = terms.settings.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n");
+    let names = blake3::derive_key("polyclave 2026 setting names", names.as_bytes());
+    [&nonce[..], &serving.bits().to_le_bytes(), &terms.digest(), &names].concat()
+}
+
+/// Of all nonces, the set of those who serve, and the settings.
+fn session_id(greetings: &[(Party, Vec<u8>)], serving: PartySet, terms: &Terms) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 session id");
     hasher.update(&serving.bits().to_le_bytes());
     greetings.iter().for_each(|(_, greeting)| {
         hasher.update(&greeting[..NONCE_BYTES]);
     });
-    Ok(Session { id: *hasher.update(&terms.digest()).finalize().as_bytes(), serving, streams: 0 })
+    *hasher.update(&terms.digest()).finalize().as_bytes()
 }
 
 /// Finds the first setting that differs. Every party has seen a difference and takes this round; if the difference is
@@ -211,6 +229,35 @@ mod tests {
         let other = Terms::new(3).with("colour", b"");
         let outcomes = hello_of_three([Terms::new(3), Terms::new(3), other]);
         assert_eq!(outcomes[0], Err(Error::Disagreement { peer: Party(2), field: "kind of session" }));
+    }
+
+    /// Of four parties the last tells the first another nonce than the others, and each of them afterwards the id that it comes to.
+    #[test]
+    fn one_that_tells_different_nonces_ends_the_session_at_all() {
+        let (all, terms) = (PartySet::all(4), Terms::new(4));
+        let mut nets = mesh(4);
+        let mut cheater = nets.pop().expect("four");
+        let honest = nets.into_iter().map(|net| (net, terms.clone()));
+        let outcomes = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let own = |p: Party| greeting([u8::from(p == Party(0)); NONCE_BYTES], all, &terms);
+                let told: Vec<Vec<u8>> = Party::all(4).map(own).collect();
+                let out: Vec<&[u8]> =
+                    told.iter().zip(0..).map(|(m, p)| if p < 3 { &m[..] } else { &[] }).collect();
+                let mut heard = vec![vec![0; told[0].len()]; 4];
+                heard[3] = Vec::new();
+                let mut into: Vec<&mut [u8]> = heard.iter_mut().map(Vec::as_mut_slice).collect();
+                cheater.exchange(&out, &mut into).expect("all greet");
+                for p in Party::all(3) {
+                    heard[3] = told[p.index()].clone();
+                    let greetings: Vec<(Party, Vec<u8>)> = Party::all(4).zip(heard.clone()).collect();
+                    cheater.send(p, &session_id(&greetings, all, &terms)).expect("sent");
+                }
+            });
+            hello_over(honest)
+        });
+        let differs = |p| Err(Error::Equivocation { peer: Party(p) });
+        assert_eq!(outcomes, [differs(1), differs(0), differs(0)]);
     }
 
     #[test]
