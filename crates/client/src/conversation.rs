@@ -5,7 +5,7 @@ mod replies;
 
 use std::time::Duration;
 
-use polyclave_protocol::net::Net;
+use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
@@ -257,7 +257,7 @@ impl<'c> Conversation<'c> {
             let out: Vec<&[u8]> = Party::all(self.net.parties()).map(to).collect();
             let mut nothing: Vec<&mut [u8]> = out.iter().map(|_| &mut [][..]).collect();
             match corrects {
-                true => self.net.gather(&out, &mut nothing, 1, &mut |_, _| true).map(drop)?,
+                true => self.net.gather(&out, &mut nothing, Patience::of(1), &mut |_, _| true).map(drop)?,
                 false => self.net.exchange(&out, &mut nothing)?,
             }
         }

@@ -10,7 +10,7 @@
 //! told something else stays behind with an error.
 
 use crate::Result;
-use polyclave_protocol::net::Net;
+use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Reason, Refusal};
 
@@ -68,7 +68,7 @@ pub(crate) fn agree_with_most(
     let agree = |arrived: PartySet, into: &[&mut [u8]]| {
         1 + arrived.iter().filter(|p| *into[p.index()] == message[..]).count() >= quorum
     };
-    let gathered = net.gather(&out, &mut into, 1, &mut |arrived, into| agree(arrived, into))?;
+    let gathered = net.gather(&out, &mut into, Patience::of(1), &mut |arrived, into| agree(arrived, into))?;
     if let Err(refusal) = mine {
         return Ok(Err(refusal));
     }

@@ -1,6 +1,6 @@
 //! For demonstrations and tests: a node that cheats. Nothing here changes what a node does that does not.
 
-use polyclave_protocol::net::{Gathered, Net};
+use polyclave_protocol::net::{Gathered, Net, Patience};
 use polyclave_protocol::{Party, PartySet};
 
 use crate::Result;
@@ -34,11 +34,11 @@ pub(crate) struct Partners<'n> {
 }
 
 impl Partners<'_> {
-    fn is_opening(&self, out: &[&[u8]], into: &[&mut [u8]], patience: u32) -> bool {
+    fn is_opening(&self, out: &[&[u8]], into: &[&mut [u8]], patience: Patience) -> bool {
         let peers = || Party::all(out.len()).filter(|p| !out[p.index()].is_empty());
         let with_all = peers().all(|p| into[p.index()].len() == out[p.index()].len());
         let to_one = peers().count() == 1 && into.iter().all(|message| message.is_empty());
-        patience > 1 && (with_all || to_one)
+        patience.limits > 1 && (with_all || to_one)
     }
 }
 
@@ -47,7 +47,7 @@ impl Net for Partners<'_> {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         if self.cheat != Some(Cheat::InOpenings) {

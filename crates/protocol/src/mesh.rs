@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::net::{Gathered, Net};
+use crate::net::{Gathered, Net, Patience};
 use crate::{Error, Party, PartySet, Result};
 
 mod gather;
@@ -204,7 +204,7 @@ impl Net for Mesh {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         self.gather_from_all(out, into, patience, enough)

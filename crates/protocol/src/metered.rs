@@ -7,7 +7,7 @@ use std::ops::{Add, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::net::{Gathered, Net};
+use crate::net::{Gathered, Net, Patience};
 use crate::{Party, PartySet, Result};
 
 /// A network whose traffic is counted.
@@ -137,7 +137,7 @@ impl<N: Net> Net for Metered<N> {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         let lost = self.net.lost();
@@ -191,7 +191,7 @@ impl<N: Net + ?Sized> Net for Box<N> {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         (**self).gather(out, into, patience, enough)

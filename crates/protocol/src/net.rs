@@ -7,6 +7,8 @@
 //! For a protocol that stops when anybody does, a peer's failure is an error. One that goes on without some of its parties
 //! uses [`Net::gather`], to which a peer that fails is merely *lost*.
 
+use std::time::Duration;
+
 use crate::{Party, PartySet, Result};
 
 /// What came of a [`Net::gather`].
@@ -16,6 +18,36 @@ pub struct Gathered {
     pub arrived: PartySet,
     /// Peers that are given up, now or earlier. One that failed right after its message came is in both.
     pub lost: PartySet,
+}
+
+/// How long a gathering waits for a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// So many times the limit of a single wait.
+    pub limits: u32,
+    /// And so many bytes, at [`LEAST_BYTES_PER_SECOND`]: of messages that the peer may still have been waiting for.
+    pub bytes: u64,
+}
+
+/// Of a message so many bytes a second must come, beside the limit for its beginning: a byte now and then is no answer.
+pub const LEAST_BYTES_PER_SECOND: u64 = 16 << 10;
+
+impl Patience {
+    /// So many limits.
+    pub const fn of(limits: u32) -> Patience {
+        Patience { limits, bytes: 0 }
+    }
+
+    /// The time that a message may take to begin, where `limit` is that of a single wait.
+    pub fn to_begin(self, limit: Duration) -> Duration {
+        limit.saturating_mul(self.limits) + Duration::from_secs(self.bytes / LEAST_BYTES_PER_SECOND)
+    }
+
+    /// The time that a message of so many bytes may take in all.
+    pub fn to_end(self, limit: Duration, bytes: usize) -> Duration {
+        let more = Patience { bytes: self.bytes.saturating_add(bytes as u64), ..self };
+        more.to_begin(limit)
+    }
 }
 
 /// One party's channels to all other parties. Blocking; every wait ends in a time-out error.
@@ -43,18 +75,22 @@ pub trait Net: Send {
     /// arrived and everything has been handed to the operating system.
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()>;
 
-    /// [`Net::exchange`] in which peers may be late or fail. After each peer's message is complete, `enough` is asked, with
-    /// all peers whose messages are complete so far and with the buffers; once it says yes, the call returns. Otherwise it
-    /// returns when every awaited peer has arrived or is lost.
+    /// [`Net::exchange`] in which peers may be late or fail. At the beginning, and after each peer's message is complete, `enough`
+    /// is asked, with all peers whose messages are complete so far and with the buffers; once it says yes, the call returns.
+    /// Otherwise it returns when every awaited peer has arrived or is lost.
     ///
     /// What is still owed then is *late*. Later calls on this stream, of whatever kind, first receive and throw away what
     /// is late from a peer before what they want from it; and they send what the operating system has not taken yet, of
     /// which a copy is kept, before anything later to the same peer. A buffer whose peer has not arrived holds anything.
     ///
+    /// **What is kept moves with later calls on this stream, or when it is dropped.** Whoever waits elsewhere in between for parties
+    /// that may be behind here (on another stream, for a process to end) first waits for them here.
+    ///
     /// A peer is *lost* when its connection ends or breaks; when its message has another length than is due; when it is too
-    /// many bytes behind, in what it owes or in what it does not take; and when it moves no byte for `patience` times the
-    /// limit of a single wait, while this call waits for it or while it owes something late. A lost peer is neither sent to
-    /// nor waited for again. The other calls, if they involve it, return the error by which it was lost.
+    /// many bytes behind, in what it owes or in what it does not take; when it moves no byte for the time that `patience` gives a
+    /// message to begin, while this call waits for it or while it owes something late; and, over a real network, when its message
+    /// takes longer in all than `patience` gives one of its length. A lost peer is neither sent to nor waited for again. The other
+    /// calls, if they involve it, return the error by which it was lost.
     ///
     /// An error is a misuse, or this machine's, or that of an earlier call, but never a peer's: unless the network knows no
     /// lost peers, which is the default and fails as an exchange does.
@@ -62,7 +98,7 @@ pub trait Net: Send {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         let _ = patience;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use polyclave_cipher::{Cells, Compiled, catalog, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::run_parties;
-use polyclave_protocol::net::{Gathered, Net};
+use polyclave_protocol::net::{Gathered, Net, Patience};
 use polyclave_protocol::protocol::{Input, Protocol, Scheme};
 use polyclave_protocol::session::{Terms, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirActiveScheme, ShamirScheme, Structure, Tables};
@@ -105,7 +105,7 @@ impl Net for Slow {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         std::thread::sleep(self.1);

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::net::Net;
+use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::{Error, Party, Result};
 use polyclave_transport::{Endpoint, Identity, Limits, PeerAddress};
 
@@ -91,7 +91,7 @@ fn measure(net: &mut dyn Net, len: usize, rounds: usize, gather: bool) -> Vec<Du
     for _ in 0..rounds {
         let start = Instant::now();
         let done = if gather {
-            net.gather(&out, &mut into, 1, &mut |arrived, _| arrived.len() == n - 1).map(drop)
+            net.gather(&out, &mut into, Patience::of(1), &mut |arrived, _| arrived.len() == n - 1).map(drop)
         } else {
             net.exchange(&out, &mut into)
         };

@@ -88,11 +88,16 @@ impl Link {
         into: &mut [u8],
         max_frame: usize,
     ) -> Result<bool, Broken> {
+        self.push_while_it_hears(out, max_frame);
+        self.pull(into, max_frame)?;
+        Ok(self.note_moved())
+    }
+
+    /// Sends what it can, unless and until the peer takes nothing any more.
+    fn push_while_it_hears(&mut self, out: &[u8], max_frame: usize) {
         if let Err(broken) = self.push(out, max_frame) {
             (self.deaf, self.sending, self.unsent) = (Some(broken), None, Buffer::default());
         }
-        self.pull(into, max_frame)?;
-        Ok(self.note_moved())
     }
 
     /// Ends the call in a gathering: what the operating system does not take now is kept, and what has not come of the
@@ -130,10 +135,11 @@ impl Link {
         Ok(())
     }
 
-    /// Sends as long as the operating system takes something, and throws away some of what is late.
+    /// Sends as long as the operating system takes something, and throws away some of what is late. That a peer takes nothing any
+    /// more is no error: it may have left messages.
     pub(crate) fn settle(&mut self, out: &[u8], max_frame: usize) -> Result<(), Broken> {
         while self.deaf.is_none() && !self.is_flushed() {
-            self.push(out, max_frame)?;
+            self.push_while_it_hears(out, max_frame);
             if !self.note_moved() {
                 break;
             }
@@ -152,6 +158,11 @@ impl Link {
             }
         }
         self.socket.look(limit)
+    }
+
+    /// Tells the peer that nothing more will be sent.
+    pub(crate) fn say_goodbye(&mut self) {
+        self.socket.say_goodbye();
     }
 
     /// Whether something lies here that nobody has received.

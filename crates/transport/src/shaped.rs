@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use polyclave_protocol::net::{Gathered, Net};
+use polyclave_protocol::net::{Gathered, Net, Patience};
 use polyclave_protocol::{Error, Party, PartySet, Result};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -179,7 +179,7 @@ impl<N: Net> Net for Shaped<N> {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         let n = self.parties();
@@ -193,7 +193,9 @@ impl<N: Net> Net for Shaped<N> {
         let mut arrived = PartySet::from_bits(0);
         let mut held_back = |come: PartySet, arriving: &[&mut [u8]]| {
             let taken = |p: Party| arrived.contains(p) || lost[p.index()].is_some();
-            let Some(from) = come.iter().find(|p| !taken(*p)) else { return false };
+            let Some(from) = come.iter().find(|p| !taken(*p)) else {
+                return come.is_empty() && enough(arrived, into);
+            };
             match shape.unstamp(from, arriving[from.index()], into[from.index()]) {
                 Ok(moment) => hold_until(moment),
                 Err(e) => {
@@ -317,11 +319,12 @@ mod tests {
                 let began = Instant::now();
                 let mut into = [vec![], vec![0; 10], vec![0; 20]];
                 let mut views: Vec<&mut [u8]> = into.iter_mut().map(Vec::as_mut_slice).collect();
-                let gathered = net.gather(&[&[][..]; 3], &mut views, 1, &mut |_, into| into[1] == [7; 10]);
+                let gathered =
+                    net.gather(&[&[][..]; 3], &mut views, Patience::of(1), &mut |_, into| into[1] == [7; 10]);
                 assert_eq!(gathered.expect("gather").arrived, PartySet::from_bits(2));
                 assert!(began.elapsed() >= Duration::from_millis(40), "{:?}", began.elapsed());
                 let mut views: Vec<&mut [u8]> = into.iter_mut().map(Vec::as_mut_slice).collect();
-                let gathered = net.gather(&[&[][..]; 3], &mut views, 1, &mut |_, _| false);
+                let gathered = net.gather(&[&[][..]; 3], &mut views, Patience::of(1), &mut |_, _| false);
                 assert_eq!(gathered.expect("gather").arrived, PartySet::from_bits(6));
                 assert_eq!((&into[1], &into[2]), (&vec![8; 10], &vec![9; 20]));
             }
@@ -348,7 +351,8 @@ mod tests {
         let mut c = Shaped::new(c, SLOW);
         let mut into = [[1; 1]; 2];
         let [first, second] = &mut into;
-        let gathered = c.gather(&[&[][..]; 3], &mut [first, second, &mut []], 1, &mut |_, _| false);
+        let gathered =
+            c.gather(&[&[][..]; 3], &mut [first, second, &mut []], Patience::of(1), &mut |_, _| false);
         let expected = Gathered { arrived: PartySet::from_bits(2), lost: PartySet::from_bits(1) };
         assert_eq!(gathered, Ok(expected));
         assert!(matches!(c.send(Party(0), b"x"), Err(Error::Peer { peer: Party(0), .. })));

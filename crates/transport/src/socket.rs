@@ -48,6 +48,7 @@ pub(crate) struct Socket {
     ended: Option<Broken>,
     /// Set by an error of the TLS machine.
     failed: bool,
+    has_said_goodbye: bool,
     moved: bool,
     meter: Arc<WireMeter>,
 }
@@ -65,6 +66,7 @@ impl Socket {
             staging: Vec::new(),
             ended: None,
             failed: false,
+            has_said_goodbye: false,
             moved: false,
             meter,
         })
@@ -228,6 +230,15 @@ impl Socket {
         self.meter = meter;
     }
 
+    /// Says goodbye, once, so that the peer can tell an end from a cut. Never waits.
+    pub(crate) fn say_goodbye(&mut self) {
+        if !self.has_said_goodbye && !self.failed && !self.tls.is_handshaking() && self.outbound.is_empty() {
+            self.has_said_goodbye = true;
+            while matches!(self.advance(Task::SayGoodbye, None), Ok(Did::Something)) {}
+            let _ = self.flush();
+        }
+    }
+
     /// For readiness.
     pub(crate) fn tcp(&self) -> &TcpStream {
         &self.tcp
@@ -298,12 +309,8 @@ impl Socket {
 }
 
 impl Drop for Socket {
-    /// Says goodbye, so that the peer can tell an end from a cut. Never waits.
     fn drop(&mut self) {
-        if !self.failed && !self.tls.is_handshaking() && self.outbound.is_empty() {
-            while matches!(self.advance(Task::SayGoodbye, None), Ok(Did::Something)) {}
-            let _ = self.flush();
-        }
+        self.say_goodbye();
     }
 }
 

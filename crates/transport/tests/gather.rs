@@ -5,7 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{HASTY, PATIENT, exchange, message, run, session};
-use polyclave_protocol::net::{Gathered, Net};
+use polyclave_protocol::net::{Gathered, Net, Patience};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::{Limits, Shape, Shaped, TlsNet};
@@ -39,7 +39,7 @@ fn messages_longer_than_a_frame_are_late_or_kept_whole() {
         let [mut a, mut b, mut c] = three(Limits { max_frame, ..PATIENT });
         b.send(Party(0), &[1; 2000]).expect("send");
         let len = |from: Party| usize::from(from.0) * 2000;
-        let (gathered, _) = gather(&mut a, &nothing(), len, |_| true);
+        let (gathered, _) = gather(&mut a, &nothing(), len, |arrived| !arrived.is_empty());
         assert_eq!(gathered.arrived, set(&[1]));
         c.send(Party(0), &[2; 4000]).expect("what is late");
         c.send(Party(0), &[3; 4001]).expect("send");
@@ -90,7 +90,7 @@ fn a_message_that_had_begun_to_come_is_passed_over_from_where_it_was() {
         });
         let len = |from: Party| if from == Party(1) { 1 } else { LARGE };
         // Whatever comes first, the other is late.
-        let (gathered, _) = gather(&mut a, &nothing(), len, |_| true);
+        let (gathered, _) = gather(&mut a, &nothing(), len, |arrived| !arrived.is_empty());
         assert_eq!(gathered.arrived.len(), 1);
         exchange_with(&mut a, Party(2), b"on time");
         drop((late.join().expect("late"), slow.join().expect("slow")));
@@ -102,14 +102,14 @@ fn a_silent_peer_is_lost_after_the_limit_and_costs_nothing_afterwards() {
     let [mut a, mut b, _silent] = three(IMPATIENT);
     b.send(Party(0), &[1]).expect("send");
     let start = Instant::now();
-    let (gathered, _) = gather_for(&mut a, 3, &nothing(), |_| 1, |_| false);
+    let (gathered, _) = gather_for(&mut a, Patience::of(3), &nothing(), |_| 1, |_| false);
     assert_eq!(gathered, Gathered { arrived: set(&[1]), lost: set(&[2]) });
     assert!(start.elapsed() >= 3 * HASTY, "{:?}", start.elapsed());
 
     let start = Instant::now();
     for _ in 0..20 {
         b.send(Party(0), &[1]).expect("send");
-        let (gathered, _) = gather_for(&mut a, 3, &to_both(b"x"), |_| 1, |_| false);
+        let (gathered, _) = gather_for(&mut a, Patience::of(3), &to_both(b"x"), |_| 1, |_| false);
         assert_eq!(gathered, Gathered { arrived: set(&[1]), lost: set(&[2]) });
     }
     assert!(start.elapsed() < 3 * HASTY, "{:?}", start.elapsed());
@@ -166,7 +166,7 @@ fn one_that_sends_another_length_is_lost_and_the_others_go_on() {
 fn a_late_message_of_another_length_is_a_loss_too() {
     let [mut a, mut b, mut c] = three(PATIENT);
     b.send(Party(0), &[1]).expect("send");
-    gather(&mut a, &nothing(), |_| 1, |_| true);
+    gather(&mut a, &nothing(), |_| 1, |arrived| !arrived.is_empty());
     c.send(Party(0), &[1; 2]).expect("send");
     c.send(Party(0), &[1; 1]).expect("send");
     b.send(Party(0), &[1]).expect("send");
@@ -220,6 +220,25 @@ fn what_was_kept_is_sent_even_when_the_network_is_dropped() {
     assert!(matches!(c.recv(Party(0), &mut [0]), Err(Error::Closed { peer: Party(0), .. })));
 }
 
+/// A connection to which somebody sends after it was closed is reset, and then what its system still had to send is gone.
+#[test]
+fn what_the_system_has_taken_arrives_though_the_receiver_sends_first() {
+    let [mut a, _b, mut c] = three(PATIENT);
+    let len = 1 << 20;
+    let sent = message(Party(0), Party(2), len);
+    let out = [vec![], vec![], sent.clone()];
+    let (gathered, _) = gather(&mut a, &out, |from| usize::from(from == Party(2)), |_| true);
+    assert_eq!(gathered.arrived, set(&[]));
+    drop(a);
+    for _ in 0..2 {
+        c.send(Party(0), &[1]).expect("sent");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let mut into = vec![0; len];
+    c.recv(Party(0), &mut into).expect("recv");
+    assert!(into == sent);
+}
+
 #[test]
 fn an_exchange_with_others_goes_on_sending_what_was_kept() {
     let [mut a, mut b, mut c] = three(PATIENT);
@@ -246,8 +265,12 @@ fn one_that_is_too_far_behind_is_lost() {
     // A single message is never too much; what is owed counts a sixteenth, since it takes no memory.
     for (len, lost) in [(20 << 20, set(&[])), (1, set(&[2]))] {
         b.send(Party(0), &[1]).expect("send");
-        let (gathered, _) =
-            gather(&mut a, &nothing(), |from| if from == Party(1) { 1 } else { len }, |_| true);
+        let (gathered, _) = gather(
+            &mut a,
+            &nothing(),
+            |from| if from == Party(1) { 1 } else { len },
+            |arrived| !arrived.is_empty(),
+        );
         assert_eq!(gathered, Gathered { arrived: set(&[1]), lost });
     }
 
@@ -262,13 +285,13 @@ fn one_that_is_too_far_behind_is_lost() {
 fn enough_is_asked_with_growing_sets_and_sees_the_messages() {
     run(session(4, PATIENT), |mut net| {
         let me = net.me();
-        let (mut asked, mut into) = (vec![set(&[])], vec![vec![0; 9]; 4]);
+        let (mut asked, mut into) = (Vec::new(), vec![vec![0; 9]; 4]);
         into[me.index()].clear();
         let out: Vec<Vec<u8>> = Party::all(4).map(|to| message(me, to, 9)).collect();
         let out: Vec<&[u8]> =
             Party::all(4).map(|to| if to == me { &[][..] } else { &out[to.index()][..] }).collect();
         let mut views: Vec<&mut [u8]> = into.iter_mut().map(Vec::as_mut_slice).collect();
-        let gathered = net.gather(&out, &mut views, 1, &mut |arrived, into| {
+        let gathered = net.gather(&out, &mut views, Patience::of(1), &mut |arrived, into| {
             asked.push(arrived);
             arrived.iter().for_each(|from| assert_eq!(into[from.index()], message(from, me, 9)));
             false
@@ -351,7 +374,7 @@ fn a_shaped_gathering_takes_one_way() {
 fn mistakes_of_the_caller_are_misuse() {
     let [mut a, ..] = three(PATIENT);
     let mut tried = |out: &[&[u8]], into: &mut [&mut [u8]]| {
-        let gathered = a.gather(out, into, 1, &mut |_, _| true);
+        let gathered = a.gather(out, into, Patience::of(1), &mut |_, _| true);
         assert!(matches!(gathered, Err(Error::Misuse(_))), "{gathered:?}");
     };
     tried(&[b"", b"x"], &mut [&mut [], &mut [], &mut []]);
@@ -385,13 +408,13 @@ fn gather(
     due: impl Fn(Party) -> usize,
     enough: impl Fn(PartySet) -> bool,
 ) -> (Gathered, Vec<Vec<u8>>) {
-    gather_for(net, 1, out, due, enough)
+    gather_for(net, Patience::of(1), out, due, enough)
 }
 
 /// Whatever `out` and `due` say of this party itself.
 fn gather_for(
     net: &mut dyn Net,
-    patience: u32,
+    patience: Patience,
     out: &[Vec<u8>],
     due: impl Fn(Party) -> usize,
     enough: impl Fn(PartySet) -> bool,

@@ -125,9 +125,10 @@ mod tests {
     #[test]
     fn numbers_are_added_compared_and_chosen_as_by_plain_code() {
         check(|b, x, y| add(b, &[x, y]), |x, y| x.wrapping_add(y).into());
-        check(|b, x, y| add(b, &[x, y, &number(200, 8), x]), |x, y| {
-            x.wrapping_add(y).wrapping_add(200).wrapping_add(x).into()
-        });
+        check(
+            |b, x, y| add(b, &[x, y, &number(200, 8), x]),
+            |x, y| x.wrapping_add(y).wrapping_add(200).wrapping_add(x).into(),
+        );
         check(|b, x, y| vec![less(b, x, y)], |x, y| u64::from(x < y));
         check(|b, x, y| vec![less(b, &number(99, 8), x), less(b, y, y)], |x, _| u64::from(99 < x));
         let larger = |b: &mut BooleanBuilder, x: &Word, y: &Word| {

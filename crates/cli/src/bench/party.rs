@@ -160,7 +160,8 @@ fn shares_of_threads(blocks: usize, threads: usize, lanes_at_once: usize) -> Vec
         .collect()
 }
 
-/// One batch on every thread: all prepare, all evaluate.
+/// One batch on every thread: all prepare, all evaluate. Then all meet on each stream: one that was not waited for is sent there what
+/// it still lacks, and would lack it for ever if the others went on to wait for it elsewhere ([`Net::gather`]).
 fn run_batches<P: Protocol>(
     streams: &mut [Stream<'_, P>],
     lanes: &[usize],
@@ -185,7 +186,7 @@ fn run_batches<P: Protocol>(
     sum.online += began.elapsed().as_secs_f64();
     add(&mut sent.online, before);
     drop(outputs);
-    Ok(())
+    on_threads(streams, |_, stream| meet(&mut *stream.net)).map(drop)
 }
 
 /// Runs every stream on a thread of its own, or the only one on this thread.
@@ -213,6 +214,7 @@ fn latency<P: Protocol>(stream: &mut Stream<'_, P>, net: &mut dyn Net) -> Result
     let outputs = stream.evaluate()?;
     let seconds = began.elapsed().as_secs_f64();
     drop(outputs);
+    meet(&mut *stream.net)?;
     Ok(seconds)
 }
 

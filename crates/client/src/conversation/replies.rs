@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::net::Net;
+use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{self, MOST_MESSAGE, Reason, Refusal, Reply};
@@ -216,6 +216,6 @@ fn receive_exactly(net: &mut TlsNet, from: Party, bytes: &mut [u8]) -> Option<()
     let mut into: Vec<&mut [u8]> = Party::all(net.parties())
         .map(|p| if p == from { bytes.take().unwrap_or_default() } else { &mut [][..] })
         .collect();
-    let gathered = net.gather(&out, &mut into, 1, &mut |_, _| true).ok()?;
+    let gathered = net.gather(&out, &mut into, Patience::of(1), &mut |_, _| false).ok()?;
     gathered.arrived.contains(from).then_some(())
 }

@@ -14,7 +14,7 @@
 //! A proposer that says that the stock is dry while others could take of it is the cause of a refusal, as is one whose claim does not
 //! fit: it may have started again, and the client asks the others.
 
-use polyclave_protocol::net::Net;
+use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party, PartySet};
 use zeroize::Zeroizing;
@@ -26,8 +26,8 @@ use crate::Result;
 /// What a node says that has taken nothing.
 const NOTHING: [u8; 32] = [0; 32];
 
-/// Of how many time limits a peer has to be silent.
-const PATIENCE: u32 = 1;
+/// How long a peer has to be silent.
+const PATIENCE: Patience = Patience::of(1);
 
 impl Lots {
     /// Takes items that `quorum` nodes take, this one included.

@@ -5,7 +5,7 @@ use std::sync::mpsc::TryRecvError;
 use std::time::{Duration, Instant};
 
 use super::{Mesh, closed, wrong_length};
-use crate::net::Gathered;
+use crate::net::{Gathered, Patience};
 use crate::{Error, Party, PartySet, Result};
 
 /// How often to yield before going to sleep.
@@ -68,13 +68,17 @@ impl Mesh {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         self.check_lengths(out, into)?;
-        let limit = self.timeout.saturating_mul(patience);
+        let limit = patience.to_begin(self.timeout);
         let mut pending = self.begin(out, into);
         let mut arrived = PartySet::from_bits(0);
+        if enough(arrived, into) {
+            self.end(into, limit, pending);
+            return Ok(Gathered { arrived, lost: self.lost_peers() });
+        }
         let mut idle_rounds = 0;
         'asking: while !self.still(pending).is_empty() {
             let mut moved = false;

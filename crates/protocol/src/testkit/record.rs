@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::net::{Gathered, Net};
+use crate::net::{Gathered, Net, Patience};
 use crate::{Party, PartySet, Result};
 
 /// A network whose messages are recorded.
@@ -121,7 +121,7 @@ impl<N: Net> Net for Record<N> {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         let lost = self.net.lost();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::net::{Gathered, Net};
+use crate::net::{Gathered, Net, Patience};
 use crate::{Party, PartySet, Result};
 
 /// What happens to the message that is tampered with.
@@ -215,7 +215,7 @@ impl<N: Net> Net for Tamper<N> {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         let lost = self.net.lost();

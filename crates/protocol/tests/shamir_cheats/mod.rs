@@ -5,7 +5,7 @@ use std::time::Duration;
 use polyclave_cipher::{Cells, catalog, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{Mesh, mesh_with_timeout};
-use polyclave_protocol::net::{Gathered, Net};
+use polyclave_protocol::net::{Gathered, Net, Patience};
 use polyclave_protocol::protocol::{Faults, Input, Owner, Protocol, Scheme};
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::{Terms, hello};
@@ -176,7 +176,7 @@ impl Net for Habitual {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         self.gatherings += 1;

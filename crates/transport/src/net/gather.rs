@@ -2,14 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::net::{Gathered, Net};
+use polyclave_protocol::net::{Gathered, Net, Patience};
 use polyclave_protocol::{Error, Party, PartySet, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{TlsNet, YIELD};
-
-/// Of a message so many bytes a second must come at least, beside the limit for its beginning.
-const LEAST_BYTES_PER_SECOND: u64 = 16 << 10;
 
 /// Whether those who have come, and what they sent, are enough.
 type Enough<'a> = dyn FnMut(PartySet, &[&mut [u8]]) -> bool + 'a;
@@ -20,7 +17,7 @@ impl TlsNet {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut Enough<'_>,
     ) -> Result<Gathered> {
         self.check_lengths("a gathering", out, into)?;
@@ -33,7 +30,6 @@ impl TlsNet {
         if let Some(e) = &self.failed {
             return Err(e.clone());
         }
-        let patience = self.limits.idle.saturating_mul(patience);
         let now = Instant::now();
         for link in self.links.iter_mut().flatten() {
             let at = link.peer.index();
@@ -41,7 +37,7 @@ impl TlsNet {
         }
         let arrived =
             self.collect(out, into, patience, enough).inspect_err(|e| self.failed = Some(e.clone()))?;
-        self.suspend(out, into, patience);
+        self.suspend(out, into, patience.to_begin(self.limits.idle));
         Ok(Gathered { arrived, lost: self.lost() })
     }
 
@@ -50,10 +46,13 @@ impl TlsNet {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: Duration,
+        patience: Patience,
         enough: &mut Enough<'_>,
     ) -> Result<PartySet> {
         let mut arrived = PartySet::from_bits(0);
+        if enough(arrived, into) {
+            return Ok(arrived);
+        }
         let mut waiting_since = None;
         loop {
             let (mut moved, mut done) = (false, true);
@@ -90,10 +89,10 @@ impl TlsNet {
     }
 
     /// Loses those whose time is over, or else sleeps until a socket is ready.
-    fn sleep_gathering(&mut self, into: &[&mut [u8]], patience: Duration) -> Result<()> {
-        let now = Instant::now();
+    fn sleep_gathering(&mut self, into: &[&mut [u8]], patience: Patience) -> Result<()> {
+        let (now, to_begin) = (Instant::now(), patience.to_begin(self.limits.idle));
         let over = self.deadline.is_some_and(|deadline| deadline <= now);
-        let mut left = patience;
+        let mut left = to_begin;
         if let Some(deadline) = self.deadline {
             left = left.min(deadline.saturating_duration_since(now));
         }
@@ -101,15 +100,13 @@ impl TlsNet {
         for link in self.links.iter().flatten().filter(|link| link.is_receiving() || link.is_late()) {
             let quiet = now.saturating_duration_since(link.moved_at);
             let waited = now.saturating_duration_since(link.began_at);
-            // A byte now and then does not count as an answer.
-            let due = into[link.peer.index()].len() as u64;
-            let most = patience + Duration::from_secs(due / LEAST_BYTES_PER_SECOND);
+            let most = patience.to_end(self.limits.idle, into[link.peer.index()].len());
             if link.is_receiving() && (over || waited >= most) {
-                silent.push((link.peer, if over { waited } else { patience }));
-            } else if quiet >= patience {
-                silent.push((link.peer, patience));
+                silent.push((link.peer, if over { waited } else { most }));
+            } else if quiet >= to_begin {
+                silent.push((link.peer, to_begin));
             } else {
-                left = left.min(patience - quiet);
+                left = left.min(to_begin - quiet);
             }
         }
         if silent.is_empty() {

@@ -1,15 +1,28 @@
-//! What gatherings have left to be sent when their network is dropped.
+//! What gatherings have left undone when their network is dropped: messages that a slow peer has not taken yet, and those of it that
+//! nobody waited for.
+//!
+//! A connection that is closed while the peer still sends is reset, and what the peer has not received by then is lost. So this end
+//! stops sending, takes what comes, and closes when the peer does.
 
+use std::io::{ErrorKind, Read};
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::TlsNet;
 use crate::link::Link;
 
 /// Time limits that a gathering waits for at most.
 const LONGEST: u32 = 8;
+/// Networks of this process that linger at once, each with a thread. More are dropped as they are.
+const MOST_LINGERING: usize = 256;
+/// Read at once, to be thrown away.
+const PIECE: usize = 16 << 10;
+
+static LINGERING: AtomicUsize = AtomicUsize::new(0);
 
 impl Drop for TlsNet {
     /// Never waits. Others may count on messages that a slow peer has not taken yet: they are sent by a thread of its own,
@@ -18,30 +31,78 @@ impl Drop for TlsNet {
         if self.failed.is_some() {
             return;
         }
-        let links: Vec<Link> =
-            std::mem::take(&mut self.links).into_iter().flatten().filter(Link::has_unsent).collect();
-        if !links.is_empty() {
-            let (within, max_frame) = (self.limits.idle.saturating_mul(LONGEST), self.limits.max_frame);
-            // Without a thread the messages are lost, as they were with this process.
-            let _ = thread::Builder::new().spawn(move || send_rest(links, within, max_frame));
+        let owes_or_is_owed = |link: &Link| link.has_unsent() || link.is_late();
+        let links = std::mem::take(&mut self.links).into_iter().flatten().filter(owes_or_is_owed);
+        let leaving: Vec<Leaving> = links.map(|link| Leaving { link, has_sent: false }).collect();
+        if leaving.is_empty() {
+            return;
         }
+        if LINGERING.fetch_add(1, Ordering::Relaxed) < MOST_LINGERING {
+            let (within, max_frame) = (self.limits.idle.saturating_mul(LONGEST), self.limits.max_frame);
+            let part = move || {
+                part_from(leaving, within, max_frame);
+                LINGERING.fetch_sub(1, Ordering::Relaxed);
+            };
+            if thread::Builder::new().spawn(part).is_ok() {
+                return;
+            }
+        }
+        // Without a thread the messages are lost, as they were with this process.
+        LINGERING.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Sends until all is sent, the peers are gone, or the time is over.
-fn send_rest(mut links: Vec<Link>, within: Duration, max_frame: usize) {
+/// A link that is being ended.
+struct Leaving {
+    link: Link,
+    /// Everything, and the goodbye.
+    has_sent: bool,
+}
+
+/// Sends what is left and takes what comes, until the peers have closed, or the time is over.
+fn part_from(mut leaving: Vec<Leaving>, within: Duration, max_frame: usize) {
     let until = Instant::now() + within;
     loop {
-        links.retain_mut(|link| link.settle(&[], max_frame).is_ok() && link.has_unsent());
+        leaving.retain_mut(|one| one.goes_on(max_frame));
         let left = until.saturating_duration_since(Instant::now());
-        if links.is_empty() || left.is_zero() {
+        if leaving.is_empty() || left.is_zero() {
             return;
         }
         let mut fds: Vec<PollFd<'_>> =
-            links.iter().map(|link| PollFd::new(link.tcp(), link.interest(None))).collect();
+            leaving.iter().map(|one| PollFd::new(one.link.tcp(), one.interest())).collect();
         match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return,
         }
+    }
+}
+
+impl Leaving {
+    /// Does what can be done without waiting; false when there is no more to do.
+    fn goes_on(&mut self, max_frame: usize) -> bool {
+        if !self.has_sent {
+            if self.link.settle(&[], max_frame).is_err() {
+                return false;
+            }
+            if self.link.has_unsent() {
+                return true;
+            }
+            self.link.say_goodbye();
+            let _ = self.link.tcp().shutdown(Shutdown::Write);
+            self.has_sent = true;
+        }
+        let mut piece = [0; PIECE];
+        loop {
+            match self.link.tcp().read(&mut piece) {
+                Ok(0) => return false,
+                Ok(_) => {}
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return e.kind() == ErrorKind::WouldBlock,
+            }
+        }
+    }
+
+    fn interest(&self) -> PollFlags {
+        if self.has_sent { PollFlags::IN } else { self.link.interest(None) }
     }
 }

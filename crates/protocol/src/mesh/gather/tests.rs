@@ -1,6 +1,6 @@
 use super::*;
 use crate::mesh::{mesh, mesh_with_timeout};
-use crate::net::Net;
+use crate::net::{Net, Patience};
 use crate::testkit::tamper::{Fault, Tamper};
 
 const SOON: Duration = Duration::from_millis(60);
@@ -30,7 +30,7 @@ fn a_slow_peer_holds_up_nobody_and_its_late_messages_disturb_no_later_ones() {
 fn a_receive_and_an_exchange_after_a_gathering_pass_over_what_is_late() {
     let [mut a, mut b, mut c] = three(LONG);
     b.send(Party(0), &[1]).expect("send");
-    gather(&mut a, &[b""; 3], &mut buffers([0, 1, 9]), |_| true);
+    gather(&mut a, &[b""; 3], &mut buffers([0, 1, 9]), |arrived| !arrived.is_empty());
     for message in [&[7; 9][..], b"recv"] {
         c.send(Party(0), message).expect("send");
     }
@@ -39,7 +39,7 @@ fn a_receive_and_an_exchange_after_a_gathering_pass_over_what_is_late() {
     assert_eq!(&into, b"recv");
 
     b.send(Party(0), &[1]).expect("send");
-    gather(&mut a, &[b""; 3], &mut buffers([0, 1, 9]), |_| true);
+    gather(&mut a, &[b""; 3], &mut buffers([0, 1, 9]), |arrived| !arrived.is_empty());
     for message in [&[7; 9][..], b"exch"] {
         c.send(Party(0), message).expect("send");
     }
@@ -52,14 +52,15 @@ fn a_silent_peer_is_lost_after_the_limit_and_costs_nothing_afterwards() {
     let [mut a, mut b, _c] = three(SOON);
     b.send(Party(0), &[1]).expect("send");
     let start = Instant::now();
-    let gathered = gather_for(&mut a, 3, &[b""; 3], &mut buffers([0, 1, 1]), |_| false);
+    let gathered = gather_for(&mut a, Patience::of(3), &[b""; 3], &mut buffers([0, 1, 1]), |_| false);
     assert_eq!((gathered.arrived, gathered.lost), (set(&[1]), set(&[2])));
     assert!(start.elapsed() >= 3 * SOON, "{:?}", start.elapsed());
 
     let start = Instant::now();
     for _ in 0..10 {
         b.send(Party(0), &[1]).expect("send");
-        let gathered = gather_for(&mut a, 3, &[b"", b"x", b"y"], &mut buffers([0, 1, 1]), |_| false);
+        let gathered =
+            gather_for(&mut a, Patience::of(3), &[b"", b"x", b"y"], &mut buffers([0, 1, 1]), |_| false);
         assert_eq!((gathered.arrived, gathered.lost), (set(&[1]), set(&[2])));
     }
     assert!(start.elapsed() < 3 * SOON, "{:?}", start.elapsed());
@@ -112,13 +113,13 @@ fn enough_is_asked_with_growing_sets_and_sees_the_messages() {
     let mut asked = Vec::new();
     let mut into = buffers([0, 1, 1]);
     let mut views: Vec<&mut [u8]> = into.iter_mut().map(Vec::as_mut_slice).collect();
-    a.gather(&[&b""[..]; 3], &mut views, 1, &mut |arrived, into| {
+    a.gather(&[&b""[..]; 3], &mut views, Patience::of(1), &mut |arrived, into| {
         asked.push(arrived);
         arrived.iter().for_each(|p| assert_eq!(into[p.index()][0], b'a' + p.0));
         false
     })
     .expect("gather");
-    assert_eq!(asked, [set(&[1]), set(&[1, 2])]);
+    assert_eq!(asked, [set(&[]), set(&[1]), set(&[1, 2])]);
 }
 
 #[test]
@@ -148,8 +149,8 @@ fn faults_are_losses_or_late_and_never_errors() {
 #[test]
 fn mistakes_of_the_caller_are_misuse() {
     let mut a = mesh(2).remove(0);
-    assert!(matches!(a.gather(&[b""], &mut [], 1, &mut |_, _| true), Err(Error::Misuse(_))));
-    let to_itself = a.gather(&[b"x", b""], &mut [&mut [], &mut []], 1, &mut |_, _| true);
+    assert!(matches!(a.gather(&[b""], &mut [], Patience::of(1), &mut |_, _| true), Err(Error::Misuse(_))));
+    let to_itself = a.gather(&[b"x", b""], &mut [&mut [], &mut []], Patience::of(1), &mut |_, _| true);
     assert!(matches!(to_itself, Err(Error::Misuse(_))));
 }
 
@@ -171,12 +172,12 @@ fn gather(
     into: &mut [Vec<u8>],
     enough: impl Fn(PartySet) -> bool,
 ) -> Gathered {
-    gather_for(net, 1, out, into, enough)
+    gather_for(net, Patience::of(1), out, into, enough)
 }
 
 fn gather_for(
     net: &mut dyn Net,
-    patience: u32,
+    patience: Patience,
     out: &[&[u8]; 3],
     into: &mut [Vec<u8>],
     enough: impl Fn(PartySet) -> bool,

@@ -10,13 +10,14 @@
 //!
 //! In the last round of the tree, and after it, nobody waits for a cheater: each ends when what is still to come cannot change what
 //! comes of it, and what honest parties say is enough for that. (All that an honest sender's paths lack then are cheaters' words,
-//! a minority; of a cheating sender's paths those that end with an honest party are there.)
+//! a minority; of a cheating sender's paths those that end with an honest party are there.) In the rounds before, whoever waits for
+//! a cheater is behind the others by so much; so each round is patient with those who are behind, and one limit longer.
 //!
 //! Assumes that BLAKE3 is collision resistant.
 
 use std::collections::BTreeMap;
 
-use crate::net::{Gathered, Net};
+use crate::net::{Gathered, Net, Patience};
 use crate::{Party, PartySet, Result};
 
 type Digest = [u8; 32];
@@ -35,9 +36,8 @@ pub(super) struct Broadcast<'a> {
     pub(super) threshold: usize,
     /// The length of the message of each party; 0 for those that say nothing.
     pub(super) lens: &'a [usize],
-    /// How many of the network's time limits the first round waits; every later one waits for one more, for those whom somebody
-    /// has kept waiting in the round before.
-    pub(super) patience: u32,
+    /// How long a member that follows the protocol may still have been waiting for one that does not.
+    pub(super) behind: Patience,
 }
 
 impl Broadcast<'_> {
@@ -50,7 +50,9 @@ impl Broadcast<'_> {
             .collect();
         let out: Vec<&[u8]> =
             Party::all(n).map(|p| if self.members.contains(p) && p != me { mine } else { &[] }).collect();
-        let mut gathered = self.gather(&out, &mut messages, 0, net, &mut |_, _| false)?;
+        let mut behind = self.behind;
+        let mut gathered = gather(&out, &mut messages, behind, net, &mut |_, _| false)?;
+        behind = one_round_more(behind, self.lens.iter().copied().max().unwrap_or(0));
         messages[me.index()] = mine.to_vec();
         let mut rounds = 1;
 
@@ -59,21 +61,24 @@ impl Broadcast<'_> {
         let digest_of = |p: &Party| if heard(p) { digest(*p, &messages[p.index()]) } else { NOTHING };
         let mut tree: BTreeMap<Path, Digest> = senders.iter().map(|p| (vec![*p], digest_of(p))).collect();
         for depth in 1..=self.threshold {
-            gathered = self.relay(depth, &mut tree, &senders, rounds, net)?;
+            gathered = self.relay(depth, &mut tree, &senders, behind, net)?;
             rounds += 1;
+            if depth < self.threshold {
+                behind = one_round_more(behind, size_of::<Digest>() * self.paths(depth, &senders).len());
+            }
         }
 
         let agreed: Vec<Digest> = Party::all(n)
             .map(|p| if senders.contains(&p) { self.resolve(&vec![p], &tree) } else { NOTHING })
             .collect();
-        let lost = self.supply(&agreed, &mut messages, &senders, rounds, net)?;
+        let lost = self.supply(&agreed, &mut messages, &senders, behind, net)?;
         gathered.lost = gathered.lost.and(lost);
         let fits =
             |p: Party| agreed[p.index()] != NOTHING && digest(p, &messages[p.index()]) == agreed[p.index()];
         let heard = Party::all(n).map(fits).collect::<Vec<_>>();
         let messages =
             messages.into_iter().zip(heard).map(|(message, fits)| fits.then_some(message)).collect();
-        Ok(Heard { messages, lost: gathered.lost, rounds: rounds as u64 })
+        Ok(Heard { messages, lost: gathered.lost, rounds, behind })
     }
 
     /// All say what they heard in the round before, of paths that they are not on.
@@ -82,7 +87,7 @@ impl Broadcast<'_> {
         depth: usize,
         tree: &mut BTreeMap<Path, Digest>,
         senders: &[Party],
-        round: u32,
+        behind: Patience,
         net: &mut dyn Net,
     ) -> Result<Gathered> {
         let (me, n) = (net.me(), net.parties());
@@ -106,7 +111,7 @@ impl Broadcast<'_> {
         };
         add(tree, me, &message);
         let is_last = depth == self.threshold;
-        self.gather(&out, &mut messages, round, net, &mut |arrived, messages| {
+        gather(&out, &mut messages, behind, net, &mut |arrived, messages| {
             arrived.iter().for_each(|p| add(tree, p, messages[p.index()]));
             is_last && senders.iter().all(|p| self.settled(&vec![*p], tree).is_some())
         })
@@ -158,7 +163,7 @@ impl Broadcast<'_> {
         agreed: &[Digest],
         messages: &mut [Vec<u8>],
         senders: &[Party],
-        round: u32,
+        behind: Patience,
         net: &mut dyn Net,
     ) -> Result<PartySet> {
         let (me, n) = (net.me(), net.parties());
@@ -170,7 +175,7 @@ impl Broadcast<'_> {
         let mut supplied: Vec<Vec<u8>> =
             Party::all(n).map(|j| vec![0; if is_peer(j) { mine.len() } else { 0 }]).collect();
         let out: Vec<&[u8]> = Party::all(n).map(|j| if is_peer(j) { &mine[..] } else { &[] }).collect();
-        let gathered = self.gather(&out, &mut supplied, round, net, &mut |arrived, supplied| {
+        let gathered = gather(&out, &mut supplied, behind, net, &mut |arrived, supplied| {
             for j in arrived.iter() {
                 let mut rest = &*supplied[j.index()];
                 for p in senders {
@@ -186,18 +191,23 @@ impl Broadcast<'_> {
         })?;
         Ok(gathered.lost)
     }
+}
 
-    fn gather(
-        &self,
-        out: &[&[u8]],
-        into: &mut [Vec<u8>],
-        round: u32,
-        net: &mut dyn Net,
-        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
-    ) -> Result<Gathered> {
-        let mut into: Vec<&mut [u8]> = into.iter_mut().map(Vec::as_mut_slice).collect();
-        net.gather(out, &mut into, self.patience + round, enough)
-    }
+/// Waits for one limit more than others may be behind.
+fn gather(
+    out: &[&[u8]],
+    into: &mut [Vec<u8>],
+    behind: Patience,
+    net: &mut dyn Net,
+    enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+) -> Result<Gathered> {
+    let mut into: Vec<&mut [u8]> = into.iter_mut().map(Vec::as_mut_slice).collect();
+    net.gather(out, &mut into, one_round_more(behind, 0), enough)
+}
+
+/// How far others may be behind after a round in which somebody may have waited in vain for a message of so many bytes.
+fn one_round_more(behind: Patience, bytes: usize) -> Patience {
+    Patience { limits: behind.limits + 1, bytes: behind.bytes + bytes as u64 }
 }
 
 /// What more than half of so many say.
@@ -213,6 +223,8 @@ pub(super) struct Heard {
     /// Peers that were given up.
     pub(super) lost: PartySet,
     pub(super) rounds: u64,
+    /// How far members may be behind now.
+    pub(super) behind: Patience,
 }
 
 fn digest(sender: Party, message: &[u8]) -> Digest {

@@ -30,7 +30,7 @@ use super::super::setup::point;
 use super::code::{Symbol, Word, first_fault, interpolate, weighted};
 use super::hyper_invertible::matrix;
 use super::{Active, Arithmetic, Fault, patience};
-use crate::net::Net;
+use crate::net::{Net, Patience};
 use crate::pool::Shares;
 use crate::{Party, PartySet, Result};
 
@@ -199,7 +199,7 @@ impl Arithmetic<Active> {
         }
         let own_shares = std::mem::replace(&mut shares[me.index()], self.pool.take(0));
         let mut received: Vec<Shares> = shares.iter().map(|shares| self.pool.take(shares.len())).collect();
-        let arrived = self.gather_ahead(
+        let arrived = self.exchange_ahead(
             makers,
             &shares.iter().map(|s| &s[..]).collect::<Vec<_>>(),
             &mut received,
@@ -231,7 +231,7 @@ impl Arithmetic<Active> {
         let from = if checkers.contains(me) { dealt.makers } else { PartySet::default() };
         let awaited = |p: Party| if p != me && from.contains(p) { len } else { 0 };
         let mut received: Vec<Shares> = Party::all(n).map(|p| self.pool.take(awaited(p))).collect();
-        self.gather_ahead(from, &outputs.iter().map(|s| &s[..]).collect::<Vec<_>>(), &mut received, net)?;
+        self.exchange_ahead(from, &outputs.iter().map(|s| &s[..]).collect::<Vec<_>>(), &mut received, net)?;
         let words = from.iter().map(|p| (p, if p == me { &own[..] } else { &received[p.index()][..] }));
         let words: Vec<Word<'_>> = words.collect();
         if !words.is_empty() && dealt.order.first_fault(self.structure.threshold(), &words).is_some() {
@@ -263,7 +263,7 @@ impl Arithmetic<Active> {
     }
 
     /// One exchange ahead, in which all of some are to answer. Returns who did.
-    fn gather_ahead(
+    fn exchange_ahead(
         &mut self,
         from: PartySet,
         out: &[&[u8]],
@@ -279,9 +279,10 @@ impl Arithmetic<Active> {
             .zip(received)
             .map(|(p, buffer)| if awaited.contains(p) { &mut buffer[..] } else { &mut [] })
             .collect();
-        let gathered = net.gather(&out, &mut into, patience::AHEAD, &mut |_, _| false)?;
-        self.heard_of(gathered);
-        self.check_makers()?;
+        let bytes = out.iter().map(|message| message.len()).chain(into.iter().map(|message| message.len()));
+        let bytes = bytes.max().unwrap_or(0);
+        let gathered = net.gather(&out, &mut into, Patience::of(patience::AHEAD), &mut |_, _| false)?;
+        self.heard_ahead(gathered, bytes)?;
         Ok(gathered.arrived)
     }
 }

@@ -58,7 +58,7 @@ use super::opening::{Opened, Opening};
 use super::security::{Image, Security};
 use super::setup::{Setup, Structure};
 use super::{Batch, Shamir};
-use crate::net::Net;
+use crate::net::{Gathered, Net, Patience};
 use crate::pool::Shares;
 use crate::protocol::Faults;
 use crate::release::Checked;
@@ -75,17 +75,19 @@ use triples::Triples;
 
 /// How many of a network's time limits are waited for a peer, by what is at stake.
 ///
-/// No honest party may be given up because it waited for a cheater. Ahead each round needs a message of every party, so nobody is
-/// more than a round ahead of another: when all have accepted, a party can be behind by what a cheater made it wait in the first round
-/// of the verdict (and for t > 1 in those of the tree but the last): 2 limits, and for every further round one more than for the
-/// one before. Online nobody waits for a cheater, but for one that owns an input and can end the evaluation anyway. So whoever
-/// is waited for there is no later than that.
+/// Verdicts and openings must not give up an honest party because it waited for a cheater. Ahead each round needs a message of every
+/// party: so when this one has it, no other is behind by more than it waits itself in that round, which is [`AHEAD`] and the time
+/// for the largest message. That is [`Active::behind`]. Of a broadcast each round waits for one limit more than that, and when it was
+/// one in which a cheater may have been waited for, parties may be behind by so much from then on. Online nobody waits for a
+/// cheater, but for one that owns an input and can end the evaluation anyway: whoever is waited for there is behind by no more than at
+/// the last verdict.
+///
+/// Ahead itself a cheater can answer one party late and the others in time, so that these give up that one: all it does is to end the
+/// making of material, as silence would. Who is named as missing there may be innocent.
 mod patience {
     /// Ahead: what all must give.
     pub(super) const AHEAD: u32 = 1;
-    /// A verdict's first round; later ones wait longer still.
-    pub(super) const VERDICT: u32 = 2;
-    /// Online: what the others' shares do not settle, and inputs.
+    /// Online, at least: what the others' shares do not settle, and inputs.
     pub(super) const ONLINE: u32 = 8;
 }
 
@@ -95,6 +97,8 @@ pub struct Active {
     outvoted: PartySet,
     /// Peers that fell silent.
     lost: PartySet,
+    /// For so long a party that follows the protocol may still have been waiting for a cheater: see [`patience`].
+    behind: Patience,
     /// Parties that all know to have cheated: without them from then on.
     convicted: PartySet,
     /// Whether shares of products are broadcast: after the first fault.
@@ -138,6 +142,7 @@ impl Security for Active {
         Ok(Active {
             outvoted: PartySet::default(),
             lost: PartySet::default(),
+            behind: Patience::of(0),
             convicted: PartySet::default(),
             broadcasts: false,
             fault: None,
@@ -362,6 +367,19 @@ impl Arithmetic<Active> {
         Ok(())
     }
 
+    /// How long an opening waits.
+    fn online_patience(&self) -> Patience {
+        let behind = self.security.behind;
+        Patience { limits: patience::ONLINE.max(behind.limits + 1), ..behind }
+    }
+
+    /// After a round ahead, of messages of so many bytes at most.
+    fn heard_ahead(&mut self, gathered: Gathered, bytes: usize) -> Result<()> {
+        self.security.behind = Patience { limits: patience::AHEAD, bytes: bytes as u64 };
+        self.heard_of(gathered);
+        self.check_makers()
+    }
+
     /// Whether all found the material right that was made since the last time. One broadcast.
     fn is_accepted(&mut self, net: &mut dyn Net) -> Result<bool> {
         let fault = self.security.fault.take();
@@ -389,9 +407,15 @@ impl Arithmetic<Active> {
             .collect();
         let members = self.partners();
         let threshold = self.structure.threshold();
-        let patience = if self.is_ahead() { patience::VERDICT } else { patience::ONLINE };
-        let broadcast = agreement::Broadcast { members, threshold, lens: &lens, patience };
+        let behind = match self.is_ahead() {
+            true => self.security.behind,
+            false => Patience { limits: self.online_patience().limits - 1, ..self.security.behind },
+        };
+        let broadcast = agreement::Broadcast { members, threshold, lens: &lens, behind };
         let heard = broadcast.run(mine, net)?;
+        if self.is_ahead() {
+            self.security.behind = heard.behind;
+        }
         self.counts().rounds += heard.rounds;
         self.security.lost = self.security.lost.and(heard.lost);
         Ok(heard.messages)

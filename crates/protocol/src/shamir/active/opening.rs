@@ -14,7 +14,7 @@ use super::super::arithmetic::resize;
 use super::super::opening::{Layout, Opened, Opening, Secret};
 use super::super::prss::{Degree, TILE, View};
 use super::code::{Symbol, Word, decode};
-use super::{Active, Arithmetic, patience};
+use super::{Active, Arithmetic};
 use crate::net::{Gathered, Net};
 use crate::pool::Shares;
 use crate::{Error, Party, PartySet, Result};
@@ -47,7 +47,7 @@ impl Arithmetic<Active> {
         if owner != self.me {
             let out: Vec<&[u8]> = self.to(owners, shares);
             let mut nothing: Vec<&mut [u8]> = out.iter().map(|_| &mut [][..]).collect();
-            let gathered = net.gather(&out, &mut nothing, patience::ONLINE, &mut |_, _| true)?;
+            let gathered = net.gather(&out, &mut nothing, self.online_patience(), &mut |_, _| true)?;
             self.heard_of(gathered);
             return Ok(None);
         }
@@ -68,7 +68,7 @@ impl Arithmetic<Active> {
         net: &mut dyn Net,
     ) -> Result<()> {
         let (me, threshold, outvoted) = (self.me, self.structure.threshold(), self.security.outvoted);
-        let out = self.to(to, shares);
+        let (out, patience) = (self.to(to, shares), self.online_patience());
         let awaited = from.without(self.security.lost);
         for (p, buffer) in Party::all(out.len()).zip(&mut self.incoming) {
             resize(buffer, if p != me && awaited.contains(p) { shares.len() } else { 0 });
@@ -81,7 +81,7 @@ impl Arithmetic<Active> {
             wrong = decode(symbol, threshold, Some(me), &words, values);
             wrong.is_some()
         };
-        let gathered = net.gather(&out, &mut into, patience::ONLINE, &mut enough)?;
+        let gathered = net.gather(&out, &mut into, patience, &mut enough)?;
         self.heard_of(gathered);
         match wrong {
             Some(wrong) => {

@@ -17,7 +17,7 @@ use super::super::prss::{Degree, TILE};
 use super::code::{Symbol, Word, interpolate};
 use super::conviction::Evidence;
 use super::{Active, Arithmetic, Fault, patience};
-use crate::net::Net;
+use crate::net::{Net, Patience};
 use crate::tally::Phase;
 use crate::{Error, Party, Result};
 
@@ -104,9 +104,8 @@ impl Arithmetic<Active> {
             resize(buffer, if p != me && partners.contains(p) { message.len() } else { 0 });
         }
         let mut into: Vec<&mut [u8]> = self.incoming.iter_mut().map(|b| b.as_mut_slice()).collect();
-        let gathered = net.gather(&out, &mut into, patience::AHEAD, &mut |_, _| false)?;
-        self.heard_of(gathered);
-        self.check_makers()?;
+        let gathered = net.gather(&out, &mut into, Patience::of(patience::AHEAD), &mut |_, _| false)?;
+        self.heard_ahead(gathered, message.len())?;
         let share_of = |p: Party| if p == me { message } else { &self.incoming[p.index()][..] };
         let words: Vec<Word<'_>> = partners.iter().map(|p| (p, share_of(p))).collect();
         if !interpolate(symbol, degree, &words, values) {

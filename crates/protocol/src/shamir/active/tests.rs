@@ -8,7 +8,7 @@ use super::code::{Symbol, interpolate};
 use super::dealt::{Dealt, Order};
 use super::{Active, Arithmetic};
 use crate::mesh::{Mesh, mesh_with_timeout, run_parties};
-use crate::net::{Gathered, Net};
+use crate::net::{Gathered, Net, Patience};
 use crate::session::{Terms, hello};
 use crate::testkit::faults::run_over;
 use crate::{Party, PartySet, Result};
@@ -18,7 +18,8 @@ fn what_an_honest_party_says_is_heard_by_all() {
     for len in [1, 5, 320] {
         let outcomes = run_parties(4, |net| {
             let lens = vec![len; 4];
-            let broadcast = Broadcast { members: PartySet::all(4), threshold: 1, lens: &lens, patience: 1 };
+            let broadcast =
+                Broadcast { members: PartySet::all(4), threshold: 1, lens: &lens, behind: Patience::of(0) };
             Ok(broadcast.run(&vec![net.me().0 + 1; len], net)?.messages)
         });
         for outcome in outcomes {
@@ -51,7 +52,7 @@ impl Net for Liar {
         &mut self,
         out: &[&[u8]],
         into: &mut [&mut [u8]],
-        patience: u32,
+        patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
         let mut out: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
@@ -88,7 +89,8 @@ fn check_liars(n: usize, t: usize, liars: PartySet, seed: u8) {
     });
     let outcomes = run_over(nets.collect(), move |net| {
         let lens = vec![40; n];
-        let broadcast = Broadcast { members: PartySet::all(n), threshold: t, lens: &lens, patience: 1 };
+        let broadcast =
+            Broadcast { members: PartySet::all(n), threshold: t, lens: &lens, behind: Patience::of(0) };
         Ok(broadcast.run(&[net.me().0 + 1; 40], net)?.messages)
     });
     let honest: Vec<Party> = Party::all(n).filter(|p| !liars.contains(*p)).collect();
