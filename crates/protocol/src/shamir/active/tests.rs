@@ -112,6 +112,89 @@ fn liars_below_a_third_do_not_divide_the_others() {
     }
 }
 
+/// Notes for how long every gathering waits, and for messages of how many bytes.
+struct Watch(Mesh, Vec<(Patience, usize)>);
+
+impl Net for Watch {
+    fn me(&self) -> Party {
+        self.0.me()
+    }
+    fn parties(&self) -> usize {
+        self.0.parties()
+    }
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        self.0.send(to, message)
+    }
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        self.0.recv(from, into)
+    }
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        self.0.exchange(out, into)
+    }
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: Patience,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        self.1.push((patience, into.iter().map(|message| message.len()).max().unwrap_or(0)));
+        self.0.gather(out, into, patience, enough)
+    }
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        self.0.fork()
+    }
+}
+
+/// Else a cheater who keeps one honest party waiting could have the others give that one up, and divide them.
+#[test]
+fn verdicts_and_openings_wait_for_those_who_had_to_wait_before() {
+    for (n, t) in [(4, 1), (7, 2)] {
+        let setups = run_parties(n, |net| Setup::agree(Structure::new(n, t)?, net));
+        let parties =
+            mesh_with_timeout(n, Duration::from_secs(10)).into_iter().zip(setups).map(|(net, setup)| {
+                std::thread::spawn(move || {
+                    let mut net = Watch(net, Vec::new());
+                    let stream = hello(&Terms::new(n), &mut net)?.stream();
+                    let mut arithmetic = Arithmetic::<Active>::new(&setup?, stream, net.members())?;
+                    let dealt =
+                        arithmetic.deal(Order { singles: 1, doubles: 1, columns: 1 << 20 }, &mut net)?;
+                    arithmetic.open_apart(
+                        Symbol::Byte,
+                        &dealt.shares(2, 1 << 20, &arithmetic),
+                        &mut vec![0; 1 << 20],
+                        &mut net,
+                    )?;
+                    assert!(arithmetic.is_accepted(&mut net)?);
+                    arithmetic.open_corrected(
+                        Symbol::Byte,
+                        &dealt.shares(0, 8, &arithmetic),
+                        &mut [0; 8],
+                        &mut net,
+                    )?;
+                    Ok(net.1)
+                })
+            });
+        for party in parties.collect::<Vec<_>>() {
+            let waited: Result<Vec<(Patience, usize)>> = party.join().expect("no panic");
+            let waited = waited.expect("all are honest");
+            let limit = Duration::from_secs(1);
+            // From the last round ahead on: of the verdict those in which a cheater is waited for, t of them; its last two rounds
+            // wait alike, and the opening not less.
+            let from = waited.len() - 1 - (t + 2) - 1;
+            for round in from..from + 1 + t {
+                let ((before, bytes), (now, _)) = (waited[round], waited[round + 1]);
+                assert!(now.to_begin(limit) >= before.to_end(limit, bytes) + limit, "{n}: {waited:?}");
+            }
+            let enough = waited[from + 1 + t].0.to_begin(limit);
+            assert!(
+                waited[from + t + 2..].iter().all(|(now, _)| now.to_begin(limit) >= enough),
+                "{n}: {waited:?}"
+            );
+        }
+    }
+}
+
 /// What every party holds of a run that deals one single and one double sharing a column: row by row.
 fn dealt(n: usize, t: usize, count: usize) -> Vec<[Vec<u8>; 3]> {
     let outcomes = run_parties(n, |net| {
