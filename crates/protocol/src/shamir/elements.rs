@@ -3,7 +3,8 @@
 //! A sharing is a polynomial over GF(2^128) at the images of the parties' points ([`Gf128::embed`]), of degree t; so the
 //! polynomials f_A of pseudorandom sharing ([`super::prss`]) and the Lagrange coefficients are those of GF(2^8), embedded.
 //!
-//! Adversary: passive, at most t < n/2 parties, static. Those t parties miss the key of exactly one set A, the complement
+//! Adversary: passive, at most t < n/2 parties, static; what is here and used against an active one, below a third, opens by
+//! [`super::active`]. Those t parties miss the key of exactly one set A, the complement
 //! of theirs. Its part r_A is uniform to them, and so are z_(A,1) .. z_(A,t); x f_A .. x^t f_A span the polynomials of
 //! degree 2t that vanish at 0 and at their points. Each function states why what it opens tells nothing.
 //!

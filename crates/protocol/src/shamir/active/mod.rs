@@ -20,6 +20,8 @@
 //! * **Dealt sharings** ([`dealt`], [`dealt_triples`]) are checked by a hyper-invertible matrix ([`hyper_invertible`]), under the same
 //!   verdict. Since dealing is private, a fault may come to two parties that contradict each other ([`dispute`]): that ends the
 //!   making of material, with an error that names the two.
+//! * **Elements** ([`elements`]) have triples of their own. From a stock they are ahead; without one they are made when they are needed,
+//!   by all parties, though inputs are known by then: they depend on none, but one that is silent stops the evaluation there.
 //! * **Inputs** ([`input`]): the owner learns a mask that nobody else knows, and broadcasts what is under it. So every input is
 //!   a sharing of degree t by construction, or none at all: then all know that its owner gave none.
 //!

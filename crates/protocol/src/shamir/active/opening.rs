@@ -222,7 +222,9 @@ impl Arithmetic<Active> {
         Ok((0..products.len()).map(|i| opened.shares(i, 0, 0)).collect())
     }
 
-    /// Another sharing of the same values, whose polynomials are known from nothing else: opened under a mask, c + \[r\]. One round.
+    /// Another sharing of the same values: opened under a mask, c + \[r\]. One round. Its polynomials are those of r but for the public
+    /// value at 0, so all of its shares together tell nothing of what the values were computed from; t shares of the old sharing and
+    /// a value determine that one anyway, so a node that helps the client learns no more.
     pub(super) fn share_afresh(&mut self, shares: &mut [u8], net: &mut dyn Net) -> Result<()> {
         let parts = self.prss.parts(shares.len());
         let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();

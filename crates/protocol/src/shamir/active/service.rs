@@ -1,7 +1,7 @@
 //! What nodes keep in stock, and what a client makes of their messages.
 //!
 //! **At a client**: what nodes send are shares of degree t, of values drawn for this client or shared afresh for it, so their
-//! polynomials say nothing about those that the nodes go on with. The client decodes them as nodes do ([`super::code`]): with four
+//! polynomials say no more about those that the nodes go on with than the values do. The client decodes them as nodes do ([`super::code`]): with four
 //! nodes one may send anything, or nothing; of three, one that sends anything else is found, and nothing comes of it.
 //!
 //! **In stock**, of four nodes: powers of masks for inversions, triples, triples of elements, and unit vectors for masked tables
