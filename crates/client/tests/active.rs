@@ -203,6 +203,30 @@ fn a_stock_that_is_dry_is_told_and_nothing_else_is_tried() {
     ctr(&client, "k", &data(16 * 8)).expect("when it is full again");
 }
 
+/// A client that does not reach the first node: its requests are served by the others, and only the first one leads the making of
+/// material, from which nothing was taken.
+#[test]
+fn material_that_is_taken_without_the_first_node_is_made_again() {
+    const BLOCKS: usize = 24;
+    let cluster = start(BLOCKS, &[]);
+    cluster.client().generate(key("k", "aes-128", &[Mode::Ctr])).expect("generated");
+    fill(&cluster);
+    let serving: PartySet = (1..4).map(Party).collect();
+    let (mut served, until) = (0, Instant::now() + Duration::from_secs(60));
+    while served < 4 * BLOCKS {
+        assert!(Instant::now() < until, "{served} blocks, and then none");
+        let how = Operation::Use { key: "k".into(), id: None, how: Use::CtrEncrypt };
+        let asked = Request { serving, ..request(how, Some(Step::Keystream { bytes: 16 * 8 })) };
+        let mut raw = Raw::call(&cluster);
+        (1..4).for_each(|node| raw.tell(node, &asked));
+        let data = |reply| matches!(reply, Some(Reply::Data { data, .. }) if !data.is_empty());
+        // First that it is accepted.
+        let given = (1..4).filter(|node| data(raw.reply(*node)) || data(raw.reply(*node))).count();
+        served += if given == 3 { 8 } else { 0 };
+    }
+    fill(&cluster);
+}
+
 #[test]
 fn requests_at_the_same_time_get_right_answers_while_a_node_goes() {
     let mut cluster = start(160, &[]);

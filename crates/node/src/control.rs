@@ -12,11 +12,37 @@ use crate::Result;
 use crate::core::{CONNECT, Core, system};
 use crate::follow::listen_on_channel;
 use crate::peers::{Greeting, Order, State, control_stream};
-use crate::threads::{LOOK, spawn};
+use crate::threads::{Crew, LOOK};
 use crate::{epoch, preparation, rotation, set_up};
 
 /// Between two attempts to reach a peer that refuses this node or is refused.
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
+
+/// Channels of a peer that are followed at once: more than it opens by its settings, which need not be ours.
+const MOST_CHANNELS: usize = 1024;
+/// Of everything else one goes on at a time, and one may be ending.
+const MOST_OTHERS: usize = 2;
+
+/// The threads that carry out what one peer orders.
+struct Crews {
+    channels: Crew,
+    set_ups: Crew,
+    epochs: Crew,
+    fills: Crew,
+    rotations: Crew,
+}
+
+impl Crews {
+    fn new() -> Crews {
+        Crews {
+            channels: Crew::new("channel", MOST_CHANNELS),
+            set_ups: Crew::new("set-up", MOST_OTHERS),
+            epochs: Crew::new("epoch", MOST_OTHERS),
+            fills: Crew::new("fill", MOST_OTHERS),
+            rotations: Crew::new("rotation", MOST_OTHERS),
+        }
+    }
+}
 
 /// Keeps a control stream to a peer.
 pub(crate) fn give_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
@@ -35,13 +61,15 @@ pub(crate) fn give_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
 /// Keeps a control stream from a peer.
 pub(crate) fn take_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
     let name = control_stream(peer, core.me);
+    // For all connections of this peer: one that comes again has no more.
+    let crews = Crews::new();
     while !core.is_stopping() {
         let outcome =
             core.mesh.open(&name, [core.me, peer].into_iter().collect(), CONNECT).and_then(|mut net| {
                 greet(core, peer, &mut net)?;
                 tracing::info!(peer = %peer, "connected");
                 core.peers.receive_orders(peer, &mut net, &|| core.is_stopping(), |order| {
-                    carry_out(core, peer, order)
+                    carry_out(core, peer, &crews, order)
                 })
             });
         core.channels.forget(peer);
@@ -99,7 +127,7 @@ fn hear<S: ServiceScheme>(core: &Core<S>, peer: Party, state: State) {
     }
 }
 
-fn carry_out<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party, order: Order) {
+fn carry_out<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party, crews: &Crews, order: Order) {
     let done = match order {
         Order::Beat(state) => return hear(core, peer, state),
         Order::Channel { serving, name } => {
@@ -107,9 +135,13 @@ fn carry_out<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party, order: Order) {
                 tracing::warn!(peer = %peer, "ordered a channel that it does not lead");
                 return;
             }
-            spawn("channel", core, move |core| listen_on_channel(core, peer, serving, &name))
+            crews.channels.spawn(core, move |core| listen_on_channel(core, peer, serving, &name))
         }
-        Order::SetUp { name } => spawn("set-up", core, move |core| {
+        Order::SetUp { .. } if peer != Party(0) => {
+            tracing::warn!(peer = %peer, "ordered a set-up that it does not lead");
+            return;
+        }
+        Order::SetUp { name } => crews.set_ups.spawn(core, move |core| {
             if let Err(e) = set_up::join(core, name) {
                 tracing::warn!(error = %e, "the common secrets were not agreed on");
             }
@@ -122,23 +154,23 @@ fn carry_out<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party, order: Order) {
             tracing::warn!(peer = %peer, "ordered a preparation that it does not lead");
             return;
         }
-        Order::Renew { name } => spawn("epoch", core, move |core| {
+        Order::Renew { name } => crews.epochs.spawn(core, move |core| {
             if let Err(e) = epoch::join(core, name) {
                 tracing::warn!(error = %e, "no epoch was made");
             }
         }),
-        Order::Fill { name, kind, count } => spawn("fill", core, move |core| {
+        Order::Fill { name, kind, count } => crews.fills.spawn(core, move |core| {
             if let Err(e) = preparation::join_fill(core, name, kind, count) {
                 tracing::warn!(error = %e, "no material was made");
             }
         }),
-        Order::Rotate { name } => spawn("rotation", core, move |core| {
+        Order::Rotate { name } => crews.rotations.spawn(core, move |core| {
             if let Err(e) = rotation::join(core, name) {
                 tracing::warn!(error = %e, "the rotation did not come to its end");
             }
         }),
     };
     if let Err(e) = done {
-        tracing::error!(error = %e, "an order was not carried out");
+        tracing::error!(peer = %peer, error = %e, "an order was not carried out");
     }
 }

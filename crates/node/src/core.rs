@@ -256,6 +256,7 @@ impl<S: ServiceScheme> Core<S> {
             quarantined: self.is_quarantined(),
             wants_rotation: self.wants_rotation.load(Relaxed),
             prepared: self.prepared.load(Relaxed),
+            levels: self.levels(),
         }
     }
 

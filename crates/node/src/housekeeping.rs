@@ -6,20 +6,19 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use polyclave_config::NodeDir;
-use polyclave_protocol::Party;
+use polyclave_protocol::PartySet;
 use polyclave_protocol::service::ServiceScheme;
-use polyclave_protocol::session::random_bytes;
 
 use crate::channels::PING_EVERY;
 use crate::core::Core;
-use crate::set_up;
+use crate::set_up::Leader;
 use crate::threads::LOOK;
 
-/// Reloads the policy when its file changes, pings channels, has the nodes agree on common secrets, writes the audit log.
+/// Reloads the policy when its file changes, pings channels, sees whether the nodes have to agree on common secrets, writes the audit log.
 pub(crate) fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, policy: &Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
-    let mut noted = None;
+    let (mut noted, mut leader) = (None, Leader::default());
     while !core.is_stopping() {
         thread::sleep(LOOK);
         if modified() != policy_of {
@@ -38,15 +37,9 @@ pub(crate) fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, p
             pinged = Instant::now();
             core.channels.ping();
         }
-        let all_there = core.peers.connected().len() == core.nodes;
-        if core.me == Party(0) && all_there && (core.set_up().is_err() || !core.peers.all_set_up()) {
-            let mut name = [0; 16];
-            if let Err(e) = random_bytes(&mut name).and_then(|()| set_up::lead(core, name)) {
-                tracing::warn!(error = %e, "the common secrets were not agreed on");
-                thread::sleep(LOOK * 10);
-            } else {
-                core.peers.note_all_set_up();
-            }
+        leader.lead_if_due(core);
+        if let Some(epoch) = core.epoch() {
+            epoch.lots.note_missing(PartySet::all(core.nodes).without(core.peers.connected()));
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();

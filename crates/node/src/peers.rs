@@ -3,7 +3,10 @@
 //! From every node to every other goes one control stream. It begins with a greeting in both directions: the cluster, and the
 //! incarnation, by which a node that was rolled back to an old copy of its disk is recognised and refused (until an operator
 //! readmits it). Then the sender sends orders, or a beat when there are none, with what the others have to know of its state: its
-//! epoch, whether it is under quarantine, and how far a rotation has come at it.
+//! epoch, how much it has in stock, whether it is under quarantine, and how far a rotation has come at it.
+
+#[cfg(test)]
+mod impostor;
 
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -23,8 +26,13 @@ const BEAT_EVERY: Duration = Duration::from_millis(500);
 pub(crate) const SILENCE: Duration = Duration::from_secs(8);
 /// Orders that may wait to be sent.
 const WAITING: usize = 64;
-/// Bytes of an order: its kind, a set or small number, a count, and a name or id.
-const ORDER: usize = 1 + 2 + 4 + 32;
+/// Bytes of an order: its kind, a set or small number, a count, a name or id, and levels.
+const ORDER: usize = 1 + 2 + 4 + 32 + 2 * KINDS;
+/// Kinds of material that a beat has a level for; no scheme has more.
+const KINDS: usize = 8;
+
+/// By kind: material in stock, in thousandths of what is to be there.
+pub(crate) type Levels = [u16; KINDS];
 
 /// What a node asks of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +62,8 @@ pub(crate) struct State {
     pub(crate) wants_rotation: bool,
     /// It has stored some that are not yet in use.
     pub(crate) prepared: bool,
+    /// Of its stock.
+    pub(crate) levels: Levels,
 }
 
 impl State {
@@ -61,18 +71,18 @@ impl State {
         u16::from(self.quarantined) | u16::from(self.wants_rotation) << 1 | u16::from(self.prepared) << 2
     }
 
-    fn of(flags: u16, epoch: [u8; 32]) -> State {
+    fn of(flags: u16, epoch: [u8; 32], levels: Levels) -> State {
         let is_set = |bit: u16| flags & 1 << bit != 0;
-        State { epoch, quarantined: is_set(0), wants_rotation: is_set(1), prepared: is_set(2) }
+        State { epoch, quarantined: is_set(0), wants_rotation: is_set(1), prepared: is_set(2), levels }
     }
 }
 
 impl Order {
     fn encode(self) -> [u8; ORDER] {
-        let mut long = [0; 32];
+        let (mut long, mut levels) = ([0; 32], Levels::default());
         let (kind, small, count, name) = match self {
             Order::Beat(state) => {
-                long = state.epoch;
+                (long, levels) = (state.epoch, state.levels);
                 (0, state.flags(), 0, None)
             }
             Order::Channel { serving, name } => (1, serving.bits(), 0, Some(name)),
@@ -87,7 +97,10 @@ impl Order {
         let mut bytes = [kind; ORDER];
         bytes[1..3].copy_from_slice(&u16::to_le_bytes(small));
         bytes[3..7].copy_from_slice(&u32::to_le_bytes(count));
-        bytes[7..].copy_from_slice(&long);
+        bytes[7..39].copy_from_slice(&long);
+        for (into, level) in bytes[39..].chunks_exact_mut(2).zip(levels) {
+            into.copy_from_slice(&level.to_le_bytes());
+        }
         bytes
     }
 
@@ -95,10 +108,11 @@ impl Order {
         let small = u16::from_le_bytes([bytes[1], bytes[2]]);
         let count = u32::from_le_bytes([bytes[3], bytes[4], bytes[5], bytes[6]]);
         let (mut long, mut name) = ([0; 32], [0; 16]);
-        long.copy_from_slice(&bytes[7..]);
+        long.copy_from_slice(&bytes[7..39]);
+        let level = |at: usize| u16::from_le_bytes([bytes[39 + 2 * at], bytes[40 + 2 * at]]);
         name.copy_from_slice(&long[..16]);
         match bytes[0] {
-            0 => Ok(Order::Beat(State::of(small, long))),
+            0 => Ok(Order::Beat(State::of(small, long, std::array::from_fn(level)))),
             1 => Ok(Order::Channel { serving: PartySet::from_bits(small), name }),
             2 => Ok(Order::SetUp { name }),
             3 => Ok(Order::Renew { name }),
@@ -209,6 +223,22 @@ impl Peers {
         self.known().iter_mut().for_each(|known| known.state.epoch = id);
     }
 
+    /// What the peers say to have in stock of a kind, by its number.
+    pub(crate) fn levels(&self, kind: usize) -> Vec<u16> {
+        let known = self.known();
+        let of = |p: Party| known[p.index()].state.levels.get(kind).copied().unwrap_or_default();
+        Party::all(known.len()).filter(|p| *p != self.me).map(of).collect()
+    }
+
+    /// All nodes have just made so much more: until they say so themselves.
+    pub(crate) fn note_made(&self, kind: usize, more: u16) {
+        for known in self.known().iter_mut() {
+            if let Some(level) = known.state.levels.get_mut(kind) {
+                *level = level.saturating_add(more);
+            }
+        }
+    }
+
     /// Which start a peer is in.
     pub(crate) fn boot(&self, peer: Party) -> Option<[u8; 16]> {
         self.known()[peer.index()].boot
@@ -315,7 +345,8 @@ mod tests {
     fn orders_come_back_and_others_are_refused() {
         let orders = [
             Order::Beat(State::default()),
-            Order::Beat(State { epoch: [3; 32], quarantined: true, wants_rotation: false, prepared: true }),
+            Order::Beat(State { epoch: [3; 32], quarantined: true, prepared: true, ..State::default() }),
+            Order::Beat(State { levels: [1, 0, 1000, 4, 5, 6, 7, u16::MAX], ..State::default() }),
             Order::Beat(State { wants_rotation: true, ..State::default() }),
             Order::Channel { serving: PartySet::all(3), name: [7; 16] },
             Order::SetUp { name: [9; 16] },
@@ -348,6 +379,9 @@ mod tests {
         peers.note_state(Party(1), State::default());
         assert!(!peers.any(|state| state.quarantined));
         assert_eq!(peers.boot(Party(1)), Some([7; 16]));
+        peers.note_state(Party(2), State { levels: [7; KINDS], ..State::default() });
+        peers.note_made(1, 100);
+        assert_eq!((peers.levels(0), peers.levels(1)), (vec![0, 7], vec![100, 107]));
         peers.note_all_epochs([8; 32]);
         assert!(!peers.any(|state| state.epoch != [8; 32]));
     }

@@ -18,7 +18,7 @@ use polyclave_transport::wire::StockLevel;
 
 use crate::core::Core;
 use crate::epoch::{Epoch, meet};
-use crate::peers::Order;
+use crate::peers::{Levels, Order};
 use crate::quarantine::judge;
 use crate::stock::Lots;
 use crate::stock::fill::fill;
@@ -35,6 +35,8 @@ const BLOCKS_AT_ONCE: usize = 8;
 /// Or, where material is made by the megabyte, this part of the level, and not beyond so many bytes.
 const PART_AT_ONCE: usize = 8;
 const BYTES_AT_ONCE: usize = 16 << 20;
+/// A level of thousandths.
+const FULL: usize = 1000;
 
 /// Has the nodes prepare what is lacking, until this one stops; at the first node.
 pub(crate) fn prepare<S: ServiceScheme>(core: &Arc<Core<S>>) {
@@ -82,19 +84,41 @@ fn lacking_kind<S: ServiceScheme>(core: &Core<S>) -> Option<(u8, u32)> {
     if core.peers.connected().len() < core.nodes || core.is_quarantined() {
         return None;
     }
+    let own = core.levels();
     let lacking = core.targets.iter().enumerate().filter_map(|(at, target)| {
         let (all, per_block) = (target.items(), target.kind.per_block.max(1));
-        let left = left(&epoch.lots, &target.kind);
+        // Where any nodes serve, each hears of some claims only.
+        let stands = epoch.lots.stands();
+        let left = match own.get(at) {
+            Some(own) if stands => {
+                // What this one lacks is so, whoever lies.
+                let levels = core.peers.levels(at).into_iter().chain([*own]).collect();
+                let level = believable(levels, (core.scheme.least_servers() - 1) / 2).min(*own);
+                all * usize::from(level) / FULL
+            }
+            _ => left(&epoch.lots, &target.kind),
+        };
         let missing = all.saturating_sub(left);
         (missing > 0).then(|| {
             // At least a block, so that not every small request is followed by a run.
-            let at_once = if epoch.lots.stands() { blocks_at_once(target) } else { BLOCKS_AT_ONCE };
+            let at_once = if stands { blocks_at_once(target) } else { BLOCKS_AT_ONCE };
             let count = missing.clamp(per_block, at_once * per_block);
-            (left * 1000 / all, at, count)
+            (left * FULL / all, at, count)
         })
     });
     let (_, at, count) = lacking.min()?;
     Some((u8::try_from(at).ok()?, u32::try_from(count).ok()?))
+}
+
+/// What all nodes' levels say of which `liars` may be any number: of all, the lowest but for so many.
+///
+/// If it is too low, one that does not lie is too low: liars could hold down only as many as are left out, so they cannot have
+/// material made for ever. And they cannot keep it from being made: whatever they say, it is too low as soon as one more than
+/// they are, of those that do not lie, are. (One honest node alone, other
+/// than this one, may lack some unseen, until the others do; a quorum is there without it, if no other cheats.)
+fn believable(mut levels: Vec<u16>, liars: usize) -> u16 {
+    levels.sort_unstable();
+    levels.get(liars).copied().unwrap_or_default()
 }
 
 fn blocks_at_once(target: &Target) -> usize {
@@ -106,11 +130,16 @@ fn lead_fill<S: ServiceScheme>(core: &Core<S>, name: [u8; 16], kind: u8, count: 
     for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
         core.peers.order(peer, Order::Fill { name, kind, count })?;
     }
-    join_fill(core, name, kind, count)
+    join_fill(core, name, kind, count)?;
+    let target = &core.targets[usize::from(kind)];
+    let more = count as usize * FULL / target.items().max(1);
+    core.peers.note_made(usize::from(kind), u16::try_from(more).unwrap_or(u16::MAX));
+    Ok(())
 }
 
 /// Takes part in making material. A leader that asks for much more than this node is to hold is refused; what is in stock can
-/// differ a little between nodes, after a run that not all of them came to the end of.
+/// differ a little between nodes, after a run that not all of them came to the end of. Nothing is given up before all have met, or
+/// one order would be enough to empty the stock of all (`stock/census.rs`).
 pub(crate) fn join_fill<S: ServiceScheme>(
     core: &Core<S>,
     name: [u8; 16],
@@ -122,14 +151,7 @@ pub(crate) fn join_fill<S: ServiceScheme>(
     };
     let epoch = core.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;
     let (kind, count) = (usize::from(kind), count as usize);
-    if let Some(target) = core.targets.get(kind).filter(|_| epoch.lots.stands()) {
-        epoch.lots.make_room(&target.kind, count, 2 * target.items());
-    }
-    let fits = core
-        .targets
-        .get(kind)
-        .is_some_and(|target| left(&epoch.lots, &target.kind).saturating_add(count) <= 2 * target.items());
-    if !fits || count == 0 {
+    if !is_fitting(core.targets.get(kind), &epoch.lots, count) {
         // Perhaps claims were lost on their way here, and what they took is still here: the nodes begin anew.
         core.end_epoch("more material was ordered than there is room for");
         return Err(Error::System("more material was ordered than this node is to keep".into()));
@@ -140,6 +162,18 @@ pub(crate) fn join_fill<S: ServiceScheme>(
     made
 }
 
+/// Whether a run of so many items may be joined. Where lots stand, whether there is room turns out when all have met.
+fn is_fitting(target: Option<&Target>, lots: &Lots, count: usize) -> bool {
+    target.is_some_and(|target| {
+        let least = if lots.stands() { target.kind.per_block } else { 1 };
+        let most = match lots.stands() {
+            true => blocks_at_once(target) * target.kind.per_block,
+            false => (2 * target.items()).saturating_sub(left(lots, &target.kind)),
+        };
+        (least.max(1)..=most).contains(&count)
+    })
+}
+
 fn make<S: ServiceScheme>(
     core: &Core<S>,
     epoch: &Epoch<S>,
@@ -148,12 +182,13 @@ fn make<S: ServiceScheme>(
     count: usize,
 ) -> Result<()> {
     let mut net = meet(core, "fill", name)?;
-    let kind = &core.targets[kind].kind;
+    let target = &core.targets[kind];
+    let kind = &target.kind;
     let terms = Terms::new(core.nodes)
         .with("cluster", &core.cluster_digest)
         .with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
     let terms = core.scheme.terms(terms);
-    let made = fill(&epoch.lots, terms, kind, count, &mut net, |stream, net| {
+    let made = fill(&epoch.lots, terms, kind, (count, target.items()), &mut net, |stream, net| {
         core.scheme.make_material(&epoch.setup, stream, kind, count, net)
     });
     made.inspect_err(|e| {
@@ -180,11 +215,53 @@ impl<S: ServiceScheme> Core<S> {
         self.targets.iter().map(level).collect()
     }
 
+    /// The same for peers.
+    pub(crate) fn levels(&self) -> Levels {
+        let mut levels = Levels::default();
+        let Some(epoch) = self.epoch() else { return levels };
+        let there = epoch.lots.levels();
+        for (level, target) in levels.iter_mut().zip(self.targets.iter()) {
+            let left = there.iter().find(|level| level.kind == target.kind).map_or(0, |level| level.left);
+            let thousandths = (left * FULL).checked_div(target.items()).unwrap_or(FULL);
+            *level = u16::try_from(thousandths).unwrap_or(u16::MAX);
+        }
+        levels
+    }
+
     /// Counts of it, for monitoring.
     pub(crate) fn count_stock(&self) {
         for StockLevel { kind, blocks, level, .. } in self.stock_levels() {
             metrics::gauge!("polyclave_stock_blocks", "kind" => kind.clone()).set(blocks as f64);
             metrics::gauge!("polyclave_stock_level_blocks", "kind" => kind).set(level as f64);
         }
+    }
+}
+
+#[cfg(test)]
+mod judging {
+    use super::*;
+
+    #[test]
+    fn one_of_four_can_neither_have_material_made_for_ever_nor_keep_it_from_being_made() {
+        for lie in [0, 300, 700, 1000, u16::MAX] {
+            assert!(believable(vec![lie, 1000, 1000, 1000], 1) >= 1000, "none that is honest lacks any");
+            assert!(believable(vec![0, 0, 0, lie], 1) == 0, "all that are honest are dry");
+            assert!(believable(vec![lie, 1000, 0, 0], 1) == 0, "one more than may lie is dry");
+        }
+        assert_eq!(believable(vec![1000, 0, 0, 0], 1), 0, "the one that leads was not asked");
+    }
+
+    #[test]
+    fn orders_of_more_than_a_run_are_not_joined() {
+        let (store, _disk) = crate::store::testing::in_memory();
+        let kind = Kind { name: "triples", item_bytes: 16, per_block: 16 };
+        let target = Target { kind, ciphers: "aes", blocks: 80 };
+        let lots = Lots::standing(Party(1), 4, ([1; 32], [1; 16]), vec![kind], Arc::new(store), 3);
+        let lots = lots.expect("begun");
+        for (blocks, fits) in [(1, true), (10, true), (11, false), (1 << 24, false)] {
+            assert_eq!(is_fitting(Some(&target), &lots, blocks * kind.per_block), fits, "{blocks}");
+        }
+        assert!(!is_fitting(Some(&target), &lots, 0) && !is_fitting(Some(&target), &lots, 1));
+        assert!(!is_fitting(None, &lots, 16));
     }
 }

@@ -4,16 +4,26 @@
 //! on it, and a new agreement replaces it, or everybody has stored it, and it is completed.
 
 use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::Result;
 use polyclave_protocol::service::ServiceScheme;
-use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::session::{Terms, hello, random_bytes};
 use polyclave_protocol::{Error, Party, PartySet};
 
 use crate::agreement::tell_all;
 use crate::core::{CONNECT, Core, SetUp, system};
 use crate::epoch::Epoch;
 use crate::peers::Order;
+use crate::threads::Crew;
+
+/// An agreement is over by then, or failed.
+const WITHIN: Duration = Duration::from_secs(60);
+/// Between two attempts of the first node.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Where this one has agreed, and a peer says that it has not, the pause doubles up to so much: a peer that lies goes on saying so,
+/// and one that missed the end of an agreement needs one attempt.
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 const NOTHING: u8 = 0;
 const STORED: u8 = 1;
@@ -41,8 +51,53 @@ fn take<S: ServiceScheme>(core: &Core<S>, id: [u8; 32], bytes: &[u8]) -> Result<
     Ok(())
 }
 
-/// Has all nodes agree, if this one leads and all are there.
-pub(crate) fn lead<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<()> {
+/// When the first node has all agree: in a thread of its own, so that nobody who is silent in it holds up anything else.
+pub(crate) struct Leader {
+    crew: Crew,
+    due: Instant,
+    pause: Duration,
+}
+
+impl Default for Leader {
+    fn default() -> Leader {
+        Leader { crew: Crew::new("set-up", 1), due: Instant::now(), pause: PAUSE }
+    }
+}
+
+impl Leader {
+    /// Has all nodes agree, if this is the first one, all are there, and somebody has not agreed.
+    pub(crate) fn lead_if_due<S: ServiceScheme>(&mut self, core: &Arc<Core<S>>) {
+        let all_there = core.peers.connected().len() == core.nodes;
+        let has_agreed = core.set_up().is_ok();
+        if core.me != Party(0) || !all_there || (has_agreed && core.peers.all_set_up()) {
+            return;
+        }
+        if !self.is_due(has_agreed, Instant::now()) {
+            return;
+        }
+        let begun = self.crew.spawn(core, |core| match lead(core) {
+            Ok(()) => core.peers.note_all_set_up(),
+            Err(e) => tracing::warn!(error = %e, "the common secrets were not agreed on"),
+        });
+        if let Err(e) = begun {
+            tracing::error!(error = %e, "the nodes are not asked to agree on common secrets");
+        }
+    }
+
+    /// Whether to try now; if so, the next time is later.
+    fn is_due(&mut self, has_agreed: bool, now: Instant) -> bool {
+        if !self.crew.has_place() || now < self.due {
+            return false;
+        }
+        self.pause = if has_agreed { (2 * self.pause).min(LONGEST_PAUSE) } else { PAUSE };
+        self.due = now + self.pause;
+        true
+    }
+}
+
+fn lead<S: ServiceScheme>(core: &Core<S>) -> Result<()> {
+    let mut name = [0; 16];
+    random_bytes(&mut name)?;
     for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
         core.peers.order(peer, Order::SetUp { name })?;
     }
@@ -55,6 +110,7 @@ pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
     // One at a time: two would replace each other's proposals.
     let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
     let mut net = core.mesh.open(&format!("set-up {}", hex::encode(name)), all, CONNECT)?;
+    net.set_deadline(Some(Instant::now() + WITHIN));
     let terms = Terms::new(core.nodes).with("cluster", &core.cluster_digest);
     let session = hello(&core.scheme.terms(terms), &mut net)?;
     let stored = core.store.setup().map_err(system)?;
@@ -85,4 +141,22 @@ pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
     take(core, stored.id, &stored.bytes)?;
     tracing::info!(id = %hex::encode(&stored.id[..8]), "the nodes have agreed on their common secrets");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_only_says_that_it_has_not_agreed_is_asked_less_and_less() {
+        let (mut leader, began) = (Leader::default(), Instant::now());
+        let mut tries = |has_agreed: bool, from: Duration| {
+            let seconds =
+                (0..3600).filter(|s| leader.is_due(has_agreed, began + from + Duration::from_secs(*s)));
+            seconds.count()
+        };
+        assert_eq!(tries(false, Duration::ZERO), 3600, "the first time they are waited for");
+        let denied = tries(true, Duration::from_secs(3600));
+        assert!((5..20).contains(&denied), "{denied}");
+    }
 }

@@ -20,9 +20,11 @@
 //!
 //! Lots are of one epoch, that of the nodes' common secrets; the store refuses marks of any but the latest.
 //!
-//! All of this is where all nodes serve every request. Where nodes correct each other and some serve, others propose, and more is to
-//! be said for it: [`quorum`].
+//! All of this is where all nodes serve every request. Where nodes correct each other and some serve, others propose, and claims may
+//! leave out anything, since each node has heard of some; more is to be said for it in [`quorum`], and in [`census`] on what is given up.
 
+mod census;
+mod choice;
 mod claims;
 pub(crate) mod fill;
 mod lot;
@@ -31,6 +33,7 @@ mod ranges;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -42,7 +45,8 @@ use zeroize::Zeroizing;
 use crate::Result;
 use crate::core::system;
 use crate::store::Store;
-use claims::{MOST_RANGES, PROPOSER, Range, refused};
+use choice::{choose, held, judge};
+use claims::{PROPOSER, Range, refused};
 use lot::{Lot, Refused, Standing};
 
 /// A run makes so much, at most: a step of progress.
@@ -71,6 +75,8 @@ pub(crate) struct Lots {
     /// By age.
     lots: Mutex<Vec<Lot>>,
     claimed: Condvar,
+    /// Nodes without which none is made now.
+    missing: AtomicU16,
 }
 
 /// What there is of a kind.
@@ -118,8 +124,8 @@ impl Lots {
         quorum: Option<usize>,
     ) -> Result<Arc<Lots>> {
         store.begin_lots(marks).map_err(system)?;
-        let (lots, claimed) = (Mutex::default(), Condvar::new());
-        Ok(Arc::new(Lots { me, nodes, epoch, marks, kinds, store, quorum, lots, claimed }))
+        let (lots, claimed, missing) = (Mutex::default(), Condvar::new(), AtomicU16::new(0));
+        Ok(Arc::new(Lots { me, nodes, epoch, marks, kinds, store, quorum, lots, claimed, missing }))
     }
 
     /// Whether requests that fail leave the stock as it is, since the nodes correct each other.
@@ -127,24 +133,15 @@ impl Lots {
         self.quorum.is_some()
     }
 
+    /// Which nodes are not connected: all are needed to make material.
+    pub(crate) fn note_missing(&self, nodes: PartySet) {
+        self.missing.store(nodes.bits(), Relaxed);
+    }
+
     /// A node has started again: it holds nothing any more.
     pub(crate) fn forget(&self, node: Party) {
         let node = [node].into_iter().collect();
         self.lock().iter_mut().for_each(|lot| lot.is_lost_at(node));
-    }
-
-    /// Drops the eldest lots of a kind until there is room for so many items below a limit: lots that some nodes have lost, or
-    /// have used up without this one.
-    pub(crate) fn make_room(&self, kind: &Kind, count: usize, most: usize) {
-        let mut lots = self.lock();
-        lots.retain(|lot| !lot.is_over());
-        let of_kind = |lots: &[Lot]| lots.iter().position(|lot| lot.kind == *kind);
-        let there = |lots: &[Lot]| lots.iter().filter(|lot| lot.kind == *kind).map(Lot::ahead).sum::<u64>();
-        while there(&lots).saturating_add(count as u64) > most as u64
-            && let Some(eldest) = of_kind(&lots)
-        {
-            lots.remove(eldest);
-        }
     }
 
     /// What there is of each kind.
@@ -154,8 +151,7 @@ impl Lots {
         // What only some nodes hold serves in an emergency, and does not count.
         let of = |lot: &Lot| match self.quorum {
             Some(_) if !lot.is_held_by(all) => 0,
-            Some(_) => lot.ahead(),
-            None => lot.left(),
+            _ => lot.left(),
         };
         let left = |kind: &Kind| held(&lots, kind).map(|lot| of(lot) as usize).sum();
         self.kinds.iter().map(|kind| Level { kind: *kind, left: left(kind) }).collect()
@@ -204,8 +200,7 @@ impl Lots {
         }
     }
 
-    /// At the proposer: the next items, spent, of lots that all members hold, or else so many of them. `None` if there are not
-    /// enough.
+    /// At the proposer: items that it [chooses](choose), spent.
     fn propose(
         &self,
         kind: &Kind,
@@ -214,19 +209,7 @@ impl Lots {
         enough: usize,
     ) -> Result<Option<Proposed>> {
         let mut lots = self.lock();
-        let (mut ranges, mut due) = (Vec::new(), count as u64);
-        let whole = held(&lots, kind).filter(|lot| lot.is_held_by(members));
-        let partly =
-            held(&lots, kind).filter(|lot| !lot.is_held_by(members) && lot.held_by(members).len() >= enough);
-        for lot in whole.chain(partly) {
-            if let Some(range) = lot.next(due) {
-                due -= range.to - range.from;
-                ranges.push(range);
-            }
-        }
-        if due > 0 || ranges.len() > MOST_RANGES {
-            return Ok(None);
-        }
+        let Some(ranges) = choose(&lots, kind, count as u64, members, enough) else { return Ok(None) };
         let items = self.spend(&mut lots, &ranges, count * kind.item_bytes)?;
         Ok(Some((ranges, items)))
     }
@@ -252,8 +235,9 @@ impl Lots {
 
     /// Marks items as spent, then takes them out. They are in lots, and were never claimed.
     fn spend(&self, lots: &mut Vec<Lot>, ranges: &[Range], bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
-        let of = |range: &Range| lots.iter().find(|lot| lot.id == range.lot);
-        let marks = ranges.iter().filter_map(|range| Some((range.lot, of(range)?.mark_for(range.to)?)));
+        let claimed_to =
+            |lot: &Lot| ranges.iter().filter(|range| range.lot == lot.id).map(|range| range.to).max();
+        let marks = lots.iter().filter_map(|lot| Some((lot.id, lot.mark_for(claimed_to(lot)?)?)));
         let marks: Vec<_> = marks.collect();
         if !marks.is_empty() {
             // Under the lock: nobody takes an item of a range that is not on the disk yet.
@@ -261,14 +245,13 @@ impl Lots {
         }
         // Sized at once: growing would leave copies behind.
         let mut items = Zeroizing::new(Vec::with_capacity(bytes));
-        for range in ranges {
-            for lot in lots.iter_mut().filter(|lot| lot.id == range.lot) {
-                if let Some((_, mark)) = marks.iter().find(|(id, _)| *id == lot.id) {
-                    lot.marked(*mark);
-                }
-                lot.take(range, &mut items);
-            }
+        for (id, mark) in marks {
+            lots.iter_mut().filter(|lot| lot.id == id).for_each(|lot| lot.marked(mark));
         }
+        for range in ranges {
+            lots.iter_mut().filter(|lot| lot.id == range.lot).for_each(|lot| lot.take(range, &mut items));
+        }
+        lots.iter_mut().for_each(Lot::shrink);
         lots.retain(|lot| lot.left() > 0);
         self.claimed.notify_all();
         Ok(items)
@@ -277,11 +260,19 @@ impl Lots {
     fn dry(&self, kind: &Kind, count: usize) -> Error {
         let left: u64 = held(&self.lock(), kind).map(Lot::left).sum();
         let (name, blocks) = (kind.name, count.div_ceil(kind.per_block));
+        let missing: Vec<String> =
+            PartySet::from_bits(self.missing.load(Relaxed)).iter().map(|node| node.to_string()).collect();
+        let refilled = match &missing[..] {
+            [] => "it is being refilled: wait and ask again".into(),
+            missing => format!(
+                "it is not refilled while a node is missing, here {}: ask again when all are back",
+                missing.join(", ")
+            ),
+        };
         Error::Dry {
             detail: format!(
-                "the stock of the nodes holds {left} {name}, and {count} are needed at once (for up to {blocks} blocks); it is \
-                 being refilled: wait and ask again, ask for less at once, or raise the level under [stock] in node.toml at \
-                 every node"
+                "the stock of the nodes holds {left} {name}, and {count} are needed at once (for up to {blocks} blocks); \
+                 {refilled}, ask for less at once, or raise the level under [stock] in node.toml at every node"
             ),
         }
     }
@@ -298,36 +289,8 @@ impl Lots {
     }
 }
 
-/// The lots of a kind that can be claimed.
-fn held<'a>(lots: &'a [Lot], kind: &Kind) -> impl Iterator<Item = &'a Lot> {
-    lots.iter().filter(move |lot| lot.kind == *kind && lot.standing == Standing::Held)
-}
-
 /// What the proposer takes, and what comes of it.
 type Proposed = (Vec<Range>, Zeroizing<Vec<u8>>);
-
-/// Whether a claim is followed.
-fn judge(
-    lots: &[Lot],
-    kind: &Kind,
-    count: usize,
-    ranges: &[Range],
-    hears_all: bool,
-) -> std::result::Result<(), Refused> {
-    let mut claimed = 0_u64;
-    for (i, range) in ranges.iter().enumerate() {
-        let lot = lots.iter().find(|lot| lot.id == range.lot && lot.kind == *kind);
-        if let Some(why) = lot.ok_or(Refused::Unknown)?.refuses(range, hears_all) {
-            return Err(why);
-        }
-        if ranges[..i].iter().any(|other| other.lot == range.lot) {
-            return Err(Refused::Repeated);
-        }
-        claimed += range.to - range.from;
-    }
-    let asked = count as u64;
-    if claimed == asked { Ok(()) } else { Err(Refused::Count { asked, claimed }) }
-}
 
 impl Stock for Lots {
     fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {

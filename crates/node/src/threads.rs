@@ -35,6 +35,44 @@ pub(crate) fn spawn<S: ServiceScheme>(
     thread.map_err(|e| Error::System(format!("cannot start a thread: {e}")))
 }
 
+/// Threads of one kind, for one peer: so many at once at most, however many it orders.
+pub(crate) struct Crew {
+    name: &'static str,
+    most: usize,
+    running: Arc<AtomicUsize>,
+}
+
+impl Crew {
+    pub(crate) fn new(name: &'static str, most: usize) -> Crew {
+        Crew { name, most, running: Arc::default() }
+    }
+
+    /// Whether one more may begin.
+    pub(crate) fn has_place(&self) -> bool {
+        self.running.load(Relaxed) < self.most
+    }
+
+    /// Starts one; an error if there are as many as may be. From one thread at a time.
+    pub(crate) fn spawn<S: ServiceScheme>(
+        &self,
+        core: &Arc<Core<S>>,
+        work: impl FnOnce(&Arc<Core<S>>) + Send + 'static,
+    ) -> Result<()> {
+        if !self.has_place() {
+            let (name, most) = (self.name, self.most);
+            return Err(Error::System(format!(
+                "{most} threads are at work already on orders of the kind '{name}'"
+            )));
+        }
+        let place = Counted::new(self.running.clone());
+        spawn(self.name, core, move |core| {
+            let _place = place;
+            work(core);
+        })
+        .map(drop)
+    }
+}
+
 /// A thread that is counted as long as this is there.
 struct Counted(Arc<AtomicUsize>);
 
@@ -48,5 +86,19 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crew_has_so_many_places_and_they_come_back() {
+        let crew = Crew::new("channel", 2);
+        let places = [(); 2].map(|()| Counted::new(crew.running.clone()));
+        assert!(!crew.has_place());
+        drop(places);
+        assert!(crew.has_place());
     }
 }

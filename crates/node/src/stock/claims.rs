@@ -16,7 +16,8 @@ pub(super) const PROPOSER: Party = Party(0);
 pub(super) const MOST_RANGES: usize = 4096;
 
 const HEAD: usize = 32 + 4;
-const RANGE: usize = 16 + 8 + 8;
+/// Bytes of a range.
+pub(super) const RANGE: usize = 16 + 8 + 8;
 
 /// Items `from..to` of a lot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,13 +27,27 @@ pub(super) struct Range {
     pub(super) to: u64,
 }
 
+impl Range {
+    pub(super) fn encode(&self) -> [u8; RANGE] {
+        let mut bytes = [0; RANGE];
+        bytes[..16].copy_from_slice(&self.lot);
+        bytes[16..24].copy_from_slice(&self.from.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.to.to_le_bytes());
+        bytes
+    }
+
+    /// Of so many bytes.
+    pub(super) fn decode(bytes: &[u8]) -> Range {
+        let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+        let lot = bytes[..16].try_into().expect("16 bytes");
+        Range { lot, from: number(&bytes[16..24]), to: number(&bytes[24..RANGE]) }
+    }
+}
+
 /// A claim as two messages, of which the second may be empty.
 pub(super) fn encode(epoch: &[u8; 32], ranges: &[Range]) -> [Vec<u8>; 2] {
     let head = [&epoch[..], &(ranges.len() as u32).to_le_bytes()].concat();
-    let body = ranges
-        .iter()
-        .flat_map(|range| [&range.lot[..], &range.from.to_le_bytes(), &range.to.to_le_bytes()].concat())
-        .collect();
+    let body = ranges.iter().flat_map(Range::encode).collect();
     [head, body]
 }
 
@@ -51,7 +66,7 @@ pub(super) fn tell(epoch: &[u8; 32], ranges: &[Range], net: &mut dyn Net) -> Res
 /// Hears it.
 pub(super) fn hear(proposer: Party, epoch: &[u8; 32], net: &mut dyn Net) -> Result<Vec<Range>> {
     let mut head = [0; HEAD];
-    net.recv(proposer, &mut head)?;
+    hear_within_limits(proposer, &mut head, net)?;
     let (of, count) = head.split_at(32);
     if of != epoch {
         return Err(refused(Refused::OtherEpoch));
@@ -62,15 +77,23 @@ pub(super) fn hear(proposer: Party, epoch: &[u8; 32], net: &mut dyn Net) -> Resu
     }
     let mut body = vec![0; count * RANGE];
     if count > 0 {
-        net.recv(proposer, &mut body)?;
+        hear_within_limits(proposer, &mut body, net)?;
     }
-    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
-    let range = |bytes: &[u8]| Range {
-        lot: bytes[..16].try_into().expect("16 bytes"),
-        from: number(&bytes[16..24]),
-        to: number(&bytes[24..]),
-    };
-    Ok(body.chunks_exact(RANGE).map(range).collect())
+    Ok(body.chunks_exact(RANGE).map(Range::decode).collect())
+}
+
+/// Receives a message by gathering, which asks for so many bytes a second: one that trickles is not waited for.
+fn hear_within_limits(proposer: Party, message: &mut [u8], net: &mut dyn Net) -> Result<()> {
+    let nothing: Vec<&[u8]> = vec![&[]; net.parties()];
+    let mut heard = vec![message];
+    heard.extend((1..net.parties()).map(|_| &mut [][..]));
+    heard.swap(0, proposer.index());
+    let gathered = net.gather(&nothing, &mut heard, 1, &mut |_, _| true)?;
+    match gathered.arrived.contains(proposer) {
+        true => Ok(()),
+        // How it was lost.
+        false => net.recv(proposer, heard[proposer.index()]),
+    }
 }
 
 /// A claim that is not followed. It has cost nothing here, and touched no secret; and one that was lost on the way makes the next

@@ -19,12 +19,13 @@ use crate::agreement::tell_all;
 
 const HELD: [u8; 1] = [1];
 
-/// Makes a lot of so many items. All nodes do at once, on a stream of their own; `make` makes this node's parts, checked.
+/// Makes a lot of so many items, of a kind of which so many are to be in stock. All nodes do at once, on a stream of their own;
+/// `make` makes this node's parts, checked.
 pub(crate) fn fill(
     lots: &Lots,
     terms: Terms,
     kind: &Kind,
-    count: usize,
+    (count, level): (usize, usize),
     net: &mut dyn Net,
     make: impl FnOnce(Stream, &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>,
 ) -> Result<()> {
@@ -35,6 +36,7 @@ pub(crate) fn fill(
         .with("bytes of an item", &kind.item_bytes.to_le_bytes())
         .with("items to make", &count.to_le_bytes());
     let mut session = hello(&terms, net)?;
+    lots.compare(kind, count, level, net)?;
     let items = make(session.stream(), net)?;
     if items.len() != bytes {
         let (name, got) = (kind.name, items.len());

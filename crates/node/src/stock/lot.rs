@@ -12,11 +12,8 @@ use super::ranges::Ranges;
 /// Of a lot, 1 / so many is marked as spent ahead: the items that one synced write is for.
 const STRIDES: u64 = 8;
 
-/// A claim may leave out 1 / so many of a lot: twice what a proposer that goes on after a crash leaves out.
+/// Where all nodes serve, a claim may leave out 1 / so many of a lot: twice what a proposer that goes on after a crash leaves out.
 const GAPS: u64 = 4;
-
-/// A lot of which the last item was claimed, and not each before it, may still be asked for those for so long.
-const AFTERWARDS: Duration = Duration::from_secs(60);
 
 /// What this party knows of the others' parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +32,13 @@ pub(super) struct Lot {
     /// Nodes that have not started again since.
     holders: PartySet,
     count: u64,
-    items: Zeroizing<Vec<u8>>,
+    /// The number of the first item, and items, by number. Every item that is not spent is in one of them; spent ones are zeros.
+    pieces: Vec<(u64, Zeroizing<Vec<u8>>)>,
     spent: Ranges,
-    /// Durably spent up to here; never below the end of `spent`.
+    /// What too few others hold, and since when that is known.
+    doomed: Option<(Instant, Ranges)>,
+    /// Durably spent up to here; never below the end of what was handed out.
     reserved: u64,
-    /// When the last item was claimed.
-    over: Option<Instant>,
 }
 
 impl Lot {
@@ -56,17 +54,8 @@ impl Lot {
         let mark = mark.min(count);
         items[..mark as usize * kind.item_bytes].zeroize();
         let standing = Standing::Pending;
-        Lot {
-            id,
-            kind,
-            standing,
-            holders,
-            count,
-            items,
-            spent: Ranges::below(mark),
-            reserved: mark,
-            over: None,
-        }
+        let (pieces, spent) = (vec![(0, items)], Ranges::below(mark));
+        Lot { id, kind, standing, holders, count, pieces, spent, doomed: None, reserved: mark }
     }
 
     /// Whether all hold it, and these are among those that hold it still.
@@ -84,31 +73,34 @@ impl Lot {
         self.holders = self.holders.without(node);
     }
 
-    /// Items behind all that were claimed: those that may be proposed.
-    pub(super) fn ahead(&self) -> u64 {
-        self.count - self.spent.end()
-    }
-
-    /// Whether it will not be asked for any more, though not each item was claimed here: this node did not serve then.
-    pub(super) fn is_over(&self) -> bool {
-        self.over.is_some_and(|over| over.elapsed() > AFTERWARDS)
-    }
-
     /// Items that were never claimed.
     pub(super) fn left(&self) -> u64 {
         self.count - self.spent.len()
     }
 
-    /// Bytes held.
+    /// Bytes held, by spent items too.
     pub(super) fn bytes(&self) -> usize {
-        self.items.len()
+        self.pieces.iter().map(|(_, items)| items.len()).sum()
     }
 
-    /// The next items, at most so many; `None` if there are none. Behind all that were claimed.
-    pub(super) fn next(&self, most: u64) -> Option<Range> {
-        let from = self.spent.end();
-        let to = from.saturating_add(most).min(self.count);
-        (from < to).then_some(Range { lot: self.id, from, to })
+    /// How many items it was made of.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The items that were claimed.
+    pub(super) fn spent(&self) -> &Ranges {
+        &self.spent
+    }
+
+    /// The nodes that hold it still, as far as is known here.
+    pub(super) fn holders(&self) -> PartySet {
+        self.holders
+    }
+
+    /// What may be proposed, in order.
+    pub(super) fn unspent(&self) -> impl Iterator<Item = Range> {
+        self.spent.gaps(self.count).map(|(from, to)| Range { lot: self.id, from, to })
     }
 
     /// Why items may not be taken. That too many are left out is none where only some nodes serve: each has heard of some claims.
@@ -144,14 +136,66 @@ impl Lot {
             range.to <= self.reserved && !self.spent.meets(range.from, range.to),
             "marked first, taken once"
         );
-        self.spent.add(range.from, range.to);
-        if self.ahead() == 0 {
-            self.over.get_or_insert_with(Instant::now);
-        }
-        let bytes = |item: u64| item as usize * self.kind.item_bytes;
-        let items = &mut self.items[bytes(range.from)..bytes(range.to)];
+        let items = self.items_of(range.from, range.to);
         into.extend_from_slice(items);
         items.zeroize();
+        self.spent.add(range.from, range.to);
+    }
+
+    /// Wipes items that are of no use any more, whether they were claimed here or not.
+    pub(super) fn lose(&mut self, from: u64, to: u64) {
+        let to = to.min(self.count);
+        let within = self.spent.gaps(self.count).map(|(start, end)| (start.max(from), end.min(to)));
+        let lost: Vec<(u64, u64)> = within.filter(|(from, to)| from < to).collect();
+        lost.into_iter().for_each(|(from, to)| self.items_of(from, to).zeroize());
+        self.spent.add(from, to);
+    }
+
+    /// Too few others hold these items. What of them was so before, and as long ago, is wiped: a claim may have been on its way here,
+    /// or have come and not been judged yet.
+    pub(super) fn doom(&mut self, useless: &Ranges, on_its_way: Duration) {
+        let useless = Ranges::in_at_least(2, &[useless.clone(), Ranges::below(self.count)]);
+        match self.doomed.take() {
+            Some(before) if before.0.elapsed() < on_its_way => self.doomed = Some(before),
+            before => {
+                let before = before.map_or_else(Ranges::default, |(_, before)| before);
+                let still = Ranges::in_at_least(2, &[before, useless.clone()]);
+                still.iter().for_each(|(from, to)| self.lose(from, to));
+                self.shrink();
+                self.doomed = Some((Instant::now(), useless));
+            }
+        }
+    }
+
+    /// Items that were never claimed, but for those that too few others hold.
+    pub(super) fn of_use(&self) -> u64 {
+        let mut gone = self.spent.clone();
+        let doomed = self.doomed.iter().flat_map(|(_, doomed)| doomed.iter());
+        doomed.for_each(|(from, to)| gone.add(from, to));
+        self.count - gone.len()
+    }
+
+    /// Gives memory of spent items back, if they are more than those that are not: so it is never more than twice what is of use,
+    /// however a lot was cut into pieces.
+    pub(super) fn shrink(&mut self) {
+        let size = self.kind.item_bytes;
+        if self.bytes() <= 2 * self.left() as usize * size {
+            return;
+        }
+        let gaps: Vec<(u64, u64)> = self.spent.gaps(self.count).collect();
+        let pieces = gaps.into_iter().map(|(from, to)| {
+            let items = self.items_of(from, to);
+            (from, Zeroizing::new(items.to_vec()))
+        });
+        self.pieces = pieces.collect();
+    }
+
+    /// Items that are in one piece, since none of them is spent.
+    fn items_of(&mut self, from: u64, to: u64) -> &mut [u8] {
+        let at = self.pieces.partition_point(|(first, _)| *first <= from) - 1;
+        let (first, items) = &mut self.pieces[at];
+        let bytes = |item: u64| (item - *first) as usize * self.kind.item_bytes;
+        &mut items[bytes(from)..bytes(to)]
     }
 }
 
@@ -164,8 +208,10 @@ pub(super) enum Refused {
     TooLong,
     #[error("it claims items of a lot that is not in stock here: spent, never made, or of another kind")]
     Unknown,
-    #[error("it claims a lot twice at once")]
+    #[error("it claims items twice at once")]
     Repeated,
+    #[error("it claims {claimed} ranges where {most} do: it cuts the stock into pieces")]
+    Pieces { claimed: usize, most: usize },
     #[error("it claims {claimed} items where {asked} are asked for")]
     Count { asked: u64, claimed: u64 },
     #[error("it claims items {from} to {to} of a lot of {count}")]

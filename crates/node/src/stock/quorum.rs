@@ -11,6 +11,13 @@
 //! and those who told j, have a node in common that does not cheat; it gives an item to one session only. So it cannot be, whoever
 //! proposes, and whatever a proposer tells to whom. Who took what and uses nothing has lost it: it is wiped.
 //!
+//! # What cannot be taken from whom
+//!
+//! A proposer may leave out whatever it likes, and what it leaves out serves the next one that proposes; to leave out much in many
+//! small pieces is refused. A node that was away, or was told other things, proposes items that the others have spent. Who
+//! refuses a claim says which items in a row it has spent there, and what so many say that too few are left to use it is wiped at the
+//! proposer, so that it comes to where the others are; all is compared before material is made ([`census`](super::census)).
+//!
 //! A proposer that says that the stock is dry while others could take of it is the cause of a refusal, as is one whose claim does not
 //! fit: it may have started again, and the client asks the others.
 
@@ -19,12 +26,18 @@ use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party, PartySet};
 use zeroize::Zeroizing;
 
-use super::claims::{Range, encode, hear};
-use super::{Lots, held, judge};
+use super::Lots;
+use super::choice::{choose, judge, refuse_pieces};
+use super::claims::{RANGE, Range, encode, hear};
+use super::lot::Lot;
+use super::ranges::Ranges;
 use crate::Result;
 
 /// What a node says that has taken nothing.
 const NOTHING: [u8; 32] = [0; 32];
+
+/// No items.
+const NONE: Range = Range { lot: [0; 16], from: 0, to: 0 };
 
 /// How long a peer has to be silent.
 const PATIENCE: Patience = Patience::of(1);
@@ -40,13 +53,17 @@ impl Lots {
     ) -> Result<Zeroizing<Vec<u8>>> {
         let me = net.me();
         let proposer = net.members().iter().next().unwrap_or(me);
+        let mut conflict = NONE;
         let claim = if proposer == me {
             self.propose_to_members(kind, count, quorum, net)
         } else {
-            self.follow_proposer(proposer, kind, count, quorum, net)
+            self.follow_proposer(proposer, kind, count, quorum, &mut conflict, net)
         };
         let digest = claim.as_ref().map_or(NOTHING, |(ranges, _)| self.digest(kind, count, ranges));
-        let agreed = confirm(&digest, quorum, net)?;
+        let (agreed, conflicts) = confirm(&digest, &conflict, quorum, net)?;
+        if proposer == me && !agreed {
+            self.learn(kind, quorum, &conflicts);
+        }
         let (ranges, items) = claim?;
         if !agreed {
             let detail = "other nodes took other material, or none".into();
@@ -77,6 +94,7 @@ impl Lots {
         kind: &Kind,
         count: usize,
         quorum: usize,
+        conflict: &mut Range,
         net: &mut dyn Net,
     ) -> Result<Taken> {
         let misfit = |detail: String| Error::Peer { peer: proposer, detail };
@@ -91,7 +109,12 @@ impl Lots {
             };
         }
         let mut lots = self.lock();
-        judge(&lots, kind, count, &ranges, false).map_err(|why| misfit(why.to_string()))?;
+        judge(&lots, kind, count, &ranges, false)
+            .and_then(|()| refuse_pieces(&lots, kind, count, &ranges, net.members(), quorum))
+            .map_err(|why| {
+                *conflict = first_conflict(&lots, kind, &ranges);
+                misfit(why.to_string())
+            })?;
         let items = self.spend(&mut lots, &ranges, count * kind.item_bytes)?;
         Ok((ranges, items))
     }
@@ -109,10 +132,43 @@ impl Lots {
 
     /// Whether so many of some nodes could take so much.
     fn has(&self, kind: &Kind, count: usize, members: PartySet, quorum: usize) -> bool {
-        let lots = self.lock();
-        let enough = held(&lots, kind).filter(|lot| lot.held_by(members).len() >= quorum);
-        enough.map(|lot| lot.ahead()).sum::<u64>() >= count as u64
+        choose(&self.lock(), kind, count as u64, members, quorum).is_some()
     }
+
+    /// A claim was refused: wipes what too few of the others have left.
+    fn learn(&self, kind: &Kind, quorum: usize, conflicts: &[Range]) {
+        let spent = |lot: &Lot| {
+            let of_lot = conflicts.iter().filter(|range| range.lot == lot.id);
+            let as_set = |range: &Range| {
+                let mut set = Ranges::default();
+                set.add(range.from, range.to.min(lot.count()));
+                set
+            };
+            of_lot.map(as_set).collect::<Vec<_>>()
+        };
+        // A proposer has heard of no claim of them that it could still follow.
+        let mut lots = self.lock();
+        for lot in lots.iter_mut().filter(|lot| lot.kind == *kind) {
+            let useless = Ranges::in_at_least(self.nodes - quorum + 1, &spent(lot));
+            useless.iter().for_each(|(from, to)| lot.lose(from, to));
+            lot.shrink();
+        }
+        lots.retain(|lot| lot.left() > 0);
+    }
+}
+
+/// Of the first range of a claim that cannot be taken: the spent items that it meets, in a row. All, of a lot that is not here.
+fn first_conflict(lots: &[Lot], kind: &Kind, ranges: &[Range]) -> Range {
+    let met = |range: &Range| {
+        let lot = range.lot;
+        match lots.iter().find(|lot| lot.id == range.lot && lot.kind == *kind) {
+            Some(here) => {
+                here.spent().first_met(range.from, range.to).map(|(from, to)| Range { lot, from, to })
+            }
+            None => Some(Range { lot, from: 0, to: u64::MAX }),
+        }
+    };
+    ranges.iter().find_map(met).unwrap_or(NONE)
 }
 
 /// Ranges, none if the stock is dry, and the items.
@@ -128,21 +184,28 @@ fn tell(message: &[u8], net: &mut dyn Net) -> Result<()> {
     Ok(())
 }
 
-/// Whether so many nodes took the same as this one.
-fn confirm(mine: &[u8; 32], quorum: usize, net: &mut dyn Net) -> Result<bool> {
-    let out = to_peers(mine, net);
-    let mut theirs = vec![[0; 32]; out.len()];
+/// Whether so many nodes took the same as this one, and which items others say to have spent.
+fn confirm(
+    mine: &[u8; 32],
+    conflict: &Range,
+    quorum: usize,
+    net: &mut dyn Net,
+) -> Result<(bool, Vec<Range>)> {
+    let message = [&mine[..], &conflict.encode()].concat();
+    let out = to_peers(&message, net);
+    let mut theirs = vec![[0; 32 + RANGE]; out.len()];
     let awaited = if *mine == NOTHING { PartySet::default() } else { net.members() };
     let (me, mut agreed) = (net.me(), false);
     let mut into: Vec<&mut [u8]> = Party::all(out.len())
         .zip(&mut theirs)
         .map(|(p, buffer)| if p != me && awaited.contains(p) { &mut buffer[..] } else { &mut [][..] })
         .collect();
-    net.gather(&out, &mut into, PATIENCE, &mut |arrived, into| {
-        agreed = 1 + arrived.iter().filter(|p| *into[p.index()] == mine[..]).count() >= quorum;
+    let gathered = net.gather(&out, &mut into, PATIENCE, &mut |arrived, into| {
+        agreed = 1 + arrived.iter().filter(|p| into[p.index()][..32] == mine[..]).count() >= quorum;
         agreed
     })?;
-    Ok(agreed)
+    let conflicts = gathered.arrived.iter().map(|p| Range::decode(&theirs[p.index()][32..])).collect();
+    Ok((agreed, conflicts))
 }
 
 fn to_peers<'m>(message: &'m [u8], net: &dyn Net) -> Vec<&'m [u8]> {

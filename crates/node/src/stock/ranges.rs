@@ -24,8 +24,45 @@ impl Ranges {
 
     /// Whether one of them is in `from..to`.
     pub(super) fn meets(&self, from: u64, to: u64) -> bool {
+        from < to && self.first_met(from, to).is_some()
+    }
+
+    /// They, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0.iter().copied()
+    }
+
+    /// How many there are of them.
+    pub(super) fn pieces(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The first of them that has a number in `from..to`.
+    pub(super) fn first_met(&self, from: u64, to: u64) -> Option<(u64, u64)> {
         let at = self.0.partition_point(|(_, end)| *end <= from);
-        from < to && self.0.get(at).is_some_and(|(start, _)| *start < to)
+        self.0.get(at).copied().filter(|(start, _)| *start < to)
+    }
+
+    /// What they leave out of the numbers below `count`, in order.
+    pub(super) fn gaps(&self, count: u64) -> impl Iterator<Item = (u64, u64)> {
+        let from = std::iter::once(0).chain(self.0.iter().map(|(_, to)| *to));
+        let to = self.0.iter().map(|(from, _)| *from).chain([count]);
+        from.zip(to).filter(|(from, to)| from < to)
+    }
+
+    /// The numbers that are in so many of some sets.
+    pub(super) fn in_at_least(least: usize, sets: &[Ranges]) -> Ranges {
+        let edges = sets.iter().flat_map(Ranges::iter).flat_map(|(from, to)| [(from, 1), (to, -1)]);
+        let mut edges: Vec<(u64, isize)> = edges.collect();
+        edges.sort_unstable();
+        let (mut shared, mut depth, least) = (Ranges::default(), 0, least as isize);
+        for pair in edges.windows(2) {
+            depth += pair[0].1;
+            if depth >= least {
+                shared.add(pair[0].0, pair[1].0);
+            }
+        }
+        shared
     }
 
     /// Adds the numbers of `from..to`.
@@ -60,6 +97,18 @@ mod tests {
                     assert_eq!(ranges.end(), (0..7).rev().find(|x| is_in(*x)).map_or(0, |x| x + 1));
                     assert_eq!(ranges.meets(c.0, c.1), (c.0..c.1).any(is_in), "{a:?} {b:?} {c:?}");
                     assert!(ranges.0.windows(2).all(|pair| pair[0].1 < pair[1].0));
+                    assert!(
+                        (0..9).all(|x| is_in(x) != ranges.gaps(9).any(|(from, to)| (from..to).contains(&x)))
+                    );
+                    let of = |(from, to): (u64, u64)| {
+                        let mut one = Ranges::default();
+                        one.add(from, to);
+                        one
+                    };
+                    let shared = Ranges::in_at_least(2, &[of(*a), of(*b), of(*c)]);
+                    let times =
+                        |x: u64| [a, b, c].iter().filter(|(from, to)| (*from..*to).contains(&x)).count();
+                    assert!((0..7).all(|x| shared.meets(x, x + 1) == (times(x) >= 2)), "{a:?} {b:?} {c:?}");
                 }
             }
         }

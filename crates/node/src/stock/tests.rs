@@ -3,6 +3,7 @@
 mod claimed;
 mod killed;
 mod quorum;
+mod robust;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,6 +17,9 @@ use crate::store::testing::{Disk, in_memory, reopen};
 const EPOCH: [u8; 32] = [1; 32];
 const KIND: Kind = Kind { name: "triples", item_bytes: 16, per_block: 16 };
 const OTHER: Kind = Kind { name: "bits", item_bytes: 16, per_block: 16 };
+
+/// So many are to be in stock.
+const LEVEL: usize = 1024;
 
 /// Lot and number of items.
 type Positions = Vec<(u64, u64)>;
@@ -43,7 +47,7 @@ fn positions(items: &[u8]) -> Positions {
 }
 
 fn fill_by(lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<()> {
-    fill::fill(lots, Terms::new(lots.nodes), kind, count, net, |stream, _| Ok(make(&stream, count)))
+    fill::fill(lots, Terms::new(lots.nodes), kind, (count, LEVEL), net, |stream, _| Ok(make(&stream, count)))
 }
 
 fn fill_all(stocks: &[(Arc<Lots>, Disk)], kind: &Kind, count: usize) {
@@ -128,6 +132,10 @@ fn dry_is_said_by_all_in_words_for_people_and_costs_nothing() {
             assert!(detail.contains(part), "{part}: {detail}");
         }
     }
+    stocks[1].0.note_missing([Party(2)].into_iter().collect());
+    let Err(Error::Dry { detail }) = take_all(&stocks, &KIND, 21).remove(1) else { panic!("not dry") };
+    let names = detail.contains(&Party(2).to_string());
+    assert!(names && detail.contains("is not refilled") && !detail.contains("being refilled"), "{detail}");
     for outcome in take_all(&stocks, &KIND, 20) {
         assert_eq!(outcome.expect("all of it").len(), 20);
     }
@@ -142,7 +150,7 @@ fn a_run_that_fails_leaves_nothing_to_claim() {
     let outcomes = run_parties(3, |net| {
         let lots = &stocks[net.me().index()].0;
         let failing = net.me() == Party(2);
-        fill::fill(lots, Terms::new(3), &KIND, 20, net, |stream, _| match failing {
+        fill::fill(lots, Terms::new(3), &KIND, (20, LEVEL), net, |stream, _| match failing {
             true => Err(Error::CheckFailed { what: "something" }),
             false => Ok(make(&stream, 20)),
         })

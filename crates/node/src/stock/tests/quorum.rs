@@ -7,9 +7,9 @@ use polyclave_protocol::mesh::{Mesh, mesh_among};
 use super::super::claims::encode;
 use super::*;
 
-const QUORUM: usize = 3;
+pub(super) const QUORUM: usize = 3;
 
-fn four_stocks() -> Vec<Arc<Lots>> {
+pub(super) fn four_stocks() -> Vec<Arc<Lots>> {
     let of = |me: Party| {
         let kinds = vec![KIND, OTHER];
         let store = Arc::new(in_memory().0);
@@ -23,12 +23,16 @@ fn four_stocks() -> Vec<Arc<Lots>> {
     stocks
 }
 
-fn set(bits: u16) -> PartySet {
+pub(super) fn set(bits: u16) -> PartySet {
     PartySet::from_bits(bits)
 }
 
 /// What each node of a session got, by node.
-fn take_among(stocks: &[Arc<Lots>], members: PartySet, count: usize) -> Vec<(Party, Result<Positions>)> {
+pub(super) fn take_among(
+    stocks: &[Arc<Lots>],
+    members: PartySet,
+    count: usize,
+) -> Vec<(Party, Result<Positions>)> {
     let nets: Vec<Mesh> = mesh_among(4, members);
     std::thread::scope(|scope| {
         let take = |mut net: Mesh| {

@@ -1,0 +1,87 @@
+//! Four nodes of which the first gives orders and does nothing else.
+
+use std::thread;
+use std::time::Instant;
+
+use polyclave_client::Client;
+use polyclave_config::{ClientDir, NodeDir, StockSettings};
+use polyclave_transport::wire::{Mode, NewKey};
+use polyclave_transport::{Identity, Limits, Mesh, Node};
+
+use super::*;
+use crate::Running;
+use crate::local::create;
+use crate::store::{Secret, Store};
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The first node's place, taken by who has its keys. The streams stay open as long as they are held.
+fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
+    let cluster = dir.cluster().expect("readable").expect("in one");
+    let secret = Secret::from_bytes(*dir.secret().expect("readable"));
+    let store = Store::open(&dir.store_path(), &secret).expect("opened");
+    let greeting = Greeting {
+        cluster: cluster.fingerprint(),
+        incarnation: store.begin_incarnation().expect("counted"),
+        setup: store.setup().expect("readable").expect("agreed on").id,
+        prepared: [0; 32],
+        state: State::default(),
+    };
+    let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key).expect("its own");
+    let address = |card: &polyclave_config::Card| Node {
+        address: card.address.clone(),
+        certificates: card.certificates.clone(),
+    };
+    let nodes: Vec<Node> = cluster.cards().iter().map(address).collect();
+    let listen = dir.settings().listen.clone();
+    let mesh = Mesh::start(listen.as_str(), identity, Limits::default(), Party(0), &nodes, cluster.id());
+    let mesh = mesh.expect("started");
+    let order = |peer: Party| {
+        let both = [Party(0), peer].into_iter().collect();
+        let mut net =
+            mesh.open(&control_stream(Party(0), peer), both, Duration::from_secs(20)).expect("open");
+        greeting.exchange(peer, &mut net).expect("greeted");
+        orders.iter().for_each(|order| net.send(peer, &order.encode()).expect("sent"));
+        net
+    };
+    Party::all(4).skip(1).map(order).collect()
+}
+
+#[test]
+fn orders_of_one_node_cost_the_others_no_stock() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let local = create(&dir.path().join("cluster"), "shamir-active", 4, 1).expect("a cluster");
+    for path in &local.nodes {
+        let mut node = NodeDir::open(path).expect("its directory");
+        let mut settings = node.settings().clone();
+        settings.stock = StockSettings { aes_blocks: 24, des_blocks: 6 };
+        node.set_settings(settings).expect("saved");
+    }
+    let open = |node: usize| NodeDir::open(&local.nodes[node]).expect("its directory");
+    let mut nodes: Vec<Running> = (0..4).map(|n| Running::start(open(n)).expect("started")).collect();
+    let is_full = |node: &Running| {
+        let stock = node.status().stock;
+        !stock.is_empty() && stock.iter().all(|kind| kind.blocks >= kind.level)
+    };
+    let until_full = |nodes: &[Running]| {
+        let until = Instant::now() + PATIENCE;
+        while !nodes.iter().all(is_full) {
+            assert!(Instant::now() < until, "not full");
+            thread::sleep(BEAT_EVERY / 5);
+        }
+    };
+    until_full(&nodes);
+    let client = || Client::open(&ClientDir::open(&local.client).expect("readable")).expect("a client");
+    let (name, cipher, modes) = ("k".to_owned(), "aes-128".to_owned(), vec![Mode::Cmac]);
+    client().generate(NewKey { name, cipher, modes, budget_blocks: 1000 }).expect("made");
+    until_full(&nodes);
+    let mac = || client().cmac("k", &mut &[7; 40][..], &mut |_| ());
+    let before = mac().expect("computed");
+
+    drop(nodes.remove(0));
+    let count = u32::MAX;
+    let fills: Vec<Order> = (0..8).map(|kind| Order::Fill { name: [kind; 16], kind, count }).collect();
+    let _streams = order_all(&open(0), &fills);
+    thread::sleep(2 * BEAT_EVERY);
+    assert_eq!(mac().expect("computed by the others"), before);
+}

@@ -1,0 +1,91 @@
+//! Which items are proposed, and which claims are followed.
+
+use polyclave_protocol::PartySet;
+use polyclave_protocol::stock::Kind;
+
+use super::claims::{MOST_RANGES, Range};
+use super::lot::{Lot, Refused, Standing};
+
+/// Where a claim may leave out anything, it may have so many more ranges than twice what this node would propose: so many
+/// others may be on their way.
+const SPARE_RANGES: usize = 16;
+
+/// The lots of a kind that can be claimed.
+pub(super) fn held<'a>(lots: &'a [Lot], kind: &Kind) -> impl Iterator<Item = &'a Lot> {
+    lots.iter().filter(move |lot| lot.kind == *kind && lot.standing == Standing::Held)
+}
+
+/// So many items that were never claimed, of lots that all members hold, or else so many of them; `None` if there are not enough.
+/// By age, and in order: what was left out comes first, and no lot is left with a few items for ever. Where that takes more
+/// ranges than a claim may have, the longest instead.
+pub(super) fn choose(
+    lots: &[Lot],
+    kind: &Kind,
+    count: u64,
+    members: PartySet,
+    enough: usize,
+) -> Option<Vec<Range>> {
+    let whole = || held(lots, kind).filter(|lot| lot.is_held_by(members));
+    let is_partly = |lot: &&Lot| !lot.is_held_by(members) && lot.held_by(members).len() >= enough;
+    let unspent = || whole().chain(held(lots, kind).filter(is_partly)).flat_map(Lot::unspent);
+    let chosen = add_up(unspent(), count)?;
+    if chosen.len() <= MOST_RANGES {
+        return Some(chosen);
+    }
+    let mut by_length: Vec<Range> = unspent().collect();
+    by_length.sort_by_key(|range| std::cmp::Reverse(range.to - range.from));
+    add_up(by_length.into_iter(), count).filter(|chosen| chosen.len() <= MOST_RANGES)
+}
+
+fn add_up(ranges: impl Iterator<Item = Range>, count: u64) -> Option<Vec<Range>> {
+    let (mut chosen, mut due) = (Vec::new(), count);
+    for range in ranges {
+        if due == 0 {
+            break;
+        }
+        let to = range.to.min(range.from.saturating_add(due));
+        due -= to - range.from;
+        chosen.push(Range { to, ..range });
+    }
+    (due == 0).then_some(chosen)
+}
+
+/// Whether a claim is followed. `hears_all`: this node hears of every claim, so it knows what is left out.
+pub(super) fn judge(
+    lots: &[Lot],
+    kind: &Kind,
+    count: usize,
+    ranges: &[Range],
+    hears_all: bool,
+) -> Result<(), Refused> {
+    let mut claimed = 0_u64;
+    for range in ranges {
+        let lot = lots.iter().find(|lot| lot.id == range.lot && lot.kind == *kind);
+        if let Some(why) = lot.ok_or(Refused::Unknown)?.refuses(range, hears_all) {
+            return Err(why);
+        }
+        claimed = claimed.saturating_add(range.to - range.from);
+    }
+    let mut in_order: Vec<&Range> = ranges.iter().collect();
+    in_order.sort_unstable_by_key(|range| (range.lot, range.from));
+    if in_order.windows(2).any(|pair| pair[0].lot == pair[1].lot && pair[1].from < pair[0].to) {
+        return Err(Refused::Repeated);
+    }
+    let asked = count as u64;
+    if claimed == asked { Ok(()) } else { Err(Refused::Count { asked, claimed }) }
+}
+
+/// Whether a claim takes many more ranges than it has to: a proposer could cut the stock into so many pieces that what is left
+/// of it fits into no claim.
+pub(super) fn refuse_pieces(
+    lots: &[Lot],
+    kind: &Kind,
+    count: usize,
+    ranges: &[Range],
+    members: PartySet,
+    enough: usize,
+) -> Result<(), Refused> {
+    let needed = choose(lots, kind, count as u64, members, enough).map_or(MOST_RANGES, |own| own.len());
+    let (claimed, most) = (ranges.len(), 2 * needed + SPARE_RANGES);
+    if claimed <= most { Ok(()) } else { Err(Refused::Pieces { claimed, most }) }
+}

@@ -1,0 +1,235 @@
+//! Four nodes of which one cheats or was away: the stock stays of use to the others.
+
+use polyclave_protocol::mesh::Mesh;
+use polyclave_protocol::net::Net;
+
+use super::super::census::tests::tell_of;
+use super::super::claims::{MOST_RANGES, encode};
+use super::quorum::{QUORUM, four_stocks, set, take_among};
+use super::*;
+
+/// A session of all in which node 0 claims what it likes, and says so to all. What the others got.
+fn claimed(stocks: &[Arc<Lots>], count: usize, ranges: &[Range]) -> Vec<Result<Positions>> {
+    let outcomes = run_parties(4, |net| match net.me() {
+        PROPOSER => {
+            for peer in Party::all(4).skip(1) {
+                for message in encode(&EPOCH, ranges) {
+                    net.send(peer, &message)?;
+                }
+                let digest = stocks[0].digest(&KIND, count, ranges);
+                net.send(peer, &[&digest[..], &[0; 32]].concat())?;
+            }
+            Ok(Positions::new())
+        }
+        me => stocks[me.index()].take(&KIND, count, net).map(|items| positions(&items)),
+    });
+    outcomes.into_iter().skip(1).collect()
+}
+
+fn refill(stocks: &[Arc<Lots>], count: usize) -> Vec<Result<()>> {
+    run_parties(4, |net| fill_by(&stocks[net.me().index()], &KIND, count, net))
+}
+
+fn lefts(stocks: &[Arc<Lots>]) -> Vec<usize> {
+    stocks.iter().map(|lots| left(lots, &KIND)).collect()
+}
+
+fn lots_of(lots: &Lots) -> Vec<[u8; 16]> {
+    lots.lock().iter().map(|lot| lot.id).collect()
+}
+
+/// What a leader of fills does that is silent then: everywhere in a run, again and again.
+#[test]
+fn a_run_that_is_not_finished_costs_no_stock() {
+    let stocks = four_stocks();
+    refill(&stocks, 1024).into_iter().for_each(|outcome| outcome.expect("room for twice the level"));
+    for count in [1, 1024, usize::MAX / KIND.item_bytes] {
+        for leaves in ["at once", "after the hello", "after the comparison"] {
+            let outcomes = run_parties(4, |net| {
+                if net.me() != PROPOSER {
+                    return fill_by(&stocks[net.me().index()], &KIND, count, net);
+                }
+                let gone = Err(Error::System("gone".into()));
+                match leaves {
+                    "after the hello" => {
+                        let terms = Terms::new(4)
+                            .with("renewal", &EPOCH)
+                            .with("kind of material", KIND.name.as_bytes())
+                            .with("bytes of an item", &KIND.item_bytes.to_le_bytes())
+                            .with("items to make", &count.to_le_bytes());
+                        polyclave_protocol::session::hello(&terms, net).and(gone)
+                    }
+                    "after the comparison" => {
+                        let terms = Terms::new(4);
+                        let lots = &stocks[0];
+                        fill::fill(lots, terms, &KIND, (count, LEVEL), net, |_, _| {
+                            Err(Error::System("gone".into()))
+                        })
+                    }
+                    _ => gone,
+                }
+            });
+            assert!(outcomes.iter().all(Result::is_err), "{leaves}: {outcomes:?}");
+        }
+        assert_eq!(lefts(&stocks), [2048; 4], "{count}");
+    }
+}
+
+#[test]
+fn what_a_claim_leaves_out_serves_the_next() {
+    let stocks = four_stocks();
+    for lot in lots_of(&stocks[1]) {
+        let last = Range { lot, from: 255, to: 256 };
+        assert!(claimed(&stocks, 1, &[last]).iter().all(Result::is_ok));
+    }
+    assert_eq!(lefts(&stocks)[1..], [4 * 255; 3]);
+    let taken = take_among(&stocks, set(0b1110), 4 * 255);
+    assert!(taken.iter().all(|(_, items)| items.as_ref().is_ok_and(|items| items.len() == 4 * 255)));
+    assert_eq!(lefts(&stocks)[1..], [0; 3]);
+}
+
+#[test]
+fn lots_of_which_little_is_left_take_little_memory_and_new_material_is_made() {
+    let stocks = four_stocks();
+    for _ in 0..40 {
+        for lot in lots_of(&stocks[1]) {
+            let end = stocks[1].lock().iter().find(|l| l.id == lot).map_or(0, |l| l.spent().end());
+            if end == 0 {
+                // All but one in the middle and the last one.
+                let ranges = [(0, 100), (101, 255)].map(|(from, to)| Range { lot, from, to });
+                assert!(claimed(&stocks, 254, &ranges).iter().all(Result::is_ok));
+            }
+        }
+        let bytes: usize = stocks[1].lock().iter().map(Lot::bytes).sum();
+        assert!(bytes <= 2 * left(&stocks[1], &KIND) * KIND.item_bytes, "{bytes}");
+        refill(&stocks, 256).into_iter().for_each(|outcome| outcome.expect("there is room"));
+    }
+}
+
+#[test]
+fn a_claim_that_cuts_the_stock_into_pieces_is_refused() {
+    let stocks = four_stocks();
+    let lot = lots_of(&stocks[1])[0];
+    let ranges: Vec<Range> = (0..40).map(|i| Range { lot, from: 2 * i, to: 2 * i + 1 }).collect();
+    assert!(claimed(&stocks, 40, &ranges).iter().all(Result::is_err));
+    assert_eq!(lefts(&stocks)[1..], [1024; 3]);
+    let twice = vec![Range { lot, from: 0, to: 9 }, Range { lot, from: 8, to: 10 }];
+    assert!(claimed(&stocks, 11, &twice).iter().all(Result::is_err));
+}
+
+/// The longest are chosen where the eldest would take too many ranges.
+#[test]
+fn what_was_cut_into_pieces_is_used_as_far_as_a_claim_can_say_it() {
+    let items = Zeroizing::new(vec![1; KIND.item_bytes * 4 * MOST_RANGES]);
+    let mut first = Lot::new([1; 16], KIND, items.clone(), 0, PartySet::all(4));
+    let mut second = Lot::new([2; 16], KIND, items, 0, PartySet::all(4));
+    (0..2 * MOST_RANGES as u64).for_each(|i| first.lose(2 * i, 2 * i + 1));
+    first.shrink();
+    first.standing = Standing::Held;
+    second.standing = Standing::Held;
+    let count = 4 * MOST_RANGES as u64;
+    let ranges = choose(&[first, second], &KIND, count, PartySet::all(4), QUORUM).expect("enough");
+    assert_eq!(ranges, [Range { lot: [2; 16], from: 0, to: count }]);
+}
+
+/// A node that was away while the others were served: what it holds is theirs no more.
+#[test]
+fn a_node_that_was_away_comes_to_where_the_others_are() {
+    let stocks = four_stocks();
+    for _ in 0..6 {
+        assert!(take_among(&stocks, set(0b1110), 100).iter().all(|(_, items)| items.is_ok()));
+    }
+    assert_eq!(lefts(&stocks), [1024, 424, 424, 424]);
+    // As a proposer: a claim for each lot that it is behind with, and whatever it lost.
+    let served = |bits| take_among(&stocks, set(bits), 10).iter().all(|(_, items)| items.is_ok());
+    let tries = (0..10).position(|_| served(0b0111)).expect("it catches up");
+    assert!(tries <= 3, "{tries}");
+    for _ in 0..4 {
+        assert!(take_among(&stocks, set(0b1110), 50).iter().all(|(_, items)| items.is_ok()));
+    }
+    std::thread::sleep(PATIENCE);
+    // And when material is made, but not at once: it could have been behind with these claims.
+    refill(&stocks, 256).into_iter().for_each(|outcome| outcome.expect("filled"));
+    assert!(left(&stocks[0], &KIND) > left(&stocks[1], &KIND) + 100);
+    std::thread::sleep(PATIENCE);
+    refill(&stocks, 256).into_iter().for_each(|outcome| outcome.expect("filled"));
+    let lefts = lefts(&stocks);
+    assert!(lefts[0] <= lefts[1] && lefts[0] + 60 > lefts[1], "{lefts:?}");
+    assert!(served(0b1111) && served(0b0111));
+}
+
+/// Node 0 says in the comparison that it holds nothing, or all.
+#[test]
+fn lies_about_what_one_holds_cost_the_others_nothing() {
+    let stocks = four_stocks();
+    assert!(take_among(&stocks, set(0b1110), 100).iter().all(|(_, items)| items.is_ok()));
+    let all: Vec<[u8; 16]> = lots_of(&stocks[1]);
+    for lots in [&[][..], &all[..]] {
+        let outcomes = run_parties(4, |net: &mut dyn Net| match net.me() {
+            PROPOSER => tell_of(lots, net).map(|()| Err(Error::System("gone".into())))?,
+            me => stocks[me.index()].compare(&KIND, 1, LEVEL, net),
+        });
+        assert!(outcomes.iter().skip(1).all(Result::is_ok), "{outcomes:?}");
+        assert_eq!(lefts(&stocks)[1..], [924; 3]);
+    }
+}
+
+/// Node 3 starts again and again; what the others had with it before serves without it, and does not pile up.
+#[test]
+fn material_that_a_node_has_lost_makes_room_and_serves_until_then() {
+    let mut stocks = four_stocks();
+    for boot in 10..16 {
+        let (kinds, store) = (vec![KIND, OTHER], Arc::new(in_memory().0));
+        stocks[3] = Lots::standing(Party(3), 4, (EPOCH, [boot; 16]), kinds, store, QUORUM).expect("begun");
+        stocks.iter().take(3).for_each(|lots| lots.forget(Party(3)));
+        assert!(take_among(&stocks, set(0b0111), 1).iter().all(|(_, items)| items.is_ok()));
+        for _ in 0..4 {
+            refill(&stocks, 256).into_iter().for_each(|outcome| outcome.expect("there is room"));
+        }
+        let held: u64 = stocks[0].lock().iter().map(Lot::left).sum();
+        assert!(held <= 2 * LEVEL as u64, "{held}");
+        assert_eq!(lefts(&stocks), [1024; 4]);
+    }
+}
+
+/// A claim that trickles in must not hold a request for weeks: it is awaited as other messages are, of which so many bytes
+/// a second have to come, and not by a wait that begins anew with every byte.
+#[test]
+fn a_claim_is_awaited_no_longer_than_other_messages() {
+    struct Impatient(Mesh);
+    impl Net for Impatient {
+        fn me(&self) -> Party {
+            self.0.me()
+        }
+        fn parties(&self) -> usize {
+            self.0.parties()
+        }
+        fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+            self.0.send(to, message)
+        }
+        fn recv(&mut self, _: Party, _: &mut [u8]) -> Result<()> {
+            Err(Error::misuse("waits as long as bytes move"))
+        }
+        fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+            self.0.exchange(out, into)
+        }
+        fn gather(
+            &mut self,
+            out: &[&[u8]],
+            into: &mut [&mut [u8]],
+            patience: u32,
+            enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+        ) -> Result<polyclave_protocol::net::Gathered> {
+            self.0.gather(out, into, patience, enough)
+        }
+        fn fork(&mut self) -> Result<Box<dyn Net>> {
+            self.0.fork()
+        }
+    }
+    let ranges = vec![Range { lot: [1; 16], from: 0, to: 9 }];
+    let mut nets = mesh(2).into_iter();
+    let mut proposer = nets.next().expect("two");
+    claims::tell(&EPOCH, &ranges, &mut proposer).expect("told");
+    let mut other = Impatient(nets.next().expect("two"));
+    assert_eq!(claims::hear(PROPOSER, &EPOCH, &mut other).expect("heard"), ranges);
+}
