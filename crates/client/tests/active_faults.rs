@@ -69,11 +69,11 @@ fn a_node_that_refuses_all_is_left_out_and_what_it_says_of_keys_is_not_believed(
         other.properties.cipher = "3des-ede3".into();
         other
     };
-    let refused = |reason| Say::All(Reply::Refused(Refusal::new(reason, "no")));
+    let refused = |reason| Say::All(Box::new(Reply::Refused(Refusal::new(reason, "no"))));
     let denies = move |_: &Request| refused(Reason::Denied);
     let knows_none = move |_: &Request| refused(Reason::Key);
     let tells_another = move |request: &Request| match request.operation {
-        Operation::Show { .. } => Say::All(Reply::Keys(vec![other.clone()])),
+        Operation::Show { .. } => Say::All(Box::new(Reply::Keys(vec![other.clone()]))),
         _ => refused(Reason::Busy),
     };
     cbc_comes_back_beside(&cluster, &honest, denies);

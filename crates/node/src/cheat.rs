@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use polyclave_protocol::net::{Gathered, Net};
-use polyclave_protocol::{Party, PartySet};
+use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::wire::{Reason, Refusal, Reply};
 
 use crate::Result;
@@ -84,6 +84,7 @@ impl Net for Partners<'_> {
     ) -> Result<Gathered> {
         if self.cheat == Some(Cheat::Hangs) && self.is_opening(out, into, patience) {
             sleep(FOR_EVER);
+            return Err(Error::System("it hung".into()));
         }
         if self.cheat != Some(Cheat::InOpenings) {
             return self.net.gather(out, into, patience, enough);

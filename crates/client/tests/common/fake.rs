@@ -15,7 +15,7 @@ use super::TestCluster;
 
 /// What is said to a request.
 pub enum Say {
-    All(Reply),
+    All(Box<Reply>),
     /// The length of a reply, and no reply.
     Beginning,
     Nothing,
@@ -82,7 +82,7 @@ fn serve(mut net: TlsNet, client: Party, stop: &AtomicBool, answer: &Answer) {
         let Ok(bytes) = wire::receive_bytes(&mut net, client) else { return };
         let Ok(request) = wire::decode::<Request>(&bytes, client) else { continue };
         match answer(&request) {
-            Say::All(reply) => drop(wire::send(&mut net, client, &reply)),
+            Say::All(reply) => drop(wire::send(&mut net, client, &*reply)),
             Say::Beginning => drop(net.send(client, &100u32.to_le_bytes())),
             Say::Nothing => sleep(Duration::from_millis(50)),
         }
