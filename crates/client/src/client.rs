@@ -6,16 +6,19 @@ use std::time::{Duration, Instant};
 use polyclave_config::{ClientDir, Cluster};
 use polyclave_protocol::service::with_scheme;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{self, NodeStatus, Operation, Reply};
+use polyclave_transport::wire::{self, NodeStatus, Operation, Reason, Refusal, Reply};
 use polyclave_transport::{Identity, Limits, Line, Node, TlsNet, call};
 
 use crate::combine::{Combine, Combiner};
+use crate::conversation::replies::{LATE, receive, send_to_each};
 use crate::{Error, Result};
 
 /// A node that does not take a connection in this time is taken for gone.
 const CONNECT: Duration = Duration::from_secs(3);
 /// And one that does not answer in this.
 pub(crate) const ANSWER: Duration = Duration::from_secs(60);
+/// The same for what a node answers for itself, without asking others.
+const ALONE: Duration = Duration::from_secs(10);
 /// A node that did not take a connection, or was the cause of a failure, is asked last for so long.
 const SUSPECT: Duration = Duration::from_secs(10);
 /// Connections kept for each node while they are not in use.
@@ -100,33 +103,69 @@ impl Client {
         operation: &Operation,
         answer: impl Fn(Reply) -> Option<T>,
     ) -> Vec<(Party, Result<T>)> {
-        self.ask(PartySet::all(self.nodes.len()), operation, answer)
+        self.ask(PartySet::all(self.nodes.len()), operation, answer, |_| false)
     }
 
-    /// Asks some nodes the same.
+    /// Asks some nodes the same. Whoever takes too long, however its reply trickles, has not answered; once what has come is
+    /// `enough` nobody is waited for any more, but for what is on its way.
     pub(crate) fn ask<T>(
         &self,
         which: PartySet,
         operation: &Operation,
         answer: impl Fn(Reply) -> Option<T>,
+        enough: impl Fn(&[(Party, Result<T>)]) -> bool,
     ) -> Vec<(Party, Result<T>)> {
-        let lines = self.lines(which);
-        let ask = |(party, line): (Party, Result<Line>)| {
-            let one: PartySet = [party].into_iter().collect();
-            let outcome = line.and_then(|line| {
-                let mut net = self.net(vec![(party, line)]);
-                let request = crate::conversation::request(operation.clone(), one, None)?;
-                wire::send(&mut net, party, &request)?;
-                let reply = wire::decode(&wire::receive_bytes(&mut net, party)?, party)?;
-                if let Reply::Refused(refusal) = reply {
-                    return Err(Error::Refused { node: self.node_name(party).into(), refusal });
+        let (mut outcomes, mut lines) = (Vec::new(), Vec::new());
+        for (party, line) in self.lines(which) {
+            match line {
+                Ok(line) => lines.push((party, line)),
+                Err(e) => outcomes.push((party, Err(e))),
+            }
+        }
+        let mut awaited: PartySet = lines.iter().map(|(party, _)| *party).collect();
+        let (mut net, mut settled) = (self.net(lines), PartySet::default());
+        let sent = crate::conversation::request(operation.clone(), which, None)
+            .and_then(|request| Ok(send_to_each(&mut net, awaited, &wire::encode(&request)?)?));
+        let mut until = Instant::now() + if sent.is_ok() { ALONE } else { Duration::ZERO };
+        while !awaited.is_empty() {
+            let within = until.saturating_duration_since(Instant::now());
+            let Ok(Some(party)) = net.wait_for_any(awaited, within) else { break };
+            let Some(bytes) = receive(&mut net, party) else {
+                outcomes.push((party, Err(self.no_answer(&mut net, party))));
+                awaited = awaited.without([party].into_iter().collect());
+                continue;
+            };
+            let outcome = match wire::decode(&bytes, party) {
+                Ok(Reply::Refused(refusal)) => Err(self.refused(party, refusal)),
+                Ok(reply) => {
+                    settled = settled.and([party].into_iter().collect());
+                    answer(reply).ok_or_else(|| Error::Answers("a reply to another question".into()))
                 }
-                self.keep(net);
-                answer(reply).ok_or_else(|| Error::Answers("a reply to another question".into()))
-            });
-            (party, outcome)
-        };
-        lines.into_iter().map(ask).collect()
+                Err(e) => Err(e.into()),
+            };
+            outcomes.push((party, outcome));
+            awaited = awaited.without([party].into_iter().collect());
+            if enough(&outcomes) {
+                until = until.min(Instant::now() + LATE);
+            }
+        }
+        if !enough(&outcomes) {
+            for party in awaited.iter() {
+                outcomes.push((party, Err(self.no_answer(&mut net, party))));
+            }
+        }
+        self.keep_some(net, settled);
+        outcomes.sort_by_key(|(party, _)| *party);
+        outcomes
+    }
+
+    /// Why there is no reply of a node.
+    fn no_answer(&self, net: &mut TlsNet, party: Party) -> Error {
+        if self.combine.corrects() {
+            self.suspect(party);
+        }
+        let gone = net.wait([party].into_iter().collect(), Duration::ZERO).err();
+        gone.unwrap_or(polyclave_protocol::Error::Timeout { peer: party, waited: ALONE }).into()
     }
 
     /// Connections to some nodes, each kept or new.
@@ -156,6 +195,21 @@ impl Client {
     pub(crate) fn suspect(&self, party: Party) {
         if let Some(suspected) = self.suspected.get(party.index()) {
             *suspected.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+    }
+
+    /// These nodes have agreed on a request: what spoke against them is over.
+    pub(crate) fn trust(&self, nodes: PartySet) {
+        for node in nodes.iter() {
+            *self.suspected[node.index()].lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+    }
+
+    /// What a node's refusal is to the caller.
+    pub(crate) fn refused(&self, party: Party, refusal: Refusal) -> Error {
+        match refusal.reason {
+            Reason::Unauthentic => Error::Unauthentic(refusal.message),
+            _ => Error::Refused { node: self.node_name(party).into(), refusal },
         }
     }
 

@@ -1,11 +1,12 @@
 //! One request with the nodes that serve it: the same bytes to each, and one answer out of all of theirs.
 
 mod choice;
-mod replies;
+pub(crate) mod judgement;
+pub(crate) mod replies;
 
 use std::time::Duration;
 
-use polyclave_protocol::net::{Net, Patience};
+use polyclave_protocol::net::Net;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
@@ -16,7 +17,7 @@ use zeroize::Zeroizing;
 use crate::client::Client;
 use crate::{Error, Result};
 use choice::{CAUGHT, Choices, choose};
-use replies::Replies;
+use replies::{Replies, send_to_each};
 
 /// When the nodes have too much to do: doubled each time.
 const BACK_OFF: Duration = Duration::from_millis(50);
@@ -34,8 +35,10 @@ pub(crate) struct Conversation<'c> {
     owed: Vec<usize>,
     /// Nodes that did not answer as nodes do.
     caught: PartySet,
-    /// Nodes that others take to be the cause, as often as they do.
-    blamed: Vec<Party>,
+    /// All that serve have agreed among themselves to begin.
+    has_begun: bool,
+    /// What speaks against nodes since others take them to be the cause, or they refuse: how much.
+    against: Vec<(Party, u32)>,
 }
 
 /// What the nodes said when they accepted.
@@ -116,16 +119,17 @@ impl<'c> Conversation<'c> {
     }
 
     /// Of nodes that correct each other all are asked that can be reached, then, if they cannot agree, all but one that is
-    /// suspected, in turn. Every try is paid for from the key's budget by the nodes that it reaches.
+    /// suspected, in turn. Every try is paid for from the key's budget by the nodes that it reaches, so for a while it is remembered
+    /// without whom it went.
     fn begin_with_most(
         client: &'c Client,
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
         let (nodes, needed) = (client.cluster().nodes(), client.combine.least_servers());
-        let (mut lost, mut last, mut why) = (PartySet::default(), None, None);
-        let mut choices = Choices::default();
-        client.suspects().iter().for_each(|suspect| choices.suspect(suspect, 1));
+        let (mut lost, mut contested, mut last, mut why) =
+            (PartySet::default(), PartySet::default(), None, None);
+        let mut choices = Choices::without(client.suspects(), client.cluster().threshold());
         for attempt in 0..nodes + MOST_TRIES {
             let Some(serving) = choices.next(PartySet::all(nodes).without(lost), needed) else { break };
             let mut conversation = match Conversation::call(client, serving) {
@@ -139,16 +143,21 @@ impl<'c> Conversation<'c> {
             match conversation.ask(operation, first) {
                 Ok(accepted) => {
                     conversation.remark_on_missing(why.as_deref());
+                    client.trust(conversation.there);
+                    contested.without(serving).iter().for_each(|node| client.suspect(node));
                     return Ok((conversation, accepted));
                 }
                 Err(e @ (Error::Contested(_) | Error::Connection(_))) => {
                     conversation.caught.iter().for_each(|node| choices.suspect(node, CAUGHT));
-                    conversation.blamed.iter().for_each(|node| choices.suspect(*node, 1));
+                    conversation.against.iter().for_each(|(node, weight)| choices.suspect(*node, *weight));
+                    contested = contested.and(serving);
                     why = Some(e.to_string());
                     last = Some(e);
                 }
                 Err(e) if e.is_busy() && attempt + 1 < MOST_TRIES => {
                     std::thread::sleep(BACK_OFF * (1 << attempt));
+                    // None of them is to blame.
+                    choices.allow_again(serving);
                     last = Some(e);
                 }
                 Err(e) => return Err(e),
@@ -178,8 +187,8 @@ impl<'c> Conversation<'c> {
         let net = client.net(lines);
         let Some((_, e)) = failed.first() else {
             let owed = vec![0; client.cluster().nodes()];
-            let (caught, blamed) = Default::default();
-            return Ok(Conversation { client, net, serving, there: serving, owed, caught, blamed });
+            let (there, has_begun, caught, against) = (serving, false, PartySet::default(), Vec::new());
+            return Ok(Conversation { client, net, serving, there, owed, caught, has_begun, against });
         };
         let names = failed.iter().map(|(p, _)| client.node_name(*p)).collect::<Vec<_>>().join(", ");
         let why = format!("{names} did not answer ({e})");
@@ -189,7 +198,9 @@ impl<'c> Conversation<'c> {
 
     fn ask(&mut self, operation: &Operation, first: Option<&Step>) -> Result<Accepted> {
         self.send(&request(operation.clone(), self.serving, first.cloned())?)?;
-        self.accepted()
+        let accepted = self.accepted()?;
+        self.has_begun = true;
+        Ok(accepted)
     }
 
     /// Says which nodes do without, and what that means.
@@ -249,17 +260,15 @@ impl<'c> Conversation<'c> {
 
     fn send<T: serde::Serialize>(&mut self, message: &T) -> Result<()> {
         let bytes = wire::encode(message)?;
+        if self.client.combine.corrects() {
+            return Ok(send_to_each(&mut self.net, self.there, &bytes)?);
+        }
         let (head, body) = bytes.split_at(4);
-        let corrects = self.client.combine.corrects();
         for part in [head, body] {
-            let lost = self.net.lost();
-            let to = |p: Party| if self.there.without(lost).contains(p) { part } else { &[][..] };
+            let to = |p: Party| if self.there.contains(p) { part } else { &[][..] };
             let out: Vec<&[u8]> = Party::all(self.net.parties()).map(to).collect();
             let mut nothing: Vec<&mut [u8]> = out.iter().map(|_| &mut [][..]).collect();
-            match corrects {
-                true => self.net.gather(&out, &mut nothing, Patience::of(1), &mut |_, _| true).map(drop)?,
-                false => self.net.exchange(&out, &mut nothing)?,
-            }
+            self.net.exchange(&out, &mut nothing)?;
         }
         Ok(())
     }

@@ -4,12 +4,13 @@ use polyclave_field::Gf128;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{End, KeyInfo, NewKey, Operation, Reply, Step};
+use polyclave_transport::wire::{End, KeyInfo, NewKey, Operation, Refusal, Reply, Step};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use crate::client::Client;
 use crate::conversation::Conversation;
+use crate::conversation::judgement::agreed;
 use crate::{Error, Result};
 
 /// A key as the nodes list it.
@@ -70,15 +71,15 @@ impl Client {
         Conversation::ask_all(self, &Operation::Delete { key: key.into() })?.done()
     }
 
-    /// One key, by the first node that answers.
+    /// One key: what more nodes than may lie say alike, where nodes correct each other; else what the first says that answers.
     pub fn info(&self, key: &str) -> Result<KeyInfo> {
+        if self.combine.corrects() {
+            return self.info_of_several(key);
+        }
         let mut last = None;
         for party in Party::all(self.cluster().nodes()) {
             let one = [party].into_iter().collect();
-            let answers = self.ask(one, &Operation::Show { key: key.into() }, |reply| match reply {
-                Reply::Keys(keys) => keys.into_iter().next(),
-                _ => None,
-            });
+            let answers = self.ask(one, &Operation::Show { key: key.into() }, first_key, |_| true);
             match answers.into_iter().next() {
                 Some((_, Ok(info))) => return Ok(info),
                 Some((_, Err(e))) if !e.may_pass() => return Err(e),
@@ -87,6 +88,45 @@ impl Client {
             }
         }
         Err(last.unwrap_or_else(|| Error::Misuse("the cluster has no nodes".into())))
+    }
+
+    fn info_of_several(&self, key: &str) -> Result<KeyInfo> {
+        let (nodes, tolerated) = (self.cluster().nodes(), self.cluster().threshold());
+        let all = PartySet::all(nodes);
+        let judged = |answers: &[(Party, Result<KeyInfo>)]| {
+            let known: Vec<&KeyInfo> =
+                answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()).collect();
+            let is_alike = |info: &&&KeyInfo| known.iter().filter(|other| other == info).count() > tolerated;
+            let refused: Vec<(Party, Refusal)> = answers
+                .iter()
+                .filter_map(|(party, answer)| match answer {
+                    Err(Error::Refused { refusal, .. }) => Some((*party, refusal.clone())),
+                    _ => None,
+                })
+                .collect();
+            let refusal = agreed(&refused, tolerated).cloned();
+            match known.iter().find(is_alike) {
+                Some(info) => Some(Ok((**info).clone())),
+                None => refusal.map(|(party, refusal)| Err(self.refused(party, refusal))),
+            }
+        };
+        let mut answers = Vec::new();
+        // Those that are suspected need not be waited for if the others say enough.
+        for which in [all.without(self.suspects()), all] {
+            let show = Operation::Show { key: key.into() };
+            answers = self.ask(which, &show, first_key, |answers| judged(answers).is_some());
+            if let Some(outcome) = judged(&answers) {
+                return outcome;
+            }
+        }
+        let reached = answers.iter().filter(|(_, answer)| answer.is_ok()).count();
+        let failed = answers.into_iter().find_map(|(_, answer)| answer.err());
+        match failed {
+            Some(e) if reached <= tolerated => {
+                Err(Error::TooFewNodes { reached, nodes, needed: tolerated + 1, why: e.to_string() })
+            }
+            _ => Err(Error::Contested(format!("they tell of different keys '{key}'"))),
+        }
     }
 
     /// The keys that this client may see.
@@ -107,6 +147,13 @@ impl Client {
         }
         listing.keys.sort_by(|a, b| a.info.properties.name.cmp(&b.info.properties.name));
         Ok(listing)
+    }
+}
+
+fn first_key(reply: Reply) -> Option<KeyInfo> {
+    match reply {
+        Reply::Keys(keys) => keys.into_iter().next(),
+        _ => None,
     }
 }
 

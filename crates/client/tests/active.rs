@@ -2,78 +2,19 @@
 
 mod common;
 
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use common::active::{AES_KEY, ALL, ecb_is_right, fill, listening, start, within};
 use common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
 use common::oracle::Oracle;
 use common::raw::{Raw, request};
 use common::{TestCluster, data, key};
-use polyclave_client::{Client, Error, Padding};
-use polyclave_config::NodeDir;
+use polyclave_client::{Error, Padding};
 use polyclave_node::{Cheat, Running};
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Mode, Operation, Reason, Reply, Request, Step, Use};
 
-const ALL: [Mode; 5] = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb];
-const AES_KEY: [u8; 16] = [0x2b; 16];
 const DES_KEY: &[u8; 24] = b"0123456789abcdefghijklmn";
-
-/// Four nodes with material for so many blocks, of which some may cheat.
-fn start(blocks: usize, cheats: &[(usize, Cheat)]) -> TestCluster {
-    let mut cluster = TestCluster::define_with("shamir-active", 4, 1);
-    for path in &cluster.local.nodes {
-        let mut node = NodeDir::open(path).expect("its directory");
-        let mut settings = node.settings().clone();
-        (settings.stock.aes_blocks, settings.stock.des_blocks) = (blocks, blocks.div_ceil(4));
-        node.set_settings(settings).expect("saved");
-    }
-    for node in 0..4 {
-        match cheats.iter().find(|(cheater, _)| *cheater == node) {
-            None => cluster.restart(node),
-            Some((_, how)) => {
-                let dir = NodeDir::open(&cluster.local.nodes[node]).expect("its directory");
-                cluster.nodes[node] = Some(Running::start_cheating(dir, *how).expect("it starts"));
-            }
-        }
-    }
-    cluster.wait_until_ready();
-    fill(&cluster);
-    cluster
-}
-
-/// Waits until all that run have all their material.
-fn fill(cluster: &TestCluster) {
-    let full = |node: &Running| {
-        let stock = node.status().stock;
-        !stock.is_empty() && stock.iter().all(|kind| kind.blocks >= kind.level)
-    };
-    cluster.wait_until(Duration::from_secs(60), || cluster.nodes.iter().flatten().all(full));
-}
-
-/// A client, and what it was told beside its answers.
-fn listening(cluster: &TestCluster) -> (Client, Arc<Mutex<Vec<String>>>) {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = told.clone();
-    let client = cluster.client().on_remark(move |remark| {
-        heard.lock().expect("no panic").push(remark.to_owned());
-    });
-    (client, told)
-}
-
-fn ecb_is_right(client: &Client, name: &str) {
-    let block = ecb(client, name, Padding::None, &data(32)).expect("encrypted");
-    let other = Oracle::new("aes-128", &AES_KEY).ecb(&data(32));
-    assert_eq!(block, other, "{name}");
-}
-
-/// Within a time that says that nobody waited for anybody who does not come.
-fn within<T>(limit: Duration, what: &str, work: impl FnOnce() -> T) -> T {
-    let began = Instant::now();
-    let outcome = work();
-    assert!(began.elapsed() < limit, "{what} took {:?}", began.elapsed());
-    outcome
-}
 
 #[test]
 fn every_mode_comes_back_and_is_what_another_program_makes() {

@@ -43,11 +43,13 @@ pub(crate) fn agree(mine: Result<[u8; 32], Refusal>, net: &mut dyn Net) -> Resul
     Ok(Ok(()))
 }
 
-/// Compares a step, and the session that it is part of, with as many other nodes as it takes; `quorum` with this one.
+/// Compares a step, and the session that it is part of, with as many other nodes as it takes; `quorum` with this one. A client may be
+/// slower with some than with others: who is still without the step is waited for, `patience` time limits.
 pub(crate) fn agree_with_most(
     mine: Result<[u8; 32], Refusal>,
     session: &[u8; 32],
     quorum: usize,
+    patience: u32,
     net: &mut dyn Net,
 ) -> Result<Result<(), Refusal>> {
     let mut message = [REFUSED; 33];
@@ -68,7 +70,7 @@ pub(crate) fn agree_with_most(
     let agree = |arrived: PartySet, into: &[&mut [u8]]| {
         1 + arrived.iter().filter(|p| *into[p.index()] == message[..]).count() >= quorum
     };
-    let gathered = net.gather(&out, &mut into, Patience::of(1), &mut |arrived, into| agree(arrived, into))?;
+    let gathered = net.gather(&out, &mut into, Patience::of(patience), &mut |arrived, into| agree(arrived, into))?;
     if let Err(refusal) = mine {
         return Ok(Err(refusal));
     }
@@ -130,7 +132,7 @@ mod tests {
     #[test]
     fn most_go_on_without_one_that_differs_and_no_two_parts_go_on() {
         let all = |of: &(dyn Fn(Party) -> Result<[u8; 32], Refusal> + Sync)| -> Vec<bool> {
-            run_parties(4, |net| agree_with_most(of(net.me()), &[1; 32], 3, net))
+            run_parties(4, |net| agree_with_most(of(net.me()), &[1; 32], 3, 1, net))
                 .into_iter()
                 .map(|outcome| outcome.expect("it works").is_ok())
                 .collect()
@@ -141,10 +143,10 @@ mod tests {
         assert_eq!(all(&spent), [true, true, true, false]);
         let outcomes = run_parties(4, |net| match net.me() {
             Party(2) => Ok(Ok(())),
-            _ => agree_with_most(Ok([0; 32]), &[1; 32], 3, net),
+            _ => agree_with_most(Ok([0; 32]), &[1; 32], 3, 1, net),
         });
         assert!(outcomes.into_iter().all(|outcome| outcome == Ok(Ok(()))));
-        let sessions = run_parties(4, |net| agree_with_most(Ok([0; 32]), &[net.me().0 / 2; 32], 3, net));
+        let sessions = run_parties(4, |net| agree_with_most(Ok([0; 32]), &[net.me().0 / 2; 32], 3, 1, net));
         assert!(sessions.into_iter().all(|outcome| outcome.expect("it works").is_err()));
     }
 

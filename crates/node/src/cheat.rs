@@ -1,7 +1,11 @@
 //! For demonstrations and tests: a node that cheats. Nothing here changes what a node does that does not.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use polyclave_protocol::net::{Gathered, Net, Patience};
-use polyclave_protocol::{Party, PartySet};
+use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::wire::{Reason, Refusal, Reply};
 
 use crate::Result;
 
@@ -13,6 +17,34 @@ pub enum Cheat {
     InOpenings,
     /// Wrong bytes to clients.
     InAnswers,
+    /// Refusals to clients of all steps, at once, while it goes on with the other nodes.
+    RefusesSteps,
+    /// No message in any opening of a request: it stops in the middle of the first one.
+    Hangs,
+    /// Every message of a hello late, if not too late by itself.
+    GreetsLate,
+    /// None, but for being slow to answer clients.
+    AnswersLate,
+}
+
+/// Longer than anybody waits for one that hangs.
+const FOR_EVER: Duration = Duration::from_secs(50);
+/// Late for a message of a hello.
+const LATE_GREETING: Duration = Duration::from_secs(4);
+/// Late for an answer to a client.
+const LATE_ANSWER: Duration = Duration::from_millis(4500);
+
+/// What is said to a client at once instead of an answer.
+pub(crate) fn instead_of_answer(cheat: Option<Cheat>) -> Option<Reply> {
+    let refusal = || Reply::Refused(Refusal::new(Reason::Denied, "not this step"));
+    (cheat == Some(Cheat::RefusesSteps)).then(refusal)
+}
+
+/// Waits with an answer that is ready.
+pub(crate) fn delay(cheat: Option<Cheat>) {
+    if cheat == Some(Cheat::AnswersLate) {
+        sleep(LATE_ANSWER);
+    }
 }
 
 /// Changes what is about to be sent to a client.
@@ -50,6 +82,10 @@ impl Net for Partners<'_> {
         patience: Patience,
         enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
     ) -> Result<Gathered> {
+        if self.cheat == Some(Cheat::Hangs) && self.is_opening(out, into, patience) {
+            sleep(FOR_EVER);
+            return Err(Error::System("it hung".into()));
+        }
         if self.cheat != Some(Cheat::InOpenings) {
             return self.net.gather(out, into, patience, enough);
         }
@@ -82,6 +118,9 @@ impl Net for Partners<'_> {
     }
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        if self.cheat == Some(Cheat::GreetsLate) {
+            sleep(LATE_GREETING);
+        }
         self.net.exchange(out, into)
     }
 

@@ -14,7 +14,7 @@ use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusal, Reply, Right, Step};
 
 use crate::agreement::{agree, agree_with_most};
-use crate::cheat::{Partners, spoil};
+use crate::cheat::{Partners, delay, instead_of_answer, spoil};
 use crate::circuits::Circuits;
 use crate::computation::Computation;
 use crate::core::Core;
@@ -23,7 +23,7 @@ use crate::key::{Material, Shares};
 use crate::make::generate;
 use crate::modes::{Answer, Fault, Mode, misplaced};
 use crate::quarantine::judge;
-use crate::request::{Channel, Client, Plan, Task, begin, blame, unavailable};
+use crate::request::{Channel, Client, ONLINE, Plan, Task, begin, blame, unavailable};
 
 /// A client has so long to send a step, and to take an answer, however it trickles: the other nodes wait, and somebody else may want the channel.
 const STEP: Duration = Duration::from_secs(20);
@@ -45,30 +45,48 @@ pub(crate) struct Outcome {
 struct Line<'l> {
     net: &'l mut TlsNet,
     client: Party,
-    /// The client cannot be reached any more; the nodes end together at the next step.
-    gone: bool,
+    /// Why the client cannot be reached any more; the nodes end together at the next step.
+    gone: Option<Refusal>,
 }
 
 impl Line<'_> {
     fn reply(&mut self, reply: &Reply) {
         self.net.set_deadline(Some(Instant::now() + STEP));
-        self.gone |= wire::send(self.net, self.client, reply).is_err();
+        let sent = wire::send(self.net, self.client, reply);
         self.net.set_deadline(None);
+        if let Err(e) = sent {
+            self.gone.get_or_insert(lost(&e, "took no answer"));
+        }
     }
 
     fn step(&mut self) -> Result<(Step, [u8; 32]), Refusal> {
-        let lost = |_| Refusal::new(Reason::Unavailable, "the client went away in the middle of its request");
-        if self.gone {
-            return Err(lost(()));
+        if let Some(gone) = &self.gone {
+            return Err(gone.clone());
         }
-        self.net.set_deadline(Some(Instant::now() + STEP));
+        let until = Instant::now() + STEP;
+        // One that only pauses can still be told so.
+        if let Ok(None) = self.net.wait([self.client].into_iter().collect(), STEP) {
+            return Err(lost(&Error::Timeout { peer: self.client, waited: STEP }, "sent nothing"));
+        }
+        self.net.set_deadline(Some(until));
         let received = wire::receive_bytes(self.net, self.client);
         self.net.set_deadline(None);
-        let bytes = received.map_err(|_| lost(()))?;
+        let bytes = received.map_err(|e| lost(&e, "sent nothing"))?;
         let step =
             wire::decode(&bytes, self.client).map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
         Ok((step, blake3::derive_key("polyclave 2026 step of a request", &bytes)))
     }
+}
+
+/// What became of a client in the middle of its request, or what it left undone for too long.
+fn lost(error: &Error, undone: &str) -> Refusal {
+    let told = match error {
+        Error::Timeout { .. } => {
+            format!("the client {undone} for {} s in the middle of its request", STEP.as_secs())
+        }
+        _ => "the client went away in the middle of its request".into(),
+    };
+    Refusal::new(Reason::Unavailable, told)
 }
 
 /// One request in its session.
@@ -115,7 +133,7 @@ fn try_serve<S: ServiceScheme>(
     // The others' channel need not wait for a request that was refused here.
     let footing = ready.inspect_err(|_| core.desk.refuse(plan.ticket))?;
     let (mut channel, session) = begin(core, &plan, footing.ground(), &mut || net.is_alive())?;
-    let line = Line { net, client: Party(core.nodes as u8), gone: false };
+    let line = Line { net, client: Party(core.nodes as u8), gone: None };
     let (id, blocks_paid) = (session.id(), *blocks);
     let mut serving = Serving {
         core,
@@ -177,7 +195,11 @@ fn end_among_most<S: ServiceScheme>(
         Fault::Failed(Error::Dry { detail }) => Refusal::new(Reason::Dry, detail),
         Fault::Failed(e) => {
             tracing::warn!(error = %e, node = %core.me, "a request failed among the nodes");
-            blame(unavailable(e.clone()), &e)
+            let refusal = blame(unavailable(e.clone()), &e);
+            match (&e, lost.iter().next()) {
+                (Error::Missing { .. }, Some(silent)) => refusal.because_of(silent),
+                _ => refusal,
+            }
         }
     })
 }
@@ -261,7 +283,8 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         let agreed = match self.core.scheme.corrects() {
             true => {
                 let (session, quorum) = (self.session, self.core.scheme.least_servers());
-                agree_with_most(mine, &session, quorum, self.net()?)?
+                let patience = if paid_by.is_some() { ONLINE } else { 1 };
+                agree_with_most(mine, &session, quorum, patience, self.net()?)?
             }
             false => agree(mine, self.net()?)?,
         };
@@ -300,6 +323,8 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
             if step == Step::Finish {
                 return Ok(());
             }
+            let instead = instead_of_answer(self.core.cheat);
+            instead.iter().for_each(|reply| self.line.reply(reply));
             let answer = held.with(&mut self.partners()?, |at| mode.run(step, at));
             self.faults = held.faults();
             let mut answer = answer?;
@@ -307,7 +332,10 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
             self.footing.still_holds(self.core)?;
             let pause = self.core.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
             let Answer { data, mask } = answer;
-            self.line.reply(&Reply::Data { data, mask });
+            if instead.is_none() {
+                delay(self.core.cheat);
+                self.line.reply(&Reply::Data { data, mask });
+            }
             if pause > Duration::ZERO {
                 std::thread::sleep(pause);
             }

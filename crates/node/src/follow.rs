@@ -10,7 +10,7 @@ use polyclave_transport::TlsNet;
 
 use crate::channels::{Lent, PING_EVERY, next_request};
 use crate::core::{CONNECT, Core, channel_name};
-use crate::request::terms;
+use crate::request::{HELLO, terms};
 use crate::threads::IDLE_LOOK;
 
 /// A leader that has not even pinged for so long is gone.
@@ -62,6 +62,8 @@ pub(crate) fn listen_on_channel<S: ServiceScheme>(
 fn decline<S: ServiceScheme>(core: &Core<S>, mut net: TlsNet) -> Option<TlsNet> {
     let ground = core.footing().map(|footing| footing.ground()).unwrap_or_default();
     let nothing = [0; 32];
+    net.set_deadline(Some(Instant::now() + HELLO));
     let outcome = hello(&terms(core, ground, b"not here", &nothing, &nothing), &mut net);
+    net.set_deadline(None);
     matches!(outcome, Err(Error::Disagreement { .. })).then_some(net)
 }

@@ -14,6 +14,7 @@ use polyclave_transport::wire::{self, KeyInfo, NewKey, Operation, Reason, Refusa
 use polyclave_transport::{CertificateDer, TlsNet};
 
 use crate::channels::{Channels, Lent, Turn, announce};
+use crate::cheat::Partners;
 use crate::core::Core;
 use crate::desk::Ticket;
 use crate::epoch::Ground;
@@ -26,10 +27,15 @@ use crate::store::StoredKey;
 const QUEUE: Duration = Duration::from_secs(10);
 /// And at the others, for the leading one to give it a channel.
 const FOLLOW: Duration = Duration::from_secs(12);
-/// The hello round has to be over in this time: a peer that takes longer is taken for gone.
-const HELLO: Duration = Duration::from_secs(5);
+/// The hello has to be over in this time, however it trickles: a peer that takes longer is taken for gone.
+pub(crate) const HELLO: Duration = Duration::from_secs(5);
 /// A peer in the middle of a request may wait for its client as long as this, and for its processor.
 const COMPUTE: Duration = Duration::from_secs(45);
+/// The same where nodes correct each other, while they use a key: they wait [`ONLINE`] of these for each other's messages, and together
+/// no longer than their client waits for them (60 s), so that it hears from them who was silent.
+const COMPUTE_CORRECTED: Duration = Duration::from_secs(5);
+/// Time limits that such nodes wait for what they cannot do without. Longer than a client may take for a step.
+pub(crate) const ONLINE: u32 = 8;
 
 /// Who asks.
 pub(crate) struct Client {
@@ -212,17 +218,12 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
     loop {
         let mut channel = acquire(core, plan, deadline, client_is_there)?;
         let net = channel.net().map_err(unavailable)?;
-        net.set_idle_limit(HELLO);
-        let serving = plan.request.serving;
-        let announced = match serving.iter().next() == Some(core.me) {
-            true => announce(Some(&plan.ticket), net),
-            false => Ok(()),
-        };
-        match announced
-            .and_then(|()| hello(&terms(core, ground, b"accepted", &plan.digest, &plan.key_digest()), net))
-        {
+        match greet(core, plan, ground, net) {
             Ok(session) => {
-                net.set_idle_limit(COMPUTE);
+                net.set_idle_limit(match plan.task {
+                    Task::Use { .. } if core.scheme.corrects() => COMPUTE_CORRECTED,
+                    _ => COMPUTE,
+                });
                 return Ok((channel, session));
             }
             Err(e @ Error::Disagreement { .. }) => {
@@ -247,6 +248,24 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
             Err(e) => return Err(blame(unavailable(e.clone()), &e)),
         }
     }
+}
+
+/// Announces the request, as the leading node does, and says hello, in a limited time.
+fn greet<S: ServiceScheme>(
+    core: &Core<S>,
+    plan: &Plan<S>,
+    ground: Ground,
+    net: &mut TlsNet,
+) -> Result<Session, Error> {
+    net.set_idle_limit(HELLO);
+    net.set_deadline(Some(Instant::now() + HELLO));
+    if plan.request.serving.iter().next() == Some(core.me) {
+        announce(Some(&plan.ticket), net)?;
+    }
+    let terms = terms(core, ground, b"accepted", &plan.digest, &plan.key_digest());
+    let session = hello(&terms, &mut Partners { net, cheat: core.cheat });
+    net.set_deadline(None);
+    session
 }
 
 /// A refusal because of an error, and of the node that the error names.

@@ -24,6 +24,21 @@ pub(super) struct Choices {
 }
 
 impl Choices {
+    /// At first without those that were suspected before; but if these are more than `tolerated`, which may cheat, some are suspected
+    /// wrongly and the suspicion is of no use: with all.
+    pub(super) fn without(suspects: PartySet, tolerated: usize) -> Choices {
+        let mut choices = Choices::default();
+        if suspects.len() <= tolerated {
+            suspects.iter().for_each(|suspect| choices.suspect(suspect, 1));
+        }
+        choices
+    }
+
+    /// A choice that was made may be made once more.
+    pub(super) fn allow_again(&mut self, serving: PartySet) {
+        self.tried.retain(|tried| *tried != serving);
+    }
+
     /// Something speaks against a node.
     pub(super) fn suspect(&mut self, node: Party, weight: u32) {
         if let Some(against) = self.against.get_mut(node.index()) {
@@ -61,6 +76,19 @@ mod tests {
         assert!(sets.iter().all(|set| set.len() == 3));
         assert!(five.iter().all(|p| sets.iter().any(|set| !set.contains(p))));
         assert_eq!(choose(PartySet::all(2), 3, 0), None);
+    }
+
+    #[test]
+    fn suspicion_counts_if_no_more_are_suspected_than_may_cheat() {
+        let (seven, suspects) = (PartySet::all(7), |bits| PartySet::from_bits(bits));
+        let first = |of: PartySet, tolerated| Choices::without(of, tolerated).next(seven, 5);
+        assert_eq!(first(suspects(0b11), 2), Some(seven.without(suspects(0b11))));
+        assert_eq!(first(suspects(0b111), 2), Some(seven));
+        let mut choices = Choices::default();
+        for _ in 0..2 {
+            assert_eq!(choices.next(seven, 5), Some(seven));
+            choices.allow_again(seven);
+        }
     }
 
     #[test]

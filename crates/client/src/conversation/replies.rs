@@ -2,27 +2,31 @@
 //!
 //! Of nodes that do not correct each other every one has to reply, and a refusal of any is the outcome. Of others it is enough that
 //! so many replied that an answer can be put together, which the protocol's code tells; whoever is silent, garbles its replies or
-//! refuses is left behind. A refusal counts if one more than may cheat agree on it.
+//! refuses is left behind. Nobody is left behind for having said nothing while nodes may still wait for each other: not after a
+//! refusal, which may be what they wait for. What refusals tell is judged in [`judgement`](super::judgement).
 
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, MOST_MESSAGE, Reason, Refusal, Reply};
+use polyclave_transport::wire::{self, MOST_MESSAGE, Refusal, Reply};
 
 use super::Conversation;
+use super::judgement::most_telling;
+use crate::Result;
 use crate::client::ANSWER;
-use crate::{Error, Result};
 
 /// After one refusal, how long the others' reasons are waited for.
 const OTHER_REASONS: Duration = Duration::from_millis(300);
-/// Where the others may go on without the one that refused, how long they are waited for.
-const OTHERS_GO_ON: Duration = Duration::from_secs(3);
+/// All that serve have to agree at the beginning: after a refusal the others are waited for so long, since it may be a lie.
+const OTHERS_BEGIN: Duration = Duration::from_secs(3);
+/// And after one of the leading node, without which the others wait much longer for nothing.
+const OTHERS_ARE_LED: Duration = Duration::from_secs(1);
 /// A reply that has begun takes no longer, however it trickles.
 const BEGUN: Duration = Duration::from_secs(10);
 /// At the end, late replies are waited for so long, for the connections to be used again.
-const LATE: Duration = Duration::from_millis(200);
+pub(crate) const LATE: Duration = Duration::from_millis(200);
 
 /// Replies to one message, in the order in which they came.
 pub(super) type Replies = [(Party, Reply)];
@@ -65,45 +69,36 @@ impl Conversation<'_> {
             }
         }
         replies.sort_by_key(|(party, _)| *party);
-        match self.refusal(refused) {
-            Some(refused) => Err(refused),
+        match most_telling(&refused) {
+            Some((party, refusal)) => Err(self.refused(*party, refusal)),
             None => Ok(replies),
         }
-    }
-
-    /// The refusal that says what is wrong, rather than that another node did not want to; the first of them.
-    fn refusal(&self, refused: Vec<(Party, Refusal)>) -> Option<Error> {
-        let (party, refusal) =
-            refused.into_iter().min_by_key(|(party, refusal)| (is_vague(refusal), *party))?;
-        Some(match refusal.reason {
-            Reason::Unauthentic => Error::Unauthentic(refusal.message),
-            _ => Error::Refused { node: self.client.node_name(party).into(), refusal },
-        })
     }
 
     fn settle_with_most<T>(&mut self, put_together: &dyn Fn(&Self, &Replies) -> Result<T>) -> Result<T> {
         let least = self.client.combine.least_servers();
         let (mut replies, mut refused, mut apart) = (Vec::new(), Vec::new(), None);
         let mut awaited = self.there;
-        let mut until = Instant::now() + ANSWER;
+        let overdue = Instant::now() + ANSWER;
+        let mut until = overdue;
         while !awaited.is_empty() {
-            let hopeless = self.there.len() < least;
-            if hopeless {
+            if self.there.len() < least {
                 // The others may say the same.
                 until = until.min(Instant::now() + OTHER_REASONS);
             }
             let within = until.saturating_duration_since(Instant::now());
             let party = self.net.wait_for_any(awaited, within)?;
-            if hopeless && party.is_none() {
-                break;
-            }
             let reply = party.and_then(|party| Some((party, receive(&mut self.net, party)?)));
+            let lost = self.net.lost();
             let gone = match (party, &reply) {
-                (None, _) => awaited,
-                (Some(party), None) => self.net.lost().and([party].into_iter().collect()),
-                _ => self.net.lost(),
+                (None, _) if Instant::now() >= overdue => awaited,
+                (Some(party), None) => lost.and([party].into_iter().collect()),
+                _ => lost,
             };
             self.leave_behind(gone);
+            if party.is_none() {
+                break;
+            }
             awaited = awaited.without(gone);
             let Some((party, reply)) = reply else { continue };
             let is_late = std::mem::take(&mut self.owed[party.index()]);
@@ -113,7 +108,7 @@ impl Conversation<'_> {
                     refused.push((party, refusal));
                     self.there = self.there.without(one);
                     awaited = awaited.without(one);
-                    until = until.min(Instant::now() + OTHERS_GO_ON);
+                    until = until.min(Instant::now() + self.patience_after_refusal(party));
                 }
                 Ok(_) if is_late > 0 => self.owed[party.index()] = is_late - 1,
                 Ok(reply) => {
@@ -135,7 +130,16 @@ impl Conversation<'_> {
                 }
             }
         }
-        Err(self.not_settled(refused, apart))
+        Err(self.not_settled(&refused, apart))
+    }
+
+    /// How long the others are waited for that may go on without the one that refused. Once all have agreed to begin, they do.
+    fn patience_after_refusal(&self, party: Party) -> Duration {
+        match self.leader() {
+            _ if self.has_begun => ANSWER,
+            Some(leader) if leader == party => OTHERS_ARE_LED,
+            _ => OTHERS_BEGIN,
+        }
     }
 
     /// These nodes do not answer as they should.
@@ -145,34 +149,6 @@ impl Conversation<'_> {
             self.caught = self.caught.and([node].into_iter().collect());
         }
         self.there = self.there.without(nodes);
-    }
-
-    fn not_settled(&mut self, refused: Vec<(Party, Refusal)>, apart: Option<Error>) -> Error {
-        let tolerated = self.client.cluster().threshold();
-        let plain: Vec<_> = refused.iter().filter(|(_, refusal)| !is_vague(refusal)).cloned().collect();
-        self.blamed.extend(refused.iter().filter_map(|(_, refusal)| refusal.blames));
-        if plain.len() <= tolerated {
-            // It stands alone with it.
-            self.blamed.extend(plain.iter().map(|(party, _)| *party));
-        }
-        // More than may lie say so: it is left out next time.
-        for node in PartySet::all(self.owed.len()).iter() {
-            if self.blamed.iter().filter(|blamed| **blamed == node).count() > tolerated {
-                self.client.suspect(node);
-            }
-        }
-        let is_certain = plain.len() > tolerated;
-        match self.refusal(if is_certain { plain } else { refused }) {
-            Some(e) if is_certain => e,
-            Some(e) => Error::Contested(e.to_string()),
-            None => match apart {
-                Some(e) => Error::Contested(e.to_string()),
-                None => {
-                    let gone = self.caught.iter().map(|p| self.client.node_name(p)).collect::<Vec<_>>();
-                    Error::Contested(format!("{} did not answer as nodes do", gone.join(", ")))
-                }
-            },
-        }
     }
 
     /// Takes in what is late, as far as it comes soon.
@@ -192,13 +168,21 @@ impl Conversation<'_> {
     }
 }
 
-/// Whether a refusal says no more than that other nodes did not, or could not, serve.
-fn is_vague(refusal: &Refusal) -> bool {
-    matches!(refusal.reason, Reason::Disagreement | Reason::Unavailable)
+/// Sends the same to some nodes; one that cannot be reached any more is lost.
+pub(crate) fn send_to_each(net: &mut TlsNet, to: PartySet, bytes: &[u8]) -> polyclave_protocol::Result<()> {
+    let (head, body) = bytes.split_at(4);
+    for part in [head, body] {
+        let to = to.without(net.lost());
+        let out: Vec<&[u8]> =
+            Party::all(net.parties()).map(|p| if to.contains(p) { part } else { &[][..] }).collect();
+        let mut nothing: Vec<&mut [u8]> = out.iter().map(|_| &mut [][..]).collect();
+        net.gather(&out, &mut nothing, Patience::of(1), &mut |_, _| true)?;
+    }
+    Ok(())
 }
 
 /// A message of one node, which is lost if it sends none that is one.
-fn receive(net: &mut TlsNet, from: Party) -> Option<Vec<u8>> {
+pub(crate) fn receive(net: &mut TlsNet, from: Party) -> Option<Vec<u8>> {
     net.set_deadline(Some(Instant::now() + BEGUN));
     let mut len = [0; 4];
     let whole = receive_exactly(net, from, &mut len).and_then(|()| {

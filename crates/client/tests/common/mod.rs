@@ -1,6 +1,8 @@
 //! Real nodes and clients in one process.
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
+pub mod active;
+pub mod fake;
 pub mod messages;
 pub mod oracle;
 pub mod raw;
@@ -120,11 +122,16 @@ impl TestCluster {
 
     /// Has all nodes let a client do only this.
     pub fn allow(&self, name: &str, rights: &[Right], keys: &[&str]) {
+        self.allow_at(&self.local.nodes, name, rights, keys);
+    }
+
+    /// Has some nodes let a client do only this.
+    pub fn allow_at(&self, nodes: &[PathBuf], name: &str, rights: &[Right], keys: &[&str]) {
         let card = ClientDir::open(&self.dir.path().join(name)).expect("its directory").card();
         static POLICIES: Mutex<()> = Mutex::new(());
         let _one_at_a_time = POLICIES.lock().expect("no test failed while it wrote a policy");
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
-        for path in &self.local.nodes {
+        for path in nodes {
             let node = NodeDir::open(path).expect("its directory");
             let mut policy = node.policy().expect("its policy");
             policy.allow(&card, rights, &keys).expect("a rule");

@@ -3,7 +3,7 @@
 //! First the epoch and the number of ranges, none if the stock is dry; then the ranges, if there are some: lot, first item,
 //! and the one behind the last, 32 bytes each.
 
-use polyclave_protocol::net::Net;
+use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::{Error, Party};
 
 use super::lot::Refused;
@@ -88,7 +88,7 @@ fn hear_within_limits(proposer: Party, message: &mut [u8], net: &mut dyn Net) ->
     let mut heard = vec![message];
     heard.extend((1..net.parties()).map(|_| &mut [][..]));
     heard.swap(0, proposer.index());
-    let gathered = net.gather(&nothing, &mut heard, 1, &mut |_, _| true)?;
+    let gathered = net.gather(&nothing, &mut heard, Patience::of(1), &mut |_, _| false)?;
     match gathered.arrived.contains(proposer) {
         true => Ok(()),
         // How it was lost.

@@ -1,0 +1,103 @@
+//! What refusals tell: of the request, and of the nodes that refused.
+//!
+//! Of nodes that correct each other a refusal is certain if more than may cheat give the same reason. One that stands alone with its
+//! reason will not serve, whether it lies or not, so the next choice is without it. What a node says of another is an accusation: it
+//! counts for the next choice, and for longer if more than may cheat say so.
+
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::wire::{Reason, Refusal};
+
+use super::Conversation;
+use crate::Error;
+
+/// How much speaks against a node that stands alone with its refusal, as against one that another node takes to be the cause.
+const ALONE: u32 = 2;
+
+impl Conversation<'_> {
+    /// The node that begins the request among the nodes.
+    pub(super) fn leader(&self) -> Option<Party> {
+        self.serving.iter().next()
+    }
+
+    /// Why there is no answer, and whom the next choice should leave out.
+    pub(super) fn not_settled(&mut self, refused: &[(Party, Refusal)], apart: Option<Error>) -> Error {
+        let tolerated = self.client.cluster().threshold();
+        let certain = agreed(refused, tolerated);
+        let certain_reason = certain.map(|(_, refusal)| refusal.reason);
+        for (party, refusal) in refused {
+            if !is_vague(refusal) && certain_reason != Some(refusal.reason) {
+                self.against.push((*party, ALONE));
+                self.client.suspect(*party);
+            }
+            if let Some(accused) = refusal.blames {
+                self.against.push((accused, 1));
+            }
+            // The others could not begin without it, and need not have anything to say.
+            if !self.has_begun && self.leader() == Some(*party) {
+                self.against.push((*party, 1));
+            }
+        }
+        for node in PartySet::all(self.owed.len()).iter() {
+            if refused.iter().filter(|(_, refusal)| refusal.blames == Some(node)).count() > tolerated {
+                self.client.suspect(node);
+            }
+        }
+        match (certain, most_telling(refused), apart) {
+            (Some((party, refusal)), ..) => self.refused(*party, refusal),
+            (None, Some((party, refusal)), _) => Error::Contested(self.refused(*party, refusal).to_string()),
+            (None, None, Some(e)) => Error::Contested(e.to_string()),
+            (None, None, None) if self.caught.is_empty() => {
+                Error::Contested("too few of them answered".into())
+            }
+            (None, None, None) => {
+                let gone = self.caught.iter().map(|p| self.client.node_name(p)).collect::<Vec<_>>();
+                Error::Contested(format!("{} did not answer as nodes do", gone.join(", ")))
+            }
+        }
+    }
+
+    /// The refusal of a node, as an error.
+    pub(super) fn refused(&self, party: Party, refusal: &Refusal) -> Error {
+        self.client.refused(party, refusal.clone())
+    }
+}
+
+/// The refusal that says what is wrong, rather than that another node did not want to; the first of them.
+pub(super) fn most_telling(refused: &[(Party, Refusal)]) -> Option<&(Party, Refusal)> {
+    refused.iter().min_by_key(|(party, refusal)| (is_vague(refusal), *party))
+}
+
+/// A refusal for a reason that more than `tolerated` nodes give; of those one whose words most of them use.
+pub(crate) fn agreed(refused: &[(Party, Refusal)], tolerated: usize) -> Option<&(Party, Refusal)> {
+    let count = |like: &dyn Fn(&Refusal) -> bool| refused.iter().filter(|(_, other)| like(other)).count();
+    let same_reason = |one: &Refusal| count(&|other| other.reason == one.reason);
+    let same_words =
+        |one: &Refusal| count(&|other| (other.reason, &other.message) == (one.reason, &one.message));
+    let certain = refused.iter().filter(|(_, one)| !is_vague(one) && same_reason(one) > tolerated);
+    certain.max_by_key(|(party, one)| (same_words(one), std::cmp::Reverse(*party)))
+}
+
+/// Whether a refusal says no more than that other nodes did not, or could not, serve.
+fn is_vague(refusal: &Refusal) -> bool {
+    matches!(refusal.reason, Reason::Disagreement | Reason::Unavailable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_certain_if_more_than_may_lie_give_the_same_reason() {
+        let said = |party, reason, words: &str| (Party(party), Refusal::new(reason, words));
+        let spent = |party| said(party, Reason::Spent, "spent");
+        let lie = said(0, Reason::Denied, "not you");
+        assert_eq!(agreed(&[lie.clone(), spent(1)], 1), None, "two reasons are no agreement");
+        assert_eq!(agreed(&[lie, spent(1), spent(2)], 1), Some(&spent(1)));
+        assert_eq!(agreed(&[spent(1), spent(2)], 2), None);
+        let other_words = said(0, Reason::Spent, "send all to me");
+        assert_eq!(agreed(&[other_words, spent(2), spent(3)], 1), Some(&spent(2)));
+        let vague = |party| said(party, Reason::Unavailable, "");
+        assert_eq!(agreed(&[vague(0), vague(1), vague(2)], 1), None);
+        assert_eq!(most_telling(&[vague(0), spent(1)]), Some(&spent(1)));
+    }
+}
