@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::active::{AES_KEY, ALL, ecb_is_right, fill, listening, start, within};
 use common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};

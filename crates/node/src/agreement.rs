@@ -70,7 +70,8 @@ pub(crate) fn agree_with_most(
     let agree = |arrived: PartySet, into: &[&mut [u8]]| {
         1 + arrived.iter().filter(|p| *into[p.index()] == message[..]).count() >= quorum
     };
-    let gathered = net.gather(&out, &mut into, Patience::of(patience), &mut |arrived, into| agree(arrived, into))?;
+    let gathered =
+        net.gather(&out, &mut into, Patience::of(patience), &mut |arrived, into| agree(arrived, into))?;
     if let Err(refusal) = mine {
         return Ok(Err(refusal));
     }

@@ -1,7 +1,7 @@
 //! Four nodes of which one cheats or was away: the stock stays of use to the others.
 
 use polyclave_protocol::mesh::Mesh;
-use polyclave_protocol::net::Net;
+use polyclave_protocol::net::{Gathered, Net, Patience};
 
 use super::super::census::tests::tell_of;
 use super::super::claims::{MOST_RANGES, encode};
@@ -217,9 +217,9 @@ fn a_claim_is_awaited_no_longer_than_other_messages() {
             &mut self,
             out: &[&[u8]],
             into: &mut [&mut [u8]],
-            patience: u32,
+            patience: Patience,
             enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
-        ) -> Result<polyclave_protocol::net::Gathered> {
+        ) -> Result<Gathered> {
             self.0.gather(out, into, patience, enough)
         }
         fn fork(&mut self) -> Result<Box<dyn Net>> {
