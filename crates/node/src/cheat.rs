@@ -28,7 +28,7 @@ pub enum Cheat {
 }
 
 /// Longer than anybody waits for one that hangs.
-const FOR_EVER: Duration = Duration::from_secs(50);
+const FOR_EVER: Duration = Duration::from_secs(70);
 /// Late for a message of a hello.
 const LATE_GREETING: Duration = Duration::from_secs(4);
 /// Late for an answer to a client.
