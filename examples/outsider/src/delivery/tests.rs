@@ -71,12 +71,12 @@ fn receiver_gets_the_lowest_bid_and_other_keys_get_nothing() {
     }
 }
 
-/// The first node's messages before its inputs: 3 of the hello, 3 of the set-up, 6 for keys of sets, 3 for material.
+/// The first node's messages before its inputs: 6 of the hello, 3 of the set-up, 6 for keys of sets, 3 for material.
 /// The first byte of an input is the share of its first cell as it is; others are of images of it.
 #[test]
 fn member_that_puts_in_another_part_of_the_key_ends_the_delivery() {
     let (_, public) = pair();
-    let found = (15..18).all(|at| {
+    let found = (18..21).all(|at| {
         let outcomes = run("shamir", &public, &[4, 3, 2, 1], at);
         outcomes[1..].iter().all(|outcome| {
             matches!(outcome, Err(Error::CheckFailed { what }) if what.contains("members of a set"))
