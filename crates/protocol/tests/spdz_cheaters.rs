@@ -23,12 +23,12 @@ use polyclave_protocol::{Error, Party, PartySet, Result};
 use sessions::{LANES, inputs, session};
 
 /// Exchanges of party 1 in a session of one lookup by a masked table.
-const INPUT: usize = 2;
-const OPENING: usize = 3;
-const COINS: usize = 4;
-const D: usize = 6;
-const Z: usize = 8;
-const OUTPUT: usize = 10;
+const INPUT: usize = 3;
+const OPENING: usize = 4;
+const COINS: usize = 5;
+const D: usize = 7;
+const Z: usize = 9;
+const OUTPUT: usize = 11;
 
 /// What honest parties end with while party 1 cheats, and how many messages each of them has sent.
 fn honest(n: usize, act: Act, at: Range<usize>) -> Vec<(Result<Option<Vec<u8>>>, usize)> {
@@ -146,8 +146,8 @@ fn a_party_that_waits_and_repeats_the_word_of_another_gains_nothing() {
 fn after_a_failed_check_other_streams_of_the_setup_release_nothing() {
     let ends = mesh_with_timeout(2, LATE).into_iter().map(|net| {
         let act = if net.me() == Party(0) { Act::Shift { to: everybody(), bit: 0 } } else { Act::Honest };
-        // Hello, set-up, the openings of two lookups: the second is shifted.
-        Cheat::new(net, act, 3..4)
+        // Hello (two), set-up, the openings of two lookups: the second is shifted.
+        Cheat::new(net, act, 4..5)
     });
     let outcomes = run_over(ends.collect(), |net| {
         let scheme = scheme::<Gf2_64>(2, Way::MaskedTables);
@@ -181,7 +181,7 @@ fn after_a_failed_check_other_streams_of_the_setup_release_nothing() {
 fn an_output_is_not_opened_before_the_lookups_are_checked() {
     let ends = mesh_with_timeout(2, LATE).into_iter().map(|net| {
         let act = if net.me() == Party(0) { Act::Shift { to: everybody(), bit: 0 } } else { Act::Honest };
-        Cheat::new(net, act, 2..3)
+        Cheat::new(net, act, 3..4)
     });
     let ends: Vec<_> = ends.collect();
     let sent = ends[1].sent.clone();
@@ -198,8 +198,8 @@ fn an_output_is_not_opened_before_the_lookups_are_checked() {
         protocol.release(&shifted, Owner::All, net).map(|_| ())
     });
     assert_eq!(outcomes[1], Err(FAILED));
-    // Hello, set-up, the lookup and a check.
-    assert_eq!(sent.load(SeqCst), 3 + 6);
+    // Hello (two), set-up, the lookup and a check.
+    assert_eq!(sent.load(SeqCst), 4 + 6);
 }
 
 /// What one session opened wrongly, the check of another does not see.
@@ -208,7 +208,7 @@ fn a_value_serves_other_sessions_only_after_a_check_in_its_own() {
     for cheats in [false, true] {
         let ends = mesh_with_timeout(2, LATE).into_iter().map(|net| {
             let cheats = cheats && net.me() == Party(0);
-            Cheat::new(net, if cheats { Act::Shift { to: everybody(), bit: 0 } } else { Act::Honest }, 2..3)
+            Cheat::new(net, if cheats { Act::Shift { to: everybody(), bit: 0 } } else { Act::Honest }, 3..4)
         });
         let outcomes = run_over(ends.collect(), move |net| {
             let scheme = scheme::<Gf2_64>(2, Way::MaskedTables);

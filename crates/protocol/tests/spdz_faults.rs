@@ -53,9 +53,9 @@ fn sweep<F: MacField>(way: Way, circuit: &Circuit, parties: usize, to: Owner, dr
     })
 }
 
-/// Messages to one peer: hello, set-up, perhaps an input, the rounds, 6 of the check, the output, 6 of its check.
+/// Messages to one peer: two of the hello, set-up, perhaps an input, the rounds, 6 of the check, the output, 6 of its check.
 fn expected(way_rounds: u64, parties: usize, me: usize) -> u64 {
-    (1 + 1 + u64::from(me < 2) + way_rounds + 6 + 1 + 6) * (parties as u64 - 1)
+    (2 + 1 + u64::from(me < 2) + way_rounds + 6 + 1 + 6) * (parties as u64 - 1)
 }
 
 fn every_message<F: MacField>(way: Way, circuit: &Circuit, rounds: u64, drop_every: u64) {

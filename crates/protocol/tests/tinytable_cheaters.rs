@@ -22,13 +22,13 @@ use polyclave_protocol::{Error, Party, PartySet, Result};
 use scrambled::{ACTIVE, LANES, active, cells, gates, inputs, right, session, small, table_of};
 
 /// Exchanges of a session of two evaluations of one layer each (`scrambled::session`).
-const FIRST_LOOKUP: usize = 3;
+const FIRST_LOOKUP: usize = 4;
 /// Of party 1, which gives k only, its share of the mask of x comes first.
-const SECOND_INPUT: usize = 4;
-const SECOND_LOOKUP: usize = 5;
-const CHECK: usize = 6;
-const OUTPUT: usize = 7;
-const CHECK_OF_OUTPUT: usize = 8;
+const SECOND_INPUT: usize = 5;
+const SECOND_LOOKUP: usize = 6;
+const CHECK: usize = 7;
+const OUTPUT: usize = 8;
+const CHECK_OF_OUTPUT: usize = 9;
 
 const DEALER: Preprocessing = Preprocessing::InsecureDealer;
 const FAILED: Error = Error::CheckFailed { what: "the tags of what was opened" };
@@ -119,7 +119,7 @@ fn what_is_opened_wrongly_is_caught_before_any_output_is_opened() {
         }
     }
     // Gates have two layers.
-    for at in [3, 4, 5, 6, 7] {
+    for at in [4, 5, 6, 7, 8] {
         let (caught, sent) = honest(Macs::Linear64, &gates(), shift(), at, NEVER);
         assert_eq!((caught, sent), (Err(FAILED), CHECK + 3), "{at}");
     }
@@ -131,7 +131,7 @@ fn a_wrong_share_of_an_output_is_not_released() {
         let (caught, sent) = honest(macs, &narrow(), shift(), OUTPUT, NEVER);
         assert_eq!((caught, sent), (Err(FAILED), CHECK_OF_OUTPUT + 1));
         // To the honest party alone. Where strings are compared the first output's check is followed by another.
-        let to_one = if macs == Macs::Linear64 { 9 } else { 10 };
+        let to_one = if macs == Macs::Linear64 { 10 } else { 11 };
         let (caught, sent) = honest(macs, &narrow(), shift(), to_one, NEVER);
         assert_eq!((caught, sent), (Err(FAILED), to_one + 2));
     }
@@ -199,8 +199,8 @@ fn against<T: Send + 'static>(
 #[test]
 fn a_retired_key_refuses_everything_in_all_sessions() {
     for macs in ACTIVE {
-        // Hello, set-up, inputs and lookup of one evaluation, and of another: that is where the cheater opens wrongly.
-        let (outcome, sent) = against(5, move |net| {
+        // Hello (two), set-up, inputs and lookup of one evaluation, and of another: that is where the cheater opens wrongly.
+        let (outcome, sent) = against(6, move |net| {
             let mut joined = set_up(macs, net)?;
             let (mut first, mut second) = (join(&mut joined, net)?, join(&mut joined, net)?);
             let circuit = narrow();
@@ -232,7 +232,7 @@ fn a_retired_key_refuses_everything_in_all_sessions() {
         let (failed, refused) = outcome.expect("it goes on to the end");
         assert_eq!(failed, Some(FAILED));
         assert!(refused.iter().all(|refused| *refused == Some(RETIRED)), "{refused:?}");
-        assert_eq!(sent, 7, "nothing after the check that failed");
+        assert_eq!(sent, 8, "nothing after the check that failed");
     }
 }
 
@@ -240,7 +240,7 @@ fn a_retired_key_refuses_everything_in_all_sessions() {
 #[test]
 fn an_output_is_not_opened_before_the_lookups_are_checked() {
     for macs in ACTIVE {
-        let (outcome, sent) = against(3, move |net| {
+        let (outcome, sent) = against(4, move |net| {
             let mut joined = set_up(macs, net)?;
             let mut protocol = join(&mut joined, net)?;
             let circuit = narrow();
@@ -251,15 +251,15 @@ fn an_output_is_not_opened_before_the_lookups_are_checked() {
             let shifted = evaluate(&mut protocol, &compiled, LANES, &public, batch, net)?.remove(0);
             protocol.release(&shifted, Owner::All, net).map(|_| ())
         });
-        // Hello, set-up, inputs, the lookup and the check.
-        assert_eq!((outcome, sent), (Err(FAILED), 5));
+        // Hello (two), set-up, inputs, the lookup and the check.
+        assert_eq!((outcome, sent), (Err(FAILED), 6));
     }
 }
 
 /// What one session opened wrongly, the check of another does not see.
 #[test]
 fn a_value_serves_other_sessions_only_after_a_check_in_its_own() {
-    for (at, expected) in [(usize::MAX - 1, Ok(())), (3, Err(FAILED))] {
+    for (at, expected) in [(usize::MAX - 1, Ok(())), (4, Err(FAILED))] {
         let (outcome, _) = against(at, |net| {
             let mut joined = set_up(Macs::Linear64, net)?;
             let (mut first, mut second) = (join(&mut joined, net)?, join(&mut joined, net)?);
@@ -354,8 +354,8 @@ fn material_is_used_once_and_for_what_it_was_made() {
         });
         let refused = outcome.expect("what it was made for");
         assert!(refused.iter().all(|outcome| matches!(outcome, Err(Error::Misuse(_)))), "{refused:?}");
-        // Hello, set-up, inputs and one lookup.
-        assert_eq!(sent, 4);
+        // Hello (two), set-up, inputs and one lookup.
+        assert_eq!(sent, 5);
     }
 }
 

@@ -47,7 +47,7 @@ fn sweep<R: Worth>(scheme: impl Fn() -> TinyTableScheme<R>, circuit: &Circuit) -
 
 const DEALER: Preprocessing = Preprocessing::InsecureDealer;
 
-/// Hello and set-up; twice the inputs and the layers; two outputs, each behind a check and before one. With linear verification
+/// Two of the hello, and set-up; twice the inputs and the layers; two outputs, each behind a check and before one. With linear verification
 /// alone there is nothing to check between the first output's second check and the second output.
 fn messages(macs: Macs, layers: u64) -> u64 {
     let of_outputs = match macs {
@@ -56,7 +56,7 @@ fn messages(macs: Macs, layers: u64) -> u64 {
         Macs::Lookup32 | Macs::Lookup64 => 6,
         Macs::Minimac => unreachable!("its sweep is in tinytable_minimac_faults.rs"),
     };
-    2 + 2 * (1 + layers) + of_outputs
+    3 + 2 * (1 + layers) + of_outputs
 }
 
 fn every_message(circuit: &Circuit, layers: u64) {

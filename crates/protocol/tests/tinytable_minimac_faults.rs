@@ -16,9 +16,9 @@ use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
 
 use committed::{evaluations, gates, join, scheme, two_layers_of_aes, zeros};
 
-/// Hello, seed and inputs; two layers; products, a coin and sums of tags, two messages each; tags; the output, and tags.
-const MESSAGES: u64 = 3 + 2 + 5 + 1 + 2;
-const LAYERS: Range<u64> = 3..5;
+/// Two of the hello, seed and inputs; two layers; products, a coin and sums of tags, two messages each; tags; the output, and tags.
+const MESSAGES: u64 = 4 + 2 + 5 + 1 + 2;
+const LAYERS: Range<u64> = 4..6;
 const PRODUCTS: u64 = LAYERS.end;
 
 /// What a check says.
