@@ -79,7 +79,8 @@ impl Client {
         let mut last = None;
         for party in Party::all(self.cluster().nodes()) {
             let one = [party].into_iter().collect();
-            let answers = self.ask(one, &Operation::Show { key: key.into() }, first_key, |_| true);
+            let answers =
+                self.ask(one, &Operation::Show { key: key.into() }, first_key, |answers| !answers.is_empty());
             match answers.into_iter().next() {
                 Some((_, Ok(info))) => return Ok(info),
                 Some((_, Err(e))) if !e.may_pass() => return Err(e),

@@ -8,6 +8,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::wire::{Reason, Refusal, Reply};
 
 use crate::Result;
+use crate::request::ONLINE;
 
 /// How a node cheats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ impl Partners<'_> {
         let peers = || Party::all(out.len()).filter(|p| !out[p.index()].is_empty());
         let with_all = peers().all(|p| into[p.index()].len() == out[p.index()].len());
         let to_one = peers().count() == 1 && into.iter().all(|message| message.is_empty());
-        patience.limits > 1 && (with_all || to_one)
+        patience.limits >= ONLINE && (with_all || to_one)
     }
 }
 

@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::net::Net;
+use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::{Error, Party, PartySet};
 use zeroize::Zeroizing;
@@ -311,7 +311,7 @@ impl Stock for Lots {
             claims::tell(&self.epoch, ranges, net)?;
             return proposed.map(|(_, items)| items).ok_or_else(|| self.dry(kind, count));
         }
-        match claims::hear(PROPOSER, &self.epoch, net)? {
+        match claims::hear(PROPOSER, &self.epoch, Patience::of(1), net)? {
             none if none.is_empty() => Err(self.dry(kind, count)),
             ranges => self.follow(kind, count, &ranges),
         }

@@ -43,9 +43,9 @@ const HELD: u32 = 1 << 31;
 type Inventory = HashMap<[u8; 16], (Standing, Ranges)>;
 
 impl Lots {
-    /// Compares what there is of a kind, wipes what is of no use, and sees whether there is room for so many more items below
-    /// twice the level.
-    pub(super) fn compare(&self, kind: &Kind, count: usize, level: usize, net: &mut dyn Net) -> Result<()> {
+    /// Compares what there is of a kind, wipes what is of no use, and sees whether there is room for more: no more is left than twice
+    /// the level.
+    pub(super) fn compare(&self, kind: &Kind, level: usize, net: &mut dyn Net) -> Result<()> {
         let Some(quorum) = self.quorum else { return Ok(()) };
         let inventories = exchange(&self.inventory(kind), net)?;
         let absent = |lot: &Lot| Ranges::below(lot.count());
@@ -57,7 +57,7 @@ impl Lots {
             inventories.iter().map(of).collect()
         };
         self.bury(kind, quorum, ON_ITS_WAY, &spent);
-        self.make_room(kind, count as u64, level as u64, quorum, &inventories)
+        self.make_room(kind, level as u64, quorum, &inventories)
     }
 
     /// Wipes items that too few nodes hold, by what others have spent of each lot, as soon as no claim of them can be on its way.
@@ -72,7 +72,6 @@ impl Lots {
     fn make_room(
         &self,
         kind: &Kind,
-        count: u64,
         level: u64,
         quorum: usize,
         inventories: &[(Party, Inventory)],
@@ -88,7 +87,8 @@ impl Lots {
         };
         loop {
             let left: u64 = lots.iter().filter(|lot| lot.kind == *kind).map(Lot::of_use).sum();
-            if left.saturating_add(count) <= 2 * level {
+            // However small the level: with one run more than this a full level is always in lots that nobody lost.
+            if left <= 2 * level {
                 return Ok(());
             }
             let eldest = lots.iter().position(|lot| lot.kind == *kind && !lot.is_held_by(all));

@@ -64,9 +64,14 @@ pub(super) fn tell(epoch: &[u8; 32], ranges: &[Range], net: &mut dyn Net) -> Res
 }
 
 /// Hears it.
-pub(super) fn hear(proposer: Party, epoch: &[u8; 32], net: &mut dyn Net) -> Result<Vec<Range>> {
+pub(super) fn hear(
+    proposer: Party,
+    epoch: &[u8; 32],
+    patience: Patience,
+    net: &mut dyn Net,
+) -> Result<Vec<Range>> {
     let mut head = [0; HEAD];
-    hear_within_limits(proposer, &mut head, net)?;
+    hear_within_limits(proposer, &mut head, patience, net)?;
     let (of, count) = head.split_at(32);
     if of != epoch {
         return Err(refused(Refused::OtherEpoch));
@@ -77,18 +82,23 @@ pub(super) fn hear(proposer: Party, epoch: &[u8; 32], net: &mut dyn Net) -> Resu
     }
     let mut body = vec![0; count * RANGE];
     if count > 0 {
-        hear_within_limits(proposer, &mut body, net)?;
+        hear_within_limits(proposer, &mut body, patience, net)?;
     }
     Ok(body.chunks_exact(RANGE).map(Range::decode).collect())
 }
 
 /// Receives a message by gathering, which asks for so many bytes a second: one that trickles is not waited for.
-fn hear_within_limits(proposer: Party, message: &mut [u8], net: &mut dyn Net) -> Result<()> {
+fn hear_within_limits(
+    proposer: Party,
+    message: &mut [u8],
+    patience: Patience,
+    net: &mut dyn Net,
+) -> Result<()> {
     let nothing: Vec<&[u8]> = vec![&[]; net.parties()];
     let mut heard = vec![message];
     heard.extend((1..net.parties()).map(|_| &mut [][..]));
     heard.swap(0, proposer.index());
-    let gathered = net.gather(&nothing, &mut heard, Patience::of(1), &mut |_, _| false)?;
+    let gathered = net.gather(&nothing, &mut heard, patience, &mut |_, _| false)?;
     match gathered.arrived.contains(proposer) {
         true => Ok(()),
         // How it was lost.

@@ -36,7 +36,7 @@ pub(crate) fn fill(
         .with("bytes of an item", &kind.item_bytes.to_le_bytes())
         .with("items to make", &count.to_le_bytes());
     let mut session = hello(&terms, net)?;
-    lots.compare(kind, count, level, net)?;
+    lots.compare(kind, level, net)?;
     let items = make(session.stream(), net)?;
     if items.len() != bytes {
         let (name, got) = (kind.name, items.len());

@@ -35,7 +35,9 @@ pub(super) struct Lot {
     /// The number of the first item, and items, by number. Every item that is not spent is in one of them; spent ones are zeros.
     pieces: Vec<(u64, Zeroizing<Vec<u8>>)>,
     spent: Ranges,
-    /// What too few others hold, and since when that is known.
+    /// What too few others hold, as of the last comparison.
+    useless: Ranges,
+    /// The same as of an earlier one, which is wiped once it is old enough.
     doomed: Option<(Instant, Ranges)>,
     /// Durably spent up to here; never below the end of what was handed out.
     reserved: u64,
@@ -55,7 +57,18 @@ impl Lot {
         items[..mark as usize * kind.item_bytes].zeroize();
         let standing = Standing::Pending;
         let (pieces, spent) = (vec![(0, items)], Ranges::below(mark));
-        Lot { id, kind, standing, holders, count, pieces, spent, doomed: None, reserved: mark }
+        Lot {
+            id,
+            kind,
+            standing,
+            holders,
+            count,
+            pieces,
+            spent,
+            useless: Ranges::default(),
+            doomed: None,
+            reserved: mark,
+        }
     }
 
     /// Whether all hold it, and these are among those that hold it still.
@@ -142,26 +155,27 @@ impl Lot {
         self.spent.add(range.from, range.to);
     }
 
-    /// Wipes items that are of no use any more, whether they were claimed here or not.
-    pub(super) fn lose(&mut self, from: u64, to: u64) {
-        let to = to.min(self.count);
-        let within = self.spent.gaps(self.count).map(|(start, end)| (start.max(from), end.min(to)));
-        let lost: Vec<(u64, u64)> = within.filter(|(from, to)| from < to).collect();
-        lost.into_iter().for_each(|(from, to)| self.items_of(from, to).zeroize());
-        self.spent.add(from, to);
+    /// Wipes items that are of no use any more, whether they were claimed here or not. One pass, however many pieces a peer says.
+    pub(super) fn lose(&mut self, useless: &Ranges) {
+        let mut here = Ranges::default();
+        self.spent.gaps(self.count).for_each(|(from, to)| here.add(from, to));
+        let lost = Ranges::in_at_least(2, &[useless.clone(), here]);
+        lost.iter().for_each(|(from, to)| self.items_of(from, to).zeroize());
+        self.spent = Ranges::in_at_least(1, &[self.spent.clone(), lost]);
+        self.shrink();
     }
 
     /// Too few others hold these items. What of them was so before, and as long ago, is wiped: a claim may have been on its way here,
     /// or have come and not been judged yet.
     pub(super) fn doom(&mut self, useless: &Ranges, on_its_way: Duration) {
         let useless = Ranges::in_at_least(2, &[useless.clone(), Ranges::below(self.count)]);
+        self.useless = useless.clone();
         match self.doomed.take() {
             Some(before) if before.0.elapsed() < on_its_way => self.doomed = Some(before),
             before => {
                 let before = before.map_or_else(Ranges::default, |(_, before)| before);
                 let still = Ranges::in_at_least(2, &[before, useless.clone()]);
-                still.iter().for_each(|(from, to)| self.lose(from, to));
-                self.shrink();
+                self.lose(&still);
                 self.doomed = Some((Instant::now(), useless));
             }
         }
@@ -169,10 +183,7 @@ impl Lot {
 
     /// Items that were never claimed, but for those that too few others hold.
     pub(super) fn of_use(&self) -> u64 {
-        let mut gone = self.spent.clone();
-        let doomed = self.doomed.iter().flat_map(|(_, doomed)| doomed.iter());
-        doomed.for_each(|(from, to)| gone.add(from, to));
-        self.count - gone.len()
+        self.count - Ranges::in_at_least(1, &[self.spent.clone(), self.useless.clone()]).len()
     }
 
     /// Gives memory of spent items back, if they are more than those that are not: so it is never more than twice what is of use,

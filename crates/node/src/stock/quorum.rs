@@ -39,8 +39,8 @@ const NOTHING: [u8; 32] = [0; 32];
 /// No items.
 const NONE: Range = Range { lot: [0; 16], from: 0, to: 0 };
 
-/// How long a peer has to be silent.
-const PATIENCE: Patience = Patience::of(1);
+/// How long a peer has to be silent. Longer than an honest one is late that was held up before, and short enough for openings to follow.
+const PATIENCE: Patience = Patience::of(3);
 
 impl Lots {
     /// Takes items that `quorum` nodes take, this one included.
@@ -60,14 +60,20 @@ impl Lots {
             self.follow_proposer(proposer, kind, count, quorum, &mut conflict, net)
         };
         let digest = claim.as_ref().map_or(NOTHING, |(ranges, _)| self.digest(kind, count, ranges));
-        let (agreed, conflicts) = confirm(&digest, &conflict, quorum, net)?;
+        let (agreed, conflicts, silent) = confirm(&digest, &conflict, quorum, net)?;
         if proposer == me && !agreed {
             self.learn(kind, quorum, &conflicts);
         }
         let (ranges, items) = claim?;
         if !agreed {
-            let detail = "other nodes took other material, or none".into();
-            return Err(Error::Peer { peer: proposer, detail });
+            // Whoever proposed, if somebody is missing it is not known what it would have said.
+            return Err(match silent.iter().next() {
+                Some(peer) => Error::Closed { peer, detail: "it did not say which material it took".into() },
+                None => {
+                    let detail = "other nodes took other material, or none".into();
+                    Error::Peer { peer: proposer, detail }
+                }
+            });
         }
         // All that take the same come to it.
         if ranges.is_empty() { Err(self.dry(kind, count)) } else { Ok(items) }
@@ -98,7 +104,7 @@ impl Lots {
         net: &mut dyn Net,
     ) -> Result<Taken> {
         let misfit = |detail: String| Error::Peer { peer: proposer, detail };
-        let ranges = hear(proposer, &self.epoch, net).map_err(|e| match e {
+        let ranges = hear(proposer, &self.epoch, PATIENCE, net).map_err(|e| match e {
             Error::System(detail) => misfit(detail),
             other => other,
         })?;
@@ -150,8 +156,7 @@ impl Lots {
         let mut lots = self.lock();
         for lot in lots.iter_mut().filter(|lot| lot.kind == *kind) {
             let useless = Ranges::in_at_least(self.nodes - quorum + 1, &spent(lot));
-            useless.iter().for_each(|(from, to)| lot.lose(from, to));
-            lot.shrink();
+            lot.lose(&useless);
         }
         lots.retain(|lot| lot.left() > 0);
     }
@@ -184,13 +189,13 @@ fn tell(message: &[u8], net: &mut dyn Net) -> Result<()> {
     Ok(())
 }
 
-/// Whether so many nodes took the same as this one, and which items others say to have spent.
+/// Whether so many nodes took the same as this one, which items others say to have spent, and who fell silent.
 fn confirm(
     mine: &[u8; 32],
     conflict: &Range,
     quorum: usize,
     net: &mut dyn Net,
-) -> Result<(bool, Vec<Range>)> {
+) -> Result<(bool, Vec<Range>, PartySet)> {
     let message = [&mine[..], &conflict.encode()].concat();
     let out = to_peers(&message, net);
     let mut theirs = vec![[0; 32 + RANGE]; out.len()];
@@ -205,7 +210,7 @@ fn confirm(
         agreed
     })?;
     let conflicts = gathered.arrived.iter().map(|p| Range::decode(&theirs[p.index()][32..])).collect();
-    Ok((agreed, conflicts))
+    Ok((agreed, conflicts, gathered.lost))
 }
 
 fn to_peers<'m>(message: &'m [u8], net: &dyn Net) -> Vec<&'m [u8]> {

@@ -115,7 +115,7 @@ fn a_proposer_that_tells_nodes_different_claims_gets_nothing_used() {
                             }
                             // That it took the same as each of them.
                             let digest = stocks[0].digest(&KIND, 1, &ranges(from));
-                            net.send(peer, &digest).expect("sent");
+                            net.send(peer, &[digest, [0; 32]].concat()).expect("sent");
                         }
                         (me, Ok(Positions::new()))
                     })
@@ -128,6 +128,7 @@ fn a_proposer_that_tells_nodes_different_claims_gets_nothing_used() {
     assert_used_once(&sessions);
     // The two that were told the same are three with the proposer; the one that was told otherwise uses nothing.
     assert!(sessions.iter().all(|taken| taken[1].1.is_err()), "{sessions:?}");
+    assert!(sessions[0][2..].iter().all(|(_, items)| items.is_ok()), "{sessions:?}");
 }
 
 #[test]
