@@ -1,4 +1,4 @@
-//! Arithmetic on numbers within a larger circuit: what examples and [`super::arithmetic`] are made of.
+//! Arithmetic on numbers within a larger circuit: what examples and the circuits `adder` and `comparator` are made of.
 
 use super::{Bit, BooleanBuilder, Word};
 
