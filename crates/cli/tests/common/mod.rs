@@ -34,7 +34,12 @@ impl Place {
 
     /// Names of all files.
     pub fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.0.path()).expect("a directory");
+        self.names_in("")
+    }
+
+    /// Names of all files in a directory.
+    pub fn names_in(&self, directory: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(directory)).expect("a directory");
         let mut names: Vec<String> =
             entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
         names.sort();
@@ -155,6 +160,11 @@ impl Running {
         let id = self.child.id().to_string();
         let status = Command::new("kill").args([signal, &id]).status().expect("kill is there");
         assert!(status.success());
+    }
+
+    /// Kills it at once, and does not wait until it is gone.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it was started here");
     }
 
     /// After it was killed.
