@@ -102,6 +102,18 @@ impl Cells {
         blocks
     }
 
+    /// Some of the lanes.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn part(&self, lanes: std::ops::Range<usize>) -> Cells {
+        let mut part = Cells::zero(self.count, self.bits, lanes.len());
+        for cell in 0..self.count {
+            part.row_mut(cell).copy_from_slice(&self.row(cell)[lanes.clone()]);
+        }
+        part
+    }
+
     /// Number of cells.
     pub fn count(&self) -> usize {
         self.count
@@ -164,6 +176,13 @@ mod tests {
             assert_eq!(cells.lanes(), 3);
             assert_eq!(cells.to_blocks(), blocks, "{bits} bits");
         }
+    }
+
+    #[test]
+    fn a_part_has_the_blocks_of_its_lanes() {
+        let blocks: Vec<u8> = (0..40).collect();
+        let cells = Cells::from_blocks(16, 4, &blocks).expect("they fit");
+        assert_eq!(cells.part(1..4).to_blocks(), blocks[8..32]);
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Matrix {
         self.columns
     }
 
-    /// The image of a cell.
+    /// The image of a public cell. (Of a secret one the compiler may make choices by its bits: `polyclave_kernels::affine::Map`.)
     pub fn apply(&self, x: u8) -> u8 {
         (0..self.ins).fold(0, |y, i| y ^ self.columns[usize::from(i)] & (x >> i & 1).wrapping_neg())
     }

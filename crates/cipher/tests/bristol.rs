@@ -47,6 +47,25 @@ fn shipped_files_are_what_the_generators_write() {
     assert_eq!(found, names);
 }
 
+/// What [circuits/README.md](../../../circuits/README.md) says of wires: those of a value are those of a number, from its end.
+#[test]
+fn the_last_wires_of_block_and_round_keys_are_the_first_bits_of_their_first_bytes() {
+    let text = shipped("aes-128");
+    let (block, round_keys) = (0..128, 128..128 + 1408);
+    let gate = format!("2 1 {} {} ", block.end - 1, round_keys.end - 1);
+    let first_addition = text.lines().any(|line| line.starts_with(&gate) && line.ends_with("XOR"));
+    assert!(first_addition, "the round key w[0] is added to the first word of the block");
+    let circuit = bristol::read("aes-128", &text, Order::Numbers, &[]).expect("as shipped");
+    let output = |first_of_key: u8, first_of_block: u8| {
+        let (mut keys, mut block) = ([0; 176], [0; 16]);
+        (keys[0], block[0]) = (first_of_key, first_of_block);
+        run(&circuit, &[&block, &keys])
+    };
+    // The most significant bit of w[0] makes up for that of the block, and no other of its bits does.
+    assert_eq!(output(0x80, 0x80), output(0, 0));
+    assert_ne!(output(0x01, 0x80), output(0, 0));
+}
+
 #[test]
 fn shipped_files_are_read_as_the_circuits_they_were_written_from() {
     for (name, make) in boolean::circuits() {

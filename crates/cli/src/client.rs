@@ -6,11 +6,15 @@ mod status;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use polyclave_client::{Client, Error};
 use polyclave_config::ClientDir;
+use polyclave_protocol::Party;
+
+use crate::files::show_work;
 
 /// What can be done with a client.
 #[derive(Subcommand)]
@@ -44,23 +48,37 @@ impl ClientOption {
     /// The client of that directory.
     pub fn open(&self) -> Result<Client> {
         let client = Client::open(&open(&self.dir)?)?;
-        Ok(client.on_remark(|remark| eprintln!("note: {remark}")))
+        Ok(client.on_remark(|remark| eprintln!("warning: {remark}")).on_work(show_work))
     }
 }
 
-/// Does something, and again if nodes that correct each other did not agree in the middle of it: every time without those that
-/// are suspected since. Only what can be begun anew, `whole`.
-pub fn persist<T>(client: &Client, whole: bool, mut work: impl FnMut() -> Result<T>) -> Result<T> {
-    let mut left = if whole && client.asks_again() { client.cluster().nodes() } else { 0 };
+/// Nodes may need a moment to notice who is gone, or back.
+const BETWEEN: Duration = Duration::from_millis(300);
+
+/// Does something, and again if it failed for a node's sake while others can serve: every time without those that are suspected
+/// since. Only what can be begun anew, as `again` tells after a failure.
+pub fn persist<T>(
+    client: &Client,
+    again: impl Fn() -> bool,
+    mut work: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    let mut left = if client.spare_nodes() > 0 { client.cluster().nodes() } else { 0 };
     loop {
         match work() {
-            Err(e) if left > 0 && matches!(e.downcast_ref(), Some(Error::Contested(_))) => {
+            Err(e) if left > 0 && e.downcast_ref().is_some_and(Error::may_be_repeated) && again() => {
                 eprintln!("note: {e}. It is asked again");
+                std::thread::sleep(BETWEEN);
                 left -= 1;
             }
             outcome => return outcome,
         }
     }
+}
+
+/// What is wrong with a node, with its name once.
+pub fn of_node(client: &Client, node: Party, error: &Error) -> String {
+    let (name, told) = (client.node_name(node), error.to_string());
+    if told.contains(name) { told } else { format!("{name}: {told}") }
 }
 
 fn open(dir: &Path) -> Result<ClientDir> {

@@ -4,12 +4,16 @@ mod bench;
 mod define;
 mod new;
 mod run;
+mod show;
 mod update;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
+use polyclave_config::Cluster;
+
+use crate::say;
 
 /// What can be done with a cluster.
 #[derive(Subcommand)]
@@ -20,6 +24,8 @@ pub enum Command {
     Define(define::Arguments),
     /// Put a changed card of a node into the cluster's file
     Update(update::Arguments),
+    /// Show what a cluster file says, and the fingerprint to compare
+    Show(show::Arguments),
     /// Run all nodes that `cluster new` has made, until SIGINT or SIGTERM
     Run(run::Arguments),
     /// Measure what a client gets of a running cluster: single blocks, many at once, a long stream
@@ -32,7 +38,21 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::New(arguments) => new::run(arguments),
         Command::Define(arguments) => define::run(arguments),
         Command::Update(arguments) => update::run(arguments),
+        Command::Show(arguments) => show::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
     }
+}
+
+/// Prints the nodes with all that others trust them by.
+fn list(cluster: &Cluster) {
+    for (number, card) in cluster.cards().iter().enumerate() {
+        say!("  {}. {} at {}, for clients at {}", number + 1, card.name, card.address, card.client_address);
+        say!("     {}", card.certificate_fingerprints());
+    }
+}
+
+/// The names of its nodes.
+pub fn names(cluster: &Cluster) -> String {
+    cluster.cards().iter().map(|card| card.name.as_str()).collect::<Vec<_>>().join(", ")
 }

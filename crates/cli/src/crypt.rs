@@ -13,6 +13,7 @@ pub use decrypt::{Arguments as DecryptArguments, run as decrypt};
 pub use encrypt::{Arguments as EncryptArguments, run as encrypt};
 
 use crate::client::ClientOption;
+use crate::files::can_be_taken_back;
 use crate::names::parse_mode;
 use crate::options::{cipher, hexadecimal};
 
@@ -93,9 +94,9 @@ fn block_bytes(client: &Client, key: &str) -> Result<usize> {
 }
 
 /// An error, and what to do with what is on standard output already.
-fn outcome(done: Result<u64, polyclave_client::Error>, to_stdout: bool) -> Result<u64> {
-    done.map_err(|e| match to_stdout {
-        true => anyhow!("{e}; what was written to standard output is incomplete: throw it away"),
-        false => e.into(),
+fn outcome(done: Result<u64, polyclave_client::Error>) -> Result<u64> {
+    done.map_err(|e| match can_be_taken_back() {
+        false => anyhow!("{e}; what was written to standard output is incomplete: throw it away"),
+        true => e.into(),
     })
 }

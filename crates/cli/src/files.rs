@@ -3,15 +3,16 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Cursor, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle, WeakProgressBar};
 use polyclave_config::private::Draft;
 use zeroize::Zeroizing;
 
+use crate::source::Stdin;
 use crate::stop;
 
 /// The most of standard input that is kept in memory.
@@ -25,27 +26,15 @@ pub enum Input {
     /// A file.
     File(BufReader<File>, u64),
     /// Standard input.
-    Stdin,
+    Stdin(Stdin),
 }
 
 impl Input {
-    /// Opens a file; `-` is standard input.
-    pub fn open(path: &Path) -> Result<Input> {
-        if path == Path::new("-") {
-            return Ok(Input::Stdin);
-        }
-        let broken = || format!("cannot read {}", path.display());
-        let file = File::open(path).with_context(broken)?;
-        let metadata = file.metadata().with_context(broken)?;
-        ensure!(!metadata.is_dir(), "{} is a directory; give a file", path.display());
-        Ok(Input::File(BufReader::new(file), metadata.len()))
-    }
-
     /// Bytes, where they are known.
     pub fn len(&self) -> Option<u64> {
         match self {
             Input::File(_, len) => Some(*len),
-            Input::Stdin => None,
+            Input::Stdin(_) => None,
         }
     }
 
@@ -58,9 +47,9 @@ impl Input {
                 )?;
                 Ok(Seekable::File(file))
             }
-            Input::Stdin => {
+            Input::Stdin(stdin) => {
                 let mut data = Vec::new();
-                let read = io::stdin().lock().take(MOST_IN_MEMORY + 1).read_to_end(&mut data);
+                let read = stdin.take(MOST_IN_MEMORY + 1).read_to_end(&mut data);
                 let read = read.context("cannot read standard input")? as u64;
                 ensure!(
                     read <= MOST_IN_MEMORY,
@@ -77,7 +66,7 @@ impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Input::File(file, _) => file.read(buffer),
-            Input::Stdin => io::stdin().lock().read(buffer),
+            Input::Stdin(stdin) => stdin.read(buffer),
         }
     }
 }
@@ -137,7 +126,23 @@ pub enum Output {
         force: bool,
     },
     /// Standard output.
-    Stdout(BufWriter<io::Stdout>),
+    Stdout {
+        /// Its beginning, as long as nothing was passed on; so a short message can be begun anew.
+        held: Option<Vec<u8>>,
+        /// The rest.
+        out: BufWriter<io::Stdout>,
+    },
+}
+
+/// The most of standard output that is held back until all is there: a chunk of a sealed file, with its head and tag.
+const HELD: usize = (256 << 10) + 4096;
+
+/// Whether anything was passed on to standard output, of which this process has one.
+static PASSED_ON: AtomicBool = AtomicBool::new(false);
+
+/// Whether what a command wrote so far can be taken back: to a file it gets its name at the end.
+pub fn can_be_taken_back() -> bool {
+    !PASSED_ON.load(Relaxed)
 }
 
 /// Who may read what is written.
@@ -156,8 +161,8 @@ impl Output {
             None if io::stdout().is_terminal() => {
                 bail!("say where to: a file as the second name, or - for this terminal")
             }
-            None => return Ok(Output::Stdout(BufWriter::new(io::stdout()))),
-            Some(path) if path == Path::new("-") => return Ok(Output::Stdout(BufWriter::new(io::stdout()))),
+            None => return Ok(Output::stdout()),
+            Some(path) if path == Path::new("-") => return Ok(Output::stdout()),
             Some(path) => path,
         };
         check(path, force)?;
@@ -168,19 +173,21 @@ impl Output {
             Readers::All => Draft::public(&path)?,
             Readers::Owner => Draft::private(&path)?,
         };
-        leave_nothing(stopping, draft.temporary().to_path_buf());
+        leave_nothing(stopping, draft.temporary().map(Path::to_path_buf));
         Ok(Output::File { draft: BufWriter::new(draft), path, force })
     }
 
-    /// Whether what was written stays if there is an error.
-    pub fn is_stdout(&self) -> bool {
-        matches!(self, Output::Stdout(_))
+    fn stdout() -> Output {
+        Output::Stdout { held: Some(Vec::new()), out: BufWriter::new(io::stdout()) }
     }
 
     /// All is written: the file gets its name.
     pub fn finish(self) -> Result<()> {
         match self {
-            Output::Stdout(mut out) => Ok(out.flush().context("cannot write the output")?),
+            Output::Stdout { held, mut out } => {
+                let written = held.map_or(Ok(()), |held| out.write_all(&held)).and_then(|()| out.flush());
+                written.context("cannot write the output")
+            }
             Output::File { draft, path, force, .. } => {
                 check(&path, force)?;
                 let draft =
@@ -192,13 +199,15 @@ impl Output {
 }
 
 /// Ends the program on a signal, even while it waits for its input or for nodes, without what is half written.
-fn leave_nothing(stopping: Arc<AtomicBool>, temporary: PathBuf) {
+fn leave_nothing(stopping: Arc<AtomicBool>, temporary: Option<PathBuf>) {
     std::thread::spawn(move || {
         while !stopping.load(Relaxed) {
             std::thread::sleep(LOOK);
         }
-        // It may have got its name just now.
-        let _ = fs::remove_file(&temporary);
+        if let Some(temporary) = temporary {
+            // It may have got its name just now.
+            let _ = fs::remove_file(&temporary);
+        }
         eprintln!("error: stopped by a signal; nothing was written");
         std::process::exit(1);
     });
@@ -219,14 +228,25 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Output::File { draft, .. } => draft.write(bytes),
-            Output::Stdout(out) => out.write(bytes),
+            Output::Stdout { held: Some(held), .. } if held.len() + bytes.len() <= HELD => {
+                held.extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            Output::Stdout { held, out } => {
+                PASSED_ON.store(true, Relaxed);
+                if let Some(held) = held.take() {
+                    out.write_all(&held)?;
+                }
+                out.write(bytes)
+            }
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Output::File { draft, .. } => draft.flush(),
-            Output::Stdout(out) => out.flush(),
+            Output::Stdout { held: Some(_), .. } => Ok(()),
+            Output::Stdout { out, .. } => out.flush(),
         }
     }
 }
@@ -234,10 +254,22 @@ impl Write for Output {
 /// A bar on a terminal, and nothing elsewhere.
 pub fn progress(len: Option<u64>) -> ProgressBar {
     let template = match len {
-        Some(_) => "{bar:40} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left",
-        None => "{bytes}, {bytes_per_sec}",
+        Some(_) => "{bar:40} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left {msg}",
+        None => "{bytes}, {bytes_per_sec} {msg}",
     };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = len.map_or_else(ProgressBar::no_length, ProgressBar::new);
-    bar.with_style(style)
+    let bar = len.map_or_else(ProgressBar::no_length, ProgressBar::new).with_style(style);
+    *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.downgrade());
+    bar
+}
+
+/// The bar of this command, for those who know only that nodes work.
+static SHOWN: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
+
+/// Shows beside the bar how far nodes are with a piece that takes long.
+pub fn show_work(done: u64, of: u64) {
+    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(bar) = shown.as_ref().and_then(WeakProgressBar::upgrade) {
+        bar.set_message(format!("(the nodes have computed {done} of the next {of} blocks)"));
+    }
 }

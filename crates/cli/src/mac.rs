@@ -8,9 +8,10 @@ use anyhow::{Result, bail};
 use subtle::ConstantTimeEq;
 
 use crate::client::{ClientOption, persist};
-use crate::files::{Input, Output, Readers, progress};
+use crate::files::{Output, Readers, progress};
 use crate::options::hexadecimal;
 use crate::say;
+use crate::source::Source;
 
 /// What a person can choose.
 #[derive(clap::Args)]
@@ -48,21 +49,23 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let expected = arguments.verify.as_deref().map(|text| hexadecimal("--verify", text)).transpose()?;
     let client = arguments.client.open()?;
-    let mut input = Input::open(&arguments.input)?;
+    let source = Source::new(&arguments.input);
+    source.open()?;
     let output = match arguments.output.as_deref() {
         Some(path) => Some(Output::begin(Some(path), Readers::All, arguments.force)?),
         None => None,
     };
-    let whole = arguments.input.is_file();
-    let code = persist(&client, whole, || {
-        if whole {
-            input = Input::open(&arguments.input)?;
-        }
-        let bar = progress(input.len());
-        let code = client.cmac(&arguments.key, &mut input, &mut |done| bar.set_position(done));
-        bar.finish_and_clear();
-        Ok(code?)
-    })?;
+    let code = persist(
+        &client,
+        || source.can_begin_anew(),
+        || {
+            let mut input = source.open()?;
+            let bar = progress(input.len());
+            let code = client.cmac(&arguments.key, &mut input, &mut |done| bar.set_position(done));
+            bar.finish_and_clear();
+            Ok(code?)
+        },
+    )?;
     match (expected, output) {
         (Some(expected), _) if bool::from(expected.ct_eq(&code)) => say!("the code fits"),
         (Some(_), _) => {

@@ -37,7 +37,10 @@ pub struct Connected {
 pub fn run() -> Result<ExitCode> {
     let outcome = run_job();
     if let Err(error) = &outcome {
-        let by_peer = matches!(error.downcast_ref(), Some(Error::Closed { .. } | Error::Timeout { .. }));
+        let by_peer = matches!(
+            error.downcast_ref(),
+            Some(Error::Closed { .. } | Error::Timeout { .. } | Error::Unanswered { .. })
+        );
         tell(&Event::Failed { error: format!("{error:#}"), by_peer });
     }
     Ok(if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -10,19 +10,19 @@ mod keller_2017;
 mod measure;
 mod pohle_2022;
 mod table;
+mod telling;
 mod timer;
 mod viff_2009;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use crate::say;
 use anyhow::{Context, Result, bail, ensure};
 use damgard_keller_2010::Figure;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use table::{Cell, Table};
+use telling::Telling;
 use timer::Timer;
 
 /// Options of `polyclave reproduce`.
@@ -53,7 +53,11 @@ pub struct Arguments {
     #[arg(long, value_name = "R", requires = "figures", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: Option<u32>,
 
-    /// Print one JSON document and nothing else
+    /// Measure few blocks, once: every paper within two minutes on two cores, and less exact
+    #[arg(long, conflicts_with_all = ["blocks", "figures"])]
+    quick: bool,
+
+    /// Print one JSON document and nothing else; each table as soon as it is there
     #[arg(long)]
     json: bool,
 }
@@ -71,6 +75,10 @@ struct Section {
     /// As printed in the paper.
     name: &'static str,
     recompute: Recompute,
+    /// How long it takes at most on two cores that have something else to do, too: three times the processor time it took.
+    seconds: u32,
+    /// The same with `--quick`.
+    quick_seconds: u32,
 }
 
 /// How a table is recomputed.
@@ -90,12 +98,6 @@ const PAPERS: [Paper; 5] = [
     pohle_2022::PAPER,
     viff_2009::PAPER,
 ];
-
-#[derive(Serialize)]
-struct Document {
-    paper: &'static str,
-    tables: Vec<Table>,
-}
 
 #[derive(Serialize)]
 struct Figures {
@@ -125,28 +127,23 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         ensure!(figure.is_some(), "there is no figure among the tables asked for");
         crate::chart::data_beside(path)?;
     }
-    let mut timer = Timer::new(arguments.blocks.map(|blocks| blocks as usize));
-    let progress = progress_bar(sections.len() as u64, "tables");
-    let mut tables = Vec::with_capacity(sections.len());
+    let mut timer = Timer::new(arguments.blocks.map(|blocks| blocks as usize), arguments.quick);
+    let mut telling = Telling::begin(paper.name, &sections, arguments.json, arguments.quick)?;
+    let mut differing = Vec::new();
     for section in sections {
-        progress.set_message(section.name);
+        telling.next(section);
         let cells = match section.recompute {
             Recompute::Counted(recompute) => recompute()?,
             Recompute::Timed(recompute) | Recompute::Drawn(recompute, _) => recompute(&mut timer)?,
         };
-        tables.push(Table { table: section.name, cells });
-        progress.inc(1);
+        let table = Table { table: section.name, cells };
+        telling.tell(&table)?;
+        differing.extend(table.differing());
     }
     if let (Some(path), Some(draw)) = (&arguments.plot, figure) {
         draw(&mut timer, path)?;
     }
-    progress.finish_and_clear();
-    let document = Document { paper: paper.name, tables };
-    match arguments.json {
-        true => say!("{}", serde_json::to_string_pretty(&document)?),
-        false => document.tables.iter().for_each(|table| say!("{table}")),
-    }
-    let differing: Vec<String> = document.tables.iter().flat_map(Table::differing).collect();
+    telling.end();
     for cell in &differing {
         eprintln!("error: {cell}");
     }
@@ -163,7 +160,7 @@ fn measure_figures(paper: &Paper, arguments: &Arguments, directory: &Path) -> Re
     let repeats = arguments.repeats.map(|repeats| repeats as usize);
     let steps = figures.iter().map(|figure| figure.steps(repeats)).sum::<Result<u64>>()?;
     let files = figures.iter().map(|figure| figure.file(directory)).collect::<Result<Vec<_>>>()?;
-    let progress = progress_bar(steps, "repeats");
+    let progress = telling::bar(steps, "repeats");
     let mut document = Figures { paper: paper.name, figures: Vec::with_capacity(figures.len()) };
     for (figure, file) in figures.into_iter().zip(files) {
         let measured = figure.make(repeats, &file, &progress)?;
@@ -177,6 +174,12 @@ fn measure_figures(paper: &Paper, arguments: &Arguments, directory: &Path) -> Re
         say!("{}", serde_json::to_string_pretty(&document)?);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+impl Section {
+    fn seconds(&self, quick: bool) -> u32 {
+        if quick { self.quick_seconds } else { self.seconds }
+    }
 }
 
 impl Paper {
@@ -210,13 +213,4 @@ impl Paper {
         let names = things.iter().map(name).collect::<Vec<_>>().join(", ");
         bail!("there is no {kind} '{wanted}' of {} in this version; choose one of {names}", self.name)
     }
-}
-
-/// On standard error, and only if that is a terminal.
-fn progress_bar(length: u64, unit: &str) -> ProgressBar {
-    let template = format!("{{spinner}} {{bar:40}} {{pos}} of {{len}} {unit}, {{msg}}");
-    let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    let progress = ProgressBar::new(length).with_style(style);
-    progress.enable_steady_tick(Duration::from_millis(100));
-    progress
 }

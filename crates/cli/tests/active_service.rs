@@ -75,7 +75,8 @@ fn all_modes_come_back_and_so_they_do_without_a_node_that_was_killed() {
     let mut nodes = four_nodes(&place, &|_| "");
     import(&place);
     place.run("key generate sealing");
-    place.run("key generate legacy --cipher 3des-ede3 --modes ctr,cbc,cmac");
+    place.run("key generate legacy --cipher 3des-ede3 --modes ctr,cbc");
+    place.run("key generate tags --cipher 3des-ede3 --modes cmac");
     until_full(&place);
     let round_trip = |what: &str| {
         let text = noise(150);
@@ -92,7 +93,7 @@ fn all_modes_come_back_and_so_they_do_without_a_node_that_was_killed() {
             place.run(&format!("decrypt --key {key} {options} --force sealed back"));
             assert!(place.read("back") == text, "{what}: {key} {options}");
         }
-        assert_eq!(place.run("mac --key legacy text").trim().len(), 16, "{what}");
+        assert_eq!(place.run("mac --key tags text").trim().len(), 16, "{what}");
     };
     round_trip("all nodes");
     assert!(!is_right(&place).contains("Correction is off"));
@@ -111,7 +112,7 @@ fn a_node_that_lies_in_every_opening_changes_nothing_and_is_named() {
     let _nodes = four_nodes(&place, &|node| if node == 3 { "--cheat-in-openings" } else { "" });
     import(&place);
     until_full(&place);
-    assert!(!is_right(&place).contains("note:"));
+    assert!(!is_right(&place).contains("takes no part"));
     for node in [1, 2, 4] {
         let told = place.run(&format!("node status try/node-{node}"));
         assert!(told.contains("OUTVOTED   node-3"), "{told}");
@@ -128,7 +129,7 @@ fn a_node_that_sends_clients_wrong_bytes_changes_nothing() {
     let _nodes = four_nodes(&place, &|node| if node == 1 { "--cheat-in-answers" } else { "" });
     import(&place);
     until_full(&place);
-    assert!(!is_right(&place).contains("note:"));
+    assert!(!is_right(&place).contains("takes no part"));
 }
 
 #[test]

@@ -26,6 +26,10 @@ fn round_trip(client: &Client, key: &str) {
     assert_eq!(opened, b"still there");
 }
 
+fn seals(client: &Client, key: &str) -> bool {
+    client.seal(key, &mut &b"in between"[..], &mut Vec::new(), &mut |_| ()).is_ok()
+}
+
 fn start(place: &Place, node: usize) -> Running {
     place.start(&format!("node run try/node-{} --log error", node + 1))
 }
@@ -71,6 +75,8 @@ fn no_announced_key_is_lost_when_nodes_are_killed() {
             outcome.is_ok(),
             began.elapsed()
         );
+        // In between budgets are spent, of which the others remember that they were.
+        place.until("it is let in, and serves", || seals(&client(), "first"));
         if outcome.is_ok() {
             announced.push(name);
             continue;

@@ -1,5 +1,6 @@
 //! `polyclave reproduce` as a user runs it.
 
+use std::io::Read;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -13,6 +14,33 @@ fn document(arguments: &[&str]) -> Value {
     let output = reproduce(&[arguments, &["--json"]].concat());
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("one JSON document")
+}
+
+/// Standard output and standard error, in the order in which they were written.
+#[test]
+fn tables_come_one_by_one_and_how_long_it_takes_is_said_first() {
+    let (mut read, write) = std::io::pipe().expect("a pipe");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_polyclave"));
+    command.args(["reproduce", "viff-2009", "--json"]);
+    command.stdout(write.try_clone().expect("another end")).stderr(write);
+    let mut child = command.spawn().expect("the program starts");
+    // Its ends of the pipe would keep it open.
+    drop(command);
+    let mut all = String::new();
+    read.read_to_string(&mut all).expect("text");
+    assert!(child.wait().expect("it ends").success(), "{all}");
+    let mut rest = all.as_str();
+    for next in [
+        "viff-2009: takes some seconds on two cores",
+        "Section 1.1.1 (1 of 3)",
+        "\"table\": \"Section 1.1.1\"",
+        "Section 1.1.3 (2 of 3)",
+        "\"table\": \"Section 1.1.3\"",
+        "Section 2 (3 of 3)",
+        "\"table\": \"Section 2\"",
+    ] {
+        rest = rest.split_once(next).unwrap_or_else(|| panic!("no '{next}' in its place in:\n{all}")).1;
+    }
 }
 
 fn cells(document: &Value) -> impl Iterator<Item = (&str, &Value)> {

@@ -67,12 +67,17 @@ fn tables_that_a_party_holds_have_the_sizes_of_table_1() {
 #[test]
 fn rounds_and_tables_are_counted_by_the_running_protocol() {
     let cells = cells(&["5"]);
-    assert_eq!(cells.len(), 16);
-    assert!(cells.iter().all(is_exact));
+    assert_eq!(cells.len(), 20);
     for row in ROWS {
-        let [optimized, binary] = if row == "Passive" { [10, 41] } else { [12, 43] };
-        assert_eq!(cell(&cells, row, "Optimized, rounds")["ours"], optimized);
-        assert_eq!(cell(&cells, row, "Binary, rounds")["ours"], binary);
+        let [optimized, binary, published] = if row == "Passive" { [10, 40, 41] } else { [12, 42, 43] };
+        let exact = cell(&cells, row, "Optimized, rounds");
+        assert_eq!((&exact["ours"], is_exact(exact)), (&optimized.into(), true));
+        // Of another circuit: compared, and not called the same.
+        let compared = cell(&cells, row, "Binary, rounds");
+        assert_eq!((&compared["published"], &compared["ours"]), (&published.into(), &binary.into()));
+        assert!(!is_exact(compared));
+        let of_ours = cell(&cells, row, "Binary, rounds of our circuit");
+        assert_eq!((&of_ours["expected"], is_exact(of_ours)), (&binary.into(), true));
         assert_eq!(cell(&cells, row, "Optimized, tables")["ours"], 160);
         assert_eq!(cell(&cells, row, "Binary, tables")["ours"], 5440);
     }

@@ -4,6 +4,7 @@
 
 use std::io::{Read, Write};
 
+use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::{CHUNK, End, MASKED, Operation, Step, Use};
 use zeroize::Zeroizing;
 
@@ -27,7 +28,9 @@ pub enum Padding {
 }
 
 impl Client {
-    /// Encrypts in CBC; `start` is given the initial block, which the nodes chose, before anything is written.
+    /// Encrypts in CBC; `start` is given the initial block, which the nodes drew, before anything is written. The nodes tell it
+    /// with their first answer, and the last block of each step with the answer to the next one. Of an empty stream
+    /// without padding nothing is encrypted: then nodes are asked for nothing, and the initial block is drawn here.
     pub fn encrypt_cbc(
         &self,
         key: &str,
@@ -38,7 +41,7 @@ impl Client {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let how = |mask| Use::CbcEncrypt { mask };
-        self.encrypt_blocks(key, padding, CHAINED, how, input, output, start, progress)
+        self.encrypt_blocks(key, padding, CHAINED, how, input, output, Some(start), progress)
     }
 
     /// Encrypts every block by itself, under a key made for it.
@@ -51,9 +54,10 @@ impl Client {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let how = |mask| Use::EcbEncrypt { mask };
-        self.encrypt_blocks(key, padding, MASKED, how, input, output, &mut |_, _| Ok(()), progress)
+        self.encrypt_blocks(key, padding, MASKED, how, input, output, None, progress)
     }
 
+    /// With `start` blocks are chained: what is chained to a block comes once that block is fixed.
     #[expect(clippy::too_many_arguments, reason = "the two public functions above are its callers")]
     fn encrypt_blocks(
         &self,
@@ -63,24 +67,42 @@ impl Client {
         how: impl Fn(u32) -> Use,
         input: &mut dyn Read,
         output: &mut dyn Write,
-        start: &mut OnStart<'_>,
+        mut start: Option<&mut OnStart<'_>>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let block = self.block_bytes(key)?;
+        let (block, is_chained) = (self.block_bytes(key)?, start.is_some());
         // The last piece may get a block of padding more.
         let mut pieces = Pieces::new(input, most - block)?;
         let mut next = filled(&mut pieces, padding, block)?;
-        let Some(first) = &next else { return Ok(0) };
+        let Some(first) = &next else {
+            if let Some(start) = start {
+                let mut initial = vec![0; block];
+                random_bytes(&mut initial)?;
+                start(&initial, output).map_err(Error::writing)?;
+            }
+            output.flush().map_err(Error::writing)?;
+            return Ok(0);
+        };
         let operation = Operation::Use { key: key.into(), id: None, how: how(first.len() as u32) };
         let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
-        start(&accepted.start, output).map_err(Error::writing)?;
-        let (mut mask, mut done) = (accepted.mask, 0);
+        // Bytes of ciphertext that come with the next answer.
+        let (mut mask, mut done, mut owed) = (accepted.mask, 0, 0);
         while let Some(data) = next {
             next = filled(&mut pieces, padding, block)?;
             let masked = under(&mask, &data)?;
             let after = next.as_ref().map_or(0, |data| data.len());
             conversation.step(&Step::Masked { data: masked, next: after as u32, end: End::No })?;
-            let (answer, of_next) = conversation.bytes_and_mask(Some(data.len()), after)?;
+            let held = if is_chained && after > 0 { block } else { 0 };
+            let due = Some(owed + data.len() - held).filter(|due| *due > 0);
+            owed = held;
+            let (answer, of_next) = match start.take() {
+                Some(start) => {
+                    let (initial, answer) = conversation.initial_bytes_and_mask(block, due, after)?;
+                    start(&initial, output).map_err(Error::writing)?;
+                    answer
+                }
+                None => conversation.bytes_and_mask(due, after)?,
+            };
             mask = of_next;
             output.write_all(&answer).map_err(Error::writing)?;
             done += data.len() as u64;

@@ -1,5 +1,6 @@
 //! A client of a cluster: who it is, where the nodes are, and the connections that it keeps.
 
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use polyclave_config::{ClientDir, Cluster};
 use polyclave_protocol::service::with_scheme;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{self, NodeStatus, Operation, Reason, Refusal, Reply};
-use polyclave_transport::{Identity, Limits, Line, Node, TlsNet, call};
+use polyclave_transport::{Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call};
 
 use crate::combine::{Combine, Combiner};
 use crate::conversation::replies::{LATE, receive, send_to_each};
@@ -38,8 +39,12 @@ pub struct Client {
     /// By node: when it last answered as no honest node does, or others took it to be the cause of a failure. That it takes
     /// connections says nothing against it.
     suspected: Vec<Mutex<Option<Instant>>>,
+    /// What was told of nodes that were left out.
+    left_out: Mutex<HashSet<(u16, Reason)>>,
     /// Who is told what a person ought to know though nothing failed.
     remarks: Box<dyn Fn(&str) + Send + Sync>,
+    /// Who is told how far nodes are.
+    work: Box<dyn Fn(u64, u64) + Send + Sync>,
 }
 
 impl Client {
@@ -61,8 +66,21 @@ impl Client {
         let limits = Limits { connect: CONNECT, idle: ANSWER, ..Limits::for_clients() };
         let kept = nodes.iter().map(|_| Mutex::default()).collect();
         let never = || nodes.iter().map(|_| Mutex::default()).collect();
-        let (unreached, suspected, remarks) = (never(), never(), Box::new(|_: &str| ()));
-        Ok(Client { identity, cluster, nodes, limits, combine, kept, unreached, suspected, remarks })
+        let (unreached, suspected, left_out) = (never(), never(), Mutex::default());
+        let (remarks, work) = (Box::new(|_: &str| ()), Box::new(|_: u64, _: u64| ()));
+        Ok(Client {
+            identity,
+            cluster,
+            nodes,
+            limits,
+            combine,
+            kept,
+            unreached,
+            suspected,
+            left_out,
+            remarks,
+            work,
+        })
     }
 
     /// Has somebody told what a person ought to know though nothing failed: that nodes are missing, and what that means.
@@ -70,13 +88,31 @@ impl Client {
         Client { remarks: Box::new(tell), ..self }
     }
 
+    /// Has somebody told how many blocks the nodes have computed of a step that takes long, and of how many: about once a second by each
+    /// node.
+    pub fn on_work(self, tell: impl Fn(u64, u64) + Send + Sync + 'static) -> Client {
+        Client { work: Box::new(tell), ..self }
+    }
+
+    pub(crate) fn tell_work(&self, done: u64, of: u64) {
+        (self.work)(done, of);
+    }
+
     pub(crate) fn remark(&self, told: &str) {
         (self.remarks)(told);
     }
 
-    /// Whether a request may be asked again that failed since the nodes did not agree.
-    pub fn asks_again(&self) -> bool {
-        self.combine.corrects()
+    /// Says once that some nodes are left out, for each kind of reason.
+    pub(crate) fn remark_left_out(&self, nodes: PartySet, reason: Reason, why: &str) {
+        let mut told = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.insert((nodes.bits(), reason)) {
+            self.remark(&format!("{why} (left out; the others serve)"));
+        }
+    }
+
+    /// How many nodes a request can do without.
+    pub fn spare_nodes(&self) -> usize {
+        self.cluster.nodes() - self.combine.least_servers()
     }
 
     /// The cluster that it asks.
@@ -141,7 +177,7 @@ impl Client {
                     settled = settled.and([party].into_iter().collect());
                     answer(reply).ok_or_else(|| Error::Answers("a reply to another question".into()))
                 }
-                Err(e) => Err(e.into()),
+                Err(e) => Err(self.named(e.into())),
             };
             outcomes.push((party, outcome));
             awaited = awaited.without([party].into_iter().collect());
@@ -165,7 +201,51 @@ impl Client {
             self.suspect(party);
         }
         let gone = net.wait([party].into_iter().collect(), Duration::ZERO).err();
-        gone.unwrap_or(polyclave_protocol::Error::Timeout { peer: party, waited: ALONE }).into()
+        self.named(gone.unwrap_or(polyclave_protocol::Error::Timeout { peer: party, waited: ALONE }).into())
+    }
+
+    /// The same error, with nodes by their names.
+    pub(crate) fn named(&self, error: Error) -> Error {
+        let named = |told: String| self.cluster.in_names(&told, "client");
+        match error {
+            Error::Connection { told, peer } => Error::Connection { told: named(told), peer },
+            Error::Contested(told) => Error::Contested(named(told)),
+            other => other,
+        }
+    }
+
+    /// Why there is no connection with a node, as far as the transport saw it.
+    fn not_connected(&self, party: Party, error: polyclave_protocol::Error) -> Error {
+        use polyclave_protocol::Error::{Closed, Peer, Timeout};
+        let node = self.node_name(party).to_owned();
+        match error {
+            Peer { detail, .. } if detail == NOT_ADMITTED => Error::NotAdmitted { node },
+            Peer { detail, .. } | Closed { detail, .. } => Error::Unreached { node, detail },
+            Timeout { waited, .. } => {
+                Error::Unreached { node, detail: format!("it did not answer within {waited:?}") }
+            }
+            other => self.named(other.into()),
+        }
+    }
+
+    /// Why some nodes cannot be asked, for people: each by its name, and what is the same of several once.
+    pub(crate) fn why_not(&self, failed: &[(Party, Error)]) -> String {
+        let strange: Vec<&str> = failed
+            .iter()
+            .filter(|(_, e)| matches!(e, Error::NotAdmitted { .. }))
+            .map(|(party, _)| self.node_name(*party))
+            .collect();
+        let others = failed.iter().filter(|(_, e)| !matches!(e, Error::NotAdmitted { .. }));
+        let mut told: Vec<String> = others
+            .map(|(party, e)| match e {
+                Error::Unreached { .. } => e.to_string(),
+                e => format!("{} did not answer ({e})", self.node_name(*party)),
+            })
+            .collect();
+        if !strange.is_empty() {
+            told.push(Error::NotAdmitted { node: strange.join(", ") }.to_string());
+        }
+        told.join("; ")
     }
 
     /// Connections to some nodes, each kept or new.
@@ -184,7 +264,7 @@ impl Client {
             for (party, line) in called {
                 let failed = line.is_err().then(Instant::now);
                 *self.unreached[party.index()].lock().unwrap_or_else(PoisonError::into_inner) = failed;
-                lines.push((party, line.map_err(Error::from)));
+                lines.push((party, line.map_err(|e| self.not_connected(party, e))));
             }
         }
         lines.sort_by_key(|(party, _)| *party);
@@ -207,6 +287,10 @@ impl Client {
 
     /// What a node's refusal is to the caller.
     pub(crate) fn refused(&self, party: Party, refusal: Refusal) -> Error {
+        if refusal.reason == Reason::Spent {
+            // Of its part of the budget; others may have some left.
+            self.suspect(party);
+        }
         match refusal.reason {
             Reason::Unauthentic => Error::Unauthentic(refusal.message),
             _ => Error::Refused { node: self.node_name(party).into(), refusal },

@@ -1,6 +1,7 @@
 //! One request with the nodes that serve it: the same bytes to each, and one answer out of all of theirs.
 
 mod choice;
+pub(crate) mod enough;
 pub(crate) mod judgement;
 pub(crate) mod replies;
 
@@ -11,12 +12,13 @@ use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, KeyInfo, Operation, Reply, Request, Step, VERSION};
+use polyclave_transport::wire::{self, KeyInfo, Operation, Refusal, Reply, Request, Step, VERSION};
 use zeroize::Zeroizing;
 
 use crate::client::Client;
 use crate::{Error, Result};
-use choice::{CAUGHT, Choices, choose};
+use choice::{CAUGHT, Choices};
+use enough::is_own;
 use replies::{Replies, send_to_each};
 
 /// When the nodes have too much to do: doubled each time.
@@ -39,6 +41,8 @@ pub(crate) struct Conversation<'c> {
     has_begun: bool,
     /// What speaks against nodes since others take them to be the cause, or they refuse: how much.
     against: Vec<(Party, u32)>,
+    /// Who refused what was asked last, and why.
+    refused: Vec<(Party, Refusal)>,
 }
 
 /// What the nodes said when they accepted.
@@ -53,6 +57,14 @@ pub(crate) struct Accepted {
 
 /// One node's message about a value.
 type Part<'r> = (Party, &'r [u8]);
+
+/// What each node sent of the data, of the next mask, and of the initial block.
+#[derive(Default)]
+struct Parts<'r> {
+    data: Vec<Part<'r>>,
+    mask: Vec<Part<'r>>,
+    initial: Vec<Part<'r>>,
+}
 
 /// A request with a fresh id.
 pub(crate) fn request(operation: Operation, serving: PartySet, first: Option<Step>) -> Result<Request> {
@@ -77,45 +89,6 @@ impl<'c> Conversation<'c> {
             true => Conversation::begin_with_most(client, operation, first),
             false => Conversation::begin_with_enough(client, operation, first, takes_all),
         }
-    }
-
-    fn begin_with_enough(
-        client: &'c Client,
-        operation: &Operation,
-        first: Option<&Step>,
-        takes_all: bool,
-    ) -> Result<(Conversation<'c>, Accepted)> {
-        let nodes = client.cluster().nodes();
-        let needed = if takes_all { nodes } else { client.combine.least_servers() };
-        let mut lost = PartySet::all(0);
-        let suspects = client.suspects();
-        let mut last = None;
-        for attempt in 0..MOST_TRIES {
-            let candidates = PartySet::all(nodes).without(lost);
-            let trusted = candidates.without(suspects);
-            let serving = choose(trusted, needed, attempt).or_else(|| choose(candidates, needed, attempt));
-            let Some(serving) = serving else { break };
-            let mut conversation = match Conversation::call(client, serving) {
-                Ok(conversation) => conversation,
-                Err((failed, why)) => {
-                    last = Some(why);
-                    lost = lost.and(failed);
-                    continue;
-                }
-            };
-            match conversation.ask(operation, first) {
-                Ok(accepted) => return Ok((conversation, accepted)),
-                Err(e) if e.others_might() && !takes_all && attempt + 1 < MOST_TRIES => {
-                    if e.is_busy() {
-                        std::thread::sleep(BACK_OFF * (1 << attempt));
-                    }
-                    last = Some(e.to_string());
-                }
-                Err(e) => return Err(e),
-            }
-        }
-        let why = last.unwrap_or_default();
-        Err(Error::TooFewNodes { reached: nodes - lost.len(), nodes, needed, why })
     }
 
     /// Of nodes that correct each other all are asked that can be reached, then, if they cannot agree, all but one that is
@@ -147,11 +120,11 @@ impl<'c> Conversation<'c> {
                     contested.without(serving).iter().for_each(|node| client.suspect(node));
                     return Ok((conversation, accepted));
                 }
-                Err(e @ (Error::Contested(_) | Error::Connection(_))) => {
+                Err(e @ (Error::Contested(_) | Error::Connection { .. })) => {
                     conversation.caught.iter().for_each(|node| choices.suspect(node, CAUGHT));
                     conversation.against.iter().for_each(|(node, weight)| choices.suspect(*node, *weight));
                     contested = contested.and(serving);
-                    why = Some(e.to_string());
+                    why = Some(conversation.own_refusals().unwrap_or(e.to_string()));
                     last = Some(e);
                 }
                 Err(e) if e.is_busy() && attempt + 1 < MOST_TRIES => {
@@ -172,6 +145,14 @@ impl<'c> Conversation<'c> {
         }
     }
 
+    /// What nodes said that refused for a reason of their own, if any did.
+    fn own_refusals(&self) -> Option<String> {
+        let own = self.refused.iter().filter(|(_, refusal)| is_own(refusal));
+        let told: Vec<String> =
+            own.map(|(node, refusal)| self.client.refused(*node, refusal.clone()).to_string()).collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    }
+
     /// Connections with all of some nodes; or with whom there is none, and why.
     fn call(
         client: &'c Client,
@@ -185,13 +166,23 @@ impl<'c> Conversation<'c> {
             }
         }
         let net = client.net(lines);
-        let Some((_, e)) = failed.first() else {
+        if failed.is_empty() {
             let owed = vec![0; client.cluster().nodes()];
-            let (there, has_begun, caught, against) = (serving, false, PartySet::default(), Vec::new());
-            return Ok(Conversation { client, net, serving, there, owed, caught, has_begun, against });
-        };
-        let names = failed.iter().map(|(p, _)| client.node_name(*p)).collect::<Vec<_>>().join(", ");
-        let why = format!("{names} did not answer ({e})");
+            let (there, has_begun, caught) = (serving, false, PartySet::default());
+            let (against, refused) = (Vec::new(), Vec::new());
+            return Ok(Conversation {
+                client,
+                net,
+                serving,
+                there,
+                owed,
+                caught,
+                has_begun,
+                against,
+                refused,
+            });
+        }
+        let why = client.why_not(&failed);
         client.keep(net);
         Err((failed.iter().map(|(p, _)| *p).collect(), why))
     }
@@ -260,8 +251,18 @@ impl<'c> Conversation<'c> {
 
     fn send<T: serde::Serialize>(&mut self, message: &T) -> Result<()> {
         let bytes = wire::encode(message)?;
+        if !self.client.combine.corrects()
+            && !self.net.is_alive()
+            && let Some(refused) = self.last_words()
+        {
+            return Err(refused);
+        }
+        self.transmit(&bytes).map_err(|e| self.client.named(e.into()))
+    }
+
+    fn transmit(&mut self, bytes: &[u8]) -> polyclave_protocol::Result<()> {
         if self.client.combine.corrects() {
-            return Ok(send_to_each(&mut self.net, self.there, &bytes)?);
+            return send_to_each(&mut self.net, self.there, bytes);
         }
         let (head, body) = bytes.split_at(4);
         for part in [head, body] {
@@ -283,15 +284,28 @@ impl<'c> Conversation<'c> {
         self.settle(&|this, replies| this.answer(replies, expected, mask))
     }
 
+    /// The same for the first answer of CBC, and the initial block in front.
+    pub(crate) fn initial_bytes_and_mask(
+        &mut self,
+        initial: usize,
+        expected: Option<usize>,
+        mask: usize,
+    ) -> Result<(Zeroizing<Vec<u8>>, DataAndMask)> {
+        self.settle(&|this, replies| {
+            let initial = this.exactly(&this.data(replies)?.initial, initial)?;
+            Ok((initial, this.answer(replies, expected, mask)?))
+        })
+    }
+
     /// One element, as the answer.
     pub(crate) fn tag(&mut self) -> Result<Element> {
-        self.settle(&|this, replies| this.element(&this.data(replies)?.0))
+        self.settle(&|this, replies| this.element(&this.data(replies)?.data))
     }
 
     /// What all nodes have opened.
     pub(crate) fn opened(&mut self) -> Result<Element> {
         self.settle(&|this, replies| {
-            let (data, _) = this.data(replies)?;
+            let data = this.data(replies)?.data;
             let most = this.most(data.iter().map(|(_, part)| *part));
             let element = most.and_then(|part| <[u8; ELEMENT_BYTES]>::try_from(part).ok());
             element.ok_or_else(|| Error::Answers("they opened different values".into()))
@@ -348,31 +362,32 @@ impl<'c> Conversation<'c> {
         self.client.keep_some(self.net, settled);
     }
 
-    /// What each node answered to a step: of the data, and of the next mask.
-    fn data<'r>(&self, replies: &'r Replies) -> Result<(Vec<Part<'r>>, Vec<Part<'r>>)> {
-        let (mut of_data, mut of_mask) = (Vec::new(), Vec::new());
+    /// What each node answered to a step.
+    fn data<'r>(&self, replies: &'r Replies) -> Result<Parts<'r>> {
+        let mut parts = Parts::default();
         for (node, reply) in replies {
             match reply {
-                Reply::Data { data, mask } => {
-                    of_data.push((*node, &data[..]));
-                    of_mask.push((*node, &mask[..]));
+                Reply::Data { data, mask, initial } => {
+                    parts.data.push((*node, data));
+                    parts.mask.push((*node, mask));
+                    parts.initial.push((*node, initial));
                 }
                 _ => self.refuse_unexpected(*node)?,
             }
         }
-        if of_data.len() < self.client.combine.least_servers() {
+        if parts.data.len() < self.client.combine.least_servers() {
             return Err(Error::Answers("too few of them answered to this question".into()));
         }
-        Ok((of_data, of_mask))
+        Ok(parts)
     }
 
     fn answer(&self, replies: &Replies, expected: Option<usize>, mask: usize) -> Result<DataAndMask> {
-        let (of_data, of_mask) = self.data(replies)?;
+        let parts = self.data(replies)?;
         let data = match expected {
-            Some(expected) => self.exactly(&of_data, expected)?,
+            Some(expected) => self.exactly(&parts.data, expected)?,
             None => Zeroizing::default(),
         };
-        let mask = if mask == 0 { Zeroizing::default() } else { self.exactly(&of_mask, mask)? };
+        let mask = if mask == 0 { Zeroizing::default() } else { self.exactly(&parts.mask, mask)? };
         Ok((data, mask))
     }
 

@@ -1,5 +1,6 @@
 //! What can go wrong at a client, and whose fault it is.
 
+use polyclave_protocol::Party;
 use polyclave_transport::wire::{Reason, Refusal};
 
 /// What every fallible operation of a client returns.
@@ -18,7 +19,7 @@ pub enum Error {
         refusal: Refusal,
     },
     /// Too few nodes can be reached.
-    #[error("{reached} of {nodes} nodes can be reached, {needed} are needed: {why}")]
+    #[error("{reached} of {nodes} nodes can be asked, {needed} are needed: {why}")]
     TooFewNodes {
         /// How many answered.
         reached: usize,
@@ -29,9 +30,28 @@ pub enum Error {
         /// What was wrong with the others.
         why: String,
     },
-    /// The connection with the nodes failed in the middle of a request.
-    #[error("{0}; nothing was lost, ask again")]
-    Connection(#[from] polyclave_protocol::Error),
+    /// The connection with the nodes failed in the middle of a request: what happened, with the nodes by their names.
+    #[error("{told}; nothing was lost, ask again")]
+    Connection {
+        /// What happened.
+        told: String,
+        /// The node with which it failed, where that is known.
+        peer: Option<Party>,
+    },
+    /// A node's operator has not allowed this client anything.
+    #[error("this client is not admitted by {node}: {ASK_TO_BE_ALLOWED}")]
+    NotAdmitted {
+        /// Its name, or those of several.
+        node: String,
+    },
+    /// There is no connection with a node.
+    #[error("{node} cannot be reached: {detail}")]
+    Unreached {
+        /// Its name.
+        node: String,
+        /// What the transport saw.
+        detail: String,
+    },
     /// Nodes that correct each other could not agree, or too few of them were left in the middle of a request: each may be the
     /// one that is wrong.
     #[error("the nodes did not agree: {0}; ask again, which leaves out those that are suspected")]
@@ -58,6 +78,20 @@ pub enum Error {
     },
 }
 
+/// What a client does about it.
+const ASK_TO_BE_ALLOWED: &str = "give its card to the operator of every node, who lets it in with `polyclave node allow`; no node takes another's word for it";
+
+impl From<polyclave_protocol::Error> for Error {
+    fn from(error: polyclave_protocol::Error) -> Error {
+        use polyclave_protocol::Error::{Closed, Peer, Timeout};
+        let peer = match &error {
+            Closed { peer, .. } | Timeout { peer, .. } | Peer { peer, .. } => Some(*peer),
+            _ => None,
+        };
+        Error::Connection { told: error.to_string(), peer }
+    }
+}
+
 impl Error {
     /// Whether other nodes, or the same ones later, might do it.
     pub fn may_pass(&self) -> bool {
@@ -65,18 +99,38 @@ impl Error {
             Error::Refused { refusal, .. } => {
                 matches!(refusal.reason, Reason::Unavailable | Reason::Busy | Reason::Dry)
             }
-            Error::Connection(_) | Error::TooFewNodes { .. } | Error::Contested(_) => true,
+            Error::Connection { .. } | Error::TooFewNodes { .. } | Error::Contested(_) => true,
+            // Another node may know this client, and may be there.
+            Error::NotAdmitted { .. } | Error::Unreached { .. } => true,
             _ => false,
         }
     }
 
-    /// Whether other nodes might do it: each has its own part of a key's budget. Material takes the nodes longer to make than
-    /// anybody should wait within a request.
+    /// Whether other nodes might do it. Material takes the nodes longer to make than anybody should wait within a request.
     pub(crate) fn others_might(&self) -> bool {
         match self {
-            Error::Refused { refusal, .. } if refusal.reason == Reason::Spent => true,
             Error::Refused { refusal, .. } if refusal.reason == Reason::Dry => false,
             _ => self.may_pass(),
+        }
+    }
+
+    /// Whether the nodes found that they were told, or hold, different things: perhaps one of them alone does.
+    pub(crate) fn is_disagreement(&self) -> bool {
+        matches!(self, Error::Refused { refusal, .. } if refusal.reason == Reason::Disagreement)
+    }
+
+    /// The node with which a connection failed.
+    pub(crate) fn peer(&self) -> Option<Party> {
+        if let Error::Connection { peer, .. } = self { *peer } else { None }
+    }
+
+    /// Whether the whole request may be asked again at once, of other nodes: what is the trouble of a node, or between nodes, and not
+    /// the request's own.
+    pub fn may_be_repeated(&self) -> bool {
+        match self {
+            Error::Refused { refusal, .. } => matches!(refusal.reason, Reason::Spent | Reason::Unavailable),
+            Error::Connection { .. } | Error::Contested(_) => true,
+            _ => false,
         }
     }
 
@@ -85,6 +139,9 @@ impl Error {
     }
 
     pub(crate) fn reading(error: std::io::Error) -> Error {
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            return Error::Misuse("the input became shorter while it was read".into());
+        }
         Error::Io { what: "cannot read the input", error }
     }
 
@@ -104,5 +161,8 @@ mod tests {
         assert_eq!(judged(Reason::Busy), (true, true));
         assert_eq!(judged(Reason::Dry), (true, false));
         assert_eq!(judged(Reason::Quarantined), (false, false));
+        let repeated = |reason| refused(reason).may_be_repeated();
+        assert!(repeated(Reason::Spent) && repeated(Reason::Unavailable));
+        assert!(!repeated(Reason::Dry) && !repeated(Reason::Denied) && !repeated(Reason::Key));
     }
 }

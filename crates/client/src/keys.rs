@@ -10,26 +10,9 @@ use zeroize::Zeroizing;
 
 use crate::client::Client;
 use crate::conversation::Conversation;
+use crate::conversation::enough::is_own;
 use crate::conversation::judgement::agreed;
 use crate::{Error, Result};
-
-/// A key as the nodes list it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    /// The key.
-    pub info: KeyInfo,
-    /// The nodes that list it.
-    pub at: PartySet,
-}
-
-/// The keys that some nodes list, and the nodes that could not be asked.
-#[derive(Debug)]
-pub struct Listing {
-    /// In the order of their names.
-    pub keys: Vec<Listed>,
-    /// Nodes that did not answer, and why.
-    pub missing: Vec<(Party, Error)>,
-}
 
 impl Client {
     /// Makes a key that nobody holds. All nodes take part.
@@ -71,22 +54,40 @@ impl Client {
         Conversation::ask_all(self, &Operation::Delete { key: key.into() })?.done()
     }
 
-    /// One key: what more nodes than may lie say alike, where nodes correct each other; else what the first says that answers.
+    /// One key: what more nodes than may lie say alike, where nodes correct each other; else what the first says that does not
+    /// refuse. What more nodes refuse than can be missed is refused.
     pub fn info(&self, key: &str) -> Result<KeyInfo> {
         if self.combine.corrects() {
             return self.info_of_several(key);
         }
-        let mut last = None;
+        let most = self.cluster().nodes() - self.combine.least_servers();
+        let (mut last, mut refused) = (None, Vec::new());
         for party in Party::all(self.cluster().nodes()) {
             let one = [party].into_iter().collect();
             let answers =
                 self.ask(one, &Operation::Show { key: key.into() }, first_key, |answers| !answers.is_empty());
             match answers.into_iter().next() {
-                Some((_, Ok(info))) => return Ok(info),
+                Some((_, Ok(info))) => {
+                    for (one, refusal) in refused {
+                        self.suspect(one);
+                        let why = self.refused(one, Refusal::clone(&refusal)).to_string();
+                        self.remark_left_out([one].into_iter().collect(), refusal.reason, &why);
+                    }
+                    return Ok(info);
+                }
+                Some((_, Err(Error::Refused { refusal, .. }))) if is_own(&refusal) => {
+                    refused.push((party, refusal));
+                }
                 Some((_, Err(e))) if !e.may_pass() => return Err(e),
                 Some((_, Err(e))) => last = Some(e),
                 None => {}
             }
+            if refused.len() > most {
+                break;
+            }
+        }
+        if let Some((party, refusal)) = refused.into_iter().next() {
+            return Err(self.refused(party, refusal));
         }
         Err(last.unwrap_or_else(|| Error::Misuse("the cluster has no nodes".into())))
     }
@@ -129,41 +130,12 @@ impl Client {
             _ => Err(Error::Contested(format!("they tell of different keys '{key}'"))),
         }
     }
-
-    /// The keys that this client may see.
-    pub fn keys(&self) -> Result<Listing> {
-        let answers = self.ask_each(&Operation::List, |reply| match reply {
-            Reply::Keys(keys) => Some(keys),
-            _ => None,
-        });
-        let mut listing = Listing { keys: Vec::new(), missing: Vec::new() };
-        for (party, answer) in answers {
-            match answer {
-                Ok(keys) => keys.into_iter().for_each(|info| listing.add(party, info)),
-                Err(e) => listing.missing.push((party, e)),
-            }
-        }
-        if listing.missing.len() == self.cluster().nodes() {
-            return Err(listing.missing.remove(0).1);
-        }
-        listing.keys.sort_by(|a, b| a.info.properties.name.cmp(&b.info.properties.name));
-        Ok(listing)
-    }
 }
 
 fn first_key(reply: Reply) -> Option<KeyInfo> {
     match reply {
-        Reply::Keys(keys) => keys.into_iter().next(),
+        Reply::Keys { keys, .. } => keys.into_iter().next(),
         _ => None,
-    }
-}
-
-impl Listing {
-    fn add(&mut self, party: Party, info: KeyInfo) {
-        match self.keys.iter_mut().find(|listed| listed.info == info) {
-            Some(listed) => listed.at = listed.at.iter().chain([party]).collect(),
-            None => self.keys.push(Listed { info, at: [party].into_iter().collect() }),
-        }
     }
 }
 

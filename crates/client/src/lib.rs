@@ -1,7 +1,7 @@
 //! A client: it asks the nodes, and puts together what they answer.
 //!
 //! ```text
-//! sealed.rs, gcm.rs, counter.rs, blocks.rs (what is asked), keys.rs
+//! sealed.rs, gcm.rs, counter.rs, blocks.rs (what is asked), keys.rs, listing.rs
 //!          |
 //! conversation.rs (one request: the same to every node, one answer of all of theirs)
 //!          |
@@ -19,6 +19,7 @@ mod counter;
 mod error;
 mod gcm;
 mod keys;
+mod listing;
 mod padding;
 mod pieces;
 mod sealed;
@@ -27,5 +28,5 @@ pub use blocks::Padding;
 pub use client::Client;
 pub use counter::OnStart;
 pub use error::{Error, Result};
-pub use keys::{Listed, Listing};
+pub use listing::{Listed, Listing};
 pub use sealed::{HEAD, MAGIC};

@@ -5,7 +5,7 @@ mod common;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::active::{AES_KEY, ALL, ecb_is_right, fill, listening, start, start_cheating, within};
+use common::active::{AES_KEY, ecb_is_right, fill, listening, start, start_cheating, within};
 use common::fake::{FakeNode, Say};
 use common::messages::{cbc, ecb, uncbc};
 use common::raw::{Raw, request};
@@ -14,12 +14,12 @@ use polyclave_client::{Client, Error, Padding};
 use polyclave_node::Cheat;
 use polyclave_protocol::PartySet;
 use polyclave_transport::Identity;
-use polyclave_transport::wire::{KeyInfo, Operation, Reason, Refusal, Reply, Request, Right, Use};
+use polyclave_transport::wire::{KeyInfo, Mode, Operation, Reason, Refusal, Reply, Request, Right, Use};
 
 /// Four nodes that have a key, with material.
 fn with_key(blocks: usize, cheats: &[(usize, Cheat)]) -> TestCluster {
     let cluster = start(blocks, cheats);
-    cluster.client().import(key("k", "aes-128", &ALL), &AES_KEY).expect("imported");
+    cluster.client().import(key("k", "aes-128", &[Mode::Cbc, Mode::Ecb]), &AES_KEY).expect("imported");
     fill(&cluster);
     cluster
 }
@@ -73,7 +73,7 @@ fn a_node_that_refuses_all_is_left_out_and_what_it_says_of_keys_is_not_believed(
     let denies = move |_: &Request| refused(Reason::Denied);
     let knows_none = move |_: &Request| refused(Reason::Key);
     let tells_another = move |request: &Request| match request.operation {
-        Operation::Show { .. } => Say::All(Box::new(Reply::Keys(vec![other.clone()]))),
+        Operation::Show { .. } => Say::All(Box::new(Reply::Keys { keys: vec![other.clone()], more: false })),
         _ => refused(Reason::Busy),
     };
     cbc_comes_back_beside(&cluster, &honest, denies);
@@ -120,6 +120,17 @@ fn a_refusal_in_the_middle_does_not_end_what_the_others_go_on_with() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
+/// It is heard in its turn, and the others' answers are enough.
+#[test]
+fn a_node_that_only_claims_to_work_holds_up_no_answer() {
+    let cluster = with_key(24, &[(0, Cheat::ClaimsToWork)]);
+    let missing = left_out_by(&cluster, |client| {
+        within(Duration::from_secs(20), "beside claims", || ecb_is_right(client, "k"));
+        within(Duration::from_secs(20), "beside late claims", || ecb_is_right(client, "k"));
+    });
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 #[test]
 fn a_hello_that_is_dragged_out_ends_in_its_time_and_the_next_is_without_that_node() {
     let mut cluster = with_key(24, &[]);
@@ -150,7 +161,7 @@ fn nodes_that_wait_in_vain_for_each_other_say_so_while_the_client_listens() {
 #[test]
 fn a_client_that_pauses_for_too_long_is_told_the_limit() {
     let cluster = with_key(24, &[]);
-    let how = Operation::Use { key: "k".into(), id: None, how: Use::CtrEncrypt };
+    let how = Operation::Use { key: "k".into(), id: None, how: Use::CbcDecrypt };
     let mut raw = Raw::call(&cluster);
     raw.tell_all(&Request { serving: PartySet::all(4), ..request(how, None) });
     for ending in raw.endings() {

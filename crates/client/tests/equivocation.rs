@@ -5,13 +5,13 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::messages::gcm;
-use common::raw::{Ending, Raw, request};
+use common::raw::{Ending, Raw, request, use_of};
 use common::{TestCluster, data, key};
 use polyclave_protocol::PartySet;
 use polyclave_transport::wire::{CHUNK, End, Mode, NewKey, Operation, Reply, Request, Step, Use, VERSION};
 
 fn using(how: Use) -> Operation {
-    Operation::Use { key: "k".into(), id: None, how }
+    use_of("k", how)
 }
 
 /// Attacks, looks how the nodes ended it, and that they go on serving, all within a time.
@@ -47,7 +47,7 @@ fn a_node_that_is_told_another_request_stops_all_before_anything_is_computed() {
         request(using(Use::Open { file: [file; 32] }), Some(step))
     };
     let counter = |last| using(Use::CtrDecrypt { counter: [&[0; 15][..], &[last]].concat() });
-    let named = |name: &str| Operation::Use { key: name.into(), id: None, how: Use::CtrEncrypt };
+    let named = |name: &str| use_of(name, Use::CtrEncrypt);
     let new = |name: &str, budget_blocks| {
         Operation::Generate(NewKey { budget_blocks, ..key(name, "aes-128", &[Mode::Ctr]) })
     };
@@ -63,7 +63,7 @@ fn a_node_that_is_told_another_request_stops_all_before_anything_is_computed() {
     let pairs: Vec<(&str, Request, Request)> = vec![
         ("another key", request(named("k"), keystream(16)), request(named("l"), keystream(16))),
         ("an unknown key", request(named("k"), keystream(16)), request(named("m"), keystream(16))),
-        ("another use", request(using(Use::CtrEncrypt), keystream(16)), request(gcm(b""), keystream(16))),
+        ("another use", request(using(Use::Seal), keystream(16)), request(gcm(b""), keystream(16))),
         (
             "another count",
             request(using(Use::CtrEncrypt), keystream(16)),

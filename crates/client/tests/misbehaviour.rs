@@ -5,7 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::messages::gcm;
-use common::raw::{Raw, request};
+use common::raw::{Raw, request, use_of};
 use common::{TestCluster, data, key};
 use polyclave_transport::wire::{
     CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode,
@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(25);
 type Act = fn(&mut Raw);
 
 fn using(how: Use) -> Request {
-    request(Operation::Use { key: "k".into(), id: None, how }, None)
+    request(use_of("k", how), None)
 }
 
 fn assert_serving(cluster: &TestCluster, after: &str) {

@@ -125,6 +125,10 @@ fn without_padding_the_input_has_to_be_whole_blocks() {
         assert!(matches!(refused, Err(Error::Misuse(_))), "{refused:?}");
         assert!(matches!(ecb(&client, "whole", Padding::None, &data(len)), Err(Error::Misuse(_))));
     }
+    let (initial, ciphertext) =
+        cbc(&client, "whole", Padding::None, &[]).expect("nothing but an initial block");
+    assert_eq!((initial.len(), ciphertext.len()), (16, 0));
+    assert!(uncbc(&client, "whole", Padding::None, &initial, &[]).expect("nothing").is_empty());
     assert!(ecb(&client, "whole", Padding::None, &[]).expect("nothing").is_empty());
     assert!(unecb(&client, "whole", Padding::None, &[]).expect("nothing").is_empty());
 }

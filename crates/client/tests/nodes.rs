@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use common::messages::{gcm, open, seal, ungcm};
 use common::{TestCluster, data, key};
 use polyclave_client::Error;
-use polyclave_config::{Cluster, NodeDir};
+use polyclave_config::{Cluster, Consent, NodeDir};
 use polyclave_node::Running;
 use polyclave_node::store::{Secret, Store};
 use polyclave_protocol::Party;
@@ -50,7 +50,7 @@ fn three_of_five_nodes_go_on_and_those_that_come_back_serve_again() {
         cluster.stop(stopped);
     }
     let told = gcm(&client, "k", b"", b"x").expect_err("two are too few").to_string();
-    assert!(told.starts_with("2 of 5 nodes can be reached, 3 are needed"), "{told}");
+    assert!(told.starts_with("2 of 5 nodes can be asked, 3 are needed"), "{told}");
 }
 
 #[test]
@@ -144,9 +144,9 @@ fn an_impostor_on_the_port_of_a_stopped_node_is_not_accepted() {
     let card = NodeDir::init(&path, own.settings(), &other.certificate(), &other.reveal_private_key())
         .expect("made");
     let mut file = cluster.file();
-    file.update(card).expect("it fits");
+    file.replace(card).expect("it fits");
     let impostor = NodeDir::open(&path).expect("its directory");
-    impostor.set_cluster(&file).expect("joined");
+    impostor.set_cluster(&file, Consent::None).expect("joined");
     impostor.save_policy(&own.policy().expect("a policy")).expect("saved");
     let running = Running::start(impostor).expect("it starts");
     std::thread::sleep(Duration::from_secs(3));
@@ -179,9 +179,9 @@ fn an_expired_certificate_is_refused_with_the_reason() {
         ("127.0.0.1:0".into(), "127.0.0.1:0".into(), None);
     let card = NodeDir::init(&path, &settings, &identity.certificate(), &identity.reveal_private_key());
     let mut file = cluster.file();
-    file.update(card.expect("made")).expect("it fits");
+    file.replace(card.expect("made")).expect("it fits");
     let node = NodeDir::open(&path).expect("its directory");
-    node.set_cluster(&file).expect("joined");
+    node.set_cluster(&file, Consent::None).expect("joined");
     let told = Running::start(node).err().expect("it does not start").to_string();
     assert!(told.contains("expired"), "{told}");
 }
@@ -200,7 +200,7 @@ fn stopping_and_starting_again_at_once_finds_the_store_and_the_ports_free() {
         cluster.wait_until_ready();
         assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
         let mut outcome = gcm(&client, "k", b"", b"x");
-        if let Err(Error::Connection(_)) = outcome {
+        if let Err(Error::Connection { .. }) = outcome {
             outcome = gcm(&client, "k", b"", b"x");
         }
         outcome.expect("served again, by new connections");

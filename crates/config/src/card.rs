@@ -5,6 +5,7 @@ use std::path::Path;
 
 use polyclave_transport::CertificateDer;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::{Error, Result, check_name, private, text};
 
@@ -21,6 +22,12 @@ pub struct Card {
     /// By which it is known: one, or while it changes them two. Base64 of DER in the file.
     #[serde(with = "text::certificates")]
     pub certificates: Vec<CertificateDer<'static>>,
+}
+
+/// The digest by which other programs show a certificate: SHA-256, as `openssl x509 -fingerprint -sha256` does.
+pub fn certificate_fingerprint(certificate: &CertificateDer<'_>) -> String {
+    let digits: Vec<String> = Sha256::digest(certificate).iter().map(|byte| format!("{byte:02X}")).collect();
+    format!("SHA-256 {}", digits.join(":"))
 }
 
 /// What a node needs to know of a client.
@@ -63,6 +70,16 @@ impl Card {
         private::write_public(path, self.to_text().as_bytes())
     }
 
+    /// The digests of its certificates.
+    pub fn certificate_fingerprints(&self) -> String {
+        self.certificates.iter().map(certificate_fingerprint).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether one certificate is in both.
+    pub(crate) fn overlaps(&self, other: &Card) -> bool {
+        self.certificates.iter().any(|certificate| other.certificates.contains(certificate))
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         check_name("node", &self.name)?;
         check_address(&self.address)?;
@@ -73,6 +90,9 @@ impl Card {
             return Err(Error::misuse(format!(
                 "{name} has {n} certificates; 1 to {MOST_CERTIFICATES} are allowed"
             )));
+        }
+        if (1..n).any(|i| self.certificates[..i].contains(&self.certificates[i])) {
+            return Err(Error::misuse(format!("{} has one certificate twice", self.name)));
         }
         Ok(())
     }

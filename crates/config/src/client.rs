@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClientCard, Cluster, Error, Result, StoredIdentity, check_name, private, rotation, text};
+use crate::{
+    ClientCard, Cluster, Consent, Error, Result, StoredIdentity, check_name, private, rotation, text,
+};
 
 const SETTINGS: &str = "client.toml";
 const CLUSTER: &str = "cluster.toml";
@@ -80,7 +82,21 @@ impl ClientDir {
     }
 
     /// Takes a cluster, or a changed file of it.
-    pub fn set_cluster(&self, cluster: &Cluster) -> Result<()> {
+    pub fn set_cluster(&self, cluster: &Cluster, consent: Consent) -> Result<()> {
+        // Whoever wants another cluster need not be able to read the file of the one before.
+        let before = if consent == Consent::Cluster { None } else { self.cluster()? };
+        if let Some(before) = before {
+            if before.lasting_digest() != cluster.lasting_digest() {
+                return Err(Error::misuse(format!(
+                    "{} uses another cluster; nothing was changed. Make a directory of its own for this one with `client init`, or \
+                     give --replace, after which the keys of the other cluster are out of its reach",
+                    self.settings.name
+                )));
+            }
+            if consent == Consent::None {
+                cluster.refuse_replaced(&before)?;
+            }
+        }
         cluster.save(&self.path.join(CLUSTER))
     }
 }
@@ -88,7 +104,7 @@ impl ClientDir {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::tests::card;
+    use crate::card::tests::{card, certificate};
     use crate::identity::tests::identity;
 
     #[test]
@@ -112,7 +128,47 @@ mod tests {
         let client = ClientDir::open(&path).expect("opened");
         assert_eq!(client.cluster().expect("none is no error"), None);
         let cluster = Cluster::define("shamir", 1, vec![card("a", 1), card("b", 2)]).expect("it fits");
-        client.set_cluster(&cluster).expect("saved");
+        client.set_cluster(&cluster, Consent::None).expect("saved");
         assert_eq!(client.cluster().expect("read"), Some(cluster));
+    }
+
+    #[test]
+    fn neither_another_cluster_nor_another_certificate_takes_the_place_of_one_in_silence() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("alice");
+        ClientDir::init(&path, "alice", &identity(1).certificate, &identity(1).key).expect("made");
+        let client = ClientDir::open(&path).expect("opened");
+        let cards = || vec![card("a", 1), card("b", 2)];
+        let first = Cluster::define("shamir", 1, cards()).expect("it fits");
+        client.set_cluster(&first, Consent::None).expect("the first");
+        let is_still =
+            |cluster: &Cluster| assert_eq!(client.cluster().expect("read").as_ref(), Some(cluster));
+
+        let mut rotating = card("b", 2);
+        rotating.certificates.push(certificate(3));
+        let mut second = first.clone();
+        second.update(rotating).expect("it fits");
+        client.set_cluster(&second, Consent::None).expect("both certificates");
+        let mut third = second.clone();
+        third.update(card("b", 3)).expect("it fits");
+        client.set_cluster(&third, Consent::None).expect("the new one");
+
+        let mut forged = third.clone();
+        forged.replace(card("a", 9)).expect("it fits");
+        assert_eq!(forged.lasting_digest(), third.lasting_digest());
+        let error = client.set_cluster(&forged, Consent::None).expect_err("another certificate").to_string();
+        assert!(error.contains("--expect") && error.contains(&forged.fingerprint().to_string()), "{error}");
+        is_still(&third);
+        client.set_cluster(&forged, Consent::Certificates).expect("compared");
+        is_still(&forged);
+
+        let other = Cluster::define("shamir", 1, cards()).expect("it fits");
+        for consent in [Consent::None, Consent::Certificates] {
+            let error = client.set_cluster(&other, consent).expect_err("another cluster").to_string();
+            assert!(error.contains("--replace"), "{error}");
+        }
+        is_still(&forged);
+        client.set_cluster(&other, Consent::Cluster).expect("wanted");
+        is_still(&other);
     }
 }

@@ -7,7 +7,7 @@ use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::CertificateDer;
 use serde::{Deserialize, Serialize};
 
-use crate::{Card, Error, Result, private, text};
+use crate::{Card, Error, Fingerprint, Result, private, text};
 
 /// A cluster of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,17 @@ pub struct Cluster {
     threshold: usize,
     #[serde(rename = "node")]
     cards: Vec<Card>,
+}
+
+/// What whoever gives a directory a cluster file has made sure of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Consent {
+    /// Nothing: it must be the first file, or one of the same cluster in which every node keeps a certificate.
+    None,
+    /// That the certificates in it are the right ones.
+    Certificates,
+    /// That it may be another cluster's.
+    Cluster,
 }
 
 impl Cluster {
@@ -90,10 +101,16 @@ impl Cluster {
         self.cards.iter().zip(0..).find(|(card, _)| card.name == name).map(|(_, number)| Party(number))
     }
 
-    /// A digest of everything that must be the same at all nodes. Certificates and addresses are not part of it: they
-    /// change at one node after the other.
-    pub fn fingerprint(&self) -> [u8; 32] {
-        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 cluster fingerprint");
+    /// What people compare: it covers the whole file.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(self)
+    }
+
+    /// A digest of what lasts as long as the cluster, which running nodes compare. Certificates and addresses are not part of it:
+    /// they change at one node after the other. That they are the right ones rests on each node's own file, whose
+    /// [`fingerprint`](Cluster::fingerprint) its operator has compared: TLS lets nobody in by a certificate that is not in it.
+    pub fn lasting_digest(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 what lasts of a cluster");
         let mut text = |t: &str| {
             hasher.update(&(t.len() as u64).to_le_bytes()).update(t.as_bytes());
         };
@@ -105,8 +122,49 @@ impl Cluster {
         *hasher.finalize().as_bytes()
     }
 
-    /// Replaces the card of the node of that name.
+    /// Refuses a changed file that has a node with none of its certificates from before. In a rotation old and new ones stand
+    /// side by side for a while; so here somebody replaced them, for better or worse.
+    pub(crate) fn refuse_replaced(&self, before: &Cluster) -> Result<()> {
+        let pairs = self.cards.iter().filter_map(|card| Some((card, before.card_named(&card.name)?)));
+        let replaced: Vec<String> = pairs
+            .filter(|(card, old)| !card.overlaps(old))
+            .map(|(card, old)| {
+                let (was, is) = (old.certificate_fingerprints(), card.certificate_fingerprints());
+                format!("{}\n  was {was}\n  is  {is}\n", card.name)
+            })
+            .collect();
+        if replaced.is_empty() {
+            return Ok(());
+        }
+        Err(Error::misuse(format!(
+            "the file has other certificates than the one before; nothing was changed\n{}Another machine may have taken a node's \
+             place. Compare the file's fingerprint with the nodes' operators, and give it with --expect:\n  {}",
+            replaced.concat(),
+            self.fingerprint()
+        )))
+    }
+
+    /// The card of the node of a name.
+    pub fn card_named(&self, name: &str) -> Option<&Card> {
+        self.cards.iter().find(|card| card.name == name)
+    }
+
+    /// Replaces the card of the node of that name by one that shares a certificate with it, as in a rotation.
     pub fn update(&mut self, card: Card) -> Result<()> {
+        match self.card_named(&card.name) {
+            Some(old) if !card.overlaps(old) => Err(Error::misuse(format!(
+                "{} is known by another certificate; nothing was changed\n  the cluster's: {}\n  this card's:   {}\nIf its operator \
+                 made a new one without `node rotate`, compare this with him, and give --replace",
+                card.name,
+                old.certificate_fingerprints(),
+                card.certificate_fingerprints()
+            ))),
+            _ => self.replace(card),
+        }
+    }
+
+    /// Replaces the card of the node of that name by any other.
+    pub fn replace(&mut self, card: Card) -> Result<()> {
         let mut changed = self.clone();
         let name = &card.name;
         let Some(party) = self.party_named(name) else {
@@ -162,6 +220,7 @@ fn distinct(one: &Card, other: &Card) -> Result<()> {
 mod tests {
     use super::*;
     use crate::card::tests::{card, certificate};
+    use crate::certificate_fingerprint;
 
     fn three() -> Vec<Card> {
         vec![card("a", 1), card("b", 2), card("c", 3)]
@@ -194,6 +253,7 @@ mod tests {
         assert!(with(&|c| c.client_address = "a.example:7001".into()).is_err());
         assert!(with(&|c| c.certificates.push(certificate(1))).is_err());
         assert!(with(&|c| c.certificates.clear()).is_err());
+        assert!(with(&|c| c.certificates.push(certificate(3))).is_err());
     }
 
     #[test]
@@ -208,12 +268,12 @@ mod tests {
     }
 
     #[test]
-    fn the_fingerprint_covers_what_must_agree_and_no_more() {
+    fn what_nodes_compare_lasts_over_rotations_and_is_no_other_cluster_s() {
         let before = cluster();
         let same = |change: &dyn Fn(&mut Cluster)| {
             let mut after = before.clone();
             change(&mut after);
-            after.fingerprint() == before.fingerprint()
+            after.lasting_digest() == before.lasting_digest()
         };
         assert!(same(&|c| c.cards[0].certificates.push(certificate(9))));
         assert!(same(&|c| c.cards[0].address = "elsewhere:1".into()));
@@ -234,7 +294,22 @@ mod tests {
         assert_eq!(cluster.party_of(&certificate(2)), Some(Party(1)));
         let before = cluster.clone();
         assert!(cluster.update(card("d", 4)).is_err());
-        assert!(cluster.update(card("b", 1)).is_err());
+        assert!(cluster.replace(card("b", 1)).is_err());
         assert_eq!(cluster, before);
+    }
+
+    #[test]
+    fn a_card_with_none_of_the_certificates_from_before_is_refused_and_both_are_shown() {
+        let (mut cluster, before) = (cluster(), cluster());
+        let mut same = before.clone();
+        same.id = cluster.id;
+        let other = card("b", 7);
+        let error = cluster.update(other.clone()).expect_err("another identity").to_string();
+        for certificate in [certificate(2), certificate(7)] {
+            assert!(error.contains(&certificate_fingerprint(&certificate)), "{error}");
+        }
+        assert_eq!(cluster, same);
+        cluster.replace(other).expect("wanted");
+        assert!(cluster.refuse_replaced(&same).is_err() && same.refuse_replaced(&same).is_ok());
     }
 }

@@ -12,12 +12,15 @@
 //! renamed, so that a crash leaves the old or the new. What is private is 0600 from its first byte, in directories of
 //! 0700, and is not read when others could have read it.
 
+mod audit;
 mod card;
 mod client;
 mod cluster;
 mod error;
+mod fingerprint;
 mod identity;
 mod name;
+mod names;
 mod node;
 mod policy;
 pub mod private;
@@ -25,10 +28,12 @@ mod rotation;
 mod settings;
 mod text;
 
-pub use card::{Card, ClientCard};
+pub use audit::{AuditSettings, WhenUnwritable};
+pub use card::{Card, ClientCard, certificate_fingerprint};
 pub use client::ClientDir;
-pub use cluster::Cluster;
+pub use cluster::{Cluster, Consent};
 pub use error::{Error, Result};
+pub use fingerprint::Fingerprint;
 pub use identity::StoredIdentity;
 pub use name::check_name;
 pub use node::{KeptFile, NodeDir};

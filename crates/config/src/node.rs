@@ -9,7 +9,7 @@
 //! | `cluster.toml` | | [`Cluster`], once the node has joined one |
 //! | `clients.toml` | | [`ClientPolicy`] |
 //! | `store.redb` | yes | shares of keys, sealed |
-//! | `audit.log` | yes | who did what |
+//! | `audit.log` | yes | who did what, lately; earlier files are `audit-NUMBER.log`, after their last record |
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,8 @@ use polyclave_transport::CertificateDer;
 use zeroize::Zeroizing;
 
 use crate::{
-    Card, ClientPolicy, Cluster, Error, NodeSettings, Result, StoredIdentity, private, rotation, text,
+    Card, ClientPolicy, Cluster, Consent, Error, NodeSettings, Result, StoredIdentity,
+    certificate_fingerprint, private, rotation, text,
 };
 
 const SETTINGS: &str = "node.toml";
@@ -167,12 +168,17 @@ impl NodeDir {
         path.exists().then(|| Cluster::load(&path)).transpose()
     }
 
-    /// Joins a cluster, or takes a changed file of it. It has to be the same cluster, and this node in it.
-    pub fn set_cluster(&self, cluster: &Cluster) -> Result<()> {
-        if self.cluster()?.is_some_and(|old| old.fingerprint() != cluster.fingerprint()) {
-            return Err(Error::misuse(
-                "the node belongs to another cluster; a node belongs to one as long as it lives",
-            ));
+    /// Joins a cluster, or takes a changed file of it. It has to be the same cluster, and this node in it as it is.
+    pub fn set_cluster(&self, cluster: &Cluster, consent: Consent) -> Result<()> {
+        if let Some(before) = self.cluster()? {
+            if before.lasting_digest() != cluster.lasting_digest() {
+                return Err(Error::misuse(
+                    "the node belongs to another cluster; a node belongs to one as long as it lives",
+                ));
+            }
+            if consent == Consent::None {
+                cluster.refuse_replaced(&before)?;
+            }
         }
         if cluster.party_of(&self.identity.certificate) != cluster.party_named(&self.settings.name) {
             let name = &self.settings.name;
@@ -185,7 +191,35 @@ impl NodeDir {
                 "the cluster does not know this node; define it with this node's card",
             ));
         }
+        if let Some(listed) = cluster.card_named(&self.settings.name) {
+            self.check_listed(listed)?;
+        }
         cluster.save(&self.file(CLUSTER))
+    }
+
+    /// Each node answers for its own card: so a file that all nodes have, and whose fingerprint is the same everywhere, has no
+    /// card that was changed before the cluster was defined.
+    fn check_listed(&self, listed: &Card) -> Result<()> {
+        let own = self.card();
+        let name = &own.name;
+        let foreign = listed.certificates.iter().find(|certificate| !own.certificates.contains(certificate));
+        if let Some(foreign) = foreign {
+            return Err(Error::misuse(format!(
+                "the cluster file has a certificate for {name} that this node does not have ({}): who has its key could take this \
+                 node's place. Put this node's card into the file with `cluster update`",
+                certificate_fingerprint(foreign)
+            )));
+        }
+        let addresses = |card: &Card| format!("{}, for clients {}", card.address, card.client_address);
+        if addresses(listed) != addresses(&own) {
+            return Err(Error::misuse(format!(
+                "the cluster file has {name} at {}; by its own settings it is at {}. Put this node's card into the file with \
+                 `cluster update`",
+                addresses(listed),
+                addresses(&own)
+            )));
+        }
+        Ok(())
     }
 
     /// What clients may do here.
@@ -226,7 +260,7 @@ impl NodeDir {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::tests::card;
+    use crate::card::tests::{card, certificate};
     use crate::identity::tests::identity;
 
     fn new_node(path: &Path) -> Card {
@@ -283,15 +317,41 @@ mod tests {
         let mine = new_node(&path);
         let node = NodeDir::open(&path).expect("opened");
         let stranger = Cluster::define("shamir", 1, vec![card("a", 8), card("b", 2)]).expect("it fits");
-        assert!(node.set_cluster(&stranger).is_err());
+        assert!(node.set_cluster(&stranger, Consent::None).is_err());
         let without = Cluster::define("shamir", 1, vec![card("c", 8), card("b", 2)]).expect("it fits");
-        assert!(node.set_cluster(&without).is_err());
+        assert!(node.set_cluster(&without, Consent::None).is_err());
         let mut cluster = Cluster::define("shamir", 1, vec![mine.clone(), card("b", 2)]).expect("it fits");
-        node.set_cluster(&cluster).expect("joined");
-        cluster.update(card("b", 7)).expect("it fits");
-        node.set_cluster(&cluster).expect("another certificate is no other cluster");
+        node.set_cluster(&cluster, Consent::None).expect("joined");
+        cluster.replace(card("b", 7)).expect("it fits");
+        let error = node.set_cluster(&cluster, Consent::None).expect_err("replaced in silence").to_string();
+        assert!(error.contains("--expect"), "{error}");
+        node.set_cluster(&cluster, Consent::Certificates).expect("another certificate is no other cluster");
         assert_eq!(node.cluster().expect("read"), Some(cluster));
         let other = Cluster::define("shamir", 1, vec![mine, card("b", 2)]).expect("it fits");
-        assert!(node.set_cluster(&other).is_err());
+        assert!(node.set_cluster(&other, Consent::Cluster).is_err());
+    }
+
+    #[test]
+    fn a_node_joins_no_cluster_that_has_it_otherwise_than_it_is() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("node");
+        let mine = new_node(&path);
+        let node = NodeDir::open(&path).expect("opened");
+        let with = |change: &dyn Fn(&mut Card)| {
+            let mut listed = mine.clone();
+            change(&mut listed);
+            let cluster = Cluster::define("shamir", 1, vec![listed, card("b", 2)]).expect("it fits");
+            node.set_cluster(&cluster, Consent::Cluster).map_err(|e| e.to_string())
+        };
+        let second = with(&|card| card.certificates.push(certificate(9))).expect_err("somebody else's");
+        assert!(second.contains(&certificate_fingerprint(&certificate(9))), "{second}");
+        assert!(
+            with(&|card| card.address = "b.example:99".into())
+                .expect_err("elsewhere")
+                .contains("b.example:99")
+        );
+        assert!(with(&|card| card.client_address = "b.example:99".into()).is_err());
+        assert_eq!(node.cluster().expect("readable"), None, "nothing was written");
+        with(&|_| ()).expect("as it is");
     }
 }

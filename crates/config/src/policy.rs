@@ -6,7 +6,7 @@ use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::Right;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClientCard, Error, Result, check_name, private, text};
+use crate::{ClientCard, Error, Result, certificate_fingerprint, check_name, private, text};
 
 /// The rules of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,9 +46,12 @@ impl ClientPolicy {
 
     /// Writes it to a file.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let text =
-            text::render("What which client may do at this node. Who is not here may do nothing.", self);
-        private::write_public(path, text.as_bytes())
+        private::write_public(path, self.to_text().as_bytes())
+    }
+
+    /// As its file has it.
+    pub fn to_text(&self) -> String {
+        text::render("What which client may do at this node. Who is not here may do nothing.", self)
     }
 
     /// All rules.
@@ -71,8 +74,24 @@ impl ClientPolicy {
         self.rules.iter().map(|rule| rule.certificate.clone()).collect()
     }
 
-    /// Lets a client do this, and nothing else: an older rule under its name is replaced.
+    /// Lets a client do this, and nothing else: an older rule for it is replaced. Not one for another certificate under its name.
     pub fn allow(&mut self, client: &ClientCard, rights: &[Right], keys: &[String]) -> Result<()> {
+        let known = self.rules.iter().find(|rule| rule.name == client.name);
+        if let Some(known) = known.filter(|rule| rule.certificate != client.certificate) {
+            return Err(Error::misuse(format!(
+                "{} is known here by another certificate; nothing was changed\n  known:       {}\n  this card's: {}\nIf it is the \
+                 same client with a new certificate, compare this with its owner, and give --replace; then the old one may do \
+                 nothing more. If it is another client, it takes another name",
+                client.name,
+                certificate_fingerprint(&known.certificate),
+                certificate_fingerprint(&client.certificate)
+            )));
+        }
+        self.replace(client, rights, keys)
+    }
+
+    /// The same, in place of whatever certificate had this name.
+    pub fn replace(&mut self, client: &ClientCard, rights: &[Right], keys: &[String]) -> Result<()> {
         let mut rights = rights.to_vec();
         rights.sort();
         rights.dedup();
@@ -189,7 +208,24 @@ mod tests {
     #[test]
     fn a_new_rule_replaces_the_old_one() {
         let mut policy = policy();
-        policy.allow(&client("alice", 4), &[Right::List], &["exact".into()]).expect("it fits");
+        policy.allow(&client("alice", 1), &[Right::List], &["exact".into()]).expect("it fits");
+        assert!(!policy.allows(&certificate(1), Right::Encrypt, "exact"));
+        assert!(policy.allows(&certificate(1), Right::List, "exact"));
+    }
+
+    #[test]
+    fn another_certificate_takes_a_name_only_if_that_is_wanted() {
+        let mut policy = policy();
+        let before = policy.clone();
+        let card = client("alice", 4);
+        let error =
+            policy.allow(&card, &[Right::List], &["exact".into()]).expect_err("in silence").to_string();
+        for certificate in [certificate(1), certificate(4)] {
+            assert!(error.contains(&certificate_fingerprint(&certificate)), "{error}");
+        }
+        assert!(error.contains("--replace"), "{error}");
+        assert_eq!(policy, before);
+        policy.replace(&card, &[Right::List], &["exact".into()]).expect("wanted");
         assert!(!policy.allows(&certificate(1), Right::Encrypt, "exact"));
         assert!(!policy.allows(&certificate(4), Right::Encrypt, "exact"));
         assert!(policy.allows(&certificate(4), Right::List, "exact"));

@@ -1,83 +1,21 @@
 //! Writing and reading files so that a crash leaves the old or the new, and that what is private stays so.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+mod draft;
+
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
 
 use polyclave_protocol::session::random_bytes;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{Error, Result};
 
-const PRIVATE: u32 = 0o600;
-const PUBLIC: u32 = 0o644;
+pub use draft::Draft;
 
 /// The largest file that is read whole.
 const MOST_BYTES: u64 = 16 << 20;
-
-/// A file on its way: it gets its name, and replaces an older one, when it is committed. Dropped before, it is gone.
-#[derive(Debug)]
-pub struct Draft {
-    file: File,
-    temporary: PathBuf,
-    path: PathBuf,
-    committed: bool,
-}
-
-impl Draft {
-    /// One that only its owner can read.
-    pub fn private(path: &Path) -> Result<Draft> {
-        Draft::create(path, PRIVATE)
-    }
-
-    /// One that everybody can read.
-    pub fn public(path: &Path) -> Result<Draft> {
-        Draft::create(path, PUBLIC)
-    }
-
-    fn create(path: &Path, mode: u32) -> Result<Draft> {
-        let name = path.file_name().ok_or_else(|| Error::malformed(path, "is not the name of a file"))?;
-        let mut salt = [0; 8];
-        random_bytes(&mut salt).map_err(|e| Error::malformed(path, e.to_string()))?;
-        let temporary = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), hex::encode(salt)));
-        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary);
-        let file = file.map_err(Error::io(path, "write"))?;
-        Ok(Draft { file, temporary, path: path.into(), committed: false })
-    }
-
-    /// Where it is until then: to be removed by who ends the program without dropping this.
-    pub fn temporary(&self) -> &Path {
-        &self.temporary
-    }
-
-    /// Makes what was written durable under its name.
-    pub fn commit(mut self) -> Result<()> {
-        self.file.sync_all().map_err(Error::io(&self.path, "write"))?;
-        fs::rename(&self.temporary, &self.path).map_err(Error::io(&self.path, "write"))?;
-        self.committed = true;
-        sync_dir(parent(&self.path))
-    }
-}
-
-impl Write for Draft {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.committed {
-            // Nothing can be done if this fails, too; its name says that it is temporary.
-            let _ = fs::remove_file(&self.temporary);
-        }
-    }
-}
 
 /// Writes a file that only its owner can read.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -90,16 +28,23 @@ pub fn write_public(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn write_draft(mut draft: Draft, bytes: &[u8]) -> Result<()> {
-    let path = draft.path.clone();
+    let path = draft.path().to_path_buf();
     draft.write_all(bytes).map_err(Error::io(&path, "write"))?;
     draft.commit()
 }
 
 /// Opens a private file for reading, unless others could have read it.
 pub fn open(path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(Error::io(path, "read"))?;
+    let file = open_file(path)?;
     check_mode(&file, path)?;
     Ok(file)
+}
+
+/// A directory can be opened like a file, and then every complaint about it would mislead.
+fn open_file(path: &Path) -> Result<File> {
+    let file = File::open(path).map_err(Error::io(path, "read"))?;
+    let is_dir = file.metadata().map_err(Error::io(path, "read"))?.is_dir();
+    if is_dir { Err(Error::malformed(path, "is a directory; give a file")) } else { Ok(file) }
 }
 
 /// Refuses an open file that others can read or write.
@@ -115,8 +60,7 @@ pub fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
 
 /// Reads a file that is no secret.
 pub(crate) fn read_public(path: &Path) -> Result<String> {
-    let file = File::open(path).map_err(Error::io(path, "read"))?;
-    let mut bytes = read_all(file, path)?;
+    let mut bytes = read_all(open_file(path)?, path)?;
     String::from_utf8(std::mem::take(&mut *bytes)).map_err(|_| Error::malformed(path, "is not text"))
 }
 
@@ -177,6 +121,8 @@ pub fn load_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn mode(path: &Path) -> u32 {
@@ -208,15 +154,15 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_that_is_not_committed_leaves_the_old_file() {
+    fn a_directory_in_place_of_a_file_is_called_that() {
         let dir = tempfile::tempdir().expect("a directory");
-        let file = dir.path().join("f");
-        write(&file, b"old").expect("written");
-        let mut draft = Draft::private(&file).expect("begun");
-        draft.write_all(b"half").expect("written");
-        drop(draft);
-        assert_eq!(*read(&file).expect("read"), b"old");
-        assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 1);
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("set");
+        for error in
+            [read(dir.path()).map(drop), load_secret(dir.path()).map(drop), read_public(dir.path()).map(drop)]
+        {
+            let error = error.expect_err("no file").to_string();
+            assert!(error.contains("is a directory; give a file") && !error.contains("chmod"), "{error}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::card::check_address;
-use crate::{Error, Result, check_name};
+use crate::{AuditSettings, Error, Result, check_name};
 
 /// Settings of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,9 +21,9 @@ pub struct NodeSettings {
     pub client_listen: String,
     /// `host:port` on which it answers HTTP about its health and its counts; none if absent.
     pub http_listen: Option<String>,
-    /// Whether it keeps an audit log.
-    #[serde(default = "yes")]
-    pub audit: bool,
+    /// How it logs who did what.
+    #[serde(default)]
+    pub audit: AuditSettings,
     /// What clients may use up.
     #[serde(default)]
     pub limits: NodeLimits,
@@ -95,6 +95,13 @@ pub struct NodeLimits {
     pub requests_per_second_per_client: Option<u64>,
     /// Computations at the same time with the same other nodes.
     pub channels: usize,
+    /// Memory, in MiB, in which one use of a key is computed; one that takes more is cut into pieces. The same at all nodes, which
+    /// have to cut alike.
+    pub memory_per_request_mib: usize,
+    /// The same for all that are computed at a time: more wait.
+    pub memory_mib: usize,
+    /// Keys of all clients together; none is made beyond.
+    pub keys: usize,
 }
 
 impl Default for NodeLimits {
@@ -106,6 +113,9 @@ impl Default for NodeLimits {
             bytes_per_second_per_client: None,
             requests_per_second_per_client: None,
             channels: 16,
+            memory_per_request_mib: 16,
+            memory_mib: 256,
+            keys: 100_000,
         }
     }
 }
@@ -120,7 +130,7 @@ impl NodeSettings {
             listen: address.into(),
             client_listen: client_address.into(),
             http_listen: None,
-            audit: true,
+            audit: AuditSettings::default(),
             limits: NodeLimits::default(),
             stock: StockSettings::default(),
         }
@@ -131,15 +141,23 @@ impl NodeSettings {
         let addresses = [&self.address, &self.client_address, &self.listen, &self.client_listen];
         addresses.into_iter().chain(&self.http_listen).try_for_each(|a| check_address(a))?;
         self.stock.check()?;
+        self.audit.check()?;
         let limits = &self.limits;
         let counts = [
             ("requests_at_once_per_client", limits.requests_at_once_per_client as u64),
             ("connections_per_client", limits.connections_per_client as u64),
             ("connections", limits.connections as u64),
             ("channels", limits.channels as u64),
+            ("memory_per_request_mib", limits.memory_per_request_mib as u64),
             ("bytes_per_second_per_client", limits.bytes_per_second_per_client.unwrap_or(1)),
             ("requests_per_second_per_client", limits.requests_per_second_per_client.unwrap_or(1)),
         ];
+        if limits.memory_mib < limits.memory_per_request_mib {
+            let (all, one) = (limits.memory_mib, limits.memory_per_request_mib);
+            return Err(Error::misuse(format!(
+                "memory_mib is {all} and memory_per_request_mib {one}: no request could be served; write at least {one} for memory_mib"
+            )));
+        }
         match counts.iter().find(|(_, count)| *count == 0) {
             Some((name, _)) => {
                 Err(Error::misuse(format!("{name} is 0: the node could serve nobody; write at least 1")))
@@ -149,14 +167,10 @@ impl NodeSettings {
     }
 }
 
-fn yes() -> bool {
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text;
+    use crate::{WhenUnwritable, text};
 
     const SHORT: &str = "name='a'\naddress='h:1'\nclient_address='h:2'\nlisten='h:1'\nclient_listen='h:2'\n";
 
@@ -168,6 +182,14 @@ mod tests {
         assert_eq!((some.limits.channels, some.limits.connections), (2, 512));
         let some: NodeSettings = text::parse(&format!("{SHORT}[stock]\naes_blocks = 8\n")).expect("it fits");
         assert_eq!(some.stock, StockSettings { aes_blocks: 8, des_blocks: 4 });
+        let some = format!("{SHORT}[audit]\nwhen_unwritable = 'serve'\nkeep_files = 9\n");
+        let some: NodeSettings = text::parse(&some).expect("it fits");
+        let expected = (true, WhenUnwritable::Serve, 64, Some(9));
+        let AuditSettings { enabled, when_unwritable, rotate_mib, keep_files, syslog: None } = some.audit
+        else {
+            panic!("no syslog was set")
+        };
+        assert_eq!((enabled, when_unwritable, rotate_mib, keep_files), expected);
     }
 
     #[test]
@@ -196,7 +218,15 @@ mod tests {
         settings.limits.channels = 0;
         assert!(settings.check().is_err());
         settings = NodeSettings::new("a", "h:1", "h:2");
+        settings.limits.memory_per_request_mib = settings.limits.memory_mib + 1;
+        assert!(settings.check().is_err());
+        settings = NodeSettings::new("a", "h:1", "h:2");
         settings.http_listen = Some("nowhere".into());
         assert!(settings.check().is_err());
+        settings = NodeSettings::new("a", "h:1", "h:2");
+        settings.audit.rotate_mib = 0;
+        assert!(settings.check().is_err());
+        let unknown = format!("{SHORT}[audit]\nwhen_unwritable = 'ignore'\n");
+        assert!(text::parse::<NodeSettings>(&unknown).is_err());
     }
 }

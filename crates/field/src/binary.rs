@@ -5,7 +5,7 @@
 //! are a basis over F, since X generates the field. `project` takes the coefficient at 1: that is linear over F, and an
 //! embedded cell is its own coefficient.
 
-/// The product modulo X^degree + tail, in constant time: the reference.
+/// The product modulo X^degree + tail: the reference, and what constants are made with. No secret comes here.
 pub(crate) const fn times(a: u128, b: u128, degree: u32, tail: u128) -> u128 {
     let (mut multiple, mut product, mut i) = (a, 0, 0);
     while i < degree {

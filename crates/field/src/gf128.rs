@@ -7,6 +7,8 @@
 use std::iter::{Product, Sum};
 use std::ops::{Add, AddAssign, Mul, MulAssign, Sub};
 
+use polyclave_kernels::secret::const_mask;
+
 use crate::Gf256;
 
 /// An element. It is 16 bytes to everyone else: [`Gf128::to_bytes`].
@@ -54,7 +56,7 @@ impl Gf128 {
     pub const fn embed(small: Gf256) -> Gf128 {
         let (mut image, mut i) = (0, 0);
         while i < 8 {
-            image ^= EMBEDDED[i].0 & (((small.0 >> i) & 1) as u128).wrapping_neg();
+            image ^= EMBEDDED[i].0 & const_mask((small.0 >> i) as u128);
             i += 1;
         }
         Gf128(image)
@@ -64,8 +66,8 @@ impl Gf128 {
     pub const fn times(self, other: Gf128) -> Gf128 {
         let (mut multiple, mut product, mut i) = (self.0, 0, 0);
         while i < 128 {
-            product ^= multiple & ((other.0 >> (127 - i)) & 1).wrapping_neg();
-            multiple = (multiple >> 1) ^ (REDUCTION & (multiple & 1).wrapping_neg());
+            product ^= multiple & const_mask(other.0 >> (127 - i));
+            multiple = (multiple >> 1) ^ (REDUCTION & const_mask(multiple));
             i += 1;
         }
         Gf128(product)

@@ -6,6 +6,8 @@
 use std::iter::{Product, Sum};
 use std::ops::{Add, AddAssign, Mul, MulAssign, Sub};
 
+use polyclave_kernels::secret::const_mask;
+
 /// An element; bit i of the byte is the coefficient of x^i.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gf256(pub u8);
@@ -20,8 +22,8 @@ impl Gf256 {
     pub const fn times(self, other: Gf256) -> Gf256 {
         let (mut a, mut product, mut i) = (self.0, 0, 0);
         while i < 8 {
-            product ^= a & ((other.0 >> i) & 1).wrapping_neg();
-            a = (a << 1) ^ (0x1b & (a >> 7).wrapping_neg());
+            product ^= a & const_mask((other.0 >> i) as u128) as u8;
+            a = (a << 1) ^ (0x1b & const_mask((a >> 7) as u128) as u8);
             i += 1;
         }
         Gf256(product)

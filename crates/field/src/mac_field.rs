@@ -9,6 +9,7 @@
 use std::fmt::Debug;
 use std::ops::{BitXor, BitXorAssign};
 
+use polyclave_kernels::secret::{Number, mask};
 use zeroize::Zeroize;
 
 /// What an element is kept in.
@@ -23,6 +24,7 @@ pub trait Word:
     + BitXor<Output = Self>
     + BitXorAssign
     + polyclave_kernels::unit_sums::Entry
+    + Number
     + 'static
 {
     /// Zero.
@@ -36,7 +38,7 @@ pub trait Word:
     /// Writes the lowest bytes, little-endian, as many as there is room for.
     fn write_to(self, bytes: &mut [u8]);
 
-    /// The lowest bit in all places: all ones or zero.
+    /// The lowest bit in all places: all ones or zero, of which the compiler knows nothing ([`polyclave_kernels::secret`]).
     fn spread(self) -> Self;
 
     /// Both have a bit.
@@ -70,7 +72,7 @@ macro_rules! word {
 
             #[inline]
             fn spread(self) -> $word {
-                (self & 1).wrapping_neg()
+                mask(self)
             }
 
             #[inline]

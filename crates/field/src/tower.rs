@@ -7,6 +7,8 @@
 //!
 //! Both maps are linear over GF(2), computed by the compiler, and take constant time.
 
+use polyclave_kernels::secret::mask;
+
 use crate::Gf128;
 
 /// X^61, the least power of X that has trace 1 over GF(2): t^2 = t + iota(delta).
@@ -41,7 +43,7 @@ pub fn split(x: Gf128) -> [u64; 2] {
 }
 
 fn apply(columns: &[u128; 128], x: u128) -> u128 {
-    let column = |(i, column): (usize, &u128)| column & ((x >> i) & 1).wrapping_neg();
+    let column = |(i, column): (usize, &u128)| column & mask(x >> i);
     columns.iter().enumerate().map(column).fold(0, |sum, term| sum ^ term)
 }
 

@@ -14,6 +14,7 @@ mod tests;
 mod vclmul;
 
 use crate::isa::Isa;
+use crate::secret::mask;
 
 /// For a byte of words and each of the nibbles of a byte, lower first, what every nibble contributes.
 type Tables<const BYTES: usize> = [[[u8; 16]; 2]; BYTES];
@@ -41,13 +42,8 @@ impl<const BYTES: usize> Embedding<BYTES> {
 
     /// The image of one cell.
     #[inline]
-    pub const fn word(&self, cell: u8) -> u128 {
-        let (mut image, mut i) = (0, 0);
-        while i < 8 {
-            image ^= self.images[i] & ((cell >> i & 1) as u128).wrapping_neg();
-            i += 1;
-        }
-        image
+    pub fn word(&self, cell: u8) -> u128 {
+        self.images.iter().enumerate().fold(0, |sum, (i, image)| sum ^ image & mask(u128::from(cell >> i)))
     }
 }
 

@@ -4,6 +4,20 @@
 //! kernel call costs one load for it. Variants are ordered from slowest to fastest.
 
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static PORTABLE: AtomicBool = AtomicBool::new(false);
+
+/// Has this process use the portable form of every kernel, as on a processor that has nothing else: for the check of
+/// constant time and for measuring. To be called before the first kernel runs.
+pub fn use_portable_forms() {
+    PORTABLE.store(true, Ordering::Relaxed);
+}
+
+fn best_of<I: Ord>(available: Vec<I>, portable: I) -> I {
+    let wanted = !PORTABLE.load(Ordering::Relaxed);
+    available.into_iter().filter(|_| wanted).max().unwrap_or(portable)
+}
 
 /// Implementations of the byte-vector kernels, [`crate::affine`], [`crate::gf256`] and [`crate::cells`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,8 +55,7 @@ impl Isa {
     /// The fastest that this processor runs.
     #[inline]
     pub(crate) fn best() -> Isa {
-        static BEST: LazyLock<Isa> =
-            LazyLock::new(|| Isa::available().into_iter().max().unwrap_or(Isa::Portable));
+        static BEST: LazyLock<Isa> = LazyLock::new(|| best_of(Isa::available(), Isa::Portable));
         *BEST
     }
 }
@@ -84,8 +97,7 @@ impl AesIsa {
     /// The fastest that this processor runs.
     #[inline]
     pub(crate) fn best() -> AesIsa {
-        static BEST: LazyLock<AesIsa> =
-            LazyLock::new(|| AesIsa::available().into_iter().max().unwrap_or(AesIsa::Portable));
+        static BEST: LazyLock<AesIsa> = LazyLock::new(|| best_of(AesIsa::available(), AesIsa::Portable));
         *BEST
     }
 }
@@ -128,7 +140,7 @@ impl ClmulIsa {
     #[inline]
     pub(crate) fn best() -> ClmulIsa {
         static BEST: LazyLock<ClmulIsa> =
-            LazyLock::new(|| ClmulIsa::available().into_iter().max().unwrap_or(ClmulIsa::Portable));
+            LazyLock::new(|| best_of(ClmulIsa::available(), ClmulIsa::Portable));
         *BEST
     }
 }

@@ -8,7 +8,7 @@
 //! Rows of words take their field as a type, [`Modulus`].
 //!
 //! The bytes are shares of secrets, so no branch and no memory address depends on them; register
-//! shuffles do. Lengths, strides, linear maps and nonces are public.
+//! shuffles do. Masks of their bits are made in [`secret`]. Lengths, strides, linear maps and nonces are public.
 
 pub mod aes_hash;
 pub mod aes_prg;
@@ -24,11 +24,12 @@ mod isa;
 pub mod label_hash;
 pub mod label_sums;
 pub mod memory;
+pub mod secret;
 pub mod transpose;
 pub mod unit_sums;
 mod words;
 pub mod words128;
 pub mod words64;
 
-pub use isa::instruction_set;
+pub use isa::{instruction_set, use_portable_forms};
 pub use words::Modulus;

@@ -11,7 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polyclave_config::NodeDir;
 use polyclave_protocol::Error;
@@ -21,8 +21,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::audit::{AuditLog, Event};
-use crate::core::{Core, now, system};
+use crate::audit::{AuditLog, BEGUN, Event, Gap};
+use crate::core::{Core, system};
+pub use crate::logbook::renew_audit;
+use crate::logbook::{note_end, open_log};
+use crate::quarantine::refuse_guessed;
 use crate::rotation;
 use crate::store::{Quarantine, Secret, Store};
 
@@ -57,8 +60,16 @@ pub enum Order {
     },
     /// To replace the nodes' common secrets by fresh ones, once the operators of all nodes have ordered it.
     Rotate,
-    /// The number and hash of the last line of the audit log, as the store has them.
+    /// The same though so many checks have failed under the MAC key in use that a cheater may know it: the operator takes the risk.
+    RotateDespiteFailures,
+    /// Where the audit log ends, as the store has it.
     AuditHead,
+}
+
+impl Order {
+    fn is_rotation(&self) -> bool {
+        matches!(self, Order::Rotate | Order::RotateDespiteFailures)
+    }
 }
 
 /// What the node answers.
@@ -73,6 +84,8 @@ pub enum Answer {
     AuditHead {
         /// Number and hash; none if nothing was noted.
         head: Option<(u64, [u8; 32])>,
+        /// The time in which no line could be written, if it is not over.
+        gap: Option<Gap>,
     },
     /// It was not done.
     Failed {
@@ -104,6 +117,10 @@ pub struct Status {
     pub adversary: String,
     /// Whether it can serve requests now.
     pub ready: bool,
+    /// Why not.
+    pub why_not_ready: Option<String>,
+    /// What does not fit between its clock and the nodes' certificates.
+    pub clock: Option<String>,
     /// Whether the nodes have agreed on their common secrets.
     pub set_up: bool,
     /// Names of the nodes that it can work with now, itself included.
@@ -120,6 +137,10 @@ pub struct Status {
     pub stock: Vec<StockLevel>,
     /// Why this node serves nothing, if a check failed.
     pub quarantine: Option<Quarantine>,
+    /// Checks that have failed under the MAC key in use, as this node has seen them.
+    pub checks_failed: u32,
+    /// Checks under it that a peer left without an answer.
+    pub checks_unanswered: u32,
     /// Names of the nodes whose operators have ordered fresh common secrets.
     pub rotating: Vec<String>,
     /// Whether wrong shares are corrected while all nodes are there.
@@ -128,6 +149,14 @@ pub struct Status {
     pub outvoted: Vec<String>,
     /// Names of nodes that fell silent in the middle of some request since then.
     pub silent: Vec<String>,
+    /// Names of keys of which a record here cannot be read.
+    pub damaged: Vec<String>,
+    /// How many keys fewer it has than other nodes.
+    pub lacking: u64,
+    /// Why the audit log cannot be written, if that is so.
+    pub audit_failure: Option<String>,
+    /// Whether requests are refused because of it.
+    pub audit_refuses: bool,
 }
 
 /// Gives an order to the node of a directory: to the one that runs, or, where that makes sense, by opening its store. `None`
@@ -142,7 +171,7 @@ pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
     if *order == Order::Status {
         return Ok(None);
     }
-    if *order == Order::Rotate {
+    if order.is_rotation() {
         let cluster = dir.cluster().map_err(system)?;
         let cluster = cluster.ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
         with_scheme(cluster.protocol(), cluster.nodes(), cluster.threshold(), Rotates)?;
@@ -153,29 +182,32 @@ pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
         let cluster = dir.cluster().map_err(system)?;
         cluster.and_then(|cluster| cluster.party_named(name)).ok_or_else(|| unknown(name))
     };
-    carry_out(&store, dir, order, party).map(Some)
+    let Some(operation) = operation(order).filter(|_| dir.settings().audit.enabled) else {
+        return carry_out(&store, dir, order, party).map(Some);
+    };
+    // Before anything is done, so that nothing is that could not be logged.
+    let log = open_log(dir, &store)?;
+    let done = carry_out(&store, dir, order, party)?;
+    let detail = described(order);
+    log.append(&Event { detail: &detail, ..Event::of_node(operation, "done") }).map_err(system)?;
+    note_end(&log, &store)?;
+    Ok(Some(done))
 }
 
-/// Sets a damaged audit log aside and begins a new one, at a node that does not run. Returns where the old one is, if there was
-/// one. The new log begins with a line that says so.
-pub fn renew_audit(dir: &NodeDir) -> Result<Option<PathBuf>> {
-    let store =
-        Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
-    let path = dir.audit_path();
-    let aside = path.with_extension(format!("log.until-{}", now()));
-    let moved = match fs::rename(&path, &aside) {
-        Ok(()) => Some(aside),
-        Err(e) if e.kind() == ErrorKind::NotFound => None,
-        Err(e) => return Err(Error::System(format!("cannot move {}: {e}", path.display()))),
-    };
-    store.forget_audit_head().map_err(system)?;
-    let log = AuditLog::open(&path, None).map_err(system)?;
-    let (outcome, request) = ("done", [0; 16]);
-    log.append(&Event { client: "", operation: "renewed", key: "", outcome, blocks: 0, request })
-        .map_err(system)?;
-    let (number, hash) = log.sync().map_err(system)?;
-    store.note_audit_head(number, hash).map_err(system)?;
-    Ok(moved)
+/// What an order is called in the audit log; none for what changes nothing.
+fn operation(order: &Order) -> Option<&'static str> {
+    match order {
+        Order::Status | Order::AuditHead => None,
+        Order::Backup { .. } => Some("backup"),
+        Order::Readmit { .. } => Some("readmit"),
+        Order::Rotate => Some("rotate"),
+        Order::RotateDespiteFailures => Some("rotate-despite-failures"),
+    }
+}
+
+/// What else there is to say of it.
+fn described(order: &Order) -> String {
+    if let Order::Readmit { node } = order { format!("node={node}") } else { String::new() }
 }
 
 fn unknown(name: &str) -> Error {
@@ -196,9 +228,16 @@ fn carry_out(
             store.backup(dir, file, &key).map_err(system)?;
         }
         Order::Readmit { node } => store.readmit(party(node)?).map_err(system)?,
-        Order::Rotate => store.want_rotation().map_err(system)?,
+        Order::Rotate => {
+            refuse_guessed(store)?;
+            store.want_rotation().map_err(system)?;
+        }
+        Order::RotateDespiteFailures => {
+            store.accept_guesses().and_then(|()| store.want_rotation()).map_err(system)?;
+        }
         Order::AuditHead => {
-            return Ok(Answer::AuditHead { head: store.audit_head().map_err(system)? });
+            let (head, gap) = (store.audit_head().map_err(system)?, store.audit_gap().map_err(system)?);
+            return Ok(Answer::AuditHead { head, gap });
         }
     }
     Ok(Answer::Done)
@@ -250,12 +289,9 @@ fn ask(dir: &Path, order: &Order) -> Result<Option<Answer>> {
         Err(e) => return Err(Error::System(format!("cannot reach the node at {}: {e}", path.display()))),
     };
     let talk = |e: io::Error| Error::System(format!("the running node did not answer: {e}; see its log"));
-    stream
-        .set_write_timeout(Some(TALK))
-        .and_then(|()| stream.set_read_timeout(Some(ANSWER)))
-        .map_err(talk)?;
+    stream.set_write_timeout(Some(TALK)).map_err(talk)?;
     write_line(&mut stream, order).map_err(talk)?;
-    Ok(Some(read_line(&stream).map_err(talk)?))
+    Ok(Some(read_line(&stream, ANSWER).map_err(talk)?))
 }
 
 fn write_line<T: Serialize>(stream: &mut UnixStream, message: &T) -> io::Result<()> {
@@ -264,13 +300,31 @@ fn write_line<T: Serialize>(stream: &mut UnixStream, message: &T) -> io::Result<
     stream.write_all(&line)
 }
 
-fn read_line<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<T> {
+fn read_line<T: DeserializeOwned>(stream: &UnixStream, within: Duration) -> io::Result<T> {
     let mut line = Vec::new();
-    BufReader::new(stream.take(MOST_LINE)).read_until(b'\n', &mut line)?;
+    let until = Instant::now() + within;
+    BufReader::new(Until { stream, until }.take(MOST_LINE)).read_until(b'\n', &mut line)?;
     if line.last() != Some(&b'\n') {
         return Err(io::Error::other("the other side ended in the middle of a line"));
     }
     Ok(serde_json::from_slice(&line)?)
+}
+
+/// Reads until a moment, however the other side trickles.
+struct Until<'s> {
+    stream: &'s UnixStream,
+    until: Instant,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(into)
+    }
 }
 
 /// The socket of a running node; it is gone when this is dropped.
@@ -320,39 +374,42 @@ impl Drop for Socket {
 
 fn answer<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, mut stream: UnixStream) -> io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(TALK))?;
     stream.set_write_timeout(Some(TALK))?;
-    let answer = match read_line::<Order>(&stream) {
+    let answer = match read_line::<Order>(&stream, TALK) {
         Ok(order) => obey(core, dir, &order),
         Err(e) => Err(Error::Misuse(format!("this is no order: {e}"))),
     };
-    let answer = answer.unwrap_or_else(|e| Answer::Failed { error: e.to_string() });
+    let answer = answer.unwrap_or_else(|e| Answer::Failed { error: core.told(e) });
     write_line(&mut stream, &answer)
 }
 
 fn obey<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, order: &Order) -> Result<Answer> {
-    let operation = match order {
+    let logged = match order {
         Order::Status => return Ok(Answer::Status(Box::new(core.state()))),
         Order::AuditHead => {
             core.settle_audit(&mut None);
-            "audit-head"
+            None
         }
-        Order::Backup { .. } => "backup",
-        Order::Readmit { .. } => "readmit",
-        Order::Rotate => "rotate",
+        order => operation(order),
     };
-    if *order == Order::Rotate {
+    if order.is_rotation() {
         refuse_without_renewal(&core.scheme)?;
+    }
+    let detail = described(order);
+    let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };
+    // A backup may be what is wanted because the disk is full.
+    if matches!(order, Order::Readmit { .. }) || order.is_rotation() {
+        core.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
     }
     let party = |name: &str| core.cluster.party_named(name).ok_or_else(|| unknown(name));
     let done = NodeDir::open(dir).map_err(system).and_then(|dir| carry_out(&core.store, &dir, order, party));
-    if *order == Order::Rotate && done.is_ok() {
+    if order.is_rotation() && done.is_ok() {
         rotation::load(core)?;
     }
-    if *order != Order::AuditHead {
+    if let Some(operation) = logged {
         let outcome = if done.is_ok() { "done" } else { "failed" };
         tracing::info!(operation, outcome, "an order of the operator");
-        core.note(&Event { client: "", operation, key: "", outcome, blocks: 0, request: [0; 16] });
+        core.note(&Event { outcome, ..event });
     }
     done
 }
@@ -360,7 +417,7 @@ fn obey<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, order: &Order) -> Res
 impl<S: ServiceScheme> Core<S> {
     /// How this node is, for its operator.
     fn state(&self) -> Status {
-        let status = self.status();
+        let (status, guesses) = (self.status(), self.guesses());
         let names = |there: bool| {
             let cards = self.cluster.cards().iter().zip(polyclave_protocol::Party::all(self.nodes));
             let chosen = cards.filter(|(_, party)| status.connected.contains(*party) == there);
@@ -377,6 +434,8 @@ impl<S: ServiceScheme> Core<S> {
             needed: self.scheme.least_servers(),
             adversary: self.scheme.adversary(),
             ready: self.is_ready(),
+            why_not_ready: self.why_not_ready(),
+            clock: self.dates.misfit(std::time::SystemTime::now()),
             set_up: status.set_up,
             connected: names(true),
             missing: names(false),
@@ -385,10 +444,16 @@ impl<S: ServiceScheme> Core<S> {
             prepared: status.prepared,
             stock: status.stock,
             quarantine: self.quarantined(),
+            checks_failed: guesses.failed,
+            checks_unanswered: guesses.unanswered,
             rotating: self.names_of(status.rotating),
             corrects: self.scheme.corrects(),
             outvoted: self.names_of(status.outvoted),
             silent: self.names_of(status.silent),
+            damaged: self.store.damaged(),
+            lacking: status.lacking,
+            audit_refuses: self.stopped_by_audit().is_some(),
+            audit_failure: self.audit.as_ref().and_then(AuditLog::failure).map(|(why, _)| why),
         }
     }
 }
@@ -408,6 +473,20 @@ mod tests {
         {
             assert!(serde_json::from_str::<Order>(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_order_that_trickles_is_given_up_in_time() {
+        let (mut one, other) = UnixStream::pair().expect("a pair");
+        let writer = thread::spawn(move || {
+            while one.write_all(b" ").is_ok() {
+                thread::sleep(LOOK / 5)
+            }
+        });
+        let heard = read_line::<Order>(&other, Duration::from_millis(300));
+        assert!(heard.is_err_and(|e| matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock)));
+        drop(other);
+        writer.join().expect("no panic");
     }
 
     #[test]

@@ -9,38 +9,79 @@
 //! no two parts of the nodes go on with different steps, and one that fell silent, or lies, holds up nothing. A node that was
 //! told something else stays behind with an error.
 
+use std::time::Duration;
+
 use crate::Result;
 use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
 
 const ACCEPTED: u8 = 1;
 const REFUSED: u8 = 2;
 
+/// What peers said of a step before this node had come to it: a node that waits for its client hears at once when another has
+/// refused, and all end together. Only for [`agree`].
+#[derive(Default)]
+pub(crate) struct Early {
+    heard: Vec<(Party, [u8; 33])>,
+}
+
+impl Early {
+    /// Takes in what has arrived from peers; the first that refused, if one did.
+    pub(crate) fn listen(&mut self, net: &mut TlsNet) -> Result<Option<Party>> {
+        let (me, members) = (net.me(), net.members());
+        let has_spoken = |party: Party| self.heard.iter().any(|(peer, _)| *peer == party);
+        let mut silent: PartySet = members.iter().filter(|p| *p != me && !has_spoken(*p)).collect();
+        while !silent.is_empty() {
+            let Some(peer) = net.wait(silent, Duration::ZERO)? else { break };
+            let mut said = [0; 33];
+            net.recv(peer, &mut said)?;
+            self.heard.push((peer, said));
+            silent = silent.without([peer].into_iter().collect());
+        }
+        Ok(self.heard.iter().find(|(_, said)| said[0] != ACCEPTED).map(|(peer, _)| *peer))
+    }
+
+    /// The rest of [`agree`].
+    pub(crate) fn agree(
+        &self,
+        mine: Result<[u8; 32], Refusal>,
+        net: &mut dyn Net,
+    ) -> Result<Result<(), Refusal>> {
+        let mut message = [REFUSED; 33];
+        if let Ok(digest) = &mine {
+            message[0] = ACCEPTED;
+            message[1..].copy_from_slice(digest);
+        }
+        let theirs = tell_and_hear(&message, &self.heard, net)?;
+        if let Err(refusal) = mine {
+            return Ok(Err(refusal));
+        }
+        for (peer, their) in theirs {
+            if their[0] != ACCEPTED {
+                return Ok(Err(refused_by(peer)));
+            }
+            if their[1..] != message[1..] {
+                let told = format!(
+                    "this node and {peer} were told different things: a client must tell all the same"
+                );
+                return Ok(Err(Refusal::new(Reason::Disagreement, told)));
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Why a step is not accepted that another node has not accepted.
+pub(crate) fn refused_by(peer: Party) -> Refusal {
+    Refusal::new(Reason::Disagreement, format!("{peer} did not accept this step; see its own answer"))
+}
+
 /// Compares a step with the other serving nodes. `mine` is the digest of what the client told this node, or why this node does
 /// not accept it. All nodes come out of it with the same result: accepted by all and equal, or not.
 pub(crate) fn agree(mine: Result<[u8; 32], Refusal>, net: &mut dyn Net) -> Result<Result<(), Refusal>> {
-    let mut message = [REFUSED; 33];
-    if let Ok(digest) = &mine {
-        message[0] = ACCEPTED;
-        message[1..].copy_from_slice(digest);
-    }
-    let theirs = tell_all(&message, net)?;
-    if let Err(refusal) = mine {
-        return Ok(Err(refusal));
-    }
-    for (peer, their) in theirs {
-        if their[0] != ACCEPTED {
-            let told = format!("{peer} did not accept this step; see its own answer");
-            return Ok(Err(Refusal::new(Reason::Disagreement, told)));
-        }
-        if their[1..] != message[1..] {
-            let told =
-                format!("this node and {peer} were told different things: a client must tell all the same");
-            return Ok(Err(Refusal::new(Reason::Disagreement, told)));
-        }
-    }
-    Ok(Ok(()))
+    Early::default().agree(mine, net)
 }
 
 /// Compares a step, and the session that it is part of, with as many other nodes as it takes; `quorum` with this one. A client may be
@@ -94,16 +135,27 @@ pub(crate) fn tell_all<const N: usize>(
     message: &[u8; N],
     net: &mut dyn Net,
 ) -> Result<Vec<(Party, [u8; N])>> {
+    tell_and_hear(message, &[], net)
+}
+
+/// The same, where some were heard already.
+fn tell_and_hear<const N: usize>(
+    message: &[u8; N],
+    early: &[(Party, [u8; N])],
+    net: &mut dyn Net,
+) -> Result<Vec<(Party, [u8; N])>> {
     let (me, members) = (net.me(), net.members());
     let mut theirs = vec![[0; N]; net.parties()];
     let is_peer = |p: Party| p != me && members.contains(p);
+    let is_due = |p: Party| is_peer(p) && early.iter().all(|(heard, _)| *heard != p);
     let out: Vec<&[u8]> =
         Party::all(net.parties()).map(|p| if is_peer(p) { &message[..] } else { &[][..] }).collect();
     let mut into: Vec<&mut [u8]> = Party::all(net.parties())
         .zip(&mut theirs)
-        .map(|(p, buffer)| if is_peer(p) { &mut buffer[..] } else { &mut [][..] })
+        .map(|(p, buffer)| if is_due(p) { &mut buffer[..] } else { &mut [][..] })
         .collect();
     net.exchange(&out, &mut into)?;
+    early.iter().for_each(|(peer, said)| theirs[peer.index()] = *said);
     Ok(Party::all(theirs.len()).zip(theirs).filter(|(p, _)| is_peer(*p)).collect())
 }
 

@@ -4,38 +4,63 @@
 //! the order of the line, each text preceded by its length (8 bytes, little-endian), numbers in 8 bytes, little-endian,
 //! `request` and `previous` as raw bytes. The hash takes no key, so anybody can check a log; who can write it could also
 //! compute all hashes anew from some line on. That, and a cut end, shows against the number and hash of the last line, which
-//! the node keeps in its store ([`Store::note_audit_head`](crate::store::Store::note_audit_head)).
+//! the node keeps in its store ([`Store::note_audit_head`](crate::store::Store::note_audit_head)). A log has several files; the chain goes
+//! on from one to the next.
 //!
-//! A line that a crash left half written is cut off when the log is opened, and a line `recovered` says so. Lines are
-//! written one by one and reach the disk with [`AuditLog::sync`]; a power failure can take those after it.
+//! A request has a line before anything is computed for it ([`AuditLog::admit`]) and another one when it is over. If the first cannot be
+//! written the request is refused, unless the node is set to serve without. So no request that was served is missing, also
+//! if the node is killed: what is written is in the hands of the operating system. It reaches the disk with [`AuditLog::sync`], once a
+//! second; a power failure can take those lines, and the next start says that the node was not stopped in order.
+//!
+//! A line that a crash left half written is cut off when the log is opened, and a line `recovered` says so. A time in which no
+//! line could be written becomes a line `gap` as soon as one can be ([`Gap`]).
 //!
 //! There is no field for free text. What does not look like a name is logged as `?`.
 
+mod end;
+mod error;
+mod files;
+mod gap;
 mod line;
+mod syslog;
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod verify;
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use polyclave_config::private;
+use polyclave_config::{AuditSettings, WhenUnwritable};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use line::Line;
+use end::End;
+pub use error::{AuditError, Damage};
+pub use files::open_files;
+pub(crate) use files::set_aside;
+pub use gap::Gap;
 pub use verify::{Verified, verify};
 
 /// Number and hash of a line.
 pub type Head = (u64, [u8; 32]);
 
+/// What came of a request, in its first line: nothing yet.
+pub(crate) const BEGUN: &str = "begun";
+/// The operations of lines of the node itself.
+pub(crate) const STARTED: &str = "started";
+pub(crate) const STOPPED: &str = "stopped";
+const DISCARDED: &str = "discarded";
+const RESTORED: &str = "restored";
+
 /// What happened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Event<'a> {
-    /// The client's name, as the node's policy has it.
+    /// The client's name, as the node's policy has it; empty if it was none.
     pub client: &'a str,
     /// What it asked for.
     pub operation: &'a str,
@@ -45,161 +70,119 @@ pub struct Event<'a> {
     pub outcome: &'a str,
     /// Blocks that were computed.
     pub blocks: u64,
+    /// What else there is to say, by the node: names and numbers.
+    pub detail: &'a str,
     /// The request's id.
     pub request: [u8; 16],
 }
 
-/// Why the log cannot be used or trusted.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AuditError {
-    /// The operating system refused.
-    #[error("cannot use the audit log {}: {source}; see whether the disk is full", path.display())]
-    Io {
-        /// The log.
-        path: PathBuf,
-        /// What it said.
-        source: io::Error,
-    },
-    /// Another process writes it.
-    #[error("another process is writing the audit log {}; is the node already running?", path.display())]
-    InUse {
-        /// The log.
-        path: PathBuf,
-    },
-    /// Somebody has changed it.
-    #[error("the audit log {} was tampered with, first in line {line}: {damage}", path.display())]
-    Broken {
-        /// The log.
-        path: PathBuf,
-        /// Counted from 1.
-        line: u64,
-        /// What is wrong with it.
-        damage: Damage,
-    },
-    /// Its end is missing.
-    #[error(
-        "the audit log {} ends with record {last}, but record {noted} had been written: its end was cut off",
-        path.display()
-    )]
-    Cut {
-        /// The log.
-        path: PathBuf,
-        /// Its last record.
-        last: u64,
-        /// The last record that the store knows of.
-        noted: u64,
-    },
-    /// It fits together, but is not the one that was written.
-    #[error(
-        "the audit log {} was written anew: its record {noted} is not the one that the store knows of",
-        path.display()
-    )]
-    Rewritten {
-        /// The log.
-        path: PathBuf,
-        /// The record that differs.
-        noted: u64,
-    },
-    /// The file could not be used.
-    #[error(transparent)]
-    File(#[from] polyclave_config::Error),
-}
-
-/// What is wrong with a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Damage {
-    /// It is not as it was written.
-    #[error("it was altered")]
-    Altered,
-    /// Records before it are missing here.
-    #[error("records before it were removed, or it was moved here from further down")]
-    Removed,
-    /// Its record is further up already.
-    #[error("it was inserted, or moved here from further up")]
-    Inserted,
-    /// It does not follow from the line before.
-    #[error("it or the line before was replaced")]
-    Replaced,
-    /// The log ends within it.
-    #[error("it is cut off")]
-    Torn,
+impl<'a> Event<'a> {
+    /// Something that no client asked for.
+    pub(crate) fn of_node(operation: &'a str, outcome: &'a str) -> Event<'a> {
+        Event { operation, outcome, ..Event::default() }
+    }
 }
 
 /// A log that is being written.
 #[derive(Debug)]
 pub struct AuditLog {
-    path: PathBuf,
+    serves_unlogged: bool,
     end: Mutex<End>,
-}
-
-#[derive(Debug)]
-struct End {
-    file: File,
-    /// Bytes of whole lines.
-    len: u64,
-    head: Head,
 }
 
 impl AuditLog {
     /// Opens a log for writing, or begins one, and compares its end with what the store knows of it.
-    pub fn open(path: &Path, noted: Option<Head>) -> Result<AuditLog, AuditError> {
+    /// Of one that was `restored` the files before may be missing; a line says so.
+    pub fn open(
+        path: &Path,
+        settings: &AuditSettings,
+        noted: Option<Head>,
+        restored: bool,
+    ) -> Result<AuditLog, AuditError> {
         let broken = |source| AuditError::Io { path: path.into(), source };
-        let fresh = !path.exists();
-        let file =
-            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(broken)?;
-        private::check_mode(&file, path)?;
-        file.try_lock().map_err(|e| match e {
-            TryLockError::WouldBlock => AuditError::InUse { path: path.into() },
-            TryLockError::Error(e) => broken(e),
-        })?;
-        if fresh {
-            private::sync_dir(private::parent(path))?;
-        }
+        let file = files::open(path)?;
+        let before = files::closed(path).map_err(broken)?.pop();
+        let before = before.map(|(_, closed)| end_of_closed(path, &closed, noted)).transpose()?;
         let written = file.metadata().map_err(broken)?.len();
         let len = verify::whole_lines(&file, written).map_err(broken)?;
-        let head = verify::check_end(&file, len, path, noted)?;
-        let log = AuditLog { path: path.into(), end: Mutex::new(End { file, len, head }) };
+        let end = verify::check_end(&file, len, path, path, before, noted)?;
+        // A backup was made just when another file was begun: it has none of this log.
+        let before = before.or(noted.filter(|_| restored && len == 0));
+        let head = if len == 0 { before.unwrap_or_default() } else { end };
+        verify::check_length(path, head, noted)?;
+        // Without a file before, only the node's settings or a restored backup explain this.
+        let missing = match verify::first_record(&file, len).map_err(broken)? {
+            Some(first) if before.is_none() => first.saturating_sub(1),
+            None if restored && len == 0 => head.0,
+            _ => 0,
+        };
+        if missing > 0 && !restored {
+            verify(path, noted)?;
+        }
+        let end = Mutex::new(End::new(path, file, len, head, settings));
+        let log = AuditLog { serves_unlogged: settings.when_unwritable == WhenUnwritable::Serve, end };
         if len < written {
-            log.lock().file.set_len(len).map_err(broken)?;
-            let outcome = "torn-line-cut";
-            log.append(&Event {
-                client: "",
-                operation: "recovered",
-                key: "",
-                outcome,
-                blocks: 0,
-                request: [0; 16],
-            })?;
+            log.lock().cut()?;
+            log.append(&Event::of_node("recovered", "torn-line-cut"))?;
+        }
+        if restored {
+            log.append(&Event { blocks: missing, ..Event::of_node(RESTORED, "from-backup") })?;
         }
         Ok(log)
     }
 
+    /// Goes on with a gap that was open when the node ended.
+    pub fn resume(&self, gap: Gap) {
+        let mut end = self.lock();
+        end.failed = Some("it could not be written when the node ended".into());
+        end.gap = Some(gap);
+    }
+
+    /// Adds the line of a request that is about to be served. An error means that it must not be.
+    pub fn admit(&self, event: &Event) -> Result<(), AuditError> {
+        self.add(event, self.serves_unlogged)
+    }
+
     /// Adds a line, in one write. It is on the disk after [`AuditLog::sync`].
     pub fn append(&self, event: &Event) -> Result<(), AuditError> {
-        let broken = |source| AuditError::Io { path: self.path.clone(), source };
+        self.add(event, false)
+    }
+
+    /// Adds a line, or counts that there is none, and whether the request that it is of is served `anyway`.
+    fn add(&self, event: &Event, anyway: bool) -> Result<(), AuditError> {
         let mut end = self.lock();
-        let now = OffsetDateTime::now_utc().replace_nanosecond(0).ok();
-        let time = now.and_then(|now| now.format(&Rfc3339).ok()).unwrap_or_default();
-        let line = Line::new(event, time, end.head);
-        let text = line.to_text();
-        // What a write that failed half way has left.
-        end.cut().map_err(broken)?;
-        if let Err(e) = end.file.write_all(text.as_bytes()) {
-            // If this fails, too, the next line tries again.
-            let _ = end.cut();
-            return Err(broken(e));
+        let written = end.close_gap().and_then(|()| end.write(event));
+        if let Err(e) = &written {
+            metrics::counter!("polyclave_audit_unlogged_total").increment(1);
+            let gap = end.open_gap(e, self.serves_unlogged);
+            gap.events += 1;
+            if anyway {
+                gap.served += 1;
+                return Ok(());
+            }
         }
-        end.len += text.len() as u64;
-        end.head = line.head();
-        Ok(())
+        written
     }
 
     /// Makes all lines durable. Returns the last of them, to be noted in the store.
     pub fn sync(&self) -> Result<Head, AuditError> {
-        let end = self.lock();
-        end.file.sync_data().map_err(|source| AuditError::Io { path: self.path.clone(), source })?;
+        let mut end = self.lock();
+        end.sync().inspect_err(|e| {
+            end.open_gap(e, self.serves_unlogged);
+        })?;
         Ok(end.head)
+    }
+
+    /// Tries whether lines can be written again, if they could not. Whether they can.
+    pub fn retry(&self) -> bool {
+        let mut end = self.lock();
+        match end.close_gap() {
+            Ok(()) => true,
+            Err(e) => {
+                end.failed = Some(e.to_string());
+                false
+            }
+        }
     }
 
     /// Number and hash of the last line; number 0 if there is none.
@@ -207,15 +190,35 @@ impl AuditLog {
         self.lock().head
     }
 
+    /// The time in which no line could be written, while it lasts.
+    pub fn gap(&self) -> Option<Gap> {
+        self.lock().gap.clone()
+    }
+
+    /// Why no line can be written, and whether requests are refused because of it.
+    pub fn failure(&self) -> Option<(String, bool)> {
+        self.lock().failed.clone().map(|why| (why, !self.serves_unlogged))
+    }
+
     fn lock(&self) -> MutexGuard<'_, End> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl End {
-    fn cut(&self) -> io::Result<()> {
-        if self.file.metadata()?.len() > self.len { self.file.set_len(self.len) } else { Ok(()) }
+/// The last line of a file that is full.
+fn end_of_closed(log: &Path, path: &Path, noted: Option<Head>) -> Result<Head, AuditError> {
+    let broken = |source| AuditError::Io { path: path.into(), source };
+    let file = File::open(path).map_err(broken)?;
+    let len = file.metadata().map_err(broken)?.len();
+    if verify::whole_lines(&file, len).map_err(broken)? != len {
+        return Err(AuditError::Broken { path: path.into(), line: 0, damage: Damage::Torn });
     }
+    verify::check_end(&file, len, log, path, None, noted)
+}
+
+fn now() -> String {
+    let now = OffsetDateTime::now_utc().replace_nanosecond(0).ok();
+    now.and_then(|now| now.format(&Rfc3339).ok()).unwrap_or_default()
 }
 
 /// Bytes of a file from one place to another.

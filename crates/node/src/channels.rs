@@ -2,7 +2,8 @@
 //!
 //! Of a serving set the node with the lowest number leads: it picks a free channel for a request and announces the request on
 //! it, so that all nodes run the same request on the same channel. A new channel is ordered over the control streams
-//! ([`crate::peers`]). A channel on which anything failed is dropped, never used again.
+//! ([`crate::peers`]). A channel on which anything failed is dropped, never used again. Whose request is next is decided in
+//! [`crate::turns`].
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,6 +16,8 @@ use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
 use crate::desk::Ticket;
+use crate::threads::LOOK;
+use crate::turns::Turns;
 
 /// Bytes of an announcement.
 const ANNOUNCEMENT: usize = 33;
@@ -25,25 +28,21 @@ const REQUEST: u8 = 2;
 const IDLE: Duration = Duration::from_secs(60);
 
 /// Of all serving sets together, so many times the channels of one may be open: connections are not free.
-const SETS: usize = 4;
+pub(crate) const SETS: usize = 4;
 
 /// A free channel is pinged so often; its followers wait for an announcement much longer.
 pub(crate) const PING_EVERY: Duration = Duration::from_secs(5);
 
-/// Free and used channels, by serving set, of the sets that this node leads.
+/// Free and lent channels, by serving set, of the sets that this node leads.
 pub(crate) struct Channels {
     most: usize,
-    pools: Mutex<HashMap<PartySet, Pool>>,
+    state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Default)]
-struct Pool {
-    free: Vec<Free>,
-    /// Free and lent ones.
-    open: usize,
-    /// Requests that wait for one.
-    waiting: usize,
+struct State {
+    turns: Turns,
+    free: HashMap<PartySet, Vec<Free>>,
 }
 
 struct Free {
@@ -68,93 +67,103 @@ pub(crate) enum Turn {
 impl Channels {
     /// At most `most` for each serving set.
     pub(crate) fn new(most: usize) -> Channels {
-        Channels { most, pools: Mutex::default(), changed: Condvar::new() }
+        let state = State { turns: Turns::new(most, SETS * most), free: HashMap::new() };
+        Channels { most, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// A free channel, or leave to open one, which counts as open from now on.
-    pub(crate) fn take(&self, serving: PartySet, within: Duration) -> Turn {
+    /// A free channel for a request of a client, or leave to open one, when it is its turn. It counts as lent from now on.
+    /// A client that went away waits no longer.
+    pub(crate) fn take(
+        &self,
+        serving: PartySet,
+        client: &str,
+        within: Duration,
+        client_is_there: &mut dyn FnMut() -> bool,
+    ) -> Turn {
         let deadline = Instant::now() + within;
-        let mut pools = self.lock();
-        loop {
-            if let Some(free) = pools.entry(serving).or_default().free.pop() {
-                return Turn::Free(free.net);
-            }
-            if pools.values().map(|pool| pool.open).sum::<usize>() >= SETS * self.most {
-                close_one(&mut pools);
-            }
-            let all: usize = pools.values().map(|pool| pool.open).sum();
-            let pool = pools.entry(serving).or_default();
-            if pool.open < self.most && all < SETS * self.most {
-                pool.open += 1;
-                return Turn::Open;
-            }
+        let mut state = self.lock();
+        let number = state.turns.enter(client, serving);
+        while !state.turns.take(number) {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || pool.waiting >= 8 * self.most {
+            let waited = self.changed.wait_timeout(state, left.min(LOOK));
+            let (locked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = locked;
+            if left.is_zero() || (timeout.timed_out() && !client_is_there()) {
+                state.turns.leave(number);
+                self.changed.notify_all();
                 return Turn::Busy;
             }
-            pool.waiting += 1;
-            pools = self.changed.wait_timeout(pools, left).unwrap_or_else(PoisonError::into_inner).0;
-            pools.entry(serving).or_default().waiting -= 1;
         }
+        // There may be one for the next, too.
+        self.changed.notify_all();
+        if let Some(free) = state.free.get_mut(&serving).and_then(Vec::pop) {
+            return Turn::Free(free.net);
+        }
+        if state.turns.lent_of_all() + state.free.values().map(Vec::len).sum::<usize>() > SETS * self.most {
+            close_one(&mut state.free);
+        }
+        Turn::Open
     }
 
-    /// Gives a channel back, or says that one is no more.
-    pub(crate) fn put(&self, serving: PartySet, net: Option<TlsNet>) {
-        let mut pools = self.lock();
-        let pool = pools.entry(serving).or_default();
-        match net {
-            Some(net) => pool.free.push(Free { net, used: Instant::now(), spoken: Instant::now() }),
-            None => pool.open = pool.open.saturating_sub(1),
+    /// Takes a channel back from a client, if it can serve again.
+    pub(crate) fn put(&self, serving: PartySet, client: &str, net: Option<TlsNet>) {
+        let mut state = self.lock();
+        state.turns.give_back(client, serving);
+        if let Some(net) = net {
+            let free = Free { net, used: Instant::now(), spoken: Instant::now() };
+            state.free.entry(serving).or_default().push(free);
         }
         self.changed.notify_all();
+    }
+
+    /// Whether a client is to give back a channel that it lets idle, for one that waits and holds fewer.
+    pub(crate) fn is_to_yield(&self, serving: PartySet, client: &str) -> bool {
+        self.lock().turns.is_to_yield(client, serving)
     }
 
     /// Shows the followers of free channels that this node is alive; closes those that are dead, or not needed any more.
     pub(crate) fn ping(&self) {
         let mut due: Vec<(PartySet, Free)> = Vec::new();
-        for (set, pool) in self.lock().iter_mut() {
+        for (set, free) in &mut self.lock().free {
             let is_due = |free: &mut Free| free.spoken.elapsed() >= PING_EVERY / 2;
-            due.extend(pool.free.extract_if(.., is_due).map(|free| (*set, free)));
+            due.extend(free.extract_if(.., is_due).map(|free| (*set, free)));
         }
         for (serving, mut free) in due {
             free.spoken = Instant::now();
             let keep =
                 free.used.elapsed() < IDLE && free.net.is_alive() && announce(None, &mut free.net).is_ok();
-            let mut pools = self.lock();
-            let pool = pools.entry(serving).or_default();
-            match keep {
+            let mut state = self.lock();
+            let lent = state.turns.lent(serving);
+            let others = state.free.entry(serving).or_default();
+            // Others may have been opened meanwhile.
+            if keep && lent + others.len() < self.most {
                 // Below those that were used meanwhile: the least used are the first to go.
-                true => pool.free.insert(0, free),
-                false => pool.open = pool.open.saturating_sub(1),
+                others.insert(0, free);
             }
-            self.changed.notify_all();
         }
     }
 
     /// Drops all free channels that a party is in: it is gone or has begun anew.
     pub(crate) fn forget(&self, party: Party) {
-        for (set, pool) in self.lock().iter_mut().filter(|(set, _)| set.contains(party)) {
-            tracing::debug!(channels = pool.free.len(), %set, "dropped");
-            pool.open = pool.open.saturating_sub(pool.free.len());
-            pool.free.clear();
+        for (set, free) in self.lock().free.iter_mut().filter(|(set, _)| set.contains(party)) {
+            tracing::debug!(channels = free.len(), %set, "dropped");
+            free.clear();
         }
-        self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<PartySet, Pool>> {
-        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Closes the free channel that was used longest ago.
-fn close_one(pools: &mut HashMap<PartySet, Pool>) {
-    let used_first = |pool: &&mut Pool| pool.free.iter().map(|free| free.used).min();
-    let oldest = pools.values_mut().filter(|pool| !pool.free.is_empty()).min_by_key(used_first);
-    if let Some(pool) = oldest
-        && let Some(at) = (0..pool.free.len()).min_by_key(|i| pool.free[*i].used)
+fn close_one(free: &mut HashMap<PartySet, Vec<Free>>) {
+    let used_first = |free: &&mut Vec<Free>| free.iter().map(|free| free.used).min();
+    let oldest = free.values_mut().filter(|free| !free.is_empty()).min_by_key(used_first);
+    if let Some(free) = oldest
+        && let Some(at) = (0..free.len()).min_by_key(|i| free[*i].used)
     {
-        pool.free.swap_remove(at);
-        pool.open -= 1;
+        free.swap_remove(at);
     }
 }
 

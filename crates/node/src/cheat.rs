@@ -20,12 +20,30 @@ pub enum Cheat {
     InAnswers,
     /// Refusals to clients of all steps, at once, while it goes on with the other nodes.
     RefusesSteps,
+    /// Claims to clients that it works, without end for all they can tell, instead of answers.
+    ClaimsToWork,
     /// No message in any opening of a request: it stops in the middle of the first one.
     Hangs,
     /// Every message of a hello late, if not too late by itself.
     GreetsLate,
     /// None, but for being slow to answer clients.
     AnswersLate,
+    /// It never says that it holds another node's mark.
+    HoldsNothing,
+    /// No nonce in the hello of a request once it can know those of the others: it leaves, and waits for them to begin anew.
+    LeavesHellos,
+}
+
+/// Hellos that were left so.
+#[cfg(test)]
+pub(crate) static HELLOS_LEFT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+/// Whether this node leaves a hello before it opens its nonce.
+pub(crate) fn leaves_hello(cheat: Option<Cheat>) -> bool {
+    let leaves = cheat == Some(Cheat::LeavesHellos);
+    #[cfg(test)]
+    HELLOS_LEFT.fetch_add(usize::from(leaves), std::sync::atomic::Ordering::SeqCst);
+    leaves
 }
 
 /// Longer than anybody waits for one that hangs.
@@ -35,10 +53,16 @@ const LATE_GREETING: Duration = Duration::from_secs(4);
 /// Late for an answer to a client.
 const LATE_ANSWER: Duration = Duration::from_millis(4500);
 
+/// More than a client reads before it has the others' answers.
+const CLAIMS: usize = 10_000;
+
 /// What is said to a client at once instead of an answer.
-pub(crate) fn instead_of_answer(cheat: Option<Cheat>) -> Option<Reply> {
-    let refusal = || Reply::Refused(Refusal::new(Reason::Denied, "not this step"));
-    (cheat == Some(Cheat::RefusesSteps)).then(refusal)
+pub(crate) fn instead_of_answer(cheat: Option<Cheat>) -> Vec<Reply> {
+    match cheat {
+        Some(Cheat::RefusesSteps) => vec![Reply::Refused(Refusal::new(Reason::Denied, "not this step"))],
+        Some(Cheat::ClaimsToWork) => vec![Reply::Working { done: 0, of: 1 }; CLAIMS],
+        _ => Vec::new(),
+    }
 }
 
 /// Waits with an answer that is ready.
@@ -49,7 +73,7 @@ pub(crate) fn delay(cheat: Option<Cheat>) {
 }
 
 /// Changes what is about to be sent to a client.
-pub(crate) fn spoil(cheat: Option<Cheat>, answers: [&mut Vec<u8>; 2]) {
+pub(crate) fn spoil<const N: usize>(cheat: Option<Cheat>, answers: [&mut Vec<u8>; N]) {
     if cheat == Some(Cheat::InAnswers) {
         answers.into_iter().for_each(|bytes| wrong(bytes));
     }

@@ -2,13 +2,14 @@
 
 use crate::Result;
 use polyclave_cipher::{Cells, Compiled};
-use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceProtocol;
 
 use crate::circuits::Circuits;
 use crate::key::Material;
+use crate::pieces::{evaluate_within, reborrow};
+use crate::progress::Progress;
 
 /// The protocol in one session, its peers, and the key in use.
 pub(crate) struct Computation<'a, P: ServiceProtocol> {
@@ -17,18 +18,9 @@ pub(crate) struct Computation<'a, P: ServiceProtocol> {
     pub(crate) circuits: &'a Circuits,
     pub(crate) key: &'a Material<P>,
     pub(crate) session: [u8; 32],
-}
-
-/// A value that does not fit a circuit is the caller's mistake; what is shared stays shared.
-pub(crate) fn run<P: ServiceProtocol>(
-    protocol: &mut P,
-    net: &mut dyn Net,
-    circuit: &Compiled,
-    lanes: usize,
-    inputs: &[Input<'_, P::Shared>],
-) -> Result<Vec<P::Shared>> {
-    let batch = prepare(protocol, circuit, lanes, net)?;
-    evaluate(protocol, circuit, lanes, inputs, batch, net)
+    /// Bytes that an evaluation may take.
+    pub(crate) memory: usize,
+    pub(crate) progress: &'a Progress,
 }
 
 impl<P: ServiceProtocol> Computation<'_, P> {
@@ -44,7 +36,7 @@ impl<P: ServiceProtocol> Computation<'_, P> {
         self.one(circuit, cells.lanes(), &[Input::Public(&cells)])
     }
 
-    /// Evaluates a circuit with one output whose last input are the round keys.
+    /// Evaluates a circuit with one output whose last input are the round keys, in pieces if there are many lanes.
     pub(crate) fn one(
         &mut self,
         circuit: &Compiled,
@@ -55,7 +47,8 @@ impl<P: ServiceProtocol> Computation<'_, P> {
         let mut all: Vec<Input<'_, P::Shared>> = Vec::with_capacity(inputs.len() + 1);
         all.extend(inputs.iter().map(reborrow));
         all.push(round_keys);
-        Ok(run(&mut self.protocol, self.net, circuit, lanes, &all)?.remove(0))
+        let within = (self.memory, self.progress);
+        Ok(evaluate_within(&mut self.protocol, self.net, circuit, lanes, &all, within)?.remove(0))
     }
 
     /// Bytes that belong to this session and this purpose, and that no party could choose.
@@ -63,14 +56,5 @@ impl<P: ServiceProtocol> Computation<'_, P> {
         let mut bytes = [0; N];
         blake3::Hasher::new_derive_key(purpose).update(&self.session).finalize_xof().fill(&mut bytes);
         bytes
-    }
-}
-
-fn reborrow<'b, S>(input: &Input<'b, S>) -> Input<'b, S> {
-    match input {
-        Input::Public(cells) => Input::Public(cells),
-        Input::Mine(cells) => Input::Mine(cells),
-        Input::From(party) => Input::From(*party),
-        Input::Shared(shared) => Input::Shared(shared),
     }
 }

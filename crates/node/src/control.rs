@@ -11,6 +11,7 @@ use polyclave_transport::TlsNet;
 use crate::Result;
 use crate::core::{CONNECT, Core, system};
 use crate::follow::listen_on_channel;
+use crate::marks::Judged;
 use crate::peers::{Greeting, Order, State, control_stream};
 use crate::threads::{Crew, LOOK};
 use crate::{epoch, preparation, rotation, set_up};
@@ -18,9 +19,7 @@ use crate::{epoch, preparation, rotation, set_up};
 /// Between two attempts to reach a peer that refuses this node or is refused.
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 
-/// Channels of a peer that are followed at once: more than it opens by its settings, which need not be ours.
-const MOST_CHANNELS: usize = 1024;
-/// Of everything else one goes on at a time, and one may be ending.
+/// Of everything but channels one goes on at a time, and one may be ending.
 const MOST_OTHERS: usize = 2;
 
 /// The threads that carry out what one peer orders.
@@ -33,9 +32,9 @@ struct Crews {
 }
 
 impl Crews {
-    fn new() -> Crews {
+    fn new(most_channels: usize) -> Crews {
         Crews {
-            channels: Crew::new("channel", MOST_CHANNELS),
+            channels: Crew::new("channel", most_channels),
             set_ups: Crew::new("set-up", MOST_OTHERS),
             epochs: Crew::new("epoch", MOST_OTHERS),
             fills: Crew::new("fill", MOST_OTHERS),
@@ -51,8 +50,8 @@ pub(crate) fn give_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
     while !core.is_stopping() {
         let outcome =
             core.mesh.open(&name, [core.me, peer].into_iter().collect(), CONNECT).and_then(|mut net| {
-                greet(core, peer, &mut net)?;
-                core.peers.send_orders(peer, &queue, &mut net, &|| core.beat(), &|| core.is_stopping())
+                greet(core, peer, Judged::Beside, &mut net)?;
+                core.peers.send_orders(peer, &queue, &mut net, &|| core.beat_to(peer), &|| core.is_stopping())
             });
         after_control(core, peer, outcome);
     }
@@ -62,14 +61,15 @@ pub(crate) fn give_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
 pub(crate) fn take_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
     let name = control_stream(peer, core.me);
     // For all connections of this peer: one that comes again has no more.
-    let crews = Crews::new();
+    let crews = Crews::new(core.most_followed);
     while !core.is_stopping() {
         let outcome =
             core.mesh.open(&name, [core.me, peer].into_iter().collect(), CONNECT).and_then(|mut net| {
-                greet(core, peer, &mut net)?;
-                tracing::info!(peer = %peer, "connected");
+                let boot = greet(core, peer, Judged::Here, &mut net)?;
+                core.peers.tell(peer, core.beat_to(peer));
+                tracing::info!(peer = core.name_of(peer), "connected");
                 core.peers.receive_orders(peer, &mut net, &|| core.is_stopping(), |order| {
-                    carry_out(core, peer, &crews, order)
+                    carry_out(core, peer, boot, &crews, order)
                 })
             });
         core.channels.forget(peer);
@@ -81,28 +81,35 @@ fn after_control<S: ServiceScheme>(core: &Core<S>, peer: Party, outcome: Result<
     match outcome {
         _ if core.is_stopping() => {}
         Err(e @ (Error::Misuse(_) | Error::System(_) | Error::Disagreement { .. })) => {
-            tracing::error!(peer = %peer, error = %e, "refused");
+            tracing::error!(peer = core.name_of(peer), error = core.told(&e), "refused");
             let until = Instant::now() + AFTER_REFUSAL;
             while Instant::now() < until && !core.is_stopping() {
                 thread::sleep(LOOK);
             }
         }
-        Err(e) => tracing::debug!(peer = %peer, error = %e, "not connected"),
+        Err(e) => tracing::debug!(peer = core.name_of(peer), error = core.told(&e), "not connected"),
         Ok(()) => {}
     }
 }
 
-/// Greets a peer and judges its greeting.
-fn greet<S: ServiceScheme>(core: &Core<S>, peer: Party, net: &mut TlsNet) -> Result<()> {
+/// Greets a peer and judges its greeting. Returns which start it is in.
+fn greet<S: ServiceScheme>(
+    core: &Core<S>,
+    peer: Party,
+    judged: Judged,
+    net: &mut TlsNet,
+) -> Result<[u8; 16]> {
     let setup = core.set_up().map_or([0; 32], |set_up| set_up.id);
     let prepared = core.store.prepared_rotation().map_err(system)?.unwrap_or_default();
-    let (cluster, incarnation) = (core.cluster_digest, core.incarnation.clone());
-    let mine = Greeting { cluster, incarnation, setup, prepared, state: core.beat() };
+    let past = core.store.past().map_err(system)?;
+    let (cluster, holds) = (core.cluster_digest, core.held_of(peer));
+    let mine = Greeting { cluster, past, holds, setup, prepared, state: core.beat() };
     let theirs = mine.exchange(peer, net)?;
     if theirs.cluster != mine.cluster {
         return Err(Error::Disagreement { peer, field: "cluster file" });
     }
-    core.store.peer_seen(peer, &theirs.incarnation).map_err(system)?;
+    core.note_holds(peer, theirs.holds);
+    let boot = core.judge_past(peer, &theirs.past, judged)?;
     let both = theirs.setup != [0; 32] && setup != [0; 32];
     // Between the two ends of a rotation: the next round settles it.
     let unfinished = theirs.prepared == setup || theirs.setup == prepared;
@@ -110,13 +117,11 @@ fn greet<S: ServiceScheme>(core: &Core<S>, peer: Party, net: &mut TlsNet) -> Res
         return Err(Error::Disagreement { peer, field: "set of common secrets" });
     }
     core.peers.note_set_up(peer, theirs.setup != [0; 32]);
-    if let Some(boot) = theirs.incarnation.boots.first() {
-        let before = core.peers.boot(peer);
-        core.peers.note_greeting(peer, *boot, theirs.state);
-        core.end_epoch_of_other_start(peer, before, *boot);
-    }
+    let before = core.peers.boot(peer);
+    core.peers.note_greeting(peer, boot, theirs.state);
+    core.end_epoch_of_other_start(peer, before, boot);
     hear(core, peer, theirs.state);
-    Ok(())
+    Ok(boot)
 }
 
 /// Takes note of a peer's state.
@@ -127,50 +132,61 @@ fn hear<S: ServiceScheme>(core: &Core<S>, peer: Party, state: State) {
     }
 }
 
-fn carry_out<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party, crews: &Crews, order: Order) {
+fn carry_out<S: ServiceScheme>(
+    core: &Arc<Core<S>>,
+    peer: Party,
+    boot: [u8; 16],
+    crews: &Crews,
+    order: Order,
+) -> Result<()> {
     let done = match order {
-        Order::Beat(state) => return hear(core, peer, state),
+        Order::Beat(beat) => {
+            hear(core, peer, beat.state);
+            core.note_holds(peer, beat.holds);
+            return core.note_mark(peer, boot, beat.mark);
+        }
         Order::Channel { serving, name } => {
             if serving.iter().next() != Some(peer) || !serving.contains(core.me) {
-                tracing::warn!(peer = %peer, "ordered a channel that it does not lead");
-                return;
+                tracing::warn!(peer = core.name_of(peer), "ordered a channel that it does not lead");
+                return Ok(());
             }
             crews.channels.spawn(core, move |core| listen_on_channel(core, peer, serving, &name))
         }
         Order::SetUp { .. } if peer != Party(0) => {
-            tracing::warn!(peer = %peer, "ordered a set-up that it does not lead");
-            return;
+            tracing::warn!(peer = core.name_of(peer), "ordered a set-up that it does not lead");
+            return Ok(());
         }
         Order::SetUp { name } => crews.set_ups.spawn(core, move |core| {
             if let Err(e) = set_up::join(core, name) {
-                tracing::warn!(error = %e, "the common secrets were not agreed on");
+                tracing::warn!(error = core.told(&e), "the common secrets were not agreed on");
             }
         }),
         Order::Renew { .. } | Order::Rotate { .. } if peer != Party(0) || !core.scheme.renews() => {
-            tracing::warn!(peer = %peer, "ordered a preparation that it does not lead");
-            return;
+            tracing::warn!(peer = core.name_of(peer), "ordered a preparation that it does not lead");
+            return Ok(());
         }
         Order::Fill { .. } if peer != Party(0) || !core.scheme.keeps_stock() => {
-            tracing::warn!(peer = %peer, "ordered a preparation that it does not lead");
-            return;
+            tracing::warn!(peer = core.name_of(peer), "ordered a preparation that it does not lead");
+            return Ok(());
         }
         Order::Renew { name } => crews.epochs.spawn(core, move |core| {
             if let Err(e) = epoch::join(core, name) {
-                tracing::warn!(error = %e, "no epoch was made");
+                tracing::warn!(error = core.told(&e), "no epoch was made");
             }
         }),
         Order::Fill { name, kind, count } => crews.fills.spawn(core, move |core| {
             if let Err(e) = preparation::join_fill(core, name, kind, count) {
-                tracing::warn!(error = %e, "no material was made");
+                tracing::warn!(error = core.told(&e), "no material was made");
             }
         }),
         Order::Rotate { name } => crews.rotations.spawn(core, move |core| {
             if let Err(e) = rotation::join(core, name) {
-                tracing::warn!(error = %e, "the rotation did not come to its end");
+                tracing::warn!(error = core.told(&e), "the rotation did not come to its end");
             }
         }),
     };
     if let Err(e) = done {
-        tracing::error!(peer = %peer, error = %e, "an order was not carried out");
+        tracing::error!(peer = core.name_of(peer), error = core.told(&e), "an order was not carried out");
     }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! The rest of a request, once the nodes have agreed on it: steps of the client, each compared among the nodes before it is used.
 
+mod attendance;
 mod keys;
 
 use std::sync::Arc;
@@ -9,24 +10,30 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Faults, Protocol};
 use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::Session;
-use polyclave_protocol::{Error, Party};
+use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusal, Reply, Right, Step};
 
-use crate::agreement::{agree, agree_with_most};
+use attendance::{Attended, Attention};
+
+use crate::agreement::{Early, agree_with_most, refused_by};
 use crate::cheat::{Partners, delay, instead_of_answer, spoil};
 use crate::circuits::Circuits;
 use crate::computation::Computation;
-use crate::core::Core;
+use crate::core::{Core, unreadable};
 use crate::epoch::Footing;
 use crate::key::{Material, Shares};
 use crate::make::generate;
 use crate::modes::{Answer, Fault, Mode, misplaced};
+use crate::progress::Progress;
 use crate::quarantine::judge;
 use crate::request::{Channel, Client, ONLINE, Plan, Task, begin, blame, unavailable};
+use crate::threads::LOOK;
 
 /// A client has so long to send a step, and to take an answer, however it trickles: the other nodes wait, and somebody else may want the channel.
 const STEP: Duration = Duration::from_secs(20);
+/// So long at the node that leads, as soon as a client waits there that holds fewer channels ([`crate::turns`]).
+const WANTED_STEP: Duration = Duration::from_secs(5);
 
 /// When the MAC key was given up in the middle of a request.
 const GIVEN_UP: &str =
@@ -45,11 +52,23 @@ pub(crate) struct Outcome {
 struct Line<'l> {
     net: &'l mut TlsNet,
     client: Party,
-    /// Why the client cannot be reached any more; the nodes end together at the next step.
+    /// Why the client cannot be reached any more; the nodes end together, at the next step at the latest.
     gone: Option<Refusal>,
+    attention: Attention,
 }
 
-impl Line<'_> {
+impl<'l> Line<'l> {
+    fn new(net: &'l mut TlsNet, client: Party) -> Line<'l> {
+        Line { net, client, gone: None, attention: Attention::now() }
+    }
+
+    /// Notices if the client has ended its connection.
+    fn look(&mut self) {
+        if !self.net.is_alive() {
+            self.gone.get_or_insert_with(went_away);
+        }
+    }
+
     fn reply(&mut self, reply: &Reply) {
         self.net.set_deadline(Some(Instant::now() + STEP));
         let sent = wire::send(self.net, self.client, reply);
@@ -57,23 +76,18 @@ impl Line<'_> {
         if let Err(e) = sent {
             self.gone.get_or_insert(lost(&e, "took no answer"));
         }
+        self.attention = Attention::now();
     }
 
-    fn step(&mut self) -> Result<(Step, [u8; 32]), Refusal> {
-        if let Some(gone) = &self.gone {
-            return Err(gone.clone());
-        }
-        let until = Instant::now() + STEP;
-        // One that only pauses can still be told so.
-        if let Ok(None) = self.net.wait([self.client].into_iter().collect(), STEP) {
-            return Err(lost(&Error::Timeout { peer: self.client, waited: STEP }, "sent nothing"));
-        }
+    /// Receives the step that has begun to arrive.
+    fn step(&mut self, until: Instant) -> Result<(Step, [u8; 32]), Refusal> {
         self.net.set_deadline(Some(until));
         let received = wire::receive_bytes(self.net, self.client);
         self.net.set_deadline(None);
         let bytes = received.map_err(|e| lost(&e, "sent nothing"))?;
         let step =
             wire::decode(&bytes, self.client).map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
+        self.attention = Attention::now();
         Ok((step, blake3::derive_key("polyclave 2026 step of a request", &bytes)))
     }
 }
@@ -84,9 +98,13 @@ fn lost(error: &Error, undone: &str) -> Refusal {
         Error::Timeout { .. } => {
             format!("the client {undone} for {} s in the middle of its request", STEP.as_secs())
         }
-        _ => "the client went away in the middle of its request".into(),
+        _ => return went_away(),
     };
     Refusal::new(Reason::Unavailable, told)
+}
+
+fn went_away() -> Refusal {
+    Refusal::new(Reason::Unavailable, "the client went away in the middle of its request")
 }
 
 /// One request in its session.
@@ -98,6 +116,7 @@ struct Serving<'a, 'c, S: ServiceScheme> {
     line: Line<'a>,
     session: [u8; 32],
     blocks: u64,
+    progress: Arc<Progress>,
     faults: Faults,
 }
 
@@ -111,8 +130,7 @@ pub(crate) fn serve<S: ServiceScheme>(
     let (mut blocks, mut faults) = (0, Faults::default());
     let result = try_serve(core, client, plan, net, &mut blocks, &mut faults);
     if let Err(refusal) = &result {
-        let client = Party(core.nodes as u8);
-        let _ = wire::send(net, client, &Reply::Refused(refusal.clone()));
+        core.refuse(net, refusal);
     }
     Outcome { blocks, faults, result }
 }
@@ -127,13 +145,13 @@ fn try_serve<S: ServiceScheme>(
 ) -> Result<(), Refusal> {
     let first = plan.request.first.take();
     let ready = core.footing().and_then(|footing| {
-        *blocks = admit_first(core, &mut plan.task, first.as_ref())?;
+        *blocks = admit_first(core, &mut plan.task, first.as_ref(), plan.request.serving)?;
         Ok(footing)
     });
     // The others' channel need not wait for a request that was refused here.
     let footing = ready.inspect_err(|_| core.desk.refuse(plan.ticket))?;
     let (mut channel, session) = begin(core, &plan, footing.ground(), &mut || net.is_alive())?;
-    let line = Line { net, client: Party(core.nodes as u8), gone: None };
+    let line = Line::new(net, Party(core.nodes as u8));
     let (id, blocks_paid) = (session.id(), *blocks);
     let mut serving = Serving {
         core,
@@ -143,10 +161,12 @@ fn try_serve<S: ServiceScheme>(
         line,
         session: id,
         blocks: blocks_paid,
+        progress: Arc::new(Progress::new(core.computed.clone())),
         faults: Faults::default(),
     };
     let outcome = serving.run(plan.task, first, session);
     (*blocks, *faults) = (serving.blocks, serving.faults);
+    let gone = serving.line.gone;
     if core.scheme.corrects() {
         return end_among_most(core, &mut channel, outcome, faults);
     }
@@ -160,19 +180,24 @@ fn try_serve<S: ServiceScheme>(
             channel.sound();
             Err(refusal)
         }
-        // To this, too. Nothing was used and nothing given out.
+        Err(Fault::Own(refusal)) => Err(refusal),
+        // All come to this, too. Nothing was used and nothing given out.
         Err(Fault::Failed(Error::Dry { detail })) => {
             channel.sound();
             Err(Refusal::new(Reason::Dry, detail))
         }
         Err(Fault::Failed(e)) => {
             judge(core, "serving a request", &e);
-            tracing::warn!(error = %e, "a request failed among the nodes");
+            if let Some(gone) = gone {
+                core.refuse_quarantined()?;
+                return Err(gone);
+            }
+            tracing::warn!(error = core.told(&e), "a request failed among the nodes");
             // Of a check nothing is told but that it failed.
             core.refuse_quarantined()?;
             match e {
                 Error::CheckFailed { .. } => Err(Refusal::new(Reason::Unavailable, GIVEN_UP)),
-                e => Err(unavailable(e)),
+                e => Err(blame(unavailable(e.clone()), &e)),
             }
         }
     }
@@ -191,10 +216,10 @@ fn end_among_most<S: ServiceScheme>(
         channel.sound();
     }
     outcome.map_err(|fault| match fault {
-        Fault::Refused(refusal) => refusal,
+        Fault::Refused(refusal) | Fault::Own(refusal) => refusal,
         Fault::Failed(Error::Dry { detail }) => Refusal::new(Reason::Dry, detail),
         Fault::Failed(e) => {
-            tracing::warn!(error = %e, node = %core.me, "a request failed among the nodes");
+            tracing::warn!(error = core.told(&e), "a request failed among the nodes");
             let refusal = blame(unavailable(e.clone()), &e);
             match (&e, lost.iter().next()) {
                 (Error::Missing { .. }, Some(silent)) => refusal.because_of(silent),
@@ -209,11 +234,12 @@ fn admit_first<S: ServiceScheme>(
     core: &Core<S>,
     task: &mut Task<S>,
     first: Option<&Step>,
+    serving: PartySet,
 ) -> Result<u64, Refusal> {
     match (task, first) {
         (Task::Use { info, mode, .. }, first) => {
             let blocks = mode.blocks_at_start() + first.map_or(Ok(0), |step| mode.admit(step))?;
-            core.spend(info, blocks)?;
+            core.spend(info, blocks, serving)?;
             Ok(blocks)
         }
         (_, Some(step)) => Err(misplaced(step)),
@@ -221,7 +247,7 @@ fn admit_first<S: ServiceScheme>(
     }
 }
 
-impl<S: ServiceScheme> Serving<'_, '_, S> {
+impl<'a, S: ServiceScheme> Serving<'a, '_, S> {
     fn run(&mut self, task: Task<S>, first: Option<Step>, mut session: Session) -> Result<(), Fault> {
         let serving = self.net()?.members();
         let mut protocol = self.footing.join(self.core, session.stream(), serving)?;
@@ -250,9 +276,16 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         self.channel.net()
     }
 
-    /// The same for the protocol.
-    fn partners(&mut self) -> Result<Partners<'_>, Error> {
-        Ok(Partners { cheat: self.core.cheat, net: self.channel.net()? })
+    /// The same for the protocol, while it makes a key: that goes on though the client is gone.
+    fn partners(&mut self) -> Result<Attended<'_, 'a>, Error> {
+        let partners = Partners { cheat: self.core.cheat, net: self.channel.net()? };
+        Ok(Attended { partners, line: &mut self.line, progress: &self.progress, ends: false })
+    }
+
+    /// The same while it uses one.
+    fn partners_for_client(&mut self) -> Result<Attended<'_, 'a>, Error> {
+        let ends = !self.core.scheme.corrects();
+        Ok(Attended { ends, ..self.partners()? })
     }
 
     fn circuits(&self, cipher: &str, protocol: &S::Protocol) -> Result<Arc<Circuits>, Fault> {
@@ -267,14 +300,19 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         admit: impl FnOnce(&Step) -> Result<u64, Refusal>,
         paid_by: Option<(&KeyInfo, Right)>,
     ) -> Result<Step, Fault> {
-        let received = self.line.step();
+        let serving = self.net()?.members();
+        let (until, mut early) = (Instant::now() + STEP, Early::default());
+        let received = match self.await_step(&mut early)? {
+            Some(refusal) => Err(refusal),
+            None => self.line.step(until),
+        };
         let judged = received.and_then(|(step, digest)| {
             self.core.footing()?;
             let blocks = admit(&step)?;
             if let Some((info, right)) = paid_by {
                 // The policy may have changed since the request began.
                 self.core.allow(self.client, right, &info.properties.name)?;
-                self.core.spend(info, blocks)?;
+                self.core.spend(info, blocks, serving)?;
             }
             self.blocks += blocks;
             Ok((step, digest))
@@ -286,11 +324,44 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
                 let patience = if paid_by.is_some() { ONLINE } else { 1 };
                 agree_with_most(mine, &session, quorum, patience, self.net()?)?
             }
-            false => agree(mine, self.net()?)?,
+            false => early.agree(mine, self.net()?)?,
         };
         match agreed {
             Ok(()) => judged.map(|(step, _)| step).map_err(Fault::Refused),
             Err(refusal) => Err(Fault::Refused(refusal)),
+        }
+    }
+
+    /// Waits until the next step begins to arrive; why it is not waited for any more, if so.
+    fn await_step(&mut self, early: &mut Early) -> Result<Option<Refusal>, Error> {
+        let began = Instant::now();
+        let client = [self.line.client].into_iter().collect();
+        loop {
+            if let Some(gone) = &self.line.gone {
+                return Ok(Some(gone.clone()));
+            }
+            // What begins to arrive is received to its end; so is what cannot arrive any more.
+            if !matches!(self.line.net.wait(client, LOOK), Ok(None)) {
+                return Ok(None);
+            }
+            let silent = began.elapsed();
+            if silent >= STEP {
+                let paused = Error::Timeout { peer: self.line.client, waited: STEP };
+                return Ok(Some(lost(&paused, "sent nothing")));
+            }
+            if silent >= WANTED_STEP && self.channel.is_to_yield() {
+                let told = format!(
+                    "the client sent nothing for {} s in the middle of its request, while a client waited that has fewer \
+                     requests under way",
+                    silent.as_secs()
+                );
+                return Ok(Some(Refusal::new(Reason::Unavailable, told)));
+            }
+            if !self.core.scheme.corrects()
+                && let Some(peer) = early.listen(self.channel.net()?)?
+            {
+                return Ok(Some(refused_by(peer)));
+            }
         }
     }
 
@@ -303,14 +374,24 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         mut first: Option<Step>,
     ) -> Result<(), Fault> {
         let circuits = self.circuits(&info.properties.cipher, &protocol)?;
-        let key = Material::restore(info, shares, &protocol)?;
-        let mut held =
-            Held { protocol: Some(protocol), circuits: &circuits, key: &key, session: self.session };
-        let started = held.with(&mut self.partners()?, |at| mode.start(at));
+        let key = Material::restore(info, shares, &protocol).map_err(|e| {
+            tracing::error!(key = %info.properties.name, error = %e, "the shares of a key cannot be used");
+            self.core.store.note_unusable(&info.properties.name);
+            Fault::Own(unreadable(&info.properties.name))
+        })?;
+        let mut held = Held {
+            protocol: Some(protocol),
+            circuits: &circuits,
+            key: &key,
+            session: self.session,
+            memory: self.core.memory.part_bytes(),
+            progress: self.progress.clone(),
+        };
+        let started = held.with(&mut self.partners_for_client()?, |at| mode.start(at));
         self.faults = held.faults();
         let (start, mut mask) = started?;
         self.footing.still_holds(self.core)?;
-        spoil(self.core.cheat, [&mut mask, &mut Vec::new()]);
+        spoil(self.core.cheat, [&mut mask]);
         self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask, blind: Vec::new() });
         loop {
             let step = match first.take() {
@@ -325,16 +406,16 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
             }
             let instead = instead_of_answer(self.core.cheat);
             instead.iter().for_each(|reply| self.line.reply(reply));
-            let answer = held.with(&mut self.partners()?, |at| mode.run(step, at));
+            let answer = held.with(&mut self.partners_for_client()?, |at| mode.run(step, at));
             self.faults = held.faults();
             let mut answer = answer?;
-            spoil(self.core.cheat, [&mut answer.data, &mut answer.mask]);
+            spoil(self.core.cheat, [&mut answer.data, &mut answer.mask, &mut answer.initial]);
             self.footing.still_holds(self.core)?;
             let pause = self.core.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
-            let Answer { data, mask } = answer;
-            if instead.is_none() {
+            let Answer { data, mask, initial } = answer;
+            if instead.is_empty() {
                 delay(self.core.cheat);
-                self.line.reply(&Reply::Data { data, mask });
+                self.line.reply(&Reply::Data { data, mask, initial });
             }
             if pause > Duration::ZERO {
                 std::thread::sleep(pause);
@@ -349,6 +430,8 @@ struct Held<'k, P: ServiceProtocol> {
     circuits: &'k Circuits,
     key: &'k Material<P>,
     session: [u8; 32],
+    memory: usize,
+    progress: Arc<Progress>,
 }
 
 impl<P: ServiceProtocol> Held<'_, P> {
@@ -364,7 +447,8 @@ impl<P: ServiceProtocol> Held<'_, P> {
         let ended = || Error::System("the session has ended".into());
         let protocol = self.protocol.take().ok_or_else(ended)?;
         let (circuits, key, session) = (self.circuits, self.key, self.session);
-        let mut at = Computation { protocol, net, circuits, key, session };
+        let (memory, progress) = (self.memory, &*self.progress);
+        let mut at = Computation { protocol, net, circuits, key, session, memory, progress };
         let outcome = work(&mut at);
         self.protocol = Some(at.protocol);
         outcome
@@ -376,7 +460,7 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
     use wire::Use;
     match operation {
         Operation::Status => "status",
-        Operation::List => "list",
+        Operation::List { .. } => "list",
         Operation::Show { .. } => "show",
         Operation::Generate(_) => "generate",
         Operation::Import(_) => "import",

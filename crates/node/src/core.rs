@@ -1,7 +1,7 @@
 //! What all threads of a node share: its keys, its policy, its connections.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,19 +10,22 @@ use polyclave_cipher::{Cipher, catalog};
 use polyclave_config::{ClientPolicy, Cluster};
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::random_bytes;
+use polyclave_protocol::spdz::Guesses;
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::wire::{KeyInfo, NodeStatus, Reason, Refusal, Right};
+use polyclave_transport::wire::{KEYS, KeyInfo, NodeStatus, Reason, Refusal, Reply, Right};
 use polyclave_transport::{CertificateDer, Mesh, TlsNet};
 
-use crate::audit::{AuditLog, Head};
+use crate::audit::AuditLog;
 use crate::channels::Channels;
 use crate::cheat::Cheat;
 use crate::circuits::Library;
+use crate::clock::Dates;
 use crate::desk::Desk;
 use crate::epoch::Epoch;
 use crate::faults::Seen;
 use crate::key::Shares;
 use crate::limits::Clients;
+use crate::memory::Memory;
 use crate::names::Names;
 use crate::peers::{Order, Peers, State};
 use crate::request::Client;
@@ -50,12 +53,16 @@ pub(crate) struct Core<S: ServiceScheme> {
     pub(crate) audit: Option<AuditLog>,
     pub(crate) policy: Arc<RwLock<ClientPolicy>>,
     pub(crate) incarnation: Incarnation,
+    /// Of the nodes' certificates.
+    pub(crate) dates: Dates,
     pub(crate) set_up: RwLock<Option<Arc<SetUp<S>>>>,
     pub(crate) setting_up: Mutex<()>,
     /// What is made afresh after every start of a node, for schemes that need it.
     pub(crate) epoch: RwLock<Option<Arc<Epoch<S>>>>,
     /// Why this node computes nothing.
     pub(crate) quarantine: RwLock<Option<Quarantine>>,
+    /// Checks that did not pass and could not be written down yet.
+    pub(crate) uncounted: Mutex<Guesses>,
     /// By kind: how much material is to be in stock.
     pub(crate) targets: Arc<[Target]>,
     pub(crate) filling: Mutex<()>,
@@ -73,6 +80,11 @@ pub(crate) struct Core<S: ServiceScheme> {
     pub(crate) channels: Channels,
     pub(crate) desk: Desk,
     pub(crate) clients: Clients,
+    pub(crate) memory: Memory,
+    /// Blocks computed since this node started.
+    pub(crate) computed: Arc<AtomicU64>,
+    /// Channels of one peer that are followed at once.
+    pub(crate) most_followed: usize,
     pub(crate) names: Arc<Names>,
     /// What it has seen of others' faults.
     pub(crate) seen: Seen,
@@ -88,7 +100,15 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
-fn of_store(e: StoreError) -> Refusal {
+/// A record of a key is damaged here.
+pub(crate) fn unreadable(name: &str) -> Refusal {
+    let told = format!(
+        "its share of the key '{name}' is damaged and cannot be read; its operator can restore a backup, and until then others serve"
+    );
+    Refusal::new(Reason::Internal, told)
+}
+
+pub(crate) fn of_store(e: StoreError) -> Refusal {
     match e {
         StoreError::Spent { .. } => Refusal::new(Reason::Spent, e.to_string()),
         // Another request was faster.
@@ -145,8 +165,15 @@ impl<S: ServiceScheme> Core<S> {
     /// A key and this node's shares of it. One that is not yet announced counts: the nodes compare its id, and who has the
     /// same one has stored it in the same session.
     pub(crate) fn key(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
-        let key = match self.store.key(name).map_err(of_store)? {
-            None => self.store.pending_key(name).map_err(of_store)?.map(Arc::new),
+        let damaged = |e: StoreError| match e {
+            StoreError::Corrupt { .. } => {
+                tracing::error!(key = name, error = %e, "a record of a key is damaged");
+                unreadable(name)
+            }
+            e => of_store(e),
+        };
+        let key = match self.store.key(name).map_err(damaged)? {
+            None => self.store.pending_key(name).map_err(damaged)?.map(Arc::new),
             announced => announced,
         };
         match key {
@@ -161,14 +188,16 @@ impl<S: ServiceScheme> Core<S> {
     }
 
     /// Pays for blocks, durably, before they are computed. Every node pays for the requests that it serves; since every request
-    /// is served by `least` nodes at least, all of them together let no more than the key's budget pass.
-    pub(crate) fn spend(&self, info: &KeyInfo, blocks: u64) -> Result<(), Refusal> {
+    /// is served by `least` nodes at least, all of them together let no more than the key's budget pass. The others that serve know
+    /// of it before they are computed ([`Core::protect`]).
+    pub(crate) fn spend(&self, info: &KeyInfo, blocks: u64, serving: PartySet) -> Result<(), Refusal> {
         if blocks == 0 {
             return Ok(());
         }
         let (least, all) = (self.scheme.least_servers() as u128, self.nodes as u128);
         let own_part = (u128::from(info.properties.budget_blocks) * least / all) as u64;
-        self.store.spend(info.id, blocks, own_part).map_err(of_store)
+        self.store.spend(info.id, blocks, own_part).map_err(of_store)?;
+        self.protect(serving)
     }
 
     /// Stores a key that is not yet announced.
@@ -184,22 +213,37 @@ impl<S: ServiceScheme> Core<S> {
 
     /// Deletes the key of a name, if there is one.
     pub(crate) fn delete_key(&self, name: &str) -> Result<Option<KeyInfo>, Refusal> {
-        let info = match self.key(name) {
-            Ok((info, _)) => info,
-            Err(refusal) if refusal.reason == Reason::Key => return Ok(None),
-            Err(refusal) => return Err(refusal),
-        };
+        // Whether its shares can be read does not matter.
+        let Some(info) = self.store.info(name).map_err(of_store)? else { return Ok(None) };
         self.store.delete(name, info.id).map_err(of_store)?;
         Ok(Some(info))
     }
 
-    /// The keys that a client may see.
-    pub(crate) fn keys(&self, client: &Client) -> Result<Vec<KeyInfo>, Refusal> {
-        let mut keys = self.store.keys().map_err(of_store)?;
+    /// The keys that a client may see, a page of them after a name.
+    pub(crate) fn keys(&self, client: &Client, after: &str) -> Result<Reply, Refusal> {
+        let mut keys = self.store.readable_keys().map_err(of_store)?;
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
-        keys.retain(|info| policy.allows(&client.certificate, Right::List, &info.properties.name));
+        keys.retain(|info| {
+            let name = info.properties.name.as_str();
+            name > after && policy.allows(&client.certificate, Right::List, name)
+        });
         keys.sort_by(|a, b| a.properties.name.cmp(&b.properties.name));
-        Ok(keys)
+        let more = keys.len() > KEYS;
+        keys.truncate(KEYS);
+        Ok(Reply::Keys { keys, more })
+    }
+
+    /// Refuses another key where there are as many as the operator wants: a client that may make keys could else fill the disk.
+    pub(crate) fn refuse_too_many_keys(&self) -> Result<(), Refusal> {
+        let (held, most) = (self.store.count().map_err(of_store)?, self.clients.most_keys() as u64);
+        if held < most {
+            return Ok(());
+        }
+        let told = format!(
+            "it has {held} keys, and its limit is {most}: delete some that are not needed, or ask its operator to raise `keys` under \
+             [limits]"
+        );
+        Err(Refusal::new(Reason::Key, told))
     }
 
     /// A key that a client may use in some way.
@@ -233,14 +277,17 @@ impl<S: ServiceScheme> Core<S> {
             rotating: self.rotation_wanted_by(),
             outvoted: self.seen.outvoted(),
             silent: self.seen.silent(),
+            damaged: self.store.damaged().len() as u64,
+            lacking: self.lacking(),
         }
     }
 
-    /// Whether requests can be served now.
-    pub(crate) fn is_ready(&self) -> bool {
-        !self.is_stopping()
-            && self.footing().is_ok()
-            && self.peers.connected().len() >= self.scheme.least_servers()
+    /// How many keys fewer it has than more nodes have than may lie.
+    fn lacking(&self) -> u64 {
+        let own = self.store.count().unwrap_or_default();
+        let mut counts: Vec<u64> = self.peers.key_counts().into_iter().chain([own]).collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        counts.get(self.cluster.threshold()).map_or(0, |most| most.saturating_sub(own))
     }
 
     /// The nodes whose operators have ordered fresh common secrets.
@@ -257,6 +304,7 @@ impl<S: ServiceScheme> Core<S> {
             wants_rotation: self.wants_rotation.load(Relaxed),
             prepared: self.prepared.load(Relaxed),
             levels: self.levels(),
+            keys: self.store.count().unwrap_or_default().try_into().unwrap_or(u32::MAX),
         }
     }
 
@@ -268,29 +316,6 @@ impl<S: ServiceScheme> Core<S> {
             self.peers.order(peer, Order::Channel { serving, name })?;
         }
         self.mesh.open(&channel_name(&name), serving, CONNECT)
-    }
-
-    /// Notes an ended request.
-    pub(crate) fn note(&self, event: &crate::audit::Event<'_>) {
-        if let Some(Err(e)) = self.audit.as_ref().map(|audit| audit.append(event)) {
-            tracing::error!(error = %e, "the audit log cannot be written");
-        }
-    }
-
-    /// Makes the audit log durable and remembers in the store where it ends, if it has grown since `noted`.
-    pub(crate) fn settle_audit(&self, noted: &mut Option<Head>) {
-        let Some(audit) = &self.audit else { return };
-        if *noted == Some(audit.head()) {
-            return;
-        }
-        let settled = audit.sync().map_err(system).and_then(|head| {
-            self.store.note_audit_head(head.0, head.1).map_err(system)?;
-            *noted = Some(head);
-            Ok(())
-        });
-        if let Err(e) = settled {
-            tracing::error!(error = %e, "the audit log cannot be written");
-        }
     }
 }
 

@@ -51,7 +51,7 @@ impl<S: ServiceScheme> Epoch<S> {
     /// The only one, of schemes that renew nothing.
     pub(crate) fn standing(core: &Core<S>, set_up: [u8; 32], setup: S::Setup) -> Result<Epoch<S>> {
         let id = blake3::derive_key("polyclave 2026 standing stock", &set_up);
-        let boot = core.incarnation.boots.first().copied().unwrap_or_default();
+        let boot = core.incarnation.boot;
         let (kinds, store, quorum) = (core.scheme.kinds(), core.store.clone(), core.scheme.least_servers());
         let lots = Lots::standing(core.me, core.nodes, (id, boot), kinds, store, quorum)?;
         Ok(Epoch { id, setup, lots, boots: Vec::new(), over: Arc::default() })
@@ -104,6 +104,7 @@ impl<S: ServiceScheme> Footing<S> {
 impl<S: ServiceScheme> Core<S> {
     /// What a request can stand on now.
     pub(crate) fn footing(&self) -> Result<Footing<S>, Refusal> {
+        self.refuse_damaged()?;
         self.refuse_quarantined()?;
         if self.is_rotating() {
             return Err(Refusal::new(Reason::Unavailable, ROTATING));
@@ -160,7 +161,7 @@ impl<S: ServiceScheme> Core<S> {
 
     /// By party: the start that takes part now; none before every peer has greeted.
     fn boots(&self) -> Option<Vec<[u8; 16]>> {
-        let own = self.incarnation.boots.first().copied();
+        let own = Some(self.incarnation.boot);
         Party::all(self.nodes).map(|p| if p == self.me { own } else { self.peers.boot(p) }).collect()
     }
 }

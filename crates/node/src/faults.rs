@@ -61,7 +61,7 @@ impl<S: ServiceScheme> Core<S> {
                 metrics::counter!("polyclave_faults_total", "kind" => what, "node" => name.to_owned())
                     .increment(1);
                 let outcome = format!("{what}-{name}");
-                self.note(&Event { client, operation, key, outcome: &outcome, blocks: 0, request });
+                self.note(&Event { client, operation, key, outcome: &outcome, request, ..Event::default() });
             }
         }
     }

@@ -28,7 +28,7 @@ pub(crate) fn listen_on_channel<S: ServiceScheme>(
     let opened = core.mesh.open(&channel_name(name), serving, CONNECT);
     let mut net = match opened {
         Ok(net) => net,
-        Err(e) => return tracing::debug!(error = %e, "a channel did not open"),
+        Err(e) => return tracing::debug!(error = core.told(&e), "a channel did not open"),
     };
     let mut spoken = Instant::now();
     while !core.is_stopping() {
@@ -38,13 +38,13 @@ pub(crate) fn listen_on_channel<S: ServiceScheme>(
             // A machine that is gone without a word.
             Ok(None) if spoken.elapsed() > SILENT => return tracing::debug!("a channel fell silent"),
             Ok(None) => continue,
-            Err(e) => return tracing::debug!(error = %e, "a channel ended"),
+            Err(e) => return tracing::debug!(error = core.told(&e), "a channel ended"),
         }
         spoken = Instant::now();
         let ticket = match next_request(leader, &mut net) {
             Ok(Some(ticket)) => ticket,
             Ok(None) => continue,
-            Err(e) => return tracing::debug!(error = %e, "a channel ended"),
+            Err(e) => return tracing::debug!(error = core.told(&e), "a channel ended"),
         };
         let (lent, back) = Lent::new(net);
         let returned = match core.desk.hand_over(&ticket, leader, lent, ARRIVAL) {
@@ -59,7 +59,7 @@ pub(crate) fn listen_on_channel<S: ServiceScheme>(
 }
 
 /// Tells the others in the hello round that the request is not here.
-fn decline<S: ServiceScheme>(core: &Core<S>, mut net: TlsNet) -> Option<TlsNet> {
+pub(crate) fn decline<S: ServiceScheme>(core: &Core<S>, mut net: TlsNet) -> Option<TlsNet> {
     let ground = core.footing().map(|footing| footing.ground()).unwrap_or_default();
     let nothing = [0; 32];
     net.set_deadline(Some(Instant::now() + HELLO));

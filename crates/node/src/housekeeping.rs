@@ -1,7 +1,8 @@
 //! What a node does by the clock.
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,16 +19,14 @@ use crate::threads::LOOK;
 pub(crate) fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, policy: &Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
-    let (mut noted, mut leader) = (None, Leader::default());
+    let (mut noted, mut leader, mut misfit) = (None, Leader::default(), None);
+    look_over_keys(core);
     while !core.is_stopping() {
         thread::sleep(LOOK);
         if modified() != policy_of {
             policy_of = modified();
             match dir.policy() {
-                Ok(policy) => {
-                    tracing::info!(clients = policy.rules().len(), "policy reloaded");
-                    *core.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
-                }
+                Ok(policy) => core.take_policy(policy),
                 Err(e) => {
                     tracing::error!(error = %e, "the policy cannot be read; the one before stays in force")
                 }
@@ -43,12 +42,34 @@ pub(crate) fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, p
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();
+            if let Err(e) = core.log_policy() {
+                tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
+            }
             core.settle_audit(&mut noted);
             core.settle_quarantine();
+            core.watch_clock(&mut misfit);
+            metrics::gauge!("polyclave_store_damaged")
+                .set(f64::from(u8::from(core.store.file_damage().is_some())));
             core.count_stock();
             metrics::gauge!("polyclave_peers_connected").set(core.peers.connected().len() as f64 - 1.0);
             metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));
-            metrics::gauge!("polyclave_keys").set(core.store.count().unwrap_or_default() as f64);
+            metrics::counter!("polyclave_blocks_computed_total").absolute(core.computed.load(Relaxed));
+            let status = core.status();
+            metrics::gauge!("polyclave_keys").set(status.keys as f64);
+            metrics::gauge!("polyclave_keys_damaged").set(status.damaged as f64);
+            metrics::gauge!("polyclave_keys_lacking").set(status.lacking as f64);
         }
+    }
+}
+
+/// Damage of a key is to be known before it is wanted.
+fn look_over_keys<S: ServiceScheme>(core: &Core<S>) {
+    match core.store.look_over() {
+        Ok(damaged) if damaged.is_empty() => {}
+        Ok(damaged) => tracing::error!(
+            keys = damaged.join(", "),
+            "records of keys are damaged: other nodes serve where enough have them; restore a backup of this node"
+        ),
+        Err(e) => tracing::error!(error = %e, "the keys could not be looked over"),
     }
 }

@@ -1,6 +1,9 @@
 //! Health and counts over HTTP: `/healthz` (it runs), `/readyz` (it can serve), `/metrics` (Prometheus).
 //!
-//! Says nothing of keys but their number, and nothing of clients. Meant for an interface that only operators reach.
+//! Says nothing of keys but their number, and nothing of clients. Meant for an interface that only operators reach; and who reaches it
+//! can take no more than [`connections`] lets.
+
+pub(crate) mod connections;
 
 use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
@@ -58,15 +61,9 @@ pub(crate) fn start<S: ServiceScheme>(address: &str, core: Arc<Core<S>>) -> Resu
     let upkeep = recorder.clone();
     let for_health = core.clone();
     let ready = move || {
-        let answer = match core.is_ready() {
-            true => (StatusCode::OK, "ready\n"),
-            false if core.is_quarantined() => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "not ready: under quarantine, see `polyclave node status`\n",
-            ),
-            false => {
-                (StatusCode::SERVICE_UNAVAILABLE, "not ready: see the log, or `polyclave node status`\n")
-            }
+        let answer = match core.why_not_ready() {
+            None => (StatusCode::OK, "ready\n".to_owned()),
+            Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")),
         };
         std::future::ready(answer)
     };
@@ -85,7 +82,7 @@ pub(crate) fn start<S: ServiceScheme>(address: &str, core: Arc<Core<S>>) -> Resu
     let (stop, stopped) = oneshot::channel();
     let serve = async move {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let server = tokio::spawn(async move { axum::serve(listener, pages).await });
+        let server = tokio::spawn(connections::serve(listener, pages));
         // Samples pile up until this is called.
         tokio::spawn(async move {
             loop {

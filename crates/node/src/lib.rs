@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! clients --> reception.rs --> request.rs (policy, plan, channel, hello) --> conversation.rs (steps)
-//! peers <---> control.rs (peers.rs), follow.rs (channels.rs, desk.rs)            modes/ (what a key is used for)
+//! peers <---> control.rs (peers.rs, marks.rs), follow.rs (channels.rs, turns.rs, desk.rs)  modes/ (what a key is used for)
 //!                                                                                make.rs (generation, import)
 //! preparation.rs (epoch.rs, rotation.rs, target.rs, stock/: what nodes make together ahead)   quarantine.rs
-//! node.rs (start, stop)   core.rs: store/ (keys, budget), audit.rs, limits.rs    circuits.rs, computation.rs
-//!                         stock.rs (material made ahead)
+//! node.rs (start, stop)   core.rs: store/ (keys, budget), limits.rs              circuits.rs, computation.rs, pieces.rs
+//!                         logbook.rs (audit.rs), rules.rs, memory.rs
+//! readiness.rs (clock.rs)  stock.rs (material made ahead)                       wording.rs (names in what people read)
 //! ```
 //!
 //! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
@@ -17,6 +18,7 @@ pub mod audit;
 mod channels;
 mod cheat;
 mod circuits;
+mod clock;
 mod computation;
 mod control;
 mod conversation;
@@ -24,27 +26,37 @@ mod core;
 mod desk;
 mod epoch;
 mod faults;
+mod files;
 mod follow;
 mod housekeeping;
 mod http;
 mod key;
 mod limits;
 pub mod local;
+mod logbook;
 mod make;
+mod marks;
+mod memory;
 mod modes;
 mod names;
 mod node;
 mod peers;
+mod pieces;
 mod preparation;
+mod progress;
 mod quarantine;
+mod readiness;
 mod reception;
 mod request;
 mod rotation;
+mod rules;
 mod set_up;
 mod stock;
 pub mod store;
 mod target;
 mod threads;
+mod turns;
+mod wording;
 
 #[doc(hidden)]
 pub use cheat::Cheat;

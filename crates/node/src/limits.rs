@@ -76,12 +76,20 @@ impl Clients {
         Clients { limits, now: Mutex::default() }
     }
 
+    /// The most keys at this node.
+    pub(crate) fn most_keys(&self) -> usize {
+        self.limits.keys
+    }
+
     /// A connection of a client.
     pub(crate) fn connection(&self, client: &str) -> Result<Held<'_>, Refusal> {
         let mut now = self.lock();
         let total: usize = now.values().map(|account| account.connections).sum();
         let account = now.entry(client.to_owned()).or_default();
-        if account.connections >= self.limits.connections_per_client || total >= self.limits.connections {
+        // A quarter is kept for clients that have none, or a few could keep all others out.
+        let most = self.limits.connections;
+        let most = if account.connections == 0 { most } else { most - most / 4 };
+        if account.connections >= self.limits.connections_per_client || total >= most {
             return Err(busy(format!("{client} has {} of {total} connections", account.connections)));
         }
         account.connections += 1;
@@ -138,6 +146,17 @@ mod tests {
         assert!(first.is_ok() && clients.request("alice").is_err() && clients.request("bob").is_ok());
         drop(first);
         assert!(clients.request("alice").is_ok());
+    }
+
+    #[test]
+    fn clients_that_have_many_connections_leave_some_to_those_that_have_none() {
+        let clients = clients(|limits| (limits.connections, limits.connections_per_client) = (16, 12));
+        let held = |client: &str| -> Vec<Held<'_>> {
+            std::iter::from_fn(|| clients.connection(client).ok()).take(16).collect()
+        };
+        let (alice, bob) = (held("alice"), held("bob"));
+        assert_eq!((alice.len(), bob.len()), (12, 1));
+        assert!(clients.connection("carol").is_ok());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-use polyclave_config::{Card, ClientDir, Cluster, NodeDir, NodeSettings, StockSettings, private};
+use polyclave_config::{Card, ClientDir, Cluster, Consent, NodeDir, NodeSettings, StockSettings, private};
 use polyclave_protocol::Error;
 use polyclave_protocol::shamir::ShamirActiveScheme;
 use polyclave_transport::Identity;
@@ -61,10 +61,10 @@ pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Res
     let client = dir.join("client");
     let card = ClientDir::init(&client, "client", &identity.certificate(), &identity.reveal_private_key());
     let card = card.map_err(system)?;
-    ClientDir::open(&client).and_then(|dir| dir.set_cluster(&cluster)).map_err(system)?;
+    ClientDir::open(&client).and_then(|dir| dir.set_cluster(&cluster, Consent::None)).map_err(system)?;
     for path in &paths {
         let dir = NodeDir::open(path).map_err(system)?;
-        dir.set_cluster(&cluster).map_err(system)?;
+        dir.set_cluster(&cluster, Consent::None).map_err(system)?;
         let mut policy = dir.policy().map_err(system)?;
         policy.allow(&card, &ALL_RIGHTS, &["*".into()]).map_err(system)?;
         dir.save_policy(&policy).map_err(system)?;

@@ -14,12 +14,12 @@ use polyclave_protocol::release::Released;
 use polyclave_protocol::service::ServiceProtocol;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Error, Party};
-use polyclave_transport::wire::{Mode, NewKey};
+use polyclave_transport::wire::{Mode, NewKey, why_apart};
 use zeroize::Zeroizing;
 
 use crate::circuits::Circuits;
-use crate::computation::run;
 use crate::key::Material;
+use crate::pieces::run;
 
 /// The most characters of a key's name.
 const MOST_NAME: usize = 64;
@@ -42,6 +42,9 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     }
     if key.modes.is_empty() || !key.modes.is_sorted_by(|a, b| a < b) {
         return Err("a key is made for one mode at least, each named once".into());
+    }
+    if let Some(why) = why_apart(&key.modes) {
+        return Err(why);
     }
     if cipher.key_bytes == 0 {
         return Err(format!("{} is a permutation without a key; nodes have no use for it", cipher.name));
@@ -132,6 +135,26 @@ mod tests {
     use polyclave_cipher::catalog;
 
     use super::*;
+
+    #[test]
+    fn no_key_is_made_for_cbc_with_gcm_or_cmac() {
+        let cipher = catalog::find("aes-128").expect("the catalog has it");
+        let checked = |modes: &[Mode]| {
+            let modes = modes.to_vec();
+            check_new_key(
+                &NewKey { name: "k".into(), cipher: "aes-128".into(), modes, budget_blocks: 1 },
+                &cipher,
+            )
+        };
+        for undone in [Mode::Gcm, Mode::Cmac] {
+            let mut pair = [undone, Mode::Cbc];
+            pair.sort();
+            let told = checked(&pair).expect_err("refused");
+            assert!(told.starts_with(&format!("cbc undoes {undone} under the same key")), "{told}");
+        }
+        assert_eq!(checked(&[Mode::Gcm, Mode::Cmac]), Ok(()));
+        assert_eq!(checked(&[Mode::Ctr, Mode::Cbc, Mode::Ecb]), Ok(()));
+    }
 
     #[test]
     fn keys_are_made_for_ciphers_with_a_key_and_no_tweak() {

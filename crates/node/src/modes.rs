@@ -19,11 +19,13 @@ use crate::computation::Computation;
 pub(crate) struct Answer {
     pub(crate) data: Vec<u8>,
     pub(crate) mask: Vec<u8>,
+    /// With the first answer of CBC: of the initial block.
+    pub(crate) initial: Vec<u8>,
 }
 
 impl Answer {
     pub(crate) fn data(data: Vec<u8>) -> Answer {
-        Answer { data, mask: Vec::new() }
+        Answer { data, mask: Vec::new(), initial: Vec::new() }
     }
 }
 
@@ -31,6 +33,8 @@ impl Answer {
 pub(crate) enum Fault {
     /// All nodes refuse it alike.
     Refused(Refusal),
+    /// This node alone cannot go on, by its own fault: the others go on without it, or not.
+    Own(Refusal),
     /// The protocol failed: the nodes may be out of step.
     Failed(Error),
 }

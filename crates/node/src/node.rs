@@ -2,35 +2,39 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{
-    AtomicBool,
+    AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed},
 };
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use polyclave_config::{Card, ClientPolicy, Cluster, NodeDir};
+use polyclave_config::{Card, ClientPolicy, Cluster, NodeDir, NodeLimits};
 use polyclave_protocol::service::{ServiceScheme, Visitor, with_scheme};
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::NodeStatus;
 use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
 
 use crate::admin::Socket;
-use crate::audit::AuditLog;
+use crate::audit::{Event, STARTED, STOPPED};
 use crate::channels::Channels;
 use crate::cheat::Cheat;
+use crate::clock::Dates;
 use crate::control::{give_orders, take_orders};
 use crate::core::{Core, system};
 use crate::faults::Seen;
 use crate::housekeeping::keep_house;
 use crate::limits::Clients;
+use crate::logbook::open_log;
+use crate::memory::Memory;
 use crate::peers::Peers;
 use crate::quarantine::REMEDY;
 use crate::reception::receive_clients;
 use crate::store::{Quarantine, Secret, Store};
 use crate::target::targets;
 use crate::threads::{LOOK, spawn};
-use crate::{Result, http, preparation, rotation, set_up};
+use crate::wording::named;
+use crate::{Result, files, http, preparation, rotation, set_up};
 
 /// When the node stops, its threads get so much time to see that there is nothing left to do.
 const LAST_THREADS: Duration = Duration::from_secs(15);
@@ -39,9 +43,13 @@ const LAST_THREADS: Duration = Duration::from_secs(15);
 pub struct Running {
     stop: Option<Box<dyn FnOnce() + Send + Sync>>,
     status: Box<dyn Fn() -> NodeStatus + Send + Sync>,
-    ready: Box<dyn Fn() -> bool + Send + Sync>,
+    why_not_ready: Box<dyn Fn() -> Option<String> + Send + Sync>,
+    computed: Arc<AtomicU64>,
+    stopped_by_audit: Box<dyn Fn() -> Option<String> + Send + Sync>,
     client_addr: SocketAddr,
     adversary: String,
+    #[cfg(test)]
+    pub(crate) store: Arc<Store>,
 }
 
 impl Running {
@@ -65,14 +73,19 @@ impl Running {
         })?;
         let (protocol, nodes, threshold) =
             (cluster.protocol().to_owned(), cluster.nodes(), cluster.threshold());
-        with_scheme(&protocol, nodes, threshold, Start { dir, cluster, cheat })
+        let start = Start { dir, cluster: cluster.clone(), cheat };
+        with_scheme(&protocol, nodes, threshold, start).map_err(|e| named(e, &cluster))
     }
 
     /// Starts the node of a directory under another scheme than its cluster's file names.
     #[cfg(test)]
-    pub(crate) fn start_with<S: ServiceScheme>(dir: NodeDir, scheme: S) -> Result<Running> {
+    pub(crate) fn start_with<S: ServiceScheme>(
+        dir: NodeDir,
+        scheme: S,
+        cheat: Option<Cheat>,
+    ) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
-        Start { dir, cluster, cheat: None }.visit(scheme)
+        Start { dir, cluster, cheat }.visit(scheme)
     }
 
     /// Where clients reach it.
@@ -87,7 +100,22 @@ impl Running {
 
     /// Whether it can serve requests now.
     pub fn is_ready(&self) -> bool {
-        (self.ready)()
+        self.why_not_ready().is_none()
+    }
+
+    /// Why it cannot serve requests now, for people; none if it can.
+    pub fn why_not_ready(&self) -> Option<String> {
+        (self.why_not_ready)()
+    }
+
+    /// Blocks that it has computed for clients since it started.
+    pub fn computed_blocks(&self) -> u64 {
+        self.computed.load(Relaxed)
+    }
+
+    /// Why its audit log cannot be written, if it refuses requests because of that.
+    pub fn stopped_by_audit(&self) -> Option<String> {
+        (self.stopped_by_audit)()
     }
 
     /// One sentence on whom the protocol protects against.
@@ -130,6 +158,7 @@ impl Visitor for Start {
             Error::misuse(format!("the cluster has no node '{}'; update its file", settings.name))
         })?;
         let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
+        let dates = Dates::of(&cluster, me, &identity.certificate())?;
         let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
         let store = match dir.store_path().exists() {
             true => Store::open(&dir.store_path(), &secret),
@@ -139,14 +168,9 @@ impl Visitor for Start {
         let quarantine = store.quarantined().map_err(system)?;
         let socket = Socket::bind(dir.path())?;
         let incarnation = store.begin_incarnation().map_err(system)?;
-        let audit = match settings.audit {
-            true => {
-                let noted = store.audit_head().map_err(system)?;
-                Some(AuditLog::open(&dir.audit_path(), noted).map_err(system)?)
-            }
-            false => None,
-        };
+        let audit = settings.audit.enabled.then(|| open_log(&dir, &store)).transpose()?;
         let policy = Arc::new(RwLock::new(dir.policy().map_err(system)?));
+        let files = files::share(&settings.limits, cluster.nodes());
         let limits = Limits::default();
         let nodes: Vec<Address> = cluster.cards().iter().map(peer_address).collect();
         let mesh = Mesh::start(settings.listen.as_str(), identity.clone(), limits, me, &nodes, cluster.id())?;
@@ -165,17 +189,19 @@ impl Visitor for Start {
             scheme,
             me,
             nodes: nodes.len(),
-            cluster_digest: cluster.fingerprint(),
+            cluster_digest: cluster.lasting_digest(),
             cluster,
             mesh,
             store,
             audit,
             policy,
             incarnation,
+            dates,
             set_up: RwLock::default(),
             setting_up: Mutex::default(),
             epoch: RwLock::default(),
             quarantine: RwLock::new(quarantine),
+            uncounted: Mutex::default(),
             targets,
             filling: Mutex::default(),
             wants_rotation: AtomicBool::new(false),
@@ -185,17 +211,29 @@ impl Visitor for Start {
             library: Default::default(),
             ciphers: Mutex::default(),
             peers: Peers::new(me, nodes.len()),
-            channels: Channels::new(settings.limits.channels),
+            // Parts of the memory are given in the order of requests, channels fairly among clients. So channels have to be what is scarce.
+            channels: Channels::new(settings.limits.channels.min(Memory::parts(&settings.limits))),
             desk: Default::default(),
-            clients: Clients::new(settings.limits.clone()),
+            clients: Clients::new(NodeLimits { connections: files.clients, ..settings.limits.clone() }),
+            memory: Memory::new(&settings.limits),
+            computed: Arc::default(),
+            most_followed: files.followed,
             names: Default::default(),
             seen: Seen::default(),
             cheat,
             stopping: AtomicBool::new(false),
             threads: Default::default(),
         });
+        core.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
+        if let Err(e) = core.log_policy() {
+            tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
+        }
         set_up::load(&core)?;
         rotation::load(&core)?;
+        // Killed between counting it and giving up.
+        if core.quarantined().is_none() && core.guesses().failed > 0 {
+            core.quarantine("a check failed before this start");
+        }
         if let Some(Quarantine { reason, .. }) = core.quarantined() {
             tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
             metrics::gauge!("polyclave_quarantined").set(1.0);
@@ -218,11 +256,16 @@ impl Visitor for Start {
             None => None,
         };
         tracing::info!(node = %settings.name, party = me.0 + 1, incarnation = core.incarnation.number, "running");
-        let (for_status, for_ready, for_stop) = (core.clone(), core.clone(), core);
+        let computed = core.computed.clone();
+        let (for_status, for_ready, for_audit, for_stop) = (core.clone(), core.clone(), core.clone(), core);
         Ok(Running {
+            #[cfg(test)]
+            store: for_stop.store.clone(),
             stop: Some(Box::new(move || stop(&for_stop, threads, http))),
             status: Box::new(move || for_status.status()),
-            ready: Box::new(move || for_ready.is_ready()),
+            why_not_ready: Box::new(move || for_ready.why_not_ready()),
+            computed,
+            stopped_by_audit: Box::new(move || for_audit.stopped_by_audit()),
             client_addr,
             adversary,
         })
@@ -255,6 +298,7 @@ fn stop<S: ServiceScheme>(core: &Arc<Core<S>>, threads: Vec<JoinHandle<()>>, htt
     if core.threads.load(Acquire) > 0 {
         tracing::warn!("some threads are still waiting for a client or a peer");
     }
+    core.note(&Event::of_node(STOPPED, "in-order"));
     core.settle_audit(&mut None);
     tracing::info!("stopped");
 }

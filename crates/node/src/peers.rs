@@ -1,17 +1,18 @@
 //! What nodes tell each other outside of requests: that they are alive, and which channels to open.
 //!
-//! From every node to every other goes one control stream. It begins with a greeting in both directions: the cluster, and the
-//! incarnation, by which a node that was rolled back to an old copy of its disk is recognised and refused (until an operator
+//! From every node to every other goes one control stream. It begins with a greeting in both directions: the cluster, and what the
+//! node's store remembers, by which a node that was put back to an old copy of its disk is recognised and refused (until an operator
 //! readmits it). Then the sender sends orders, or a beat when there are none, with what the others have to know of its state: its
-//! epoch, how much it has in stock, whether it is under quarantine, and how far a rotation has come at it.
+//! epoch, how much it has in stock, whether it is under quarantine, how far a rotation has come at it, the mark of its store, and which
+//! of the receiver's it holds ([`crate::marks`]).
 
 #[cfg(test)]
 mod impostor;
 
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::Result;
 use polyclave_protocol::net::Net;
@@ -19,15 +20,19 @@ use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::{TlsNet, wire};
 use serde::{Deserialize, Serialize};
 
-use crate::store::Incarnation;
+use crate::store::{Mark, Past};
 
 const BEAT_EVERY: Duration = Duration::from_millis(500);
 /// A peer that is silent for so long is taken for gone.
 pub(crate) const SILENCE: Duration = Duration::from_secs(8);
+/// A peer that is not connected may be about to be, for so long; what waits for it is given up then.
+const RECONNECTING: Duration = Duration::from_millis(500);
 /// Orders that may wait to be sent.
 const WAITING: usize = 64;
-/// Bytes of an order: its kind, a set or small number, a count, a name or id, and levels.
-const ORDER: usize = 1 + 2 + 4 + 32 + 2 * KINDS;
+/// Bytes of an order: its kind, a set or small number, a count (of a beat, that of its keys), a name or id, levels, and marks.
+const ORDER: usize = MARKS + 8 + 16 + 8;
+/// Where the marks begin.
+const MARKS: usize = 1 + 2 + 4 + 32 + 2 * KINDS;
 /// Kinds of material that a beat has a level for; no scheme has more.
 const KINDS: usize = 8;
 
@@ -38,7 +43,7 @@ pub(crate) type Levels = [u16; KINDS];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Nothing: the sender is alive, and in this state.
-    Beat(State),
+    Beat(Beat),
     /// Open a channel among a set of nodes, of which the sender is the first.
     Channel { serving: PartySet, name: [u8; 16] },
     /// Agree on common secrets, all nodes together.
@@ -49,6 +54,16 @@ pub(crate) enum Order {
     Fill { name: [u8; 16], kind: u8, count: u32 },
     /// Take part in a round of a rotation, all nodes together.
     Rotate { name: [u8; 16] },
+}
+
+/// What a node tells one peer while nothing else is to be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beat {
+    pub(crate) state: State,
+    /// The latest change of its store.
+    pub(crate) mark: Mark,
+    /// Up to which change of the peer's store it remembers that there was one, durably.
+    pub(crate) holds: u64,
 }
 
 /// What a node tells its peers of itself with every beat.
@@ -64,6 +79,8 @@ pub(crate) struct State {
     pub(crate) prepared: bool,
     /// Of its stock.
     pub(crate) levels: Levels,
+    /// How many it has.
+    pub(crate) keys: u32,
 }
 
 impl State {
@@ -71,19 +88,21 @@ impl State {
         u16::from(self.quarantined) | u16::from(self.wants_rotation) << 1 | u16::from(self.prepared) << 2
     }
 
-    fn of(flags: u16, epoch: [u8; 32], levels: Levels) -> State {
+    fn of(flags: u16, epoch: [u8; 32], levels: Levels, keys: u32) -> State {
         let is_set = |bit: u16| flags & 1 << bit != 0;
-        State { epoch, quarantined: is_set(0), wants_rotation: is_set(1), prepared: is_set(2), levels }
+        State { epoch, quarantined: is_set(0), wants_rotation: is_set(1), prepared: is_set(2), levels, keys }
     }
 }
 
 impl Order {
     fn encode(self) -> [u8; ORDER] {
         let (mut long, mut levels) = ([0; 32], Levels::default());
+        let (mut mark, mut holds) = (Mark::default(), 0);
         let (kind, small, count, name) = match self {
-            Order::Beat(state) => {
-                (long, levels) = (state.epoch, state.levels);
-                (0, state.flags(), 0, None)
+            Order::Beat(beat) => {
+                (long, levels) = (beat.state.epoch, beat.state.levels);
+                (mark, holds) = (beat.mark, beat.holds);
+                (0, beat.state.flags(), beat.state.keys, None)
             }
             Order::Channel { serving, name } => (1, serving.bits(), 0, Some(name)),
             Order::SetUp { name } => (2, 0, 0, Some(name)),
@@ -98,9 +117,12 @@ impl Order {
         bytes[1..3].copy_from_slice(&u16::to_le_bytes(small));
         bytes[3..7].copy_from_slice(&u32::to_le_bytes(count));
         bytes[7..39].copy_from_slice(&long);
-        for (into, level) in bytes[39..].chunks_exact_mut(2).zip(levels) {
+        for (into, level) in bytes[39..MARKS].chunks_exact_mut(2).zip(levels) {
             into.copy_from_slice(&level.to_le_bytes());
         }
+        bytes[MARKS..MARKS + 8].copy_from_slice(&mark.number.to_le_bytes());
+        bytes[MARKS + 8..MARKS + 24].copy_from_slice(&mark.value);
+        bytes[MARKS + 24..].copy_from_slice(&holds.to_le_bytes());
         bytes
     }
 
@@ -112,7 +134,15 @@ impl Order {
         let level = |at: usize| u16::from_le_bytes([bytes[39 + 2 * at], bytes[40 + 2 * at]]);
         name.copy_from_slice(&long[..16]);
         match bytes[0] {
-            0 => Ok(Order::Beat(State::of(small, long, std::array::from_fn(level)))),
+            0 => {
+                let state = State::of(small, long, std::array::from_fn(level), count);
+                let (mut value, mut eight) = ([0; 16], [[0; 8]; 2]);
+                eight[0].copy_from_slice(&bytes[MARKS..MARKS + 8]);
+                value.copy_from_slice(&bytes[MARKS + 8..MARKS + 24]);
+                eight[1].copy_from_slice(&bytes[MARKS + 24..]);
+                let [number, holds] = eight.map(u64::from_le_bytes);
+                Ok(Order::Beat(Beat { state, mark: Mark { number, value }, holds }))
+            }
             1 => Ok(Order::Channel { serving: PartySet::from_bits(small), name }),
             2 => Ok(Order::SetUp { name }),
             3 => Ok(Order::Renew { name }),
@@ -129,7 +159,9 @@ pub(crate) struct Greeting {
     /// Everything that must be equal between nodes.
     pub(crate) cluster: [u8; 32],
     /// By its store.
-    pub(crate) incarnation: Incarnation,
+    pub(crate) past: Past,
+    /// As [`Beat::holds`].
+    pub(crate) holds: u64,
     /// Of the agreed common secrets, or zeros.
     pub(crate) setup: [u8; 32],
     /// Of those that are stored and not yet in use, or zeros.
@@ -159,6 +191,8 @@ pub(crate) struct Peers {
     set_up: AtomicU16,
     /// By party: what its greeting and its beats said.
     known: Mutex<Vec<Known>>,
+    /// A peer has said that it holds more of this node's marks.
+    holding: Condvar,
 }
 
 /// What a peer has said of itself.
@@ -167,6 +201,8 @@ struct Known {
     /// The start that it is in.
     boot: Option<[u8; 16]>,
     state: State,
+    /// As [`Beat::holds`].
+    holds: u64,
 }
 
 impl Peers {
@@ -179,7 +215,8 @@ impl Peers {
             .unzip();
         let (heard, reached, set_up) = Default::default();
         let known = Mutex::new(vec![Known::default(); nodes]);
-        Arc::new(Peers { me, queues, taken: Mutex::new(taken), heard, reached, set_up, known })
+        let holding = Condvar::new();
+        Arc::new(Peers { me, queues, taken: Mutex::new(taken), heard, reached, set_up, known, holding })
     }
 
     /// The nodes that this one can work with now, itself included.
@@ -210,12 +247,51 @@ impl Peers {
 
     /// Remembers what a peer says in its greeting.
     pub(crate) fn note_greeting(&self, peer: Party, boot: [u8; 16], state: State) {
-        self.known()[peer.index()] = Known { boot: Some(boot), state };
+        let known = &mut self.known()[peer.index()];
+        *known = Known { boot: Some(boot), state, ..*known };
     }
 
     /// Remembers what a peer says in a beat.
     pub(crate) fn note_state(&self, peer: Party, state: State) {
         self.known()[peer.index()].state = state;
+    }
+
+    /// Remembers up to which mark of this node a peer says that it holds them.
+    pub(crate) fn note_holds(&self, peer: Party, holds: u64) {
+        self.known()[peer.index()].holds = holds;
+        self.holding.notify_all();
+    }
+
+    /// Waits until so many of some peers hold this node's marks up to one of a number. Those that do not, if time runs out, or if
+    /// too few of them are connected.
+    pub(crate) fn wait_held(
+        &self,
+        number: u64,
+        peers: PartySet,
+        enough: usize,
+        within: Duration,
+    ) -> Result<(), PartySet> {
+        let began = Instant::now();
+        let mut known = self.known();
+        loop {
+            let lacking: PartySet = peers.iter().filter(|p| known[p.index()].holds < number).collect();
+            if peers.len() - lacking.len() >= enough {
+                return Ok(());
+            }
+            let gone = lacking.without(self.connected());
+            let is_lost = peers.len() - gone.len() < enough && began.elapsed() >= RECONNECTING;
+            let left = within.saturating_sub(began.elapsed());
+            if is_lost || left.is_zero() {
+                return Err(lacking);
+            }
+            let slice = left.min(RECONNECTING / 5);
+            known = self.holding.wait_timeout(known, slice).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Tells a peer this now, and not with the next beat. One that does not listen learns it when it is greeted.
+    pub(crate) fn tell(&self, peer: Party, beat: Beat) {
+        let _ = self.queues[peer.index()].try_send(Order::Beat(beat));
     }
 
     /// All nodes have just said that they have this epoch.
@@ -228,6 +304,13 @@ impl Peers {
         let known = self.known();
         let of = |p: Party| known[p.index()].state.levels.get(kind).copied().unwrap_or_default();
         Party::all(known.len()).filter(|p| *p != self.me).map(of).collect()
+    }
+
+    /// How many keys the peers that are connected say to have.
+    pub(crate) fn key_counts(&self) -> Vec<u64> {
+        let (known, connected) = (self.known(), self.connected());
+        let peers = Party::all(known.len()).filter(|p| *p != self.me && connected.contains(*p));
+        peers.map(|p| known[p.index()].state.keys.into()).collect()
     }
 
     /// All nodes have just made so much more: until they say so themselves.
@@ -282,7 +365,7 @@ impl Peers {
         peer: Party,
         queue: &Receiver<Order>,
         net: &mut TlsNet,
-        state: &dyn Fn() -> State,
+        beat: &dyn Fn() -> Beat,
         stop: &dyn Fn() -> bool,
     ) -> Result<()> {
         // What waited for a connection before this one is out of date.
@@ -295,7 +378,7 @@ impl Peers {
             }
             let order = match queue.recv_timeout(BEAT_EVERY) {
                 Ok(order) => order,
-                Err(RecvTimeoutError::Timeout) => Order::Beat(state()),
+                Err(RecvTimeoutError::Timeout) => Order::Beat(beat()),
                 Err(RecvTimeoutError::Disconnected) => break Ok(()),
             };
             if let Err(e) = net.send(peer, &order.encode()) {
@@ -312,7 +395,7 @@ impl Peers {
         peer: Party,
         net: &mut TlsNet,
         stop: &dyn Fn() -> bool,
-        mut carry_out: impl FnMut(Order),
+        mut carry_out: impl FnMut(Order) -> Result<()>,
     ) -> Result<()> {
         net.set_idle_limit(SILENCE);
         let bit = 1 << peer.0;
@@ -322,9 +405,9 @@ impl Peers {
                 break Ok(());
             }
             let mut bytes = [0; ORDER];
-            match net.recv(peer, &mut bytes).and_then(|()| Order::decode(&bytes, peer)) {
-                Ok(order) => carry_out(order),
-                Err(e) => break Err(e),
+            let order = net.recv(peer, &mut bytes).and_then(|()| Order::decode(&bytes, peer));
+            if let Err(e) = order.and_then(&mut carry_out) {
+                break Err(e);
             }
         };
         self.heard.fetch_and(!bit, Relaxed);
@@ -340,14 +423,18 @@ pub(crate) fn control_stream(from: Party, to: Party) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Start;
 
     #[test]
     fn orders_come_back_and_others_are_refused() {
+        let mark = Mark { number: 1 << 40 | 7, value: [9; 16] };
+        let beat = |state| Order::Beat(Beat { state, mark, holds: 1 << 50 | 3 });
         let orders = [
-            Order::Beat(State::default()),
-            Order::Beat(State { epoch: [3; 32], quarantined: true, prepared: true, ..State::default() }),
-            Order::Beat(State { levels: [1, 0, 1000, 4, 5, 6, 7, u16::MAX], ..State::default() }),
-            Order::Beat(State { wants_rotation: true, ..State::default() }),
+            Order::Beat(Beat::default()),
+            beat(State { epoch: [3; 32], quarantined: true, prepared: true, ..State::default() }),
+            beat(State { keys: 70_000, ..State::default() }),
+            beat(State { levels: [1, 0, 1000, 4, 5, 6, 7, u16::MAX], ..State::default() }),
+            beat(State { wants_rotation: true, ..State::default() }),
             Order::Channel { serving: PartySet::all(3), name: [7; 16] },
             Order::SetUp { name: [9; 16] },
             Order::Renew { name: [1; 16] },
@@ -362,9 +449,11 @@ mod tests {
 
     #[test]
     fn a_greeting_is_read_as_it_was_written() {
-        let incarnation = Incarnation { number: 2, boots: vec![[5; 16], [6; 16]] };
+        let starts = vec![Start { first: 7, boot: [5; 16] }, Start { first: 1, boot: [6; 16] }];
+        let past = Past { number: 9, recent: vec![[1; 16], [2; 16]], starts };
         let state = State { epoch: [4; 32], quarantined: true, ..State::default() };
-        let greeting = Greeting { cluster: [1; 32], incarnation, setup: [2; 32], prepared: [3; 32], state };
+        let greeting =
+            Greeting { cluster: [1; 32], past, holds: 5, setup: [2; 32], prepared: [3; 32], state };
         let bytes = wire::encode(&greeting).expect("encoded");
         assert_eq!(wire::decode::<Greeting>(&bytes[4..], Party(1)), Ok(greeting));
         assert!(wire::decode::<Greeting>(&bytes[4..bytes.len() - 1], Party(1)).is_err());
@@ -384,5 +473,21 @@ mod tests {
         assert_eq!((peers.levels(0), peers.levels(1)), (vec![0, 7], vec![100, 107]));
         peers.note_all_epochs([8; 32]);
         assert!(!peers.any(|state| state.epoch != [8; 32]));
+    }
+
+    #[test]
+    fn who_does_not_hold_a_mark_in_time_is_named() {
+        let peers = Peers::new(Party(0), 4);
+        let (others, soon) = (PartySet::all(4).without([Party(0)].into_iter().collect()), BEAT_EVERY / 50);
+        peers.note_holds(Party(1), 7);
+        peers.note_holds(Party(2), 6);
+        assert_eq!(peers.wait_held(7, others, 1, soon), Ok(()));
+        let lacking = [Party(2), Party(3)].into_iter().collect();
+        assert_eq!(peers.wait_held(7, others, 2, soon), Err(lacking));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| peers.wait_held(7, others, 2, SILENCE));
+            peers.note_holds(Party(2), 8);
+            assert_eq!(waiting.join().expect("no panic"), Ok(()));
+        });
     }
 }

@@ -66,12 +66,17 @@ pub(crate) fn prepare<S: ServiceScheme>(core: &Arc<Core<S>>) {
         };
         lacking = None;
         if let Err(e) = done {
-            tracing::warn!(error = %e, "the nodes could not prepare together; this is tried again");
+            tracing::warn!(
+                error = core.told(&e),
+                "the nodes could not prepare together; this is tried again"
+            );
             thread::sleep(PAUSE);
         }
     }
 }
 
+/// Of an order, and of the stream that the nodes meet on: the leader alone draws it, and may choose it. It tells streams apart, and
+/// nothing is derived from it: ids and labels come from the hello on that stream.
 fn name() -> Result<[u8; 16]> {
     let mut name = [0; 16];
     random_bytes(&mut name)?;

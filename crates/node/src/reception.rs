@@ -12,7 +12,7 @@ use polyclave_transport::wire::{self, Operation, Reason, Refusal, Reply, Request
 use polyclave_transport::{Caller, Reception, TlsNet};
 
 use crate::Result;
-use crate::audit::Event;
+use crate::audit::{BEGUN, Event};
 use crate::conversation::{kind, serve};
 use crate::core::Core;
 use crate::request::{Client, Plan, ticket};
@@ -39,7 +39,7 @@ pub(crate) fn receive_clients<S: ServiceScheme>(core: &Arc<Core<S>>, reception: 
         });
         if let Err(e) = served {
             running.fetch_sub(1, Relaxed);
-            tracing::error!(error = %e, "a client was not served");
+            tracing::error!(error = core.told(&e), "a client was not served");
         }
     }
     let until = Instant::now() + LAST_REQUESTS;
@@ -56,7 +56,7 @@ fn serve_client<S: ServiceScheme>(core: &Arc<Core<S>>, caller: Caller) {
     let _held = match core.clients.connection(&name) {
         Ok(held) => held,
         Err(refusal) => {
-            let _ = wire::send(&mut net, party, &Reply::Refused(refusal));
+            core.refuse(&mut net, &refusal);
             return;
         }
     };
@@ -113,32 +113,37 @@ fn answer<S: ServiceScheme>(core: &Arc<Core<S>>, client: &Client, bytes: &[u8], 
     let request = match request {
         Ok(request) => request,
         Err(refusal) => {
-            let _ = wire::send(net, party, &Reply::Refused(refusal));
+            core.refuse(net, &refusal);
             return false;
         }
     };
     let kind = kind(&request.operation);
     let key = key_of(&request.operation).to_owned();
     let ticket = ticket(client, &request.id);
-    let id = request.id;
+    let event =
+        Event { client: &client.name, operation: kind, key: &key, request: request.id, ..Event::default() };
+    let begun = || core.admit(&Event { outcome: BEGUN, ..event });
     let (blocks, result) = match &request.operation {
-        Operation::Status => (0, tell(Ok(Reply::Status(core.status())), net, party)),
+        // For who wants to know why nothing else is answered.
+        Operation::Status => (0, tell(core, Ok(Reply::Status(core.status())), net)),
         Operation::Show { key } => {
-            (0, tell(core.show(client, key).and_then(|info| list(vec![info])), net, party))
+            let shown = || Ok(Reply::Keys { keys: vec![core.show(client, key)?], more: false });
+            (0, tell(core, begun().and_then(|()| shown()), net))
         }
-        Operation::List => (0, tell(core.keys(client).and_then(list), net, party)),
+        Operation::List { after } => (0, tell(core, begun().and_then(|()| core.keys(client, after)), net)),
         _ => {
             let held = core.clients.request(&client.name);
             let held = held.and_then(|held| Ok((held, core.hold_off_rotation()?)));
-            match held.and_then(|held| Ok((held, Plan::make(core, client, request, bytes)?))) {
+            let planned = held.and_then(|held| Ok((held, Plan::make(core, client, request, bytes)?)));
+            match planned.and_then(|planned| begun().map(|()| planned)) {
                 Ok((_held, plan)) => {
                     let outcome = serve(core, client, plan, net);
-                    core.note_faults(&client.name, kind, &key, id, outcome.faults);
+                    core.note_faults(&client.name, kind, &key, event.request, outcome.faults);
                     (outcome.blocks, outcome.result)
                 }
                 Err(refusal) => {
                     core.desk.refuse(ticket);
-                    let _ = wire::send(net, party, &Reply::Refused(refusal.clone()));
+                    core.refuse(net, &refusal);
                     (0, Err(refusal))
                 }
             }
@@ -150,26 +155,18 @@ fn answer<S: ServiceScheme>(core: &Arc<Core<S>>, client: &Client, bytes: &[u8], 
     metrics::histogram!("polyclave_request_seconds", "operation" => kind)
         .record(began.elapsed().as_secs_f64());
     tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
-    core.note(&Event { client: &client.name, operation: kind, key: &key, outcome, blocks, request: id });
+    core.note(&Event { outcome, blocks, ..event });
     result.is_ok()
 }
 
 /// Answers what a node answers for itself: with a reply, or with why there is none.
-fn tell(reply: Result<Reply, Refusal>, net: &mut TlsNet, party: Party) -> Result<(), Refusal> {
-    let told = reply.as_ref().map_or_else(|refusal| Reply::Refused(refusal.clone()), Reply::clone);
-    wire::send(net, party, &told).map_err(lost)?;
-    reply.map(drop)
-}
-
-fn list(keys: Vec<wire::KeyInfo>) -> Result<Reply, Refusal> {
-    let reply = Reply::Keys(keys);
-    match wire::encode(&reply) {
-        Ok(_) => Ok(reply),
-        Err(_) => Err(Refusal::new(
-            Reason::Malformed,
-            "there are too many keys for one list; ask for one by its name",
-        )),
-    }
+fn tell<S: ServiceScheme>(
+    core: &Core<S>,
+    reply: Result<Reply, Refusal>,
+    net: &mut TlsNet,
+) -> Result<(), Refusal> {
+    let reply = reply.inspect_err(|refusal| core.refuse(net, refusal))?;
+    wire::send(net, Party(core.nodes as u8), &reply).map_err(lost)
 }
 
 fn lost(e: Error) -> Refusal {
@@ -178,7 +175,7 @@ fn lost(e: Error) -> Refusal {
 
 fn key_of(operation: &Operation) -> &str {
     match operation {
-        Operation::Status | Operation::List => "",
+        Operation::Status | Operation::List { .. } => "",
         Operation::Generate(new) | Operation::Import(new) => &new.name,
         Operation::Show { key } | Operation::Delete { key } | Operation::Use { key, .. } => key,
     }

@@ -8,25 +8,36 @@ use std::time::{Duration, Instant};
 
 use polyclave_cipher::Cipher;
 use polyclave_protocol::service::ServiceScheme;
-use polyclave_protocol::session::{Session, Terms, hello};
+use polyclave_protocol::session::{self, Greeted, Session, Terms};
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::wire::{self, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right};
+use polyclave_transport::wire::{
+    self, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, why_apart,
+};
 use polyclave_transport::{CertificateDer, TlsNet};
 
 use crate::channels::{Channels, Lent, Turn, announce};
-use crate::cheat::Partners;
+use crate::cheat::{Partners, leaves_hello};
 use crate::core::Core;
 use crate::desk::Ticket;
 use crate::epoch::Ground;
+use crate::follow::decline;
 use crate::make::check_new_key;
+use crate::memory::Part;
 use crate::modes::{Mode, machine, needs};
 use crate::names::Taken;
 use crate::store::StoredKey;
+use crate::threads::LOOK;
 
 /// A request waits so long for a channel at the leading node.
 const QUEUE: Duration = Duration::from_secs(10);
 /// And at the others, for the leading one to give it a channel.
-const FOLLOW: Duration = Duration::from_secs(12);
+const FOLLOW: Duration = Duration::from_secs(15);
+/// When it has, they wait so long for their memory, within the time of the hello.
+const FOLLOWERS_TURN: Duration = Duration::from_millis(1500);
+/// A node that is not connected is waited for so long.
+const RETURNING: Duration = Duration::from_secs(2);
+/// A channel that does not open is tried so often.
+const TRIES: usize = 2;
 /// The hello has to be over in this time, however it trickles: a peer that takes longer is taken for gone.
 pub(crate) const HELLO: Duration = Duration::from_secs(5);
 /// A peer in the middle of a request may wait for its client as long as this, and for its processor.
@@ -50,6 +61,8 @@ pub(crate) struct Plan<S: ServiceScheme> {
     pub(crate) digest: [u8; 32],
     pub(crate) ticket: Ticket,
     pub(crate) task: Task<S>,
+    /// Who asks.
+    client: String,
     /// The name of the key that it makes or deletes.
     _taken: Option<Taken>,
 }
@@ -74,11 +87,12 @@ impl<S: ServiceScheme> Plan<S> {
         request: Request,
         bytes: &[u8],
     ) -> Result<Plan<S>, Refusal> {
+        core.refuse_damaged()?;
         core.refuse_quarantined()?;
         let all = PartySet::all(core.nodes);
         let serving = request.serving;
         if serving.iter().any(|p| !all.contains(p)) || !serving.contains(core.me) {
-            let told = format!("this is {} of {}; the request is for {serving}", core.me, core.nodes);
+            let told = format!("this is {} of {} nodes; the request is for {serving}", core.me, core.nodes);
             return Err(Refusal::new(Reason::Malformed, told));
         }
         let needs_all = !matches!(request.operation, Operation::Use { .. });
@@ -117,11 +131,12 @@ impl<S: ServiceScheme> Plan<S> {
                     let told = format!("the key '{key}' was made for {}, not for {wanted}", modes.join(", "));
                     return Err(key_refusal(told));
                 }
+                refuse_undoing(&info, wanted, right)?;
                 let block = core.cipher(&info.properties.cipher)?.block_bytes;
                 let mode = machine(how, block, info.id)?;
                 Task::Use { info, key: stored, mode, right }
             }
-            Operation::Status | Operation::List | Operation::Show { .. } => {
+            Operation::Status | Operation::List { .. } | Operation::Show { .. } => {
                 return Err(Refusal::new(Reason::Malformed, "this needs no other nodes"));
             }
         };
@@ -129,7 +144,7 @@ impl<S: ServiceScheme> Plan<S> {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 request of a client");
         hasher.update(&(certificate.len() as u64).to_le_bytes()).update(certificate).update(bytes);
         let (ticket, digest) = (ticket(client, &request.id), hasher.finalize().into());
-        Ok(Plan { ticket, request, digest, task, _taken: taken })
+        Ok(Plan { ticket, request, digest, task, client: client.name.clone(), _taken: taken })
     }
 
     /// What the key of the request is, for the nodes to compare.
@@ -140,6 +155,19 @@ impl<S: ServiceScheme> Plan<S> {
         };
         blake3::derive_key("polyclave 2026 properties of a key", &key)
     }
+}
+
+/// Keys for CBC and what it undoes were made before such keys were refused: nothing more is encrypted under them in CBC. What was
+/// encrypted can be decrypted.
+fn refuse_undoing(info: &KeyInfo, wanted: wire::Mode, right: Right) -> Result<(), Refusal> {
+    if (wanted, right) != (wire::Mode::Cbc, Right::Encrypt) {
+        return Ok(());
+    }
+    let Some(why) = why_apart(&info.properties.modes) else { return Ok(()) };
+    let name = &info.properties.name;
+    Err(key_refusal(format!(
+        "the key '{name}' was made before this was refused: {why}. What there is can be decrypted"
+    )))
 }
 
 /// Names a request of a client among the nodes.
@@ -165,6 +193,7 @@ fn new_key<S: ServiceScheme>(
             new.name
         )));
     }
+    core.refuse_too_many_keys()?;
     Ok(cipher)
 }
 
@@ -172,18 +201,28 @@ fn new_key<S: ServiceScheme>(
 pub(crate) struct Channel<'c> {
     net: Option<TlsNet>,
     home: Home<'c>,
+    /// In which the request is computed, unless it only makes or deletes a key.
+    _memory: Option<Part<'c>>,
     sound: bool,
 }
 
 #[expect(clippy::large_enum_variant, reason = "moved once for each request")]
 enum Home<'c> {
-    Pool(&'c Channels, PartySet),
+    Pool(&'c Channels, PartySet, String),
     Lender(Lent),
 }
 
 impl Channel<'_> {
     pub(crate) fn net(&mut self) -> Result<&mut TlsNet, Error> {
         self.net.as_mut().ok_or_else(|| Error::System("the channel is gone".into()))
+    }
+
+    /// Whether the client, which lets it idle, is to give it back, since one waits that holds fewer. Only the node that leads knows.
+    pub(crate) fn is_to_yield(&self) -> bool {
+        match &self.home {
+            Home::Pool(channels, serving, client) => channels.is_to_yield(*serving, client),
+            Home::Lender(_) => false,
+        }
     }
 
     /// All nodes are in step: the channel can serve again.
@@ -196,7 +235,7 @@ impl Drop for Channel<'_> {
     fn drop(&mut self) {
         let net = self.net.take().filter(|_| self.sound);
         match &mut self.home {
-            Home::Pool(channels, serving) => channels.put(*serving, net),
+            Home::Pool(channels, serving, client) => channels.put(*serving, client, net),
             Home::Lender(lent) => {
                 if let Some(net) = net {
                     lent.give_back(net);
@@ -206,8 +245,14 @@ impl Drop for Channel<'_> {
     }
 }
 
-/// Gets a channel and agrees on the request with the other serving nodes. A channel that turns out to be dead is replaced:
-/// nothing has been used yet.
+/// Gets a channel and agrees on the request with the other serving nodes. A channel that turns out to be dead is replaced as
+/// long as this node has not opened its nonce: nothing has been used yet, and nobody knows any session id.
+///
+/// After that an error is the request's last. Somebody who speaks last in the hello sees the session id, from which nonces and
+/// counters come, and could end one attempt after the other until it likes what it sees, thousands in the time of one request.
+/// So a cheater has one draw for each request: q requests that it makes fail give it the best of q + 1 ids, which is log2 (q + 1) bits,
+/// and each is a refusal in the audit logs. (A client asks again by itself a few times only. One that cheats as well can ask for
+/// any number of sessions and take the one that it likes, whoever speaks last.)
 pub(crate) fn begin<'c, S: ServiceScheme>(
     core: &'c Core<S>,
     plan: &Plan<S>,
@@ -218,19 +263,29 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
     loop {
         let mut channel = acquire(core, plan, deadline, client_is_there)?;
         let net = channel.net().map_err(unavailable)?;
-        match greet(core, plan, ground, net) {
-            Ok(session) => {
+        let until = Instant::now() + HELLO;
+        match greet(core, plan, ground, net, until) {
+            Ok(_) if leaves_hello(core.cheat) => {}
+            Ok(greeted) => {
+                let opened = greeted.open(&mut Partners { net, cheat: core.cheat });
+                net.set_deadline(None);
                 net.set_idle_limit(match plan.task {
                     Task::Use { .. } if core.scheme.corrects() => COMPUTE_CORRECTED,
                     _ => COMPUTE,
                 });
-                return Ok((channel, session));
+                return match opened {
+                    Ok(session) => Ok((channel, session)),
+                    // Who cheats is not known; and others may go on over this channel.
+                    Err(e @ Error::Equivocation { .. }) => {
+                        Err(Refusal::new(Reason::Disagreement, e.to_string()))
+                    }
+                    Err(e) => Err(blame(unavailable(e.clone()), &e)),
+                };
             }
             Err(e @ Error::Disagreement { .. }) => {
                 channel.sound();
                 return Err(blame(Refusal::new(Reason::Disagreement, disagreement(&e)), &e));
             }
-            // Who cheats is not known; and others may go on over this channel.
             Err(e @ Error::Equivocation { .. }) => {
                 return Err(Refusal::new(Reason::Disagreement, e.to_string()));
             }
@@ -239,7 +294,7 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
                 return Err(blame(unavailable(e.clone()), &e));
             }
             Err(e) if Instant::now() + HELLO < deadline => {
-                tracing::debug!(error = %e, "a channel failed before use");
+                tracing::debug!(error = core.told(&e), "a channel failed before use");
                 // The others with this peer that were free as long have likely died of the same.
                 if let Error::Closed { peer, .. } | Error::Timeout { peer, .. } = &e {
                     core.channels.forget(*peer);
@@ -250,22 +305,26 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
     }
 }
 
-/// Announces the request, as the leading node does, and says hello, in a limited time.
+/// Announces the request, as the leading node does, and takes the first round of the hello, in a limited time that the second
+/// has to keep, too.
 fn greet<S: ServiceScheme>(
     core: &Core<S>,
     plan: &Plan<S>,
     ground: Ground,
     net: &mut TlsNet,
-) -> Result<Session, Error> {
+    until: Instant,
+) -> Result<Greeted, Error> {
     net.set_idle_limit(HELLO);
-    net.set_deadline(Some(Instant::now() + HELLO));
+    net.set_deadline(Some(until));
     if plan.request.serving.iter().next() == Some(core.me) {
         announce(Some(&plan.ticket), net)?;
     }
     let terms = terms(core, ground, b"accepted", &plan.digest, &plan.key_digest());
-    let session = hello(&terms, &mut Partners { net, cheat: core.cheat });
-    net.set_deadline(None);
-    session
+    let greeted = session::greet(&terms, &mut Partners { net, cheat: core.cheat });
+    if greeted.is_err() {
+        net.set_deadline(None);
+    }
+    greeted
 }
 
 /// A refusal because of an error, and of the node that the error names.
@@ -274,6 +333,7 @@ pub(crate) fn blame(refusal: Refusal, error: &Error) -> Refusal {
         Error::Closed { peer, .. }
         | Error::Timeout { peer, .. }
         | Error::Peer { peer, .. }
+        | Error::Unanswered { peer, .. }
         | Error::Disagreement { peer, .. } => refusal.because_of(*peer),
         _ => refusal,
     }
@@ -306,6 +366,7 @@ pub(crate) fn terms<S: ServiceScheme>(
     let terms = Terms::new(core.nodes)
         .with("cluster", &core.cluster_digest)
         .with("acceptance of the request", acceptance)
+        .with("memory_per_request_mib (node.toml)", &core.memory.part_bytes().to_le_bytes())
         .with("common secrets", &ground.set_up)
         .with("epoch", &ground.epoch);
     core.scheme.terms(terms).with("request", digest).with("key", key)
@@ -324,30 +385,79 @@ fn acquire<'c, S: ServiceScheme>(
 ) -> Result<Channel<'c>, Refusal> {
     let serving = plan.request.serving;
     let leader = serving.iter().next().unwrap_or(core.me);
-    if leader == core.me { lead(core, plan) } else { follow(core, plan, leader, deadline, client_is_there) }
+    if leader == core.me {
+        lead(core, plan, client_is_there)
+    } else {
+        follow(core, plan, leader, deadline, client_is_there)
+    }
 }
 
-fn lead<'c, S: ServiceScheme>(core: &'c Core<S>, plan: &Plan<S>) -> Result<Channel<'c>, Refusal> {
+/// What a request may take of this node's memory; nothing if it computes a few blocks at most.
+fn memory<'c, S: ServiceScheme>(
+    core: &'c Core<S>,
+    plan: &Plan<S>,
+    until: Instant,
+) -> Result<Option<Part<'c>>, Refusal> {
+    matches!(plan.task, Task::Use { .. }).then(|| core.memory.take(until)).transpose()
+}
+
+fn lead<'c, S: ServiceScheme>(
+    core: &'c Core<S>,
+    plan: &Plan<S>,
+    client_is_there: &mut dyn FnMut() -> bool,
+) -> Result<Channel<'c>, Refusal> {
     let serving = plan.request.serving;
-    if let Some(missing) = serving.iter().find(|p| !core.peers.connected().contains(*p)) {
-        let told =
-            format!("{missing} is not connected with {} at present; ask other nodes, or later", core.me);
-        return Err(Refusal::new(Reason::Unavailable, told).because_of(missing));
-    }
-    let net = match core.channels.take(serving, QUEUE) {
-        Turn::Free(net) => Some(net),
-        Turn::Open => None,
-        Turn::Busy => {
-            let told = "all channels of these nodes are in use; try again later";
-            return Err(Refusal::new(Reason::Busy, told));
+    let until = Instant::now() + QUEUE;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        await_members(core, serving)?;
+        let net = match core.channels.take(serving, &plan.client, QUEUE, client_is_there) {
+            Turn::Free(net) => Some(net),
+            Turn::Open => None,
+            Turn::Busy => {
+                let told = format!(
+                    "all channels of these nodes that {} may have are in use for {} s now; try again later",
+                    plan.client,
+                    QUEUE.as_secs()
+                );
+                return Err(Refusal::new(Reason::Busy, told));
+            }
+        };
+        // From here on the channel counts as lent, until this is dropped.
+        let home = Home::Pool(&core.channels, serving, plan.client.clone());
+        let mut channel = Channel { net, home, _memory: None, sound: false };
+        channel._memory = memory(core, plan, until)?;
+        if channel.net.is_some() {
+            return Ok(channel);
         }
-    };
-    // From here on the channel counts as open, until this is dropped.
-    let mut channel = Channel { net, home: Home::Pool(&core.channels, serving), sound: false };
-    if channel.net.is_none() {
-        channel.net = Some(core.open_channel(serving).map_err(|e| blame(unavailable(e.clone()), &e))?);
+        match core.open_channel(serving) {
+            Ok(net) => {
+                channel.net = Some(net);
+                return Ok(channel);
+            }
+            // A node that has just come back may not have been ready for it, and nothing has been used.
+            Err(e) if tries < TRIES && !core.scheme.corrects() => {
+                tracing::debug!(error = core.told(&e), "a channel did not open");
+            }
+            Err(e) => return Err(blame(unavailable(e.clone()), &e)),
+        }
     }
-    Ok(channel)
+}
+
+/// The client has reached all of these nodes, so one that is not connected here may just be coming back: it is waited for a
+/// moment. Not where the client goes on without it.
+fn await_members<S: ServiceScheme>(core: &Core<S>, serving: PartySet) -> Result<(), Refusal> {
+    let until = Instant::now() + if core.scheme.corrects() { Duration::ZERO } else { RETURNING };
+    loop {
+        let Some(missing) = serving.without(core.peers.connected()).iter().next() else { return Ok(()) };
+        if Instant::now() >= until || core.is_stopping() {
+            let told =
+                format!("{missing} is not connected with {} at present; ask other nodes, or later", core.me);
+            return Err(Refusal::new(Reason::Unavailable, told).because_of(missing));
+        }
+        std::thread::sleep(LOOK / 5);
+    }
 }
 
 fn follow<'c, S: ServiceScheme>(
@@ -362,8 +472,19 @@ fn follow<'c, S: ServiceScheme>(
     loop {
         match waiting.recv_timeout(Duration::from_millis(200)) {
             Ok(mut lent) => {
-                let net = lent.net();
-                return Ok(Channel { net, home: Home::Lender(lent), sound: false });
+                return match memory(core, plan, Instant::now() + FOLLOWERS_TURN) {
+                    Ok(memory) => {
+                        let net = lent.net();
+                        Ok(Channel { net, home: Home::Lender(lent), _memory: memory, sound: false })
+                    }
+                    Err(busy) => {
+                        // The others need not wait for this node.
+                        if let Some(net) = lent.net().and_then(|net| decline(core, net)) {
+                            lent.give_back(net);
+                        }
+                        Err(busy)
+                    }
+                };
             }
             Err(_) if Instant::now() < deadline && client_is_there() && !core.is_stopping() => {}
             Err(_) => {

@@ -26,9 +26,10 @@
 //! A check that fails in a round ends the wish: the operators look first, and order it again.
 //!
 //! The old MAC key was given up in memory when a check failed; here it serves once more, as it was stored. That a check failed may
-//! have told a cheater a bit of it (no check opens anything of it: `spdz/check.rs`), so after b failed checks, this round's own
-//! included, what is carried over is right but for 2^(b - 64): the operators who order one round after another without an end spend
-//! that. What is opened under it is masked, whatever the cheater knows.
+//! have told a cheater something of it (no check opens anything of it: `spdz/check.rs`): after b failed checks, those of earlier rounds
+//! included, what is carried over is right but for sum over j <= b of C(64, j) 2^-64 ([`Guesses`](polyclave_protocol::spdz::Guesses)). Every
+//! node counts what it has seen, durably, and takes no part in a round once that is more than 2^-40, after six, unless its
+//! operator takes the risk ([`refuse_guessed`]). What is opened under the old key is masked, whatever the cheater knows.
 //!
 //! A key is carried over if all nodes hold it, be it announced or pending. One that is announced at some nodes, and missing or
 //! deleted at others, stops the rotation until it is ordered again: with a backup of those it could be saved, and no single node
@@ -55,7 +56,7 @@ use crate::core::{Core, system};
 use crate::epoch::meet;
 use crate::key::{HASH_KEY, Shares};
 use crate::peers::Order;
-use crate::quarantine::judge;
+use crate::quarantine::{judge, refuse_guessed};
 use crate::set_up;
 use crate::store::{CarriedKey, HeldKey, KeyState};
 use crate::threads::LOOK;
@@ -175,6 +176,7 @@ fn round<S: ServiceScheme>(core: &Core<S>, session: &mut Session, net: &mut TlsN
         Course::Nothing => discard(core),
         Course::Begin => {
             discard(core)?;
+            refuse_guessed(&core.store).inspect_err(|_| give_up(core))?;
             let id = rotate(core, session, net).inspect_err(|e| {
                 if judge(core, "making fresh common secrets", e) {
                     give_up(core);
@@ -201,9 +203,11 @@ fn course(all: &[(Party, Standing)]) -> Result<Course> {
     if let Some(id) = prepared {
         return Ok(Course::Complete(id));
     }
+    // Each has said so of itself; whose word is true, and who was left behind, this does not show.
     if let Some((party, _)) = all.iter().find(|(_, s)| s.in_use != all[0].1.in_use) {
         return Err(Error::System(format!(
-            "{party} uses other common secrets than other nodes; restore the backup of the node that was left behind"
+            "{party} says that it uses other common secrets than {}; restore the backup of the node that was left behind",
+            all[0].0
         )));
     }
     Ok(if all.iter().all(|(_, s)| s.wants) { Course::Begin } else { Course::Nothing })
@@ -305,8 +309,7 @@ fn commit<S: ServiceScheme>(core: &Core<S>, id: [u8; 32]) -> Result<()> {
     load(core)?;
     metrics::gauge!("polyclave_quarantined").set(0.0);
     tracing::info!(id = %hex::encode(&id[..8]), "fresh common secrets are in use, and all keys were carried over");
-    let (operation, outcome, request) = ("rotation", "done", [0; 16]);
-    core.note(&Event { client: "", operation, key: "", outcome, blocks: 0, request });
+    core.note(&Event::of_node("rotation", "done"));
     Ok(())
 }
 
@@ -314,7 +317,9 @@ fn commit<S: ServiceScheme>(core: &Core<S>, id: [u8; 32]) -> Result<()> {
 fn compare(what: &str, heard: &[u8], net: &mut TlsNet) -> Result<()> {
     let digest = blake3::derive_key("polyclave 2026 what was told in a rotation", heard);
     match tell_all(&digest, net)?.into_iter().find(|(_, theirs)| *theirs != digest) {
-        Some((peer, _)) => Err(Error::System(format!("{peer} was told other {what} than this node"))),
+        Some((peer, _)) => Err(Error::System(format!(
+            "{peer} says that it was told other {what} than this node: some node cheats, perhaps neither of the two"
+        ))),
         None => Ok(()),
     }
 }

@@ -77,10 +77,10 @@ impl Leader {
         }
         let begun = self.crew.spawn(core, |core| match lead(core) {
             Ok(()) => core.peers.note_all_set_up(),
-            Err(e) => tracing::warn!(error = %e, "the common secrets were not agreed on"),
+            Err(e) => tracing::warn!(error = core.told(&e), "the common secrets were not agreed on"),
         });
         if let Err(e) = begun {
-            tracing::error!(error = %e, "the nodes are not asked to agree on common secrets");
+            tracing::error!(error = core.told(&e), "the nodes are not asked to agree on common secrets");
         }
     }
 
@@ -121,12 +121,12 @@ pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
     }
     let mut states = tell_all(&mine, &mut net)?;
     states.push((core.me, mine));
-    if let Some((_, agreed)) = states.iter().find(|(_, state)| state[0] == AGREED) {
-        // Whoever agreed knew that all had stored it.
+    if let Some((first, agreed)) = states.iter().find(|(_, state)| state[0] == AGREED) {
+        // Whoever agreed knew that all had stored it. (Or it lies: each speaks for itself only.)
         if let Some((party, _)) = states.iter().find(|(_, state)| state[1..] != agreed[1..]) {
             return Err(Error::System(format!(
-                "{party} lacks the common secrets that other nodes have agreed on; restore its backup, since its shares of \
-                 keys are lost without one"
+                "{party} lacks the common secrets that {first} says all have agreed on; if that is so, restore the backup of \
+                 {party}, since its shares of keys are lost without one"
             )));
         }
     } else {

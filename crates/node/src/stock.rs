@@ -61,6 +61,10 @@ const MOST_IN_DOUBT: usize = 4;
 /// How long a claim that leaves out too much waits for others that are on their way.
 const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(10) };
 
+/// Where nodes correct each other, material is made in moments. After some have started again what the others hold is of no use, though it
+/// is enough: a proposer then waits so long for more, if all nodes are there to make it. Less than the others wait for its claim.
+const REFILL: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(3) };
+
 /// The material of one epoch.
 pub(crate) struct Lots {
     me: Party,
@@ -188,6 +192,7 @@ impl Lots {
         let mut lots = self.lock();
         if heard_all {
             lots.iter_mut().filter(|lot| lot.id == id).for_each(|lot| lot.standing = Standing::Held);
+            self.claimed.notify_all();
         } else if self.me == PROPOSER && self.quorum.is_none() {
             // It would be the one to claim it.
             lots.retain(|lot| lot.id != id);
@@ -208,10 +213,36 @@ impl Lots {
         members: PartySet,
         enough: usize,
     ) -> Result<Option<Proposed>> {
-        let mut lots = self.lock();
-        let Some(ranges) = choose(&lots, kind, count as u64, members, enough) else { return Ok(None) };
+        let (mut lots, ranges) = self.choose_or_wait(kind, count, members, enough);
+        let Some(ranges) = ranges else { return Ok(None) };
         let items = self.spend(&mut lots, &ranges, count * kind.item_bytes)?;
         Ok(Some((ranges, items)))
+    }
+
+    /// At the proposer: items that it [chooses](choose). Where there are none since nodes have started again, it waits a moment for
+    /// those that are being made.
+    fn choose_or_wait(
+        &self,
+        kind: &Kind,
+        count: usize,
+        members: PartySet,
+        enough: usize,
+    ) -> (MutexGuard<'_, Vec<Lot>>, Option<Vec<Range>>) {
+        let until = Instant::now() + REFILL;
+        let mut lots = self.lock();
+        loop {
+            if let Some(ranges) = choose(&lots, kind, count as u64, members, enough) {
+                return (lots, Some(ranges));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            // One that has itself started again says so at once: the others can do without it.
+            let holds = held(&lots, kind).map(Lot::left).sum::<u64>();
+            let is_refilled = self.stands() && self.missing.load(Relaxed) == 0 && holds >= count as u64;
+            if !is_refilled || left.is_zero() {
+                return (lots, None);
+            }
+            lots = self.claimed.wait_timeout(lots, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// At the others: the items of a claim, spent.
@@ -257,8 +288,25 @@ impl Lots {
         Ok(items)
     }
 
+    /// What there is of a kind that can be taken now, and what cannot, since too few of the nodes that are here hold it still.
+    fn of_use(&self, kind: &Kind) -> (u64, u64) {
+        let (lots, missing) = (self.lock(), PartySet::from_bits(self.missing.load(Relaxed)));
+        // Where all nodes serve a lot ends with the epoch, at all of them.
+        let enough = self.quorum.unwrap_or_default();
+        let (mut there, mut lost) = (0, 0);
+        for lot in held(&lots, kind) {
+            let holders = lot.holders().without(missing).len();
+            *(if holders >= enough { &mut there } else { &mut lost }) += lot.left();
+        }
+        (there, lost)
+    }
+
     fn dry(&self, kind: &Kind, count: usize) -> Error {
-        let left: u64 = held(&self.lock(), kind).map(Lot::left).sum();
+        self.dry_with(kind, count, self.of_use(kind))
+    }
+
+    /// The same, by what the proposer has: each node hears of claims in its own time, so that others may still hold what it has spent.
+    fn dry_with(&self, kind: &Kind, count: usize, (there, lost): (u64, u64)) -> Error {
         let (name, blocks) = (kind.name, count.div_ceil(kind.per_block));
         let missing: Vec<String> =
             PartySet::from_bits(self.missing.load(Relaxed)).iter().map(|node| node.to_string()).collect();
@@ -269,10 +317,17 @@ impl Lots {
                 missing.join(", ")
             ),
         };
+        let useless = match lost {
+            0 => String::new(),
+            lost => format!(
+                " ({lost} more are of no use now: too few of the nodes that are here still hold them, since some have started again \
+                 or are missing)"
+            ),
+        };
         Error::Dry {
             detail: format!(
-                "the stock of the nodes holds {left} {name}, and {count} are needed at once (for up to {blocks} blocks); \
-                 {refilled}, ask for less at once, or raise the level under [stock] in node.toml at every node"
+                "the stock of the nodes holds {there} {name}{useless}, and {count} are needed at once (for up to {blocks} \
+                 blocks); {refilled}, ask for less at once, or raise the level under [stock] in node.toml at every node"
             ),
         }
     }
@@ -309,10 +364,17 @@ impl Stock for Lots {
             let proposed = self.propose(kind, count, PartySet::all(self.nodes), self.nodes)?;
             let ranges = proposed.as_ref().map_or(&[][..], |(ranges, _)| ranges);
             claims::tell(&self.epoch, ranges, net)?;
-            return proposed.map(|(_, items)| items).ok_or_else(|| self.dry(kind, count));
+            return match proposed {
+                Some((_, items)) => Ok(items),
+                None => {
+                    let (there, _) = self.of_use(kind);
+                    claims::tell_left(there, net)?;
+                    Err(self.dry_with(kind, count, (there, 0)))
+                }
+            };
         }
         match claims::hear(PROPOSER, &self.epoch, Patience::of(1), net)? {
-            none if none.is_empty() => Err(self.dry(kind, count)),
+            none if none.is_empty() => Err(self.dry_with(kind, count, (claims::hear_left(net)?, 0))),
             ranges => self.follow(kind, count, &ranges),
         }
     }

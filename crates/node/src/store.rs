@@ -7,8 +7,8 @@
 //!
 //! # What it does not do
 //!
-//! Who can write the disk can put an *older* copy of the whole file in place: peers notice by the incarnation
-//! ([`Store::begin_incarnation`]), the node by itself does not. Names of keys and the sizes of records are not hidden from
+//! Who can write the disk can put an *older* copy of the whole file in place: peers notice by the mark that moves with every change
+//! that matters ([`Store::mark`]), the node by itself does not. Names of keys and the sizes of records are not hidden from
 //! who can read it. A deleted record is out of reach of the program at once; its sealed bytes stay in free pages until
 //! these are used again, so what protects them from a stolen disk is that the secret is kept elsewhere.
 
@@ -16,17 +16,24 @@ mod audit_head;
 mod backup;
 mod budget;
 mod cache;
+mod checks;
+mod damage;
 mod engine;
 mod error;
 #[cfg(test)]
 mod faults;
+#[cfg(test)]
+mod file_damage;
 mod incarnation;
 mod keys;
 mod lots;
+mod mark;
+mod policy;
 mod quarantine;
 mod rotation;
 mod seal;
 mod secret;
+mod seen;
 mod setup;
 mod stream;
 #[cfg(test)]
@@ -42,8 +49,9 @@ use redb::{Database, DatabaseError, StorageBackend};
 
 pub use backup::restore;
 pub use error::StoreError;
-pub use incarnation::Incarnation;
+pub use incarnation::{Incarnation, Start};
 pub use keys::{KeyState, StoredKey};
+pub use mark::{Mark, Past};
 pub use quarantine::Quarantine;
 pub use rotation::{CarriedKey, HeldKey};
 pub use secret::Secret;
@@ -51,6 +59,7 @@ pub use setup::StoredSetup;
 
 use budget::Budgets;
 use cache::Cache;
+use damage::Damage;
 use engine::{Engine, Records, Table};
 use seal::Seal;
 
@@ -72,6 +81,8 @@ pub struct Store {
     engine: Engine,
     cache: Cache,
     budgets: Budgets,
+    damage: Damage,
+    latest: mark::Latest,
 }
 
 impl Store {
@@ -136,7 +147,8 @@ impl Store {
         secret: &Secret,
     ) -> Result<Store> {
         let engine = Engine::new(database, reopen, path, Arc::new(Seal::new(secret)));
-        Ok(Store { engine, cache: Cache::new(CACHED_KEYS), budgets: Budgets::default() })
+        let (cache, budgets, damage) = (Cache::new(CACHED_KEYS), Budgets::default(), Damage::default());
+        Ok(Store { engine, cache, budgets, damage, latest: Default::default() })
     }
 
     fn write_marker(&self) -> Result<()> {
@@ -155,6 +167,11 @@ impl Store {
             }
             None => Err(StoreError::corrupt("the beginning of the store")),
         })
+    }
+
+    /// Why the store cannot be used any more, if its file is damaged.
+    pub fn file_damage(&self) -> Option<StoreError> {
+        self.engine.damage()
     }
 }
 

@@ -2,26 +2,42 @@
 //! (Blum 1983, "Coin flipping by telephone").
 //!
 //! A party that fixes its value before it sees another's cannot steer the outcome; it can refuse to open once it knows the
-//! coins, and then there are none for anybody. So what the coins check must be fixed before the toss, and nothing may be
-//! tried again after a failed one.
+//! coins, and then there are none for anybody: it chooses among as many tosses as others try again. So what the coins check must be
+//! fixed before the toss, nothing is tried again after a failed check, and where a secret of this party is guessed at, silence after
+//! the toss counts ([`toss_for_check`]).
 
 use zeroize::Zeroizing;
 
 use crate::Result;
-use crate::commitment::commit_and_open;
+use crate::commitment::Commitments;
 use crate::net::Net;
 use crate::session::random_bytes;
 
 /// Tosses 256 coins among the members of the network ([`Net::members`]). Uniform as long as one of them is honest. `context`
 /// says what they are for; parties that see different contexts get none. Two rounds.
 pub fn toss(context: &[u8], net: &mut dyn Net) -> Result<[u8; 32]> {
+    let mine = fresh()?;
+    Ok(coins_of(&Commitments::exchange(context, &*mine, net)?.open(net)?))
+}
+
+/// The same for a check in which a peer's guess at a secret of this party is tested. Once this party has opened, who is
+/// silent may know the coins, and that is [`Error::Unanswered`](crate::Error::Unanswered).
+pub(crate) fn toss_for_check(context: &[u8], net: &mut dyn Net) -> Result<[u8; 32]> {
+    let mine = fresh()?;
+    let committed = Commitments::exchange(context, &*mine, net)?;
+    Ok(coins_of(&committed.open(net).map_err(crate::Error::in_a_check)?))
+}
+
+fn fresh() -> Result<Zeroizing<[u8; 32]>> {
     let mut mine = Zeroizing::new([0; 32]);
     random_bytes(&mut *mine)?;
+    Ok(mine)
+}
+
+fn coins_of(parts: &[Vec<u8>]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 coins");
-    for part in commit_and_open(context, &*mine, net)? {
-        hasher.update(&part);
-    }
-    Ok(*hasher.finalize().as_bytes())
+    parts.iter().for_each(|part| _ = hasher.update(part));
+    *hasher.finalize().as_bytes()
 }
 
 #[cfg(test)]
@@ -30,6 +46,7 @@ mod tests {
 
     use super::*;
     use crate::mesh::{Mesh, mesh, mesh_with_timeout, run_members, run_parties};
+    use crate::testkit::faults::accused;
     use crate::testkit::tamper::{Fault, Tamper};
     use crate::{Error, Party, PartySet};
 
@@ -58,9 +75,36 @@ mod tests {
                 let threads: Vec<_> =
                     nets.map(|mut net| std::thread::spawn(move || toss(b"", &mut net))).collect();
                 let coins: Vec<_> = threads.into_iter().map(|t| t.join().expect("no panic")).collect();
-                let honest: Vec<_> = [&coins[0], &coins[2]].into_iter().flatten().collect();
+                let honest = [&coins[0], &coins[2]];
+                let accused = honest.into_iter().flat_map(|coin| coin.as_ref().err().map(accused));
+                let is_just =
+                    accused.flat_map(|accused| accused.iter().collect::<Vec<_>>()).all(|p| p == Party(1));
+                assert!(is_just, "{fault:?} {at}: {coins:?}");
+                let honest: Vec<_> = honest.into_iter().flatten().collect();
                 assert!(honest.len() < 2 || (fault == Fault::Replay && at < 2), "{fault:?} {at}");
             }
+        }
+    }
+
+    /// Of three parties one commits to something else towards one of the others: they contradict each other, and nobody is named. One
+    /// that opens something else to one of them is named by that one.
+    #[test]
+    fn nobody_is_named_for_what_a_third_party_did() {
+        for (at, named) in [(0, false), (1, false), (2, true), (3, true)] {
+            let nets = mesh(3).into_iter().map(|net| {
+                let at = if net.me() == Party(1) { at } else { u64::MAX };
+                Tamper::new(net, at, Fault::FlipBit { byte: 40, bit: 0 })
+            });
+            let threads: Vec<_> =
+                nets.map(|mut net| std::thread::spawn(move || toss(b"", &mut net))).collect();
+            let coins: Vec<_> = threads.into_iter().map(|t| t.join().expect("no panic")).collect();
+            let lied_to = if at % 2 == 0 { &coins[0] } else { &coins[2] };
+            let is_right = match lied_to {
+                Err(Error::Peer { peer: Party(1), .. }) => named,
+                Err(Error::Equivocation { .. }) => !named,
+                _ => false,
+            };
+            assert!(is_right, "{at}: {coins:?}");
         }
     }
 

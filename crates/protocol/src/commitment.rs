@@ -4,10 +4,13 @@
 //! oracle model. Nobody's message depends on another's, since all commitments are in before the first opening goes out.
 //! Parties that see different contexts (another transcript, other coins) cannot open to each other.
 //!
-//! With the openings every party sends a digest of the commitments that it received: a party that told several peers several
-//! commitments is found before an opening is used, though not always by whom.
+//! With the openings every party sends a digest of the context and of the commitments that it received. These are compared first:
+//! where two parties have seen different things, some party cheats, perhaps neither of the two, and nobody is named. (Of two
+//! parties it is the other one.) Once a peer's digest is the same as this party's, it checks openings as this one does; an
+//! opening that does not fit is then its own doing, and it is named.
 
-use subtle::ConstantTimeEq;
+use polyclave_kernels::secret::ct_eq;
+use zeroize::Zeroizing;
 
 use crate::net::Net;
 use crate::session::random_bytes;
@@ -19,33 +22,69 @@ const NONCE_BYTES: usize = 32;
 /// Sends every member a message of this party, and returns those of all parties, by party; that of a party that is no
 /// member is empty. All messages have the same length. Two rounds.
 pub fn commit_and_open(context: &[u8], message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
-    let me = net.me();
-    let mut opening = vec![0; NONCE_BYTES];
-    random_bytes(&mut opening)?;
-    opening.extend_from_slice(message);
-    let committed = opening.len();
-    let commitments = broadcast(&hash(me, context, &opening), net)?;
-    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 commitments of all");
-    commitments.iter().for_each(|commitment| _ = hasher.update(commitment));
-    let seen = *hasher.finalize().as_bytes();
-    opening.extend_from_slice(&seen);
-    let mut openings = broadcast(&opening, net)?;
-    for peer in net.members().iter() {
-        let (opened, peer_saw) = openings[peer.index()].split_at(committed);
-        if !bool::from(hash(peer, context, opened).ct_eq(&commitments[peer.index()])) {
-            let detail = "it opened another value than it had committed to".into();
-            return Err(Error::Peer { peer, detail });
-        }
-        if peer_saw != seen {
-            let detail = "it received other commitments than this party".into();
-            return Err(Error::Peer { peer, detail });
-        }
+    Commitments::exchange(context, message, net)?.open(net)
+}
+
+/// All have committed, and nobody has opened.
+pub(crate) struct Commitments<'c> {
+    context: &'c [u8],
+    /// Of all parties.
+    commitments: Vec<Vec<u8>>,
+    /// This party's nonce and message.
+    opening: Zeroizing<Vec<u8>>,
+}
+
+impl<'c> Commitments<'c> {
+    /// One round.
+    pub(crate) fn exchange(context: &'c [u8], message: &[u8], net: &mut dyn Net) -> Result<Self> {
+        // Growing would leave copies behind.
+        let mut opening = Zeroizing::new(Vec::with_capacity(NONCE_BYTES + message.len() + HASH_BYTES));
+        opening.resize(NONCE_BYTES, 0);
+        random_bytes(&mut opening)?;
+        opening.extend_from_slice(message);
+        let commitments = broadcast(&hash(net.me(), context, &opening), net)?;
+        Ok(Commitments { context, commitments, opening })
     }
-    for opening in openings.iter_mut().filter(|opening| !opening.is_empty()) {
-        opening.truncate(committed);
-        opening.drain(..NONCE_BYTES);
+
+    /// Who has not heard this yet knows nothing of any message. One round.
+    pub(crate) fn open(mut self, net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
+        let (me, committed) = (net.me(), self.opening.len());
+        let seen = self.seen();
+        self.opening.extend_from_slice(&seen);
+        let mut openings = broadcast(&self.opening, net)?;
+        let peers = || net.members().iter().filter(|peer| *peer != me);
+        if let Some(peer) = peers().find(|peer| openings[peer.index()][committed..] != seen) {
+            return Err(saw_other("values or commitments", peer, net));
+        }
+        for peer in peers() {
+            let opened = &openings[peer.index()][..committed];
+            if !ct_eq(&hash(peer, self.context, opened), &self.commitments[peer.index()]) {
+                let detail = "it opened another value than it had committed to".into();
+                return Err(Error::Peer { peer, detail });
+            }
+        }
+        for opening in openings.iter_mut().filter(|opening| !opening.is_empty()) {
+            opening.truncate(committed);
+            opening.drain(..NONCE_BYTES);
+        }
+        Ok(openings)
     }
-    Ok(openings)
+
+    fn seen(&self) -> [u8; HASH_BYTES] {
+        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 commitments of all");
+        hasher.update(&(self.context.len() as u64).to_le_bytes()).update(self.context);
+        self.commitments.iter().for_each(|commitment| _ = hasher.update(commitment));
+        *hasher.finalize().as_bytes()
+    }
+}
+
+/// A peer says that it was told something else than this party, which all should have been told alike: of two parties it is the
+/// one that lies, of more it may have been lied to.
+pub(crate) fn saw_other(what: &'static str, peer: Party, net: &dyn Net) -> Error {
+    match net.members().len() {
+        2 => Error::Peer { peer, detail: format!("it received other {what} than this party") },
+        _ => Error::Equivocation { what },
+    }
 }
 
 fn hash(party: Party, context: &[u8], opening: &[u8]) -> [u8; HASH_BYTES] {

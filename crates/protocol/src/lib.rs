@@ -22,6 +22,7 @@ mod party;
 pub mod pool;
 pub mod protocol;
 pub mod release;
+mod retirement;
 pub mod service;
 pub mod session;
 pub mod shamir;

@@ -57,6 +57,14 @@ impl Pool {
     }
 }
 
+#[cfg(test)]
+impl Pool {
+    /// Bytes that it holds, while none are handed out.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Vec::capacity).sum()
+    }
+}
+
 impl Drop for Shares {
     fn drop(&mut self) {
         if self.bytes.capacity() > 0 {

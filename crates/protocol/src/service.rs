@@ -12,7 +12,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use polyclave_cipher::{Cipher, CompiledPort};
+use polyclave_cipher::{Cipher, Compiled, CompiledPort};
 use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;
 
@@ -142,7 +142,7 @@ pub fn with_scheme<V: Visitor>(
         "shamir" => visitor.visit(ShamirScheme {
             structure: Structure::new(parties, threshold)?,
             inversion: Inversion::CarriedSquares,
-            tables: Tables::Masked,
+            tables: Tables::ByLanes,
         }),
         ShamirActiveScheme::NAME => {
             let structure = Structure::new(parties, threshold)?;
@@ -192,6 +192,18 @@ pub trait ServiceProtocol: Protocol<Shared: Clone> + 'static {
     fn form(&self, cipher: Cipher) -> Cipher {
         cipher
     }
+
+    /// The most lanes to evaluate together in about so many bytes, one at least. The same at all nodes. As many as there are where
+    /// material comes out of a stock: it is there already, and its level bounds what one evaluation takes.
+    fn lanes_within(&self, _: &Compiled, _bytes: usize) -> usize {
+        usize::MAX
+    }
+
+    /// One value of the lanes of some, in their order. They come from evaluations of one circuit in this session.
+    ///
+    /// # Panics
+    /// If there is none.
+    fn join_lanes(&self, parts: &[Self::Shared]) -> Self::Shared;
 
     /// What a node stores of a shared value, views included.
     fn save(&self, value: &Self::Shared) -> Zeroizing<Vec<u8>>;

@@ -1,23 +1,46 @@
-//! The hello round: the parties agree on what they are about to run before anything secret is used.
+//! The hello: the parties agree on what they are about to run, and on a session id, before anything secret is used.
 //!
-//! Those who serve ([`Net::members`]) take part, and nobody else. Each sends a fresh 128-bit nonce, the set of parties that
-//! serve as it sees it, and a digest of each of its settings. On any difference the session ends with the name of the
-//! setting. The session id is a hash of the nonces of all serving parties, their set and all settings. It never comes twice
+//! Those who serve ([`Net::members`]) take part, and nobody else. Two rounds:
+//!
+//! 1. Each sends a commitment to a fresh 256-bit nonce, the set of parties that serve as it sees it, and a digest of its settings.
+//! 2. If all of these fit, each opens its nonce, and says which commitments it has received. If not, each sends a digest of each
+//!    of its settings instead, and the session ends with the name of the one that differs.
+//!
+//! The session id is a hash of the nonces of all serving parties, their set and all settings. It never comes twice
 //! as long as one of them draws fresh randomness, and two sessions of other parties (which need have no member in common)
 //! never share one: pseudorandom sharing takes it as input and needs no counter that could roll back.
 //!
-//! In a second round all compare the id. Somebody who sends two parties different nonces would otherwise have them compute with
-//! different pseudorandom values, though all else that they say to each other fits: shares of one of them would look wrong, and where
-//! wrong shares convict, an honest party would be convicted. Two that follow the protocol compare their ids over their own channel:
-//! so both have one id, or the session ends at both.
-//! (A restored image of a party's memory, taken after the hello, is another matter: see SECURITY.md.)
+//! * *All have one id.* A party goes on only if every peer says, over its own channel, that it has received the same commitments, and
+//!   if every opening fits. So of two parties that follow the protocol and both go on, both have the same commitments, hence the
+//!   same nonces (the hash is binding) and the same id. A party that was told something else ends. Somebody who tells two
+//!   parties different things would otherwise have them compute with different pseudorandom values, though all else
+//!   that they say to each other fits: shares of one of them would look wrong, and where wrong shares convict, an honest party would
+//!   be convicted.
+//! * *Nobody chooses it.* Nonces used to be told at once, and who spoke last had the others' before it named its own: it tried nonces
+//!   until the id, and what is derived from it (nonces of GCM, counters of CTR), looked as it wished. Now let P be the first honest
+//!   party that opens. It has all commitments then. If any honest party goes on, P's commitments are the same as its own, as P has
+//!   told it; so every cheater's commitment in them was fixed before any honest nonce was known to anybody (a commitment
+//!   hides 256 bits), and by it the cheater's nonce. A commitment names its party, so another's is of no use. The id is
+//!   then a random oracle's answer at a point with an honest nonce in it that nobody knew when the rest was fixed: uniform.
+//! * *What is left* is to choose among draws. A cheater hears all nonces before it has to open its own, sees the id, and may end
+//!   the session by silence. Every attempt that others make after that is another draw, and q draws give it the best of q ids:
+//!   log2 q bits, and a given id of b bits with probability q 2^-b. So nobody tries again by itself after it has opened:
+//!   [`greet`] tells an attempt that may be repeated (no nonce of this party is known, so no id is) from
+//!   [`Greeted::open`], after which an error is the caller's last. Nodes make one draw for a request (`node/src/request.rs`), and its
+//!   client sees it fail. What they make ahead (epochs, lots, fresh secrets) they do try again: there the id is a name and a label
+//!   of pseudorandom values, of which only matters that it does not come twice.
+//! * (A restored image of a party's memory, taken after the hello, is another matter: see SECURITY.md.)
 
 use std::ops::Range;
 
+use polyclave_kernels::secret::{ct_eq, mark_secret};
+
+use crate::commitment::saw_other;
 use crate::net::Net;
 use crate::{Error, Party, PartySet, Result};
 
-const NONCE_BYTES: usize = 16;
+const NONCE_BYTES: usize = 32;
+const HASH_BYTES: usize = 32;
 const SET_BYTES: usize = 2;
 const DIGEST_BYTES: usize = 32;
 
@@ -95,53 +118,121 @@ impl Terms {
     }
 }
 
-/// Compares the terms with every peer that serves and agrees on a session. Two rounds. The first message has a fixed size,
-/// so a peer whose terms have other names is told from one that only differs in a value. The serving set stands in it as it
-/// is: parties that differ about it would wait for different peers in a second round.
+/// Compares the terms with every peer that serves, and agrees on a session. Two rounds.
 pub fn hello(terms: &Terms, net: &mut dyn Net) -> Result<Session> {
-    let serving = net.members();
-    if !serving.contains(net.me()) {
-        return Err(Error::misuse(format!("{} says hello, but {serving} serve", net.me())));
+    greet(terms, net)?.open(net)
+}
+
+/// The first round. After an error it may be tried again: nothing is known of this party's nonce, so no session id is.
+///
+/// The message has a fixed size, so a peer whose terms have other names is told from one that only differs in a value. The
+/// serving set stands in it as it is: parties that differ about it would wait for different peers in a second round. (On a
+/// difference of settings alone, the second round is taken here.)
+pub fn greet(terms: &Terms, net: &mut dyn Net) -> Result<Greeted> {
+    let (me, serving) = (net.me(), net.members());
+    if !serving.contains(me) {
+        return Err(Error::misuse(format!("{me} says hello, but {serving} serve")));
     }
     let mut nonce = [0; NONCE_BYTES];
     random_bytes(&mut nonce)?;
-    let greeting = greeting(nonce, serving, terms);
+    let greeting = greeting(&commitment(me, serving, terms, &nonce), serving, terms);
     let greetings = broadcast(&greeting, serving, net)?;
 
-    let set_end = NONCE_BYTES + SET_BYTES;
+    let set_end = HASH_BYTES + SET_BYTES;
     let digest_end = set_end + DIGEST_BYTES;
-    let differs = |range| first_difference(&greetings, range, net.me());
+    let differs = |range| first_difference(&greetings, range, me);
     if let Some(peer) = differs(digest_end..greeting.len()) {
         return Err(Error::Disagreement { peer, field: "kind of session" });
     }
-    if let Some(peer) = differs(NONCE_BYTES..set_end) {
+    if let Some(peer) = differs(HASH_BYTES..set_end) {
         return Err(Error::Disagreement { peer, field: "serving set" });
     }
     if differs(set_end..digest_end).is_some() {
         return Err(disagreement(terms, serving, net)?);
     }
-    let id = session_id(&greetings, serving, terms);
-    let ids = broadcast(&id, serving, net)?;
-    match first_difference(&ids, 0..id.len(), net.me()) {
-        Some(peer) => Err(Error::Equivocation { peer }),
-        None => Ok(Session { id, serving, streams: 0 }),
+    let commitments = greetings.iter().map(|(party, greeting)| (*party, greeting[..HASH_BYTES].to_vec()));
+    Ok(Greeted { terms: terms.clone(), serving, nonce, commitments: commitments.collect() })
+}
+
+/// All terms are the same, and every nonce is committed to.
+pub struct Greeted {
+    terms: Terms,
+    serving: PartySet,
+    nonce: [u8; NONCE_BYTES],
+    commitments: Vec<(Party, Vec<u8>)>,
+}
+
+impl Greeted {
+    /// The second round. After an error a peer may know what the session id would have been, and may have seen to the
+    /// error because of that: nothing is tried again without asking.
+    pub fn open(self, net: &mut dyn Net) -> Result<Session> {
+        let Greeted { terms, serving, nonce, commitments } = self;
+        let openings = broadcast(&opening(&terms, &nonce, &seen(&commitments)), serving, net)?;
+        let mut nonces = Vec::with_capacity(openings.len());
+        for ((peer, opening), (_, committed)) in openings.iter().zip(&commitments) {
+            if opening[0] != OPENS {
+                return Err(saw_other("settings", *peer, net));
+            }
+            let nonce = opening[1..].first_chunk().expect("an opening has room for a nonce");
+            if !ct_eq(&commitment(*peer, serving, &terms, nonce), committed) {
+                let detail = "it opened another nonce of the session than it had committed to".into();
+                return Err(Error::Peer { peer: *peer, detail });
+            }
+            nonces.push(*nonce);
+        }
+        let seen = 1 + NONCE_BYTES..1 + NONCE_BYTES + HASH_BYTES;
+        match first_difference(&openings, seen, net.me()) {
+            Some(peer) => Err(saw_other("commitments to the session", peer, net)),
+            None => Ok(Session { id: session_id(&nonces, serving, &terms), serving, streams: 0 }),
+        }
     }
 }
 
-/// A nonce, the set of those who serve, and digests of the settings and of their names.
-fn greeting(nonce: [u8; NONCE_BYTES], serving: PartySet, terms: &Terms) -> Vec<u8> {
+/// Of a party, to its nonce. All that is in it but the nonce the parties have compared, so an opening that does not fit is the
+/// peer's own doing.
+fn commitment(party: Party, serving: PartySet, terms: &Terms, nonce: &[u8; NONCE_BYTES]) -> [u8; HASH_BYTES] {
+    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 commitment to a session");
+    hasher.update(&[party.0]).update(&serving.bits().to_le_bytes()).update(&terms.digest()).update(nonce);
+    *hasher.finalize().as_bytes()
+}
+
+/// A commitment, the set of those who serve, and digests of the settings and of their names.
+fn greeting(commitment: &[u8; HASH_BYTES], serving: PartySet, terms: &Terms) -> Vec<u8> {
     let names = terms.settings.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n");
     let names = blake3::derive_key("polyclave 2026 setting names", names.as_bytes());
-    [&nonce[..], &serving.bits().to_le_bytes(), &terms.digest(), &names].concat()
+    [&commitment[..], &serving.bits().to_le_bytes(), &terms.digest(), &names].concat()
+}
+
+/// What the second message is: a nonce, and which commitments were received.
+const OPENS: u8 = 0;
+/// Or the settings, since some digest differs.
+const DIFFERS: u8 = 1;
+
+/// A second message. Both kinds are of the same size, which follows from the number of settings, which has been compared: a cheater
+/// that has one party send the one and another the other does not make either look like one that sends what is no message.
+fn second(kind: u8, terms: &Terms, body: &[u8]) -> Vec<u8> {
+    let room = (NONCE_BYTES + HASH_BYTES).max(terms.settings.len() * DIGEST_BYTES);
+    let mut message = vec![0; 1 + room];
+    message[0] = kind;
+    message[1..=body.len()].copy_from_slice(body);
+    message
+}
+
+fn opening(terms: &Terms, nonce: &[u8; NONCE_BYTES], seen: &[u8; HASH_BYTES]) -> Vec<u8> {
+    second(OPENS, terms, &[*nonce, *seen].concat())
+}
+
+/// A digest of all commitments.
+fn seen(commitments: &[(Party, Vec<u8>)]) -> [u8; HASH_BYTES] {
+    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 commitments to a session");
+    commitments.iter().for_each(|(_, commitment)| _ = hasher.update(commitment));
+    *hasher.finalize().as_bytes()
 }
 
 /// Of all nonces, the set of those who serve, and the settings.
-fn session_id(greetings: &[(Party, Vec<u8>)], serving: PartySet, terms: &Terms) -> [u8; 32] {
+fn session_id(nonces: &[[u8; NONCE_BYTES]], serving: PartySet, terms: &Terms) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 session id");
-    hasher.update(&serving.bits().to_le_bytes());
-    greetings.iter().for_each(|(_, greeting)| {
-        hasher.update(&greeting[..NONCE_BYTES]);
-    });
+    hasher.update(&serving.bits().to_le_bytes()).update(nonces.as_flattened());
     *hasher.update(&terms.digest()).finalize().as_bytes()
 }
 
@@ -149,9 +240,13 @@ fn session_id(greetings: &[(Party, Vec<u8>)], serving: PartySet, terms: &Terms) 
 /// between two others, this one's own settings may all agree with some peer, so each peer is compared.
 fn disagreement(terms: &Terms, serving: PartySet, net: &mut dyn Net) -> Result<Error> {
     let settings: Vec<u8> = terms.settings.iter().flat_map(|(_, digest)| *digest).collect();
-    let all = broadcast(&settings, serving, net)?;
+    let all = broadcast(&second(DIFFERS, terms, &settings), serving, net)?;
+    if let Some((peer, _)) = all.iter().find(|(_, message)| message[0] != DIFFERS) {
+        return Ok(saw_other("settings", *peer, net));
+    }
     for (i, (field, _)) in terms.settings.iter().enumerate() {
-        if let Some(peer) = first_difference(&all, i * DIGEST_BYTES..(i + 1) * DIGEST_BYTES, net.me()) {
+        let place = 1 + i * DIGEST_BYTES..1 + (i + 1) * DIGEST_BYTES;
+        if let Some(peer) = first_difference(&all, place, net.me()) {
             return Ok(Error::Disagreement { peer, field });
         }
     }
@@ -177,135 +272,12 @@ fn broadcast(message: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec
     Ok(Party::all(all.len()).zip(all).filter(|(p, _)| serving.contains(*p)).collect())
 }
 
-/// Fresh randomness from the operating system.
+/// Fresh randomness from the operating system: secret, until it is sent.
 pub fn random_bytes(out: &mut [u8]) -> Result<()> {
-    getrandom::fill(out).map_err(|e| Error::System(format!("the operating system gives no randomness: {e}")))
+    let filled = getrandom::fill(out);
+    mark_secret(out);
+    filled.map_err(|e| Error::System(format!("the operating system gives no randomness: {e}")))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::mesh::{mesh, mesh_with_timeout, run_members};
-
-    fn hello_of_three(terms: [Terms; 3]) -> Vec<Result<Session>> {
-        hello_over(mesh(3).into_iter().zip(terms))
-    }
-
-    fn hello_over<N: Net + 'static>(parties: impl Iterator<Item = (N, Terms)>) -> Vec<Result<Session>> {
-        let threads = parties.map(|(mut net, terms)| std::thread::spawn(move || hello(&terms, &mut net)));
-        let threads: Vec<_> = threads.collect();
-        threads.into_iter().map(|t| t.join().expect("no panic")).collect()
-    }
-
-    #[test]
-    fn equal_terms_give_one_fresh_id() {
-        let terms = || Terms::new(3).with("circuit", b"aes-128");
-        let first = hello_of_three([terms(), terms(), terms()]);
-        let second = hello_of_three([terms(), terms(), terms()]);
-        assert!(first[0].is_ok() && first.iter().all(|id| *id == first[0]));
-        assert_ne!(first[0], second[0]);
-    }
-
-    #[test]
-    fn a_session_hands_out_every_stream_once() {
-        let mut session =
-            hello_of_three([Terms::new(3), Terms::new(3), Terms::new(3)]).remove(0).expect("agreed");
-        let labels = [session.stream().label(), session.stream().label()];
-        assert_ne!(labels[0], labels[1]);
-    }
-
-    #[test]
-    fn a_difference_is_named() {
-        let terms = |c: &[u8]| Terms::new(3).with("circuit", c).with("lanes", &[1]);
-        let outcomes = hello_of_three([terms(b"aes-128"), terms(b"aes-128"), terms(b"aes-256")]);
-        let culprit = |p| Err(Error::Disagreement { peer: Party(p), field: "circuit" });
-        assert_eq!(outcomes, [culprit(2), culprit(2), culprit(0)]);
-    }
-
-    #[test]
-    fn another_kind_of_session_is_refused() {
-        let other = Terms::new(3).with("colour", b"");
-        let outcomes = hello_of_three([Terms::new(3), Terms::new(3), other]);
-        assert_eq!(outcomes[0], Err(Error::Disagreement { peer: Party(2), field: "kind of session" }));
-    }
-
-    /// Of four parties the last tells the first another nonce than the others, and each of them afterwards the id that it comes to.
-    #[test]
-    fn one_that_tells_different_nonces_ends_the_session_at_all() {
-        let (all, terms) = (PartySet::all(4), Terms::new(4));
-        let mut nets = mesh(4);
-        let mut cheater = nets.pop().expect("four");
-        let honest = nets.into_iter().map(|net| (net, terms.clone()));
-        let outcomes = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let own = |p: Party| greeting([u8::from(p == Party(0)); NONCE_BYTES], all, &terms);
-                let told: Vec<Vec<u8>> = Party::all(4).map(own).collect();
-                let out: Vec<&[u8]> =
-                    told.iter().zip(0..).map(|(m, p)| if p < 3 { &m[..] } else { &[] }).collect();
-                let mut heard = vec![vec![0; told[0].len()]; 4];
-                heard[3] = Vec::new();
-                let mut into: Vec<&mut [u8]> = heard.iter_mut().map(Vec::as_mut_slice).collect();
-                cheater.exchange(&out, &mut into).expect("all greet");
-                for p in Party::all(3) {
-                    heard[3] = told[p.index()].clone();
-                    let greetings: Vec<(Party, Vec<u8>)> = Party::all(4).zip(heard.clone()).collect();
-                    cheater.send(p, &session_id(&greetings, all, &terms)).expect("sent");
-                }
-            });
-            hello_over(honest)
-        });
-        let differs = |p| Err(Error::Equivocation { peer: Party(p) });
-        assert_eq!(outcomes, [differs(1), differs(0), differs(0)]);
-    }
-
-    #[test]
-    fn those_who_serve_agree_without_the_others() {
-        let serving = PartySet::from_bits(0b11010);
-        let outcomes = run_members(5, serving, |net| hello(&Terms::new(5), net));
-        assert_eq!(outcomes.len(), 3);
-        assert!(outcomes[0].is_ok() && outcomes.iter().all(|session| *session == outcomes[0]));
-    }
-
-    /// Parties 1 and 2 see three servers, party 3 believes that party 4 serves too, and party 4 agrees with it.
-    #[test]
-    fn differing_serving_sets_are_named() {
-        struct Believes(crate::mesh::Mesh, PartySet);
-        impl Net for Believes {
-            fn me(&self) -> Party {
-                self.0.me()
-            }
-            fn parties(&self) -> usize {
-                self.0.parties()
-            }
-            fn members(&self) -> PartySet {
-                self.1
-            }
-            fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-                self.0.send(to, message)
-            }
-            fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-                self.0.recv(from, into)
-            }
-            fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-                self.0.exchange(out, into)
-            }
-            fn fork(&mut self) -> Result<Box<dyn Net>> {
-                self.0.fork()
-            }
-        }
-        let (three, four) = (PartySet::all(3), PartySet::all(4));
-        let nets = mesh_with_timeout(4, Duration::from_secs(3)).into_iter().zip([three, three, four, four]);
-        let outcomes = hello_over(nets.map(|(net, set)| (Believes(net, set), Terms::new(4))));
-        for outcome in &outcomes[..2] {
-            assert_eq!(*outcome, Err(Error::Disagreement { peer: Party(2), field: "serving set" }));
-        }
-        // Party 3 hears the others' sets, unless party 4 is gone before: that one hears nothing from those who do not count
-        // it in, and its end may come first.
-        let named = Err(Error::Disagreement { peer: Party(0), field: "serving set" });
-        let party_4_gone = matches!(&outcomes[2], Err(Error::Closed { peer: Party(3), .. }));
-        assert!(outcomes[2] == named || party_4_gone, "{:?}", outcomes[2]);
-        assert!(outcomes[3].is_err());
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
 use polyclave_protocol::release::{Checked, Released, Unverified};
+use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::{Terms, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
 use polyclave_protocol::spdz::{self, Packing, SpdzScheme, Way};
@@ -82,4 +83,60 @@ fn selected_lanes_are_values_and_inputs_in_the_order_named() {
     for macs in [Macs::Lookup64, Macs::Linear64] {
         check(&TinyTableScheme::<Checked<Cells>>::new(macs, dealer).expect("active"));
     }
+}
+
+/// What one evaluation of all lanes gives, two of some of them give together; and the whole is an input as any other.
+fn party_in_pieces<S: ServiceScheme>(
+    scheme: &S,
+    x: &Cells,
+    y: &Cells,
+    net: &mut dyn Net,
+) -> Result<Vec<Cells>> {
+    let mut session = hello(&scheme.terms(Terms::new(scheme.parties())), net)?;
+    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+    let compiled = compile(&sum(), &protocol);
+    let mut parts = Vec::new();
+    for lanes in [0..2, 2..LANES] {
+        let x = x.part(lanes);
+        let batch = prepare(&mut protocol, &compiled, x.lanes(), net)?;
+        let inputs = [Input::Public(&x), Input::Public(y)];
+        parts.push(evaluate(&mut protocol, &compiled, x.lanes(), &inputs, batch, net)?.remove(0));
+    }
+    let joined = protocol.join_lanes(&parts);
+    let batch = prepare(&mut protocol, &compiled, LANES, net)?;
+    let inputs = [Input::Shared(&joined), Input::Public(y)];
+    let twice = evaluate(&mut protocol, &compiled, LANES, &inputs, batch, net)?.remove(0);
+    [&joined, &twice]
+        .into_iter()
+        .map(|shared| {
+            let released = release(&mut protocol, shared, Owner::All, net)?;
+            Ok(released.ok_or_else(|| Error::misuse("an output for all did not come"))?.accept())
+        })
+        .collect()
+}
+
+fn check_in_pieces(scheme: &impl ServiceScheme) {
+    let mut x = Cells::zero(3, 4, LANES);
+    x.rows_mut().iter_mut().enumerate().for_each(|(i, cell)| *cell = (7 * i % 16) as u8);
+    let mut y = Cells::zero(3, 4, 1);
+    y.rows_mut().copy_from_slice(&[9, 4, 15]);
+    for outcome in run_parties(scheme.parties(), |net| party_in_pieces(scheme, &x, &y, net)) {
+        let outputs = outcome.expect("honest parties finish");
+        assert!(outputs[1] == x, "{}: y was added twice", scheme.name());
+        for cell in 0..3 {
+            let expected: Vec<u8> = x.row(cell).iter().map(|x| x ^ y.row(cell)[0]).collect();
+            assert_eq!(outputs[0].row(cell), expected, "{}", scheme.name());
+        }
+    }
+}
+
+#[test]
+fn lanes_of_pieces_are_one_value_under_every_protocol_that_serves() {
+    let structure = Structure::new(3, 1).expect("valid");
+    let (inversion, tables) = (Inversion::CarriedSquares, Tables::ByLanes);
+    check_in_pieces(&ShamirScheme { structure, inversion, tables });
+    let packing = Packing::of::<Gf2_64>(64).expect("valid");
+    let dealer = spdz::Preprocessing::InsecureDealer;
+    check_in_pieces(&SpdzScheme::<Gf2_64>::new(3, Way::MaskedTables, dealer, packing).expect("valid"));
+    check_in_pieces(&ServedScheme::new(dealer).expect("valid"));
 }

@@ -1,4 +1,5 @@
-//! MASCOT with a party that cheats once, in any message: an error, or right material; never a hang or a panic.
+//! MASCOT with a party that cheats once, in any message: an error, or right material; never a hang or a panic, and no honest
+//! party accuses another.
 
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use polyclave_protocol::mascot::Mascot;
 use polyclave_protocol::mesh::mesh_with_timeout;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::spdz::{Authenticated, MacKey, Source};
+use polyclave_protocol::testkit::faults::accused;
 use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
 use polyclave_protocol::{Party, Result};
 
@@ -48,7 +50,17 @@ fn run(n: usize, at: u64, fault: Fault) -> (Vec<Result<Made>>, Tampering) {
         }
         threads.push(std::thread::spawn(move || party(&mut net)));
     }
-    (threads.into_iter().map(|t| t.join().expect("no panic")).collect(), tampering)
+    let outcomes: Vec<Result<Made>> = threads.into_iter().map(|t| t.join().expect("no panic")).collect();
+    for (p, outcome) in Party::all(n).zip(&outcomes).filter(|(p, _)| *p != CHEATER) {
+        let accused = outcome.as_ref().err().map(accused).unwrap_or_default();
+        let is_just = accused.is_empty() || accused.contains(CHEATER);
+        assert!(
+            is_just,
+            "message {at}, {fault:?}: {p} accuses an honest party: {:?}",
+            outcome.as_ref().err()
+        );
+    }
+    (outcomes, tampering)
 }
 
 /// Whether everybody finished. Then everything must be right.

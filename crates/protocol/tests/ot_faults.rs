@@ -6,7 +6,7 @@ use polyclave_protocol::mesh::mesh_with_timeout;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::ot::{Correlated, Pairs, Shape};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
-use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol::{EARLIER_CHECK, Error, Party, Result};
 
 const COUNT: usize = 300;
 const CHEATER: Party = Party(1);
@@ -34,7 +34,11 @@ fn party(shape: Shape, net: &mut dyn Net) -> Result<Output> {
     let both = [pairs.extend(&rows, COUNT, net)?, pairs.extend(&rows, COUNT, net)?];
     let checked = pairs.check(net);
     if checked.is_err() {
-        assert!(matches!(pairs.extend(&rows, COUNT, net), Err(Error::Misuse(_))));
+        let refused = matches!(
+            pairs.extend(&rows, COUNT, net),
+            Err(Error::Misuse(_) | Error::CheckFailed { what: EARLIER_CHECK })
+        );
+        assert!(refused, "after {checked:?}");
     }
     Ok((pairs.delta(), both, checked))
 }
@@ -115,6 +119,7 @@ fn a_silent_party_ends_in_a_time_out_that_names_it() {
             Some(
                 Error::Timeout { peer: CHEATER, .. }
                     | Error::Closed { peer: CHEATER, .. }
+                    | Error::Unanswered { peer: CHEATER, .. }
                     | Error::Peer { peer: CHEATER, .. }
             )
         );

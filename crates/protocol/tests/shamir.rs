@@ -313,3 +313,23 @@ fn a_batch_for_another_circuit_is_refused() {
     });
     assert!(outcomes.iter().all(|o| matches!(o, Err(Error::Misuse(_)))));
 }
+
+/// What nodes use: which way a table goes depends on the number of lanes, what comes of it does not.
+#[test]
+fn polynomials_or_masked_tables_by_the_number_of_lanes_compute_every_cipher() {
+    let by_lanes = ShamirScheme { tables: Tables::ByLanes, ..scheme((3, 1), Inversion::CarriedSquares) };
+    let rounds = |lanes| {
+        let tally = check_circuit(&by_lanes, &encrypt("3des-ede3"), lanes, 6).tallies[0];
+        (tally.online.rounds, tally.preprocessing.rounds)
+    };
+    assert_eq!((rounds(1), rounds(16), rounds(17)), ((46, 5), (46, 5), (3 * 46, 0)));
+    // Nodes run those with larger tables by their ANDs.
+    let has_polynomials = |table: &Arc<Table>| table.inversion().is_some() || table.pulkus_vivek().is_some();
+    for cipher in catalog::all().into_iter().filter(|c| c.encrypt.tables().iter().all(has_polynomials)) {
+        for circuit in [Some(cipher.encrypt), cipher.decrypt].into_iter().flatten() {
+            for lanes in [2, 17] {
+                check_circuit(&by_lanes, &circuit, lanes, 7);
+            }
+        }
+    }
+}

@@ -106,7 +106,7 @@ impl<N: Net> Net for Rushing<N> {
         self.0.recv(from, into)
     }
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        let same = out.first() == out.get(1) && out[0].len() != GREETING_BYTES && !out[0].is_empty();
+        let same = out.first() == out.get(1) && !is_of_hello(out[0].len()) && !out[0].is_empty();
         if self.me() != Party(2) || !same {
             return self.0.exchange(out, into);
         }
@@ -168,10 +168,16 @@ fn parties_with_other_parameters_do_not_start() {
     }
 }
 
-/// A nonce, the serving set and two digests.
-const GREETING_BYTES: usize = 82;
+/// Messages of a hello to each peer.
+const OF_HELLO: usize = 2;
 
-/// What all parties sent in several sessions under one key: by session, party and peer, the messages in order.
+/// A commitment, the serving set and two digests; or one byte and what has room for the digests of all settings. Nothing that is
+/// opened here is as long.
+fn is_of_hello(len: usize) -> bool {
+    len == 98 || len > 64 && len % 32 == 1
+}
+
+/// What all parties sent in several sessions under one key, after the hello: by session, party and peer, the messages in order.
 fn transcripts(scheme: &ShamirScheme, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<Vec<u8>>>>> {
     let n = scheme.structure.parties();
     let sessions = (0..8).map(|_| {
@@ -191,7 +197,7 @@ fn transcripts(scheme: &ShamirScheme, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<
             let messages = transcripts.lock().expect("no panic")[from].as_ref().expect("recorded").messages();
             let to_peer =
                 messages.into_iter().filter(|m| m.direction == Direction::Sent && m.peer.index() == to);
-            to_peer.map(|m| m.bytes).collect()
+            to_peer.skip(OF_HELLO).map(|m| m.bytes).collect()
         };
         (0..n).map(|from| (0..n).map(|to| sent_to(from, to)).collect()).collect()
     });
@@ -199,7 +205,7 @@ fn transcripts(scheme: &ShamirScheme, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<
 }
 
 /// How often each value was opened: what the parties together learn. An opening is an exchange in which every party sends
-/// all others the same. The last one is the output; before the greeting and the keys nothing is opened.
+/// all others the same. The last one is the output; before the keys nothing is opened.
 fn opened_values(scheme: &ShamirScheme, cipher: &str, key: u8) -> [u32; 256] {
     let n = scheme.structure.parties();
     let points: Vec<Gf256> = (1..=n as u8).map(Gf256).collect();
@@ -219,7 +225,7 @@ fn opened_values(scheme: &ShamirScheme, cipher: &str, key: u8) -> [u32; 256] {
             };
             let shares: Vec<_> = (0..n).filter_map(|p| to_first(p).iter().rev().nth(back - 1)).collect();
             let len = shares[0].len();
-            if !(0..n).all(same) || len == GREETING_BYTES || shares.iter().any(|s| s.len() != len) {
+            if !(0..n).all(same) || shares.iter().any(|s| s.len() != len) {
                 continue;
             }
             for i in 0..len {
@@ -235,8 +241,7 @@ fn opened_values(scheme: &ShamirScheme, cipher: &str, key: u8) -> [u32; 256] {
 fn received_bytes(scheme: &ShamirScheme, cipher: &str, key: u8) -> [u32; 256] {
     let mut histogram = [0; 256];
     for session in transcripts(scheme, cipher, key) {
-        // Everything but the greeting, which holds digests of the settings.
-        let messages = session.iter().flat_map(|from| &from[1]).filter(|m| m.len() != GREETING_BYTES);
+        let messages = session.iter().flat_map(|from| &from[1]);
         messages.flatten().for_each(|b| histogram[usize::from(*b)] += 1);
     }
     histogram

@@ -18,7 +18,7 @@ use polyclave_protocol::testkit::faults::{LATE, run_over};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{Macs, Preprocessing, Setup, TinyTable, TinyTableScheme, Way};
-use polyclave_protocol::{Error, Party, PartySet, Result};
+use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
 use scrambled::{ACTIVE, LANES, active, cells, gates, inputs, right, session, small, table_of};
 
 /// Exchanges of a session of two evaluations of one layer each (`scrambled::session`).
@@ -32,7 +32,7 @@ const CHECK_OF_OUTPUT: usize = 9;
 
 const DEALER: Preprocessing = Preprocessing::InsecureDealer;
 const FAILED: Error = Error::CheckFailed { what: "the tags of what was opened" };
-const RETIRED: Error = Error::CheckFailed { what: "an earlier check under the same MAC key" };
+const RETIRED: Error = Error::CheckFailed { what: EARLIER_CHECK };
 const CHEATER: Party = Party(0);
 const HONEST: Party = Party(1);
 

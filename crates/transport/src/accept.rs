@@ -20,8 +20,8 @@ use crate::broken::Broken;
 use crate::socket::Socket;
 use crate::stream::StreamId;
 
-/// Connections that have not yet shown who they are. They cost some 10 KB each.
-const STRANGERS: usize = 256;
+/// Connections at one door that have not yet shown who they are, at most. They cost some 10 KB each.
+pub const STRANGERS: usize = 256;
 /// Pause when the machine has no file descriptor or memory for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 

@@ -7,6 +7,10 @@ use rustls::AlertDescription;
 
 use crate::validity;
 
+/// The detail of an [`Error::Peer`] whose peer does not know this side's certificate.
+pub const NOT_ADMITTED: &str =
+    "it refused this party's certificate as not one of those that it lists or admits";
+
 /// How a connection failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
@@ -62,9 +66,7 @@ impl From<rustls::Error> for Broken {
                 Some(told) => format!("its {told}"),
                 None => "its certificate is not the one that is listed for it".into(),
             },
-            AlertReceived(AlertDescription::AccessDenied) => {
-                "it refused this party's certificate as not one of those that it lists or admits".into()
-            }
+            AlertReceived(AlertDescription::AccessDenied) => NOT_ADMITTED.into(),
             AlertReceived(AlertDescription::CertificateExpired) => {
                 "it refused this party's certificate as expired or not yet valid; rotate it".into()
             }

@@ -53,6 +53,8 @@ mod tcp;
 mod validity;
 pub mod wire;
 
+pub use accept::STRANGERS;
+pub use broken::NOT_ADMITTED;
 pub use endpoint::{Endpoint, PeerAddress};
 pub use identity::Identity;
 pub use limits::Limits;

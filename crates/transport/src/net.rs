@@ -187,6 +187,21 @@ impl TlsNet {
         }
     }
 
+    /// The peers that have sent something that nobody has received yet, as far as can be told without waiting. That one is gone is
+    /// no error here: its last words can still be received.
+    pub fn arrived(&mut self) -> PartySet {
+        let limit = self.limits.max_frame;
+        let mut arrived = PartySet::default();
+        for link in self.links.iter_mut().flatten() {
+            // Whatever is wrong with it shows when it is used.
+            let _ = link.look(limit);
+            if link.has_early() {
+                arrived = arrived.and([link.peer].into_iter().collect());
+            }
+        }
+        arrived
+    }
+
     fn connect(origin: Origin, calls: Calls, peers: &[Party], within: Duration) -> Result<TlsNet> {
         let session = origin.session.clone();
         let sockets = session.open(origin.stream, calls, peers, within)?;

@@ -2,18 +2,20 @@
 //!
 //! A message is four bytes of length, little-endian, and a postcard encoding. Nothing is allocated on a peer's word beyond
 //! [`MOST_MESSAGE`]. A client sends one [`Request`] to every node it wants served by, the same to each, then [`Step`]s, the
-//! same to each; every node answers each of them with one [`Reply`]. The nodes compare digests of all of it among
+//! same to each; every node answers each of them with one [`Reply`], and says that it works on it until then. The nodes compare digests of all of it among
 //! themselves before they use any.
 
 mod codec;
+mod pairs;
 
 use polyclave_protocol::{Party, PartySet};
 use serde::{Deserialize, Serialize};
 
 pub use codec::{decode, encode, receive_bytes, send};
+pub use pairs::{warnings, why_apart};
 
 /// Counted up with every change of what follows.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
@@ -24,6 +26,9 @@ pub const MASKED: usize = CHUNK / 2;
 /// The largest message. What a client verifies by itself is twice as long as what it learns and 52 bytes more, for a chunk or
 /// for masked bytes and the next mask.
 pub const MOST_MESSAGE: usize = 2 * CHUNK + (64 << 10);
+
+/// The most keys on one page of a list.
+pub const KEYS: usize = 1000;
 
 /// The most additional data of one GCM message.
 pub const MOST_ADDITIONAL_DATA: usize = 32 << 10;
@@ -122,8 +127,11 @@ pub struct Request {
 pub enum Operation {
     /// Who is there. Answered by every node for itself.
     Status,
-    /// The keys that this client may see. Answered by every node for itself.
-    List,
+    /// The keys that this client may see, a page at a time. Answered by every node for itself.
+    List {
+        /// The page begins after this name; with the first key if it is empty.
+        after: String,
+    },
     /// One key that this client may use in some way. Answered by every node for itself.
     Show {
         /// Its name.
@@ -178,7 +186,8 @@ pub enum Use {
         /// The first counter block.
         counter: Vec<u8>,
     },
-    /// Cipher block chaining (`Masked`).
+    /// Cipher block chaining (`Masked`). The initial block comes with the first answer, and the last block of a step with the
+    /// answer to the next one: what is chained to a block is told once that block is fixed.
     CbcEncrypt {
         /// Bytes of the first step's mask.
         mask: u32,
@@ -280,12 +289,17 @@ pub enum Reply {
     /// To `Status`.
     Status(NodeStatus),
     /// To `List` and `Show`.
-    Keys(Vec<KeyInfo>),
+    Keys {
+        /// In the order of their names, at most [`KEYS`].
+        keys: Vec<KeyInfo>,
+        /// Whether others come after them.
+        more: bool,
+    },
     /// The nodes have agreed to serve.
     Accepted {
         /// The key in use.
         key: Option<KeyInfo>,
-        /// Of the session: a file id (32 bytes), nonce (12), or initial block, as the use has it; empty if it has none.
+        /// Of the session: a file id (32 bytes), nonce (12), or first counter block, as the use has it; empty if it has none.
         #[serde(with = "serde_bytes")]
         start: Vec<u8>,
         /// What this node sends of the first mask; empty where there is none.
@@ -295,7 +309,7 @@ pub enum Reply {
         #[serde(with = "serde_bytes")]
         blind: Vec<u8>,
     },
-    /// To a step: what this node sends of what the client is to learn, and of the next mask.
+    /// To a step: what this node sends of what the client is to learn, of the next mask, and of the initial block.
     Data {
         /// Bytes or elements.
         #[serde(with = "serde_bytes")]
@@ -303,6 +317,16 @@ pub enum Reply {
         /// Empty where none was asked for.
         #[serde(with = "serde_bytes")]
         mask: Vec<u8>,
+        /// With the first answer of CBC: what this node sends of the initial block. Else empty.
+        #[serde(with = "serde_bytes")]
+        initial: Vec<u8>,
+    },
+    /// Said now and then before the reply to a request or step: it is being computed.
+    Working {
+        /// Blocks that have been computed of it.
+        done: u64,
+        /// Of so many.
+        of: u64,
     },
     /// Done, with the key that was made or deleted, if it was about one.
     Done(Option<KeyInfo>),
@@ -335,6 +359,10 @@ pub struct NodeStatus {
     pub outvoted: PartySet,
     /// Nodes that fell silent in the middle of some request since this node started.
     pub silent: PartySet,
+    /// Keys of which a record at this node cannot be read: others have to serve them.
+    pub damaged: u64,
+    /// How many keys fewer it has than other nodes.
+    pub lacking: u64,
 }
 
 /// How much there is of one kind of material.

@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use polyclave_config::{ClientDir, Cluster};
+use anyhow::{Result, ensure};
+use polyclave_config::ClientDir;
 use polyclave_transport::Identity;
 
+use crate::cluster::names;
+use crate::fingerprint::{self, Expected};
+use crate::protocols::adversary;
 use crate::say;
 
 /// What a person can choose.
@@ -27,6 +30,9 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     cluster: Option<PathBuf>,
 
+    #[command(flatten)]
+    expected: Expected,
+
     /// Days that its certificate is good for
     #[arg(long, value_name = "D", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
@@ -34,12 +40,20 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let cluster = arguments.cluster.as_ref().map(|path| Cluster::load(path)).transpose()?;
+    let expected = &arguments.expected;
+    ensure!(
+        arguments.cluster.is_some() || !expected.is_given(),
+        "--expect is of a cluster file; give that with --cluster"
+    );
+    let cluster = arguments.cluster.as_ref().map(|path| expected.load(path)).transpose()?;
+    if let Some(cluster) = &cluster {
+        adversary(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
+    }
     let identity = Identity::generate_named(&arguments.name, arguments.days)?;
     let (certificate, key) = (identity.certificate(), identity.reveal_private_key());
     let card = ClientDir::init(&arguments.dir, &arguments.name, &certificate, &key)?;
     if let Some(cluster) = &cluster {
-        super::open(&arguments.dir)?.set_cluster(cluster)?;
+        super::open(&arguments.dir)?.set_cluster(cluster, expected.consent())?;
     }
     let path = arguments.dir.join("card.toml");
     card.save(&path)?;
@@ -51,8 +65,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
          polyclave node allow DIR CARD --rights encrypt,decrypt,list --keys '*'",
         path.display()
     );
-    if cluster.is_none() {
-        eprintln!("And here:\n  polyclave client join {dir} cluster.toml");
+    match &cluster {
+        Some(cluster) => {
+            eprintln!("It uses the cluster of {}\n{}", names(cluster), fingerprint::told(cluster));
+            expected.advise();
+        }
+        None => eprintln!("And here:\n  polyclave client join {dir} cluster.toml"),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,29 +4,46 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use polyclave_config::Cluster;
+use polyclave_config::Consent;
 
+use crate::cluster::names;
+use crate::fingerprint::{self, Expected};
 use crate::protocols::adversary;
 use crate::say;
 
 /// What a person can choose.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    polyclave client join ~/.polyclave cluster.toml\n  \
+    polyclave client join ~/.polyclave cluster.toml --expect 'acorn zigzag ..'\n\n\
+    Compare the fingerprint that this command prints with the one that the operators of the nodes have: who could replace the \
+    file could take the nodes' places, and would be sent what this client encrypts. A file of the same cluster that replaces a \
+    certificate is taken with --expect only.")]
 pub struct Arguments {
     /// The client's directory
     dir: PathBuf,
 
     /// The cluster's file
     cluster: PathBuf,
+
+    #[command(flatten)]
+    expected: Expected,
+
+    /// Take the file of another cluster in place of the one that the client uses
+    #[arg(long)]
+    replace: bool,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let dir = super::open(&arguments.dir)?;
-    let cluster = Cluster::load(&arguments.cluster)?;
+    let cluster = arguments.expected.load(&arguments.cluster)?;
     let adversary = adversary(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
-    dir.set_cluster(&cluster)?;
-    let fingerprint = hex::encode(&cluster.fingerprint()[..8]);
-    say!("{} uses the cluster with the fingerprint {fingerprint}", dir.name());
+    let consent = if arguments.replace { Consent::Cluster } else { arguments.expected.consent() };
+    dir.set_cluster(&cluster, consent)?;
+    say!("{} uses the cluster of {}", dir.name(), names(&cluster));
+    fingerprint::show(&cluster);
+    arguments.expected.advise();
     say!("{}: {adversary}", cluster.protocol());
     say!("Next: polyclave client status --client {}", arguments.dir.display());
     Ok(ExitCode::SUCCESS)

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use polyclave_transport::wire::NodeStatus;
 
-use super::ClientOption;
+use super::{ClientOption, of_node};
 use crate::protocols::adversary;
 use crate::{say, stock};
 
@@ -35,7 +35,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                     Ok(status) => serde_json::json!({
                         "name": name, "answers": true, "version": status.version, "set_up": status.set_up,
                         "keys": status.keys, "prepared": status.prepared, "quarantined": status.quarantined,
-                        "stock": status.stock,
+                        "stock": status.stock, "damaged": status.damaged, "lacking": status.lacking,
                         "outvoted": status.outvoted.iter().map(|p| client.node_name(p)).collect::<Vec<_>>(),
                         "silent": status.silent.iter().map(|p| client.node_name(p)).collect::<Vec<_>>(),
                         "rotating": status.rotating.iter().map(|p| client.node_name(p)).collect::<Vec<_>>(),
@@ -66,6 +66,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                     stock: held,
                     quarantined,
                     outvoted,
+                    damaged,
+                    lacking,
                     ..
                 }) => {
                     let peers: Vec<&str> =
@@ -83,6 +85,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                     } else if *set_up && !prepared {
                         say!("  preparing, together with all other nodes");
                     }
+                    if *damaged > 0 {
+                        say!(
+                            "  cannot read its shares of {damaged} keys: its operator has to restore a backup"
+                        );
+                    }
+                    if *lacking > 0 {
+                        say!("  lacks {lacking} keys that other nodes have: `key list` says which");
+                    }
                     if !outvoted.is_empty() {
                         let names: Vec<&str> = outvoted.iter().map(|p| client.node_name(p)).collect();
                         say!("  says that {} sent it wrong shares, and was outvoted", names.join(", "));
@@ -91,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                         say!("  material: {}", stock::describe(held));
                     }
                 }
-                Err(e) => say!("{name} at {address}: does not answer this client: {e}"),
+                Err(e) => say!("{} (it is at {address})", of_node(&client, *party, e)),
             }
         }
     }

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use polyclave_config::{Card, Cluster};
 
+use super::list;
+use crate::fingerprint;
 use crate::protocols::{adversary, threshold};
 use crate::say;
 
@@ -14,7 +16,8 @@ use crate::say;
 #[command(after_help = "Example:\n  \
     polyclave cluster define --threshold 1 --out cluster.toml alpha.toml beta.toml gamma.toml\n\n\
     The file is public, but everything rests on it: who can replace it or a card on its way can take a node's place. All nodes \
-    must have the same file; `node join` prints its fingerprint.")]
+    must have the same file: the fingerprint that this command prints covers all of it, each card with its certificates; compare \
+    it at every node and client (`node join`, `client join` --expect).")]
 pub struct Arguments {
     /// The nodes' cards, in the order of their numbers
     #[arg(required = true)]
@@ -48,16 +51,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let cards = arguments.cards.iter().map(|path| Card::load(path)).collect::<Result<Vec<_>, _>>()?;
     let cluster = Cluster::define(&protocol, threshold, cards)?;
     cluster.save(out)?;
-    say!(
-        "{} defines a cluster with the fingerprint {}",
-        out.display(),
-        hex::encode(&cluster.fingerprint()[..8])
-    );
-    for (number, card) in cluster.cards().iter().enumerate() {
-        say!("  {}. {} at {}, for clients at {}", number + 1, card.name, card.address, card.client_address);
-    }
+    say!("{} defines a cluster", out.display());
+    fingerprint::show(&cluster);
     say!("{protocol}: {adversary}");
-    say!("Next: give this file to every node and client:");
-    say!("  polyclave node join DIR {0}\n  polyclave client join DIR {0}", out.display());
+    list(&cluster);
+    say!("Next: give this file to every node and client, and tell them its fingerprint over another way:");
+    say!(
+        "  polyclave node join DIR {0} --expect FINGERPRINT\n  polyclave client join DIR {0} --expect FINGERPRINT",
+        out.display()
+    );
     Ok(ExitCode::SUCCESS)
 }

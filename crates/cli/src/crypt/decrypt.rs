@@ -1,17 +1,18 @@
 //! `polyclave decrypt`.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use polyclave_client::Client;
 use polyclave_transport::wire::Mode;
 
 use super::{Common, block_bytes, outcome};
 use crate::client::persist;
-use crate::files::{Input, Output, Readers, progress};
+use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
 use crate::options::hexadecimal;
+use crate::source::Source;
 
 /// What a person can choose.
 #[derive(clap::Args)]
@@ -40,21 +41,22 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let additional = common.additional()?;
     let client = common.client.open()?;
     warn(common.mode);
-    let whole = common.input.is_file() && common.output.is_some();
-    persist(&client, whole, || attempt(arguments, &client, given.as_deref(), &additional))
+    let source = Source::new(&common.input);
+    let again = || source.can_begin_anew() && can_be_taken_back();
+    persist(&client, again, || attempt(arguments, &source, &client, given.as_deref(), &additional))
 }
 
 fn attempt(
     arguments: &Arguments,
+    source: &Source,
     client: &Client,
     given: Option<&[u8]>,
     additional: &[u8],
 ) -> Result<ExitCode> {
     let common = &arguments.common;
     let key = &common.key;
-    let mut input = Input::open(&common.input)?;
+    let mut input = source.open()?;
     let mut output = Output::begin(common.output.as_deref(), Readers::Owner, common.force)?;
-    let to_stdout = output.is_stdout();
     let initial = match (common.has_initial_block(), given) {
         (false, _) => Vec::new(),
         (true, Some(given)) => {
@@ -64,9 +66,12 @@ fn attempt(
         }
         (true, None) => {
             let mut first = vec![0; block_bytes(client, key)?];
-            input.read_exact(&mut first).context(
-                "the input is shorter than the initial block that it begins with; if that is elsewhere, give it as --iv",
-            )?;
+            input.read_exact(&mut first).map_err(|e| match e.kind() {
+                ErrorKind::UnexpectedEof => anyhow!(
+                    "the input is shorter than the initial block that it begins with; if that is elsewhere, give it as --iv"
+                ),
+                _ => anyhow!("cannot read the input: {e}"),
+            })?;
             first
         }
     };
@@ -82,7 +87,7 @@ fn attempt(
         Mode::Cmac => bail!("cmac encrypts nothing"),
     };
     bar.finish_and_clear();
-    outcome(done, to_stdout)?;
+    outcome(done)?;
     output.finish()?;
     Ok(ExitCode::SUCCESS)
 }

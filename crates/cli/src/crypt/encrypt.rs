@@ -11,8 +11,9 @@ use polyclave_transport::wire::Mode;
 
 use super::{Common, outcome};
 use crate::client::persist;
-use crate::files::{Input, Output, Readers, progress};
+use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
+use crate::source::Source;
 
 /// What a person can choose.
 #[derive(clap::Args)]
@@ -49,16 +50,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let additional = common.additional()?;
     let client = common.client.open()?;
     warn(common.mode);
-    let whole = common.input.is_file() && common.output.is_some();
-    persist(&client, whole, || attempt(arguments, &client, &additional))
+    let source = Source::new(&common.input);
+    let again = || source.can_begin_anew() && can_be_taken_back();
+    persist(&client, again, || attempt(arguments, &source, &client, &additional))
 }
 
-fn attempt(arguments: &Arguments, client: &Client, additional: &[u8]) -> Result<ExitCode> {
+fn attempt(arguments: &Arguments, source: &Source, client: &Client, additional: &[u8]) -> Result<ExitCode> {
     let common = &arguments.common;
     let (key, apart) = (&common.key, arguments.iv_out.is_some());
-    let mut input = Input::open(&common.input)?;
+    let mut input = source.open()?;
     let mut output = Output::begin(common.output.as_deref(), Readers::All, common.force)?;
-    let to_stdout = output.is_stdout();
     let bar = progress(input.len());
     let mut initial = Vec::new();
     let mut start = |block: &[u8], output: &mut dyn Write| {
@@ -76,11 +77,7 @@ fn attempt(arguments: &Arguments, client: &Client, additional: &[u8]) -> Result<
         Mode::Cmac => bail!("cmac encrypts nothing"),
     };
     bar.finish_and_clear();
-    outcome(done, to_stdout)?;
-    ensure!(
-        !common.has_initial_block() || !initial.is_empty(),
-        "the input is empty: there is nothing to encrypt"
-    );
+    outcome(done)?;
     if let Some(path) = &arguments.iv_out {
         let mut file = Draft::public(path)?;
         writeln!(file, "{}", hex::encode(&initial))?;

@@ -97,7 +97,7 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     }
 
     let began = Instant::now();
-    let key = client.generate(new_key("demo", &[Mode::Ctr, Mode::Cmac]))?;
+    let key = client.generate(new_key("demo", &[Mode::Ctr]))?;
     let key_ms = milliseconds(began.elapsed());
     let check_value = hex::encode(&key.check_value);
     if tell {
@@ -261,13 +261,16 @@ pub(super) fn decrypt(client: &Client, counter: &[u8], ciphertext: &[u8]) -> Res
     Ok(data)
 }
 
-/// Imports the key of the standards; whether its block is encrypted, and its code computed, as published.
+/// Imports the key of the standards, once for each mode, since ecb undoes cmac; whether its block is encrypted, and its code
+/// computed, as published.
 fn known_answers(client: &Client) -> Result<(bool, bool)> {
-    client.import(new_key("known", &[Mode::Cmac, Mode::Ecb]), &hex::decode(KNOWN_KEY)?)?;
+    for (name, mode) in [("known", Mode::Ecb), ("known-mac", Mode::Cmac)] {
+        client.import(new_key(name, &[mode]), &hex::decode(KNOWN_KEY)?)?;
+    }
     let block = hex::decode(KNOWN_BLOCK)?;
     let mut ciphertext = Vec::new();
     client.encrypt_ecb("known", Padding::None, &mut &block[..], &mut ciphertext, &mut |_| ())?;
-    let code = client.cmac("known", &mut &block[..], &mut |_| ())?;
+    let code = client.cmac("known-mac", &mut &block[..], &mut |_| ())?;
     Ok((hex::encode(ciphertext) == KNOWN_CIPHERTEXT, hex::encode(code) == KNOWN_MAC))
 }
 

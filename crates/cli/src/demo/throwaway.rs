@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use polyclave_client::Client;
-use polyclave_config::{ClientDir, Cluster, NodeDir, NodeSettings, StockSettings};
+use polyclave_config::{ClientDir, Cluster, Consent, NodeDir, NodeSettings, StockSettings};
 use polyclave_node::local::{Local, create};
 use polyclave_transport::Identity;
 use polyclave_transport::wire::Right;
@@ -133,7 +133,10 @@ impl Throwaway {
         let identity = Identity::generate_named(name, 1)?;
         let card = ClientDir::init(&path, name, &identity.certificate(), &identity.reveal_private_key())?;
         let dir = ClientDir::open(&path)?;
-        dir.set_cluster(&Cluster::load(&self.dir.path().join("cluster").join("cluster.toml"))?)?;
+        dir.set_cluster(
+            &Cluster::load(&self.dir.path().join("cluster").join("cluster.toml"))?,
+            Consent::None,
+        )?;
         for path in &self.local.nodes {
             let node = NodeDir::open(path)?;
             let mut policy = node.policy()?;

@@ -95,7 +95,7 @@ pub fn in_session<S: Scheme, T: Send>(
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
     });
     // A party that fails closes its channels, so what the others report is only the consequence.
-    let consequence = |e: &Error| matches!(e, Error::Closed { .. });
+    let consequence = |e: &Error| matches!(e, Error::Closed { .. } | Error::Unanswered { .. });
     let errors = results.iter().filter_map(|r| r.as_ref().err());
     match errors.min_by_key(|e| consequence(e)) {
         Some(error) => Err(error.clone()),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use super::made::{json, origin, tell};
-use crate::client::ClientOption;
+use crate::client::{ClientOption, of_node};
 use crate::names::words;
 use crate::say;
 
@@ -39,7 +39,7 @@ pub fn list(arguments: &ListArguments) -> Result<ExitCode> {
     let client = arguments.client.open()?;
     let listing = client.keys()?;
     for (party, error) in &listing.missing {
-        eprintln!("warning: {} was not asked: {error}", client.node_name(*party));
+        eprintln!("warning: not listed by {}", of_node(&client, *party, error));
     }
     let names =
         |at: polyclave_protocol::PartySet| at.iter().map(|p| client.node_name(p).to_owned()).collect();

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use polyclave_cipher::Cipher;
 use polyclave_node::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
-use polyclave_transport::wire::{KeyInfo, Mode, NewKey};
+use polyclave_transport::wire::{KeyInfo, Mode, NewKey, warnings};
 
 use crate::names::{parse_modes, words};
 use crate::options::cipher;
@@ -19,7 +19,8 @@ pub struct Properties {
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
 
-    /// What the key is for: gcm, ctr, cbc, cmac or ecb. One mode for each key is best
+    /// What the key is for: gcm, ctr, cbc, cmac or ecb. One mode for each key is best, since some
+    /// undo others; cbc with gcm or cmac is refused
     #[arg(long, value_name = "M,..", default_value = "gcm")]
     modes: String,
 
@@ -45,6 +46,9 @@ impl Properties {
                  key for each.",
                 words(&key.modes)
             );
+        }
+        for warning in warnings(&key.modes) {
+            eprintln!("warning: {warning}.");
         }
         for mode in &key.modes {
             warn(*mode);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use polyclave_config::ClientCard;
+use polyclave_config::{ClientCard, certificate_fingerprint};
 
 use crate::names::{parse_rights, words};
 use crate::say;
@@ -15,7 +15,8 @@ use crate::say;
     polyclave node allow DIR alice.toml --rights encrypt,decrypt,list --keys 'invoices,report-*'\n  \
     polyclave node allow DIR admin.toml --rights all --keys '*'\n\n\
     A client can do what enough nodes allow: every node's operator decides for that node. Who may both encrypt and decrypt can \
-    use the key as a key; who may generate, import or delete can take it away from others.")]
+    use the key as a key; who may generate, import or delete can take it away from others. A client keeps its certificate: another one under its name is \
+    refused without --replace.")]
 pub struct AllowArguments {
     /// The node's directory
     dir: PathBuf,
@@ -30,6 +31,10 @@ pub struct AllowArguments {
     /// Names of keys, or beginnings of names with a '*' after them
     #[arg(long, value_name = "K,..", required = true, value_delimiter = ',')]
     keys: Vec<String>,
+
+    /// Let this card take the place of another certificate that has the client's name
+    #[arg(long)]
+    replace: bool,
 }
 
 /// What a person can choose.
@@ -51,7 +56,10 @@ pub fn allow(arguments: &AllowArguments) -> Result<ExitCode> {
     let rights = parse_rights(&arguments.rights)?;
     let keys: Vec<String> = arguments.keys.iter().map(|key| key.trim().to_owned()).collect();
     let mut policy = dir.policy()?;
-    policy.allow(&card, &rights, &keys)?;
+    match arguments.replace {
+        true => policy.replace(&card, &rights, &keys)?,
+        false => policy.allow(&card, &rights, &keys)?,
+    }
     dir.save_policy(&policy)?;
     let node = &dir.settings().name;
     say!(
@@ -60,6 +68,7 @@ pub fn allow(arguments: &AllowArguments) -> Result<ExitCode> {
         words(&rights),
         keys.join(", ")
     );
+    say!("  known by {}", certificate_fingerprint(&card.certificate));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,6 +1,5 @@
 //! `node audit`: the log of who did what.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,18 +7,21 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use polyclave_node::admin::{Answer, Order, order, renew_audit};
-use polyclave_node::audit::verify;
+use polyclave_node::audit::{Gap, Verified, open_files, verify};
 use serde_json::Value;
 
 use crate::say;
+
+/// How `verify` ends if nothing was tampered with, and events have no line.
+const INCOMPLETE: u8 = 3;
 
 /// What can be done with the log.
 #[derive(Subcommand)]
 pub enum Command {
     /// Check that no line was changed, removed, moved or inserted
     ///
-    /// Every line has the hash of the one before, and the store knows the last. Ends with 1 and says in which line it was if the
-    /// log was tampered with.
+    /// Every line has the hash of the one before, over all files of the log, and the store knows the last. Ends with 1 and says in which
+    /// line it was if the log was tampered with; with 3 if nothing was, but some events have no line because none could be written.
     Verify {
         /// The node's directory
         dir: PathBuf,
@@ -54,9 +56,9 @@ pub fn run(command: &Command) -> Result<ExitCode> {
 
 fn check(dir: &Path) -> Result<ExitCode> {
     let dir = super::open(dir)?;
-    let noted =
+    let (noted, lasting) =
         match order(&dir, &Order::AuditHead).context("cannot learn from the store where the log ends")? {
-            Some(Answer::AuditHead { head }) => head,
+            Some(Answer::AuditHead { head, gap }) => (head, gap),
             _ => bail!("the node answered something else; is it of another version?"),
         };
     let found = verify(&dir.audit_path(), noted)?;
@@ -64,9 +66,43 @@ fn check(dir: &Path) -> Result<ExitCode> {
         (Some(first), Some(last)) => format!(", from {first} to {last}"),
         _ => String::new(),
     };
-    say!("{} lines{span}: all are as they were written, none is missing", found.lines);
+    let (lines, files) = (found.lines, found.files);
+    let complete = found.gaps.is_empty() && lasting.is_none();
+    let missing = if complete { "none is missing" } else { "but some could not be written" };
+    say!("{lines} lines in {files} file(s){span}: all are as they were written, {missing}");
     say!("the last one is {}", hex::encode(found.head.1));
-    Ok(ExitCode::SUCCESS)
+    tell_more(&found, lasting.as_ref());
+    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
+}
+
+fn tell_more(found: &Verified, lasting: Option<&Gap>) {
+    let ended = found.gaps.iter().map(|(gap, until)| (gap, format!("to {until}")));
+    for (gap, until) in ended.chain(lasting.map(|gap| (gap, "until now".to_owned()))) {
+        say!(
+            "from {} {until} nothing could be written: {} events have no line; {} requests were served all the same",
+            gap.since,
+            gap.events,
+            gap.served
+        );
+    }
+    if found.discarded > 0 {
+        say!(
+            "lines 1 to {} are not here: the node keeps no more files (keep_files), or was restored from a backup",
+            found.discarded
+        );
+    }
+    if found.unended > 0 {
+        say!(
+            "{} requests have begun and have no line of their end: they run, the node was killed, or no line could be written",
+            found.unended
+        );
+    }
+    if found.kills > 0 {
+        say!(
+            "{} times the node was not stopped in order: if its machine lost power, lines of the last second before may be missing",
+            found.kills
+        );
+    }
 }
 
 fn renew(dir: &Path) -> Result<ExitCode> {
@@ -82,25 +118,30 @@ fn renew(dir: &Path) -> Result<ExitCode> {
 fn show(dir: &Path, json: bool) -> Result<ExitCode> {
     let path = super::open(dir)?.audit_path();
     let broken = || format!("cannot read {}", path.display());
-    let log = BufReader::new(File::open(&path).with_context(broken)?);
     if !json {
-        row(["time", "client", "operation", "key", "outcome", "blocks"].map(str::to_owned));
+        row(["time", "client", "operation", "key", "outcome", "blocks", "more"].map(str::to_owned));
     }
-    for line in log.lines() {
-        let line = line.with_context(broken)?;
-        match serde_json::from_str::<Value>(&line) {
-            Ok(_) if json => say!("{line}"),
-            Ok(line) => {
-                let text = |field: &str| line[field].as_str().unwrap_or("?").escape_default().to_string();
-                let blocks = line["blocks"].to_string();
-                row([text("time"), text("client"), text("operation"), text("key"), text("outcome"), blocks]);
-            }
-            Err(_) => eprintln!("warning: a line that is none; run `polyclave node audit verify`"),
+    for (_, file) in open_files(&path).with_context(broken)? {
+        for line in BufReader::new(file).lines() {
+            tell_line(&line.with_context(broken)?, json);
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn row([time, client, operation, key, outcome, blocks]: [String; 6]) {
-    say!("{time:20}  {client:16}  {operation:12}  {key:20}  {outcome:14}  {blocks:>10}");
+fn tell_line(line: &str, json: bool) {
+    match serde_json::from_str::<Value>(line) {
+        Ok(_) if json => say!("{line}"),
+        Ok(line) => {
+            let text = |field: &str| line[field].as_str().unwrap_or("?").escape_default().to_string();
+            let fields = ["time", "client", "operation", "key", "outcome", "blocks", "detail"];
+            row(fields.map(|field| if field == "blocks" { line[field].to_string() } else { text(field) }));
+        }
+        Err(_) => eprintln!("warning: a line that is none; run `polyclave node audit verify`"),
+    }
+}
+
+fn row([time, client, operation, key, outcome, blocks, more]: [String; 7]) {
+    let row = format!("{time:20}  {client:16}  {operation:12}  {key:20}  {outcome:14}  {blocks:>10}  {more}");
+    say!("{}", row.trim_end());
 }

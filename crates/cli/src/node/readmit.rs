@@ -11,8 +11,8 @@ use crate::say;
 /// What a person can choose.
 #[derive(clap::Args)]
 #[command(
-    after_help = "A node that was restored from a backup has forgotten which randomness it has used and what was spent of \
-    budgets since. So its peers refuse it until their operators, each at his own node, readmit it. Do this only when you know \
+    after_help = "A node that was restored from a backup, or put back to an old copy of its disk, has forgotten what was spent of \
+    budgets and which keys were made and deleted since. So its peers refuse it until their operators, each at his own node, readmit it. Do this only when you know \
     that it was restored, and that the node from before will never run again."
 )]
 pub struct Arguments {

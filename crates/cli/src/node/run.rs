@@ -86,10 +86,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             let missing = cards.iter().zip(Party::all(cards.len())).filter(|(_, p)| !connected.contains(*p));
             let missing: Vec<&str> = missing.map(|(card, _)| card.name.as_str()).collect();
             let status = node.status();
+            let unlogged = node.stopped_by_audit().unwrap_or_default();
             let waits = match missing.is_empty() {
                 _ if status.quarantined => {
                     format!("node {name} is under quarantine: see polyclave node status")
                 }
+                _ if !unlogged.is_empty() => format!("node {name} refuses requests: {unlogged}"),
                 true => format!("node {name} prepares together with the others"),
                 false => format!("node {name} waits for {}", missing.join(", ")),
             };

@@ -60,6 +60,18 @@ fn tell(status: &Status) {
         say!("missing    {}; see this node's log and theirs", status.missing.join(", "));
     }
     say!("keys       {}", status.keys);
+    if !status.damaged.is_empty() {
+        say!(
+            "DAMAGED    {}: this node's shares of them cannot be read; others serve where enough have them. Restore a backup",
+            status.damaged.join(", ")
+        );
+    }
+    if status.lacking > 0 {
+        say!(
+            "LACKING    {} keys that other nodes have: `key list` says which; restore a backup that has them",
+            status.lacking
+        );
+    }
     if !status.stock.is_empty() {
         say!("material   {}", stock::describe(&status.stock));
     }
@@ -80,6 +92,17 @@ fn tell(status: &Status) {
             status.silent.join(", ")
         );
     }
+    if let Some(why) = &status.audit_failure {
+        let then = if status.audit_refuses { "REFUSED" } else { "served without a line" };
+        say!("AUDIT LOG  {why}; requests are {then} until it can be written");
+    }
+    if status.checks_failed > 0 || status.checks_unanswered > 0 {
+        say!(
+            "checks     {} failed under the MAC key in use, and {} were left without an answer by a peer",
+            status.checks_failed,
+            status.checks_unanswered
+        );
+    }
     if let Some(quarantine) = &status.quarantine {
         say!("QUARANTINE {} ({})", quarantine.reason, since(quarantine.since));
         say!(
@@ -94,16 +117,12 @@ fn tell(status: &Status) {
             status.rotating.join(", ")
         );
     }
-    match (status.ready, status.set_up) {
-        (true, _) => say!("ready      yes"),
-        _ if status.quarantine.is_some() => say!("ready      no: under quarantine"),
-        (_, true) if !status.prepared && status.missing.is_empty() => {
-            say!(
-                "ready      no: the nodes are preparing what they make afresh after a start; see the log if it lasts"
-            )
-        }
-        (_, false) => say!("ready      no: all nodes have to be running at once, this first time"),
-        (_, true) => say!("ready      no: {} nodes are needed, this one included", status.needed),
+    if let Some(clock) = status.clock.as_ref().filter(|clock| Some(*clock) != status.why_not_ready.as_ref()) {
+        say!("CLOCK      {clock}");
+    }
+    match &status.why_not_ready {
+        None => say!("ready      yes"),
+        Some(why) => say!("ready      no: {why}"),
     }
 }
 

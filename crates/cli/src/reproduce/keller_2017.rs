@@ -18,13 +18,33 @@ use super::{Paper, Recompute, Section};
 pub const PAPER: Paper = Paper {
     name: "keller-2017",
     sections: &[
-        Section { name: "Table 1", recompute: Recompute::Counted(table_1) },
-        Section { name: "Table 2", recompute: Recompute::Counted(table_2) },
-        Section { name: "Table 3", recompute: Recompute::Timed(timed::table_3) },
-        Section { name: "Table 4", recompute: Recompute::Counted(table_4) },
-        Section { name: "Table 5", recompute: Recompute::Timed(timed::table_5) },
-        Section { name: "Figure 3", recompute: Recompute::Drawn(figure::figure_3, figure::draw) },
-        Section { name: "Section 5.2", recompute: Recompute::Counted(section_5_2) },
+        Section { name: "Table 1", recompute: Recompute::Counted(table_1), seconds: 1, quick_seconds: 1 },
+        Section { name: "Table 2", recompute: Recompute::Counted(table_2), seconds: 6, quick_seconds: 6 },
+        Section {
+            name: "Table 3",
+            recompute: Recompute::Timed(timed::table_3),
+            seconds: 100,
+            quick_seconds: 30,
+        },
+        Section { name: "Table 4", recompute: Recompute::Counted(table_4), seconds: 7, quick_seconds: 7 },
+        Section {
+            name: "Table 5",
+            recompute: Recompute::Timed(timed::table_5),
+            seconds: 12,
+            quick_seconds: 6,
+        },
+        Section {
+            name: "Figure 3",
+            recompute: Recompute::Drawn(figure::figure_3, figure::draw),
+            seconds: 180,
+            quick_seconds: 60,
+        },
+        Section {
+            name: "Section 5.2",
+            recompute: Recompute::Counted(section_5_2),
+            seconds: 1,
+            quick_seconds: 1,
+        },
     ],
     figures: &[],
 };

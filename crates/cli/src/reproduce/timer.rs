@@ -4,26 +4,31 @@ use anyhow::Result;
 
 use crate::bench::{EXPANSION, Rates, Setting};
 
+/// What is measured when it is to be quick.
+const QUICK_BLOCKS: usize = 4;
+const QUICK_SAMPLES: usize = 3;
+
 /// Measures, and remembers.
 pub struct Timer {
     blocks: Option<usize>,
+    quick: bool,
     taken: Vec<(Setting, Rates)>,
 }
 
 impl Timer {
-    /// With so many blocks in every batch, if that is said.
-    pub fn new(blocks: Option<usize>) -> Timer {
-        Timer { blocks, taken: Vec::new() }
+    /// With so many blocks in every batch, if that is said; or with few, once.
+    pub fn new(blocks: Option<usize>, quick: bool) -> Timer {
+        Timer { blocks, quick, taken: Vec::new() }
     }
 
     /// Blocks in a batch: as asked for, or so many.
     pub fn blocks_or(&self, otherwise: usize) -> usize {
-        self.blocks.unwrap_or(otherwise)
+        self.blocks.unwrap_or(if self.quick { otherwise.min(QUICK_BLOCKS) } else { otherwise })
     }
 
     /// Measures a setting, unless that has been done. Returns what was measured, and a note that says under which conditions.
     pub fn rates(&mut self, setting: Setting) -> Result<(Rates, String)> {
-        let setting = Setting { blocks: self.blocks_or(setting.blocks), ..setting };
+        let setting = self.shortened(setting);
         let note = conditions(&setting);
         if let Some((_, rates)) = self.taken.iter().find(|(taken, _)| *taken == setting) {
             return Ok((*rates, note));
@@ -31,6 +36,18 @@ impl Timer {
         let rates = setting.measure()?;
         self.taken.push((setting, rates));
         Ok((rates, note))
+    }
+}
+
+impl Timer {
+    /// With as many blocks as are asked for, or few, once, if it is to be quick.
+    fn shortened(&self, setting: Setting) -> Setting {
+        let mut setting = Setting { blocks: self.blocks_or(setting.blocks), ..setting };
+        if self.quick {
+            setting.repeats = 1;
+            setting.latency_samples = setting.latency_samples.min(QUICK_SAMPLES);
+        }
+        setting
     }
 }
 
@@ -52,4 +69,34 @@ fn conditions(setting: &Setting) -> String {
         "timed here: {parties} processes on one machine, TLS over loopback, {threads} thread(s) each, {blocks} blocks in a batch,\
          {material} median of {repeats}{build}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::circuits::Form;
+
+    #[test]
+    fn quick_measures_less_and_what_is_asked_for_is_measured() {
+        let setting = Setting {
+            protocol: "shamir",
+            cipher: "aes-128",
+            form: Form::Tables,
+            parties: 3,
+            threads: 1,
+            preprocessing: None,
+            label_bytes: 16,
+            demux_field: 64,
+            blocks: 1024,
+            repeats: 3,
+            latency_samples: 0,
+        };
+        let of = |timer: Timer| {
+            let Setting { blocks, repeats, latency_samples, .. } = timer.shortened(setting.clone());
+            (blocks, repeats, latency_samples)
+        };
+        assert_eq!(of(Timer::new(None, false)), (1024, 3, 0));
+        assert_eq!(of(Timer::new(Some(7), false)), (7, 3, 0));
+        assert_eq!(of(Timer::new(None, true)), (QUICK_BLOCKS, 1, 0));
+    }
 }

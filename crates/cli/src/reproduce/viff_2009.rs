@@ -13,9 +13,19 @@ use super::{Paper, Recompute, Section};
 pub const PAPER: Paper = Paper {
     name: "viff-2009",
     sections: &[
-        Section { name: "Section 1.1.1", recompute: Recompute::Counted(section_1_1_1) },
-        Section { name: "Section 1.1.3", recompute: Recompute::Counted(section_1_1_3) },
-        Section { name: "Section 2", recompute: Recompute::Counted(section_2) },
+        Section {
+            name: "Section 1.1.1",
+            recompute: Recompute::Counted(section_1_1_1),
+            seconds: 1,
+            quick_seconds: 1,
+        },
+        Section {
+            name: "Section 1.1.3",
+            recompute: Recompute::Counted(section_1_1_3),
+            seconds: 1,
+            quick_seconds: 1,
+        },
+        Section { name: "Section 2", recompute: Recompute::Counted(section_2), seconds: 1, quick_seconds: 1 },
     ],
     figures: &[],
 };

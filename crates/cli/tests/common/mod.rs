@@ -5,7 +5,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -167,22 +167,50 @@ impl Running {
         self.child.kill().expect("it was started here");
     }
 
+    /// Gives it something to read.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let input = self.child.stdin.as_mut().expect("piped, and not ended");
+        input.write_all(bytes).and_then(|()| input.flush()).expect("it reads");
+    }
+
+    /// There is no more to be read; waits for it, and whether it succeeded.
+    pub fn finish(mut self) -> bool {
+        drop(self.child.stdin.take());
+        self.ended().success()
+    }
+
+    /// Waits until it has ended.
+    fn ended(&mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                return status;
+            }
+            assert!(Instant::now() < until, "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Whether it has a file open that is on its way to this name, or to none yet.
+    pub fn has_open(&self, name: &str) -> bool {
+        let fds = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        let links = fds.into_iter().flatten().flatten().filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        links.into_iter().any(|link| {
+            let link = link.to_string_lossy().into_owned();
+            link.ends_with(" (deleted)") || link.contains(&format!("/.{name}."))
+        })
+    }
+
     /// After it was killed.
     pub fn wait_until_gone(&mut self) {
-        self.child.wait().expect("it was started here");
+        // Not `wait`, which ends its standard input first: a command might still do what it is for.
+        self.ended();
     }
 
     /// Asks it to end, and expects that it does so in order.
     pub fn end(mut self) {
         self.signal("-TERM");
-        let until = Instant::now() + PATIENCE;
-        let status = loop {
-            match self.child.try_wait().expect("it can be waited for") {
-                Some(status) => break status,
-                None => assert!(Instant::now() < until, "it does not end"),
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        };
+        let status = self.ended();
         assert!(status.success(), "{status}");
     }
 }

@@ -6,13 +6,11 @@ use std::time::{Duration, Instant};
 use polyclave_client::{Client, Padding};
 use polyclave_config::NodeDir;
 use polyclave_node::{Cheat, Running};
-use polyclave_transport::wire::Mode;
 
 use super::messages::ecb;
 use super::oracle::Oracle;
 use super::{TestCluster, data};
 
-pub const ALL: [Mode; 5] = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb];
 pub const AES_KEY: [u8; 16] = [0x2b; 16];
 
 /// Four nodes with material for so many blocks, of which some may cheat.

@@ -19,6 +19,8 @@ pub enum Say {
     /// The length of a reply, and no reply.
     Beginning,
     Nothing,
+    /// Some replies, and then it hangs up.
+    Last(Vec<Reply>),
 }
 
 type Answer = dyn Fn(&Request) -> Say + Send + Sync;
@@ -85,6 +87,9 @@ fn serve(mut net: TlsNet, client: Party, stop: &AtomicBool, answer: &Answer) {
             Say::All(reply) => drop(wire::send(&mut net, client, &*reply)),
             Say::Beginning => drop(net.send(client, &100u32.to_le_bytes())),
             Say::Nothing => sleep(Duration::from_millis(50)),
+            Say::Last(replies) => {
+                return replies.iter().for_each(|reply| drop(wire::send(&mut net, client, reply)));
+            }
         }
     }
 }

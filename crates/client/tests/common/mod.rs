@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use polyclave_client::Client;
-use polyclave_config::{ClientDir, Cluster, NodeDir};
+use polyclave_config::{ClientDir, Cluster, Consent, NodeDir};
 use polyclave_node::Running;
 use polyclave_node::local::{Local, create};
+use polyclave_node::store::{Secret, Store};
 use polyclave_transport::Identity;
 use polyclave_transport::wire::{Mode, NewKey, Right};
 
@@ -116,7 +117,7 @@ impl TestCluster {
         let path = self.dir.path().join(name);
         ClientDir::init(&path, name, &identity.certificate(), &identity.reveal_private_key()).expect("made");
         let dir = ClientDir::open(&path).expect("its directory");
-        dir.set_cluster(&self.file()).expect("saved");
+        dir.set_cluster(&self.file(), Consent::None).expect("saved");
         Client::open(&dir).expect("a client")
     }
 
@@ -139,17 +140,25 @@ impl TestCluster {
         }
     }
 
-    /// Three shared nodes, and a key for every mode under each of some names.
+    /// Three shared nodes, and keys for every mode, whose names ([`name_for`]) begin with each of some.
     pub fn shared_with_keys(names: &[&str]) -> Arc<TestCluster> {
         static MAKING: Mutex<()> = Mutex::new(());
         let cluster = TestCluster::shared();
         let _one_at_a_time = MAKING.lock().expect("no test failed while it made keys");
         let client = cluster.client();
-        for name in names.iter().filter(|name| client.info(name).is_err()) {
-            let all = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb];
-            client.generate(key(name, "aes-128", &all)).expect("a key");
+        for name in names.iter().filter(|name| client.info(&name_for(name, Mode::Ecb)).is_err()) {
+            for modes in TOGETHER {
+                client.generate(key(&name_for(name, modes[0]), "aes-128", modes)).expect("a key");
+            }
         }
         cluster
+    }
+
+    /// The store of a node that does not run.
+    pub fn store_of(&self, node: usize) -> Store {
+        let dir = NodeDir::open(&self.local.nodes[node]).expect("its directory");
+        let secret = Secret::from_bytes(*dir.secret().expect("its secret"));
+        Store::open(&dir.store_path(), &secret).expect("its store")
     }
 
     /// Stops a node.
@@ -165,6 +174,18 @@ impl TestCluster {
 
 fn run(path: PathBuf) -> Running {
     Running::start(NodeDir::open(&path).expect("its directory")).expect("it starts")
+}
+
+/// All modes, those together that one key can be made for.
+pub const TOGETHER: [&[Mode]; 3] = [&[Mode::Gcm, Mode::Cmac], &[Mode::Ctr, Mode::Cbc], &[Mode::Ecb]];
+
+/// Of some keys that are made for all modes between them, the name of the one for a mode.
+pub fn name_for(name: &str, mode: Mode) -> String {
+    match mode {
+        Mode::Gcm | Mode::Cmac => name.into(),
+        Mode::Ctr | Mode::Cbc => format!("{name}-stream"),
+        Mode::Ecb => format!("{name}-ecb"),
+    }
 }
 
 /// A key for some modes.

@@ -5,11 +5,11 @@ use std::time::Duration;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{self, Operation, Refusal, Reply, Request, Step};
-use polyclave_transport::{Limits, Node, TlsNet, call};
+use polyclave_transport::wire::{self, Mode, Operation, Refusal, Reply, Request, Step, Use};
+use polyclave_transport::{Identity, Limits, Node, TlsNet, call};
 use serde::Serialize;
 
-use super::TestCluster;
+use super::{TestCluster, name_for};
 
 /// Longer than any node takes for anything.
 const LONG: Duration = Duration::from_secs(45);
@@ -43,6 +43,11 @@ impl Ending {
 impl Raw {
     /// Calls all nodes as the client that may do everything.
     pub fn call(cluster: &TestCluster) -> Raw {
+        Raw::call_as(cluster, &cluster.identity())
+    }
+
+    /// Calls all nodes as some client.
+    pub fn call_as(cluster: &TestCluster, identity: &Identity) -> Raw {
         let file = cluster.file();
         let address = |card: &polyclave_config::Card| Node {
             address: card.client_address.clone(),
@@ -51,7 +56,7 @@ impl Raw {
         let nodes: Vec<Node> = file.cards().iter().map(address).collect();
         let limits = Limits { idle: LONG, ..Limits::for_clients() };
         let all = PartySet::all(nodes.len());
-        let lines = call(&cluster.identity(), limits, &nodes, file.id(), all).into_iter();
+        let lines = call(identity, limits, &nodes, file.id(), all).into_iter();
         let net = |party, line| TlsNet::of_lines(nodes.len(), limits, vec![(party, line)]);
         Raw { lines: lines.map(|(party, line)| Some(net(party, line.ok()?))).collect() }
     }
@@ -86,6 +91,12 @@ impl Raw {
         Some(wire::decode(&bytes, party).expect("nodes send whole replies"))
     }
 
+    /// Whether every node is connected and has said nothing that was not read.
+    pub fn is_quiet(&mut self) -> bool {
+        let of_node = |node: usize| [Party(node as u8)].into_iter().collect();
+        (0..self.nodes()).all(|node| matches!(self.line(node).wait(of_node(node), Duration::ZERO), Ok(None)))
+    }
+
     /// One reply of every node, none of them a refusal.
     pub fn replies(&mut self) -> Vec<Reply> {
         let nodes = 0..self.nodes();
@@ -115,6 +126,16 @@ impl Raw {
     pub fn hang_up(&mut self, node: usize) {
         self.lines[node] = None;
     }
+}
+
+/// A use of the key for its mode, of those whose names begin like this.
+pub fn use_of(name: &str, how: Use) -> Operation {
+    let mode = match how {
+        Use::CtrEncrypt | Use::CtrDecrypt { .. } | Use::CbcEncrypt { .. } | Use::CbcDecrypt => Mode::Ctr,
+        Use::EcbEncrypt { .. } | Use::EcbDecrypt => Mode::Ecb,
+        _ => Mode::Gcm,
+    };
+    Operation::Use { key: name_for(name, mode), id: None, how }
 }
 
 /// A request of three nodes with a fresh id.

@@ -1,5 +1,7 @@
 //! Masked images added up, and parities.
 
+use crate::secret::mask;
+
 macro_rules! maps {
     ($word:ty, $embed:ident, $project:ident) => {
         /// See [`super::Embedding`]; lengths were checked there.
@@ -7,7 +9,7 @@ macro_rules! maps {
             let images = images.map(|image| image as $word);
             for (word, cell) in dst.iter_mut().zip(cells) {
                 let cell = <$word>::from(*cell);
-                let image = |i: usize| images[i] & (cell >> i & 1).wrapping_neg();
+                let image = |i: usize| images[i] & mask(cell >> i);
                 *word = (0..8).fold(0, |sum, i| sum ^ image(i));
             }
         }

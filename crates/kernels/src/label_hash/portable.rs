@@ -5,17 +5,13 @@ use aes::{Aes128, Block};
 
 use super::Label;
 use super::half_gates::{Halves, Offsets};
+use crate::secret::mask;
 
 pub(super) const HIGH: u128 = !0 << 64;
 
 /// The map of halves (l, r) to (l + r, l).
 fn sigma(x: u128) -> u128 {
     x << 64 ^ x & HIGH ^ x >> 64
-}
-
-/// All ones if the colour is 1, and otherwise 0.
-pub(super) fn mask(x: u128) -> u128 {
-    (x & 1).wrapping_neg()
 }
 
 /// Hashes of labels with tweaks.

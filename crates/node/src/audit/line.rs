@@ -4,24 +4,26 @@ use serde::{Deserialize, Serialize};
 
 use super::{Event, Head};
 
-/// The longest line. No field is longer than a name.
-pub(super) const MOST_LINE: usize = 1024;
+/// The longest line.
+pub(super) const MOST_LINE: usize = 2048;
 
-/// The longest text of a field.
+/// The longest text of a field, and of the one that tells of a change.
 const MOST_TEXT: usize = 64;
+const MOST_DETAIL: usize = 1024;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
     pub(super) seq: u64,
     pub(super) time: String,
-    client: String,
-    operation: String,
+    pub(super) client: String,
+    pub(super) operation: String,
     key: String,
-    outcome: String,
-    blocks: u64,
+    pub(super) outcome: String,
+    pub(super) blocks: u64,
+    pub(super) detail: String,
     #[serde(with = "hex::serde")]
-    request: [u8; 16],
+    pub(super) request: [u8; 16],
     #[serde(with = "hex::serde")]
     pub(super) previous: [u8; 32],
     #[serde(with = "hex::serde")]
@@ -39,6 +41,7 @@ impl Line {
             key: fitting(event.key),
             outcome: fitting(event.outcome),
             blocks: event.blocks,
+            detail: described(event.detail),
             request: event.request,
             previous,
             hash: [0; 32],
@@ -74,13 +77,29 @@ impl Line {
         for field in [&self.time, &self.client, &self.operation, &self.key, &self.outcome] {
             text(&mut hasher, field);
         }
-        hasher.update(&self.blocks.to_le_bytes()).update(&self.request).update(&self.previous);
+        hasher.update(&self.blocks.to_le_bytes());
+        text(&mut hasher, &self.detail);
+        hasher.update(&self.request).update(&self.previous);
         *hasher.finalize().as_bytes()
     }
 }
 
+fn is_word(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b"-_.".contains(&b)
+}
+
 /// Names and words pass; anything else could be somebody's payload.
 fn fitting(text: &str) -> String {
-    let word = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    if text.len() <= MOST_TEXT && text.bytes().all(word) { text.into() } else { "?".into() }
+    if text.len() <= MOST_TEXT && text.bytes().all(is_word) { text.into() } else { "?".into() }
+}
+
+/// Names, numbers and what stands between them pass. What is too long is cut, and ends with the hash of all of it.
+fn described(text: &str) -> String {
+    if !text.bytes().all(|b| is_word(b) || b" =,:*+".contains(&b)) {
+        return "?".into();
+    }
+    if text.len() <= MOST_DETAIL {
+        return text.into();
+    }
+    format!("{} ... blake3:{}", &text[..MOST_DETAIL - 100], blake3::hash(text.as_bytes()).to_hex())
 }

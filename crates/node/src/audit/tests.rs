@@ -1,18 +1,35 @@
 //! Every kind of manipulation is found, at its line.
 
-use std::os::unix::fs::PermissionsExt;
+mod full;
+mod several;
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use super::line::Line;
 use super::*;
 
 fn event(key: &str) -> Event<'_> {
-    Event { client: "alice", operation: "seal", key, outcome: "ok", blocks: 3, request: [9; 16] }
+    Event {
+        client: "alice",
+        operation: "seal",
+        key,
+        outcome: "ok",
+        blocks: 3,
+        request: [9; 16],
+        ..Event::default()
+    }
+}
+
+fn open(path: &Path, noted: Option<Head>) -> Result<AuditLog, AuditError> {
+    AuditLog::open(path, &AuditSettings::default(), noted, false)
 }
 
 /// A log of ten lines.
 fn log() -> (tempfile::TempDir, PathBuf, Head) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("audit.log");
-    let log = AuditLog::open(&path, None).expect("opened");
+    let log = open(&path, None).expect("opened");
     (0..10).for_each(|i| log.append(&event(&format!("k{i}"))).expect("appended"));
     let head = log.sync().expect("synced");
     (dir, path, head)
@@ -37,7 +54,7 @@ fn an_untouched_log_verifies_and_goes_on_where_it_ended() {
     let verified = verify(&path, Some(head)).expect("untouched");
     assert_eq!((verified.lines, verified.head, head.0), (10, head, 10));
     assert!(verified.first.is_some() && verified.first <= verified.last);
-    let log = AuditLog::open(&path, Some(head)).expect("opened");
+    let log = open(&path, Some(head)).expect("opened");
     log.append(&event("more")).expect("appended");
     assert_eq!(verify(&path, Some(head)).expect("untouched").lines, 11);
     assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
@@ -96,21 +113,21 @@ fn a_cut_end_is_noticed_by_what_the_store_knows() {
     std::fs::write(&path, after).expect("written");
     assert_eq!(verify(&path, None).expect("nothing else shows it").lines, 7);
     assert!(matches!(verify(&path, Some(head)), Err(AuditError::Cut { last: 7, noted: 10, .. })));
-    assert!(matches!(AuditLog::open(&path, Some(head)), Err(AuditError::Cut { last: 7, noted: 10, .. })));
+    assert!(matches!(open(&path, Some(head)), Err(AuditError::Cut { last: 7, noted: 10, .. })));
     std::fs::remove_file(&path).expect("removed");
-    assert!(matches!(AuditLog::open(&path, Some(head)), Err(AuditError::Cut { last: 0, .. })));
+    assert!(matches!(open(&path, Some(head)), Err(AuditError::Cut { last: 0, .. })));
 }
 
 #[test]
 fn a_log_written_anew_is_noticed_by_what_the_store_knows() {
     let (_dir, path, head) = log();
     std::fs::remove_file(&path).expect("removed");
-    let forged = AuditLog::open(&path, None).expect("opened");
+    let forged = open(&path, None).expect("opened");
     (0..12).for_each(|_| forged.append(&event("harmless")).expect("appended"));
     drop(forged);
     assert!(verify(&path, None).is_ok());
     assert!(matches!(verify(&path, Some(head)), Err(AuditError::Rewritten { noted: 10, .. })));
-    assert!(matches!(AuditLog::open(&path, Some(head)), Err(AuditError::Rewritten { noted: 10, .. })));
+    assert!(matches!(open(&path, Some(head)), Err(AuditError::Rewritten { noted: 10, .. })));
 }
 
 #[test]
@@ -125,7 +142,7 @@ fn a_torn_line_is_cut_off_and_the_log_says_so() {
             verify(&path, None),
             Err(AuditError::Broken { line: 11, damage: Damage::Torn, .. })
         ));
-        drop(AuditLog::open(&path, Some(head)).expect("recovered"));
+        drop(open(&path, Some(head)).expect("recovered"));
         assert_eq!(verify(&path, Some(head)).expect("whole").lines, 11);
         assert!(lines(&path)[10].contains("recovered"));
     }
@@ -137,36 +154,36 @@ fn a_damaged_end_is_not_written_on() {
     let mut after = lines(&path);
     after[9] = after[9].replace("k9", "k8");
     std::fs::write(&path, after.join("\n") + "\n").expect("written");
-    let error = AuditLog::open(&path, None);
+    let error = open(&path, None);
     assert!(matches!(error, Err(AuditError::Broken { line: 10, damage: Damage::Altered, .. })), "{error:?}");
 }
 
 #[test]
 fn the_end_of_a_long_log_is_checked_back_to_what_the_store_knows() {
     let (_dir, path, head) = log();
-    let log = AuditLog::open(&path, Some(head)).expect("opened");
+    let log = open(&path, Some(head)).expect("opened");
     (0..2000).for_each(|_| log.append(&event("k")).expect("appended"));
     drop(log);
     assert!(std::fs::metadata(&path).expect("there").len() > 4 * (64 << 10));
-    assert_eq!(AuditLog::open(&path, Some(head)).expect("opened").head().0, 2010);
-    let wrong = AuditLog::open(&path, Some((10, [1; 32])));
+    assert_eq!(open(&path, Some(head)).expect("opened").head().0, 2010);
+    let wrong = open(&path, Some((10, [1; 32])));
     assert!(matches!(wrong, Err(AuditError::Rewritten { noted: 10, .. })));
 }
 
 #[test]
 fn one_process_writes_it_and_no_other_reads_it() {
     let (_dir, path, _) = log();
-    let _writer = AuditLog::open(&path, None).expect("opened");
-    assert!(matches!(AuditLog::open(&path, None), Err(AuditError::InUse { .. })));
+    let _writer = open(&path, None).expect("opened");
+    assert!(matches!(open(&path, None), Err(AuditError::InUse { .. })));
     drop(_writer);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).expect("set");
-    assert!(AuditLog::open(&path, None).expect_err("refused").to_string().contains("chmod 600"));
+    assert!(open(&path, None).expect_err("refused").to_string().contains("chmod 600"));
 }
 
 #[test]
 fn what_is_no_name_is_not_logged() {
     let (_dir, path, head) = log();
-    let log = AuditLog::open(&path, Some(head)).expect("opened");
+    let log = open(&path, Some(head)).expect("opened");
     let secret = "two words and \"quotes\"\n{}";
     log.append(&Event { client: secret, ..event(secret) }).expect("appended");
     log.append(&Event { outcome: &"x".repeat(65), ..event("k") }).expect("appended");
@@ -178,7 +195,7 @@ fn what_is_no_name_is_not_logged() {
 #[test]
 fn lines_of_many_threads_make_one_chain() {
     let (_dir, path, head) = log();
-    let log = AuditLog::open(&path, Some(head)).expect("opened");
+    let log = open(&path, Some(head)).expect("opened");
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| (0..50).for_each(|_| log.append(&event("k")).expect("appended")));

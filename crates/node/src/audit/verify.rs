@@ -1,60 +1,137 @@
-//! Checking a log: the whole of it, or its end.
+//! Checking a log: all of its files, or its end.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use super::line::{Line, MOST_LINE};
-use super::{AuditError, Damage, Head, read_range};
+use super::{AuditError, BEGUN, DISCARDED, Damage, Gap, Head, RESTORED, STARTED, STOPPED, files, read_range};
 
 /// Bytes of the end that are read first.
 const TAIL: u64 = 64 << 10;
 
 /// What a whole log says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Number of lines.
     pub lines: u64,
+    /// And of files.
+    pub files: usize,
     /// When the first was written; `None` if there is none.
     pub first: Option<String>,
     /// When the last was written.
     pub last: Option<String>,
     /// Number and hash of the last.
     pub head: Head,
+    /// Times in which no line could be written, and when each was over.
+    pub gaps: Vec<(Gap, String)>,
+    /// Requests that have no line of their end: the node was killed, or the line could not be written.
+    pub unended: usize,
+    /// Starts of the node after which it was not stopped in order, but for the last one.
+    pub kills: u64,
+    /// The last record that is not here any more because the node is set to keep no more, or was restored from a backup; 0 if all are.
+    pub discarded: u64,
 }
 
-/// Reads a log from its first line to its last. `noted` is what the store knows of its end: without it, a cut end or a log
-/// that was written anew goes unnoticed.
+/// What is carried from line to line.
+#[derive(Default)]
+struct Reading {
+    found: Verified,
+    begun: HashSet<[u8; 16]>,
+    running: bool,
+    /// The first record that is here.
+    first: u64,
+    /// Up to this record they may be missing.
+    excused: u64,
+}
+
+/// Reads a log from its first line to its last, over all of its files. `noted` is what the store knows of its end: without it, a cut end or
+/// a log that was written anew goes unnoticed.
 pub fn verify(path: &Path, noted: Option<Head>) -> Result<Verified, AuditError> {
     let broken = |source| AuditError::Io { path: path.into(), source };
-    let mut log = BufReader::new(File::open(path).map_err(broken)?);
-    let mut verified = Verified { lines: 0, first: None, last: None, head: (0, [0; 32]) };
+    let files = files::open_files(path).map_err(broken)?;
+    let mut reading = Reading::default();
+    reading.found.files = files.len();
+    let removed = |path: &Path| AuditError::Broken { path: path.into(), line: 1, damage: Damage::Removed };
+    for (path, file) in &files {
+        let outcome = read_file(path, file, noted, &mut reading);
+        // Of two damages the first is told.
+        if outcome.is_err() && reading.is_beheaded() {
+            return Err(removed(&files[0].0));
+        }
+        outcome?;
+    }
+    if reading.is_beheaded() {
+        return Err(removed(&files[0].0));
+    }
+    let Reading { mut found, begun, first, .. } = reading;
+    not_cut(path, found.head.0, noted)?;
+    (found.unended, found.discarded) = (begun.len(), first.saturating_sub(1));
+    Ok(found)
+}
+
+fn read_file(path: &Path, file: &File, noted: Option<Head>, reading: &mut Reading) -> Result<(), AuditError> {
+    let broken = |source| AuditError::Io { path: path.into(), source };
+    let mut log = BufReader::new(file);
     let mut text = Vec::new();
-    loop {
+    for at in 1.. {
         text.clear();
         let longest = MOST_LINE as u64 + 1;
         (&mut log).take(longest).read_until(b'\n', &mut text).map_err(broken)?;
         if text.is_empty() {
             break;
         }
-        let at = verified.lines + 1;
         let damaged = |damage| AuditError::Broken { path: path.into(), line: at, damage };
         let Some(whole) = text.strip_suffix(b"\n") else {
             let damage = if text.len() > MOST_LINE { Damage::Altered } else { Damage::Torn };
             return Err(damaged(damage));
         };
         let line = Line::parse(whole).ok_or_else(|| damaged(Damage::Altered))?;
-        follows(&line, verified.head).map_err(damaged)?;
+        reading.follow(&line).map_err(damaged)?;
         if noted.is_some_and(|(seq, hash)| seq == line.seq && hash != line.hash) {
             return Err(AuditError::Rewritten { path: path.into(), noted: line.seq });
         }
-        verified.head = line.head();
-        verified.lines = at;
-        verified.first.get_or_insert_with(|| line.time.clone());
-        verified.last = Some(line.time);
+        reading.take(line);
     }
-    not_cut(path, verified.head.0, noted)?;
-    Ok(verified)
+    Ok(())
+}
+
+impl Reading {
+    /// Records from the first on are missing, and nothing here says why.
+    fn is_beheaded(&self) -> bool {
+        self.first > self.excused + 1
+    }
+
+    fn follow(&mut self, line: &Line) -> Result<(), Damage> {
+        if self.found.lines == 0 {
+            self.first = line.seq;
+            return if line.seq == 0 { Err(Damage::Altered) } else { Ok(()) };
+        }
+        follows(line, self.found.head)
+    }
+
+    fn take(&mut self, line: Line) {
+        let found = &mut self.found;
+        match line.operation.as_str() {
+            DISCARDED | RESTORED => self.excused = self.excused.max(line.blocks),
+            STARTED => found.kills += u64::from(std::mem::replace(&mut self.running, true)),
+            STOPPED => self.running = false,
+            _ => {}
+        }
+        found.gaps.extend(Gap::of(&line).map(|gap| (gap, line.time.clone())));
+        // What a request has shown of other nodes has its id, too.
+        let of_others = line.outcome.contains('-');
+        if line.outcome == BEGUN {
+            self.begun.insert(line.request);
+        } else if !of_others {
+            self.begun.remove(&line.request);
+        }
+        found.head = line.head();
+        found.lines += 1;
+        found.first.get_or_insert_with(|| line.time.clone());
+        found.last = Some(line.time);
+    }
 }
 
 /// Whether a line comes after another.
@@ -89,11 +166,26 @@ pub(super) fn whole_lines(file: &File, len: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Checks the end of a log of whole lines, as far back as the store knows it. Returns the last line.
-pub(super) fn check_end(file: &File, len: u64, path: &Path, noted: Option<Head>) -> Result<Head, AuditError> {
+/// The record that a file of whole lines begins with; none if it has none, or is damaged there.
+pub(super) fn first_record(file: &File, len: u64) -> io::Result<Option<u64>> {
+    let bytes = read_range(file, 0, len.min(MOST_LINE as u64))?;
+    let text = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
+    Ok(Line::parse(text).map(|line| line.seq))
+}
+
+/// Checks the end of one file of whole lines, as far back as the store knows it, and returns its last line. `before` is the end of the
+/// file before this one; without it, that is not compared.
+pub(super) fn check_end(
+    file: &File,
+    len: u64,
+    log: &Path,
+    path: &Path,
+    before: Option<Head>,
+    noted: Option<Head>,
+) -> Result<Head, AuditError> {
     let broken = |source| AuditError::Io { path: path.into(), source };
     // A line that is not as it was written has a number only by counting from the beginning.
-    let tampered = || match verify(path, None) {
+    let tampered = || match verify(log, None) {
         Err(e) => e,
         Ok(_) => broken(io::Error::other("it changed while it was read")),
     };
@@ -107,24 +199,28 @@ pub(super) fn check_end(file: &File, len: u64, path: &Path, noted: Option<Head>)
         } else {
             bytes.iter().position(|b| *b == b'\n').map_or(bytes.len(), |at| at + 1)
         };
-        let mut head: Head = (0, [0; 32]);
+        let mut head = before.filter(|_| from == 0);
         let mut first = None;
         for text in bytes[skipped..].split_inclusive(|b| *b == b'\n') {
             let line = text.strip_suffix(b"\n").and_then(Line::parse).ok_or_else(tampered)?;
-            if first.is_some() || from == 0 {
+            if let Some(head) = head {
                 follows(&line, head).map_err(|_| tampered())?;
             }
             if noted.is_some_and(|(seq, hash)| seq == line.seq && hash != line.hash) {
                 return Err(AuditError::Rewritten { path: path.into(), noted: line.seq });
             }
             first.get_or_insert(line.seq);
-            head = line.head();
+            head = Some(line.head());
         }
-        not_cut(path, head.0, noted)?;
         let reaches = first.is_some_and(|first| noted.is_none_or(|(seq, _)| first <= seq));
         if from == 0 || reaches {
-            return Ok(head);
+            return Ok(head.unwrap_or_default());
         }
         span *= 2;
     }
+}
+
+/// Checks that a log ends no sooner than the store knows.
+pub(super) fn check_length(path: &Path, head: Head, noted: Option<Head>) -> Result<(), AuditError> {
+    not_cut(path, head.0, noted)
 }

@@ -57,7 +57,7 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
             protocol.open_mask_check(&mask, blind, chi, &mut self.partners()?)?;
         let mut data = opened.to_vec();
         spoil(self.core.cheat, [&mut data, &mut Vec::new()]);
-        self.line.reply(&Reply::Data { data, mask: Vec::new() });
+        self.line.reply(&Reply::Data { data, mask: Vec::new(), initial: Vec::new() });
 
         let admit = |step: &Step| match step {
             Step::Masked { data, next: 0, end: End::No } if data.len() == bytes => Ok(0),
@@ -89,7 +89,10 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
         let info = KeyInfo { properties: new, id, origin, made, check_value };
         let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
         // Stored by all, or announced by none.
+        let serving = self.net()?.members();
         let stored = self.core.store_pending(&info, material.save(&protocol));
+        // A node that forgets it again, put back to an old copy of its disk, is one that the others know to have stored something since.
+        let stored = stored.and_then(|()| self.core.protect(serving));
         agree(stored.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
         let announced = self.core.announce(&info);
         agree(announced.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
@@ -115,7 +118,9 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
 
     /// Deletes a key wherever it still is: so a deletion that was cut short can be repeated.
     pub(super) fn delete(&mut self, key: &str) -> Result<(), Fault> {
+        let serving = self.net()?.members();
         let deleted = self.core.delete_key(key);
+        let deleted = deleted.and_then(|info| self.core.protect(serving).map(|()| info));
         let outcome = deleted.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
         agree(outcome, self.net()?)?.map_err(Fault::Refused)?;
         self.line.reply(&Reply::Done(deleted.map_err(Fault::Refused)?));

@@ -74,7 +74,7 @@ impl<P: ServiceProtocol> Mode<P> for Encrypt<P> {
         let input = polyclave_protocol::protocol::Input::Shared(&blocks);
         let ciphertext = at.one(circuit, data.len() / self.block, &[input])?;
         let data = at.protocol.reveal_to_client(&ciphertext, at.net)?;
-        Ok(Answer { data, mask: self.masks.draw(&mut at.protocol, at.net)? })
+        Ok(Answer { mask: self.masks.draw(&mut at.protocol, at.net)?, ..Answer::data(data) })
     }
 }
 

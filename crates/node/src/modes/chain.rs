@@ -1,7 +1,20 @@
 //! CBC encryption (SP 800-38A, section 6.2) and CMAC (SP 800-38B): one block after the other, since each waits for the one
 //! before. The chain stays shared; of CMAC only the last block is revealed.
 //!
-//! CBC authenticates nothing.
+//! # Why the right to encrypt in CBC is not the right to E_K(x) for a chosen x
+//!
+//! CBC computes E_K(chain + block). Who knows the chain before it chooses the block gets E_K(x): it sends x + chain. So the client
+//! learns what is chained to a block when that block is fixed, that is when the nodes have compared it:
+//!
+//! * The initial block is random, shared and unknown to t nodes (a mask that nothing is put under), as the standard asks for
+//!   an unpredictable one. Nodes send their parts of it with the first answer.
+//! * The last block of a step is what the first block of the next one is chained to: nodes send it with the next answer, or at
+//!   once if the client asked for no further mask, since then no block can follow. This is delayed CBC (Fouque, Martinet and
+//!   Poupard, Practical symmetric on-line encryption, FSE 2003, cited from memory), which they prove secure against
+//!   adversaries that choose block by block.
+//!
+//! A client that works together with t nodes knows no more: the chain is shared. With more of them, or with one that departs from
+//! a passive protocol, the key is lost anyway. CBC authenticates nothing.
 
 use polyclave_cipher::Cells;
 use polyclave_protocol::protocol::Input;
@@ -38,6 +51,10 @@ pub(crate) struct Chain<P: ServiceProtocol> {
     masks: Masks<P>,
     link: Option<Link<P::Shared>>,
     ended: bool,
+    /// CBC: what this node sends of the initial block, until the first answer.
+    initial: Vec<u8>,
+    /// CBC: the last block of the step before, which the client does not have yet.
+    held: Option<P::Shared>,
 }
 
 impl<P: ServiceProtocol> Chain<P> {
@@ -50,7 +67,8 @@ impl<P: ServiceProtocol> Chain<P> {
     }
 
     fn new(kind: Kind, block: usize, mask: u32) -> Result<Self, Refusal> {
-        Ok(Chain { kind, block, masks: Masks::new(block, MOST, mask)?, link: None, ended: false })
+        let masks = Masks::new(block, MOST, mask)?;
+        Ok(Chain { kind, block, masks, link: None, ended: false, initial: Vec::new(), held: None })
     }
 
     /// Puts one block through.
@@ -84,13 +102,16 @@ impl<P: ServiceProtocol> Chain<P> {
 
 impl<P: ServiceProtocol> Mode<P> for Chain<P> {
     fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
-        let mut first = vec![0; self.block];
-        if self.kind == Kind::Cbc {
-            first.copy_from_slice(&at.derived::<16>("polyclave 2026 cbc initial block")[..self.block]);
-        }
-        self.link = Some(Link::Public(at.circuits.blocks(&first)?));
-        let told = if self.kind == Kind::Cbc { first } else { Vec::new() };
-        Ok((told, self.masks.draw(&mut at.protocol, at.net)?))
+        let zero = vec![0; self.block];
+        self.link = Some(match self.kind {
+            Kind::Cbc => {
+                let (random, initial) = at.protocol.mask_input(self.block, at.net)?;
+                self.initial = initial;
+                Link::Shared(at.protocol.unmask(&random, 0, &zero, &at.circuits.chain.inputs()[1])?)
+            }
+            Kind::Cmac => Link::Public(at.circuits.blocks(&zero)?),
+        });
+        Ok((Vec::new(), self.masks.draw(&mut at.protocol, at.net)?))
     }
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
@@ -106,7 +127,7 @@ impl<P: ServiceProtocol> Mode<P> for Chain<P> {
     }
 
     fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
-        let Step::Masked { data, end, .. } = &step else { return Err(Fault::Refused(misplaced(&step))) };
+        let Step::Masked { data, end, next } = &step else { return Err(Fault::Refused(misplaced(&step))) };
         let mask = self.masks.take()?;
         let subkey = match (end, &at.key.subkeys) {
             (End::No, _) => None,
@@ -124,10 +145,19 @@ impl<P: ServiceProtocol> Mode<P> for Chain<P> {
             };
             let block = at.protocol.unmask(&mask, i * self.block, block, port)?;
             let out = self.push(&block, subkey.filter(|_| last), at)?;
-            if self.kind == Kind::Cbc || (last && self.ended) {
-                revealed.extend(at.protocol.reveal_to_client(&out, at.net)?);
+            let told = match self.kind {
+                Kind::Cbc => self.held.replace(out),
+                Kind::Cmac => Some(out).filter(|_| last && self.ended),
+            };
+            if let Some(told) = told {
+                revealed.extend(at.protocol.reveal_to_client(&told, at.net)?);
             }
         }
-        Ok(Answer { data: revealed, mask: self.masks.draw(&mut at.protocol, at.net)? })
+        // No block follows that it could be chosen for.
+        if let Some(told) = self.held.take_if(|_| *next == 0) {
+            revealed.extend(at.protocol.reveal_to_client(&told, at.net)?);
+        }
+        let (mask, initial) = (self.masks.draw(&mut at.protocol, at.net)?, std::mem::take(&mut self.initial));
+        Ok(Answer { data: revealed, mask, initial })
     }
 }

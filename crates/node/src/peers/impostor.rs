@@ -21,8 +21,9 @@ fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
     let secret = Secret::from_bytes(*dir.secret().expect("readable"));
     let store = Store::open(&dir.store_path(), &secret).expect("opened");
     let greeting = Greeting {
-        cluster: cluster.fingerprint(),
-        incarnation: store.begin_incarnation().expect("counted"),
+        cluster: cluster.lasting_digest(),
+        past: store.begin_incarnation().and_then(|_| store.past()).expect("counted"),
+        holds: 0,
         setup: store.setup().expect("readable").expect("agreed on").id,
         prepared: [0; 32],
         state: State::default(),

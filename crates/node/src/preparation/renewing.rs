@@ -32,6 +32,11 @@ impl Fault {
         *self.0.lock().expect("no panic") = Some((place, error));
     }
 
+    /// Whether it has happened.
+    pub(super) fn is_over(&self) -> bool {
+        self.0.lock().expect("no panic").is_none()
+    }
+
     fn strike(&self, here: Place) -> Result<()> {
         match self.0.lock().expect("no panic").take_if(|(place, _)| *place == here) {
             Some((_, error)) => Err(error),

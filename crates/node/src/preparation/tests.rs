@@ -1,16 +1,20 @@
 //! Nodes that prepare together: epochs, stock, quarantine, rotation.
 
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use polyclave_client::{Client, Error as ClientError};
 use polyclave_config::{ClientDir, NodeDir};
-use polyclave_protocol::Error;
+use polyclave_protocol::spdz::Guesses;
+use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::{Mode, NewKey, Reason};
 
 use super::renewing::{Fault, Place, Renewing};
 use crate::Running;
 use crate::admin::{Answer, Order, Status, order};
+use crate::cheat::{Cheat, HELLOS_LEFT};
 use crate::local::{Local, create};
+use crate::store::{Secret, Store};
 
 const NODES: usize = 3;
 /// On a machine with much else to do.
@@ -40,9 +44,13 @@ impl Nodes {
     }
 
     fn restart(&mut self, node: usize) {
+        self.restart_cheating(node, None);
+    }
+
+    fn restart_cheating(&mut self, node: usize, cheat: Option<Cheat>) {
         self.nodes[node] = None;
         let scheme = Renewing::new(NODES, self.faults[node].clone());
-        self.nodes[node] = Some(Running::start_with(self.dir(node), scheme).expect("started"));
+        self.nodes[node] = Some(Running::start_with(self.dir(node), scheme, cheat).expect("started"));
     }
 
     fn ready(&self) -> bool {
@@ -77,6 +85,21 @@ impl Nodes {
         for node in 0..NODES {
             order(&self.dir(node), &Order::Rotate).expect("ordered");
         }
+    }
+}
+
+impl Nodes {
+    /// The store of a node that does not run.
+    fn store(&self, node: usize) -> Store {
+        let dir = self.dir(node);
+        let secret = Secret::from_bytes(*dir.secret().expect("its secret"));
+        Store::open(&dir.store_path(), &secret).expect("its store")
+    }
+
+    /// What a node has counted.
+    fn guesses(&self, node: usize) -> Guesses {
+        let state = self.state(node);
+        Guesses { failed: state.checks_failed, unanswered: state.checks_unanswered }
     }
 }
 
@@ -127,6 +150,24 @@ fn a_failure_of_no_check_is_tried_again() {
     }
 }
 
+/// A node that leaves every hello once it can know what the session id would be, until it likes one, gets one draw from each request
+/// that it makes fail, and not as many as there is time for.
+#[test]
+fn a_request_is_not_tried_again_after_its_nonce_is_known() {
+    let mut nodes = Nodes::start();
+    make_key(&nodes.client());
+    nodes.restart_cheating(2, Some(Cheat::LeavesHellos));
+    nodes.until("all are ready again", Nodes::is_full);
+    let asked = Instant::now();
+    assert_eq!(reason(mac(&nodes.client())), Reason::Unavailable);
+    let draws = HELLOS_LEFT.load(SeqCst);
+    assert!(
+        (1..=6).contains(&draws),
+        "{draws} draws in {:?}; a client asks six times at most",
+        asked.elapsed()
+    );
+}
+
 #[test]
 fn who_finds_the_stock_dry_is_told_so_and_served_later() {
     let nodes = Nodes::start();
@@ -173,6 +214,63 @@ fn a_failed_check_while_material_is_made_is_a_quarantine_too() {
     nodes.restart(1);
     nodes.until("it is noticed", |nodes| nodes.state(2).quarantine.is_some());
     nodes.until("and told", |nodes| !nodes.state(0).ready && !nodes.state(0).prepared);
+}
+
+/// A machine that is killed in the middle of a check: counted, and no quarantine; the nodes begin anew.
+#[test]
+fn a_check_that_a_peer_leaves_without_an_answer_is_counted_over_restarts_and_is_no_quarantine() {
+    let mut nodes = Nodes::start();
+    nodes.until("the stock is full", Nodes::is_full);
+    let unanswered = Error::Unanswered { peer: Party(0), detail: "it is gone".into() };
+    for (counted, place) in [Place::Renewal, Place::Filling].into_iter().enumerate() {
+        nodes.faults[1].set(place, unanswered.clone());
+        nodes.restart(2);
+        let gone = nodes.faults[1].clone();
+        nodes.until("it was left without an answer", |_| gone.is_over());
+        nodes.until("they begin anew", Nodes::is_full);
+        assert!((0..NODES).all(|node| nodes.state(node).quarantine.is_none()));
+        assert_eq!(nodes.guesses(1), Guesses { failed: 0, unanswered: 1 + counted as u32 });
+    }
+    assert_eq!(nodes.guesses(0), Guesses::default(), "each counts what it has seen");
+
+    // One that is killed between counting a failure and giving up gives up when it starts.
+    nodes.nodes[0] = None;
+    nodes.store(0).count_guesses(Guesses { failed: 1, unanswered: 0 }).expect("counted");
+    nodes.restart(0);
+    assert!(nodes.state(0).quarantine.is_some());
+}
+
+/// Of a MAC key under which six checks have failed no key is carried over, but by the operator's order.
+#[test]
+fn a_node_rotates_no_more_after_six_failed_checks_unless_its_operator_takes_the_risk() {
+    let mut nodes = Nodes::start();
+    let client = nodes.client();
+    make_key(&client);
+    let before = mac(&client).expect("computed");
+    nodes.faults[1].set(Place::Request, FAILED);
+    assert_eq!(reason(mac(&client)), Reason::Quarantined);
+    assert_eq!(nodes.guesses(1), Guesses { failed: 1, unanswered: 0 });
+    // Four more while it did not run.
+    nodes.nodes[1] = None;
+    let store = nodes.store(1);
+    store.count_guesses(Guesses { failed: 4, unanswered: 0 }).expect("counted");
+    drop(store);
+    nodes.restart(1);
+    nodes.until("they meet again", |nodes| nodes.state(1).connected.len() == NODES);
+
+    // The fifth is no reason to stop; the round fails, and is the sixth.
+    nodes.faults[1].set(Place::CarryingOver, FAILED);
+    nodes.rotate();
+    nodes.until("it fails", |nodes| !nodes.state(1).rotating.contains(&"node-2".into()));
+    let refused = order(&nodes.dir(1), &Order::Rotate).expect_err("after six it is refused").to_string();
+    assert!(refused.starts_with("6 checks have failed") && refused.contains("2^-38"), "{refused}");
+    order(&nodes.dir(1), &Order::RotateDespiteFailures).expect("the operator takes the risk");
+    for node in [0, 2] {
+        order(&nodes.dir(node), &Order::Rotate).expect("ordered");
+    }
+    nodes.until("all is well", |nodes| nodes.ready() && nodes.state(1).quarantine.is_none());
+    assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
+    assert_eq!(nodes.guesses(1), Guesses::default(), "fresh secrets, of which nothing was guessed");
 }
 
 #[test]

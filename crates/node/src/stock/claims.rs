@@ -1,7 +1,7 @@
 //! Which items the parties take: what the proposer tells the others.
 //!
 //! First the epoch and the number of ranges, none if the stock is dry; then the ranges, if there are some: lot, first item,
-//! and the one behind the last, 32 bytes each.
+//! and the one behind the last, 32 bytes each. Where all nodes serve, a stock that is dry is followed by how much it holds.
 
 use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::{Error, Party};
@@ -63,7 +63,21 @@ pub(super) fn tell(epoch: &[u8; 32], ranges: &[Range], net: &mut dyn Net) -> Res
     Ok(())
 }
 
+/// Tells all other parties how much the proposer has, after a claim of nothing.
+pub(super) fn tell_left(items: u64, net: &mut dyn Net) -> Result<()> {
+    Party::all(net.parties())
+        .filter(|p| *p != PROPOSER)
+        .try_for_each(|peer| net.send(peer, &items.to_le_bytes()))
+}
+
 /// Hears it.
+pub(super) fn hear_left(net: &mut dyn Net) -> Result<u64> {
+    let mut items = [0; 8];
+    net.recv(PROPOSER, &mut items)?;
+    Ok(u64::from_le_bytes(items))
+}
+
+/// Hears a claim.
 pub(super) fn hear(
     proposer: Party,
     epoch: &[u8; 32],

@@ -41,6 +41,8 @@ pub(super) struct Lot {
     doomed: Option<(Instant, Ranges)>,
     /// Durably spent up to here; never below the end of what was handed out.
     reserved: u64,
+    /// What this party has claimed and not yet taken.
+    promised: Vec<(u64, u64)>,
 }
 
 impl Lot {
@@ -68,6 +70,7 @@ impl Lot {
             useless: Ranges::default(),
             doomed: None,
             reserved: mark,
+            promised: Vec::new(),
         }
     }
 
@@ -113,7 +116,21 @@ impl Lot {
 
     /// What may be proposed, in order.
     pub(super) fn unspent(&self) -> impl Iterator<Item = Range> {
-        self.spent.gaps(self.count).map(|(from, to)| Range { lot: self.id, from, to })
+        let mut taken = self.spent.clone();
+        self.promised.iter().for_each(|(from, to)| taken.add(*from, *to));
+        let gaps: Vec<_> = taken.gaps(self.count).collect();
+        gaps.into_iter().map(|(from, to)| Range { lot: self.id, from, to })
+    }
+
+    /// Until it is released no other claim has it.
+    pub(super) fn promise(&mut self, range: &Range) {
+        self.promised.push((range.from, range.to));
+    }
+
+    /// A promise is over.
+    pub(super) fn release(&mut self, range: &Range) {
+        let at = self.promised.iter().position(|promised| *promised == (range.from, range.to));
+        at.map(|at| self.promised.swap_remove(at));
     }
 
     /// Why items may not be taken. That too many are left out is none where only some nodes serve: each has heard of some claims.
@@ -123,7 +140,7 @@ impl Lot {
         let end = self.spent.end();
         if from >= to || to > self.count {
             Some(Refused::Outside { from, to, count: self.count })
-        } else if self.spent.meets(from, to) {
+        } else if self.spent.meets(from, to) || self.promised.iter().any(|(f, t)| *f < to && from < *t) {
             Some(Refused::Spent { from, to })
         } else if hears_all && from.saturating_sub(end) > most {
             Some(Refused::TooFar { from, end, most })

@@ -1,8 +1,9 @@
 //! Taking from the stock among some of the nodes, of which some may cheat.
 //!
-//! The lowest node that serves proposes; the others judge its claim and mark and take the items, or not. Then every node tells
-//! every other what it has taken, and uses it only if so many took the same that any two choices of so many have a node in
-//! common that does not cheat ([`least_servers`](polyclave_protocol::service::ServiceScheme::least_servers)).
+//! The lowest node that serves proposes; the others judge its claim. Then every node *echoes* what it heard to every other, and
+//! only if so many heard the same does it mark and take the items. Last, every node tells every other what it has taken, and uses it
+//! only if so many took the same. So many are enough that any two choices of so many have a node in common that does not
+//! cheat ([`least_servers`](polyclave_protocol::service::ServiceScheme::least_servers)).
 //!
 //! # Why nobody uses an item in two sessions
 //!
@@ -14,9 +15,22 @@
 //! # What cannot be taken from whom
 //!
 //! A proposer may leave out whatever it likes, and what it leaves out serves the next one that proposes; to leave out much in many
-//! small pieces is refused. A node that was away, or was told other things, proposes items that the others have spent. Who
-//! refuses a claim says which items in a row it has spent there, and what so many say that too few are left to use it is wiped at the
-//! proposer, so that it comes to where the others are; all is compared before material is made ([`census`](super::census)).
+//! small pieces is refused.
+//!
+//! One that tells nodes different claims takes nothing from whom it misleads. It can echo what it likes, but the others echo what they
+//! heard: if fewer than a quorum, with the proposer, were told the same, they take nothing and lose nothing, and what a node
+//! takes is what a quorum was told. The proposer itself only *promises* items until the echo is over, so that no
+//! other session proposes them: what too few follow is free again.
+//!
+//! *What is left*: a node that cheats, and whose word the others need for a quorum, can deny afterwards that it took what it echoed. That
+//! is a proposer that told t of the others something else, or any node while another is missing or cannot follow. Then the
+//! request fails, and those who took the claim have lost that much; the client asks again without whom it suspects.
+//!
+//! A node that was away, or was told other things, proposes items that the others have spent. Who refuses a claim says
+//! which items in a row it has spent there, and what so many say that too few are left to use it is wiped at the
+//! proposer, so that it comes to where the others are; all is compared before material is made ([`census`](super::census)). Of a claim
+//! that too few followed the proposer also wipes what any one of them says to have spent, so that no two nodes refuse each other
+//! for ever.
 //!
 //! A proposer that says that the stock is dry while others could take of it is the cause of a refusal, as is one whose claim does not
 //! fit: it may have started again, and the client asks the others.
@@ -57,26 +71,28 @@ impl Lots {
         let claim = if proposer == me {
             self.propose_to_members(kind, count, quorum, net)
         } else {
-            self.follow_proposer(proposer, kind, count, quorum, &mut conflict, net)
+            self.hear_proposer(proposer, kind, count, quorum, &mut conflict, net)
         };
-        let digest = claim.as_ref().map_or(NOTHING, |(ranges, _)| self.digest(kind, count, ranges));
-        let (agreed, conflicts, silent) = confirm(&digest, &conflict, quorum, net)?;
-        if proposer == me && !agreed {
-            self.learn(kind, quorum, &conflicts);
+        let digest = claim.as_ref().map_or(NOTHING, |claim| self.digest(kind, count, &claim.ranges));
+        let echo = compare(&digest, &conflict, quorum, net)?;
+        if proposer == me && !echo.agreed {
+            let ranges = claim.as_ref().map_or(&[][..], |claim| &claim.ranges);
+            self.learn(kind, quorum, ranges, &echo.conflicts);
         }
-        let (ranges, items) = claim?;
-        if !agreed {
-            // Whoever proposed, if somebody is missing it is not known what it would have said.
-            return Err(match silent.iter().next() {
-                Some(peer) => Error::Closed { peer, detail: "it did not say which material it took".into() },
-                None => {
-                    let detail = "other nodes took other material, or none".into();
-                    Error::Peer { peer: proposer, detail }
-                }
-            });
+        let taken = claim.and_then(|claim| match echo.agreed {
+            true => self.take_claimed(claim, kind, count),
+            false => Err(not_alike(proposer, "heard of", echo.silent)),
+        });
+        // Whoever takes nothing says so: others may wait for it.
+        let digest = taken.as_ref().map_or(NOTHING, |_| digest);
+        let confirmed = compare(&digest, &NONE, quorum, net)?;
+        let items = taken?;
+        match (confirmed.agreed, items) {
+            (false, _) => Err(not_alike(proposer, "took", confirmed.silent)),
+            // All that take the same come to it.
+            (true, None) => Err(self.dry(kind, count)),
+            (true, Some(items)) => Ok(items),
         }
-        // All that take the same come to it.
-        if ranges.is_empty() { Err(self.dry(kind, count)) } else { Ok(items) }
     }
 
     fn propose_to_members(
@@ -85,16 +101,42 @@ impl Lots {
         count: usize,
         quorum: usize,
         net: &mut dyn Net,
-    ) -> Result<Taken> {
+    ) -> Result<Claim<'_>> {
         let members = net.members();
-        let proposed = self.propose(kind, count, members, quorum)?.unwrap_or_default();
-        for message in encode(&self.epoch, &proposed.0) {
+        let claim = self.promise(kind, count, members, quorum);
+        for message in encode(&self.epoch, &claim.ranges) {
             tell(&message, net)?;
         }
-        Ok(proposed)
+        Ok(claim)
     }
 
-    fn follow_proposer(
+    /// At the proposer: items that it [chooses](choose), which no other claim of its has until this one is over.
+    fn promise(&self, kind: &Kind, count: usize, members: PartySet, enough: usize) -> Claim<'_> {
+        let (mut lots, ranges) = self.choose_or_wait(kind, count, members, enough);
+        let ranges = ranges.unwrap_or_default();
+        for range in &ranges {
+            lots.iter_mut().filter(|lot| lot.id == range.lot).for_each(|lot| lot.promise(range));
+        }
+        Claim { ranges, promised_by: Some(self) }
+    }
+
+    /// The items of a claim that enough nodes heard, spent; none if the stock is dry. Another session may have been faster.
+    fn take_claimed(
+        &self,
+        mut claim: Claim<'_>,
+        kind: &Kind,
+        count: usize,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        let mut lots = self.lock();
+        let ranges = claim.end(&mut lots);
+        if ranges.is_empty() {
+            return Ok(None);
+        }
+        judge(&lots, kind, count, &ranges, false).map_err(|why| Error::System(why.to_string()))?;
+        self.spend(&mut lots, &ranges, count * kind.item_bytes).map(Some)
+    }
+
+    fn hear_proposer(
         &self,
         proposer: Party,
         kind: &Kind,
@@ -102,7 +144,7 @@ impl Lots {
         quorum: usize,
         conflict: &mut Range,
         net: &mut dyn Net,
-    ) -> Result<Taken> {
+    ) -> Result<Claim<'_>> {
         let misfit = |detail: String| Error::Peer { peer: proposer, detail };
         let ranges = hear(proposer, &self.epoch, PATIENCE, net).map_err(|e| match e {
             Error::System(detail) => misfit(detail),
@@ -111,18 +153,17 @@ impl Lots {
         if ranges.is_empty() {
             return match self.has(kind, count, net.members(), quorum) {
                 true => Err(misfit("it says that the stock is dry, which it is not here".into())),
-                false => Ok(Taken::default()),
+                false => Ok(Claim { ranges, promised_by: None }),
             };
         }
-        let mut lots = self.lock();
+        let lots = self.lock();
         judge(&lots, kind, count, &ranges, false)
             .and_then(|()| refuse_pieces(&lots, kind, count, &ranges, net.members(), quorum))
             .map_err(|why| {
                 *conflict = first_conflict(&lots, kind, &ranges);
                 misfit(why.to_string())
             })?;
-        let items = self.spend(&mut lots, &ranges, count * kind.item_bytes)?;
-        Ok((ranges, items))
+        Ok(Claim { ranges, promised_by: None })
     }
 
     /// What is claimed of what.
@@ -141,22 +182,24 @@ impl Lots {
         choose(&self.lock(), kind, count as u64, members, quorum).is_some()
     }
 
-    /// A claim was refused: wipes what too few of the others have left.
-    fn learn(&self, kind: &Kind, quorum: usize, conflicts: &[Range]) {
-        let spent = |lot: &Lot| {
-            let of_lot = conflicts.iter().filter(|range| range.lot == lot.id);
-            let as_set = |range: &Range| {
-                let mut set = Ranges::default();
-                set.add(range.from, range.to.min(lot.count()));
-                set
-            };
-            of_lot.map(as_set).collect::<Vec<_>>()
+    /// A claim was refused: wipes what too few of the others have left, and what of the claim any of them has spent.
+    fn learn(&self, kind: &Kind, quorum: usize, claimed: &[Range], conflicts: &[Range]) {
+        let as_set = |range: &Range, lot: &Lot| {
+            let mut set = Ranges::default();
+            set.add(range.from, range.to.min(lot.count()));
+            set
+        };
+        let of_lot = |ranges: &[Range], lot: &Lot| -> Vec<Ranges> {
+            ranges.iter().filter(|range| range.lot == lot.id).map(|range| as_set(range, lot)).collect()
         };
         // A proposer has heard of no claim of them that it could still follow.
         let mut lots = self.lock();
         for lot in lots.iter_mut().filter(|lot| lot.kind == *kind) {
-            let useless = Ranges::in_at_least(self.nodes - quorum + 1, &spent(lot));
+            let spent = of_lot(conflicts, lot);
+            let useless = Ranges::in_at_least(self.nodes - quorum + 1, &spent);
+            let (refused, claimed) = (Ranges::in_at_least(1, &spent), of_lot(claimed, lot));
             lot.lose(&useless);
+            lot.lose(&Ranges::in_at_least(2, &[refused, Ranges::in_at_least(1, &claimed)]));
         }
         lots.retain(|lot| lot.left() > 0);
     }
@@ -176,8 +219,42 @@ fn first_conflict(lots: &[Lot], kind: &Kind, ranges: &[Range]) -> Range {
     ranges.iter().find_map(met).unwrap_or(NONE)
 }
 
-/// Ranges, none if the stock is dry, and the items.
-type Taken = (Vec<Range>, Zeroizing<Vec<u8>>);
+/// What is to be taken; nothing if the stock is dry.
+struct Claim<'l> {
+    ranges: Vec<Range>,
+    /// The stock that has promised it, at the proposer.
+    promised_by: Option<&'l Lots>,
+}
+
+impl Claim<'_> {
+    /// What was promised may be taken, or promised to others.
+    fn end(&mut self, lots: &mut [Lot]) -> Vec<Range> {
+        let ranges = std::mem::take(&mut self.ranges);
+        for range in ranges.iter().filter(|_| self.promised_by.is_some()) {
+            lots.iter_mut().filter(|lot| lot.id == range.lot).for_each(|lot| lot.release(range));
+        }
+        ranges
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if let Some(lots) = self.promised_by.filter(|_| !self.ranges.is_empty()) {
+            self.end(&mut lots.lock());
+        }
+    }
+}
+
+/// Too few nodes say the same. Whoever proposed, if somebody is missing it is not known what it would have said.
+fn not_alike(proposer: Party, what: &str, silent: PartySet) -> Error {
+    match silent.iter().next() {
+        Some(peer) => Error::Closed { peer, detail: format!("it did not say which material it {what}") },
+        None => {
+            let detail = format!("too few other nodes {what} the same material");
+            Error::Peer { peer: proposer, detail }
+        }
+    }
+}
 
 /// Sends all peers the same. One that takes nothing is missing from those who confirm.
 fn tell(message: &[u8], net: &mut dyn Net) -> Result<()> {
@@ -189,13 +266,19 @@ fn tell(message: &[u8], net: &mut dyn Net) -> Result<()> {
     Ok(())
 }
 
-/// Whether so many nodes took the same as this one, which items others say to have spent, and who fell silent.
-fn confirm(
-    mine: &[u8; 32],
-    conflict: &Range,
-    quorum: usize,
-    net: &mut dyn Net,
-) -> Result<(bool, Vec<Range>, PartySet)> {
+/// What the nodes say of a claim.
+struct Comparison {
+    /// So many say the same as this one.
+    agreed: bool,
+    /// Which items others say to have spent.
+    conflicts: Vec<Range>,
+    /// Who fell silent.
+    silent: PartySet,
+}
+
+/// Tells all others the digest of a claim, and hears theirs, until so many are the same as this one. With nothing to compare
+/// nobody is waited for.
+fn compare(mine: &[u8; 32], conflict: &Range, quorum: usize, net: &mut dyn Net) -> Result<Comparison> {
     let message = [&mine[..], &conflict.encode()].concat();
     let out = to_peers(&message, net);
     let mut theirs = vec![[0; 32 + RANGE]; out.len()];
@@ -210,7 +293,7 @@ fn confirm(
         agreed
     })?;
     let conflicts = gathered.arrived.iter().map(|p| Range::decode(&theirs[p.index()][32..])).collect();
-    Ok((agreed, conflicts, gathered.lost))
+    Ok(Comparison { agreed, conflicts, silent: gathered.lost })
 }
 
 fn to_peers<'m>(message: &'m [u8], net: &dyn Net) -> Vec<&'m [u8]> {

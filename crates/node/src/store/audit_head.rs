@@ -1,9 +1,12 @@
-//! Where the audit log ended when it was last synced, kept apart from it so that a cut end is noticed.
+//! Where the audit log ended when it was last synced, kept apart from it so that a cut end is noticed; and since when it cannot be written.
 
-use super::engine::{Records, Table};
+use super::engine::{Changes, Records, Table};
 use super::{Result, Store};
+use crate::audit::Gap;
 
 const HEAD: &[u8] = b"audit head";
+const GAP: &[u8] = b"audit gap";
+const RESTORED: &[u8] = b"restored";
 
 impl Store {
     /// Remembers number and hash of the last line of the audit log. The log must be synced up to it first, or a power
@@ -20,13 +23,55 @@ impl Store {
     /// Forgets what was noted, so that a new audit log can be begun when the old one is lost or was moved away. An operator's
     /// decision: what was cut off then goes unnoticed.
     pub fn forget_audit_head(&self) -> Result<()> {
-        self.engine.write(|changes| changes.remove(Table::Meta, HEAD))
+        self.engine.write(|changes| {
+            changes.remove(Table::Meta, HEAD)?;
+            changes.remove(Table::Meta, RESTORED)
+        })
     }
+
+    /// Remembers a time in which the audit log cannot be written, so that it is not forgotten if the node ends before it is over; or that
+    /// it is over.
+    pub fn note_audit_gap(&self, gap: Option<&Gap>) -> Result<()> {
+        self.engine.write(|changes| match gap {
+            None => changes.remove(Table::Meta, GAP),
+            Some(gap) => changes.put(Table::Meta, GAP, gap),
+        })
+    }
+
+    /// What was noted last, if it is not over.
+    pub fn audit_gap(&self) -> Result<Option<Gap>> {
+        self.engine.read(|records| records.get(Table::Meta, GAP))
+    }
+
+    /// Whether this store was restored from a backup and the audit log does not say so yet.
+    pub fn is_restored(&self) -> Result<bool> {
+        self.engine.read(|records| records.holds(Table::Meta, RESTORED))
+    }
+
+    /// The audit log says so.
+    pub fn note_restored_logged(&self) -> Result<()> {
+        self.engine.write(|changes| changes.remove(Table::Meta, RESTORED))
+    }
+}
+
+pub(super) fn mark_restored(changes: &Changes) -> Result<()> {
+    changes.put(Table::Meta, RESTORED, &())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::*;
+    use super::Gap;
+
+    #[test]
+    fn a_gap_is_remembered_until_it_is_over() {
+        let (store, disk) = in_memory();
+        let gap = Gap { since: "2026-01-01T00:00:00Z".into(), events: 3, served: 2 };
+        store.note_audit_gap(Some(&gap)).expect("noted");
+        assert_eq!(reopen(&disk.copy()).audit_gap().expect("read"), Some(gap));
+        store.note_audit_gap(None).expect("noted");
+        assert_eq!(store.audit_gap().expect("read"), None);
+    }
 
     #[test]
     fn the_head_that_was_noted_last_comes_back() {

@@ -4,8 +4,8 @@
 //! sealed as they are in it, then the number of frames. The records are of one moment. The store can be used meanwhile.
 //!
 //! A backup has the node's identity and its shares: under its key it is worth what the node's disk is worth. A node that is
-//! restored counts its starts from where the backup was made, so its peers refuse it until they readmit it; what was spent
-//! of budgets since is known to the other nodes only.
+//! restored has no past that its peers know ([`Store::past`]), so they refuse it until they readmit it; what was spent of budgets
+//! since is known to the other nodes only.
 
 mod restore;
 #[cfg(test)]

@@ -70,7 +70,7 @@ impl Store {
         if spent > reserved {
             let ahead = (limit / 64).clamp(1, MOST_AHEAD);
             reserved = spent.max(reserved.saturating_add(ahead).min(limit));
-            self.engine.write(|changes| {
+            self.change(|changes| {
                 refuse_deleted(changes, id)?;
                 changes.put(Table::Spent, &id, &reserved)
             })?;

@@ -3,12 +3,19 @@
 //! After a failed write redb refuses everything, since it does not know what reached the disk. The database is then opened
 //! anew before the next transaction, so that a node goes on once there is space again.
 //!
-//! redb trusts its own pages: some damage to them makes it panic. That is caught here and is [`StoreError::Corrupt`].
+//! redb trusts its own pages: some damage to them makes it panic. That is caught here and is [`StoreError::Damaged`], as is
+//! whatever else says that the file is not what was written. From then on every transaction is refused: what a damaged page has led
+//! to is not known, and redb's own locks may be left in any state. (A record that does not open is no such case: it is
+//! [`StoreError::Corrupt`], and the others are as good as before.)
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::any::Any;
+use std::cell::Cell;
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Once, OnceLock, PoisonError, RwLock};
+use std::thread;
 
 use redb::{
     Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata,
@@ -39,7 +46,7 @@ pub(super) enum Table {
     Tombstones,
     /// By id: blocks that count as spent.
     Spent,
-    /// By party: the latest incarnation that was seen.
+    /// By party: the latest change of its store that was seen.
     Peers,
     /// By id: up to where lots of material count as spent.
     Lots,
@@ -72,6 +79,8 @@ pub(super) struct Engine {
     database: RwLock<Option<Database>>,
     reopen: Reopen,
     failed: AtomicBool,
+    /// What was wrong with the file when that was found.
+    damage: OnceLock<String>,
     path: Option<String>,
     seal: Arc<Seal>,
 }
@@ -79,7 +88,27 @@ pub(super) struct Engine {
 impl Engine {
     pub(super) fn new(database: Database, reopen: Reopen, path: Option<&Path>, seal: Arc<Seal>) -> Engine {
         let path = path.map(|p| p.display().to_string());
-        Engine { database: RwLock::new(Some(database)), reopen, failed: AtomicBool::new(false), path, seal }
+        let (failed, damage) = (AtomicBool::new(false), OnceLock::new());
+        Engine { database: RwLock::new(Some(database)), reopen, failed, damage, path, seal }
+    }
+
+    /// Why the file cannot be used any more, if it is damaged.
+    pub(super) fn damage(&self) -> Option<StoreError> {
+        let detail = self.damage.get()?.clone();
+        Some(StoreError::Damaged { file: self.path.clone().unwrap_or_default(), detail })
+    }
+
+    /// Remembers damage to the file.
+    fn note_damage(&self, error: StoreError) -> StoreError {
+        let StoreError::Damaged { detail, .. } = error else { return error };
+        if self.damage.set(detail.clone()).is_ok() {
+            tracing::error!(
+                file = self.path,
+                detail,
+                "the store is damaged: this node serves nothing any more"
+            );
+        }
+        StoreError::Damaged { file: self.path.clone().unwrap_or_default(), detail }
     }
 
     /// Reads a state that no other transaction changes meanwhile.
@@ -104,14 +133,17 @@ impl Engine {
     }
 
     fn with_database<T>(&self, work: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
+        if let Some(damaged) = self.damage() {
+            return Err(damaged);
+        }
         if self.failed.load(Ordering::Acquire) {
-            self.open_anew()?;
+            self.open_anew().map_err(|e| self.note_damage(e))?;
         }
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
         let Some(database) = database.as_ref() else {
             return Err(StoreError::Failed("it could not be opened anew".into()));
         };
-        let outcome = contained(|| work(database));
+        let outcome = contained(|| work(database)).map_err(|e| self.note_damage(e));
         if matches!(outcome, Err(StoreError::Failed(_))) {
             self.failed.store(true, Ordering::Release);
         }
@@ -204,6 +236,18 @@ impl View<'_> {
         Ok(())
     }
 
+    /// Every record of a table, or why it cannot be read.
+    pub(super) fn each_readable<T: DeserializeOwned>(
+        &self,
+        table: Table,
+        mut work: impl FnMut(&[u8], Result<T>) -> Result<()>,
+    ) -> Result<()> {
+        self.each_sealed(table, |record, sealed| {
+            let bytes = self.seal.open(table.name(), record, sealed);
+            work(record, bytes.and_then(|bytes| decode(table, &bytes)))
+        })
+    }
+
     /// Every record of a table.
     pub(super) fn each<T: DeserializeOwned>(
         &self,
@@ -292,10 +336,25 @@ fn decode<T: DeserializeOwned>(table: Table, bytes: &[u8]) -> Result<T> {
 
 /// What redb says when it fails.
 fn failed(e: impl Into<redb::Error>) -> StoreError {
-    match e.into() {
-        redb::Error::Corrupted(detail) => StoreError::corrupt(format!("the store ({detail})")),
-        e => StoreError::Failed(e.to_string()),
-    }
+    let e = e.into();
+    let is_damage = match &e {
+        redb::Error::Io(e) => matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof),
+        redb::Error::Corrupted(_)
+        | redb::Error::UpgradeRequired(_)
+        | redb::Error::RepairAborted
+        | redb::Error::TableDoesNotExist(_)
+        | redb::Error::TableTypeMismatch { .. }
+        | redb::Error::TypeDefinitionChanged { .. }
+        | redb::Error::TableIsMultimap(_)
+        | redb::Error::TableIsNotMultimap(_) => true,
+        _ => false,
+    };
+    if is_damage { damaged(e.to_string()) } else { StoreError::Failed(e.to_string()) }
+}
+
+/// Which file it is, is known to whom this is returned.
+fn damaged(detail: String) -> StoreError {
+    StoreError::Damaged { file: String::new(), detail }
 }
 
 /// Opens a database.
@@ -303,17 +362,47 @@ pub(super) fn open(
     open: impl FnOnce() -> std::result::Result<Database, DatabaseError>,
     path: Option<&Path>,
 ) -> Result<Database> {
-    contained(|| {
+    let file = || path.map_or_else(String::new, |p| p.display().to_string());
+    let opened = contained(|| {
         open().map_err(|e| match e {
-            DatabaseError::DatabaseAlreadyOpen => {
-                StoreError::InUse { path: path.map_or_else(String::new, |p| p.display().to_string()) }
-            }
+            DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { path: file() },
             e => failed(e),
         })
+    });
+    opened.map_err(|e| match e {
+        StoreError::Damaged { detail, .. } => StoreError::Damaged { file: file(), detail },
+        e => e,
     })
+}
+
+thread_local! {
+    /// Whether a panic of this thread is told as an error.
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Does what may meet damaged pages.
 fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(StoreError::corrupt("the file of the store")))
+    static QUIET: Once = Once::new();
+    // One that is told as an error is not reported as a crash, too.
+    if !thread::panicking() {
+        QUIET.call_once(|| {
+            let others = take_hook();
+            set_hook(Box::new(move |panic| {
+                if !CONTAINED.get() {
+                    others(panic);
+                }
+            }));
+        });
+    }
+    let before = CONTAINED.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    CONTAINED.set(before);
+    outcome.unwrap_or_else(|panic| Err(damaged(said(&*panic))))
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let said =
+        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("the database stopped: {}", said.unwrap_or("it did not say why"))
 }

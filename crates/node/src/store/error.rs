@@ -3,8 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use polyclave_protocol::Party;
-
 /// Why the store did not do something.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -51,6 +49,17 @@ pub enum StoreError {
         /// What.
         what: String,
     },
+    /// The file of the store is not what was written: nothing in it is used any more.
+    #[error(
+        "the store {file} is damaged ({detail}). Stop this node, see whether its disk is broken, and restore the node from a backup \
+         (`polyclave node restore`)"
+    )]
+    Damaged {
+        /// Where it is.
+        file: String,
+        /// What was found.
+        detail: String,
+    },
     /// There is an announced key of that name, or another key with that id.
     #[error("there is already a key {name}; choose another name, or delete that key first")]
     Taken {
@@ -77,13 +86,11 @@ pub enum StoreError {
     },
     /// A peer has forgotten what it had told this node: it runs on an old copy of its store.
     #[error(
-        "{party} claims start {claimed} of its store, which does not go on from start {seen}, seen before: it was \
-         restored from an old copy, or two of it run; once that is settled, readmit it"
+        "its store is at mark {claimed}, which does not go on from mark {seen}, seen before: it runs on an old copy or a \
+         restored backup, or two of it run; find out which, and if it is to go on like this, readmit it (`polyclave node readmit`)"
     )]
     RolledBack {
-        /// Who.
-        party: Party,
-        /// The number of the latest start that was seen.
+        /// The number of the latest change of its store that was seen.
         seen: u64,
         /// What it says now.
         claimed: u64,

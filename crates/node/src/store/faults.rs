@@ -128,6 +128,12 @@ fn writes_between_syncs_that_are_lost_in_part_harm_no_announced_key() {
     }
 }
 
+/// A peer in its first start, after so many changes.
+fn peers_past(number: u8) -> Past {
+    let starts = vec![Start { first: 1, boot: [1; 16] }];
+    Past { number: number.into(), recent: (1..=number).rev().map(|n| [n; 16]).collect(), starts }
+}
+
 /// Puts something else in place of a sealed value.
 fn tamper(store: &Store, table: Table, record: &[u8], change: impl Fn(&mut Vec<u8>)) {
     let sealed = store.engine.read(|records| records.sealed(table, record));
@@ -142,8 +148,7 @@ fn a_flipped_byte_in_any_record_is_noticed() {
     announced(&store, "k", 1);
     store.spend([1; 16], 1, 64).expect("in the budget");
     store.put_setup([1; 32], 1, b"setup", true).expect("put");
-    let start = Incarnation { number: 1, boots: vec![[1; 16]] };
-    store.peer_seen(polyclave_protocol::Party(1), &start).expect("seen");
+    store.peer_seen(polyclave_protocol::Party(1), &peers_past(1)).expect("seen");
     let corrupt = |e: Option<StoreError>| matches!(e, Some(StoreError::Corrupt { .. }));
     type Use = fn(&Store) -> Option<StoreError>;
     let records: [(Table, &[u8], Use); 5] = [
@@ -151,10 +156,7 @@ fn a_flipped_byte_in_any_record_is_noticed() {
         (Table::Shares, &[1; 16], |s| s.key("k").err()),
         (Table::Spent, &[1; 16], |s| s.spend([1; 16], 1, 64).err()),
         (Table::Meta, b"setup agreed", |s| s.setup().err()),
-        (Table::Peers, &[1], |s| {
-            let next = Incarnation { number: 2, boots: vec![[2; 16], [1; 16]] };
-            s.peer_seen(polyclave_protocol::Party(1), &next).err()
-        }),
+        (Table::Peers, &[1], |s| s.peer_seen(polyclave_protocol::Party(1), &peers_past(2)).err()),
     ];
     for (table, record, used) in records {
         let len = store.engine.read(|r| r.sealed(table, record)).expect("read").expect("there").len();

@@ -55,7 +55,7 @@ impl Store {
     /// Keeps a key whose other shares may not be at their nodes yet. One that is pending under its name is replaced.
     pub fn put_pending(&self, key: &StoredKey) -> Result<()> {
         let (name, id) = (&key.info.properties.name, key.info.id);
-        self.engine.write(|changes| {
+        self.change(|changes| {
             refuse_deleted(changes, id)?;
             let old: Option<Entry> = changes.get(Table::Keys, name.as_bytes())?;
             let taken = || StoreError::Taken { name: name.clone() };
@@ -77,7 +77,7 @@ impl Store {
 
     /// Makes a pending key usable. Done before, it is done.
     pub fn announce(&self, name: &str, id: [u8; 16]) -> Result<()> {
-        self.engine.write(|changes| {
+        self.change(|changes| {
             refuse_deleted(changes, id)?;
             let entry: Option<Entry> = changes.get(Table::Keys, name.as_bytes())?;
             let Some(mut entry) = entry.filter(|entry| entry.info.id == id) else {
@@ -141,7 +141,7 @@ impl Store {
     /// Deletes a key, pending or announced, so that its id never comes back; its name becomes free. Done before, it is
     /// done.
     pub fn delete(&self, name: &str, id: [u8; 16]) -> Result<()> {
-        self.engine.write(|changes| {
+        self.change(|changes| {
             if changes.holds(Table::Tombstones, &id)? {
                 return Ok(());
             }
@@ -159,11 +159,27 @@ impl Store {
             Ok(())
         })?;
         self.cache.forget(name);
+        self.damage.note(name, &Ok(()));
         self.budgets.forget(id);
         Ok(())
     }
 
-    fn load(&self, name: &str, state: KeyState) -> Result<Option<StoredKey>> {
+    /// What is known of the key of a name, pending or announced, whether its shares can be read or not.
+    pub fn info(&self, name: &str) -> Result<Option<KeyInfo>> {
+        self.engine.read(|records| {
+            let entry: Option<Entry> = records.get(Table::Keys, name.as_bytes())?;
+            Ok(entry.map(|entry| entry.info))
+        })
+    }
+
+    /// The key of a name that has come so far.
+    pub(super) fn load(&self, name: &str, state: KeyState) -> Result<Option<StoredKey>> {
+        let read = self.read_key(name, state);
+        self.damage.note(name, &read);
+        read
+    }
+
+    fn read_key(&self, name: &str, state: KeyState) -> Result<Option<StoredKey>> {
         self.engine.read(|records| {
             let entry: Option<Entry> = records.get(Table::Keys, name.as_bytes())?;
             let Some(Entry { info, state }) = entry.filter(|entry| entry.state == state) else {

@@ -19,7 +19,7 @@ pub struct Quarantine {
 impl Store {
     /// Remembers that a check failed. The first reason stays.
     pub fn quarantine(&self, reason: &str, since: u64) -> Result<()> {
-        self.engine.write(|changes| {
+        self.change(|changes| {
             if changes.holds(Table::Meta, QUARANTINE)? {
                 return Ok(());
             }

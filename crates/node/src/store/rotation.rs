@@ -45,7 +45,7 @@ pub struct CarriedKey {
 impl Store {
     /// Remembers that the common secrets in use are to be replaced.
     pub fn want_rotation(&self) -> Result<()> {
-        self.engine.write(|changes| {
+        self.change(|changes| {
             let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
             changes.put(Table::Meta, WANTED, &agreed.id)
         })
@@ -61,7 +61,7 @@ impl Store {
 
     /// The operator has to order it again.
     pub fn forget_rotation(&self) -> Result<()> {
-        self.engine.write(|changes| changes.remove(Table::Meta, WANTED))
+        self.change(|changes| changes.remove(Table::Meta, WANTED))
     }
 
     /// All keys that this node holds, pending or announced, and those that were deleted; in order of their ids.
@@ -85,7 +85,7 @@ impl Store {
 
     /// Keeps fresh common secrets, and the keys under them, beside what is in use; in place of what was prepared before.
     pub fn prepare_rotation(&self, id: [u8; 32], bytes: &[u8], keys: &[CarriedKey]) -> Result<()> {
-        self.engine.write(|changes| {
+        self.change(|changes| {
             clear(changes)?;
             let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
             save(changes, PREPARED, id, agreed.epoch + 1, bytes)?;
@@ -104,13 +104,13 @@ impl Store {
 
     /// Gives up what was prepared.
     pub fn discard_rotation(&self) -> Result<()> {
-        self.engine.write(clear)
+        self.change(clear)
     }
 
     /// Takes what was prepared into use: the common secrets and every key under them, all at once. A quarantine ends with
     /// it. Done before, it is done.
     pub fn commit_rotation(&self, id: [u8; 32]) -> Result<()> {
-        self.engine.write(|changes| {
+        self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|agreed| agreed.id == id) {
                 return Ok(());
             }

@@ -49,7 +49,7 @@ impl Store {
     /// Keeps a setup: as the one in use, or as a proposal beside it, in place of an older proposal. Its epoch must not be
     /// lower than that of the one in use.
     pub fn put_setup(&self, id: [u8; 32], epoch: u64, bytes: &[u8], agreed: bool) -> Result<()> {
-        self.engine.write(|changes| {
+        self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|current| epoch < current.epoch) {
                 return Err(StoreError::NoSetup);
             }
@@ -75,7 +75,7 @@ impl Store {
 
     /// Takes the proposal into use. Done before, it is done.
     pub fn agree_setup(&self, id: [u8; 32]) -> Result<()> {
-        self.engine.write(|changes| {
+        self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|current| current.id == id) {
                 return Ok(());
             }

@@ -179,6 +179,14 @@ pub(crate) fn in_memory() -> (Store, Disk) {
     (reopen(&disk), disk)
 }
 
+impl Store {
+    /// Finds damage in the file.
+    pub(crate) fn find_damage(&self) {
+        let found: super::Result<()> = self.engine.read(|_| panic!("a page makes no sense"));
+        assert!(matches!(found, Err(super::StoreError::Damaged { .. })));
+    }
+}
+
 /// A pending key; its id and its shares follow from the seed.
 pub(crate) fn key(name: &str, seed: u8) -> StoredKey {
     let properties = NewKey {

@@ -8,6 +8,7 @@
 
 use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::label_hash::Label;
+use polyclave_kernels::secret::mask;
 
 use super::bank::{Bank, LABEL};
 use super::source::{ROUNDS, Source, choose};
@@ -65,7 +66,7 @@ impl Garbled {
         if let (Side::Garbler { delta, .. }, Some(cells)) = (&self.side, cells) {
             let delta = u128::from_le_bytes(**delta);
             for (label, x) in labels.iter_mut().zip(cells.rows()) {
-                let moved = u128::from_le_bytes(*label) ^ delta & u128::from(*x).wrapping_neg();
+                let moved = u128::from_le_bytes(*label) ^ delta & mask(u128::from(*x));
                 *label = moved.to_le_bytes();
             }
         }

@@ -34,6 +34,7 @@ use std::collections::VecDeque;
 
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::secret::masks;
 use zeroize::Zeroizing;
 
 use super::Mascot;
@@ -174,8 +175,10 @@ impl<F: MacField> Mascot<F> {
         let alpha = self.key.reveal_own_share();
         let of_peer = |q: &Blocks| Row::<F>::new(q.iter().map(|q| low::<F>(*q)).collect());
         let mut macs: Vec<Row<F>> = correlated.sent.iter().map(of_peer).collect();
-        macs[me.index()] = Row::<F>::new(own.iter().map(|bit| alpha.and(bit.spread())).collect());
+        macs[me.index()] = zeros::<F>(all);
         let row = &mut macs[me.index()];
+        masks(row, |i| own[i]);
+        row.iter_mut().for_each(|mac| *mac = alpha.and(*mac));
         for t in &correlated.received {
             row.iter_mut().zip(t.iter()).for_each(|(mac, t)| *mac ^= low::<F>(*t));
         }

@@ -206,25 +206,32 @@ fn another_element_towards_another_peer_is_caught() {
 
 /// Whoever lies at the bits of the key, and then falls silent, has learnt nothing before: what honest parties have said by then
 /// does not depend on the key. What it would learn from the failure is told by nobody but the one that has found it, and that
-/// one has given the key up.
+/// one has given the key up. So it has if the cheater does not answer once it could know the coins; before that, silence
+/// costs the session only.
 #[test]
 fn the_holder_of_guessed_bits_finds_it_first_whatever_the_cheater_withholds() {
-    for answers in [true, false] {
+    /// Exchanges up to the commitment to the coins that the check of products with shares of the key tosses.
+    const COMMITTED: usize = 5 + 2 + 1 + 1;
+    let unanswered: fn(&Error) -> bool = |e| matches!(e, Error::Unanswered { peer: Party(1), .. });
+    let gone: fn(&Error) -> bool = |e| matches!(e, Error::Closed { peer: Party(1), .. });
+    let found: fn(&Error) -> bool = |e| matches!(e, Error::Peer { peer: Party(1), .. });
+    let cases = [
+        (COMMITTED - 1, gone, false),
+        (COMMITTED, unanswered, true),
+        (COMMITTED + 1, unanswered, true),
+        (usize::MAX, found, true),
+    ];
+    for (exchanges, ends, retired) in cases {
         let outcomes = run_parties(2, |net| {
             let key = MacKey::<F>::generate(net)?;
             let mut mascot = Mascot::set_up(b"silence", &key, 2, net)?;
-            let me = net.me();
-            let len = if me == Party(1) { OF_SHARES } else { 0 };
-            let mut net = Adds { net, len, to: Party(0), what: |_| 1 };
-            if me == Party(1) && !answers {
-                // All of it up to the coins, and then nothing.
-                let mut net = Until { net: &mut net, left: 5 + 2 + 1 + 2 };
-                return Ok((mascot.triples(8, &mut net).is_err(), key.refuse_retired()));
-            }
-            Ok((mascot.triples(8, &mut net).is_err(), key.refuse_retired()))
+            let cheats = net.me() == Party(1);
+            let mut net = Adds { net, len: if cheats { OF_SHARES } else { 0 }, to: Party(0), what: |_| 1 };
+            let mut net = Until { net: &mut net, left: if cheats { exchanges } else { usize::MAX } };
+            Ok((mascot.triples(8, &mut net).map(drop), key.refuse_retired().is_err()))
         });
-        let Ok((failed, key)) = &outcomes[0] else { panic!("set-up is honest") };
-        assert!(*failed && key.is_err() == answers, "{answers}: {key:?}");
+        let Ok((Err(error), given_up)) = &outcomes[0] else { panic!("{exchanges}: {outcomes:?}") };
+        assert!(ends(error) && *given_up == retired, "{exchanges}: {error:?}, {given_up}");
     }
 }
 

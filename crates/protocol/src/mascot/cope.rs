@@ -25,6 +25,11 @@
 //!   one bit of alpha was right, and could then fall silent: a bit each time, and honest parties would see slow peers.** So what
 //!   comes later tests alpha as a whole only: off by d alpha plus what the cheater knows.
 //!
+//! * *Silence*. An owner that falls silent once it may know the coins, and before it answers, knows no more of alpha than before: what
+//!   the holder has said does not depend on alpha. But it may be one that did not like the coins (a lucky toss gives d + 1 equations,
+//!   as said), and nothing shows that it made no guess. So the holder gives the key up in this process, and the check counts as
+//!   unanswered ([`crate::spdz::Guesses`]; nodes do so durably). Silence before the coins costs the session only.
+//!
 //! That x_h is the same towards all peers is left to [`super::authenticate`]. Pseudorandom streams are the only computational
 //! assumption besides the transfers'.
 //!
@@ -41,10 +46,11 @@ use std::sync::Arc;
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::memory::Wiped;
+use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use super::messages::Messages;
-use super::rows::{Gadget, Row, add, add_bytes, with_mask, zeros};
+use super::rows::{Gadget, Row, add, add_bytes, repeated, with_mask, zeros};
 use crate::net::Net;
 use crate::ot::{Pairs, forked_seed};
 use crate::spdz::{Coefficients, MacKey};
@@ -76,7 +82,7 @@ impl<F: MacField> Cope<F> {
     /// Takes k checked transfers with every peer, in which this party chooses with the bits of its share of the key. Four
     /// rounds.
     pub(super) fn set_up(key: &MacKey<F>, transfers: &mut Pairs, net: &mut dyn Net) -> Result<Self> {
-        let alphas = Zeroizing::new(vec![key.reveal_own_share(); key.parties()]);
+        let alphas = repeated::<F>(key.reveal_own_share(), key.parties());
         Self::set_up_towards(key.me(), alphas, transfers, net)
     }
 
@@ -180,7 +186,7 @@ impl<F: MacField> Cope<F> {
         self.check(own, &ts, &qs, net)?;
 
         let own = &own[me.index()];
-        let alphas = Zeroizing::new(vec![self.alphas[me.index()]; own.len()]);
+        let alphas = repeated::<F>(self.alphas[me.index()], own.len());
         let mut shares = qs;
         F::multiply_rows(&mut shares[me.index()], own, &alphas);
         for p in me.peers(counts.len()) {
@@ -193,7 +199,7 @@ impl<F: MacField> Cope<F> {
     /// Whether every peer used one element at all bits of this party's share, for each of its elements. Three rounds.
     fn check(&self, own: &[Row<F>], ts: &[Row<F>], qs: &[Row<F>], net: &mut dyn Net) -> Result<()> {
         let (me, n) = (self.me, qs.len());
-        let seed = coins::toss(b"products with shares of the key", net)?;
+        let seed = coins::toss_for_check(b"products with shares of the key", net)?;
         let mut out: Vec<Zeroizing<Vec<u8>>> = Vec::new();
         for (p, (own, t)) in Party::all(n).zip(own.iter().zip(ts)) {
             let mut answer = Zeroizing::default();
@@ -204,13 +210,14 @@ impl<F: MacField> Cope<F> {
             out.push(answer);
         }
         let len = |p: Party| if p == me || qs[p.index()].is_empty() { 0 } else { 2 * F::BYTES };
-        let into = exchange(&out, len, net)?;
+        let into = exchange(&out, len, net).map_err(Error::in_a_check)?;
         for p in me.peers(n).filter(|p| !qs[p.index()].is_empty()) {
             let mut answer = [F::Word::ZERO; 2];
             F::read_row(&into[p.index()], &mut answer);
             let [y, t] = answer;
             let expected = t ^ F::multiply(self.alphas[p.index()], y);
-            if combination::<F>(&seed, &qs[p.index()]) != expected {
+            // Where they differ, the difference depends on bits of the share of the key.
+            if !ct_eq(&[combination::<F>(&seed, &qs[p.index()])], &[expected]) {
                 let detail =
                     "its products with this party's share of the MAC key are of no one element".into();
                 return Err(Error::Peer { peer: p, detail });
@@ -300,10 +307,3 @@ fn combination<F: MacField>(seed: &[u8; 32], row: &[F::Word]) -> F::Word {
 
 /// Elements that coefficients are drawn for at a time.
 const BATCH: usize = 512;
-
-impl<F: MacField> Gadget<F> {
-    /// One step for a row of elements.
-    fn add_row(&self, sums: &mut [F::Word], row: &[F::Word]) {
-        sums.iter_mut().zip(row).for_each(|(sum, next)| *sum = self.step(*sum, *next));
-    }
-}

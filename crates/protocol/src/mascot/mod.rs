@@ -23,7 +23,9 @@
 //! ([`MacKey::retire`]), nothing is made any more, and the error tells what was checked, not where. A batch is checked as a whole,
 //! so when it fails does not depend on where the error is. Where errors can depend on bits of a share of the key, it is the
 //! holder of the share that checks, and no cheater knows before it whether a guess was right (`cope.rs`, and the check of transfers
-//! under the key, [`crate::ot`]). So a peer that falls silent has learnt nothing of the key, and the key is kept.
+//! under the key, [`crate::ot`]). So a peer that falls silent has learnt nothing of the key, and the key is kept; but for one that leaves
+//! such a check without an answer once it could know the coins: then the key is given up in this process, and that is counted
+//! ([`crate::spdz::Guesses`]).
 //!
 //! **Memory**: batches of 2^18 transfers for triples and 2^17 for bits, some twenty megabytes for every peer, which stay for the
 //! next batch, and the result.

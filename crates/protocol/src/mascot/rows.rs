@@ -1,6 +1,7 @@
 //! Rows of elements: what the loops over thousands of transfers are made of.
 
 use polyclave_field::{MacField, Word};
+use polyclave_kernels::secret::masks;
 use zeroize::Zeroizing;
 
 use crate::Result;
@@ -12,6 +13,13 @@ pub(super) type Row<F> = Zeroizing<Vec<<F as MacField>::Word>>;
 /// So many zeros.
 pub(super) fn zeros<F: MacField>(len: usize) -> Row<F> {
     Zeroizing::new(vec![F::Word::ZERO; len])
+}
+
+/// An element so many times. (`vec!` would look first whether it is zero.)
+pub(super) fn repeated<F: MacField>(element: F::Word, len: usize) -> Row<F> {
+    let mut row = zeros::<F>(len);
+    row.fill(element);
+    row
 }
 
 /// Elements and a uniform one after them.
@@ -65,13 +73,22 @@ impl<F: MacField> Gadget<F> {
         Gadget { overflow: F::multiply(F::Word::ONE.shift_left(F::BITS - 1), F::Word::ONE.shift_left(1)) }
     }
 
-    /// One step: the sum so far times X, plus the next row's element.
-    #[inline(always)]
-    pub(super) fn step(&self, sum: F::Word, next: F::Word) -> F::Word {
-        let carry = sum.shift_right(F::BITS - 1).spread();
-        F::truncate(sum.shift_left(1)) ^ self.overflow.and(carry) ^ next
+    /// One step: the sums so far times X, plus the next row.
+    pub(super) fn add_row(&self, sums: &mut [F::Word], row: &[F::Word]) {
+        assert_eq!(sums.len(), row.len(), "rows of one length");
+        let mut carries = Zeroizing::new([F::Word::ZERO; AT_ONCE]);
+        for (sums, row) in sums.chunks_mut(AT_ONCE).zip(row.chunks(AT_ONCE)) {
+            let carries = &mut carries[..sums.len()];
+            masks(carries, |i| sums[i].shift_right(F::BITS - 1));
+            for ((sum, carry), next) in sums.iter_mut().zip(carries.iter()).zip(row) {
+                *sum = F::truncate(sum.shift_left(1)) ^ self.overflow.and(*carry) ^ *next;
+            }
+        }
     }
 }
+
+/// Elements of a row whose carries are on the stack together.
+const AT_ONCE: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -84,8 +101,9 @@ mod tests {
         let x = F::truncate(F::Word::from_bytes(&[0x9d; 16][..size_of::<F::Word>()]));
         let factor = F::truncate(F::Word::from_bytes(&[0xe3; 16][..size_of::<F::Word>()]));
         let term = |i: u32| factor.and(x.shift_right(i).spread());
-        let sum = (0..F::BITS).rev().fold(F::Word::ZERO, |sum, i| gadget.step(sum, term(i)));
-        assert_eq!(sum, F::multiply(x, factor), "{}", F::NAME);
+        let mut sums = [F::Word::ZERO; AT_ONCE + 7];
+        (0..F::BITS).rev().for_each(|i| gadget.add_row(&mut sums, &[term(i); AT_ONCE + 7]));
+        assert_eq!(sums, [F::multiply(x, factor); AT_ONCE + 7], "{}", F::NAME);
     }
 
     #[test]

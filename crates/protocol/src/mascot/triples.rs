@@ -29,6 +29,7 @@ use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::bit_transpose::columns_to_blocks;
 use polyclave_kernels::memory::Wiped;
+use polyclave_kernels::secret::masks;
 use zeroize::Zeroizing;
 
 use super::Mascot;
@@ -196,23 +197,24 @@ impl<F: MacField> Batch<'_, F> {
     fn offer(&mut self, peer: Party, message: &mut [u8]) -> Result<()> {
         let (gadget, count) = (Gadget::<F>::new(), self.products.b.len());
         let [mut zero, mut one] = [Wiped::zeros(PIECE), Wiped::zeros(PIECE)];
-        let [mut sums, mut ds] = [zeros::<F>(PIECE), zeros::<F>(PIECE)];
+        let [mut sums, mut ds, mut firsts] = [0; 3].map(|_| zeros::<F>(PIECE));
         for (l, c) in self.products.c.iter_mut().enumerate() {
             let pieces = c.chunks_mut(PIECE).zip(self.products.b.chunks(PIECE));
             for (start, (c, b)) in (0..).step_by(PIECE).zip(pieces) {
                 let (zero, one) = (&mut zero[..b.len()], &mut one[..b.len()]);
                 let (sums, ds) = (&mut sums[..b.len()], &mut ds[..b.len()]);
+                let firsts = &mut firsts[..b.len()];
                 sums.fill(F::Word::ZERO);
                 for bit in (0..F::BITS as usize).rev() {
                     let at = (l * F::BITS as usize + bit) * count + start;
                     self.transfers.write_random_sent(self.correlated, peer, at, [zero, one])?;
                     let messages = zero.iter().zip(one.iter());
-                    let rows = sums.iter_mut().zip(ds.iter_mut()).zip(b).zip(messages);
-                    for (((sum, d), b), (zero, one)) in rows {
-                        let (zero, one) = (low::<F>(*zero), low::<F>(*one));
-                        *d = zero ^ one ^ *b;
-                        *sum = gadget.step(*sum, zero);
+                    let rows = firsts.iter_mut().zip(ds.iter_mut()).zip(b).zip(messages);
+                    for (((first, d), b), (zero, one)) in rows {
+                        *first = low::<F>(*zero);
+                        *d = *first ^ low::<F>(*one) ^ *b;
                     }
+                    gadget.add_row(sums, firsts);
                     F::write_row(ds, &mut message[at * F::BYTES..][..b.len() * F::BYTES]);
                 }
                 add::<F>(c, sums);
@@ -225,21 +227,23 @@ impl<F: MacField> Batch<'_, F> {
     fn take(&mut self, peer: Party, message: &[u8]) -> Result<()> {
         let (gadget, count) = (Gadget::<F>::new(), self.products.b.len());
         let mut taken = Wiped::zeros(PIECE);
-        let [mut sums, mut ds] = [zeros::<F>(PIECE), zeros::<F>(PIECE)];
+        let [mut sums, mut ds, mut choices] = [0; 3].map(|_| zeros::<F>(PIECE));
         for (l, (c, a)) in self.products.c.iter_mut().zip(&self.products.a).enumerate() {
             let pieces = c.chunks_mut(PIECE).zip(a.chunks(PIECE));
             for (start, (c, a)) in (0..).step_by(PIECE).zip(pieces) {
                 let taken = &mut taken[..a.len()];
                 let (sums, ds) = (&mut sums[..a.len()], &mut ds[..a.len()]);
+                let choices = &mut choices[..a.len()];
                 sums.fill(F::Word::ZERO);
                 for bit in (0..F::BITS).rev() {
                     let at = (l * F::BITS as usize + bit as usize) * count + start;
                     self.transfers.write_random_received(self.correlated, peer, at, taken)?;
                     F::read_row(&message[at * F::BYTES..][..a.len() * F::BYTES], ds);
-                    for (((sum, d), a), taken) in sums.iter_mut().zip(ds.iter()).zip(a).zip(taken.iter()) {
-                        let chosen = d.and(a.shift_right(bit).spread());
-                        *sum = gadget.step(*sum, low::<F>(*taken) ^ chosen);
+                    masks(choices, |i| a[i].shift_right(bit));
+                    for ((d, choice), taken) in ds.iter_mut().zip(choices.iter()).zip(taken.iter()) {
+                        *d = low::<F>(*taken) ^ d.and(*choice);
                     }
+                    gadget.add_row(sums, ds);
                 }
                 add::<F>(c, sums);
             }

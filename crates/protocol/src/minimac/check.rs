@@ -21,7 +21,7 @@
 use blake3::Hasher;
 use polyclave_field::Gf2_16;
 use polyclave_kernels::aes_prg::AesPrg;
-use subtle::ConstantTimeEq;
+use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use super::opening::KeyShare;
@@ -45,7 +45,7 @@ pub(super) fn check(
     sigma.iter().for_each(|symbol| _ = hasher.update(&symbol.to_le_bytes()));
     let digest = *hasher.finalize().as_bytes();
     let digests = commit_and_open(&[*context, seed].concat(), &digest, net)?;
-    match bool::from(digests[peer.index()].ct_eq(&digest)) {
+    match ct_eq(&digests[peer.index()], &digest) {
         true => Ok(()),
         false => Err(Error::CheckFailed { what: "the MACs of opened bits of a committed string" }),
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::bit_transpose::columns_to_blocks;
 use polyclave_kernels::gf128::weighted_sums;
-use subtle::ConstantTimeEq;
+use polyclave_kernels::secret::{ct_eq, mask};
 use zeroize::Zeroizing;
 
 use super::binding::Binding;
@@ -118,7 +118,7 @@ impl Receiver {
 impl Sender {
     /// From all leaves but those at delta, as `tree::puncture` numbers them.
     pub(super) fn new(shape: Shape, delta: u128, leaves: &[Seed]) -> Sender {
-        let spread = |k: usize| ((delta >> k & 1) as u8).wrapping_neg();
+        let spread = |k: usize| mask((delta >> k) as u8);
         Sender {
             shape,
             streams: Streams::new(shape, leaves, true),
@@ -181,7 +181,7 @@ impl Sender {
         for (sum, bit) in sums.chunks_exact_mut(GRAIN_BYTES).zip(self.delta.iter()) {
             add_masked(sum, of_choices, *bit);
         }
-        if bool::from(sums.ct_eq(of_columns)) {
+        if ct_eq(&sums, of_columns) {
             Ok(())
         } else {
             Err(binding.fault("choices of oblivious transfer that are not the same in all columns"))
@@ -264,7 +264,7 @@ mod tests {
         weighted_sums(&mut hash, &error, &chi);
         let columns = response.chunks_exact_mut(GRAIN_BYTES).skip(tree * shape.expansion());
         for (k, column) in columns.take(shape.expansion()).enumerate() {
-            add_masked(column, &hash, (guess >> k & 1).wrapping_neg());
+            add_masked(column, &hash, mask(guess >> k));
         }
         sender.check(&COIN, &response, &binding()).is_ok()
     }

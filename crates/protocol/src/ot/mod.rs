@@ -21,7 +21,10 @@
 //!   inconsistent choices. A guess about b bits of Delta passes with probability 2^-b; if it passes, the receiver knows these
 //!   b bits, and nothing else went wrong but with probability 2^-115 (`Sender::check` in `extension.rs`, for every f: the check
 //!   hashes to 128 bits). So statistical security is that of the guess, and **a check that fails leaks about a bit**: nothing
-//!   may be tried again, the caller quarantines the peer and everything under this Delta is retired.
+//!   may be tried again, the caller quarantines the peer and everything under this Delta is retired, in all forks of the set-up
+//!   at once ([`Pairs::fork`]). A receiver that is silent once it may know the coins, and before it has answered, ends them as
+//!   well ([`Error::Unanswered`]): it does not know whether a guess was right, since the sender compares first and no message before
+//!   depends on Delta, but it has chosen among coins. Silence before that has seen no coins, and costs the session only.
 //! * Coins are tossed by commitment and opening after all messages of the receivers have come ([`crate::coins`]); they are
 //!   good if one party is honest.
 //!
@@ -68,6 +71,7 @@ use zeroize::Zeroizing;
 
 use crate::coins;
 use crate::net::Net;
+use crate::retirement::Retirement;
 use crate::{Error, Party, PartySet, Result};
 use binding::Binding;
 use blocks::Pool;
@@ -88,8 +92,10 @@ pub struct Pairs {
     next: u64,
     /// The transfers below are checked.
     checked: u64,
-    /// Something failed, and nothing may be used any more.
+    /// Something failed here, if only a connection: the two ends are not in step any more.
     failed: bool,
+    /// A guess at Delta may have failed, here or in any other fork of one set-up: none of them goes on.
+    retired: Retirement,
     /// Memory of all blocks, shared with forks.
     pool: Arc<Pool>,
 }
@@ -203,12 +209,14 @@ impl Pairs {
             next: 0,
             checked: 0,
             failed: false,
+            retired: Retirement::default(),
             pool: Arc::default(),
         })
     }
 
     /// Independent transfers under the same Delta, bound to another label that is used once: all streams come from hashes of
-    /// this object's seeds with the label. What a party fixed when these pairs were set up holds for all their forks. Local.
+    /// this object's seeds with the label. What a party fixed when these pairs were set up holds for all their forks, and so does a
+    /// check that failed in any of them. Local.
     pub fn fork(&self, label: &[u8]) -> Pairs {
         let derived = |seeds: &Zeroizing<Vec<tree::Seed>>| {
             let mut fork = Zeroizing::new(vec![tree::Seed::default(); seeds.len()]);
@@ -229,6 +237,7 @@ impl Pairs {
             next: 0,
             checked: 0,
             failed: self.failed,
+            retired: self.retired.clone(),
             pool: self.pool.clone(),
         }
     }
@@ -256,17 +265,23 @@ impl Pairs {
     }
 
     /// Checks everything extended since the last check. After an error nothing of it may be used, and this object refuses to
-    /// do more. Three rounds, or none if there is nothing to check.
+    /// do more; so does every fork of the set-up, but for a connection that failed before there were coins. Three rounds, or none if there is nothing to check.
     pub fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         self.guarded(net, Pairs::try_check)
     }
 
-    /// Runs something after which, if it fails, this object is of no use.
+    /// An error if a guess at Delta may have failed in any fork of this set-up.
+    pub(crate) fn refuse_retired(&self) -> Result<()> {
+        self.retired.refuse_retired()
+    }
+
+    /// Runs something after which, if it fails, this object is of no use, nor any other of the set-up if it is a check.
     fn guarded<T>(
         &mut self,
         net: &mut dyn Net,
         run: impl FnOnce(&mut Pairs, &mut dyn Net) -> Result<T>,
     ) -> Result<T> {
+        self.refuse_retired()?;
         if self.failed {
             return Err(Error::misuse("oblivious transfer has failed before and must be set up afresh"));
         }
@@ -275,7 +290,7 @@ impl Pairs {
         }
         let outcome = run(self, net);
         self.failed = outcome.is_err();
-        outcome
+        outcome.inspect_err(|e| self.retired.retire_after(e))
     }
 
     fn try_extend(&mut self, choices: &[&[u8]], count: usize, net: &mut dyn Net) -> Result<Correlated> {
@@ -307,20 +322,22 @@ impl Pairs {
         if self.checked == self.next {
             return Ok(());
         }
-        let coin = coins::toss(b"oblivious transfer", net)?;
+        let coin = coins::toss_for_check(b"oblivious transfer", net)?;
         let responses = self.ends.iter_mut();
         let responses: Vec<Zeroizing<Vec<u8>>> = responses
             .map(|ends| ends.as_mut().map(|ends| ends.receiver.respond(&coin)).unwrap_or_default())
             .collect();
         let out: Vec<&[u8]> = responses.iter().map(|r| r.as_slice()).collect();
-        let responses = exchange(&out, |_| extension::response_bytes(self.shape), net)?;
+        let responses = exchange(&out, |_| extension::response_bytes(self.shape), net);
+        let responses = responses.map_err(Error::in_a_check)?;
         for (ends, response) in self.ends.iter_mut().zip(&responses) {
             if let Some(ends) = ends {
                 ends.sender.check(&coin, response, &ends.outward)?;
             }
         }
         self.checked = self.next;
-        Ok(())
+        // Of a fork whose check failed meanwhile nothing says which guess it was.
+        self.refuse_retired()
     }
 }
 

@@ -105,6 +105,7 @@ impl Pairs {
         let (Some(Some(ends)), Some(blocks)) = (self.ends.get(peer.index()), blocks.get(peer.index())) else {
             return Err(Error::misuse(format!("{peer} is not a peer")));
         };
+        self.refuse_retired()?;
         if self.failed || correlated.first + blocks.len() as u64 > self.checked {
             return Err(Error::misuse("transfers that are not checked must not be used"));
         }

@@ -15,7 +15,8 @@
 //! punctured side numbers its nodes by their difference to the path, so that the unknown one is always number 0.
 //! Cost: 32 bytes for each bit of alpha and 32 for each tree, and 2^(f+1) hashes a tree at either side.
 
-use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use polyclave_kernels::secret::ct_eq;
+use subtle::{Choice, ConditionallySelectable};
 use zeroize::Zeroizing;
 
 use super::base::Key;
@@ -114,7 +115,7 @@ pub(super) fn puncture(
         unshift(&mut digests, alpha);
         all.update(digests.as_flattened());
     }
-    if bool::from(all.finalize().as_bytes()[..].ct_eq(expected)) {
+    if ct_eq(&all.finalize().as_bytes()[..], expected) {
         Ok(leaves)
     } else {
         Err(binding.fault("a tree of seeds that is not consistent"))

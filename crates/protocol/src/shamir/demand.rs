@@ -21,6 +21,7 @@ pub(super) struct Demand {
 impl Demand {
     pub(super) fn of(compiled: &Compiled, lanes: usize, way: Inversion, tables: Tables) -> Demand {
         let width = |lookup: &Lookup| if lookup.is_uniform() { 1 } else { lanes };
+        let tables = tables.at(lanes);
         let mut demand = Demand { inversions: 0, masked: BTreeMap::new(), products: 0 };
         for lookup in compiled.lookups() {
             let count = width(lookup);

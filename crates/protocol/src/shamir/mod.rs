@@ -24,6 +24,7 @@ mod inversion;
 mod invert;
 mod masked_powers;
 mod masked_table;
+mod memory;
 mod opening;
 mod passive;
 mod polynomial;
@@ -144,6 +145,20 @@ impl Shared {
             rows.extend(lanes.iter().map(|lane| row[*lane]));
         }
         Shared { lanes: lanes.len(), views: self.views.clone(), rows, ..*self }
+    }
+
+    /// The lanes of all parts, which are values of one port.
+    fn join(parts: &[Shared]) -> Shared {
+        let lanes = parts.iter().map(|part| part.lanes).sum();
+        let (views, first) = (parts[0].views.clone(), &parts[0]);
+        // Sized at once, as above.
+        let mut rows = Zeroizing::new(Vec::with_capacity(views.len() * first.count * lanes));
+        for row in 0..views.len() * first.count {
+            parts
+                .iter()
+                .for_each(|part| rows.extend_from_slice(&part.rows[row * part.lanes..][..part.lanes]));
+        }
+        Shared { lanes, views, rows, ..*first }
     }
 }
 
@@ -311,8 +326,9 @@ impl<S: Security> Protocol for Shamir<S> {
         let material = std::mem::take(&mut batch.products);
         self.arithmetic.security.load(material);
         let (mut inversions, mut polynomials, mut masked) = (Vec::new(), Vec::new(), Vec::new());
+        let tables = self.tables.at(bank.lanes());
         for lookup in lookups {
-            match self.tables.way(&compiled.tables()[lookup.table]) {
+            match tables.way(&compiled.tables()[lookup.table]) {
                 Way::Inversion(_) => inversions.push(lookup),
                 Way::Polynomial(_) => polynomials.push(lookup),
                 Way::Masked => masked.push(lookup),

@@ -39,6 +39,7 @@ impl Security for Passive {
     type Released = Unverified<Cells>;
     type Material = ();
     const KINDS: [u8; 2] = *b"PS";
+    const HOLDS_STOCK: bool = false;
 
     fn new(setup: &Setup, _: &Stream, serving: PartySet) -> Result<Passive> {
         let (parties, threshold) = (setup.structure.parties(), setup.structure.threshold());

@@ -32,6 +32,9 @@ pub trait Security: Sized + Send + Sync + 'static {
     /// First bytes of what is stored: of a setup, of a value.
     const KINDS: [u8; 2];
 
+    /// Whether nodes take material from a stock, whose level bounds what one evaluation holds, and do not make it here and now.
+    const HOLDS_STOCK: bool;
+
     fn new(setup: &Setup, stream: &Stream, serving: PartySet) -> Result<Self>;
 
     /// A value that has left the protocol.

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use polyclave_cipher::CompiledPort;
+use polyclave_cipher::{Cipher, Compiled, CompiledPort, Table, boolean};
 use zeroize::Zeroizing;
 
 use super::security::Security;
-use super::{Elements, Mask, Passive, Setup, Shamir, ShamirScheme, Shared, client};
+use super::{Elements, Mask, Passive, Setup, Shamir, ShamirScheme, Shared, Tables, client, memory};
 use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
 use crate::service::{Element, ServiceProtocol, ServiceScheme, Stored};
@@ -81,6 +81,30 @@ fn nothing(what: &str) -> Error {
 impl<S: Security> ServiceProtocol for Shamir<S> {
     type Mask = Mask;
     type Elements = Elements;
+
+    /// Ciphers with a table that no polynomial is known for (the 8 bits of SKINNY-128) run by their ANDs: those of two bits have one,
+    /// and unit vectors of 256 entries, made for every lookup, take ten times as long.
+    fn form(&self, cipher: Cipher) -> Cipher {
+        let is_large = |table: &Arc<Table>| table.inversion().is_none() && table.pulkus_vivek().is_none();
+        match self.tables == Tables::ByLanes && cipher.encrypt.tables().iter().any(is_large) {
+            true => boolean::expanded(cipher),
+            false => cipher,
+        }
+    }
+
+    fn lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize {
+        match S::HOLDS_STOCK {
+            true => usize::MAX,
+            false => {
+                let parties = self.arithmetic.structure.parties();
+                (bytes / memory::bytes_per_lane(compiled, parties, self.tables)).max(1)
+            }
+        }
+    }
+
+    fn join_lanes(&self, parts: &[Shared]) -> Shared {
+        Shared::join(parts)
+    }
 
     fn save(&self, value: &Shared) -> Zeroizing<Vec<u8>> {
         value.save(S::KINDS[1], self.arithmetic.structure, self.arithmetic.me)

@@ -5,6 +5,7 @@
 //! at least one set, the complement of theirs, so what is derived from all keys is unknown to them.
 
 use polyclave_field::Gf256;
+use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use crate::net::Net;
@@ -173,13 +174,24 @@ impl Setup {
         let mut theirs: Vec<Vec<u8>> = mine.iter().map(|digests| vec![0; digests.len()]).collect();
         let out: Vec<&[u8]> = mine.iter().map(Vec::as_slice).collect();
         net.exchange(&out, &mut theirs.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
-        match me.peers(n).find(|p| mine[p.index()] != theirs[p.index()]) {
-            None => Ok(setup),
-            Some(peer) => {
-                let detail = "it has another key than this party for the same set of parties".into();
-                Err(Error::Peer { peer, detail })
+        let mut differ = me.peers(n).filter(|p| !ct_eq(&mine[p.index()], &theirs[p.index()])).peekable();
+        if differ.peek().is_none() {
+            return Ok(setup);
+        }
+        // A key that one of the two has drawn is between these two alone; one of a third party may have been told differently.
+        let leader = |set: u16| Party(set.trailing_zeros() as u8);
+        for peer in differ {
+            let common = setup.keys.iter().filter(|held| contains(held.set, peer));
+            let digests = mine[peer.index()].chunks(KEY_BYTES).zip(theirs[peer.index()].chunks(KEY_BYTES));
+            let wrong = |(held, (mine, theirs)): (&HeldKey, (&[u8], &[u8]))| {
+                !ct_eq(mine, theirs) && [me, peer].contains(&leader(held.set))
+            };
+            if common.zip(digests).any(wrong) {
+                let detail = "it has another key than the one that passed between it and this party".into();
+                return Err(Error::Peer { peer, detail });
             }
         }
+        Err(Error::Equivocation { what: "keys of pseudorandom sharing" })
     }
 
     /// Parties and threshold.

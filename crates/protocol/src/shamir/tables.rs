@@ -16,10 +16,17 @@ pub enum Tables {
     /// Polynomials of three products for tables of at most 6 bits to at most 4, nothing made ahead (Pulkus and Vivek 2016;
     /// Keller et al. 2017, section 3.2). Larger tables are masked.
     Polynomial,
+    /// Polynomials for many lanes, masked tables for few. A polynomial takes three rounds, a masked table one and those ahead that all
+    /// lookups have together; but what is made ahead costs a lane of Triple DES 40 times as much as its polynomials. What
+    /// nodes use.
+    ByLanes,
 }
 
+/// So many lanes are few.
+const FEW_LANES: usize = 16;
+
 impl Tables {
-    /// All of them.
+    /// Those that are the same for any number of lanes.
     pub const ALL: [Tables; 2] = [Tables::Masked, Tables::Polynomial];
 
     /// The name on the command line. Parties compare it before they start, so who changes the polynomials changes it.
@@ -27,15 +34,27 @@ impl Tables {
         match self {
             Tables::Masked => "masked",
             Tables::Polynomial => "polynomial",
+            Tables::ByLanes => "polynomial or masked",
         }
     }
 
-    /// How a table is looked up.
+    /// What is used for so many lanes. Any circuit that was compiled for polynomials has what masked tables take.
+    pub(super) fn at(self, lanes: usize) -> Tables {
+        match self {
+            Tables::ByLanes if lanes <= FEW_LANES => Tables::Masked,
+            Tables::ByLanes => Tables::Polynomial,
+            other => other,
+        }
+    }
+
+    /// How a table is looked up; by as many lanes as make polynomials worth it, if that depends on them.
     pub(super) fn way(self, table: &Table) -> Way<'_> {
         match (table.inversion(), self) {
             (Some(inversion), _) => Way::Inversion(inversion),
             (None, Tables::Masked) => Way::Masked,
-            (None, Tables::Polynomial) => table.pulkus_vivek().map_or(Way::Masked, Way::Polynomial),
+            (None, Tables::Polynomial | Tables::ByLanes) => {
+                table.pulkus_vivek().map_or(Way::Masked, Way::Polynomial)
+            }
         }
     }
 }

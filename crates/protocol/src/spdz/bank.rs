@@ -6,7 +6,8 @@
 use polyclave_cipher::{Linear, Matrix, Slot};
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::affine::{self, Map, Term};
-use zeroize::Zeroize;
+use polyclave_kernels::secret::masks;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::key::MacKey;
 
@@ -83,8 +84,10 @@ impl<F: MacField> Bank<F> {
         let columns = || matrix.columns().into_iter().zip(bits).filter(|(column, _)| *column != 0);
         // A bit times a constant: its share is 0 or 1.
         row.cells.fill(0);
+        let mut ones = Zeroizing::new(vec![0; row.cells.len()]);
         for (column, bit) in columns() {
-            row.cells.iter_mut().zip(&bit.cells).for_each(|(x, bit)| *x ^= column & bit.wrapping_neg());
+            masks(&mut ones, |i| bit.cells[i]);
+            row.cells.iter_mut().zip(ones.iter()).for_each(|(x, one)| *x ^= column & one);
         }
         let macs: Vec<_> = columns().map(|(column, bit)| (bit.macs.as_slice(), F::embed(column))).collect();
         F::combine(&mut row.macs, &macs, F::Word::ZERO);

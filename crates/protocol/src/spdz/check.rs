@@ -88,7 +88,8 @@ fn difference<F: MacField>(
     openings: &Openings<F>,
     net: &mut dyn Net,
 ) -> Result<([u8; 64], Zeroizing<F::Word>)> {
-    // The digest of what was seen is the context of the coins: parties that saw different things get none.
+    // The digest of what was seen is the context of the coins: parties that saw different things get none, and accuse nobody, since
+    // contexts are compared before openings.
     let transcript = if net.parties() > 2 { openings.transcript() } else { [0; 32] };
     let seed = coins::toss(&transcript, net)?;
     let mut context = [0; 64];

@@ -41,6 +41,7 @@
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_field::{Gf2_64, Gf128, MacField, tower};
 use polyclave_kernels::gf128;
+use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use super::Shared;
@@ -339,8 +340,8 @@ fn verify(sum: &[u8], count: usize) -> Result<Vec<Element>> {
     let mut due = vec![0; ELEMENT_BYTES * values.len()];
     gf128::scale_add(&mut due, values.as_flattened(), rho);
     // Two nodes that sent the same would make everything zero; rho is zero otherwise with probability 2^-128.
-    let drawn = *rho != [0; ELEMENT_BYTES];
-    match drawn && rest.is_empty() && due == products.as_flattened() {
+    let drawn = !ct_eq(rho, &[0; ELEMENT_BYTES]);
+    match drawn && rest.is_empty() && ct_eq(&due, products.as_flattened()) {
         true => Ok(values[..count].to_vec()),
         false => Err(UNVERIFIED),
     }

@@ -1,19 +1,19 @@
 //! The MAC key, and whether it may still be used.
 //!
 //! After a check that failed under it, of whatever kind, a key is given up, for all sessions: a failure can be that of a guess at
-//! bits of the key, and tells whether it was right (security-notes G). Silence is no failure. What honest parties say before
-//! a check has passed at all of them tells nothing of the key but whether one value, which cheaters chose beforehand, is
-//! right: of the zero test `check.rs` says why, of products with shares of the key `mascot/cope.rs`. So a peer that is killed in
-//! the middle of a check costs the session, and not the key, nor what is stored under it.
+//! bits of the key, and tells whether it was right (security-notes G). So it is after a check of transfers or of products with shares
+//! of the key that a peer leaves without an answer once it could know the coins ([`Error::Unanswered`]). Other silence is no failure: what honest parties say before a check has passed at all of them tells nothing of the key but whether one value,
+//! which cheaters chose beforehand, is right: of the zero test `check.rs` says why, of products with shares of the key
+//! `mascot/cope.rs`. So a peer that is killed costs the session, and not what is stored under the key. How many failures a key can
+//! stand that is used again, at the operators' order, says `guesses.rs`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use polyclave_field::{Gf2_64, MacField, Word};
 use zeroize::Zeroizing;
 
-use crate::error::EARLIER_CHECK;
 use crate::net::Net;
+use crate::retirement::Retirement;
 use crate::session::random_bytes;
 use crate::{Error, Party, Result};
 
@@ -22,7 +22,7 @@ pub struct MacKey<F: MacField> {
     me: Party,
     parties: usize,
     share: Arc<Zeroizing<F::Word>>,
-    retired: Arc<AtomicBool>,
+    retired: Retirement,
 }
 
 impl<F: MacField> MacKey<F> {
@@ -37,7 +37,7 @@ impl<F: MacField> MacKey<F> {
 
     /// The key of which this is the share of party `me`.
     pub fn of_share(me: Party, parties: usize, share: F::Word) -> Self {
-        MacKey { me, parties, share: Arc::new(Zeroizing::new(share)), retired: Arc::default() }
+        MacKey { me, parties, share: Arc::new(Zeroizing::new(share)), retired: Retirement::default() }
     }
 
     /// This party's share.
@@ -62,22 +62,17 @@ impl<F: MacField> MacKey<F> {
 
     /// An error if a check under this key has failed.
     pub fn refuse_retired(&self) -> Result<()> {
-        match self.retired.load(SeqCst) {
-            true => Err(Error::CheckFailed { what: EARLIER_CHECK }),
-            false => Ok(()),
-        }
+        self.retired.refuse_retired()
     }
 
     /// Gives the key up, for all sessions.
     pub fn retire(&self) {
-        self.retired.store(true, SeqCst);
+        self.retired.retire();
     }
 
-    /// Gives the key up if an error can be that of a cheater's wrong guess: a check failed, or a peer sent what cannot be.
+    /// Gives the key up if an error can be that of a cheater's wrong guess.
     pub(crate) fn retire_after(&self, error: &Error) {
-        if matches!(error, Error::CheckFailed { .. } | Error::Peer { .. }) {
-            self.retire();
-        }
+        self.retired.retire_after(error);
     }
 }
 

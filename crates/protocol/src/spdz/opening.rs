@@ -4,6 +4,7 @@
 //! Damgard et al. 2012, "partially opened"). What was opened, and this party's share of the MAC, are kept until then.
 
 use polyclave_field::{MacField, Word};
+use polyclave_kernels::secret::mark_public;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::share::Authenticated;
@@ -80,6 +81,9 @@ impl<F: MacField> Openings<F> {
         // Bits beyond a cell are a cheater's: they have no image.
         let cell = 0xff >> (8 - F::CELL_BITS);
         opened_cells.iter_mut().for_each(|x| *x &= cell);
+        // Every party has all shares.
+        mark_public(&opened);
+        mark_public(&opened_cells);
         self.elements.extend_from_slice(&opened);
         self.element_macs.extend_from_slice(&elements.macs);
         self.cells.extend_from_slice(&opened_cells);

@@ -13,13 +13,13 @@
 //!   V = V' is required. s makes V uniform. Let r'_j = r_j + e_j and s'_i = s_i + f_i: V + V' = sum chi_j e_j + sum X^i f_i, which the
 //!   cheater has fixed before the coins; if some e_j is not zero, it is zero with probability 2^-k. The errors are the cheater's
 //!   own and depend on no secret, so a failure tells it nothing. Among three parties and more d is noted under both keys, and
-//!   the checks find who heard another one.
+//!   the checks find that somebody heard another one.
 //! * *The value.* x + r is used when its MAC has been checked under the old key, so it is right but for 2 / 2^k. The identity's
 //!   bits alone are opened; the other images of a cell are made anew from x + r and the bits of r, and so agree with it.
 //!
-//! **What it asks of the old key**: that nobody knows it. Of a key whose b checks have failed, b bits may be known, and the MAC
-//! check of x + r errs with 2^b as much. A setup that was given up in this process is refused; nodes read it anew from what they
-//! stored, after an operator's order (`node/src/rotation.rs`).
+//! **What it asks of the old key**: that nobody knows it. After b checks that failed under it the MAC check of x + r errs with sum over
+//! j <= b of C(k, j) 2^-k (`guesses.rs`). A setup that was given up in this process is refused; nodes read it anew from what they
+//! stored, after an operator's order, and refuse to when that is too much (`node/src/rotation.rs`).
 //!
 //! Cost of a bit: two bits of each party's from the source, n bits told to all. Rounds, beside the source's: one for d, two for
 //! coins, two openings, and two checks for the bits; one opening and one check for the value.

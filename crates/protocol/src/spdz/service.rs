@@ -99,6 +99,10 @@ impl ServiceProtocol for Spdz<Gf2_64> {
     type Mask = Mask;
     type Elements = Elements;
 
+    fn join_lanes(&self, parts: &[Shared<Gf2_64>]) -> Shared<Gf2_64> {
+        Shared::join(parts)
+    }
+
     fn save(&self, value: &Shared<Gf2_64>) -> Zeroizing<Vec<u8>> {
         value.save(&self.arithmetic.key)
     }

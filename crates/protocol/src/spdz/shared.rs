@@ -107,6 +107,24 @@ impl<F: MacField> Shared<F> {
         selected
     }
 
+    /// The lanes of all parts, which are values of one port and session. The last one rests on what the others rest on, too.
+    pub(super) fn join(parts: &[Self]) -> Self {
+        let (first, last) = (&parts[0], &parts[parts.len() - 1]);
+        let lanes = parts.iter().map(|part| part.lanes).sum();
+        let mut joined = Self::zero(first.bits, first.count, lanes, first.views.clone());
+        joined.unchecked = last.unchecked.clone();
+        let mut to = 0;
+        for row in 0..joined.views.len() * joined.count {
+            for part in parts {
+                let from = row * part.lanes..(row + 1) * part.lanes;
+                joined.cells[to..][..part.lanes].copy_from_slice(&part.cells[from.clone()]);
+                joined.macs[to..][..part.lanes].copy_from_slice(&part.macs[from]);
+                to += part.lanes;
+            }
+        }
+        joined
+    }
+
     /// From an output port; it rests on this.
     pub(super) fn of(port: &CompiledPort, bank: &Bank<F>, unchecked: Option<Unchecked>) -> Self {
         let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();

@@ -2,7 +2,9 @@
 //!
 //! The verdict depends on what a protocol promises ([`Released::VERIFIED`]). Under an active one every honest party ends with
 //! the right output or with an error, never with a wrong output; under a passive one outputs may be wrong. Under neither
-//! does a party panic, or go on for longer than any sum of time limits explains.
+//! does a party panic, or go on for longer than any sum of time limits explains. Under an active one no error of a party that follows
+//! the protocol accuses another that does; under a passive one parties that were led apart cannot tell why the other's messages do
+//! not fit.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
 use crate::release::Released;
 use crate::testkit::tamper::{Fault, Tamper};
-use crate::{Party, Result};
+use crate::{Error, Party, PartySet, Result};
 
 /// For runs in which somebody is missed: every one of them takes that long.
 pub const SOON: Duration = Duration::from_millis(300);
@@ -109,7 +111,8 @@ impl Sweep {
     /// Runs `party` at all parties, first without a fault, then with each.
     ///
     /// # Panics
-    /// If the promise is broken, a party hangs or panics, or a message is lost or cut short and nobody notices.
+    /// If the promise is broken, a party hangs or panics, a message is lost or cut short and nobody notices, or, under a protocol that
+    /// verifies, the error of an honest party accuses another honest one.
     pub fn run<T: Clone + Debug + PartialEq + Send + Sync + 'static>(
         &self,
         party: impl Fn(&mut dyn Net) -> Result<T> + Send + Sync + 'static,
@@ -145,6 +148,10 @@ impl Sweep {
                     assert!(honest().any(|(_, outcome)| outcome.is_err()), "message {at}, {fault:?}");
                 }
                 if self.promise == Promise::RightOrAborted {
+                    for (p, outcome) in honest() {
+                        let is_just = outcome.as_ref().err().is_none_or(|e| self.is_just(e));
+                        assert!(is_just, "message {at}, {fault:?}: {p} accuses an honest party: {outcome:?}");
+                    }
                     for (p, outcome) in honest().filter(|(_, outcome)| outcome.is_ok()) {
                         let is_right = outcome.as_ref() == Ok(&right[p.index()]);
                         assert!(is_right, "message {at}, {fault:?}: {p} accepts a wrong output");
@@ -155,9 +162,23 @@ impl Sweep {
         swept
     }
 
+    /// Whether an error accuses nobody but the one that cheats. (That a peer is silent or gone is no accusation.)
+    fn is_just(&self, error: &Error) -> bool {
+        accused(error).is_empty() || accused(error).contains(self.cheater)
+    }
+
     fn wrapped(&self, net: Mesh, at: u64, fault: Fault) -> Tamper<Mesh> {
         let at = if net.me() == self.cheater { at } else { u64::MAX };
         Tamper::new(net, at, fault)
+    }
+}
+
+/// Whom an error accuses of having sent what the protocol does not allow; one of them has.
+pub fn accused(error: &Error) -> PartySet {
+    match error {
+        Error::Peer { peer, .. } | Error::Disagreement { peer, .. } => [*peer].into_iter().collect(),
+        Error::Disputed { dealer, receiver } => [*dealer, *receiver].into_iter().collect(),
+        _ => PartySet::default(),
     }
 }
 

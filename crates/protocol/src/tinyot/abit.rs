@@ -19,9 +19,10 @@
 //! **Why it suffices** to check the transfers: with two parties a cheater has one peer, and so one choice for each transfer and
 //! one Delta, but for guesses of bits of Delta that pass with probability 2^-c for c bits. The check comes before anything that is
 //! made of the blocks is sent. The sender checks, and the receiver, before it hears of the outcome, has nothing that tells
-//! whether a guess was right: so silence costs the session only.
+//! whether a guess was right: so silence tells it nothing.
 
 use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::secret;
 use zeroize::Zeroizing;
 
 use super::Key;
@@ -125,5 +126,5 @@ pub(super) fn upper(block: u128) -> u64 {
 
 /// All ones for 1, and 0 for 0, in constant time.
 pub(super) fn wide_mask(bit: u8) -> u128 {
-    u128::from(bit).wrapping_neg()
+    secret::mask(u128::from(bit))
 }

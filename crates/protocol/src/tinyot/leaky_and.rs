@@ -44,7 +44,7 @@
 //! * Either party's Delta has an upper half that is given, the party's key.
 
 use polyclave_kernels::aes_hash::AesHash;
-use subtle::ConstantTimeEq;
+use polyclave_kernels::secret::ct_eq;
 use zeroize::{DefaultIsZeroes, Zeroizing};
 
 use super::Key;
@@ -209,7 +209,7 @@ impl LeakyAnd {
         let peer = peer_of(net)?;
         let mine = std::mem::replace(&mut self.compared, no_products()).finalize();
         let said = commit_and_open(b"TinyOT: leaky products", mine.as_bytes(), net)?;
-        if bool::from(mine.as_bytes()[..].ct_eq(&said[peer.index()])) {
+        if ct_eq(&mine.as_bytes()[..], &said[peer.index()]) {
             return Ok(());
         }
         key.retire();

@@ -15,7 +15,7 @@
 //! that a guess at all of it was wrong.
 
 use polyclave_kernels::aes_sum::AesSum;
-use subtle::ConstantTimeEq;
+use polyclave_kernels::secret::{ct_eq, mark_public};
 
 use super::share::mask;
 use super::{Bits, Key};
@@ -129,7 +129,7 @@ impl Openings {
         out[peer.index()] = &shown;
         into[peer.index()] = &mut theirs;
         net.exchange(&out, &mut into)?;
-        if !bool::from(expected.ct_eq(&theirs)) {
+        if !ct_eq(&expected, &theirs) {
             key.retire();
             return Err(Error::CheckFailed { what: "the tags of what was opened" });
         }
@@ -156,6 +156,8 @@ pub(crate) fn exchange_bits(bits: &[u8], key: &Key, net: &mut dyn Net) -> Result
     out[peer.index()] = &packed;
     into[peer.index()] = &mut theirs;
     net.exchange(&out, &mut into)?;
+    // They are sent.
+    mark_public(bits);
     // Bits beyond the last one would be a second way to say the same.
     if !bits.len().is_multiple_of(8) && theirs.last().is_some_and(|byte| byte >> (bits.len() % 8) != 0) {
         key.retire();

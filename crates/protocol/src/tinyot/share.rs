@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use polyclave_field::Gf2_64;
+use polyclave_kernels::secret;
 use zeroize::Zeroize;
 
 use super::Key;
@@ -108,5 +109,5 @@ impl Drop for Bits {
 
 /// All ones for 1, and 0 for 0, in constant time.
 pub(crate) fn mask(bit: u8) -> u64 {
-    u64::from(bit).wrapping_neg()
+    secret::mask(u64::from(bit))
 }

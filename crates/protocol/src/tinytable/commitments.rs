@@ -28,6 +28,7 @@
 //! After any difference the linear MAC key is retired, too, for all sessions.
 
 use polyclave_cipher::Lookup;
+use polyclave_kernels::secret::ct_eq;
 
 use super::bank::{Bank, Packing};
 use super::batch::{Batch, Made, Plan};
@@ -121,7 +122,8 @@ impl Commitments {
         let selections: Vec<_> = selections.iter().flat_map(|s| [s.as_slice(); 2]).collect();
         // Without strings, too: it refuses after an earlier failure.
         let opened = self.opener.open(strings, &selections, net)?;
-        let is_right = opened.chunks_exact(2).zip(&sent).all(|(opened, sent)| opened[peer.index()] == *sent);
+        let is_right =
+            opened.chunks_exact(2).zip(&sent).all(|(opened, sent)| ct_eq(&opened[peer.index()], sent));
         match is_right {
             true => Ok(rounds),
             false => {

@@ -14,6 +14,7 @@
 //! Here masks stay shared until they are needed, so that a result can stay shared, too, and go into the next circuit.
 
 use polyclave_cipher::{Cells, CompiledPort};
+use polyclave_kernels::secret::mark_public;
 use zeroize::Zeroizing;
 
 use super::bank::Bank;
@@ -167,7 +168,8 @@ impl<R: Worth> TinyTable<R> {
             let mut shown = Zeroizing::new(if *shows { sent.tags.clone() } else { Vec::new() });
             let mut expected = Zeroizing::new(if *verifies { sent.keys.clone() } else { Vec::new() });
             let expect = expected.iter_mut().zip(&cells);
-            // What came is known to both: its product may be looked up.
+            // What came is known to both: its product may be looked up; and so is what was sent.
+            mark_public(&sent.values);
             expect.for_each(|(beta, cell)| *beta ^= self.products[usize::from(*cell)]);
             self.openings.add(&mut shown, &mut expected);
             cells.iter_mut().zip(&sent.values).for_each(|(x, mine)| *x ^= mine);

@@ -2,6 +2,7 @@
 
 use polyclave_cipher::{Lookup, Slot};
 use polyclave_kernels::memory::prefetch;
+use polyclave_kernels::secret::mark_public;
 use zeroize::Zeroize;
 
 use super::bank::{Bank, Packing};
@@ -193,6 +194,8 @@ impl Scratch {
         let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
         out[peer.index()] = &self.outgoing;
         into[peer.index()] = &mut self.incoming;
+        // The shares that are sent, as they lie here.
+        mark_public(&self.mine);
         net.exchange(&out, &mut into)
     }
 

@@ -54,6 +54,26 @@ impl Shared {
         Shared { bits: self.bits, count: self.count, lanes: lanes.len(), shares, unchecked }
     }
 
+    /// The lanes of all parts, which are values of one port and session. The last one rests on what the others rest on, too.
+    pub(super) fn join(parts: &[Shared]) -> Shared {
+        fn rows<T: Copy>(parts: &[(&[T], usize)]) -> Vec<T> {
+            // Sized at once, as above.
+            let mut joined = Vec::with_capacity(parts.iter().map(|(all, _)| all.len()).sum());
+            for row in 0..parts.first().map_or(0, |(all, width)| all.len() / width) {
+                parts.iter().for_each(|(all, width)| joined.extend_from_slice(&all[row * width..][..*width]));
+            }
+            joined
+        }
+        let (first, last) = (&parts[0], &parts[parts.len() - 1]);
+        let shares = Masks {
+            values: rows(&parts.iter().map(|part| (&part.shares.values[..], part.lanes)).collect::<Vec<_>>()),
+            tags: rows(&parts.iter().map(|part| (&part.shares.tags[..], part.lanes)).collect::<Vec<_>>()),
+            keys: rows(&parts.iter().map(|part| (&part.shares.keys[..], part.lanes)).collect::<Vec<_>>()),
+        };
+        let (lanes, unchecked) = (parts.iter().map(|part| part.lanes).sum(), last.unchecked.clone());
+        Shared { bits: first.bits, count: first.count, lanes, shares, unchecked }
+    }
+
     /// Whether it has the tags of a protocol that verifies so.
     pub(super) fn has_tags_of(&self, macs: Macs) -> bool {
         let tags = if macs == Macs::None { 0 } else { self.shares.values.len() };

@@ -53,7 +53,9 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8], from: Party) -> Result<T> {
 mod tests {
     use polyclave_protocol::PartySet;
 
-    use super::super::{CHUNK, MASKED, Operation, Reply, Request, Step, Use, VERSION};
+    use super::super::{
+        CHUNK, KEYS, KeyInfo, MASKED, Mode, NewKey, Operation, Origin, Reply, Request, Step, Use, VERSION,
+    };
     use super::*;
 
     #[test]
@@ -74,13 +76,22 @@ mod tests {
     #[test]
     fn the_longest_answers_fit() {
         let verified = |bytes: usize| vec![0; 2 * bytes + 52];
-        for (data, mask) in [
-            (verified(CHUNK), Vec::new()),
-            (verified(MASKED), verified(MASKED)),
-            ([0; 84].repeat(2048 / 16), verified(2048)),
+        for (data, mask, initial) in [
+            (verified(CHUNK), Vec::new(), Vec::new()),
+            (verified(MASKED), verified(MASKED), Vec::new()),
+            ([0; 84].repeat(2048 / 16), verified(2048), verified(16)),
         ] {
-            assert!(encode(&Reply::Data { data, mask }).is_ok());
+            assert!(encode(&Reply::Data { data, mask, initial }).is_ok());
         }
+        let properties = NewKey {
+            name: "n".repeat(64),
+            cipher: "c".repeat(64),
+            modes: vec![Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb],
+            budget_blocks: u64::MAX,
+        };
+        let (id, check_value) = ([0xff; 16], vec![0xff; 16]);
+        let key = KeyInfo { properties, id, origin: Origin::Imported, made: u64::MAX, check_value };
+        assert!(encode(&Reply::Keys { keys: vec![key; KEYS], more: true }).is_ok(), "a page of a list");
     }
 
     #[test]

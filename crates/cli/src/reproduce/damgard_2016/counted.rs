@@ -25,8 +25,6 @@ pub struct Taken {
     pub table_bytes: f64,
     /// Tables read for each block.
     pub tables: f64,
-    /// Rounds until inputs were masked.
-    pub input_rounds: f64,
     /// Rounds of lookups, and of checks before and after the result was opened.
     pub rounds: f64,
 }
@@ -67,7 +65,6 @@ fn evaluate_as<R: Worth>(macs: Macs, version: Version) -> Result<Taken> {
     Ok(Taken {
         table_bytes: *table_bytes as f64 / lanes as f64,
         tables: tally.online.openings as f64 / lanes as f64,
-        input_rounds: tally.input.rounds as f64,
         rounds: tally.online.rounds as f64,
     })
 }

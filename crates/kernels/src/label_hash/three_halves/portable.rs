@@ -4,8 +4,9 @@ use aes::Aes128;
 
 use super::super::Label;
 use super::super::half_gates::Offsets;
-use super::super::portable::{HIGH, hashes, mask};
+use super::super::portable::{HIGH, hashes};
 use super::{Sent, SentMut, controls, opened};
+use crate::secret::mask;
 
 const LOW: u128 = !HIGH;
 
@@ -33,7 +34,7 @@ fn tweaks(number: u64) -> [u128; 3] {
 
 /// All ones if the lowest bit is 1.
 fn ones_if(bit: u8) -> u128 {
-    u128::from(bit & 1).wrapping_neg()
+    mask(u128::from(bit))
 }
 
 /// See [`super::LabelHash::garble_three_halves`].

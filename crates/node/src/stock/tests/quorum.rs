@@ -46,6 +46,22 @@ pub(super) fn take_among(
     })
 }
 
+/// What a proposer says to one node: a claim, that it was told the same, and that it took the same.
+pub(super) fn tell_claim(
+    lots: &Lots,
+    count: usize,
+    ranges: &[Range],
+    to: Party,
+    net: &mut dyn Net,
+) -> Result<()> {
+    for message in encode(&EPOCH, ranges) {
+        net.send(to, &message)?;
+    }
+    let same = [&lots.digest(&KIND, count, ranges)[..], &[0; 32]].concat();
+    net.send(to, &same)?;
+    net.send(to, &same)
+}
+
 /// No item was used in two sessions, by whomever.
 fn assert_used_once(sessions: &[Vec<(Party, Result<Positions>)>]) {
     let mut used: BTreeMap<(u64, u64), usize> = BTreeMap::new();
@@ -110,12 +126,7 @@ fn a_proposer_that_tells_nodes_different_claims_gets_nothing_used() {
                         }
                         for peer in Party::all(4).skip(1) {
                             let from = if peer == Party(1) { to_two } else { to_others };
-                            for message in encode(&EPOCH, &ranges(from)) {
-                                net.send(peer, &message).expect("sent");
-                            }
-                            // That it took the same as each of them.
-                            let digest = stocks[0].digest(&KIND, 1, &ranges(from));
-                            net.send(peer, &[digest, [0; 32]].concat()).expect("sent");
+                            tell_claim(&stocks[0], 1, &ranges(from), peer, &mut net).expect("sent");
                         }
                         (me, Ok(Positions::new()))
                     })
@@ -142,6 +153,42 @@ fn a_node_that_started_again_holds_nothing_and_the_others_are_served() {
     let blamed = |items: &Result<Positions>| matches!(items, Err(Error::Peer { peer: Party(0), .. }));
     assert!(with_it.iter().skip(1).all(|(_, items)| blamed(items)), "{with_it:?}");
     assert!(take_among(&stocks, set(0b1110), 3).iter().all(|(_, items)| items.is_ok()));
+}
+
+/// Two of four have started again: of the others' material nothing is of use.
+fn two_started_again() -> Vec<Arc<Lots>> {
+    let mut stocks = four_stocks();
+    for node in [Party(2), Party(3)] {
+        let (kinds, store) = (vec![KIND, OTHER], Arc::new(in_memory().0));
+        stocks[node.index()] =
+            Lots::standing(node, 4, (EPOCH, [9; 16]), kinds, store, QUORUM).expect("begun");
+        stocks.iter().filter(|lots| lots.me != node).for_each(|lots| lots.forget(node));
+    }
+    stocks
+}
+
+#[test]
+fn material_that_too_few_hold_is_not_said_to_be_there() {
+    let stocks = two_started_again();
+    let taken = take_among(&stocks, PartySet::all(4), 5);
+    for (node, outcome) in taken {
+        let Err(Error::Dry { detail }) = outcome else { panic!("not dry: {outcome:?}") };
+        assert!(detail.contains("holds 0 triples"), "{detail}");
+        assert_eq!(detail.contains("1024 more are of no use"), node.0 < 2, "{detail}");
+    }
+}
+
+#[test]
+fn a_request_waits_a_moment_for_material_that_is_made_after_nodes_have_started_again() {
+    let stocks = two_started_again();
+    let taken = std::thread::scope(|scope| {
+        let taking = scope.spawn(|| take_among(&stocks, PartySet::all(4), 5));
+        std::thread::sleep(REFILL / 10);
+        let filled = run_parties(4, |net| fill_by(&stocks[net.me().index()], &KIND, 256, net));
+        filled.into_iter().for_each(|outcome| outcome.expect("honest nodes fill"));
+        taking.join().expect("no panic")
+    });
+    assert!(taken.iter().all(|(_, items)| items.as_ref().is_ok_and(|items| items.len() == 5)), "{taken:?}");
 }
 
 #[test]

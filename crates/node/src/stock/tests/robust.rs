@@ -4,21 +4,26 @@ use polyclave_protocol::mesh::Mesh;
 use polyclave_protocol::net::{Gathered, Net, Patience};
 
 use super::super::census::tests::tell_of;
-use super::super::claims::{MOST_RANGES, encode};
+use super::super::claims::MOST_RANGES;
 use super::super::ranges::Ranges;
-use super::quorum::{QUORUM, four_stocks, set, take_among};
+use super::quorum::{QUORUM, four_stocks, set, take_among, tell_claim};
 use super::*;
 
 /// A session of all in which node 0 claims what it likes, and says so to all. What the others got.
 fn claimed(stocks: &[Arc<Lots>], count: usize, ranges: &[Range]) -> Vec<Result<Positions>> {
+    claimed_of_each(stocks, count, &|_| ranges.to_vec())
+}
+
+/// The same with a claim for each node, which node 0 echoes and confirms to each.
+fn claimed_of_each(
+    stocks: &[Arc<Lots>],
+    count: usize,
+    of: &(dyn Fn(Party) -> Vec<Range> + Sync),
+) -> Vec<Result<Positions>> {
     let outcomes = run_parties(4, |net| match net.me() {
         PROPOSER => {
             for peer in Party::all(4).skip(1) {
-                for message in encode(&EPOCH, ranges) {
-                    net.send(peer, &message)?;
-                }
-                let digest = stocks[0].digest(&KIND, count, ranges);
-                net.send(peer, &[&digest[..], &[0; 32]].concat())?;
+                tell_claim(&stocks[0], count, &of(peer), peer, net)?;
             }
             Ok(Positions::new())
         }
@@ -74,6 +79,66 @@ fn a_run_that_is_not_finished_costs_no_stock() {
         }
         assert_eq!(lefts(&stocks), [2048; 4], "{count}");
     }
+}
+
+#[test]
+fn a_leader_that_tells_every_node_another_claim_takes_nothing_from_any() {
+    let stocks = four_stocks();
+    for lot in lots_of(&stocks[1]) {
+        for turn in 0..8 {
+            let claim = |node: Party| {
+                let from = 32 * u64::from(node.0) + 4 * turn;
+                vec![Range { lot, from, to: from + 4 }]
+            };
+            let outcomes = claimed_of_each(&stocks, 4, &claim);
+            let blamed =
+                |outcome: &Result<Positions>| matches!(outcome, Err(Error::Peer { peer: PROPOSER, .. }));
+            assert!(outcomes.iter().all(blamed), "{outcomes:?}");
+        }
+    }
+    assert_eq!(lefts(&stocks), [1024; 4]);
+    let taken = take_among(&stocks, set(0b1110), 1024);
+    assert!(
+        taken.iter().all(|(_, items)| items.as_ref().is_ok_and(|items| items.len() == 1024)),
+        "all is there"
+    );
+}
+
+/// In requests that succeed all the same.
+#[test]
+fn a_leader_that_tells_one_node_alone_another_claim_takes_nothing_from_it() {
+    const ONCE: u64 = 16;
+    for victim in [Party(1), Party(3)] {
+        let stocks = four_stocks();
+        for lot in lots_of(&stocks[1]) {
+            for turn in 0..8 {
+                let claim = |node: Party| {
+                    let from = ONCE * turn + if node == victim { 128 } else { 0 };
+                    vec![Range { lot, from, to: from + ONCE }]
+                };
+                let outcomes = claimed_of_each(&stocks, ONCE as usize, &claim);
+                let served = |node: Party| outcomes[node.index() - 1].is_ok();
+                assert!(Party::all(4).skip(1).all(|node| served(node) == (node != victim)), "{outcomes:?}");
+            }
+        }
+        assert_eq!(left(&stocks[victim.index()], &KIND), 1024, "what the others have left is there");
+        // The leader falls silent: what the three have in common serves, once the victim knows what the others have spent.
+        let mut tries = (0..6).map(|_| take_among(&stocks, set(0b1110), 512));
+        let served = tries.any(|taken| taken.iter().all(|(_, items)| items.is_ok()));
+        assert!(served, "{:?}", lefts(&stocks));
+    }
+}
+
+#[test]
+fn what_a_leader_proposes_and_too_few_follow_is_free_again() {
+    let stocks = four_stocks();
+    let outcomes = run_parties(4, |net| match net.me() {
+        PROPOSER => stocks[0].take(&KIND, 1024, net).map(|items| positions(&items)),
+        _ => Err(Error::System("gone".into())),
+    });
+    assert!(outcomes[0].is_err());
+    assert_eq!(left(&stocks[0], &KIND), 1024);
+    assert!(take_among(&stocks, set(0b0111), 1024).iter().all(|(_, items)| items.is_ok()));
 }
 
 #[test]

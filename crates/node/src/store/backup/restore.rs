@@ -19,7 +19,8 @@ use super::Frame;
 const MOST_FRAME: u64 = 256 << 20;
 
 /// Restores a node from a backup into a directory that must not be there yet. Everything is verified before anything is
-/// written, and the directory appears when it is whole.
+/// written, and the directory appears when it is whole. What is restored has no past that its peers would take for the node's own: they
+/// refuse it until they readmit it, also if little or nothing has happened since the backup.
 pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
     if dir.symlink_metadata().is_ok() {
         return Err(StoreError::Exists { path: dir.into() });
@@ -116,7 +117,10 @@ fn unpack(file: &Path, key: &Secret, staging: &Path) -> Result<()> {
                     put(engine.as_ref(), &mut batch)?;
                 }
             }
-            Frame::End(_) => put(engine.as_ref(), &mut batch)?,
+            Frame::End(_) => {
+                put(engine.as_ref(), &mut batch)?;
+                engine.as_ref().map_or(Ok(()), Store::disown_past)?;
+            }
         }
         Ok(())
     })
@@ -138,7 +142,10 @@ fn commit(draft: Option<(PathBuf, Draft)>) -> Result<()> {
 /// Reads the frames of a backup in order. All are authentic; the last is an end after the right number of them.
 fn each_frame(file: &Path, key: &Secret, mut work: impl FnMut(Frame) -> Result<()>) -> Result<()> {
     let io = |source: io::Error| match source.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+        io::ErrorKind::UnexpectedEof => {
+            StoreError::corrupt(format!("the backup {} (it ends too early)", file.display()))
+        }
+        io::ErrorKind::InvalidData => {
             StoreError::corrupt(format!("the backup {} ({source})", file.display()))
         }
         _ => StoreError::Io { path: file.into(), source },

@@ -121,3 +121,26 @@ fn a_backup_key_comes_back_from_its_file() {
     let key = Secret::load_file(&file).expect("read");
     restore(&made.path("other"), &key, &made.path("restored")).expect("restored");
 }
+
+#[test]
+fn what_is_restored_is_refused_by_peers_that_have_seen_the_node_also_if_nothing_has_happened_since() {
+    use polyclave_protocol::Party;
+
+    use super::super::testing::in_memory;
+    let made = made();
+    made.store.begin_incarnation().expect("counted");
+    let (peer, _) = in_memory();
+    peer.peer_seen(Party(0), &made.store.past().expect("read")).expect("the first");
+    made.store.backup(&made.node, &made.path("current"), &backup_key()).expect("backed up");
+    restore(&made.path("current"), &backup_key(), &made.path("restored")).expect("restored");
+    let node = NodeDir::open(&made.path("restored")).expect("opened");
+    let store = Store::open(&node.store_path(), &node.secret().expect("read").into()).expect("opened");
+    assert_eq!(store.begin_incarnation().expect("counted").number, 2);
+    for _ in 0..3 {
+        let refused = peer.peer_seen(Party(0), &store.past().expect("read"));
+        assert!(matches!(refused, Err(StoreError::RolledBack { .. })), "{refused:?}");
+        store.begin_incarnation().expect("counted");
+    }
+    peer.readmit(Party(0)).expect("readmitted");
+    peer.peer_seen(Party(0), &store.past().expect("read")).expect("readmitted");
+}

@@ -6,6 +6,7 @@
 //! depends on a label. The evaluator's index is a colour, which is public to it.
 
 use polyclave_kernels::label_hash::{Label, LabelHash, Tweak};
+use polyclave_kernels::secret;
 use zeroize::Zeroizing;
 
 use super::Labels;
@@ -145,7 +146,8 @@ impl Scratch {
         self.hash(labels, hash, first, 1);
         let bytes = gate.ciphertexts() * labels.bytes();
         for (lane, ciphertexts) in ciphertexts.chunks_exact(bytes).enumerate() {
-            let at = colour(labels, gate.in_bits, &input.blocks[lane], input.colours[lane]);
+            // The evaluator may know the colour: it tells nothing of the value that is active.
+            let at = secret::public(colour(labels, gate.in_bits, &input.blocks[lane], input.colours[lane]));
             let (blocks, colours) = ciphertexts.split_at(16 * gate.ciphertexts());
             // At colour 0 the ciphertext is zero.
             let at = usize::from(at).checked_sub(1);
@@ -185,7 +187,7 @@ impl Masked for u8 {
 /// Brings what is at x to x plus `by`, in constant time.
 fn move_by<T: Masked>(rows: &mut [T], by: u8) {
     for bit in 0..rows.len().trailing_zeros() {
-        let mask = (by >> bit & 1).wrapping_neg();
+        let mask = secret::mask(by >> bit);
         for pair in rows.chunks_exact_mut(2 << bit) {
             let (low, high) = pair.split_at_mut(1 << bit);
             low.iter_mut().zip(high).for_each(|(a, b)| T::swap(a, b, mask));

@@ -8,6 +8,7 @@
 //! * What is shared: the labels that are there; an image that is not is a projection of the cell.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
+use polyclave_kernels::affine::Map;
 
 use super::gates::Projection;
 use super::stream::{self, Gate};
@@ -82,8 +83,10 @@ impl Projected {
                 colours.iter_mut().for_each(|colour| *colour &= mask);
                 let (Side::Garbler(offsets), Some(cells)) = (&self.side, cells) else { continue };
                 let values = &cells.rows()[cell * lanes..(cell + 1) * lanes];
+                // The garbler's own input is secret.
+                let map = Map::new(view.columns());
                 for ((block, colour), x) in blocks.iter_mut().zip(colours).zip(values) {
-                    let image = view.apply(*x);
+                    let image = map.apply(*x);
                     *block = (u128::from_le_bytes(*block) ^ offsets.of_secret(image)).to_le_bytes();
                     *colour ^= image;
                 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use polyclave_kernels::label_hash::Label;
+use polyclave_kernels::secret::mask;
 use zeroize::Zeroizing;
 
 use super::Labels;
@@ -54,7 +55,7 @@ impl Offsets {
 
     /// The sum for a secret x: no index depends on it.
     pub(super) fn of_secret(&self, x: u8) -> u128 {
-        (0..8).fold(0, |sum, i| sum ^ self.0[1 << i] & u128::from(x >> i & 1).wrapping_neg())
+        (0..8).fold(0, |sum, i| sum ^ self.0[1 << i] & mask(u128::from(x >> i)))
     }
 
     /// The label of a public x, from that of zero.

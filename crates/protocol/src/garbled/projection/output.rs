@@ -9,6 +9,7 @@
 
 use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::label_hash::{Label, Tweak};
+use polyclave_kernels::secret::{mask, public};
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::Zeroizing;
 
@@ -156,7 +157,7 @@ fn found(own: &[u8], hashes: &[[u8; HASH]]) -> (u8, Choice) {
     let (mut value, mut fits) = (0, Choice::from(0));
     for (x, hash) in hashes.iter().enumerate() {
         let equal = own.ct_eq(&hash[..]);
-        value |= x as u8 & equal.unwrap_u8().wrapping_neg();
+        value |= x as u8 & mask(equal.unwrap_u8());
         fits ^= equal;
     }
     (value, fits)
@@ -170,5 +171,6 @@ fn all_of(values: impl Iterator<Item = (u8, Choice)>) -> Option<Vec<u8>> {
         x
     });
     let values: Vec<u8> = values.collect();
-    bool::from(fits).then_some(values)
+    // Whoever learns the output learns whether there is one.
+    public(bool::from(fits)).then_some(values)
 }

@@ -24,6 +24,7 @@
 //! Of m parties that are left once some were convicted so many fewer may still cheat; t above is that number, but for the degrees.
 
 use polyclave_field::Gf256;
+use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use super::super::setup::point;
@@ -87,7 +88,12 @@ impl Order {
                 return first_fault(Symbol::Byte, degree, &words).map(|at| at % self.columns);
             }
         }
-        let twice = values[0][self.singles * self.columns..].iter().zip(values[1].iter());
+        let (once, again) = (&values[0][self.singles * self.columns..], &values[1][..]);
+        if ct_eq(once, again) {
+            return None;
+        }
+        // The place of a fault is told to all.
+        let twice = once.iter().zip(again);
         twice.enumerate().find(|(_, (a, b))| a != b).map(|(at, _)| at % self.columns)
     }
 }

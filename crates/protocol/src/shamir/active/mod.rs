@@ -137,6 +137,7 @@ impl Security for Active {
     type Released = Checked<Cells>;
     type Material = Material;
     const KINDS: [u8; 2] = *b"QT";
+    const HOLDS_STOCK: bool = true;
 
     fn new(_: &Setup, _: &Stream, _: PartySet) -> Result<Active> {
         let mut seed = Zeroizing::new([0; 16]);

@@ -8,12 +8,12 @@ use std::time::Duration;
 use polyclave_field::{Gf2_64, MacField, Word};
 
 use super::*;
-use crate::Party;
 use crate::mesh::mesh_with_timeout;
 use crate::spdz::Source;
 use crate::spdz::share::Authenticated;
 use crate::testkit::faults::{LATE, SOON, run_over};
 use crate::testkit::insecure_dealer::{InsecureDealer, mac_key};
+use crate::{EARLIER_CHECK, Party};
 
 type F = Gf2_64;
 type Element = <F as MacField>::Word;
@@ -73,8 +73,7 @@ impl Seat {
     }
 }
 
-const FAILED_EARLIER: Result<()> =
-    Err(Error::CheckFailed { what: "an earlier check under the same MAC key" });
+const FAILED_EARLIER: Result<()> = Err(Error::CheckFailed { what: EARLIER_CHECK });
 
 fn parties(
     n: usize,
@@ -184,7 +183,8 @@ fn parties_that_were_opened_different_values_get_no_coins() {
         assert!(seat.key.refuse_retired().is_err());
         checked
     });
-    assert_honest(&outcomes, |outcome| matches!(outcome, Err(Error::Peer { .. })));
+    // Each is contradicted by the other, and neither is named.
+    assert_honest(&outcomes, |outcome| matches!(outcome, Err(Error::Equivocation { .. })));
 }
 
 #[test]
@@ -193,7 +193,10 @@ fn a_broadcast_that_differs_is_found_though_nothing_was_opened() {
         seat.openings.note(if net.me() == Party(2) { b"this" } else { b"that" });
         seat.check(net)
     });
-    assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::Peer { .. }))), "{outcomes:?}");
+    assert!(
+        outcomes.iter().all(|outcome| matches!(outcome, Err(Error::Equivocation { .. }))),
+        "{outcomes:?}"
+    );
 }
 
 /// What the party sees of the others' d and z in a check in which it opens its own part of z last, or never.

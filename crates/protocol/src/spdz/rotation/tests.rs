@@ -185,7 +185,7 @@ fn another_difference_than_the_one_of_its_bits_is_caught() {
             // among three it is found before V is opened.
             match n {
                 2 => assert_eq!(error, Error::CheckFailed { what: "the MACs of opened values" }),
-                _ => assert!(matches!(error, Error::Peer { .. }), "{error:?}"),
+                _ => assert!(matches!(error, Error::Equivocation { .. }), "{error:?}"),
             }
         }
     }
@@ -194,7 +194,7 @@ fn another_difference_than_the_one_of_its_bits_is_caught() {
 #[test]
 fn different_differences_to_two_peers_are_caught() {
     for error in other_d_is_caught(3, |p| p == Party(0)) {
-        assert!(matches!(error, Error::Peer { .. }), "{error:?}");
+        assert!(matches!(error, Error::Equivocation { .. }), "{error:?}");
     }
 }
 

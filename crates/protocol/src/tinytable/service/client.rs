@@ -94,6 +94,10 @@ impl ServiceProtocol for Served {
         boolean::expanded(cipher)
     }
 
+    fn join_lanes(&self, parts: &[Shared]) -> Shared {
+        Shared::join(parts)
+    }
+
     fn save(&self, value: &Shared) -> Zeroizing<Vec<u8>> {
         value.save(&self.tables.key)
     }

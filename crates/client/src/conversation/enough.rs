@@ -1,0 +1,144 @@
+//! Beginning a request with as many nodes as it takes, where these do not correct each other.
+//!
+//! A node that refuses for a reason of its own (it has no such key or cannot read its share, its policy says otherwise, its part of the
+//! budget is spent ..) is left out of the request, and others are asked in its stead. That opens nothing: every node judges for
+//! itself, a client may always choose whom it asks, and fewer than the protocol takes serve nobody. So what more nodes refuse
+//! than can be missed stays refused; and since every node pays for what it serves, the budget holds whoever is left out.
+
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::wire::{Operation, Reason, Refusal, Step};
+
+use super::choice::choose;
+use super::{Accepted, BACK_OFF, Conversation, MOST_TRIES};
+use crate::client::Client;
+use crate::{Error, Result};
+
+/// Whether it is the node itself that will not, or cannot, do this, whatever others do.
+pub(crate) fn is_own(refusal: &Refusal) -> bool {
+    match refusal.reason {
+        Reason::Denied | Reason::Key | Reason::Spent | Reason::Internal | Reason::Quarantined => true,
+        // One of another version; if it is the request that is wrong all say so.
+        Reason::Malformed => true,
+        Reason::Busy | Reason::Dry | Reason::Unavailable | Reason::Disagreement | Reason::Unauthentic => {
+            false
+        }
+    }
+}
+
+/// The nodes that a request does without.
+#[derive(Default)]
+struct Without {
+    /// Did not take a connection.
+    lost: PartySet,
+    /// Refused for a reason of their own.
+    left_out: PartySet,
+    /// Others took them to be the cause of a failure, or they could not just then: asked last.
+    accused: PartySet,
+    /// What a person is told of some of them.
+    why: Vec<(PartySet, Reason, String)>,
+    /// The last refusal of a node that is left out.
+    refusal: Option<Error>,
+}
+
+impl Without {
+    fn nodes(&self) -> PartySet {
+        self.lost.and(self.left_out)
+    }
+
+    fn lose(&mut self, nodes: PartySet, why: &str) {
+        self.lost = self.lost.and(nodes);
+        self.why.push((nodes, Reason::Unavailable, why.into()));
+    }
+
+    /// Who refused by itself in a try that failed, or else whom most take to be the cause. Whether anybody did.
+    fn learn(&mut self, client: &Client, refused: &[(Party, Refusal)], failed: &Error) -> bool {
+        let only = |node: Party| -> PartySet { [node].into_iter().collect() };
+        let own: Vec<_> = refused.iter().filter(|(_, refusal)| is_own(refusal)).collect();
+        for (node, refusal) in &own {
+            let told = client.refused(*node, refusal.clone());
+            self.left_out = self.left_out.and(only(*node));
+            self.why.push((only(*node), refusal.reason, told.to_string()));
+            self.refusal = Some(told);
+        }
+        // Who cannot just now, and says of no other that it is the cause.
+        let just_now = |refusal: &Refusal| {
+            matches!(refusal.reason, Reason::Busy | Reason::Unavailable) && refusal.blames.is_none()
+        };
+        let cannot = refused.iter().filter(|(_, refusal)| just_now(refusal)).map(|(node, _)| *node);
+        self.accused = self.accused.and(cannot.collect());
+        let votes =
+            |node: &Party| refused.iter().filter(|(_, refusal)| refusal.blames == Some(*node)).count();
+        let most = refused.iter().filter_map(|(_, refusal)| refusal.blames).max_by_key(votes);
+        if let Some(node) = most.or(failed.peer()).filter(|_| own.is_empty()) {
+            self.accused = self.accused.and(only(node));
+            let why = format!("{} is taken to be the cause of this: {failed}", client.node_name(node));
+            self.why.push((only(node), Reason::Disagreement, why));
+        }
+        !own.is_empty()
+    }
+
+    /// Tells which of them take no part, and why.
+    fn tell(&self, client: &Client, serving: PartySet) {
+        for (nodes, reason, why) in &self.why {
+            if nodes.without(serving) == *nodes {
+                client.remark_left_out(*nodes, *reason, why);
+            }
+        }
+    }
+}
+
+impl<'c> Conversation<'c> {
+    /// Has as many nodes as it takes accept a request, or all where it takes all.
+    pub(super) fn begin_with_enough(
+        client: &'c Client,
+        operation: &Operation,
+        first: Option<&Step>,
+        takes_all: bool,
+    ) -> Result<(Conversation<'c>, Accepted)> {
+        let nodes = client.cluster().nodes();
+        let needed = if takes_all { nodes } else { client.combine.least_servers() };
+        let (suspects, mut without) = (client.suspects(), Without::default());
+        let (mut last, mut failures) = (None, 0);
+        for attempt in 0.. {
+            let candidates = PartySet::all(nodes).without(without.nodes());
+            let trusted = candidates.without(suspects);
+            let preferred = [trusted.without(without.accused), trusted, candidates];
+            let Some(serving) = preferred.into_iter().find_map(|of| choose(of, needed, attempt)) else {
+                break;
+            };
+            let mut conversation = match Conversation::call(client, serving) {
+                Ok(conversation) => conversation,
+                Err((failed, why)) => {
+                    without.lose(failed, &why);
+                    last = Some(why);
+                    continue;
+                }
+            };
+            let failed = match conversation.ask(operation, first) {
+                Ok(accepted) => {
+                    let gone = without.left_out.and(without.accused.without(serving));
+                    gone.iter().for_each(|node| client.suspect(node));
+                    without.tell(client, serving);
+                    return Ok((conversation, accepted));
+                }
+                Err(e) => e,
+            };
+            let is_asked_again = if without.learn(client, &conversation.refused, &failed) {
+                nodes - without.nodes().len() >= needed
+            } else {
+                failures += 1;
+                failures < MOST_TRIES && (failed.others_might() || failed.is_disagreement())
+            };
+            if takes_all || !is_asked_again {
+                return Err(failed);
+            }
+            if failed.is_busy() {
+                std::thread::sleep(BACK_OFF * (1 << failures));
+            }
+            last = Some(failed.to_string());
+        }
+        let why = last.unwrap_or_default();
+        let too_few = Error::TooFewNodes { reached: nodes - without.lost.len(), nodes, needed, why };
+        Err(without.refusal.unwrap_or(too_few))
+    }
+}

@@ -1,0 +1,205 @@
+//! Requests that take long: in how much memory they are computed, what their clients are told meanwhile, and that nobody computes for
+//! a client that is gone.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::messages::{ctr, ecb, unctr, unecb};
+use common::oracle::Oracle;
+use common::raw::{Raw, request};
+use common::{TestCluster, data, key};
+use polyclave_cipher::{AnyMap, Cells, Cipher, Direction, catalog, cleartext, compile};
+use polyclave_client::{Error, Padding};
+use polyclave_config::{NodeDir, NodeLimits};
+use polyclave_transport::wire::{CHUNK, Mode, Operation, Reason, Reply, Step, Use};
+
+/// A cipher of many ANDs: a chunk of it takes seconds on any machine.
+const SLOW: &str = "skinny-128-384";
+/// Blocks of a chunk of it.
+const BLOCKS: u64 = CHUNK as u64 / 16;
+
+/// Three nodes with other limits.
+fn start(limits: impl Fn(usize, &mut NodeLimits)) -> TestCluster {
+    let mut cluster = TestCluster::define(3, 1);
+    for (number, path) in cluster.local.nodes.iter().enumerate() {
+        let mut node = NodeDir::open(path).expect("its directory");
+        let mut settings = node.settings().clone();
+        limits(number, &mut settings.limits);
+        node.set_settings(settings).expect("saved");
+    }
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    cluster
+}
+
+/// Small parts of memory, so that what is computed has many pieces.
+fn with_small_pieces() -> TestCluster {
+    start(|_, limits| limits.memory_per_request_mib = 1)
+}
+
+/// Memory that this process has held at most since it was last asked.
+fn most_memory_mib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a size");
+    let kib: usize = most.trim().trim_end_matches("kB").trim().parse().expect("a number");
+    std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
+    kib >> 10
+}
+
+/// A chunk of 32,768 blocks. By masked tables it would take 3.4 GB at every node, and longer than a client waits.
+#[test]
+fn a_chunk_of_triple_des_is_computed_in_little_memory() {
+    let cluster = TestCluster::start(3, 1);
+    let client = cluster.client();
+    let secret: Vec<u8> = (1..=24).collect();
+    client.import(key("k", "3des-ede3", &[Mode::Ctr]), &secret).expect("a key");
+    most_memory_mib();
+    let (first, ciphertext) = ctr(&client, "k", &data(CHUNK)).expect("encrypted");
+    // Three nodes, and what tests that run at the same time take.
+    let most = most_memory_mib();
+    assert!(most < 1000, "{most} MiB");
+    assert!(ciphertext == Oracle::new("3des-ede3", &secret).ctr(&first, &data(CHUNK)));
+    assert!(unctr(&client, "k", &first, &ciphertext).expect("decrypted") == data(CHUNK));
+}
+
+#[test]
+fn what_is_computed_in_pieces_is_what_another_program_computes() {
+    let cluster = with_small_pieces();
+    let client = cluster.client();
+    let secret: Vec<u8> = (1..=24).collect();
+    client.import(key("k", "3des-ede3", &[Mode::Ctr, Mode::Ecb]), &secret).expect("a key");
+    let oracle = Oracle::new("3des-ede3", &secret);
+    let (first, ciphertext) = ctr(&client, "k", &data(60_001)).expect("encrypted");
+    assert!(ciphertext == oracle.ctr(&first, &data(60_001)), "public blocks");
+    let ciphertext = ecb(&client, "k", Padding::None, &data(40_000)).expect("encrypted");
+    assert!(ciphertext == oracle.ecb(&data(40_000)), "blocks under a mask");
+    assert!(unecb(&client, "k", Padding::None, &ciphertext).expect("decrypted") == data(40_000));
+    client.generate(key("a", "aes-128", &[Mode::Gcm])).expect("a key");
+    let sealed = common::messages::seal(&client, "a", &data(CHUNK + 5)).expect("sealed");
+    assert!(common::messages::open(&client, "a", &sealed).expect("opened") == data(CHUNK + 5));
+}
+
+/// Few blocks go by masked tables, many by polynomials; ciphers with larger tables run by their ANDs.
+#[test]
+fn every_cipher_is_served_for_few_blocks_and_for_many() {
+    let cluster = TestCluster::start(3, 1);
+    let client = cluster.client();
+    let served =
+        |cipher: &Cipher| cipher.key_bytes > 0 && cipher.tweak_bytes == 0 && cipher.decrypt.is_some();
+    for cipher in catalog::all().into_iter().filter(served) {
+        let secret: Vec<u8> = (1..=cipher.key_bytes as u8).collect();
+        client.import(key(&cipher.name, &cipher.name, &[Mode::Ecb]), &secret).expect("a key");
+        let circuit = cipher.circuit_with_key_schedule(Direction::Encrypt).expect("it encrypts");
+        let compiled = compile(&circuit, &AnyMap);
+        for blocks in [1, 40] {
+            let plain = data(blocks * cipher.block_bytes);
+            let cells = circuit.inputs().iter().zip([&plain, &secret]).map(|(port, bytes)| {
+                Cells::from_blocks(port.cells.len(), port.bits, bytes).expect("whole blocks")
+            });
+            let cells: Vec<Cells> = cells.collect();
+            let expected =
+                cleartext::run(&compiled, blocks, &cells).expect("the inputs fit").remove(0).to_blocks();
+            let ciphertext = ecb(&client, &cipher.name, Padding::None, &plain).expect("encrypted");
+            assert!(ciphertext == expected, "{} {blocks}", cipher.name);
+            let back = unecb(&client, &cipher.name, Padding::None, &ciphertext).expect("decrypted");
+            assert!(back == plain, "{} {blocks}", cipher.name);
+        }
+    }
+}
+
+/// Has all nodes compute a chunk of the slow cipher.
+fn ask_for_a_slow_chunk(cluster: &TestCluster) -> Raw {
+    let mut raw = Raw::call(cluster);
+    let operation = Operation::Use { key: "k".into(), id: None, how: Use::CtrEncrypt };
+    raw.tell_all(&request(operation, None));
+    assert!(raw.replies().iter().all(|reply| matches!(reply, Reply::Accepted { .. })));
+    raw.tell_all(&Step::Keystream { bytes: CHUNK as u32 });
+    raw
+}
+
+#[test]
+fn a_client_is_told_that_its_nodes_work_and_how_far_they_are() {
+    let cluster = with_small_pieces();
+    cluster.client().generate(key("k", SLOW, &[Mode::Ctr])).expect("a key");
+    let mut raw = ask_for_a_slow_chunk(&cluster);
+    for node in 0..3 {
+        let mut told = Vec::new();
+        let bytes = loop {
+            match raw.reply(node) {
+                Some(Reply::Working { done, of }) => told.push((done, of)),
+                Some(Reply::Data { data, .. }) => break data.len(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(bytes, CHUNK);
+        assert!(!told.is_empty() && told.is_sorted(), "{told:?}");
+        assert!(told.iter().all(|(done, of)| done < of && *of == BLOCKS), "{told:?}");
+    }
+}
+
+/// Waits until no node computes any more; how many blocks each has computed.
+fn computed_when_idle(cluster: &TestCluster) -> Vec<u64> {
+    let computed = || cluster.nodes.iter().flatten().map(|node| node.computed_blocks()).collect::<Vec<_>>();
+    let until = Instant::now() + Duration::from_secs(60);
+    let (mut last, mut since) = (computed(), Instant::now());
+    while since.elapsed() < Duration::from_secs(2) {
+        assert!(Instant::now() < until, "they compute for ever: {last:?}");
+        std::thread::sleep(Duration::from_millis(50));
+        let now = computed();
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+    last
+}
+
+#[test]
+fn nodes_stop_computing_for_a_client_that_is_gone() {
+    let cluster = with_small_pieces();
+    cluster.client().generate(key("k", SLOW, &[Mode::Ctr])).expect("a key");
+    let before = computed_when_idle(&cluster);
+    drop(ask_for_a_slow_chunk(&cluster));
+    for (after, before) in computed_when_idle(&cluster).into_iter().zip(before) {
+        assert!(after - before < BLOCKS / 2, "{after} blocks after {before}");
+    }
+    // One node misses its client, and the others hear of it.
+    let before = computed_when_idle(&cluster);
+    let mut raw = ask_for_a_slow_chunk(&cluster);
+    raw.hang_up(1);
+    for node in [0, 2] {
+        let ending = raw.ending(node);
+        assert!(!ending.gave_data() && ending.told().starts_with("Unavailable"), "{ending:?}");
+    }
+    for (after, before) in computed_when_idle(&cluster).into_iter().zip(before) {
+        assert!(after - before < BLOCKS / 2, "{after} blocks after {before}");
+    }
+    let client = cluster.client();
+    let (first, ciphertext) = ctr(&client, "k", b"still there").expect("encrypted");
+    assert_eq!(unctr(&client, "k", &first, &ciphertext).expect("decrypted"), b"still there");
+}
+
+#[test]
+fn more_clients_than_the_memory_has_parts_are_served_in_turn() {
+    let cluster = start(|_, limits| limits.memory_mib = 2 * limits.memory_per_request_mib);
+    let client = cluster.client();
+    client.generate(key("k", "3des-ede3", &[Mode::Ctr])).expect("a key");
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let (first, ciphertext) = ctr(&client, "k", &data(20_000)).expect("encrypted");
+                assert!(unctr(&client, "k", &first, &ciphertext).expect("decrypted") == data(20_000));
+            });
+        }
+    });
+}
+
+/// They would cut differently, and get out of step.
+#[test]
+fn nodes_with_different_parts_of_memory_serve_nothing_together_and_say_why() {
+    let cluster = start(|number, limits| limits.memory_per_request_mib = [16, 8, 16][number]);
+    let refused = cluster.client().generate(key("k", "aes-128", &[Mode::Ctr])).expect_err("they differ");
+    let Error::Refused { refusal, .. } = &refused else { panic!("{refused}") };
+    assert_eq!(refusal.reason, Reason::Disagreement);
+    assert!(refused.to_string().contains("memory_per_request_mib"), "{refused}");
+}

@@ -1,0 +1,53 @@
+//! `[audit]` in `node.toml`: how a node logs who did what.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// How a node logs who did what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditSettings {
+    /// Whether it does.
+    pub enabled: bool,
+    /// What becomes of requests while no line can be written.
+    pub when_unwritable: WhenUnwritable,
+    /// A file of so many MiB is closed, and another one begun.
+    pub rotate_mib: u64,
+    /// So many closed files are kept, and the eldest deleted; all if absent.
+    pub keep_files: Option<usize>,
+    /// A Unix datagram socket to which every line goes as well, such as `/dev/log`.
+    pub syslog: Option<PathBuf>,
+}
+
+/// What becomes of requests while no line can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WhenUnwritable {
+    /// They are refused.
+    Refuse,
+    /// They are served, and counted.
+    Serve,
+}
+
+impl Default for AuditSettings {
+    fn default() -> AuditSettings {
+        let when_unwritable = WhenUnwritable::Refuse;
+        AuditSettings { enabled: true, when_unwritable, rotate_mib: 64, keep_files: None, syslog: None }
+    }
+}
+
+impl AuditSettings {
+    /// A file as large as this is read by no editor.
+    const MOST_MIB: u64 = 1 << 20;
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if (1..=AuditSettings::MOST_MIB).contains(&self.rotate_mib) {
+            return Ok(());
+        }
+        let (told, most) = (self.rotate_mib, AuditSettings::MOST_MIB);
+        Err(Error::misuse(format!("rotate_mib is {told}; write 1 to {most} under [audit]")))
+    }
+}

@@ -1,0 +1,133 @@
+//! What nodes do for clients, and what clients make of it: every node here plays the client too. What goes to a client, and what it
+//! makes of it, stays secret; what it sends under a mask is public.
+
+use polyclave_cipher::{Builder, Circuit, Matrix, Table, compile};
+use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
+use polyclave_protocol::Result;
+use polyclave_protocol::evaluate::{evaluate, prepare};
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::Input;
+use polyclave_protocol::service::{ELEMENT_BYTES, ServiceProtocol, ServiceScheme, Visitor, with_scheme};
+use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::spdz::Preprocessing;
+use polyclave_protocol::tinytable::ServedScheme;
+
+use crate::Subject;
+use crate::net::{Watched, run_parties};
+
+pub const SUBJECTS: &[Subject] = &[
+    ("client: shamir", || served("shamir", 3)),
+    ("client: shamir-active", || served("shamir-active", 4)),
+    ("client: spdz, material from mascot", || served("spdz-lt", 2)),
+    ("client: tinytable, material dealt", || {
+        let scheme = ServedScheme::new(Preprocessing::InsecureDealer).expect("it is valid");
+        Serve { private: true }.visit(scheme).expect("honest nodes finish");
+    }),
+];
+
+fn served(protocol: &str, parties: usize) {
+    let threshold = if protocol == "spdz-lt" { parties - 1 } else { 1 };
+    let private = protocol != "spdz-lt";
+    with_scheme(protocol, parties, threshold, Serve { private }).expect("honest nodes finish");
+}
+
+struct Serve {
+    /// Nodes send each other keys when they are set up.
+    private: bool,
+}
+
+impl Visitor for Serve {
+    type Output = ();
+
+    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<()> {
+        run_parties(scheme.parties(), |net| {
+            net.in_private = self.private;
+            let setup = scheme.set_up(net)?;
+            let stored = scheme.save_setup(&setup);
+            net.in_private = false;
+            // What a stored set-up says of itself is public; what follows from it need not be followed again.
+            mark_public(&stored);
+            scheme.restore_setup(net.me(), &stored)?;
+            let mut session = hello(&scheme.terms(Terms::new(scheme.parties())), net)?;
+            let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
+            one_client(&scheme, &mut protocol, net)
+        });
+        Ok(())
+    }
+}
+
+/// Blocks from a client through one mask, one lookup, and back; and elements.
+fn one_client<S: ServiceScheme>(scheme: &S, protocol: &mut S::Protocol, net: &mut Watched) -> Result<()> {
+    let circuit = blocks(if scheme.name().starts_with("tinytable") { 1 } else { 8 });
+    let compiled = compile(&circuit, protocol);
+    let mut plain: Vec<u8> = (0..2 * ELEMENT_BYTES as u8).collect();
+    mark_secret(&mut plain);
+
+    let (mask, message) = protocol.mask_input(plain.len(), net)?;
+    let messages = client_hears(&message, net)?;
+    let r = scheme.combine(net.members(), &slices(&messages))?;
+    assert!(is_secret(&r), "what a client learns is secret to memcheck");
+    let masked: Vec<u8> = plain.iter().zip(r.iter()).map(|(x, r)| x ^ r).collect();
+    // The client sends it to all nodes.
+    mark_public(&masked);
+    let (blind, message) = protocol.mask_blind(net)?;
+    let messages = client_hears(&message, net)?;
+    scheme.combine_elements(net.members(), &slices(&messages))?;
+    protocol.open_mask_check(&mask, blind, [3; ELEMENT_BYTES], net)?;
+    let value = protocol.unmask(&mask, 0, &masked, &compiled.inputs()[0])?;
+
+    let batch = prepare(protocol, &compiled, 2, net)?;
+    let output = evaluate(protocol, &compiled, 2, &[Input::Shared(&value)], batch, net)?.remove(0);
+    let message = protocol.reveal_to_client(&output, net)?;
+    let messages = client_hears(&message, net)?;
+    let learnt = scheme.combine(net.members(), &slices(&messages))?;
+    assert!(learnt.len() == plain.len() && is_secret(&learnt), "a client learns whole blocks");
+
+    let elements = protocol.elements(&value, net)?;
+    let products = protocol.multiply_elements(&elements, &elements, net)?;
+    let sum = protocol.inner_product(&elements, &products, net)?;
+    assert!(!protocol.is_zero(&sum, net)?, "the sum of some products");
+    let message = protocol.reveal_elements(&products, net)?;
+    let messages = client_hears(&message, net)?;
+    scheme.combine_elements(net.members(), &slices(&messages))?;
+    Ok(())
+}
+
+/// All nodes' messages to a client, each over a channel of its own.
+fn client_hears(message: &[u8], net: &mut Watched) -> Result<Vec<Vec<u8>>> {
+    net.in_private = true;
+    let (me, members) = (net.me(), net.members());
+    let peers = || members.iter().filter(|p| *p != me);
+    peers().try_for_each(|p| net.send(p, message))?;
+    let mut all = vec![message.to_vec(); members.iter().count()];
+    for p in peers() {
+        net.recv(p, &mut all[p.index()])?;
+    }
+    net.in_private = false;
+    for message in all.iter().filter(|message| message.len() >= size_of::<u32>()) {
+        // What verifies says first how much there is.
+        mark_public(&message[..size_of::<u32>()]);
+    }
+    Ok(all)
+}
+
+fn slices(messages: &[Vec<u8>]) -> Vec<&[u8]> {
+    messages.iter().map(Vec::as_slice).collect()
+}
+
+/// Blocks of 16 bytes in cells of so many bits, one of which goes through a table.
+fn blocks(bits: u8) -> Circuit {
+    let mut b = Builder::new("blocks");
+    let x = b.input("x", 128 / usize::from(bits), bits);
+    let mut y = x.clone();
+    if bits == 1 {
+        let and = b.table(&std::sync::Arc::new(Table::new("AND", 2, 1, vec![0, 0, 0, 1])));
+        let pair = b.linear(vec![(x[0], Matrix::place(2, 0)), (x[1], Matrix::place(2, 1))], 0);
+        y[0] = b.lookup(and, pair);
+    } else {
+        let table = b.table(&std::sync::Arc::new(polyclave_cipher::aes::s_box()));
+        y[0] = b.lookup(table, x[0]);
+    }
+    b.output("y", &y);
+    b.finish()
+}

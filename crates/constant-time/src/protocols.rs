@@ -1,0 +1,223 @@
+//! Whole evaluations, from hello to the output, by all parties of a protocol.
+
+use std::sync::Arc;
+
+use polyclave_cipher::{AnyMap, Builder, Cells, Circuit, Matrix, Port, Table, catalog, cleartext, compile};
+use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField};
+use polyclave_kernels::secret::{mark_public, mark_secret};
+use polyclave_protocol::evaluate::{evaluate, prepare, release};
+use polyclave_protocol::garbled::projection::{Labels, ProjectionScheme};
+use polyclave_protocol::garbled::{GarbledScheme, Gates};
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::release::{Checked, Released, Unverified};
+use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::shamir::{self, Inversion, ShamirActiveScheme, ShamirScheme, Structure, Tables};
+use polyclave_protocol::spdz::{self, Packing, SpdzScheme, Way};
+use polyclave_protocol::tinyot::Kappa;
+use polyclave_protocol::tinytable::{self, Macs, Preprocessing, TinyTableScheme};
+use polyclave_protocol::{Party, PartySet, Result};
+
+use crate::Subject;
+use crate::net::{Watched, run_parties};
+
+pub const SUBJECTS: &[Subject] = &[
+    ("shamir: all inversions", shamir),
+    ("shamir: tables without inversion", shamir_tables),
+    ("shamir-active: both ways to make triples", shamir_active),
+    ("spdz: material dealt", spdz_dealt),
+    ("tinytable: material dealt", tinytable_dealt),
+    ("mascot: products in GF(2^128)", mascot),
+    ("tinyot: unit vectors and circuits", tinyot),
+    ("garbled: half gates and three halves", garbled),
+    ("projection: long labels", || projection(Labels::Long)),
+    ("projection: short labels", || projection(Labels::Short)),
+];
+
+/// Lanes of every evaluation.
+const LANES: usize = 3;
+
+/// Of set-ups: in some, parties send each other keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SetUp {
+    Public,
+    Private,
+}
+
+/// All circuits under all schemes, which take one set-up: transfers of curve points take most of the time. Inputs are secret, and
+/// input i is party i's. Everybody learns the outputs, which are right.
+fn evaluated<S: Scheme>(schemes: &[S], set_up: SetUp, circuits: &[Circuit]) {
+    let parties = schemes[0].parties();
+    run_parties(parties, |net| {
+        net.in_private = set_up == SetUp::Private;
+        let setup = schemes[0].set_up(net)?;
+        net.in_private = false;
+        for scheme in schemes {
+            for circuit in circuits {
+                let mut session = hello(&scheme.terms(Terms::new(parties)), net)?;
+                let mut protocol = scheme.join(&setup, session.stream(), PartySet::all(parties))?;
+                let outputs = session_of(&mut protocol, circuit, net)?;
+                assert!(outputs == in_the_clear(circuit), "{}, {}", scheme.name(), circuit.name());
+            }
+        }
+        Ok(())
+    });
+}
+
+fn session_of(protocol: &mut impl Protocol, circuit: &Circuit, net: &mut Watched) -> Result<Vec<Cells>> {
+    let compiled = compile(circuit, protocol);
+    let batch = prepare(protocol, &compiled, LANES, net)?;
+    let mut inputs = inputs(circuit);
+    inputs.iter_mut().for_each(|cells| mark_secret(cells.rows_mut()));
+    let source = |(i, cells)| match Party(i as u8) {
+        owner if owner == net.me() => Input::Mine(cells),
+        owner => Input::From(owner),
+    };
+    let sources: Vec<_> = inputs.iter().enumerate().map(source).collect();
+    let shared = evaluate(protocol, &compiled, LANES, &sources, batch, net)?;
+    let mut outputs = Vec::new();
+    for value in &shared {
+        let mut cells = release(protocol, value, Owner::All, net)?.expect("all learn it").accept();
+        // The output: everybody learns it.
+        mark_public(cells.rows_mut());
+        outputs.push(cells);
+    }
+    Ok(outputs)
+}
+
+fn in_the_clear(circuit: &Circuit) -> Vec<Cells> {
+    cleartext::run(&compile(circuit, &AnyMap), LANES, &inputs(circuit)).expect("the inputs fit")
+}
+
+fn inputs(circuit: &Circuit) -> Vec<Cells> {
+    let cells_of = |port: &Port| cells(port.cells.len(), port.bits, port.uniform);
+    circuit.inputs().iter().map(cells_of).collect()
+}
+
+fn cells(count: usize, bits: u8, uniform: bool) -> Cells {
+    let mut cells = Cells::zero(count, bits, if uniform { 1 } else { LANES });
+    let value = |at: usize| (at as u8).wrapping_mul(29).wrapping_add(3) & (0xff >> (8 - bits));
+    cells.rows_mut().iter_mut().enumerate().for_each(|(at, cell)| *cell = value(at));
+    cells
+}
+
+/// T(x + k) + x, with views, and k the same for all lanes.
+fn lookup(table: Table) -> Circuit {
+    let mut b = Builder::new("a lookup");
+    let (ins, outs) = (table.in_bits(), table.out_bits());
+    let table = b.table(&Arc::new(table));
+    let x = b.input("x", 1, ins)[0];
+    let k = b.uniform_input("k", 1, ins)[0];
+    let sum = b.xor(&[x, k]);
+    let y = b.lookup(table, sum);
+    let turned = Matrix::of(outs, outs, |x| x >> 1);
+    let z = b.linear(
+        vec![(y, Matrix::identity(outs)), (y, turned), (x, Matrix::of(ins, outs, |x| x >> (ins - outs)))],
+        1,
+    );
+    b.output("y", &[y, z]);
+    b.finish()
+}
+
+/// The first table of a cipher.
+fn table_of(cipher: &str) -> Table {
+    (*catalog::find(cipher).expect("the catalog has it").encrypt.tables()[0]).clone()
+}
+
+/// Of 4 bits.
+fn small() -> Table {
+    Table::new("a table", 4, 4, (0..16_u8).map(|x| x.wrapping_mul(x).wrapping_add(5 * x) & 15).collect())
+}
+
+/// ANDs in two layers, of which one is the same for all lanes.
+fn gates() -> Circuit {
+    let place = |i| Matrix::place(2, i);
+    let mut b = Builder::new("gates");
+    let and = b.table(&Arc::new(Table::new("AND", 2, 1, vec![0, 0, 0, 1])));
+    let x = b.input("x", 2, 1);
+    let k = b.uniform_input("k", 2, 1);
+    let pair = b.linear(vec![(x[0], place(0)), (x[1], place(1))], 0b10);
+    let first = b.lookup(and, pair);
+    let keys = b.linear(vec![(k[0], place(0)), (k[1], place(1))], 0);
+    let uniform = b.lookup(and, keys);
+    let pair = b.linear(vec![(first, place(0)), (uniform, place(1))], 0b01);
+    let second = b.lookup(and, pair);
+    let y = b.xor(&[second, x[0]]);
+    b.output("y", &[y, first]);
+    b.finish()
+}
+
+fn shamir() {
+    let scheme = |inversion| ShamirScheme { structure: structure(3), inversion, tables: Tables::Masked };
+    evaluated(&Inversion::ALL.map(scheme), SetUp::Private, &[lookup(table_of("aes-128"))]);
+}
+
+fn shamir_tables() {
+    let inversion = Inversion::CarriedSquares;
+    let scheme = |tables| ShamirScheme { structure: structure(3), inversion, tables };
+    evaluated(&Tables::ALL.map(scheme), SetUp::Private, &[lookup(table_of("des"))]);
+}
+
+fn shamir_active() {
+    for preprocessing in shamir::Preprocessing::ALL {
+        let scheme = ShamirActiveScheme::new(structure(4), Inversion::MaskedPowers, Tables::Masked);
+        let scheme = scheme.expect("enough parties").with_preprocessing(preprocessing);
+        evaluated(&[scheme], SetUp::Private, &[lookup(table_of("aes-128")), lookup(small())]);
+    }
+}
+
+fn structure(parties: usize) -> Structure {
+    Structure::new(parties, 1).expect("it is valid")
+}
+
+const DEALT: spdz::Preprocessing = spdz::Preprocessing::InsecureDealer;
+const MASCOT: spdz::Preprocessing = spdz::Preprocessing::Mascot { expansion: 2 };
+
+fn spdz_dealt() {
+    let both = [lookup(table_of("aes-128")), lookup(table_of("des"))];
+    for way in [Way::MaskedTables, Way::BitDecomposition, Way::RivainProuff, Way::PulkusVivek] {
+        evaluated(&[spdz::<Gf2_64>(2, way, DEALT)], SetUp::Private, &both);
+    }
+    let three = spdz::<Gf2_40>(3, Way::MaskedTables, DEALT);
+    evaluated(&[three], SetUp::Private, &[lookup(small())]);
+}
+
+fn mascot() {
+    let scheme = spdz::<Gf2_128>(2, Way::PulkusVivek, MASCOT);
+    evaluated(&[scheme], SetUp::Public, &[lookup(small())]);
+}
+
+fn spdz<F: MacField>(parties: usize, way: Way, preprocessing: spdz::Preprocessing) -> SpdzScheme<F> {
+    let packing = Packing::of::<F>(F::BITS as usize).expect("the field has this packing");
+    SpdzScheme::new(parties, way, preprocessing, packing).expect("it is valid")
+}
+
+fn tinytable_dealt() {
+    let (dealt, both) = (Preprocessing::InsecureDealer, [lookup(small()), gates()]);
+    let passive = TinyTableScheme::<Unverified<Cells>>::new(Macs::None, dealt).expect("it is valid");
+    evaluated(&[passive], SetUp::Private, &both);
+    for macs in [Macs::Lookup32, Macs::Lookup64, Macs::Linear64, Macs::Minimac] {
+        let scheme = TinyTableScheme::<Checked<Cells>>::new(macs, dealt).expect("it is valid");
+        evaluated(&[scheme], SetUp::Private, &both);
+    }
+}
+
+fn tinyot() {
+    let scheme = |way| {
+        let from = Preprocessing::TinyOt { way, kappa: Kappa::Bits40, expansion: 2 };
+        TinyTableScheme::<Checked<Cells>>::new(Macs::Linear64, from).expect("it is valid")
+    };
+    let ways = [tinytable::Way::Demux, tinytable::Way::Circuit].map(scheme);
+    evaluated(&ways, SetUp::Public, &[lookup(small())]);
+}
+
+fn garbled() {
+    let schemes = [Gates::Half, Gates::ThreeHalves].map(|gates| GarbledScheme { gates, expansion: 2 });
+    evaluated(&schemes, SetUp::Public, &[gates()]);
+}
+
+fn projection(labels: Labels) {
+    let scheme = ProjectionScheme { labels, expansion: 2 };
+    let circuits = [lookup(table_of("aes-128")), lookup(small()), gates()];
+    evaluated(&[scheme], SetUp::Public, &circuits);
+}

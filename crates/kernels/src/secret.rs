@@ -1,0 +1,132 @@
+//! What secrets need of the machine: masks that stay masks, comparisons that take the same time, and marks for a checker.
+//!
+//! **Masks.** `(x & 1).wrapping_neg()` is all ones or zero, and ANDing with it has no branch as written. The compiler sees
+//! that the mask is made of one bit, takes the AND for a choice by it, and is free to make the choice a branch; it did. So the
+//! bit passes through an empty piece of assembly first: what comes out could be any number, and an AND with it stays one. All
+//! masks of secret bits in this workspace are made here: [`mask`] where there is one for a row, or few; [`masks`] for a row of
+//! masks, which costs vector instructions less than a barrier for each.
+//!
+//! **Comparisons.** [`ct_eq`] looks at everything and says only whether all is equal. The answer is public, and marked as such.
+//! Where it is not, because a caller goes on in silence, `subtle` has the type for it.
+//!
+//! **Marks** ([`mark_secret`], [`mark_public`], [`public`]) are for Valgrind's memcheck, under which what is secret counts as
+//! uninitialised: it reports every branch on it and every address made of it. `crates/constant-time` is the check. Elsewhere
+//! they take a few instructions and do nothing.
+
+mod memcheck;
+#[cfg(test)]
+mod tests;
+
+pub use memcheck::{is_secret, mark_public, mark_secret, public, reports};
+
+use core::ops::{BitAnd, BitOr, BitXor};
+
+/// An unsigned number, of which a mask can be made.
+pub trait Number:
+    Copy + Eq + Default + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self> + 'static
+{
+    /// A word's lowest bits; of a wider number both halves are the word.
+    fn of_word(word: u64) -> Self;
+
+    /// The lowest bits.
+    fn low_word(self) -> u64;
+}
+
+macro_rules! number {
+    ($($number:ty)*) => {$(
+        impl Number for $number {
+            #[inline(always)]
+            fn of_word(word: u64) -> $number {
+                word as $number
+            }
+
+            #[inline(always)]
+            fn low_word(self) -> u64 {
+                self as u64
+            }
+        }
+    )*};
+}
+
+number!(u8 u16 u32 u64);
+
+impl Number for u128 {
+    #[inline(always)]
+    fn of_word(word: u64) -> u128 {
+        u128::from(word) << 64 | u128::from(word)
+    }
+
+    #[inline(always)]
+    fn low_word(self) -> u64 {
+        self as u64
+    }
+}
+
+/// The lowest bit in all places: all ones or zero. The compiler does not know that it is one of the two.
+#[inline(always)]
+pub fn mask<N: Number>(bit: N) -> N {
+    N::of_word(hidden(bit.low_word() & 1).wrapping_neg())
+}
+
+/// [`mask`] in constants, and in functions that also run there. It passes through memory: not for loops that have to be fast.
+pub const fn const_mask(bit: u128) -> u128 {
+    core::hint::black_box(bit & 1).wrapping_neg()
+}
+
+/// Sets `masks[i]` to the mask of `bit(i)`. The bits are put down first, and the compiler forgets what it knew of them, so that
+/// all masks of the row are made with vector instructions.
+#[inline(always)]
+pub fn masks<N: Number>(masks: &mut [N], bit: impl Fn(usize) -> N) {
+    masks.iter_mut().enumerate().for_each(|(i, mask)| *mask = spread(bit(i)));
+    hide_row(masks);
+}
+
+/// The lowest bit in all places, as the compiler sees it: for what is hidden right after.
+#[inline(always)]
+fn spread<N: Number>(bit: N) -> N {
+    N::of_word((bit.low_word() & 1).wrapping_neg())
+}
+
+/// Whether two rows are equal. Looks at all of both if they have one length; that is public, and so is the answer.
+#[inline]
+pub fn ct_eq<N: Number>(a: &[N], b: &[N]) -> bool {
+    let difference = a.iter().zip(b).fold(N::default(), |sum, (a, b)| sum | (*a ^ *b));
+    a.len() == b.len() && is_zero(&[difference])
+}
+
+/// Whether a row is zero. Looks at all of it; the answer is public.
+#[inline]
+pub fn is_zero<N: Number>(row: &[N]) -> bool {
+    let sum = row.iter().fold(N::default(), |sum, x| sum | *x);
+    public(sum) == N::default()
+}
+
+/// A word of which the compiler forgets all that it knows.
+#[inline(always)]
+#[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), allow(unsafe_code))]
+fn hidden(word: u64) -> u64 {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    {
+        let mut word = word;
+        // SAFETY: there is no instruction in it.
+        unsafe {
+            core::arch::asm!("/* {0} */", inout(reg) word, options(pure, nomem, nostack, preserves_flags));
+        }
+        word
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    core::hint::black_box(word)
+}
+
+/// The same of a row in memory.
+#[inline(always)]
+#[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), allow(unsafe_code))]
+fn hide_row<N>(row: &mut [N]) {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    // SAFETY: there is no instruction in it. The compiler takes it that what the pointer leads to was written.
+    unsafe {
+        core::arch::asm!("/* {0} */", in(reg) row.as_mut_ptr(), options(nostack, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    core::hint::black_box(row);
+}

@@ -1,0 +1,81 @@
+//! Why the log cannot be used or trusted.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why the log cannot be used or trusted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuditError {
+    /// The operating system refused.
+    #[error("cannot use the audit log {}: {source}; see whether the disk is full", path.display())]
+    Io {
+        /// The log.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// Another process writes it.
+    #[error("another process is writing the audit log {}; is the node already running?", path.display())]
+    InUse {
+        /// The log.
+        path: PathBuf,
+    },
+    /// Somebody has changed it.
+    #[error("the audit log {} was tampered with, first in line {line}: {damage}", path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        damage: Damage,
+    },
+    /// Its end is missing.
+    #[error(
+        "the audit log {} ends with record {last}, but record {noted} had been written: its end was cut off",
+        path.display()
+    )]
+    Cut {
+        /// The log.
+        path: PathBuf,
+        /// Its last record.
+        last: u64,
+        /// The last record that the store knows of.
+        noted: u64,
+    },
+    /// It fits together, but is not the one that was written.
+    #[error(
+        "the audit log {} was written anew: its record {noted} is not the one that the store knows of",
+        path.display()
+    )]
+    Rewritten {
+        /// The file.
+        path: PathBuf,
+        /// The record that differs.
+        noted: u64,
+    },
+    /// The file could not be used.
+    #[error(transparent)]
+    File(#[from] polyclave_config::Error),
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// It is not as it was written.
+    #[error("it was altered")]
+    Altered,
+    /// Records before it are missing here.
+    #[error("records before it were removed, or it was moved here from further down")]
+    Removed,
+    /// Its record is further up already.
+    #[error("it was inserted, or moved here from further up")]
+    Inserted,
+    /// It does not follow from the line before.
+    #[error("it or the line before was replaced")]
+    Replaced,
+    /// The log ends within it.
+    #[error("it is cut off")]
+    Torn,
+}

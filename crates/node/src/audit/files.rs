@@ -1,0 +1,110 @@
+//! The files of a log: `audit.log`, which is written, and beside it those that are full, in the order of their names:
+//! `audit-000000012345.log` ends with record 12345.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use polyclave_config::private;
+
+use super::AuditError;
+use crate::core::system;
+
+const CLOSED: &str = "audit-";
+const ENDING: &str = ".log";
+const DIGITS: usize = 12;
+
+/// The files of the log at a path that are full, the first one first, each with its last record.
+pub(super) fn closed(log: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut closed = Vec::new();
+    for entry in fs::read_dir(private::parent(log))? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|n| n.strip_prefix(CLOSED)).and_then(|n| n.strip_suffix(ENDING));
+        let number = number.filter(|n| n.len() >= DIGITS).and_then(|n| n.parse().ok());
+        closed.extend(number.map(|last| (last, log.with_file_name(name))));
+    }
+    closed.sort();
+    Ok(closed)
+}
+
+/// All files of a log, opened, the first one first: a state of one moment, though a running node may begin another file meanwhile.
+pub fn open_files(log: &Path) -> io::Result<Vec<(PathBuf, File)>> {
+    loop {
+        let before = closed(log)?;
+        let paths = before.iter().map(|(_, path)| path.clone());
+        let mut files = Vec::new();
+        for path in paths {
+            files.push((path.clone(), File::open(&path)?));
+        }
+        match File::open(log) {
+            Ok(file) => files.push((log.into(), file)),
+            // A crash between two files leaves none.
+            Err(e) if e.kind() == io::ErrorKind::NotFound && !files.is_empty() => {}
+            Err(e) => return Err(e),
+        }
+        if closed(log)? == before {
+            return Ok(files);
+        }
+    }
+}
+
+/// Opens a file of a log to be written by this process alone, or makes it.
+pub(super) fn open(path: &Path) -> Result<File, AuditError> {
+    let broken = |source| AuditError::Io { path: path.into(), source };
+    let fresh = !path.exists();
+    let file =
+        OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(broken)?;
+    private::check_mode(&file, path)?;
+    file.try_lock().map_err(|e| match e {
+        TryLockError::WouldBlock => AuditError::InUse { path: path.into() },
+        TryLockError::Error(e) => broken(e),
+    })?;
+    if fresh {
+        private::sync_dir(private::parent(path))?;
+    }
+    Ok(file)
+}
+
+/// Closes the file that is written, which ends with a record, and begins another one. Left half done by a crash it is done: the file is
+/// closed, and the next start begins the other one. On an error nothing has changed.
+pub(super) fn begin_next(log: &Path, last: u64) -> Result<File, AuditError> {
+    let broken = |source| AuditError::Io { path: log.into(), source };
+    let name = log.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let next = log.with_file_name(format!("{name}.next"));
+    // What a crash has left of an attempt.
+    let _ = fs::remove_file(&next);
+    let file = open(&next)?;
+    let closed = log.with_file_name(format!("{CLOSED}{last:0DIGITS$}{ENDING}"));
+    let renamed = fs::rename(log, &closed).and_then(|()| {
+        fs::rename(&next, log).inspect_err(|_| {
+            let _ = fs::rename(&closed, log);
+        })
+    });
+    if let Err(e) = renamed {
+        let _ = fs::remove_file(&next);
+        return Err(broken(e));
+    }
+    if let Err(e) = private::sync_dir(private::parent(log)) {
+        // The names are as they are; a power failure may undo them.
+        tracing::warn!(error = %e, "the names of the audit log's files were not synced");
+    }
+    Ok(file)
+}
+
+/// Moves all files of a log to a new directory; it is returned if there were any.
+pub(crate) fn set_aside(log: &Path, aside: &Path) -> crate::Result<Option<PathBuf>> {
+    let broken = |e: io::Error| system(format!("cannot move {}: {e}", log.display()));
+    let mut files: Vec<PathBuf> = closed(log).map_err(broken)?.into_iter().map(|(_, path)| path).collect();
+    files.extend(log.exists().then(|| log.to_path_buf()));
+    if files.is_empty() {
+        return Ok(None);
+    }
+    private::make_dir(aside).map_err(system)?;
+    // The first one first: what is left, if this is cut short, is the end.
+    for file in files {
+        fs::rename(&file, aside.join(file.file_name().unwrap_or_default())).map_err(broken)?;
+    }
+    private::sync_dir(private::parent(log)).map_err(system)?;
+    Ok(Some(aside.into()))
+}

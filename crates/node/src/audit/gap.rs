@@ -1,0 +1,41 @@
+//! A time in which no line could be written: how long it was, and what it has cost. It becomes a line when writing works again.
+
+use serde::{Deserialize, Serialize};
+
+use super::line::Line;
+
+/// A time in which no line could be written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// When it began.
+    pub since: String,
+    /// Events that have no line.
+    pub events: u64,
+    /// Requests among them that were served all the same; none unless the node is set to.
+    pub served: u64,
+}
+
+/// The operation of the line that tells of a gap.
+pub(super) const OPERATION: &str = "gap";
+
+impl Gap {
+    pub(super) fn begun(since: String) -> Gap {
+        Gap { since, ..Gap::default() }
+    }
+
+    /// As the line has it. Its number of blocks is that of the events.
+    pub(super) fn detail(&self) -> String {
+        format!("since={} served={}", self.since, self.served)
+    }
+
+    /// The gap that a line tells of, if it does.
+    pub(super) fn of(line: &Line) -> Option<Gap> {
+        if line.operation != OPERATION {
+            return None;
+        }
+        let field = |name: &str| line.detail.split(' ').find_map(|word| word.strip_prefix(name));
+        let since = field("since=").unwrap_or("?").to_owned();
+        let served = field("served=").and_then(|n| n.parse().ok()).unwrap_or(line.blocks);
+        Some(Gap { since, events: line.blocks, served })
+    }
+}

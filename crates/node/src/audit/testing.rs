@@ -1,0 +1,26 @@
+//! Disks of logs that are full, by the log's path: nothing can be written to them.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+static FULL: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
+
+fn full() -> MutexGuard<'static, HashSet<PathBuf>> {
+    FULL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on no byte can be written to this log.
+pub(crate) fn fill_up(log: &Path) {
+    full().insert(log.into());
+}
+
+/// Its disk has room again.
+pub(crate) fn make_room(log: &Path) {
+    full().remove(log);
+}
+
+pub(super) fn refuse_if_full(log: &Path) -> io::Result<()> {
+    if full().contains(log) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+}

@@ -1,0 +1,86 @@
+//! How many checks have not passed under the common secrets in use, as this node has seen them. A start forgets none of it; fresh
+//! common secrets begin at none.
+
+use polyclave_protocol::spdz::Guesses;
+use serde::{Deserialize, Serialize};
+
+use super::engine::{Records, Table};
+use super::setup::{AGREED, load};
+use super::{Result, Store};
+
+const CHECKS: &[u8] = b"checks that did not pass";
+
+#[derive(Default, Serialize, Deserialize)]
+struct Counted {
+    /// The common secrets that it is about.
+    setup: [u8; 32],
+    failed: u32,
+    unanswered: u32,
+    /// The operator takes the risk of so many failures.
+    accepted: u32,
+}
+
+impl Store {
+    /// Checks under the common secrets in use that did not pass.
+    pub fn guesses(&self) -> Result<Guesses> {
+        self.engine.read(|records| {
+            let Counted { failed, unanswered, .. } = counted(records)?;
+            Ok(Guesses { failed, unanswered })
+        })
+    }
+
+    /// Adds to them.
+    pub fn count_guesses(&self, more: Guesses) -> Result<()> {
+        self.engine.write(|changes| {
+            let mut counted = counted(changes)?;
+            counted.failed = counted.failed.saturating_add(more.failed);
+            counted.unanswered = counted.unanswered.saturating_add(more.unanswered);
+            changes.put(Table::Meta, CHECKS, &counted)
+        })
+    }
+
+    /// The operator takes the risk of what has failed so far, and of no further failure.
+    pub fn accept_guesses(&self) -> Result<()> {
+        self.engine.write(|changes| {
+            let counted = counted(changes)?;
+            changes.put(Table::Meta, CHECKS, &Counted { accepted: counted.failed, ..counted })
+        })
+    }
+
+    /// Whether the operator has taken the risk of all that has failed.
+    pub fn guesses_accepted(&self) -> Result<bool> {
+        self.engine.read(|records| counted(records).map(|counted| counted.accepted >= counted.failed))
+    }
+}
+
+fn counted(records: &impl Records) -> Result<Counted> {
+    let setup = load(records, AGREED)?.map(|agreed| agreed.id).unwrap_or_default();
+    let stored: Option<Counted> = records.get(Table::Meta, CHECKS)?;
+    Ok(stored.filter(|counted| counted.setup == setup).unwrap_or(Counted { setup, ..Counted::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+
+    #[test]
+    fn checks_that_did_not_pass_are_counted_over_crashes_until_there_are_fresh_secrets() {
+        let (store, disk) = in_memory();
+        store.put_setup([1; 32], 1, b"old", true).expect("put");
+        assert_eq!(store.guesses().expect("read"), Guesses::default());
+        store.count_guesses(Guesses { failed: 1, unanswered: 0 }).expect("counted");
+        store.count_guesses(Guesses { failed: 1, unanswered: 3 }).expect("counted");
+        let store = reopen(&disk.copy());
+        assert_eq!(store.guesses().expect("read"), Guesses { failed: 2, unanswered: 3 });
+
+        assert!(!store.guesses_accepted().expect("read"));
+        store.accept_guesses().expect("accepted");
+        assert!(store.guesses_accepted().expect("read"));
+        store.count_guesses(Guesses { failed: 1, unanswered: 0 }).expect("counted");
+        assert!(!store.guesses_accepted().expect("read"), "not of what fails later");
+
+        store.put_setup([2; 32], 2, b"new", true).expect("put");
+        assert_eq!(store.guesses().expect("read"), Guesses::default());
+    }
+}

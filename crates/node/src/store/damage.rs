@@ -1,0 +1,104 @@
+//! Keys whose records cannot be read: noted for the operator, and no obstacle to the others.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use polyclave_transport::wire::KeyInfo;
+
+use super::engine::Table;
+use super::keys::Entry;
+use super::{KeyState, Result, Store, StoreError};
+
+/// Names of keys of which a record could not be read when it was last wanted.
+#[derive(Debug, Default)]
+pub(super) struct Damage(Mutex<BTreeSet<String>>);
+
+impl Damage {
+    /// Notes whether what was just read of a key could be read.
+    pub(super) fn note<T>(&self, name: &str, read: &Result<T>) {
+        match read {
+            Err(StoreError::Corrupt { .. }) => self.lock().insert(name.into()),
+            _ => self.lock().remove(name),
+        };
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store {
+    /// Names of keys of which a record could not be read.
+    pub fn damaged(&self) -> Vec<String> {
+        self.damage.lock().iter().cloned().collect()
+    }
+
+    /// Notes that a key's shares, though they were read, are none.
+    pub fn note_unusable(&self, name: &str) {
+        self.damage.note::<()>(name, &Err(StoreError::corrupt(name)));
+    }
+
+    /// The announced keys that can be read, in order of their names.
+    pub fn readable_keys(&self) -> Result<Vec<KeyInfo>> {
+        self.engine.read(|records| {
+            let mut infos = Vec::new();
+            records.each_readable(Table::Keys, |name, entry: Result<Entry>| {
+                match entry {
+                    Ok(Entry { info, state: KeyState::Announced }) => infos.push(info),
+                    Ok(_) => {}
+                    damaged => self.damage.note(&String::from_utf8_lossy(name), &damaged),
+                }
+                Ok(())
+            })?;
+            Ok(infos)
+        })
+    }
+
+    /// Reads every key once, to find the damaged ones: their names.
+    pub fn look_over(&self) -> Result<Vec<String>> {
+        for info in self.readable_keys()? {
+            // What is wrong with it is noted.
+            let _ = self.load(&info.properties.name, KeyState::Announced);
+        }
+        Ok(self.damaged())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::engine::Records;
+    use super::super::testing::*;
+    use super::*;
+
+    /// Flips the last byte of a record.
+    fn damage(store: &Store, table: Table, record: &[u8]) {
+        let changed = store.engine.write(|changes| {
+            let mut sealed = changes.sealed(table, record)?.expect("it is there");
+            *sealed.last_mut().expect("bytes") ^= 1;
+            changes.put_sealed(table, record, &sealed)
+        });
+        changed.expect("written");
+    }
+
+    #[test]
+    fn damaged_keys_are_found_and_the_others_are_listed() {
+        let (store, disk) = in_memory();
+        for (name, seed) in [("a", 1), ("b", 2), ("c", 3)] {
+            store.put_pending(&key(name, seed)).expect("put");
+            store.announce(name, [seed; 16]).expect("announced");
+        }
+        assert_eq!(store.look_over().expect("read"), Vec::<String>::new());
+        damage(&store, Table::Keys, b"a");
+        damage(&store, Table::Shares, &[2; 16]);
+        drop(store);
+        let store = reopen(&disk);
+        assert_eq!(store.look_over().expect("read"), ["a", "b"]);
+        let listed: Vec<String> =
+            store.readable_keys().expect("read").into_iter().map(|k| k.properties.name).collect();
+        assert_eq!(listed, ["b", "c"], "what b is can be read, its shares cannot");
+        assert!(matches!(store.key("b"), Err(StoreError::Corrupt { .. })));
+        damage(&store, Table::Shares, &[2; 16]);
+        store.key("b").expect("mended").expect("there");
+        assert_eq!(store.damaged(), ["a"]);
+    }
+}

@@ -1,0 +1,193 @@
+//! How far this store has come: a number that moves with every change that must not be undone unseen, in the same transaction.
+//!
+//! Such are starts, keys that are made or deleted, ranges of budgets, common secrets and their rotation, a quarantine, who may do
+//! what, and peers that are let in again. Marks of lots are none of them: the material itself is in memory only.
+//!
+//! With its number each change draws a random value, and each start draws a boot id. Peers remember the latest number that
+//! they were told, with both ([`super::seen`]), and are told only what is on the disk. So a store that is put back stands below what
+//! they remember; and if it has gone on since, or two copies of it run, it passes the number they remember in another start, or with
+//! another value.
+
+use std::sync::{Mutex, PoisonError};
+
+use polyclave_protocol::session::random_bytes;
+use serde::{Deserialize, Serialize};
+
+use super::audit_head::mark_restored;
+use super::engine::{Changes, Records, Table};
+use super::incarnation::{self, Start};
+use super::{Result, Store};
+
+const MARK: &[u8] = b"mark";
+
+/// Values of the latest changes that a node remembers. Of changes before them only their start can be told.
+pub(super) const RECENT: usize = 64;
+
+/// One change that must not be undone unseen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Counted up with each.
+    pub number: u64,
+    /// Drawn at random for each.
+    pub value: [u8; 16],
+}
+
+/// What a node says of all that its store remembers having done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Past {
+    /// Of the latest change.
+    pub number: u64,
+    /// Values of the latest changes, the latest first.
+    pub recent: Vec<[u8; 16]>,
+    /// The latest starts, the latest first.
+    pub starts: Vec<Start>,
+}
+
+/// What is stored of this node's changes.
+#[derive(Default, Serialize, Deserialize)]
+struct Own {
+    number: u64,
+    recent: Vec<[u8; 16]>,
+}
+
+impl Own {
+    fn mark(&self) -> Mark {
+        Mark { number: self.number, value: self.recent.first().copied().unwrap_or_default() }
+    }
+}
+
+/// The latest mark that is on the disk, once it was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Latest(Mutex<Option<Mark>>);
+
+impl Latest {
+    /// Of two changes that are durable at the same time the later one counts, whoever comes here first.
+    fn note(&self, mark: Mark) {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if latest.is_none_or(|before| before.number < mark.number) {
+            *latest = Some(mark);
+        }
+    }
+}
+
+impl Store {
+    /// Makes a change that must not be undone unseen.
+    pub(super) fn change<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
+        let (done, mark) = self.engine.write(|changes| {
+            let done = work(changes)?;
+            Ok((done, advance(changes)?))
+        })?;
+        self.latest.note(mark);
+        Ok(done)
+    }
+
+    /// The latest such change; it is on the disk.
+    pub fn mark(&self) -> Result<Mark> {
+        let known = *self.latest.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match known {
+            Some(mark) => Ok(mark),
+            None => {
+                let mark = self.engine.read(|records| own(records))?.mark();
+                self.latest.note(mark);
+                Ok(mark)
+            }
+        }
+    }
+
+    /// What this node can say of its past; all of it is on the disk.
+    pub fn past(&self) -> Result<Past> {
+        self.engine.read(|records| {
+            let Own { number, recent } = own(records)?;
+            Ok(Past { number, recent, starts: incarnation::starts(records)? })
+        })
+    }
+
+    /// Forgets starts and values, so that peers that have seen any of them take this store for another one's copy until an operator
+    /// readmits it: what a backup is restored to has lost what happened since, if only by a little.
+    pub(super) fn disown_past(&self) -> Result<()> {
+        self.engine.write(|changes| {
+            let number = own(changes)?.number;
+            changes.put(Table::Meta, MARK, &Own { number, recent: Vec::new() })?;
+            incarnation::forget_starts(changes)?;
+            mark_restored(changes)
+        })
+    }
+}
+
+/// The number of the change that is being made.
+pub(super) fn next_number(records: &impl Records) -> Result<u64> {
+    Ok(own(records)?.number.saturating_add(1))
+}
+
+fn own(records: &impl Records) -> Result<Own> {
+    Ok(records.get(Table::Meta, MARK)?.unwrap_or_default())
+}
+
+fn advance(changes: &Changes) -> Result<Mark> {
+    let mut value = [0; 16];
+    random_bytes(&mut value)?;
+    let mut own = own(changes)?;
+    own.number = own.number.saturating_add(1);
+    own.recent.insert(0, value);
+    own.recent.truncate(RECENT);
+    changes.put(Table::Meta, MARK, &own)?;
+    Ok(own.mark())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+
+    fn moves(store: &Store, change: impl FnOnce(&Store)) -> u64 {
+        let before = store.mark().expect("read").number;
+        change(store);
+        store.mark().expect("read").number - before
+    }
+
+    #[test]
+    fn every_change_that_must_not_be_undone_moves_the_mark_and_no_other_does() {
+        let (store, _) = in_memory();
+        let one = key("one", 1);
+        type Change<'c> = &'c dyn Fn(&Store);
+        let changes: [(&str, Change<'_>); 9] = [
+            ("a start", &|s| assert!(s.begin_incarnation().is_ok())),
+            ("a key stored", &|s| s.put_pending(&one).expect("put")),
+            ("a key announced", &|s| s.announce("one", one.info.id).expect("announced")),
+            ("a range of a budget", &|s| s.spend(one.info.id, 1, 6400).expect("in the budget")),
+            ("a key deleted", &|s| s.delete("one", one.info.id).expect("deleted")),
+            ("common secrets", &|s| s.put_setup([1; 32], 1, b"one", true).expect("put")),
+            ("a rotation", &|s| s.want_rotation().expect("wanted")),
+            ("a quarantine", &|s| s.quarantine("a check failed", 1).expect("written")),
+            ("who may do what", &|s| s.note_policy("alice").expect("noted")),
+        ];
+        for (what, change) in changes {
+            assert_eq!(moves(&store, change), 1, "{what}");
+        }
+        store.spend([9; 16], 1, 6400).expect("in the budget");
+        let within = |s: &Store| s.spend([9; 16], 99, 6400).expect("in the range");
+        assert_eq!(moves(&store, within), 0, "one synced write for a range");
+        assert_eq!(moves(&store, |s| s.note_audit_head(1, [1; 32]).expect("noted")), 0);
+        assert_eq!(moves(&store, |s| s.settle().expect("settled")), 0);
+    }
+
+    #[test]
+    fn the_mark_is_what_is_on_the_disk() {
+        let (store, disk) = in_memory();
+        store.begin_incarnation().expect("counted");
+        assert_eq!(reopen(&disk.copy()).mark().expect("read"), store.mark().expect("read"));
+        let before = store.mark().expect("read");
+        disk.fill_up();
+        assert!(store.put_pending(&key("k", 1)).is_err());
+        assert_eq!(store.mark().expect("in memory"), before, "what is not durable is not told");
+    }
+
+    #[test]
+    fn only_so_many_values_are_kept() {
+        let (store, _) = in_memory();
+        store.begin_incarnation().expect("counted");
+        (0..100).for_each(|n| store.spend([n; 16], 1, 64).expect("in the budget"));
+        let past = store.past().expect("read");
+        assert_eq!((past.number, past.recent.len(), past.starts.len()), (101, RECENT, 1));
+    }
+}

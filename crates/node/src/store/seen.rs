@@ -1,0 +1,273 @@
+//! The latest that was seen of each peer, and whether what it says of itself goes on from there.
+//!
+//! A node that runs on an old copy of its disk, on a restored backup, or beside a copy of itself, would use budgets and forgets what was
+//! deleted. Its program is unaltered and says honestly what its store remembers ([`Past`]): so it is noticed by what that lacks.
+
+use polyclave_protocol::Party;
+use serde::{Deserialize, Serialize};
+
+use super::engine::{Records, Table};
+use super::incarnation::EARLIER;
+use super::mark::RECENT;
+use super::{Mark, Past, Result, Store, StoreError};
+
+/// A number that is further on than this is not believed: a peer that says so by mistake could not come back itself.
+const MOST_JUMP: u64 = 1 << 32;
+
+/// The latest change of a peer's store that was seen, and the start that it was in.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Seen {
+    mark: Mark,
+    boot: [u8; 16],
+}
+
+impl Past {
+    fn latest(&self) -> Option<Seen> {
+        let value = *self.recent.first()?;
+        Some(Seen { mark: Mark { number: self.number, value }, boot: self.starts.first()?.boot })
+    }
+
+    /// Whether this has in it what was seen: it was done in the start that it was seen in, and with the value that was seen.
+    fn goes_on_from(&self, seen: &Seen) -> bool {
+        let starts = &self.starts[..self.starts.len().min(1 + EARLIER)];
+        let recent = &self.recent[..self.recent.len().min(RECENT)];
+        let Some(later) = self.number.checked_sub(seen.mark.number) else { return false };
+        let start = starts.iter().find(|start| start.first <= seen.mark.number);
+        let value = usize::try_from(later).ok().and_then(|later| recent.get(later));
+        later <= MOST_JUMP
+            && start.is_some_and(|start| start.boot == seen.boot)
+            && value.is_none_or(|value| *value == seen.mark.value)
+    }
+}
+
+impl Store {
+    /// Compares what a peer says of its past with the latest that was seen of it, and remembers it.
+    pub fn peer_seen(&self, party: Party, past: &Past) -> Result<()> {
+        let seen = self.seen(party)?;
+        let latest = compare(seen.as_ref(), past)?;
+        self.remember(party, seen, latest)
+    }
+
+    /// The same for a stream beside the one on which the peer says how its mark moves: that one may be ahead of this. Remembers
+    /// nothing.
+    pub fn peer_known(&self, party: Party, past: &Past) -> Result<()> {
+        match self.seen(party)? {
+            Some(seen) if past.latest().is_some_and(|latest| latest.boot == seen.boot) => Ok(()),
+            seen => compare(seen.as_ref(), past).map(drop),
+        }
+    }
+
+    /// Remembers how far a peer has come, as it says itself in the start that it was last seen in.
+    pub fn peer_moved(&self, party: Party, boot: [u8; 16], mark: Mark) -> Result<()> {
+        let seen = self.seen(party)?;
+        if let Some(seen) = &seen {
+            let moved = mark.number.checked_sub(seen.mark.number);
+            let goes_on = seen.boot == boot
+                && moved.is_some_and(|moved| moved <= MOST_JUMP && (moved > 0 || mark == seen.mark));
+            if !goes_on {
+                return Err(rolled_back(Some(seen), mark.number));
+            }
+        }
+        self.remember(party, seen, Seen { mark, boot })
+    }
+
+    /// The number of the latest change of a peer's store that this one remembers durably; 0 if none was seen.
+    pub fn held_of(&self, party: Party) -> Result<u64> {
+        Ok(self.seen(party)?.map_or(0, |seen| seen.mark.number))
+    }
+
+    /// Forgets what was seen of a peer, so that it can begin again from a backup. An operator's decision.
+    pub fn readmit(&self, party: Party) -> Result<()> {
+        self.change(|changes| changes.remove(Table::Peers, &[party.0]))
+    }
+
+    fn seen(&self, party: Party) -> Result<Option<Seen>> {
+        self.engine.read(|records| records.get(Table::Peers, &[party.0]))
+    }
+
+    /// One synced write for what has moved, none for what has not.
+    fn remember(&self, party: Party, before: Option<Seen>, latest: Seen) -> Result<()> {
+        if before == Some(latest) {
+            return Ok(());
+        }
+        self.engine.write(|changes| changes.put(Table::Peers, &[party.0], &latest))
+    }
+}
+
+fn compare(seen: Option<&Seen>, past: &Past) -> Result<Seen> {
+    let goes_on = match seen {
+        None => (1..=MOST_JUMP).contains(&past.number),
+        Some(seen) => past.goes_on_from(seen),
+    };
+    past.latest().filter(|_| goes_on).ok_or_else(|| rolled_back(seen, past.number))
+}
+
+fn rolled_back(seen: Option<&Seen>, claimed: u64) -> StoreError {
+    StoreError::RolledBack { seen: seen.map_or(0, |seen| seen.mark.number), claimed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+
+    const PEER: Party = Party(1);
+
+    /// Another node's store, started, with a range of a budget on its disk.
+    fn peer() -> (Store, Disk) {
+        let (store, disk) = in_memory();
+        store.begin_incarnation().expect("counted");
+        store.spend([1; 16], 1, 6400).expect("in the budget");
+        (store, disk)
+    }
+
+    fn started(disk: &Disk) -> Store {
+        let store = reopen(disk);
+        store.begin_incarnation().expect("counted");
+        store
+    }
+
+    fn greets(store: &Store, peer: &Store) -> bool {
+        let past = peer.past().expect("read");
+        let outcome = store.peer_seen(PEER, &past);
+        assert_eq!(outcome.is_ok(), store.peer_known(PEER, &past).is_ok());
+        if let Err(e) = &outcome {
+            assert!(matches!(e, StoreError::RolledBack { .. }), "{e}");
+        }
+        outcome.is_ok()
+    }
+
+    #[test]
+    fn a_copy_made_within_the_start_that_was_seen_last_is_refused_until_it_is_readmitted() {
+        let (store, disk) = in_memory();
+        let (peer, its_disk) = peer();
+        assert!(greets(&store, &peer));
+        let copy = its_disk.copy();
+        // Within the same start: only the budget's range moves.
+        peer.spend([1; 16], 150, 6400).expect("in the budget");
+        let boot = peer.past().expect("read").starts[0].boot;
+        store.peer_moved(PEER, boot, peer.mark().expect("read")).expect("it goes on");
+        let store = reopen(&disk.copy());
+        // However often it starts, and whatever it does.
+        for _ in 0..5 {
+            let back = started(&copy);
+            assert!(!greets(&store, &back));
+            back.spend([2; 16], 1, 64).expect("in the budget");
+            assert!(!greets(&store, &back));
+        }
+        assert!(greets(&store, &started(&its_disk)), "the real one goes on");
+        let back = started(&copy);
+        assert!(!greets(&store, &back));
+        store.readmit(PEER).expect("forgotten");
+        assert!(greets(&store, &back));
+        assert!(!greets(&store, &started(&its_disk)), "and now the other one is refused");
+    }
+
+    #[test]
+    fn of_two_copies_of_one_state_that_both_start_one_is_refused() {
+        let (store, _) = in_memory();
+        let (peer, its_disk) = peer();
+        assert!(greets(&store, &peer));
+        let other = its_disk.copy();
+        assert!(greets(&store, &started(&its_disk)));
+        let second = started(&other);
+        assert!(!greets(&store, &second));
+        (10..30).for_each(|n| second.spend([n; 16], 1, 64).expect("in the budget"));
+        assert!(!greets(&store, &second), "nor does it get past the other");
+    }
+
+    /// As images of a machine with its memory do: the same start goes on twice.
+    #[test]
+    fn of_two_images_of_one_start_the_values_tell() {
+        let (store, _) = in_memory();
+        let (peer, its_disk) = peer();
+        let boot = peer.past().expect("read").starts[0].boot;
+        let image = reopen(&its_disk.copy());
+        assert!(greets(&store, &peer));
+        peer.spend([3; 16], 1, 64).expect("in the budget");
+        image.spend([4; 16], 1, 64).expect("in the budget");
+        store.peer_moved(PEER, boot, peer.mark().expect("read")).expect("it goes on");
+        assert!(store.peer_moved(PEER, boot, image.mark().expect("read")).is_err(), "the same number");
+        assert!(store.peer_seen(PEER, &image.past().expect("read")).is_err());
+        image.spend([5; 16], 1, 64).expect("in the budget");
+        assert!(store.peer_seen(PEER, &image.past().expect("read")).is_err(), "and when it is ahead");
+    }
+
+    #[test]
+    fn a_peer_that_was_killed_at_any_sync_is_admitted() {
+        let (peer, its_disk) = in_memory();
+        its_disk.record();
+        let mut told = Vec::new();
+        let mut tell = |its_disk: &Disk| {
+            told.push((its_disk.history().len(), peer.past().expect("read")));
+        };
+        peer.begin_incarnation().expect("counted");
+        tell(&its_disk);
+        for seed in 1..5 {
+            peer.put_pending(&key(&format!("k{seed}"), seed)).expect("put");
+            peer.spend([seed; 16], 1, 64).expect("in the budget");
+            tell(&its_disk);
+        }
+        let history = its_disk.history();
+        assert!(history.len() > 10, "{}", history.len());
+        for (sync, bytes) in history.into_iter().enumerate() {
+            let (store, _) = in_memory();
+            // What it had told by then.
+            for (_, past) in told.iter().filter(|(at, _)| *at <= sync + 1) {
+                store.peer_seen(PEER, past).expect("it goes on");
+            }
+            assert!(greets(&store, &started(&Disk::from_bytes(bytes))), "after sync {sync}");
+        }
+    }
+
+    #[test]
+    fn a_stream_beside_may_be_behind_but_not_in_another_start() {
+        let (store, _) = in_memory();
+        let (peer, its_disk) = peer();
+        let (copy, earlier) = (its_disk.copy(), peer.past().expect("read"));
+        peer.spend([3; 16], 1, 64).expect("in the budget");
+        store.peer_seen(PEER, &peer.past().expect("read")).expect("seen");
+        store.peer_known(PEER, &earlier).expect("said a moment before");
+        assert!(store.peer_seen(PEER, &earlier).is_err());
+        assert!(store.peer_known(PEER, &started(&copy).past().expect("read")).is_err());
+    }
+
+    #[test]
+    fn a_peer_that_started_too_often_meanwhile_waits_for_an_operator() {
+        let (store, _) = in_memory();
+        let (peer, its_disk) = peer();
+        assert!(greets(&store, &peer));
+        (0..EARLIER).for_each(|_| drop(started(&its_disk)));
+        assert!(greets(&store, &reopen(&its_disk)), "just remembered");
+        (0..=EARLIER).for_each(|_| drop(started(&its_disk)));
+        assert!(!greets(&store, &reopen(&its_disk)));
+    }
+
+    #[test]
+    fn a_claim_of_the_largest_number_is_refused_and_locks_nobody_out() {
+        let (store, _) = in_memory();
+        let (peer, its_disk) = peer();
+        let past = peer.past().expect("read");
+        let largest = Past { number: u64::MAX, ..past.clone() };
+        let empty = Past { number: 3, recent: Vec::new(), starts: Vec::new() };
+        assert!(store.peer_seen(PEER, &largest).is_err() && store.peer_seen(PEER, &empty).is_err());
+        assert!(greets(&store, &peer), "the first that is credible");
+        assert!(store.peer_seen(PEER, &largest).is_err() && store.peer_seen(PEER, &empty).is_err());
+        let mark = Mark { number: u64::MAX, value: [0; 16] };
+        assert!(store.peer_moved(PEER, past.starts[0].boot, mark).is_err());
+        assert!(greets(&store, &started(&its_disk)), "nobody is locked out");
+    }
+
+    #[test]
+    fn what_has_not_moved_is_not_written_again() {
+        let (store, disk) = in_memory();
+        let (peer, _) = peer();
+        let past = peer.past().expect("read");
+        store.peer_seen(PEER, &past).expect("seen");
+        let before = disk.syncs();
+        store.peer_seen(PEER, &past).expect("seen");
+        store.peer_moved(PEER, past.starts[0].boot, peer.mark().expect("read")).expect("the same");
+        assert_eq!(disk.syncs(), before);
+        assert_eq!(store.held_of(PEER).expect("read"), past.number);
+    }
+}

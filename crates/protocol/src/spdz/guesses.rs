@@ -1,0 +1,103 @@
+//! What checks that fail cost: how likely a forged MAC is after so many, and when a key must not be used any more.
+//!
+//! A cheater can test a guess at one bit of an honest share of the key ([`crate::mascot`], [`crate::ot`]). A right guess passes and
+//! leaves no trace; a wrong one fails, is seen by the holder of the share, and tells the bit as well. So whoever may fail b times
+//! guesses at all k bits one after the other, and has the whole share if no more than b of the k guesses are wrong: with probability
+//! sum over j <= b of C(k, j) 2^-k. That is the bound, and not 2^(b-k): for k = 64 and b = 5 it is 2^-41, and not 2^-59.
+//!
+//! A check of transfers or of products with shares of the key (COPEe) that a peer leaves **without an answer**, once it could know
+//! the coins, could be a guess in disguise: nothing shows that none was made. It tells no bit, since the holder of the share compares
+//! first, and no message before that depends on the share (`ot/`, `mascot/cope.rs`): when the peer decides to be silent it does
+//! not know whether its guess is right. What it has done is to choose among coins. Who may be silent s times has the best of s + 1
+//! tosses where it had one; so s of them count as a factor of 1 + s. (That is generous: coins that suit a cheater that has
+//! guessed d bits come with probability 2^(2d+1-k) and give it one bit more, `cope.rs`: for d below 20 hardly ever, and for k bits in
+//! all no more than a few times.) So a machine that is killed in the middle of a check costs next to nothing, and one that does nothing
+//! else is found.
+
+/// log2 of the most that a forged MAC may be likely: beyond it a key is not used any more.
+pub const MOST_FORGED_LOG2: f64 = -40.0;
+
+/// Checks under one MAC key that did not pass, as one party has seen them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Guesses {
+    /// That failed, of whatever kind.
+    pub failed: u32,
+    /// That a peer left without an answer ([`Error::Unanswered`](crate::Error::Unanswered)).
+    pub unanswered: u32,
+}
+
+impl Guesses {
+    /// log2 of the probability that a MAC is forged, after these, under a key of so many bits.
+    pub fn forgery_bound_log2(self, bits: u32) -> f64 {
+        if self.failed >= bits {
+            return 0.0;
+        }
+        // C(k, j) = C(k, j - 1) (k - j + 1) / j.
+        let (mut sum, mut term) = (1.0, 1.0);
+        for j in 1..=self.failed {
+            term *= f64::from(bits - j + 1) / f64::from(j);
+            sum += term;
+        }
+        let tosses = 1.0 + f64::from(self.unanswered);
+        (sum.log2() + tosses.log2() - f64::from(bits)).min(0.0)
+    }
+
+    /// Whether a key of so many bits may still be used, if only to move what is stored under it to a fresh one.
+    pub fn may_go_on(self, bits: u32) -> bool {
+        self.forgery_bound_log2(bits) <= MOST_FORGED_LOG2
+    }
+
+    /// Whether what is stored under a key of so many bits must move to a fresh one now: after one more failure it could not.
+    pub fn must_rotate(self, bits: u32) -> bool {
+        let one_more = Guesses { failed: self.failed.saturating_add(1), ..self };
+        !one_more.may_go_on(bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(failed: u32, unanswered: u32) -> Guesses {
+        Guesses { failed, unanswered }
+    }
+
+    /// Sums of binomial coefficients of 64, exactly.
+    #[test]
+    fn the_bound_is_the_sum_of_binomial_coefficients() {
+        let sums: [u64; 7] = [1, 65, 2081, 43_745, 679_121, 8_303_633, 83_278_001];
+        for (failed, sum) in (0..).zip(sums) {
+            let bound = after(failed, 0).forgery_bound_log2(64);
+            assert!((bound - ((sum as f64).log2() - 64.0)).abs() < 1e-9, "{failed}: {bound}");
+        }
+        let five = after(5, 0).forgery_bound_log2(64);
+        assert!((-41.1..-41.0).contains(&five), "{five}: it is not 2^(b - 64)");
+        assert_eq!(after(64, 0).forgery_bound_log2(64), 0.0);
+    }
+
+    /// Counted out for a small key: of all patterns of right and wrong guesses at its bits, those with at most b wrong ones.
+    #[test]
+    fn the_bound_is_the_chance_of_so_many_wrong_guesses() {
+        for failed in 0..=10 {
+            let lucky = (0..1u32 << 10).filter(|wrong| wrong.count_ones() <= failed).count();
+            let bound = after(failed, 0).forgery_bound_log2(10).exp2();
+            assert!((bound - lucky as f64 / 1024.0).abs() < 1e-12, "{failed}: {bound}");
+        }
+    }
+
+    #[test]
+    fn every_silence_is_one_more_toss_of_coins() {
+        assert_eq!(after(0, 7).forgery_bound_log2(64), -61.0);
+        assert_eq!(after(0, u32::MAX).forgery_bound_log2(16), 0.0, "a probability");
+    }
+
+    #[test]
+    fn a_key_of_64_bits_serves_up_to_five_failures_and_must_be_replaced_at_the_fifth() {
+        let most = |holds: fn(Guesses) -> bool| (0..64).take_while(|failed| holds(after(*failed, 0))).last();
+        assert_eq!(most(|guesses| guesses.may_go_on(64)), Some(5));
+        assert_eq!(most(|guesses| !guesses.must_rotate(64)), Some(4));
+        assert!(!after(0, 1000).must_rotate(64), "machines are killed");
+        assert!(after(0, 1 << 20).must_rotate(64), "and not so often by chance");
+        assert!(!after(1, 0).may_go_on(40), "a key of 40 bits has nothing to spare");
+    }
+}

@@ -1,0 +1,86 @@
+//! Which modes one key may be made for together.
+//!
+//! A mode undoes another if what a right to use it gives breaks what the other promises. The right to decrypt in CTR and the
+//! right to encrypt in ECB give E_K(x) for every x. The right to decrypt in CBC or ECB gives D_K(y) for every y.
+//!
+//! * E_K(0) is the hash key of GCM, with which tags are forged, and what the subkeys of CMAC come from. E_K of a counter block is
+//!   keystream of GCM and of CTR, whose right to encrypt is no right to decrypt.
+//! * D_K of a CMAC of one block is that block plus the subkey.
+//! * The right to encrypt in CBC gives E_K of no block that the client chose (`modes/chain.rs` of a node). It is kept apart from GCM
+//!   all the same, so that GCM does not rest on that alone.
+//!
+//! **Refused** is what nobody expects: CBC with GCM or CMAC. CTR and ECB say of themselves that they give E_K(anything); programs
+//! written for an HSM use one key in them and in others, so whoever makes such a key is **warned** and gets it.
+//!
+//! Nothing is undone by GCM with CMAC, since CMAC shows E_K under a secret subkey or chain only, and neither shows E_K(0), as long as
+//! fewer than 2^(n/2) blocks of n bits are computed (our own argument, as in EAX, which has counter mode and CMAC under one key).
+//! CTR with CBC: who may decrypt may do so in both. CBC with ECB: but the right to encrypt in ECB confirms guesses of CBC's blocks.
+
+use super::Mode;
+
+/// Why no key is made for these modes together; `None` if it may be.
+pub fn why_apart(modes: &[Mode]) -> Option<String> {
+    let (mode, other, what) = pairs(modes).find(|(mode, ..)| *mode == Mode::Cbc)?;
+    Some(format!(
+        "{mode} undoes {other} under the same key: {what}. Make one key for {mode} and another for {other}"
+    ))
+}
+
+/// What whoever makes a key for these modes should know: which of them undo others.
+pub fn warnings(modes: &[Mode]) -> Vec<String> {
+    let allowed = pairs(modes).filter(|(mode, ..)| *mode != Mode::Cbc);
+    allowed.map(|(mode, other, what)| format!("{mode} undoes {other} under the same key: {what}")).collect()
+}
+
+/// Of these modes those that undo another: which, and how.
+fn pairs(modes: &[Mode]) -> impl Iterator<Item = (Mode, Mode, &'static str)> {
+    let pairs = modes.iter().flat_map(|mode| modes.iter().map(move |other| (*mode, *other)));
+    pairs.filter_map(|(mode, other)| Some((mode, other, undoing(mode, other)?)))
+}
+
+/// What a mode gives that undoes another.
+fn undoing(mode: Mode, other: Mode) -> Option<&'static str> {
+    match (mode, other) {
+        (Mode::Ctr, Mode::Gcm) => {
+            Some("who may decrypt in ctr gets the encryption of any block, and so the key of gcm's tags")
+        }
+        (Mode::Ctr, Mode::Cmac) => {
+            Some("who may decrypt in ctr gets the encryption of any block, and so the subkeys of cmac")
+        }
+        (Mode::Ecb, Mode::Gcm) => {
+            Some("who may encrypt in ecb gets the encryption of any block, and so the key of gcm's tags")
+        }
+        (Mode::Ecb, Mode::Ctr) => {
+            Some("who may encrypt in ecb gets the encryption of any block, and so can decrypt in ctr")
+        }
+        (Mode::Cbc | Mode::Ecb, Mode::Cmac) => {
+            Some("who may decrypt single blocks gets the subkeys of cmac from one code")
+        }
+        (Mode::Cbc, Mode::Gcm) => {
+            Some("who may use it sees single blocks encrypted and decrypted, and gcm must show none")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cbc_is_for_no_key_of_gcm_or_cmac_and_other_pairs_that_undo_each_other_are_warned_of() {
+        use Mode::{Cbc, Cmac, Ctr, Ecb, Gcm};
+        let all = [Gcm, Ctr, Cbc, Cmac, Ecb];
+        let pairs = || all.iter().flat_map(|a| all.iter().map(move |b| [*a, *b])).filter(|[a, b]| a < b);
+        let apart: Vec<_> = pairs().filter(|pair| why_apart(pair).is_some()).collect();
+        assert_eq!(apart, [[Gcm, Cbc], [Cbc, Cmac]]);
+        let warned: Vec<_> = pairs().filter(|pair| !warnings(pair).is_empty()).collect();
+        assert_eq!(warned, [[Gcm, Ctr], [Gcm, Ecb], [Ctr, Cmac], [Ctr, Ecb], [Cmac, Ecb]]);
+        assert!(all.iter().all(|mode| why_apart(&[*mode]).is_none() && warnings(&[*mode]).is_empty()));
+        let told = why_apart(&[Gcm, Cbc, Cmac]).expect("refused");
+        assert!(
+            told.starts_with("cbc undoes gcm") && told.ends_with("one key for cbc and another for gcm"),
+            "{told}"
+        );
+    }
+}
