@@ -4,7 +4,7 @@
 //! A party that fixes its value before it sees another's cannot steer the outcome; it can refuse to open once it knows the
 //! coins, and then there are none for anybody: it chooses among as many tosses as others try again. So what the coins check must be
 //! fixed before the toss, nothing is tried again after a failed check, and where a secret of this party is guessed at, silence after
-//! the toss counts ([`toss_for_check`]).
+//! the toss counts (`toss_for_check`).
 
 use zeroize::Zeroizing;
 
