@@ -21,8 +21,10 @@ const ROUNDS: usize = 3;
 const CLIENTS: usize = 3;
 /// Each client deletes keys beyond so many of its own.
 const KEPT: usize = 3;
-/// The nodes are killed within so many milliseconds after all are ready.
+/// The nodes are killed within so many milliseconds after all are ready; where they make material first, before which they answer
+/// nothing, within more.
 const LONGEST: u64 = 1200;
+const LONGEST_WITH_MATERIAL: u64 = 5000;
 /// Whatever the nodes can do they do in this time, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -56,6 +58,7 @@ struct Trial {
     protocol: &'static str,
     place: Place,
     nodes: usize,
+    longest: u64,
     random: blake3::OutputReader,
 }
 
@@ -90,7 +93,9 @@ impl Trial {
             let settings = settings.replace("des_blocks = 1024", "des_blocks = 0");
             place.write(&path, settings.as_bytes());
         }
-        Trial { protocol, place, nodes, random: blake3::Hasher::new_keyed(&seed).finalize_xof() }
+        let makes_material = ["spdz-lt", "tinytable-linear64"].contains(&protocol);
+        let longest = if makes_material { LONGEST_WITH_MATERIAL } else { LONGEST };
+        Trial { protocol, place, nodes, longest, random: blake3::Hasher::new_keyed(&seed).finalize_xof() }
     }
 
     fn run(mut self) {
@@ -102,7 +107,7 @@ impl Trial {
         let worker = |number| Worker { number, made: 0, announced: Vec::new(), deleted: Vec::new() };
         let mut workers: Vec<Worker> = (0..CLIENTS).map(worker).collect();
         for round in 1..=rounds {
-            let moment = Duration::from_millis(self.below(LONGEST));
+            let moment = Duration::from_millis(self.below(self.longest));
             let stop = AtomicBool::new(false);
             let answers: usize = std::thread::scope(|scope| {
                 let work = |worker: &'_ mut Worker| worker.work(&self.client(), &stop);
@@ -114,7 +119,7 @@ impl Trial {
             });
             // Sometimes once more, while they start.
             if self.below(4) == 0 {
-                let moment = Duration::from_millis(self.below(LONGEST / 2));
+                let moment = Duration::from_millis(self.below(self.longest / 2));
                 nodes = (1..=self.nodes).map(|node| self.start_one(node)).collect();
                 std::thread::sleep(moment);
                 kill(&mut nodes);
