@@ -25,7 +25,7 @@ use crate::peers::Beat;
 use crate::store::{Mark, Past};
 
 /// Peers that are there hold a mark in this time.
-const HOLD: Duration = Duration::from_secs(3);
+const HOLD: Duration = Duration::from_secs(6);
 
 /// On which of a peer's two control streams it said something.
 #[derive(Clone, Copy, PartialEq, Eq)]
