@@ -62,9 +62,14 @@ impl Conversation<'_> {
     }
 }
 
-/// The refusal that says what is wrong, rather than that another node did not want to; the first of them.
+/// The refusal that says most of what is wrong; the first of several.
 pub(super) fn most_telling(refused: &[(Party, Refusal)]) -> Option<&(Party, Refusal)> {
-    refused.iter().min_by_key(|(party, refusal)| (is_vague(refusal), *party))
+    // A node that could not serve says why. One that disagrees may say no more than that another node refused.
+    let vagueness = |refusal: &Refusal| match refusal.reason {
+        Reason::Disagreement => 2,
+        _ => u8::from(is_vague(refusal)),
+    };
+    refused.iter().min_by_key(|(party, refusal)| (vagueness(refusal), *party))
 }
 
 /// A refusal for a reason that more than `tolerated` nodes give; of those one whose words most of them use.
@@ -99,5 +104,9 @@ mod tests {
         let vague = |party| said(party, Reason::Unavailable, "");
         assert_eq!(agreed(&[vague(0), vague(1), vague(2)], 1), None);
         assert_eq!(most_telling(&[vague(0), spent(1)]), Some(&spent(1)));
+        let refused_by_other = said(0, Reason::Disagreement, "node-2 did not accept this step");
+        assert_eq!(most_telling(&[refused_by_other.clone(), vague(1)]), Some(&vague(1)));
+        assert_eq!(most_telling(&[refused_by_other.clone(), spent(1)]), Some(&spent(1)));
+        assert_eq!(most_telling(std::slice::from_ref(&refused_by_other)), Some(&refused_by_other));
     }
 }
