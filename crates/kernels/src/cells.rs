@@ -13,6 +13,8 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod vclmul;
 
+use zeroize::Zeroize;
+
 use crate::isa::Isa;
 use crate::secret::mask;
 
@@ -29,21 +31,39 @@ pub struct Embedding<const BYTES: usize> {
 impl<const BYTES: usize> Embedding<BYTES> {
     /// The map that sends bit i to `images[i]`.
     pub const fn new(images: [u128; 8]) -> Embedding<BYTES> {
-        let (mut tables, mut place) = ([[[0; 16]; 2]; BYTES], 0);
+        let mut embedding = Embedding { images: [0; 8], tables: [[[0; 16]; 2]; BYTES] };
+        embedding.set(&images);
+        embedding
+    }
+
+    /// Makes it the map that sends bit i to `images[i]`, where it lies: a secret map leaves no copy elsewhere.
+    pub const fn set(&mut self, images: &[u128; 8]) {
+        self.images = *images;
+        let mut place = 0;
         while place < BYTES * 2 * 16 * 4 {
             let (byte, nibble, value, bit) = (place / 128, place / 64 % 2, place / 4 % 16, place % 4);
+            let entry = &mut self.tables[byte][nibble][value];
+            if bit == 0 {
+                *entry = 0;
+            }
             if value >> bit & 1 == 1 {
-                tables[byte][nibble][value] ^= (images[4 * nibble + bit] >> (8 * byte)) as u8;
+                *entry ^= (images[4 * nibble + bit] >> (8 * byte)) as u8;
             }
             place += 1;
         }
-        Embedding { images, tables }
     }
 
     /// The image of one cell.
     #[inline]
     pub fn word(&self, cell: u8) -> u128 {
         self.images.iter().enumerate().fold(0, |sum, (i, image)| sum ^ image & mask(u128::from(cell >> i)))
+    }
+}
+
+impl<const BYTES: usize> Zeroize for Embedding<BYTES> {
+    fn zeroize(&mut self) {
+        self.images.zeroize();
+        self.tables.zeroize();
     }
 }
 

@@ -1,9 +1,11 @@
 //! Projection gates (Pohle et al. 2022, II.A.4), in many lanes at once.
 //!
-//! The garbler goes through the values x of the input, which are public, and not through colours: `H(W_a^x) + f(x) R` for all x is
-//! brought into the order of colours, which is x plus the colour of `W_a^0`, by swaps that mask bits of that colour decide. The
-//! first of them is the label for zero of the output, and the others with it added are the ciphertexts. No branch and no index
-//! depends on a label. The evaluator's index is a colour, which is public to it.
+//! The garbler goes through the colours of the input, which are public, and not through its values. With c, the colour of `W_a^0`,
+//! the value of colour p is p + c: a secret. Labels are linear in values, so that of colour p is the one of colour 0 plus the offset
+//! of p, which is public. Of the table only the images are brought into the order of colours, byte by byte: f(p + c) at p, by swaps
+//! under masks. Their offsets, sums of secret bits, come of [`Offsets::of_secrets`]. Then `H(W_a) + f R` of the first colour is the
+//! label for zero of the output, and those of the others with it added are the ciphertexts. No branch and no index depends on
+//! a label. The evaluator's index is a colour, which is public to it.
 
 use polyclave_kernels::label_hash::{Label, LabelHash, Tweak};
 use polyclave_kernels::secret;
@@ -48,14 +50,17 @@ impl Projection {
 pub(super) struct Scratch {
     rows: Zeroizing<Vec<Label>>,
     second: Zeroizing<Vec<Label>>,
-    colours: Zeroizing<Vec<u8>>,
+    /// By colour of the input, what the gate makes of its value; and the offsets of that.
+    images: Zeroizing<Vec<u8>>,
+    sums: Zeroizing<Vec<u128>>,
 }
 
 impl Scratch {
     /// With room for so many labels at once: growing would leave copies behind.
     pub(super) fn new(labels: usize) -> Scratch {
         let rows = || Zeroizing::new(Vec::with_capacity(labels));
-        Scratch { rows: rows(), second: rows(), colours: Zeroizing::new(Vec::with_capacity(256)) }
+        let images = Zeroizing::new(Vec::with_capacity(labels));
+        Scratch { rows: rows(), second: rows(), images, sums: Zeroizing::new(Vec::with_capacity(labels)) }
     }
 }
 
@@ -90,43 +95,44 @@ impl Scratch {
         output: &mut RowMut<'_>,
         ciphertexts: &mut [u8],
     ) {
-        let values = gate.values();
+        let (values, lanes) = (gate.values(), input.blocks.len());
         // Everything is overwritten.
-        self.rows.resize(values * input.blocks.len(), [0; 16]);
-        for (rows, label) in self.rows.chunks_exact_mut(values).zip(input.blocks) {
-            let zero = u128::from_le_bytes(*label);
-            let moved = rows.iter_mut().zip(offsets.all());
-            moved.for_each(|(row, sum)| *row = (zero ^ sum).to_le_bytes());
+        self.rows.resize(values * lanes, [0; 16]);
+        self.images.resize(values * lanes, 0);
+        self.sums.resize(values * lanes, 0);
+        let rows = self.rows.chunks_exact_mut(values).zip(self.images.chunks_exact_mut(values));
+        for (lane, (rows, images)) in rows.enumerate() {
+            let at_zero = colour(labels, gate.in_bits, &input.blocks[lane], input.colours[lane]);
+            // The label of the value whose colour is 0, and from it those of all colours.
+            let of_colour_zero = u128::from_le_bytes(input.blocks[lane]) ^ offsets.of_secret(at_zero);
+            let by_colour = rows.iter_mut().zip(offsets.all());
+            by_colour.for_each(|(row, sum)| *row = (of_colour_zero ^ sum).to_le_bytes());
+            images.copy_from_slice(&gate.images);
+            move_by(images, at_zero);
         }
         self.hash(labels, hash, first, values);
+        offsets.of_secrets(&mut self.sums, &self.images);
 
         let bytes = gate.ciphertexts() * labels.bytes();
-        let lanes = self.rows.chunks_exact_mut(values).zip(ciphertexts.chunks_exact_mut(bytes)).enumerate();
-        for (lane, (rows, ciphertexts)) in lanes {
-            let at_zero = colour(labels, gate.in_bits, &input.blocks[lane], input.colours[lane]);
-            for (row, image) in rows.iter_mut().zip(&gate.images) {
-                *row = offsets.moved(row, *image);
-            }
-            move_by(rows, at_zero);
-            let (first_row, others) = rows.split_first().expect("a gate has two values at least");
-            output.blocks[lane] = *first_row;
-            let zero = u128::from_le_bytes(*first_row);
-            let (blocks, colours) = ciphertexts.split_at_mut(16 * others.len());
-            for (to, row) in blocks.as_chunks_mut().0.iter_mut().zip(others) {
-                *to = (u128::from_le_bytes(*row) ^ zero).to_le_bytes();
+        for (lane, ciphertexts) in ciphertexts.chunks_exact_mut(bytes).enumerate() {
+            let of_lane = lane * values..(lane + 1) * values;
+            let images = &self.images[of_lane.clone()];
+            let mut outputs = self.rows[of_lane.clone()]
+                .iter()
+                .zip(&self.sums[of_lane.clone()])
+                .map(|(pad, sum)| u128::from_le_bytes(*pad) ^ sum);
+            let zero = outputs.next().expect("a gate has two values at least");
+            output.blocks[lane] = zero.to_le_bytes();
+            let (blocks, colours) = ciphertexts.split_at_mut(16 * (values - 1));
+            for (to, output) in blocks.as_chunks_mut().0.iter_mut().zip(outputs) {
+                *to = (output ^ zero).to_le_bytes();
             }
             if labels == Labels::Long {
-                self.colours.clear();
-                let of_lane = &self.second[lane * values..][..values];
-                let covered =
-                    of_lane.iter().zip(&gate.images).map(|(pad, image)| pad[0] & gate.mask() ^ image);
-                self.colours.extend(covered);
-                move_by(&mut self.colours, at_zero);
-                output.colours[lane] = self.colours[0];
-                colours
-                    .iter_mut()
-                    .zip(&self.colours[1..])
-                    .for_each(|(to, row)| *to = row ^ output.colours[lane]);
+                let mut outputs =
+                    self.second[of_lane].iter().zip(images).map(|(pad, image)| pad[0] & gate.mask() ^ image);
+                let zero = outputs.next().expect("as many as blocks");
+                output.colours[lane] = zero;
+                colours.iter_mut().zip(outputs).for_each(|(to, output)| *to = output ^ zero);
             }
         }
     }
@@ -162,35 +168,36 @@ impl Scratch {
     }
 }
 
-/// What can be swapped under a mask.
-trait Masked: Copy {
-    fn swap(a: &mut Self, b: &mut Self, mask: u8);
-}
+/// Of the sixteen bytes of a word, those at which a bit of the place is 0, by bit.
+const AT_ZERO: [u128; 4] = [
+    u128::from_le_bytes([255, 0, 255, 0, 255, 0, 255, 0, 255, 0, 255, 0, 255, 0, 255, 0]),
+    u128::from_le_bytes([255, 255, 0, 0, 255, 255, 0, 0, 255, 255, 0, 0, 255, 255, 0, 0]),
+    u128::from_le_bytes([255, 255, 255, 255, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0]),
+    u128::from_le_bytes([255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0]),
+];
 
-impl Masked for Label {
-    #[inline(always)]
-    fn swap(a: &mut Self, b: &mut Self, mask: u8) {
-        let (x, y) = (u128::from_le_bytes(*a), u128::from_le_bytes(*b));
-        let difference = (x ^ y) & (mask as i8 as i128 as u128);
-        (*a, *b) = ((x ^ difference).to_le_bytes(), (y ^ difference).to_le_bytes());
+/// Brings what is at x to x plus the secret `by`: each of its bits swaps halves of words, or words, under a mask.
+fn move_by(images: &mut [u8], by: u8) {
+    for word in images.chunks_mut(16) {
+        let mut bytes = [0; 16];
+        bytes[..word.len()].copy_from_slice(word);
+        let mut moved = u128::from_le_bytes(bytes);
+        for (bit, at_zero) in AT_ZERO.iter().enumerate() {
+            let shift = 8 << bit;
+            let swapped = moved >> shift & at_zero | (moved & at_zero) << shift;
+            moved ^= (moved ^ swapped) & secret::mask(u128::from(by >> bit));
+        }
+        word.copy_from_slice(&moved.to_le_bytes()[..word.len()]);
     }
-}
-
-impl Masked for u8 {
-    #[inline(always)]
-    fn swap(a: &mut Self, b: &mut Self, mask: u8) {
-        let difference = (*a ^ *b) & mask;
-        (*a, *b) = (*a ^ difference, *b ^ difference);
-    }
-}
-
-/// Brings what is at x to x plus `by`, in constant time.
-fn move_by<T: Masked>(rows: &mut [T], by: u8) {
-    for bit in 0..rows.len().trailing_zeros() {
-        let mask = secret::mask(by >> bit);
-        for pair in rows.chunks_exact_mut(2 << bit) {
+    for bit in 4..images.len().trailing_zeros() {
+        let mask = secret::mask(u128::from(by >> bit));
+        for pair in images.chunks_exact_mut(2 << bit) {
             let (low, high) = pair.split_at_mut(1 << bit);
-            low.iter_mut().zip(high).for_each(|(a, b)| T::swap(a, b, mask));
+            for (a, b) in low.as_chunks_mut().0.iter_mut().zip(high.as_chunks_mut().0) {
+                let difference = (u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b)) & mask;
+                *a = (u128::from_le_bytes(*a) ^ difference).to_le_bytes();
+                *b = (u128::from_le_bytes(*b) ^ difference).to_le_bytes();
+            }
         }
     }
 }
@@ -200,19 +207,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_move_by_a_colour() {
+    fn images_move_by_a_colour() {
         for bits in 1..=8 {
             for by in [0, 1, 2, 5, 77, 255_u8].map(|by| by & (0xff >> (8 - bits))) {
-                let mut rows: Vec<u8> = (0..1_u16 << bits).map(|x| x as u8).collect();
-                move_by(&mut rows, by);
-                assert!(rows.iter().enumerate().all(|(at, x)| usize::from(*x ^ by) == at));
-                let mut rows: Vec<Label> = (0..1_u128 << bits).map(|x| (x << 90 | x).to_le_bytes()).collect();
-                move_by(&mut rows, by);
-                let right = |(at, row): (usize, &Label)| {
-                    let x = at as u128 ^ u128::from(by);
-                    u128::from_le_bytes(*row) == x << 90 | x
-                };
-                assert!(rows.iter().enumerate().all(right));
+                let mut images: Vec<u8> = (0..1_u16 << bits).map(|x| x as u8).collect();
+                move_by(&mut images, by);
+                assert!(images.iter().enumerate().all(|(at, x)| usize::from(*x ^ by) == at));
             }
         }
     }

@@ -2,18 +2,32 @@
 
 use std::sync::Arc;
 
+use polyclave_kernels::cells::Embedding;
 use polyclave_kernels::label_hash::Label;
 use polyclave_kernels::secret::mask;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::Labels;
 use crate::Result;
 use crate::session::random_bytes;
 
-/// R_0 .. R_7 as sums: that of the offsets of the bits that are set in x, for every x. The colour of the sum is x itself.
-/// In one place, which clones share: moves would leave copies behind.
+/// R_0 .. R_7, and their sums. In one place, which clones share: moves would leave copies behind.
 #[derive(Clone)]
-pub(super) struct Offsets(Arc<Zeroizing<[u128; 256]>>);
+pub(super) struct Offsets(Arc<Zeroizing<Sums>>);
+
+struct Sums {
+    /// That of the offsets of the bits that are set in x, for every x. The colour of the sum is x itself.
+    all: [u128; 256],
+    /// From x to the sum, for many secret x at once.
+    map: Embedding<16>,
+}
+
+impl Zeroize for Sums {
+    fn zeroize(&mut self) {
+        self.all.zeroize();
+        self.map.zeroize();
+    }
+}
 
 impl Offsets {
     /// The offset of transfers: R_0, of which the lowest bit is the colour of a wire of one bit.
@@ -34,28 +48,34 @@ impl Offsets {
                 *offset = colour_into(*offset, 1 << i, labels);
             }
         }
-        let mut place = Arc::new(Zeroizing::new([0; 256]));
+        let mut place = Arc::new(Zeroizing::new(Sums { all: [0; 256], map: Embedding::new([0; 8]) }));
         let sums = Arc::get_mut(&mut place).expect("nobody shares it yet");
         for x in 1..256_usize {
             let lowest = x.trailing_zeros() as usize;
-            sums[x] = sums[x & (x - 1)] ^ single[lowest];
+            sums.all[x] = sums.all[x & (x - 1)] ^ single[lowest];
         }
+        sums.map.set(&single);
         Ok(Offsets(place))
     }
 
     /// The sum for a public x.
     pub(super) fn of(&self, x: u8) -> u128 {
-        self.0[usize::from(x)]
+        self.0.all[usize::from(x)]
     }
 
     /// The sums for all x in order.
     pub(super) fn all(&self) -> &[u128; 256] {
-        &self.0
+        &self.0.all
     }
 
     /// The sum for a secret x: no index depends on it.
     pub(super) fn of_secret(&self, x: u8) -> u128 {
-        (0..8).fold(0, |sum, i| sum ^ self.0[1 << i] & mask(u128::from(x >> i)))
+        (0..8).fold(0, |sum, i| sum ^ self.0.all[1 << i] & mask(u128::from(x >> i)))
+    }
+
+    /// The same for many: `sums[i]` becomes that for `xs[i]`.
+    pub(super) fn of_secrets(&self, sums: &mut [u128], xs: &[u8]) {
+        self.0.map.words128(sums, xs);
     }
 
     /// The label of a public x, from that of zero.
@@ -85,6 +105,9 @@ mod tests {
             let mut seen = std::collections::HashSet::new();
             for x in 0..=255 {
                 assert_eq!(offsets.of(x), offsets.of_secret(x));
+                let mut sums = [0; 3];
+                offsets.of_secrets(&mut sums, &[x, 0, x]);
+                assert_eq!(sums, [offsets.of(x), 0, offsets.of(x)]);
                 assert!(seen.insert(offsets.of(x) >> 8), "independent beyond the colour");
                 if labels == Labels::Short {
                     assert_eq!(offsets.of(x).to_le_bytes()[0], x);
