@@ -66,7 +66,7 @@ pub(crate) fn take_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
         let outcome =
             core.mesh.open(&name, [core.me, peer].into_iter().collect(), CONNECT).and_then(|mut net| {
                 let boot = greet(core, peer, Judged::Here, &mut net)?;
-                core.peers.tell(peer, core.beat_to(peer));
+                core.peers.beat_now(peer);
                 tracing::info!(peer = core.name_of(peer), "connected");
                 core.peers.receive_orders(peer, &mut net, &|| core.is_stopping(), |order| {
                     carry_out(core, peer, boot, &crews, order)

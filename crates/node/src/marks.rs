@@ -68,7 +68,7 @@ impl<S: ServiceScheme> Core<S> {
         let before = self.store.held_of(peer).map_err(system)?;
         self.store.peer_moved(peer, boot, mark).map_err(system)?;
         if mark.number > before {
-            self.peers.tell(peer, self.beat_to(peer));
+            self.peers.beat_now(peer);
         }
         Ok(())
     }
@@ -96,7 +96,7 @@ impl<S: ServiceScheme> Core<S> {
         if self.peers.wait_held(mark.number, others, enough, Duration::ZERO).is_ok() {
             return Ok(());
         }
-        others.iter().for_each(|peer| self.peers.tell(peer, self.beat_to(peer)));
+        others.iter().for_each(|peer| self.peers.beat_now(peer));
         let held = self.peers.wait_held(mark.number, others, enough, HOLD);
         held.map_err(|lacking| {
             let told = format!(

@@ -178,12 +178,21 @@ impl Greeting {
     }
 }
 
+/// What waits to be sent to a peer.
+#[derive(Clone, Copy)]
+pub(crate) enum Due {
+    /// A beat, made when it is sent: those that several threads made themselves could overtake each other, and a peer that hears
+    /// of an older mark after a newer one takes this node for one that was put back to an old copy of its disk.
+    Beat,
+    Order(Order),
+}
+
 /// Which peers are there, and how to give them orders.
 pub(crate) struct Peers {
     me: Party,
-    /// By party: where its sending thread takes orders from.
-    queues: Vec<SyncSender<Order>>,
-    taken: Mutex<Vec<Option<Receiver<Order>>>>,
+    /// By party: where its sending thread takes from what is to be sent.
+    queues: Vec<SyncSender<Due>>,
+    taken: Mutex<Vec<Option<Receiver<Due>>>>,
     /// Peers whose orders arrive, and peers that take ours.
     heard: AtomicU16,
     reached: AtomicU16,
@@ -289,9 +298,9 @@ impl Peers {
         }
     }
 
-    /// Tells a peer this now, and not with the next beat. One that does not listen learns it when it is greeted.
-    pub(crate) fn tell(&self, peer: Party, beat: Beat) {
-        let _ = self.queues[peer.index()].try_send(Order::Beat(beat));
+    /// Sends a peer a beat now, and not when nothing was sent for a while. One that does not listen learns what is in it when it is greeted.
+    pub(crate) fn beat_now(&self, peer: Party) {
+        let _ = self.queues[peer.index()].try_send(Due::Beat);
     }
 
     /// All nodes have just said that they have this epoch.
@@ -351,11 +360,11 @@ impl Peers {
         if !self.connected().contains(peer) {
             return Err(gone());
         }
-        self.queues[peer.index()].try_send(order).map_err(|_| gone())
+        self.queues[peer.index()].try_send(Due::Order(order)).map_err(|_| gone())
     }
 
-    /// The orders that wait for a peer; for its one sending thread.
-    pub(crate) fn queue(&self, peer: Party) -> Option<Receiver<Order>> {
+    /// What waits to be sent to a peer; for its one sending thread.
+    pub(crate) fn queue(&self, peer: Party) -> Option<Receiver<Due>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)[peer.index()].take()
     }
 
@@ -363,7 +372,7 @@ impl Peers {
     pub(crate) fn send_orders(
         &self,
         peer: Party,
-        queue: &Receiver<Order>,
+        queue: &Receiver<Due>,
         net: &mut TlsNet,
         beat: &dyn Fn() -> Beat,
         stop: &dyn Fn() -> bool,
@@ -376,11 +385,7 @@ impl Peers {
             if stop() {
                 break Ok(());
             }
-            let order = match queue.recv_timeout(BEAT_EVERY) {
-                Ok(order) => order,
-                Err(RecvTimeoutError::Timeout) => Order::Beat(beat()),
-                Err(RecvTimeoutError::Disconnected) => break Ok(()),
-            };
+            let Some(order) = next_order(queue, beat) else { break Ok(()) };
             if let Err(e) = net.send(peer, &order.encode()) {
                 break Err(e);
             }
@@ -412,6 +417,15 @@ impl Peers {
         };
         self.heard.fetch_and(!bit, Relaxed);
         outcome
+    }
+}
+
+/// What is sent next; none if nothing will be.
+fn next_order(queue: &Receiver<Due>, beat: &dyn Fn() -> Beat) -> Option<Order> {
+    match queue.recv_timeout(BEAT_EVERY) {
+        Ok(Due::Order(order)) => Some(order),
+        Ok(Due::Beat) | Err(RecvTimeoutError::Timeout) => Some(Order::Beat(beat())),
+        Err(RecvTimeoutError::Disconnected) => None,
     }
 }
 
@@ -473,6 +487,36 @@ mod tests {
         assert_eq!((peers.levels(0), peers.levels(1)), (vec![0, 7], vec![100, 107]));
         peers.note_all_epochs([8; 32]);
         assert!(!peers.any(|state| state.epoch != [8; 32]));
+    }
+
+    /// Whoever asks for a beat, and however many do at once. (A beat that was made before it waited in the queue came after a newer
+    /// one, and the peer refused this node for five seconds.)
+    #[test]
+    fn marks_are_sent_in_their_order() {
+        let peers = Peers::new(Party(0), 2);
+        let queue = peers.queue(Party(1)).expect("it is not taken");
+        let latest = std::sync::atomic::AtomicU64::new(0);
+        let beat = || {
+            let mark = Mark { number: latest.load(Relaxed), value: [0; 16] };
+            Beat { mark, ..Beat::default() }
+        };
+        let sent: Vec<u64> = std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..WAITING / 8 {
+                        latest.fetch_add(1, Relaxed);
+                        peers.beat_now(Party(1));
+                    }
+                });
+            }
+            let next = || match next_order(&queue, &beat) {
+                Some(Order::Beat(beat)) => beat.mark.number,
+                other => panic!("{other:?}"),
+            };
+            (0..WAITING).map(|_| next()).collect()
+        });
+        assert!(sent.is_sorted(), "{sent:?}");
+        assert_eq!(sent.last(), Some(&(WAITING as u64)), "the last one has all changes");
     }
 
     #[test]
