@@ -23,8 +23,8 @@ pub enum CircuitChoice {
 impl CircuitChoice {
     /// As given, or the form that the protocol takes.
     pub fn of(given: &Option<CircuitChoice>, protocol: &ProtocolOptions) -> CircuitChoice {
-        let takes_bits = protocol.is_garbled() && !protocol.is_projection();
-        let own = if takes_bits { Form::Boolean } else { Form::Tables };
+        let takes_gates = protocol.descriptor().is_ok_and(|descriptor| descriptor.takes_gates);
+        let own = if takes_gates { Form::Boolean } else { Form::Tables };
         given.clone().unwrap_or(CircuitChoice::Cipher(own))
     }
 }

@@ -21,7 +21,7 @@ use polyclave_cipher::bristol::Order;
 use polyclave_protocol::protocol::Scheme;
 
 use crate::circuits::CircuitChoice;
-use crate::options::{ProtocolOptions, Task};
+use crate::options::{Evaluator, ProtocolOptions};
 
 /// Options of `polyclave eval`.
 #[derive(clap::Args)]
@@ -113,7 +113,7 @@ impl Arguments {
 
 /// Runs `polyclave eval`.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let guarantee = arguments.protocol.run(Describe)?;
+    let guarantee = Guarantee::of(&arguments.protocol.evaluator()?);
     let form = match &CircuitChoice::of(&arguments.circuit, &arguments.protocol) {
         CircuitChoice::Cipher(form) => *form,
         CircuitChoice::File(file) => {
@@ -158,26 +158,25 @@ struct Guarantee {
 }
 
 impl Guarantee {
+    fn of(evaluator: &Evaluator) -> Guarantee {
+        match evaluator {
+            Evaluator::Cleartext => {
+                let adversary = "no protocol and protects nothing".into();
+                Guarantee { protocol: "cleartext", adversary, verified: false }
+            }
+            Evaluator::Protocol(scheme) => Guarantee {
+                protocol: scheme.name(),
+                adversary: scheme.promise(),
+                verified: scheme.verifies(),
+            },
+        }
+    }
+
     /// One line for people.
     fn line(&self) -> String {
         match self.verified {
             true => format!("verified: {} is {}", self.protocol, self.adversary),
             false => format!("unverified: {} is {}", self.protocol, self.adversary),
         }
-    }
-}
-
-struct Describe;
-
-impl Task for Describe {
-    type Output = Guarantee;
-
-    fn cleartext(self) -> Result<Guarantee> {
-        let adversary = "no protocol and protects nothing".into();
-        Ok(Guarantee { protocol: "cleartext", adversary, verified: false })
-    }
-
-    fn under<S: Scheme>(self, scheme: &S) -> Result<Guarantee> {
-        Ok(Guarantee { protocol: scheme.name(), adversary: scheme.adversary(), verified: scheme.verifies() })
     }
 }

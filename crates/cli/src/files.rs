@@ -19,7 +19,7 @@ use crate::stop;
 const MOST_IN_MEMORY: u64 = 256 << 20;
 
 /// How often it is looked whether to stop.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Where data comes from.
 pub enum Input {
@@ -202,7 +202,7 @@ impl Output {
 fn leave_nothing(stopping: Arc<AtomicBool>, temporary: Option<PathBuf>) {
     std::thread::spawn(move || {
         while !stopping.load(Relaxed) {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         if let Some(temporary) = temporary {
             // It may have got its name just now.

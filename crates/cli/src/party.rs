@@ -7,16 +7,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use polyclave_protocol::metered::{Meter, Metered};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::{Endpoint, Identity, Limits, PeerAddress, Shape, Shaped, TlsNet, WireMeter};
 
-use crate::bench::{self, BenchJob};
+use crate::bench;
 use crate::job::{Address, Event, Start, tell};
-use crate::options::Task;
 
 /// Between two signs of life.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
@@ -67,7 +65,9 @@ fn run_job() -> Result<()> {
     let net = endpoint.join(Party(start.me), &peers.collect::<Result<Vec<_>>>()?)?;
     let net = Metered::new(Shaped::new(net, shape));
     let connected = Connected { payload: net.meter(), wire, net };
-    start.protocol.run(PartyTask { connected, job: start.job })
+    let report = serde_json::to_value(bench::party(&start.protocol.scheme()?, &start.job, connected)?)?;
+    tell(&Event::Report(report));
+    Ok(())
 }
 
 fn next_line() -> Result<String> {
@@ -90,25 +90,6 @@ fn show_signs_of_life() {
 fn end_with_standard_input() {
     let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
     std::process::exit(ORPHANED);
-}
-
-struct PartyTask {
-    connected: Connected,
-    job: BenchJob,
-}
-
-impl Task for PartyTask {
-    type Output = ();
-
-    fn cleartext(self) -> Result<()> {
-        bail!("cleartext needs no parties")
-    }
-
-    fn under<S: Scheme>(self, scheme: &S) -> Result<()> {
-        let report = serde_json::to_value(bench::party(scheme, &self.job, self.connected)?)?;
-        tell(&Event::Report(report));
-        Ok(())
-    }
 }
 
 /// A message of fixed size from one party to all others, who get it back.

@@ -1,9 +1,10 @@
 //! What the protocol of a cluster promises, and among how many nodes.
 
 use anyhow::{Result, bail};
-use polyclave_protocol::Error;
-use polyclave_protocol::service::{ServiceScheme, Visitor, with_scheme};
-use polyclave_protocol::shamir::ShamirActiveScheme;
+use polyclave_protocol::catalog;
+use polyclave_protocol::descriptor::{Descriptor, Threshold};
+use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::service::ServiceScheme;
 
 /// What a person ought to know of a protocol among so many nodes.
 pub struct Properties {
@@ -21,20 +22,14 @@ pub struct Properties {
 
 /// The properties of a protocol; an error if so many nodes cannot serve with it.
 pub fn properties(protocol: &str, nodes: usize, threshold: usize) -> Result<Properties> {
-    struct Ask;
-    impl Visitor for Ask {
-        type Output = Properties;
-        fn visit<S: ServiceScheme>(self, scheme: S) -> Result<Properties, Error> {
-            Ok(Properties {
-                adversary: scheme.adversary(),
-                least_servers: scheme.least_servers(),
-                verifies: scheme.verifies(),
-                keeps_stock: scheme.keeps_stock(),
-                corrects: scheme.corrects(),
-            })
-        }
-    }
-    Ok(with_scheme(protocol, nodes, threshold, Ask)?)
+    let scheme = catalog::service(protocol, nodes, threshold)?;
+    Ok(Properties {
+        adversary: scheme.promise(),
+        least_servers: scheme.quorum(),
+        verifies: scheme.verifies(),
+        keeps_stock: scheme.keeps_stock(),
+        corrects: scheme.guarantees_output(),
+    })
 }
 
 /// One sentence on whom a protocol protects against; an error if so many nodes cannot serve with it.
@@ -42,36 +37,27 @@ pub fn adversary(protocol: &str, nodes: usize, threshold: usize) -> Result<Strin
     Ok(properties(protocol, nodes, threshold)?.adversary)
 }
 
-/// Whether a protocol shares among all nodes, so that only all of them together have a key.
-pub fn takes_all(protocol: &str) -> bool {
-    protocol.starts_with("spdz") || protocol.starts_with("tinytable")
-}
-
 /// How many nodes a protocol is tried out with, if nobody says; `otherwise` where it takes any number.
 pub fn parties(protocol: &str, otherwise: usize) -> usize {
-    match protocol {
-        ShamirActiveScheme::NAME => 4,
-        protocol if takes_all(protocol) => 2,
-        _ => otherwise,
+    match catalog::find(protocol) {
+        Some(Descriptor { threshold: Threshold::Minority, .. }) | None => otherwise,
+        Some(descriptor) => descriptor.usual_parties,
     }
 }
 
 /// The number of nodes that together learn nothing: as asked for, if the protocol allows a choice.
 pub fn threshold(protocol: &str, nodes: usize, asked: Option<usize>, otherwise: usize) -> Result<usize> {
-    if protocol == ShamirActiveScheme::NAME {
-        // Of fewer than four none may cheat, and the scheme says so.
-        return Ok(asked.unwrap_or((nodes.saturating_sub(1) / 3).max(1)));
-    }
-    if !takes_all(protocol) {
-        return Ok(asked.unwrap_or(otherwise));
-    }
-    let most = nodes.saturating_sub(1);
-    match asked {
-        Some(asked) if asked != most => bail!(
+    let rule = catalog::find(protocol).map_or(Threshold::Minority, |descriptor| descriptor.threshold);
+    let most = rule.most(nodes);
+    match (rule, asked) {
+        (Threshold::AllButOne, Some(asked)) if asked != most => bail!(
             "under {protocol} any {most} of {nodes} nodes learn nothing, and all {nodes} serve; --threshold {asked} cannot be \
              chosen: leave it out"
         ),
-        _ => Ok(most),
+        (Threshold::AllButOne, _) => Ok(most),
+        // Of fewer than four none may cheat, and the protocol says so.
+        (Threshold::FewerThanAThird, asked) => Ok(asked.unwrap_or(most.max(1))),
+        (Threshold::Minority, asked) => Ok(asked.unwrap_or(otherwise)),
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Arguments {
     #[arg(long, value_name = "R", requires = "figures", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: Option<u32>,
 
-    /// Measure few blocks, once: quicker, and less exact
+    /// Measure few blocks, once: less exact, and each paper in less than two minutes
     #[arg(long, conflicts_with_all = ["blocks", "figures"])]
     quick: bool,
 

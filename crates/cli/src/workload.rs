@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, Compiled, Direction, compile, compile_with_views};
+use polyclave_protocol::any::{AnyProtocol, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Protocol};
@@ -46,12 +47,12 @@ impl Workload {
     }
 
     /// Makes what the cipher circuit takes as its second input from a key.
-    pub fn expand<P: Protocol>(
+    pub fn expand(
         &self,
-        key: &Input<'_, P::Shared>,
-        protocol: &mut P,
+        key: &Input<'_, AnyShared>,
+        protocol: &mut AnyProtocol,
         net: &mut dyn Net,
-    ) -> Result<P::Shared> {
+    ) -> Result<AnyShared> {
         let batch = prepare(protocol, &self.key_schedule, 1, net)?;
         let key = std::slice::from_ref(key);
         let mut outputs = evaluate(protocol, &self.key_schedule, 1, key, batch, net)?;

@@ -92,7 +92,7 @@ fn what_cannot_work_is_said_and_fails() {
         (&["demo", "--protocol", "rot13"], "a protocol 'rot13'"),
         (&["demo", "--protocol", "cleartext"], "cleartext"),
         (&["bench", "--inversion", "guess"], "no inversion 'guess'"),
-        (&["bench", "--tables", "guess"], "no way 'guess' to look up tables"),
+        (&["bench", "--tables", "guess"], "no tables 'guess'; choose one of masked"),
         (&["party"], "started by"),
     ] {
         let output = polyclave(arguments);

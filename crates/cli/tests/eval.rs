@@ -326,9 +326,15 @@ fn bad_inputs_are_refused_with_what_was_wrong() {
     aes(KEY, "é0", &[], "--input");
     aes(KEY, PLAINTEXT, &["--tweak", "00"], "aes-128 takes no tweak");
     aes(KEY, PLAINTEXT, &["--protocol", "magic"], "there is no protocol 'magic'");
-    aes(KEY, PLAINTEXT, &["--inversion", "magic"], "there is no inversion 'magic'");
-    aes(KEY, PLAINTEXT, &["--parties", "2"], "shamir runs with 3 to 9 parties, not 2");
+    aes(KEY, PLAINTEXT, &["--inversion", "magic"], "shamir has no inversion 'magic'; choose one of standard");
+    aes(KEY, PLAINTEXT, &["--parties", "2"], "shamir runs among 3 to 9 parties, not 2");
     aes(KEY, PLAINTEXT, &["--parties", "4", "--threshold", "2"], "needs a threshold from 1 to 1");
+    aes(
+        KEY,
+        PLAINTEXT,
+        &["--kappa", "40"],
+        "shamir has no option --kappa; of these options it has --inversion, --tables",
+    );
     let active = ["--protocol", "shamir-active", "--parties", "5", "--threshold", "2"];
     aes(KEY, PLAINTEXT, &active, "with threshold 2 takes 7 parties at least");
     refused(&["--cipher", "aes-128", "--key", KEY], "aes-128 needs --input: one or more blocks of 16 bytes");
@@ -359,6 +365,6 @@ fn triples_of_shamir_active_are_made_in_either_way() {
     }
     refused(
         &[&active[..], &["--preprocessing", "mascot"]].concat(),
-        "shamir-active has no preprocessing 'mascot'; choose prss or hyper-invertible",
+        "shamir-active has no preprocessing 'mascot'; choose one of prss, hyper-invertible",
     );
 }

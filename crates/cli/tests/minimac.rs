@@ -22,5 +22,5 @@ fn the_dealer_is_never_a_default() {
     let output = eval(&[]);
     let error = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.contains("no preprocessing but insecure_dealer"), "{error}");
+    assert!(error.contains("needs --preprocessing; choose one of insecure_dealer"), "{error}");
 }

@@ -230,7 +230,7 @@ fn a_cluster_that_cannot_be_is_refused() {
     assert!(told.contains("any 2 of 3") && told.contains("leave it out"), "{told}");
     place.fails("cluster new try --protocol spdz-lt --parties 1");
     let told = place.fails("cluster new try --protocol tinytable-linear64 --parties 3");
-    assert!(told.contains("between 2 nodes"), "{told}");
+    assert!(told.contains("runs among 2 parties, not 3"), "{told}");
     let told = place.fails("demo --protocol spdz-lt --threshold 7");
     assert!(told.contains("leave it out"), "{told}");
 }

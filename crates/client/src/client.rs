@@ -5,12 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use polyclave_config::{ClientDir, Cluster};
-use polyclave_protocol::service::with_scheme;
+use polyclave_protocol::any::AnyServiceScheme;
+use polyclave_protocol::catalog;
+use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{self, NodeStatus, Operation, Reason, Refusal, Reply};
 use polyclave_transport::{Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call};
 
-use crate::combine::{Combine, Combiner};
 use crate::conversation::replies::{LATE, receive, send_to_each};
 use crate::{Error, Result};
 
@@ -31,7 +32,7 @@ pub struct Client {
     cluster: Cluster,
     nodes: Vec<Node>,
     limits: Limits,
-    pub(crate) combine: Box<dyn Combine>,
+    pub(crate) scheme: AnyServiceScheme,
     /// By node: connections that are not in use.
     kept: Vec<Mutex<Vec<Line>>>,
     /// By node: when it last did not take a connection, if it has taken none since.
@@ -57,7 +58,7 @@ impl Client {
             ))
         })?;
         let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
-        let combine = with_scheme(cluster.protocol(), cluster.nodes(), cluster.threshold(), Combiner)?;
+        let scheme = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
         let address = |card: &polyclave_config::Card| Node {
             address: card.client_address.clone(),
             certificates: card.certificates.clone(),
@@ -73,7 +74,7 @@ impl Client {
             cluster,
             nodes,
             limits,
-            combine,
+            scheme,
             kept,
             unreached,
             suspected,
@@ -112,7 +113,7 @@ impl Client {
 
     /// How many nodes a request can do without.
     pub fn spare_nodes(&self) -> usize {
-        self.cluster.nodes() - self.combine.least_servers()
+        self.cluster.nodes() - self.scheme.quorum()
     }
 
     /// The cluster that it asks.
@@ -197,7 +198,7 @@ impl Client {
 
     /// Why there is no reply of a node.
     fn no_answer(&self, net: &mut TlsNet, party: Party) -> Error {
-        if self.combine.corrects() {
+        if self.scheme.guarantees_output() {
             self.suspect(party);
         }
         let gone = net.wait([party].into_iter().collect(), Duration::ZERO).err();

@@ -8,7 +8,7 @@ pub(crate) mod replies;
 use std::time::Duration;
 
 use polyclave_protocol::net::Net;
-use polyclave_protocol::service::{ELEMENT_BYTES, Element};
+use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceScheme};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
@@ -85,7 +85,7 @@ impl<'c> Conversation<'c> {
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
         let takes_all = !matches!(operation, Operation::Use { .. });
-        match client.combine.corrects() && !takes_all {
+        match client.scheme.guarantees_output() && !takes_all {
             true => Conversation::begin_with_most(client, operation, first),
             false => Conversation::begin_with_enough(client, operation, first, takes_all),
         }
@@ -99,7 +99,7 @@ impl<'c> Conversation<'c> {
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
-        let (nodes, needed) = (client.cluster().nodes(), client.combine.least_servers());
+        let (nodes, needed) = (client.cluster().nodes(), client.scheme.quorum());
         let (mut lost, mut contested, mut last, mut why) =
             (PartySet::default(), PartySet::default(), None, None);
         let mut choices = Choices::without(client.suspects(), client.cluster().threshold());
@@ -251,7 +251,7 @@ impl<'c> Conversation<'c> {
 
     fn send<T: serde::Serialize>(&mut self, message: &T) -> Result<()> {
         let bytes = wire::encode(message)?;
-        if !self.client.combine.corrects()
+        if !self.client.scheme.guarantees_output()
             && !self.net.is_alive()
             && let Some(refused) = self.last_words()
         {
@@ -261,7 +261,7 @@ impl<'c> Conversation<'c> {
     }
 
     fn transmit(&mut self, bytes: &[u8]) -> polyclave_protocol::Result<()> {
-        if self.client.combine.corrects() {
+        if self.client.scheme.guarantees_output() {
             return send_to_each(&mut self.net, self.there, bytes);
         }
         let (head, body) = bytes.split_at(4);
@@ -329,7 +329,7 @@ impl<'c> Conversation<'c> {
             }
             // A deletion that is repeated finds the key at some nodes only.
             let found: Vec<&KeyInfo> = keys.iter().filter_map(|key| key.as_ref()).collect();
-            if this.client.combine.corrects() {
+            if this.client.scheme.guarantees_output() {
                 let tolerated = this.client.cluster().threshold();
                 let agreed = |key: &&&KeyInfo| found.iter().filter(|other| other == key).count() > tolerated;
                 let none = keys.len() - found.len() > tolerated;
@@ -375,7 +375,7 @@ impl<'c> Conversation<'c> {
                 _ => self.refuse_unexpected(*node)?,
             }
         }
-        if parts.data.len() < self.client.combine.least_servers() {
+        if parts.data.len() < self.client.scheme.quorum() {
             return Err(Error::Answers("too few of them answered to this question".into()));
         }
         Ok(parts)
@@ -393,7 +393,7 @@ impl<'c> Conversation<'c> {
 
     /// An answer to another question: the end, unless the others can do without that node.
     fn refuse_unexpected(&self, node: Party) -> Result<()> {
-        if self.client.combine.corrects() {
+        if self.client.scheme.guarantees_output() {
             return Ok(());
         }
         Err(Error::Answers(format!("node {} answered to another question", self.client.node_name(node))))
@@ -401,8 +401,8 @@ impl<'c> Conversation<'c> {
 
     /// What all say alike; or so many as it takes, if nodes correct each other.
     fn most<T: PartialEq>(&self, said: impl Iterator<Item = T> + Clone) -> Option<T> {
-        let needed = match self.client.combine.corrects() {
-            true => self.client.combine.least_servers(),
+        let needed = match self.client.scheme.guarantees_output() {
+            true => self.client.scheme.quorum(),
             false => self.serving.len(),
         };
         said.clone().find(|one| said.clone().filter(|other| other == one).count() >= needed)
@@ -420,13 +420,13 @@ impl<'c> Conversation<'c> {
     /// Bytes out of what the nodes sent of them.
     fn combined(&self, parts: &[Part<'_>]) -> Result<Zeroizing<Vec<u8>>> {
         let (serving, parts) = self.of_one_length(parts);
-        self.client.combine.bytes(serving, &parts).map_err(apart)
+        self.client.scheme.combine(serving, &parts).map_err(apart)
     }
 
     /// One element out of what the nodes sent of it.
     fn element(&self, parts: &[Part<'_>]) -> Result<Element> {
         let (serving, parts) = self.of_one_length(parts);
-        match self.client.combine.elements(serving, &parts).map_err(apart)?.as_slice() {
+        match self.client.scheme.combine_elements(serving, &parts).map_err(apart)?.as_slice() {
             [element] => Ok(*element),
             other => Err(Error::Answers(format!("{} elements where one was due", other.len()))),
         }
@@ -436,7 +436,7 @@ impl<'c> Conversation<'c> {
     /// are as good as none.
     fn of_one_length<'r>(&self, parts: &[Part<'r>]) -> (PartySet, Vec<&'r [u8]>) {
         let mut parts = parts.to_vec();
-        if self.client.combine.corrects() {
+        if self.client.scheme.guarantees_output() {
             let mut lengths: Vec<usize> = parts.iter().map(|(_, part)| part.len()).collect();
             lengths.sort_unstable();
             let due = lengths.get(lengths.len() / 2).copied();

@@ -1,6 +1,7 @@
 //! Making, bringing, seeing and deleting keys.
 
 use polyclave_field::Gf128;
+use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
@@ -57,10 +58,10 @@ impl Client {
     /// One key: what more nodes than may lie say alike, where nodes correct each other; else what the first says that does not
     /// refuse. What more nodes refuse than can be missed is refused.
     pub fn info(&self, key: &str) -> Result<KeyInfo> {
-        if self.combine.corrects() {
+        if self.scheme.guarantees_output() {
             return self.info_of_several(key);
         }
-        let most = self.cluster().nodes() - self.combine.least_servers();
+        let most = self.cluster().nodes() - self.scheme.quorum();
         let (mut last, mut refused) = (None, Vec::new());
         for party in Party::all(self.cluster().nodes()) {
             let one = [party].into_iter().collect();

@@ -5,7 +5,7 @@
 //!          |
 //! conversation.rs (one request: the same to every node, one answer of all of theirs)
 //!          |
-//! client.rs (who, where, connections)        combine.rs (the protocol's part)
+//! client.rs (who, where, connections)
 //! ```
 //!
 //! Nodes that follow the protocol learn nothing of the data unless more than the threshold put together what they saw. Under a
@@ -13,7 +13,6 @@
 
 mod blocks;
 mod client;
-mod combine;
 mod conversation;
 mod counter;
 mod error;

@@ -17,7 +17,7 @@ use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Mode, NewKey};
 
 /// Longer than it takes to be let in, or refused.
-const LOOK: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_secs(3);
 
 fn started() -> (TestCluster, Client) {
     let cluster = TestCluster::start(5, 1);
@@ -33,7 +33,7 @@ fn connected(node: &Running) -> PartySet {
 /// Whether a node is let in by nobody.
 fn is_refused(cluster: &TestCluster, node: usize) -> bool {
     let me = Party(node as u8);
-    std::thread::sleep(LOOK);
+    std::thread::sleep(POLL_INTERVAL);
     let nodes = cluster.nodes.iter().flatten();
     nodes.filter(|other| connected(other).contains(me) && connected(other).len() > 1).count() == 0
 }
@@ -106,11 +106,11 @@ fn of_two_copies_of_one_node_that_run_only_one_is_let_in() {
     cluster.restart(0);
     cluster.wait_until_ready();
     let second = Running::start(NodeDir::open(&copy).expect("its directory")).expect("it starts");
-    std::thread::sleep(LOOK);
+    std::thread::sleep(POLL_INTERVAL);
     assert_eq!(connected(&second).len(), 1, "beside the first one");
     gcm(&client, "k", b"", b"x").expect("the others are not troubled");
     cluster.stop(0);
-    std::thread::sleep(LOOK);
+    std::thread::sleep(POLL_INTERVAL);
     assert_eq!(connected(&second).len(), 1, "nor in its place");
 }
 

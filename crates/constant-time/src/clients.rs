@@ -4,10 +4,12 @@
 use polyclave_cipher::{Builder, Circuit, Matrix, Table, compile};
 use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
 use polyclave_protocol::Result;
+use polyclave_protocol::any::{AnyServiceProtocol, AnyServiceScheme};
+use polyclave_protocol::catalog;
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::Input;
-use polyclave_protocol::service::{ELEMENT_BYTES, ServiceProtocol, ServiceScheme, Visitor, with_scheme};
+use polyclave_protocol::protocol::{Input, Scheme};
+use polyclave_protocol::service::{ELEMENT_BYTES, ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::{Terms, hello};
 use polyclave_protocol::spdz::Preprocessing;
 use polyclave_protocol::tinytable::ServedScheme;
@@ -21,43 +23,33 @@ pub const SUBJECTS: &[Subject] = &[
     ("client: spdz, material from mascot", || served("spdz-lt", 2)),
     ("client: tinytable, material dealt", || {
         let scheme = ServedScheme::new(Preprocessing::InsecureDealer).expect("it is valid");
-        Serve { private: true }.visit(scheme).expect("honest nodes finish");
+        serve(&AnyServiceScheme::new(scheme), true);
     }),
 ];
 
 fn served(protocol: &str, parties: usize) {
     let threshold = if protocol == "spdz-lt" { parties - 1 } else { 1 };
     let private = protocol != "spdz-lt";
-    with_scheme(protocol, parties, threshold, Serve { private }).expect("honest nodes finish");
+    serve(&catalog::service(protocol, parties, threshold).expect("it serves"), private);
 }
 
-struct Serve {
-    /// Nodes send each other keys when they are set up.
-    private: bool,
-}
-
-impl Visitor for Serve {
-    type Output = ();
-
-    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<()> {
-        run_parties(scheme.parties(), |net| {
-            net.in_private = self.private;
-            let setup = scheme.set_up(net)?;
-            let stored = scheme.save_setup(&setup);
-            net.in_private = false;
-            // What a stored set-up says of itself is public; what follows from it need not be followed again.
-            mark_public(&stored);
-            scheme.restore_setup(net.me(), &stored)?;
-            let mut session = hello(&scheme.terms(Terms::new(scheme.parties())), net)?;
-            let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
-            one_client(&scheme, &mut protocol, net)
-        });
-        Ok(())
-    }
+fn serve(scheme: &AnyServiceScheme, private: bool) {
+    run_parties(scheme.parties(), |net| {
+        net.in_private = private;
+        let setup = scheme.set_up(net)?;
+        let stored = scheme.save_setup(&setup);
+        net.in_private = false;
+        // What a stored set-up says of itself is public; what follows from it need not be followed again.
+        mark_public(&stored);
+        scheme.restore_setup(net.me(), &stored)?;
+        let mut session = hello(&scheme.terms(Terms::new(scheme.parties())), net)?;
+        let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
+        one_client(scheme, &mut protocol, net)
+    });
 }
 
 /// Blocks from a client through one mask, one lookup, and back; and elements.
-fn one_client<S: ServiceScheme>(scheme: &S, protocol: &mut S::Protocol, net: &mut Watched) -> Result<()> {
+fn one_client(scheme: &AnyServiceScheme, protocol: &mut AnyServiceProtocol, net: &mut Watched) -> Result<()> {
     let circuit = blocks(if scheme.name().starts_with("tinytable") { 1 } else { 8 });
     let compiled = compile(&circuit, protocol);
     let mut plain: Vec<u8> = (0..2 * ELEMENT_BYTES as u8).collect();

@@ -15,7 +15,10 @@ use std::time::{Duration, Instant};
 
 use polyclave_config::NodeDir;
 use polyclave_protocol::Error;
-use polyclave_protocol::service::{ServiceScheme, Visitor, with_scheme};
+use polyclave_protocol::any::AnyServiceScheme;
+use polyclave_protocol::catalog;
+use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::service::ServiceScheme;
 use polyclave_transport::wire::StockLevel;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -38,7 +41,7 @@ const MOST_LINE: u64 = 64 << 10;
 const TALK: Duration = Duration::from_secs(5);
 /// And waits so long for the answer: a backup reads the whole store.
 const ANSWER: Duration = Duration::from_secs(600);
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What an operator asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,7 +177,7 @@ pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
     if order.is_rotation() {
         let cluster = dir.cluster().map_err(system)?;
         let cluster = cluster.ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
-        with_scheme(cluster.protocol(), cluster.nodes(), cluster.threshold(), Rotates)?;
+        refuse_without_renewal(&catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?)?;
     }
     let store =
         Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
@@ -244,7 +247,7 @@ fn carry_out(
 }
 
 /// An error if a scheme has nothing that a rotation replaces.
-fn refuse_without_renewal<S: ServiceScheme>(scheme: &S) -> Result<()> {
+fn refuse_without_renewal(scheme: &AnyServiceScheme) -> Result<()> {
     if scheme.renews() {
         return Ok(());
     }
@@ -252,17 +255,6 @@ fn refuse_without_renewal<S: ServiceScheme>(scheme: &S) -> Result<()> {
         "under {} there is no MAC key to replace; this is for protocols that have one",
         scheme.name()
     )))
-}
-
-/// The same for the scheme of a cluster.
-struct Rotates;
-
-impl Visitor for Rotates {
-    type Output = ();
-
-    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<()> {
-        refuse_without_renewal(&scheme)
-    }
 }
 
 /// Where the socket of a node's directory is.
@@ -351,7 +343,7 @@ impl Socket {
     }
 
     /// Answers until the node stops.
-    pub(crate) fn serve<S: ServiceScheme>(&self, core: &Arc<Core<S>>, dir: &Path) {
+    pub(crate) fn serve(&self, core: &Arc<Core>, dir: &Path) {
         while !core.is_stopping() {
             match self.listener.accept() {
                 Ok((stream, _)) => {
@@ -359,7 +351,7 @@ impl Socket {
                         tracing::debug!(error = %e, "an order of the operator was not answered");
                     }
                 }
-                Err(_) => thread::sleep(LOOK),
+                Err(_) => thread::sleep(POLL_INTERVAL),
             }
         }
     }
@@ -372,7 +364,7 @@ impl Drop for Socket {
     }
 }
 
-fn answer<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, mut stream: UnixStream) -> io::Result<()> {
+fn answer(core: &Arc<Core>, dir: &Path, mut stream: UnixStream) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(TALK))?;
     let answer = match read_line::<Order>(&stream, TALK) {
@@ -383,7 +375,7 @@ fn answer<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, mut stream: UnixStr
     write_line(&mut stream, &answer)
 }
 
-fn obey<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, order: &Order) -> Result<Answer> {
+fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
     let logged = match order {
         Order::Status => return Ok(Answer::Status(Box::new(core.state()))),
         Order::AuditHead => {
@@ -414,7 +406,7 @@ fn obey<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &Path, order: &Order) -> Res
     done
 }
 
-impl<S: ServiceScheme> Core<S> {
+impl Core {
     /// How this node is, for its operator.
     fn state(&self) -> Status {
         let (status, guesses) = (self.status(), self.guesses());
@@ -431,8 +423,8 @@ impl<S: ServiceScheme> Core<S> {
             protocol: self.cluster.protocol().into(),
             nodes: self.nodes,
             threshold: self.cluster.threshold(),
-            needed: self.scheme.least_servers(),
-            adversary: self.scheme.adversary(),
+            needed: self.scheme.quorum(),
+            adversary: self.scheme.promise(),
             ready: self.is_ready(),
             why_not_ready: self.why_not_ready(),
             clock: self.dates.misfit(std::time::SystemTime::now()),
@@ -447,7 +439,7 @@ impl<S: ServiceScheme> Core<S> {
             checks_failed: guesses.failed,
             checks_unanswered: guesses.unanswered,
             rotating: self.names_of(status.rotating),
-            corrects: self.scheme.corrects(),
+            corrects: self.scheme.guarantees_output(),
             outvoted: self.names_of(status.outvoted),
             silent: self.names_of(status.silent),
             damaged: self.store.damaged(),
@@ -480,7 +472,7 @@ mod tests {
         let (mut one, other) = UnixStream::pair().expect("a pair");
         let writer = thread::spawn(move || {
             while one.write_all(b" ").is_ok() {
-                thread::sleep(LOOK / 5)
+                thread::sleep(POLL_INTERVAL / 5)
             }
         });
         let heard = read_line::<Order>(&other, Duration::from_millis(300));

@@ -15,8 +15,8 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
-use crate::desk::Ticket;
-use crate::threads::LOOK;
+use crate::pending::Ticket;
+use crate::threads::POLL_INTERVAL;
 use crate::turns::Turns;
 
 /// Bytes of an announcement.
@@ -85,7 +85,7 @@ impl Channels {
         let number = state.turns.enter(client, serving);
         while !state.turns.take(number) {
             let left = deadline.saturating_duration_since(Instant::now());
-            let waited = self.changed.wait_timeout(state, left.min(LOOK));
+            let waited = self.changed.wait_timeout(state, left.min(POLL_INTERVAL));
             let (locked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = locked;
             if left.is_zero() || (timeout.timed_out() && !client_is_there()) {

@@ -2,9 +2,9 @@
 
 use crate::Result;
 use polyclave_cipher::{Cells, Compiled};
+use polyclave_protocol::any::{AnyServiceProtocol, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
-use polyclave_protocol::service::ServiceProtocol;
 
 use crate::circuits::Circuits;
 use crate::key::Material;
@@ -12,26 +12,26 @@ use crate::pieces::{evaluate_within, reborrow};
 use crate::progress::Progress;
 
 /// The protocol in one session, its peers, and the key in use.
-pub(crate) struct Computation<'a, P: ServiceProtocol> {
-    pub(crate) protocol: P,
+pub(crate) struct Computation<'a> {
+    pub(crate) protocol: AnyServiceProtocol,
     pub(crate) net: &'a mut dyn Net,
     pub(crate) circuits: &'a Circuits,
-    pub(crate) key: &'a Material<P>,
+    pub(crate) key: &'a Material,
     pub(crate) session: [u8; 32],
     /// Bytes that an evaluation may take.
     pub(crate) memory: usize,
     pub(crate) progress: &'a Progress,
 }
 
-impl<P: ServiceProtocol> Computation<'_, P> {
+impl Computation<'_> {
     /// Encrypts public blocks (counters); the result stays shared.
-    pub(crate) fn encrypt(&mut self, blocks: &[u8]) -> Result<P::Shared> {
+    pub(crate) fn encrypt(&mut self, blocks: &[u8]) -> Result<AnyShared> {
         let cells = self.circuits.blocks(blocks)?;
         self.one(&self.circuits.encrypt, cells.lanes(), &[Input::Public(&cells)])
     }
 
     /// Decrypts public blocks; the result stays shared. The cipher must have a decryption.
-    pub(crate) fn decrypt(&mut self, circuit: &Compiled, blocks: &[u8]) -> Result<P::Shared> {
+    pub(crate) fn decrypt(&mut self, circuit: &Compiled, blocks: &[u8]) -> Result<AnyShared> {
         let cells: Cells = self.circuits.blocks(blocks)?;
         self.one(circuit, cells.lanes(), &[Input::Public(&cells)])
     }
@@ -41,10 +41,10 @@ impl<P: ServiceProtocol> Computation<'_, P> {
         &mut self,
         circuit: &Compiled,
         lanes: usize,
-        inputs: &[Input<'_, P::Shared>],
-    ) -> Result<P::Shared> {
+        inputs: &[Input<'_, AnyShared>],
+    ) -> Result<AnyShared> {
         let round_keys = Input::Shared(&self.key.round_keys);
-        let mut all: Vec<Input<'_, P::Shared>> = Vec::with_capacity(inputs.len() + 1);
+        let mut all: Vec<Input<'_, AnyShared>> = Vec::with_capacity(inputs.len() + 1);
         all.extend(inputs.iter().map(reborrow));
         all.push(round_keys);
         let within = (self.memory, self.progress);

@@ -13,7 +13,7 @@ use crate::core::{CONNECT, Core, system};
 use crate::follow::listen_on_channel;
 use crate::marks::Judged;
 use crate::peers::{Greeting, Order, State, control_stream};
-use crate::threads::{Crew, LOOK};
+use crate::threads::{Crew, POLL_INTERVAL};
 use crate::{epoch, preparation, rotation, set_up};
 
 /// Between two attempts to reach a peer that refuses this node or is refused.
@@ -44,7 +44,7 @@ impl Crews {
 }
 
 /// Keeps a control stream to a peer.
-pub(crate) fn give_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
+pub(crate) fn give_orders(core: &Arc<Core>, peer: Party) {
     let Some(queue) = core.peers.queue(peer) else { return };
     let name = control_stream(core.me, peer);
     while !core.is_stopping() {
@@ -58,7 +58,7 @@ pub(crate) fn give_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
 }
 
 /// Keeps a control stream from a peer.
-pub(crate) fn take_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
+pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
     let name = control_stream(peer, core.me);
     // For all connections of this peer: one that comes again has no more.
     let crews = Crews::new(core.most_followed);
@@ -77,14 +77,14 @@ pub(crate) fn take_orders<S: ServiceScheme>(core: &Arc<Core<S>>, peer: Party) {
     }
 }
 
-fn after_control<S: ServiceScheme>(core: &Core<S>, peer: Party, outcome: Result<()>) {
+fn after_control(core: &Core, peer: Party, outcome: Result<()>) {
     match outcome {
         _ if core.is_stopping() => {}
         Err(e @ (Error::Misuse(_) | Error::System(_) | Error::Disagreement { .. })) => {
             tracing::error!(peer = core.name_of(peer), error = core.told(&e), "refused");
             let until = Instant::now() + AFTER_REFUSAL;
             while Instant::now() < until && !core.is_stopping() {
-                thread::sleep(LOOK);
+                thread::sleep(POLL_INTERVAL);
             }
         }
         Err(e) => tracing::debug!(peer = core.name_of(peer), error = core.told(&e), "not connected"),
@@ -93,12 +93,7 @@ fn after_control<S: ServiceScheme>(core: &Core<S>, peer: Party, outcome: Result<
 }
 
 /// Greets a peer and judges its greeting. Returns which start it is in.
-fn greet<S: ServiceScheme>(
-    core: &Core<S>,
-    peer: Party,
-    judged: Judged,
-    net: &mut TlsNet,
-) -> Result<[u8; 16]> {
+fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[u8; 16]> {
     let setup = core.set_up().map_or([0; 32], |set_up| set_up.id);
     let prepared = core.store.prepared_rotation().map_err(system)?.unwrap_or_default();
     let past = core.store.past().map_err(system)?;
@@ -125,20 +120,14 @@ fn greet<S: ServiceScheme>(
 }
 
 /// Takes note of a peer's state.
-fn hear<S: ServiceScheme>(core: &Core<S>, peer: Party, state: State) {
+fn hear(core: &Core, peer: Party, state: State) {
     core.peers.note_state(peer, state);
     if state.quarantined {
         core.end_epoch("a peer is under quarantine");
     }
 }
 
-fn carry_out<S: ServiceScheme>(
-    core: &Arc<Core<S>>,
-    peer: Party,
-    boot: [u8; 16],
-    crews: &Crews,
-    order: Order,
-) -> Result<()> {
+fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order: Order) -> Result<()> {
     let done = match order {
         Order::Beat(beat) => {
             hear(core, peer, beat.state);

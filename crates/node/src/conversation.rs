@@ -6,9 +6,10 @@ mod keys;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use polyclave_protocol::any::AnyServiceProtocol;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Faults, Protocol};
-use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
+use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::Session;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
@@ -28,7 +29,7 @@ use crate::modes::{Answer, Fault, Mode, misplaced};
 use crate::progress::Progress;
 use crate::quarantine::judge;
 use crate::request::{Channel, Client, ONLINE, Plan, Task, begin, blame, unavailable};
-use crate::threads::LOOK;
+use crate::threads::POLL_INTERVAL;
 
 /// A client has so long to send a step, and to take an answer, however it trickles: the other nodes wait, and somebody else may want the channel.
 const STEP: Duration = Duration::from_secs(20);
@@ -108,10 +109,10 @@ fn went_away() -> Refusal {
 }
 
 /// One request in its session.
-struct Serving<'a, 'c, S: ServiceScheme> {
-    core: &'a Core<S>,
+struct Serving<'a, 'c> {
+    core: &'a Core,
     client: &'a Client,
-    footing: &'a Footing<S>,
+    footing: &'a Footing,
     channel: &'a mut Channel<'c>,
     line: Line<'a>,
     session: [u8; 32],
@@ -121,12 +122,7 @@ struct Serving<'a, 'c, S: ServiceScheme> {
 }
 
 /// Serves a planned request.
-pub(crate) fn serve<S: ServiceScheme>(
-    core: &Core<S>,
-    client: &Client,
-    plan: Plan<S>,
-    net: &mut TlsNet,
-) -> Outcome {
+pub(crate) fn serve(core: &Core, client: &Client, plan: Plan, net: &mut TlsNet) -> Outcome {
     let (mut blocks, mut faults) = (0, Faults::default());
     let result = try_serve(core, client, plan, net, &mut blocks, &mut faults);
     if let Err(refusal) = &result {
@@ -135,10 +131,10 @@ pub(crate) fn serve<S: ServiceScheme>(
     Outcome { blocks, faults, result }
 }
 
-fn try_serve<S: ServiceScheme>(
-    core: &Core<S>,
+fn try_serve(
+    core: &Core,
     client: &Client,
-    mut plan: Plan<S>,
+    mut plan: Plan,
     net: &mut TlsNet,
     blocks: &mut u64,
     faults: &mut Faults,
@@ -149,7 +145,7 @@ fn try_serve<S: ServiceScheme>(
         Ok(footing)
     });
     // The others' channel need not wait for a request that was refused here.
-    let footing = ready.inspect_err(|_| core.desk.refuse(plan.ticket))?;
+    let footing = ready.inspect_err(|_| core.pending.refuse(plan.ticket))?;
     let (mut channel, session) = begin(core, &plan, footing.ground(), &mut || net.is_alive())?;
     let line = Line::new(net, Party(core.nodes as u8));
     let (id, blocks_paid) = (session.id(), *blocks);
@@ -167,7 +163,7 @@ fn try_serve<S: ServiceScheme>(
     let outcome = serving.run(plan.task, first, session);
     (*blocks, *faults) = (serving.blocks, serving.faults);
     let gone = serving.line.gone;
-    if core.scheme.corrects() {
+    if core.scheme.guarantees_output() {
         return end_among_most(core, &mut channel, outcome, faults);
     }
     match outcome {
@@ -204,8 +200,8 @@ fn try_serve<S: ServiceScheme>(
 }
 
 /// The end of a request of nodes that correct each other: one may have refused what others go on with.
-fn end_among_most<S: ServiceScheme>(
-    core: &Core<S>,
+fn end_among_most(
+    core: &Core,
     channel: &mut Channel<'_>,
     outcome: Result<(), Fault>,
     faults: &mut Faults,
@@ -230,9 +226,9 @@ fn end_among_most<S: ServiceScheme>(
 }
 
 /// The first step is admitted, and paid for, before the nodes compare it with the request. How many blocks that were.
-fn admit_first<S: ServiceScheme>(
-    core: &Core<S>,
-    task: &mut Task<S>,
+fn admit_first(
+    core: &Core,
+    task: &mut Task,
     first: Option<&Step>,
     serving: PartySet,
 ) -> Result<u64, Refusal> {
@@ -247,8 +243,8 @@ fn admit_first<S: ServiceScheme>(
     }
 }
 
-impl<'a, S: ServiceScheme> Serving<'a, '_, S> {
-    fn run(&mut self, task: Task<S>, first: Option<Step>, mut session: Session) -> Result<(), Fault> {
+impl<'a> Serving<'a, '_> {
+    fn run(&mut self, task: Task, first: Option<Step>, mut session: Session) -> Result<(), Fault> {
         let serving = self.net()?.members();
         let mut protocol = self.footing.join(self.core, session.stream(), serving)?;
         match task {
@@ -284,11 +280,11 @@ impl<'a, S: ServiceScheme> Serving<'a, '_, S> {
 
     /// The same while it uses one.
     fn partners_for_client(&mut self) -> Result<Attended<'_, 'a>, Error> {
-        let ends = !self.core.scheme.corrects();
+        let ends = !self.core.scheme.guarantees_output();
         Ok(Attended { ends, ..self.partners()? })
     }
 
-    fn circuits(&self, cipher: &str, protocol: &S::Protocol) -> Result<Arc<Circuits>, Fault> {
+    fn circuits(&self, cipher: &str, protocol: &AnyServiceProtocol) -> Result<Arc<Circuits>, Fault> {
         let unknown =
             || Fault::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
         self.core.library.of(cipher, protocol).ok_or_else(unknown)
@@ -318,9 +314,9 @@ impl<'a, S: ServiceScheme> Serving<'a, '_, S> {
             Ok((step, digest))
         });
         let mine = judged.as_ref().map(|(_, digest)| *digest).map_err(Clone::clone);
-        let agreed = match self.core.scheme.corrects() {
+        let agreed = match self.core.scheme.guarantees_output() {
             true => {
-                let (session, quorum) = (self.session, self.core.scheme.least_servers());
+                let (session, quorum) = (self.session, self.core.scheme.quorum());
                 let patience = if paid_by.is_some() { ONLINE } else { 1 };
                 agree_with_most(mine, &session, quorum, patience, self.net()?)?
             }
@@ -341,7 +337,7 @@ impl<'a, S: ServiceScheme> Serving<'a, '_, S> {
                 return Ok(Some(gone.clone()));
             }
             // What begins to arrive is received to its end; so is what cannot arrive any more.
-            if !matches!(self.line.net.wait(client, LOOK), Ok(None)) {
+            if !matches!(self.line.net.wait(client, POLL_INTERVAL), Ok(None)) {
                 return Ok(None);
             }
             let silent = began.elapsed();
@@ -357,7 +353,7 @@ impl<'a, S: ServiceScheme> Serving<'a, '_, S> {
                 );
                 return Ok(Some(Refusal::new(Reason::Unavailable, told)));
             }
-            if !self.core.scheme.corrects()
+            if !self.core.scheme.guarantees_output()
                 && let Some(peer) = early.listen(self.channel.net()?)?
             {
                 return Ok(Some(refused_by(peer)));
@@ -367,10 +363,10 @@ impl<'a, S: ServiceScheme> Serving<'a, '_, S> {
 
     fn use_key(
         &mut self,
-        protocol: S::Protocol,
+        protocol: AnyServiceProtocol,
         (info, right): (&KeyInfo, Right),
         shares: &Shares,
-        mut mode: Box<dyn Mode<S::Protocol>>,
+        mut mode: Box<dyn Mode>,
         mut first: Option<Step>,
     ) -> Result<(), Fault> {
         let circuits = self.circuits(&info.properties.cipher, &protocol)?;
@@ -425,16 +421,16 @@ impl<'a, S: ServiceScheme> Serving<'a, '_, S> {
 }
 
 /// A protocol between steps.
-struct Held<'k, P: ServiceProtocol> {
-    protocol: Option<P>,
+struct Held<'k> {
+    protocol: Option<AnyServiceProtocol>,
     circuits: &'k Circuits,
-    key: &'k Material<P>,
+    key: &'k Material,
     session: [u8; 32],
     memory: usize,
     progress: Arc<Progress>,
 }
 
-impl<P: ServiceProtocol> Held<'_, P> {
+impl Held<'_> {
     fn faults(&self) -> Faults {
         self.protocol.as_ref().map(Protocol::faults).unwrap_or_default()
     }
@@ -442,7 +438,7 @@ impl<P: ServiceProtocol> Held<'_, P> {
     fn with<T>(
         &mut self,
         net: &mut dyn Net,
-        work: impl FnOnce(&mut Computation<'_, P>) -> Result<T, Fault>,
+        work: impl FnOnce(&mut Computation<'_>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let ended = || Error::System("the session has ended".into());
         let protocol = self.protocol.take().ok_or_else(ended)?;

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::Result;
 use polyclave_cipher::{Cipher, catalog};
 use polyclave_config::{ClientPolicy, Cluster};
+use polyclave_protocol::any::{AnyServiceScheme, AnySetup};
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::spdz::Guesses;
@@ -20,7 +21,6 @@ use crate::channels::Channels;
 use crate::cheat::Cheat;
 use crate::circuits::Library;
 use crate::clock::Dates;
-use crate::desk::Desk;
 use crate::epoch::Epoch;
 use crate::faults::Seen;
 use crate::key::Shares;
@@ -28,6 +28,7 @@ use crate::limits::Clients;
 use crate::memory::Memory;
 use crate::names::Names;
 use crate::peers::{Order, Peers, State};
+use crate::pending::PendingRequests;
 use crate::request::Client;
 use crate::store::{Incarnation, KeyState, Quarantine, Store, StoreError, StoredKey};
 use crate::target::Target;
@@ -36,14 +37,14 @@ use crate::target::Target;
 pub(crate) const CONNECT: Duration = Duration::from_secs(2);
 
 /// The common secrets of the nodes, as this one holds them.
-pub(crate) struct SetUp<S: ServiceScheme> {
+pub(crate) struct SetUp {
     pub(crate) id: [u8; 32],
-    pub(crate) setup: S::Setup,
+    pub(crate) setup: AnySetup,
 }
 
 /// One node.
-pub(crate) struct Core<S: ServiceScheme> {
-    pub(crate) scheme: S,
+pub(crate) struct Core {
+    pub(crate) scheme: AnyServiceScheme,
     pub(crate) me: Party,
     pub(crate) nodes: usize,
     pub(crate) cluster: Cluster,
@@ -55,10 +56,10 @@ pub(crate) struct Core<S: ServiceScheme> {
     pub(crate) incarnation: Incarnation,
     /// Of the nodes' certificates.
     pub(crate) dates: Dates,
-    pub(crate) set_up: RwLock<Option<Arc<SetUp<S>>>>,
+    pub(crate) set_up: RwLock<Option<Arc<SetUp>>>,
     pub(crate) setting_up: Mutex<()>,
     /// What is made afresh after every start of a node, for schemes that need it.
-    pub(crate) epoch: RwLock<Option<Arc<Epoch<S>>>>,
+    pub(crate) epoch: RwLock<Option<Arc<Epoch>>>,
     /// Why this node computes nothing.
     pub(crate) quarantine: RwLock<Option<Quarantine>>,
     /// Checks that did not pass and could not be written down yet.
@@ -78,7 +79,7 @@ pub(crate) struct Core<S: ServiceScheme> {
     pub(crate) ciphers: Mutex<HashMap<String, Cipher>>,
     pub(crate) peers: Arc<Peers>,
     pub(crate) channels: Channels,
-    pub(crate) desk: Desk,
+    pub(crate) pending: PendingRequests,
     pub(crate) clients: Clients,
     pub(crate) memory: Memory,
     /// Blocks computed since this node started.
@@ -122,7 +123,7 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
     }
 }
 
-impl<S: ServiceScheme> Core<S> {
+impl Core {
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Relaxed)
     }
@@ -194,7 +195,7 @@ impl<S: ServiceScheme> Core<S> {
         if blocks == 0 {
             return Ok(());
         }
-        let (least, all) = (self.scheme.least_servers() as u128, self.nodes as u128);
+        let (least, all) = (self.scheme.quorum() as u128, self.nodes as u128);
         let own_part = (u128::from(info.properties.budget_blocks) * least / all) as u64;
         self.store.spend(info.id, blocks, own_part).map_err(of_store)?;
         self.protect(serving)
@@ -257,7 +258,7 @@ impl<S: ServiceScheme> Core<S> {
     }
 
     /// The agreed common secrets.
-    pub(crate) fn set_up(&self) -> Result<Arc<SetUp<S>>, Refusal> {
+    pub(crate) fn set_up(&self) -> Result<Arc<SetUp>, Refusal> {
         let told = "the nodes have not yet agreed on their common secrets: all of them have to be running at once, this first time";
         let set_up = self.set_up.read().unwrap_or_else(PoisonError::into_inner).clone();
         set_up.ok_or_else(|| Refusal::new(Reason::Unavailable, told))

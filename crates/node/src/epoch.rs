@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use polyclave_protocol::any::{AnyServiceProtocol, AnySetup};
+use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::{Session, Stream, Terms, hello};
 use polyclave_protocol::{Error, Party, PartySet};
@@ -29,7 +31,7 @@ use crate::peers::Order;
 use crate::quarantine::{REMEDY, judge};
 use crate::rotation::ROTATING;
 use crate::stock::Lots;
-use crate::target::Shelf;
+use crate::target::BoundedStock;
 
 /// A peer that makes something together with others may compute for so long between two messages.
 const MAKING: Duration = Duration::from_secs(120);
@@ -37,9 +39,9 @@ const MAKING: Duration = Duration::from_secs(120);
 const MEETING: Duration = Duration::from_secs(5);
 
 /// One epoch, as this node holds it.
-pub(crate) struct Epoch<S: ServiceScheme> {
+pub(crate) struct Epoch {
     pub(crate) id: [u8; 32],
-    pub(crate) setup: S::Setup,
+    pub(crate) setup: AnySetup,
     pub(crate) lots: Arc<Lots>,
     /// By party: which start of it takes part.
     boots: Vec<[u8; 16]>,
@@ -47,12 +49,12 @@ pub(crate) struct Epoch<S: ServiceScheme> {
     over: Arc<AtomicBool>,
 }
 
-impl<S: ServiceScheme> Epoch<S> {
+impl Epoch {
     /// The only one, of schemes that renew nothing.
-    pub(crate) fn standing(core: &Core<S>, set_up: [u8; 32], setup: S::Setup) -> Result<Epoch<S>> {
+    pub(crate) fn standing(core: &Core, set_up: [u8; 32], setup: AnySetup) -> Result<Epoch> {
         let id = blake3::derive_key("polyclave 2026 standing stock", &set_up);
         let boot = core.incarnation.boot;
-        let (kinds, store, quorum) = (core.scheme.kinds(), core.store.clone(), core.scheme.least_servers());
+        let (kinds, store, quorum) = (core.scheme.kinds(), core.store.clone(), core.scheme.quorum());
         let lots = Lots::standing(core.me, core.nodes, (id, boot), kinds, store, quorum)?;
         Ok(Epoch { id, setup, lots, boots: Vec::new(), over: Arc::default() })
     }
@@ -63,9 +65,9 @@ impl<S: ServiceScheme> Epoch<S> {
 }
 
 /// What a request stands on.
-pub(crate) struct Footing<S: ServiceScheme> {
-    set_up: Arc<SetUp<S>>,
-    epoch: Option<Arc<Epoch<S>>>,
+pub(crate) struct Footing {
+    set_up: Arc<SetUp>,
+    epoch: Option<Arc<Epoch>>,
 }
 
 /// The ids of both, for the nodes to compare; zeros for what is not there.
@@ -75,25 +77,25 @@ pub(crate) struct Ground {
     pub(crate) epoch: [u8; 32],
 }
 
-impl<S: ServiceScheme> Footing<S> {
+impl Footing {
     pub(crate) fn ground(&self) -> Ground {
         Ground { set_up: self.set_up.id, epoch: self.epoch.as_ref().map_or([0; 32], |epoch| epoch.id) }
     }
 
     /// Joins a session.
-    pub(crate) fn join(&self, core: &Core<S>, stream: Stream, serving: PartySet) -> Result<S::Protocol> {
+    pub(crate) fn join(&self, core: &Core, stream: Stream, serving: PartySet) -> Result<AnyServiceProtocol> {
         match &self.epoch {
             Some(epoch) => {
                 let (lots, over) = (epoch.lots.clone(), epoch.over.clone());
-                let shelf = Shelf { lots, targets: core.targets.clone(), over };
-                core.scheme.join_stocked(&epoch.setup, stream, serving, Arc::new(shelf))
+                let stock = BoundedStock { lots, targets: core.targets.clone(), over };
+                core.scheme.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
             }
             None => core.scheme.join(&self.set_up.setup, stream, serving),
         }
     }
 
     /// An error if what this stands on was given up: nothing that was computed on it may go out.
-    pub(crate) fn still_holds(&self, core: &Core<S>) -> Result<()> {
+    pub(crate) fn still_holds(&self, core: &Core) -> Result<()> {
         if core.is_quarantined() || self.epoch.as_ref().is_some_and(|epoch| epoch.is_over()) {
             return Err(Error::System("what the nodes had made afresh was given up meanwhile".into()));
         }
@@ -101,9 +103,9 @@ impl<S: ServiceScheme> Footing<S> {
     }
 }
 
-impl<S: ServiceScheme> Core<S> {
+impl Core {
     /// What a request can stand on now.
-    pub(crate) fn footing(&self) -> Result<Footing<S>, Refusal> {
+    pub(crate) fn footing(&self) -> Result<Footing, Refusal> {
         self.refuse_damaged()?;
         self.refuse_quarantined()?;
         if self.is_rotating() {
@@ -128,7 +130,7 @@ impl<S: ServiceScheme> Core<S> {
     }
 
     /// The epoch that stands.
-    pub(crate) fn epoch(&self) -> Option<Arc<Epoch<S>>> {
+    pub(crate) fn epoch(&self) -> Option<Arc<Epoch>> {
         self.epoch.read().unwrap_or_else(PoisonError::into_inner).clone().filter(|epoch| !epoch.is_over())
     }
 
@@ -148,7 +150,7 @@ impl<S: ServiceScheme> Core<S> {
         self.end_epoch_if("a peer has started again", |epoch| epoch.boots[peer.index()] != boot);
     }
 
-    fn end_epoch_if(&self, why: &str, ends: impl Fn(&Epoch<S>) -> bool) {
+    fn end_epoch_if(&self, why: &str, ends: impl Fn(&Epoch) -> bool) {
         if !self.scheme.renews() {
             return;
         }
@@ -167,7 +169,7 @@ impl<S: ServiceScheme> Core<S> {
 }
 
 /// Whether the nodes lack an epoch that all of them have, and can make one; asked at the node that leads.
-pub(crate) fn is_due<S: ServiceScheme>(core: &Core<S>) -> bool {
+pub(crate) fn is_due(core: &Core) -> bool {
     let ready = core.scheme.renews()
         && core.set_up().is_ok()
         && core.peers.connected().len() == core.nodes
@@ -179,7 +181,7 @@ pub(crate) fn is_due<S: ServiceScheme>(core: &Core<S>) -> bool {
 }
 
 /// Has all nodes make an epoch.
-pub(crate) fn lead<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<()> {
+pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
     for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
         core.peers.order(peer, Order::Renew { name })?;
     }
@@ -188,7 +190,7 @@ pub(crate) fn lead<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
 
 /// A stream among all nodes, for something that they make together. A node that was reached and has not come, because it
 /// cannot take part now, is not waited for as long as one that computes.
-pub(crate) fn meet<S: ServiceScheme>(core: &Core<S>, what: &str, name: [u8; 16]) -> Result<TlsNet> {
+pub(crate) fn meet(core: &Core, what: &str, name: [u8; 16]) -> Result<TlsNet> {
     let all = PartySet::all(core.nodes);
     let mut net = core.mesh.open(&format!("{what} {}", hex::encode(name)), all, CONNECT)?;
     net.set_idle_limit(MEETING);
@@ -198,7 +200,7 @@ pub(crate) fn meet<S: ServiceScheme>(core: &Core<S>, what: &str, name: [u8; 16])
 }
 
 /// Takes part in making an epoch.
-pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<()> {
+pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
     let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
     let told = |refusal: Refusal| Error::System(refusal.message);
     core.refuse_quarantined().map_err(told)?;
@@ -224,12 +226,7 @@ pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
     Ok(())
 }
 
-fn make<S: ServiceScheme>(
-    core: &Core<S>,
-    session: &Session,
-    boots: Vec<[u8; 16]>,
-    net: &mut TlsNet,
-) -> Result<Epoch<S>> {
+fn make(core: &Core, session: &Session, boots: Vec<[u8; 16]>, net: &mut TlsNet) -> Result<Epoch> {
     // As it was stored, without what sessions have known of its MAC key; that a check failed the quarantine remembers.
     let stored = core.store.setup().map_err(system)?.filter(|stored| stored.agreed);
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
@@ -242,7 +239,7 @@ fn make<S: ServiceScheme>(
 }
 
 /// Takes an epoch into use, unless what it was made for is no more.
-fn take<S: ServiceScheme>(core: &Core<S>, epoch: Epoch<S>) -> Result<()> {
+fn take(core: &Core, epoch: Epoch) -> Result<()> {
     let mut current = core.epoch.write().unwrap_or_else(PoisonError::into_inner);
     if core.is_quarantined() || core.peers.any(|state| state.quarantined) {
         return Err(Error::System("a node came under quarantine meanwhile".into()));

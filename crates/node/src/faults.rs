@@ -7,7 +7,6 @@
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use polyclave_protocol::protocol::Faults;
-use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::{Party, PartySet};
 
 use crate::audit::Event;
@@ -30,7 +29,7 @@ impl Seen {
     }
 }
 
-impl<S: ServiceScheme> Core<S> {
+impl Core {
     /// Remembers what one request has shown; once for each, whatever became of it.
     pub(crate) fn note_faults(
         &self,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::hello;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
@@ -19,12 +18,7 @@ const SILENT: Duration = Duration::from_secs(6 * PING_EVERY.as_secs());
 const ARRIVAL: Duration = Duration::from_secs(2);
 
 /// A follower's side of a channel.
-pub(crate) fn listen_on_channel<S: ServiceScheme>(
-    core: &Arc<Core<S>>,
-    leader: Party,
-    serving: PartySet,
-    name: &[u8; 16],
-) {
+pub(crate) fn listen_on_channel(core: &Arc<Core>, leader: Party, serving: PartySet, name: &[u8; 16]) {
     let opened = core.mesh.open(&channel_name(name), serving, CONNECT);
     let mut net = match opened {
         Ok(net) => net,
@@ -47,7 +41,7 @@ pub(crate) fn listen_on_channel<S: ServiceScheme>(
             Err(e) => return tracing::debug!(error = core.told(&e), "a channel ended"),
         };
         let (lent, back) = Lent::new(net);
-        let returned = match core.desk.hand_over(&ticket, leader, lent, ARRIVAL) {
+        let returned = match core.pending.hand_over(&ticket, leader, lent, ARRIVAL) {
             Ok(()) => back.recv().ok().flatten(),
             Err(mut lent) => lent.net().and_then(|net| decline(core, net)),
         };
@@ -59,7 +53,7 @@ pub(crate) fn listen_on_channel<S: ServiceScheme>(
 }
 
 /// Tells the others in the hello round that the request is not here.
-pub(crate) fn decline<S: ServiceScheme>(core: &Core<S>, mut net: TlsNet) -> Option<TlsNet> {
+pub(crate) fn decline(core: &Core, mut net: TlsNet) -> Option<TlsNet> {
     let ground = core.footing().map(|footing| footing.ground()).unwrap_or_default();
     let nothing = [0; 32];
     net.set_deadline(Some(Instant::now() + HELLO));

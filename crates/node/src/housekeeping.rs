@@ -8,21 +8,20 @@ use std::time::{Duration, Instant, SystemTime};
 
 use polyclave_config::NodeDir;
 use polyclave_protocol::PartySet;
-use polyclave_protocol::service::ServiceScheme;
 
 use crate::channels::PING_EVERY;
 use crate::core::Core;
 use crate::set_up::Leader;
-use crate::threads::LOOK;
+use crate::threads::POLL_INTERVAL;
 
 /// Reloads the policy when its file changes, pings channels, sees whether the nodes have to agree on common secrets, writes the audit log.
-pub(crate) fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, policy: &Path) {
+pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
     let (mut noted, mut leader, mut misfit) = (None, Leader::default(), None);
     look_over_keys(core);
     while !core.is_stopping() {
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
         if modified() != policy_of {
             policy_of = modified();
             match dir.policy() {
@@ -63,7 +62,7 @@ pub(crate) fn keep_house<S: ServiceScheme>(core: &Arc<Core<S>>, dir: &NodeDir, p
 }
 
 /// Damage of a key is to be known before it is wanted.
-fn look_over_keys<S: ServiceScheme>(core: &Core<S>) {
+fn look_over_keys(core: &Core) {
     match core.store.look_over() {
         Ok(damaged) if damaged.is_empty() => {}
         Ok(damaged) => tracing::error!(

@@ -16,7 +16,6 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use polyclave_protocol::Error;
-use polyclave_protocol::service::ServiceScheme;
 use tokio::sync::oneshot;
 
 use crate::core::Core;
@@ -51,7 +50,7 @@ impl Drop for Server {
 }
 
 /// Starts to answer on an address.
-pub(crate) fn start<S: ServiceScheme>(address: &str, core: Arc<Core<S>>) -> Result<Server> {
+pub(crate) fn start(address: &str, core: Arc<Core>) -> Result<Server> {
     let broken = |e: std::io::Error| Error::System(format!("cannot answer HTTP on {address}: {e}"));
     let listener = TcpListener::bind(address).map_err(broken)?;
     listener.set_nonblocking(true).map_err(broken)?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::Result;
 use polyclave_protocol::Error;
+use polyclave_protocol::any::{AnyServiceProtocol, AnyShared};
 use polyclave_protocol::ghash::GhashKey;
 use polyclave_protocol::service::ServiceProtocol;
 use polyclave_transport::wire::{KeyInfo, Mode};
@@ -17,17 +18,17 @@ const SUBKEYS: [&str; 2] = ["cmac k1", "cmac k2"];
 pub(crate) const HASH_KEY: &str = "powers of the hash key";
 
 /// Shares ready for computing.
-pub(crate) struct Material<P: ServiceProtocol> {
-    pub(crate) round_keys: P::Shared,
+pub(crate) struct Material {
+    pub(crate) round_keys: AnyShared,
     /// For keys made for CMAC.
-    pub(crate) subkeys: Option<(P::Shared, P::Shared)>,
+    pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
     /// For keys made for GCM.
-    pub(crate) hash_key: Option<GhashKey<P>>,
+    pub(crate) hash_key: Option<GhashKey<AnyServiceProtocol>>,
 }
 
-impl<P: ServiceProtocol> Material<P> {
+impl Material {
     /// Reads stored shares. What the modes of the key need must be there.
-    pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &P) -> Result<Self> {
+    pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &AnyServiceProtocol) -> Result<Self> {
         let name = &info.properties.name;
         let stored = |part: &str| {
             let missing = || {
@@ -53,7 +54,7 @@ impl<P: ServiceProtocol> Material<P> {
     }
 
     /// As it is stored.
-    pub(crate) fn save(&self, protocol: &P) -> Shares {
+    pub(crate) fn save(&self, protocol: &AnyServiceProtocol) -> Shares {
         let mut shares = Shares::new();
         shares.insert(ROUND_KEYS.into(), protocol.save(&self.round_keys));
         if let Some((k1, k2)) = &self.subkeys {

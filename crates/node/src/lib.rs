@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! clients --> reception.rs --> request.rs (policy, plan, channel, hello) --> conversation.rs (steps)
-//! peers <---> control.rs (peers.rs, marks.rs), follow.rs (channels.rs, turns.rs, desk.rs)  modes/ (what a key is used for)
+//! peers <---> control.rs (peers.rs, marks.rs), follow.rs (channels.rs, turns.rs, pending.rs)  modes/ (what a key is used for)
 //!                                                                                make.rs (generation, import)
 //! preparation.rs (epoch.rs, rotation.rs, target.rs, stock/: what nodes make together ahead)   quarantine.rs
 //! node.rs (start, stop)   core.rs: store/ (keys, budget), limits.rs              circuits.rs, computation.rs, pieces.rs
@@ -23,7 +23,6 @@ mod computation;
 mod control;
 mod conversation;
 mod core;
-mod desk;
 mod epoch;
 mod faults;
 mod files;
@@ -41,6 +40,7 @@ mod modes;
 mod names;
 mod node;
 mod peers;
+mod pending;
 mod pieces;
 mod preparation;
 mod progress;

@@ -10,13 +10,12 @@ mod tests;
 
 pub use offline::renew_audit;
 pub(crate) use offline::{note_end, open_log};
-use polyclave_protocol::service::ServiceScheme;
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::audit::{Event, Gap, Head};
 use crate::core::{Core, system};
 
-impl<S: ServiceScheme> Core<S> {
+impl Core {
     /// Notes what has happened. If it cannot be written it is counted.
     pub(crate) fn note(&self, event: &Event<'_>) {
         if let Some(Err(e)) = self.audit.as_ref().map(|audit| audit.append(event)) {

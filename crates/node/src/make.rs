@@ -6,10 +6,11 @@
 
 use crate::Result;
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, compile_with_views};
+use polyclave_protocol::any::{AnyServiceProtocol, AnyShared};
 use polyclave_protocol::evaluate::release;
 use polyclave_protocol::ghash::GhashKey;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner};
+use polyclave_protocol::protocol::{Input, Owner, Protocol};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::service::ServiceProtocol;
 use polyclave_protocol::session::random_bytes;
@@ -66,11 +67,11 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
 }
 
 /// A key that nobody holds. All nodes take part.
-pub(crate) fn generate<P: ServiceProtocol>(
-    protocol: &mut P,
+pub(crate) fn generate(
+    protocol: &mut AnyServiceProtocol,
     net: &mut dyn Net,
     circuits: &Circuits,
-) -> Result<P::Shared> {
+) -> Result<AnyShared> {
     let cipher = &circuits.cipher;
     let port = &cipher.key_schedule.inputs()[0];
     let wanted = circuits.key_schedule.inputs()[0].views();
@@ -99,13 +100,13 @@ fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
 }
 
 /// Expands a shared key: round keys, what its modes need of E(0), and its check value, which is all that is opened.
-pub(crate) fn expand<P: ServiceProtocol>(
-    key: &P::Shared,
+pub(crate) fn expand(
+    key: &AnyShared,
     modes: &[Mode],
-    protocol: &mut P,
+    protocol: &mut AnyServiceProtocol,
     net: &mut dyn Net,
     circuits: &Circuits,
-) -> Result<(Material<P>, Vec<u8>)> {
+) -> Result<(Material, Vec<u8>)> {
     let round_keys = run(protocol, net, &circuits.key_schedule, 1, &[Input::Shared(key)])?.remove(0);
     let zero = circuits.zero();
     let inputs = || [Input::Public(&zero), Input::Shared(&round_keys)];

@@ -14,7 +14,6 @@
 
 use std::time::Duration;
 
-use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Reason, Refusal};
 
@@ -36,7 +35,7 @@ pub(crate) enum Judged {
     Beside,
 }
 
-impl<S: ServiceScheme> Core<S> {
+impl Core {
     /// What this node tells one peer.
     pub(crate) fn beat_to(&self, peer: Party) -> Beat {
         // A store that cannot be read tells nothing; whoever needs it says why.

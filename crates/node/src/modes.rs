@@ -10,7 +10,6 @@ mod gcm;
 mod sealed;
 
 use polyclave_protocol::Error;
-use polyclave_protocol::service::ServiceProtocol;
 use polyclave_transport::wire::{self, Reason, Refusal, Right, Step, Use};
 
 use crate::computation::Computation;
@@ -46,20 +45,20 @@ impl From<Error> for Fault {
 }
 
 /// One use of a key, from its first step to its last.
-pub(crate) trait Mode<P: ServiceProtocol>: Send {
+pub(crate) trait Mode: Send {
     /// Blocks that the start computes.
     fn blocks_at_start(&self) -> u64 {
         0
     }
 
     /// What the client is told at the start: of the session, and its first mask.
-    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault>;
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault>;
 
     /// Whether a step fits here; how many blocks it computes. Nothing is computed yet.
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal>;
 
     /// Runs an admitted step.
-    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault>;
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault>;
 }
 
 /// The mode of a key that a use needs, and the right.
@@ -78,11 +77,7 @@ pub(crate) fn needs(how: &Use) -> (wire::Mode, Right) {
 }
 
 /// The machine for a use of a key with blocks of so many bytes.
-pub(crate) fn machine<P: ServiceProtocol>(
-    how: &Use,
-    block: usize,
-    key_id: [u8; 16],
-) -> Result<Box<dyn Mode<P>>, Refusal> {
+pub(crate) fn machine(how: &Use, block: usize, key_id: [u8; 16]) -> Result<Box<dyn Mode>, Refusal> {
     Ok(match how {
         Use::Seal => Box::new(sealed::Seal::new(key_id)),
         Use::Open { file } => Box::new(sealed::Open::new(key_id, *file)),

@@ -10,7 +10,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use polyclave_config::{Card, ClientPolicy, Cluster, NodeDir, NodeLimits};
-use polyclave_protocol::service::{ServiceScheme, Visitor, with_scheme};
+use polyclave_protocol::any::AnyServiceScheme;
+use polyclave_protocol::catalog;
+use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::NodeStatus;
 use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
@@ -32,7 +35,7 @@ use crate::quarantine::REMEDY;
 use crate::reception::receive_clients;
 use crate::store::{Quarantine, Secret, Store};
 use crate::target::targets;
-use crate::threads::{LOOK, spawn};
+use crate::threads::{POLL_INTERVAL, spawn};
 use crate::wording::named;
 use crate::{Result, files, http, preparation, rotation, set_up};
 
@@ -71,21 +74,20 @@ impl Running {
                  and give its file to each (`polyclave node join`)",
             )
         })?;
-        let (protocol, nodes, threshold) =
-            (cluster.protocol().to_owned(), cluster.nodes(), cluster.threshold());
-        let start = Start { dir, cluster: cluster.clone(), cheat };
-        with_scheme(&protocol, nodes, threshold, start).map_err(|e| named(e, &cluster))
+        catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())
+            .and_then(|scheme| start(dir, cluster.clone(), scheme, cheat))
+            .map_err(|e| named(e, &cluster))
     }
 
     /// Starts the node of a directory under another scheme than its cluster's file names.
     #[cfg(test)]
-    pub(crate) fn start_with<S: ServiceScheme>(
+    pub(crate) fn start_with(
         dir: NodeDir,
-        scheme: S,
+        scheme: AnyServiceScheme,
         cheat: Option<Cheat>,
     ) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
-        Start { dir, cluster, cheat }.visit(scheme)
+        start(dir, cluster, scheme, cheat)
     }
 
     /// Where clients reach it.
@@ -141,135 +143,124 @@ impl Drop for Running {
     }
 }
 
-/// Starts a node under the scheme of its cluster.
-struct Start {
-    dir: NodeDir,
-    cluster: Cluster,
-    cheat: Option<Cheat>,
-}
-
-impl Visitor for Start {
-    type Output = Running;
-
-    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<Running> {
-        let Start { dir, cluster, cheat } = self;
-        let settings = dir.settings().clone();
-        let me = cluster.party_named(&settings.name).ok_or_else(|| {
-            Error::misuse(format!("the cluster has no node '{}'; update its file", settings.name))
-        })?;
-        let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
-        let dates = Dates::of(&cluster, me, &identity.certificate())?;
-        let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
-        let store = match dir.store_path().exists() {
-            true => Store::open(&dir.store_path(), &secret),
-            false => Store::create(&dir.store_path(), &secret),
-        };
-        let store = Arc::new(store.map_err(system)?);
-        let quarantine = store.quarantined().map_err(system)?;
-        let socket = Socket::bind(dir.path())?;
-        let incarnation = store.begin_incarnation().map_err(system)?;
-        let audit = settings.audit.enabled.then(|| open_log(&dir, &store)).transpose()?;
-        let policy = Arc::new(RwLock::new(dir.policy().map_err(system)?));
-        let files = files::share(&settings.limits, cluster.nodes());
-        let limits = Limits::default();
-        let nodes: Vec<Address> = cluster.cards().iter().map(peer_address).collect();
-        let mesh = Mesh::start(settings.listen.as_str(), identity.clone(), limits, me, &nodes, cluster.id())?;
-        let reception = Reception::start(
-            settings.client_listen.as_str(),
-            identity,
-            Limits::for_clients(),
-            me,
-            nodes.len(),
-            cluster.id(),
-            admits(policy.clone()),
-        )?;
-        let adversary = scheme.adversary();
-        let targets = targets(&scheme.kinds(), &settings.stock).into();
-        let core = Arc::new(Core {
-            scheme,
-            me,
-            nodes: nodes.len(),
-            cluster_digest: cluster.lasting_digest(),
-            cluster,
-            mesh,
-            store,
-            audit,
-            policy,
-            incarnation,
-            dates,
-            set_up: RwLock::default(),
-            setting_up: Mutex::default(),
-            epoch: RwLock::default(),
-            quarantine: RwLock::new(quarantine),
-            uncounted: Mutex::default(),
-            targets,
-            filling: Mutex::default(),
-            wants_rotation: AtomicBool::new(false),
-            rotating: AtomicBool::new(false),
-            prepared: AtomicBool::new(false),
-            gate: RwLock::default(),
-            library: Default::default(),
-            ciphers: Mutex::default(),
-            peers: Peers::new(me, nodes.len()),
-            // Parts of the memory are given in the order of requests, channels fairly among clients. So channels have to be what is scarce.
-            channels: Channels::new(settings.limits.channels.min(Memory::parts(&settings.limits))),
-            desk: Default::default(),
-            clients: Clients::new(NodeLimits { connections: files.clients, ..settings.limits.clone() }),
-            memory: Memory::new(&settings.limits),
-            computed: Arc::default(),
-            most_followed: files.followed,
-            names: Default::default(),
-            seen: Seen::default(),
-            cheat,
-            stopping: AtomicBool::new(false),
-            threads: Default::default(),
-        });
-        core.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
-        if let Err(e) = core.log_policy() {
-            tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
-        }
-        set_up::load(&core)?;
-        rotation::load(&core)?;
-        // Killed between counting it and giving up.
-        if core.quarantined().is_none() && core.guesses().failed > 0 {
-            core.quarantine("a check failed before this start");
-        }
-        if let Some(Quarantine { reason, .. }) = core.quarantined() {
-            tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
-            metrics::gauge!("polyclave_quarantined").set(1.0);
-        }
-        let client_addr = reception.local_addr();
-        let mut threads = Vec::new();
-        for peer in Party::all(core.nodes).filter(|p| *p != me) {
-            threads.push(spawn("orders to a peer", &core, move |core| give_orders(core, peer))?);
-            threads.push(spawn("orders of a peer", &core, move |core| take_orders(core, peer))?);
-        }
-        threads.push(spawn("clients", &core, move |core| receive_clients(core, &reception))?);
-        let path = dir.path().to_path_buf();
-        threads.push(spawn("operator", &core, move |core| socket.serve(core, &path))?);
-        let policy_path = dir.policy_path();
-        threads.push(spawn("housekeeping", &core, move |core| keep_house(core, &dir, &policy_path))?);
-        // Not joined: it may wait for a peer as long as that may compute.
-        drop(spawn("preparation", &core, preparation::prepare)?);
-        let http = match &settings.http_listen {
-            Some(address) => Some(http::start(address, core.clone())?),
-            None => None,
-        };
-        tracing::info!(node = %settings.name, party = me.0 + 1, incarnation = core.incarnation.number, "running");
-        let computed = core.computed.clone();
-        let (for_status, for_ready, for_audit, for_stop) = (core.clone(), core.clone(), core.clone(), core);
-        Ok(Running {
-            #[cfg(test)]
-            store: for_stop.store.clone(),
-            stop: Some(Box::new(move || stop(&for_stop, threads, http))),
-            status: Box::new(move || for_status.status()),
-            why_not_ready: Box::new(move || for_ready.why_not_ready()),
-            computed,
-            stopped_by_audit: Box::new(move || for_audit.stopped_by_audit()),
-            client_addr,
-            adversary,
-        })
+/// Starts a node under the protocol of its cluster.
+fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceScheme, cheat: Option<Cheat>) -> Result<Running> {
+    let settings = dir.settings().clone();
+    let me = cluster.party_named(&settings.name).ok_or_else(|| {
+        Error::misuse(format!("the cluster has no node '{}'; update its file", settings.name))
+    })?;
+    let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
+    let dates = Dates::of(&cluster, me, &identity.certificate())?;
+    let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
+    let store = match dir.store_path().exists() {
+        true => Store::open(&dir.store_path(), &secret),
+        false => Store::create(&dir.store_path(), &secret),
+    };
+    let store = Arc::new(store.map_err(system)?);
+    let quarantine = store.quarantined().map_err(system)?;
+    let socket = Socket::bind(dir.path())?;
+    let incarnation = store.begin_incarnation().map_err(system)?;
+    let audit = settings.audit.enabled.then(|| open_log(&dir, &store)).transpose()?;
+    let policy = Arc::new(RwLock::new(dir.policy().map_err(system)?));
+    let files = files::share(&settings.limits, cluster.nodes());
+    let limits = Limits::default();
+    let nodes: Vec<Address> = cluster.cards().iter().map(peer_address).collect();
+    let mesh = Mesh::start(settings.listen.as_str(), identity.clone(), limits, me, &nodes, cluster.id())?;
+    let reception = Reception::start(
+        settings.client_listen.as_str(),
+        identity,
+        Limits::for_clients(),
+        me,
+        nodes.len(),
+        cluster.id(),
+        admits(policy.clone()),
+    )?;
+    let adversary = scheme.promise();
+    let targets = targets(&scheme.kinds(), &settings.stock).into();
+    let core = Arc::new(Core {
+        scheme,
+        me,
+        nodes: nodes.len(),
+        cluster_digest: cluster.lasting_digest(),
+        cluster,
+        mesh,
+        store,
+        audit,
+        policy,
+        incarnation,
+        dates,
+        set_up: RwLock::default(),
+        setting_up: Mutex::default(),
+        epoch: RwLock::default(),
+        quarantine: RwLock::new(quarantine),
+        uncounted: Mutex::default(),
+        targets,
+        filling: Mutex::default(),
+        wants_rotation: AtomicBool::new(false),
+        rotating: AtomicBool::new(false),
+        prepared: AtomicBool::new(false),
+        gate: RwLock::default(),
+        library: Default::default(),
+        ciphers: Mutex::default(),
+        peers: Peers::new(me, nodes.len()),
+        // Parts of the memory are given in the order of requests, channels fairly among clients. So channels have to be what is scarce.
+        channels: Channels::new(settings.limits.channels.min(Memory::parts(&settings.limits))),
+        pending: Default::default(),
+        clients: Clients::new(NodeLimits { connections: files.clients, ..settings.limits.clone() }),
+        memory: Memory::new(&settings.limits),
+        computed: Arc::default(),
+        most_followed: files.followed,
+        names: Default::default(),
+        seen: Seen::default(),
+        cheat,
+        stopping: AtomicBool::new(false),
+        threads: Default::default(),
+    });
+    core.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
+    if let Err(e) = core.log_policy() {
+        tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
     }
+    set_up::load(&core)?;
+    rotation::load(&core)?;
+    // Killed between counting it and giving up.
+    if core.quarantined().is_none() && core.guesses().failed > 0 {
+        core.quarantine("a check failed before this start");
+    }
+    if let Some(Quarantine { reason, .. }) = core.quarantined() {
+        tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
+        metrics::gauge!("polyclave_quarantined").set(1.0);
+    }
+    let client_addr = reception.local_addr();
+    let mut threads = Vec::new();
+    for peer in Party::all(core.nodes).filter(|p| *p != me) {
+        threads.push(spawn("orders to a peer", &core, move |core| give_orders(core, peer))?);
+        threads.push(spawn("orders of a peer", &core, move |core| take_orders(core, peer))?);
+    }
+    threads.push(spawn("clients", &core, move |core| receive_clients(core, &reception))?);
+    let path = dir.path().to_path_buf();
+    threads.push(spawn("operator", &core, move |core| socket.serve(core, &path))?);
+    let policy_path = dir.policy_path();
+    threads.push(spawn("housekeeping", &core, move |core| keep_house(core, &dir, &policy_path))?);
+    // Not joined: it may wait for a peer as long as that may compute.
+    drop(spawn("preparation", &core, preparation::prepare)?);
+    let http = match &settings.http_listen {
+        Some(address) => Some(http::start(address, core.clone())?),
+        None => None,
+    };
+    tracing::info!(node = %settings.name, party = me.0 + 1, incarnation = core.incarnation.number, "running");
+    let computed = core.computed.clone();
+    let (for_status, for_ready, for_audit, for_stop) = (core.clone(), core.clone(), core.clone(), core);
+    Ok(Running {
+        #[cfg(test)]
+        store: for_stop.store.clone(),
+        stop: Some(Box::new(move || stop(&for_stop, threads, http))),
+        status: Box::new(move || for_status.status()),
+        why_not_ready: Box::new(move || for_ready.why_not_ready()),
+        computed,
+        stopped_by_audit: Box::new(move || for_audit.stopped_by_audit()),
+        client_addr,
+        adversary,
+    })
 }
 
 fn peer_address(card: &Card) -> Address {
@@ -282,7 +273,7 @@ fn admits(policy: Arc<RwLock<ClientPolicy>>) -> Arc<dyn Fn(&CertificateDer<'_>) 
     })
 }
 
-fn stop<S: ServiceScheme>(core: &Arc<Core<S>>, threads: Vec<JoinHandle<()>>, http: Option<http::Server>) {
+fn stop(core: &Arc<Core>, threads: Vec<JoinHandle<()>>, http: Option<http::Server>) {
     tracing::info!("stopping");
     core.stopping.store(true, Relaxed);
     for thread in threads {
@@ -293,7 +284,7 @@ fn stop<S: ServiceScheme>(core: &Arc<Core<S>>, threads: Vec<JoinHandle<()>>, htt
     // Those of channels and clients, which nobody joins: with the last of them the store and the ports are free.
     let until = Instant::now() + LAST_THREADS;
     while core.threads.load(Acquire) > 0 && Instant::now() < until {
-        thread::sleep(LOOK / 20);
+        thread::sleep(POLL_INTERVAL / 20);
     }
     if core.threads.load(Acquire) > 0 {
         tracing::warn!("some threads are still waiting for a client or a peer");

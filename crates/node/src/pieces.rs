@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::Result;
 use polyclave_cipher::{Cells, Compiled};
+use polyclave_protocol::any::{AnyServiceProtocol, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
@@ -16,14 +17,14 @@ use polyclave_protocol::service::ServiceProtocol;
 use crate::progress::Progress;
 
 /// Evaluates a circuit on some lanes in about so many bytes. Its outputs have all lanes.
-pub(crate) fn evaluate_within<P: ServiceProtocol>(
-    protocol: &mut P,
+pub(crate) fn evaluate_within(
+    protocol: &mut AnyServiceProtocol,
     net: &mut dyn Net,
     circuit: &Compiled,
     lanes: usize,
-    inputs: &[Input<'_, P::Shared>],
+    inputs: &[Input<'_, AnyShared>],
     (bytes, progress): (usize, &Progress),
-) -> Result<Vec<P::Shared>> {
+) -> Result<Vec<AnyShared>> {
     let most = protocol.lanes_within(circuit, bytes);
     progress.begin(lanes);
     if lanes <= most {
@@ -31,9 +32,9 @@ pub(crate) fn evaluate_within<P: ServiceProtocol>(
         progress.advance(lanes);
         return Ok(outputs);
     }
-    let mut parts: Vec<Vec<P::Shared>> = circuit.outputs().iter().map(|_| Vec::new()).collect();
+    let mut parts: Vec<Vec<AnyShared>> = circuit.outputs().iter().map(|_| Vec::new()).collect();
     for piece in cut(lanes, most) {
-        let of_piece: Vec<Part<P::Shared>> = circuit
+        let of_piece: Vec<Part<AnyShared>> = circuit
             .inputs()
             .iter()
             .zip(inputs)
@@ -43,23 +44,23 @@ pub(crate) fn evaluate_within<P: ServiceProtocol>(
                 _ => Part::Whole,
             })
             .collect();
-        let inputs: Vec<Input<'_, P::Shared>> =
+        let inputs: Vec<Input<'_, AnyShared>> =
             inputs.iter().zip(&of_piece).map(|(input, part)| part.or(input)).collect();
         let outputs = run(protocol, net, circuit, piece.len(), &inputs)?;
         parts.iter_mut().zip(outputs).for_each(|(parts, output)| parts.push(output));
         progress.advance(piece.len());
     }
-    Ok(parts.iter().map(|parts| protocol.join_lanes(parts)).collect())
+    Ok(parts.iter().map(|parts| protocol.join_lanes(&parts.iter().collect::<Vec<_>>())).collect())
 }
 
 /// A value that does not fit a circuit is the caller's mistake; what is shared stays shared.
-pub(crate) fn run<P: ServiceProtocol>(
-    protocol: &mut P,
+pub(crate) fn run(
+    protocol: &mut AnyServiceProtocol,
     net: &mut dyn Net,
     circuit: &Compiled,
     lanes: usize,
-    inputs: &[Input<'_, P::Shared>],
-) -> Result<Vec<P::Shared>> {
+    inputs: &[Input<'_, AnyShared>],
+) -> Result<Vec<AnyShared>> {
     let batch = prepare(protocol, circuit, lanes, net)?;
     evaluate(protocol, circuit, lanes, inputs, batch, net)
 }

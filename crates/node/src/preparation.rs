@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::{Terms, random_bytes};
 use polyclave_protocol::stock::Kind;
@@ -23,7 +24,7 @@ use crate::quarantine::judge;
 use crate::stock::Lots;
 use crate::stock::fill::fill;
 use crate::target::Target;
-use crate::threads::LOOK;
+use crate::threads::POLL_INTERVAL;
 use crate::{Result, epoch, rotation};
 
 /// Before something is tried again.
@@ -39,13 +40,13 @@ const BYTES_AT_ONCE: usize = 16 << 20;
 const FULL: usize = 1000;
 
 /// Has the nodes prepare what is lacking, until this one stops; at the first node.
-pub(crate) fn prepare<S: ServiceScheme>(core: &Arc<Core<S>>) {
+pub(crate) fn prepare(core: &Arc<Core>) {
     if core.me != Party(0) || !core.scheme.keeps_stock() {
         return;
     }
     let mut lacking: Option<Instant> = None;
     while !core.is_stopping() {
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
         if !epoch::is_due(core) {
             lacking = None;
         }
@@ -84,7 +85,7 @@ fn name() -> Result<[u8; 16]> {
 }
 
 /// A kind of which there is too little, and how many items to make in one run. The emptiest first.
-fn lacking_kind<S: ServiceScheme>(core: &Core<S>) -> Option<(u8, u32)> {
+fn lacking_kind(core: &Core) -> Option<(u8, u32)> {
     let epoch = core.epoch()?;
     if core.peers.connected().len() < core.nodes || core.is_quarantined() {
         return None;
@@ -98,7 +99,7 @@ fn lacking_kind<S: ServiceScheme>(core: &Core<S>) -> Option<(u8, u32)> {
             Some(own) if stands => {
                 // What this one lacks is so, whoever lies.
                 let levels = core.peers.levels(at).into_iter().chain([*own]).collect();
-                let level = believable(levels, (core.scheme.least_servers() - 1) / 2).min(*own);
+                let level = believable(levels, (core.scheme.quorum() - 1) / 2).min(*own);
                 all * usize::from(level) / FULL
             }
             _ => left(&epoch.lots, &target.kind),
@@ -131,7 +132,7 @@ fn blocks_at_once(target: &Target) -> usize {
     (target.blocks / PART_AT_ONCE).min(fit).max(BLOCKS_AT_ONCE)
 }
 
-fn lead_fill<S: ServiceScheme>(core: &Core<S>, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
+fn lead_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
     for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
         core.peers.order(peer, Order::Fill { name, kind, count })?;
     }
@@ -145,12 +146,7 @@ fn lead_fill<S: ServiceScheme>(core: &Core<S>, name: [u8; 16], kind: u8, count: 
 /// Takes part in making material. A leader that asks for much more than this node is to hold is refused; what is in stock can
 /// differ a little between nodes, after a run that not all of them came to the end of. Nothing is given up before all have met, or
 /// one order would be enough to empty the stock of all (`stock/census.rs`).
-pub(crate) fn join_fill<S: ServiceScheme>(
-    core: &Core<S>,
-    name: [u8; 16],
-    kind: u8,
-    count: u32,
-) -> Result<()> {
+pub(crate) fn join_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
     let Ok(_alone) = core.filling.try_lock() else {
         return Err(Error::System("material is being made already".into()));
     };
@@ -179,13 +175,7 @@ fn is_fitting(target: Option<&Target>, lots: &Lots, count: usize) -> bool {
     })
 }
 
-fn make<S: ServiceScheme>(
-    core: &Core<S>,
-    epoch: &Epoch<S>,
-    name: [u8; 16],
-    kind: usize,
-    count: usize,
-) -> Result<()> {
+fn make(core: &Core, epoch: &Epoch, name: [u8; 16], kind: usize, count: usize) -> Result<()> {
     let mut net = meet(core, "fill", name)?;
     let target = &core.targets[kind];
     let kind = &target.kind;
@@ -206,7 +196,7 @@ fn left(lots: &Lots, kind: &Kind) -> usize {
     lots.levels().iter().find(|level| level.kind == *kind).map_or(0, |level| level.left)
 }
 
-impl<S: ServiceScheme> Core<S> {
+impl Core {
     /// What is in stock, in blocks.
     pub(crate) fn stock_levels(&self) -> Vec<StockLevel> {
         let epoch = self.epoch();

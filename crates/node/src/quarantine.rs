@@ -32,7 +32,7 @@ const KEY_BITS: u32 = 64;
 
 /// What a failure among the nodes means for this one: whether it is a quarantine. `during` says what was under way, never how
 /// far. Where no key is renewed no failed check tells anything of one, and it must not be in a cheater's power to stop the others.
-pub(crate) fn judge<S: ServiceScheme>(core: &Core<S>, during: &str, error: &Error) -> bool {
+pub(crate) fn judge(core: &Core, during: &str, error: &Error) -> bool {
     if !core.scheme.renews() {
         return false;
     }
@@ -83,7 +83,7 @@ pub(crate) fn refuse_guessed(store: &Store) -> crate::Result<()> {
     )))
 }
 
-impl<S: ServiceScheme> Core<S> {
+impl Core {
     /// From now on this node computes nothing.
     pub(crate) fn quarantine(&self, reason: &str) {
         let reason = self.told(reason);

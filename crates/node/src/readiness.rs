@@ -8,7 +8,7 @@ use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::core::Core;
 
-impl<S: ServiceScheme> Core<S> {
+impl Core {
     /// Whether requests can be served now.
     pub(crate) fn is_ready(&self) -> bool {
         self.why_not_ready().is_none()
@@ -25,7 +25,7 @@ impl<S: ServiceScheme> Core<S> {
         if let Some(why) = self.stopped_by_audit() {
             return Some(format!("its audit log cannot be written: {why}"));
         }
-        let least = self.scheme.least_servers();
+        let least = self.scheme.quorum();
         let now = SystemTime::now();
         if self.dates.fitting(now).len() < least
             && let Some(misfit) = self.dates.misfit(now)

@@ -6,7 +6,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::net::Net;
-use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::{self, Operation, Reason, Refusal, Reply, Request};
 use polyclave_transport::{Caller, Reception, TlsNet};
@@ -16,7 +15,7 @@ use crate::audit::{BEGUN, Event};
 use crate::conversation::{kind, serve};
 use crate::core::Core;
 use crate::request::{Client, Plan, ticket};
-use crate::threads::{IDLE_LOOK, LOOK, spawn};
+use crate::threads::{IDLE_LOOK, POLL_INTERVAL, spawn};
 
 /// A client may be silent for so long between requests, and within one.
 const IDLE_CLIENT: Duration = Duration::from_secs(120);
@@ -27,10 +26,10 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
 /// Serves those who call, until the node stops.
-pub(crate) fn receive_clients<S: ServiceScheme>(core: &Arc<Core<S>>, reception: &Reception) {
+pub(crate) fn receive_clients(core: &Arc<Core>, reception: &Reception) {
     let running = Arc::new(AtomicUsize::new(0));
     while !core.is_stopping() {
-        let Some(caller) = reception.next(LOOK) else { continue };
+        let Some(caller) = reception.next(POLL_INTERVAL) else { continue };
         let counted = running.clone();
         counted.fetch_add(1, Relaxed);
         let served = spawn("client", core, move |core| {
@@ -44,12 +43,12 @@ pub(crate) fn receive_clients<S: ServiceScheme>(core: &Arc<Core<S>>, reception: 
     }
     let until = Instant::now() + LAST_REQUESTS;
     while running.load(Relaxed) > 0 && Instant::now() < until {
-        thread::sleep(LOOK / 10);
+        thread::sleep(POLL_INTERVAL / 10);
     }
 }
 
 /// Serves one client's requests, one after the other, until it goes.
-fn serve_client<S: ServiceScheme>(core: &Arc<Core<S>>, caller: Caller) {
+fn serve_client(core: &Arc<Core>, caller: Caller) {
     let Caller { certificate, mut net, from } = caller;
     let Some(name) = core.client_of(&certificate) else { return };
     let party = Party(core.nodes as u8);
@@ -83,13 +82,13 @@ fn serve_client<S: ServiceScheme>(core: &Arc<Core<S>>, caller: Caller) {
 
 /// Takes what a client had sent before it could know that it was refused: closing on unread bytes would reset the connection,
 /// and the reason would be lost with it.
-fn linger<S: ServiceScheme>(core: &Core<S>, net: &mut TlsNet) {
+fn linger(core: &Core, net: &mut TlsNet) {
     let party = Party(core.nodes as u8);
     let until = Instant::now() + LAST_WORDS;
     net.set_idle_limit(LAST_WORDS);
     net.set_deadline(Some(until));
     while Instant::now() < until && !core.is_stopping() {
-        match net.wait(net.members(), LOOK) {
+        match net.wait(net.members(), POLL_INTERVAL) {
             Ok(Some(_)) if wire::receive_bytes(net, party).is_ok() => {}
             Ok(None) => {}
             _ => return,
@@ -98,7 +97,7 @@ fn linger<S: ServiceScheme>(core: &Core<S>, net: &mut TlsNet) {
 }
 
 /// Answers one request; whether the connection can serve another.
-fn answer<S: ServiceScheme>(core: &Arc<Core<S>>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> bool {
+fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> bool {
     let began = Instant::now();
     let party = Party(core.nodes as u8);
     let request: Result<Request, Refusal> = wire::decode(bytes, party)
@@ -142,7 +141,7 @@ fn answer<S: ServiceScheme>(core: &Arc<Core<S>>, client: &Client, bytes: &[u8], 
                     (outcome.blocks, outcome.result)
                 }
                 Err(refusal) => {
-                    core.desk.refuse(ticket);
+                    core.pending.refuse(ticket);
                     core.refuse(net, &refusal);
                     (0, Err(refusal))
                 }
@@ -160,11 +159,7 @@ fn answer<S: ServiceScheme>(core: &Arc<Core<S>>, client: &Client, bytes: &[u8], 
 }
 
 /// Answers what a node answers for itself: with a reply, or with why there is none.
-fn tell<S: ServiceScheme>(
-    core: &Core<S>,
-    reply: Result<Reply, Refusal>,
-    net: &mut TlsNet,
-) -> Result<(), Refusal> {
+fn tell(core: &Core, reply: Result<Reply, Refusal>, net: &mut TlsNet) -> Result<(), Refusal> {
     let reply = reply.inspect_err(|refusal| core.refuse(net, refusal))?;
     wire::send(net, Party(core.nodes as u8), &reply).map_err(lost)
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use polyclave_cipher::Cipher;
+use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::{self, Greeted, Session, Terms};
 use polyclave_protocol::{Error, Party, PartySet};
@@ -18,15 +19,15 @@ use polyclave_transport::{CertificateDer, TlsNet};
 use crate::channels::{Channels, Lent, Turn, announce};
 use crate::cheat::{Partners, leaves_hello};
 use crate::core::Core;
-use crate::desk::Ticket;
 use crate::epoch::Ground;
 use crate::follow::decline;
 use crate::make::check_new_key;
 use crate::memory::Part;
 use crate::modes::{Mode, machine, needs};
 use crate::names::Taken;
+use crate::pending::Ticket;
 use crate::store::StoredKey;
-use crate::threads::LOOK;
+use crate::threads::POLL_INTERVAL;
 
 /// A request waits so long for a channel at the leading node.
 const QUEUE: Duration = Duration::from_secs(10);
@@ -55,12 +56,12 @@ pub(crate) struct Client {
 }
 
 /// A request that this node is ready to serve.
-pub(crate) struct Plan<S: ServiceScheme> {
+pub(crate) struct Plan {
     pub(crate) request: Request,
     /// Of the client and all bytes of its request.
     pub(crate) digest: [u8; 32],
     pub(crate) ticket: Ticket,
-    pub(crate) task: Task<S>,
+    pub(crate) task: Task,
     /// Who asks.
     client: String,
     /// The name of the key that it makes or deletes.
@@ -68,25 +69,25 @@ pub(crate) struct Plan<S: ServiceScheme> {
 }
 
 /// What to do.
-pub(crate) enum Task<S: ServiceScheme> {
+pub(crate) enum Task {
     Generate { new: NewKey, cipher: Cipher },
     Import { new: NewKey, cipher: Cipher },
     Delete { key: String },
-    Use { info: KeyInfo, key: Arc<StoredKey>, mode: Box<dyn Mode<S::Protocol>>, right: Right },
+    Use { info: KeyInfo, key: Arc<StoredKey>, mode: Box<dyn Mode>, right: Right },
 }
 
 fn key_refusal(told: String) -> Refusal {
     Refusal::new(Reason::Key, told)
 }
 
-impl<S: ServiceScheme> Plan<S> {
+impl Plan {
     /// Checks a request against this node's own policy, keys and limits. Nothing is spent and nobody else is asked.
     pub(crate) fn make(
-        core: &Core<S>,
+        core: &Core,
         client: &Client,
         request: Request,
         bytes: &[u8],
-    ) -> Result<Plan<S>, Refusal> {
+    ) -> Result<Plan, Refusal> {
         core.refuse_damaged()?;
         core.refuse_quarantined()?;
         let all = PartySet::all(core.nodes);
@@ -96,7 +97,7 @@ impl<S: ServiceScheme> Plan<S> {
             return Err(Refusal::new(Reason::Malformed, told));
         }
         let needs_all = !matches!(request.operation, Operation::Use { .. });
-        let least = if needs_all { core.nodes } else { core.scheme.least_servers() };
+        let least = if needs_all { core.nodes } else { core.scheme.quorum() };
         if serving.len() < least {
             let told = format!("{} nodes are to serve; this takes {least}", serving.len());
             return Err(Refusal::new(Reason::Unavailable, told));
@@ -176,8 +177,8 @@ pub(crate) fn ticket(client: &Client, id: &[u8; 16]) -> Ticket {
     ticket.update(id).update(&client.certificate).finalize().into()
 }
 
-fn new_key<S: ServiceScheme>(
-    core: &Core<S>,
+fn new_key(
+    core: &Core,
     client: &Client,
     right: Right,
     new: &NewKey,
@@ -253,9 +254,9 @@ impl Drop for Channel<'_> {
 /// So a cheater has one draw for each request: q requests that it makes fail give it the best of q + 1 ids, which is log2 (q + 1) bits,
 /// and each is a refusal in the audit logs. (A client asks again by itself a few times only. One that cheats as well can ask for
 /// any number of sessions and take the one that it likes, whoever speaks last.)
-pub(crate) fn begin<'c, S: ServiceScheme>(
-    core: &'c Core<S>,
-    plan: &Plan<S>,
+pub(crate) fn begin<'c>(
+    core: &'c Core,
+    plan: &Plan,
     ground: Ground,
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<(Channel<'c>, Session), Refusal> {
@@ -270,7 +271,7 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
                 let opened = greeted.open(&mut Partners { net, cheat: core.cheat });
                 net.set_deadline(None);
                 net.set_idle_limit(match plan.task {
-                    Task::Use { .. } if core.scheme.corrects() => COMPUTE_CORRECTED,
+                    Task::Use { .. } if core.scheme.guarantees_output() => COMPUTE_CORRECTED,
                     _ => COMPUTE,
                 });
                 return match opened {
@@ -290,7 +291,7 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
                 return Err(Refusal::new(Reason::Disagreement, e.to_string()));
             }
             // There the client can go on without it.
-            Err(e @ Error::Timeout { .. }) if core.scheme.corrects() => {
+            Err(e @ Error::Timeout { .. }) if core.scheme.guarantees_output() => {
                 return Err(blame(unavailable(e.clone()), &e));
             }
             Err(e) if Instant::now() + HELLO < deadline => {
@@ -307,9 +308,9 @@ pub(crate) fn begin<'c, S: ServiceScheme>(
 
 /// Announces the request, as the leading node does, and takes the first round of the hello, in a limited time that the second
 /// has to keep, too.
-fn greet<S: ServiceScheme>(
-    core: &Core<S>,
-    plan: &Plan<S>,
+fn greet(
+    core: &Core,
+    plan: &Plan,
     ground: Ground,
     net: &mut TlsNet,
     until: Instant,
@@ -355,8 +356,8 @@ fn disagreement(e: &Error) -> String {
 }
 
 /// What the nodes compare in the hello round.
-pub(crate) fn terms<S: ServiceScheme>(
-    core: &Core<S>,
+pub(crate) fn terms(
+    core: &Core,
     ground: Ground,
     acceptance: &[u8],
     digest: &[u8; 32],
@@ -377,9 +378,9 @@ pub(crate) fn unavailable(e: Error) -> Refusal {
     Refusal::new(Reason::Unavailable, format!("the nodes could not compute this together: {e}"))
 }
 
-fn acquire<'c, S: ServiceScheme>(
-    core: &'c Core<S>,
-    plan: &Plan<S>,
+fn acquire<'c>(
+    core: &'c Core,
+    plan: &Plan,
     deadline: Instant,
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<Channel<'c>, Refusal> {
@@ -393,17 +394,13 @@ fn acquire<'c, S: ServiceScheme>(
 }
 
 /// What a request may take of this node's memory; nothing if it computes a few blocks at most.
-fn memory<'c, S: ServiceScheme>(
-    core: &'c Core<S>,
-    plan: &Plan<S>,
-    until: Instant,
-) -> Result<Option<Part<'c>>, Refusal> {
+fn memory<'c>(core: &'c Core, plan: &Plan, until: Instant) -> Result<Option<Part<'c>>, Refusal> {
     matches!(plan.task, Task::Use { .. }).then(|| core.memory.take(until)).transpose()
 }
 
-fn lead<'c, S: ServiceScheme>(
-    core: &'c Core<S>,
-    plan: &Plan<S>,
+fn lead<'c>(
+    core: &'c Core,
+    plan: &Plan,
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<Channel<'c>, Refusal> {
     let serving = plan.request.serving;
@@ -437,7 +434,7 @@ fn lead<'c, S: ServiceScheme>(
                 return Ok(channel);
             }
             // A node that has just come back may not have been ready for it, and nothing has been used.
-            Err(e) if tries < TRIES && !core.scheme.corrects() => {
+            Err(e) if tries < TRIES && !core.scheme.guarantees_output() => {
                 tracing::debug!(error = core.told(&e), "a channel did not open");
             }
             Err(e) => return Err(blame(unavailable(e.clone()), &e)),
@@ -447,8 +444,8 @@ fn lead<'c, S: ServiceScheme>(
 
 /// The client has reached all of these nodes, so one that is not connected here may just be coming back: it is waited for a
 /// moment. Not where the client goes on without it.
-fn await_members<S: ServiceScheme>(core: &Core<S>, serving: PartySet) -> Result<(), Refusal> {
-    let until = Instant::now() + if core.scheme.corrects() { Duration::ZERO } else { RETURNING };
+fn await_members(core: &Core, serving: PartySet) -> Result<(), Refusal> {
+    let until = Instant::now() + if core.scheme.guarantees_output() { Duration::ZERO } else { RETURNING };
     loop {
         let Some(missing) = serving.without(core.peers.connected()).iter().next() else { return Ok(()) };
         if Instant::now() >= until || core.is_stopping() {
@@ -456,19 +453,19 @@ fn await_members<S: ServiceScheme>(core: &Core<S>, serving: PartySet) -> Result<
                 format!("{missing} is not connected with {} at present; ask other nodes, or later", core.me);
             return Err(Refusal::new(Reason::Unavailable, told).because_of(missing));
         }
-        std::thread::sleep(LOOK / 5);
+        std::thread::sleep(POLL_INTERVAL / 5);
     }
 }
 
-fn follow<'c, S: ServiceScheme>(
-    core: &'c Core<S>,
-    plan: &Plan<S>,
+fn follow<'c>(
+    core: &'c Core,
+    plan: &Plan,
     leader: Party,
     deadline: Instant,
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<Channel<'c>, Refusal> {
     let taken = || Refusal::new(Reason::Malformed, "a request with this id is under way");
-    let waiting = core.desk.bring(plan.ticket, leader).ok_or_else(taken)?;
+    let waiting = core.pending.bring(plan.ticket, leader).ok_or_else(taken)?;
     loop {
         match waiting.recv_timeout(Duration::from_millis(200)) {
             Ok(mut lent) => {
@@ -488,7 +485,7 @@ fn follow<'c, S: ServiceScheme>(
             }
             Err(_) if Instant::now() < deadline && client_is_there() && !core.is_stopping() => {}
             Err(_) => {
-                core.desk.leave(&plan.ticket);
+                core.pending.leave(&plan.ticket);
                 let told = format!(
                     "{leader}, which leads these nodes, did not begin the request; see its own answer"
                 );

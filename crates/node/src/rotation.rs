@@ -42,6 +42,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::service::{ServiceScheme, Stored};
 use polyclave_protocol::session::{Session, Terms, hello};
 use polyclave_protocol::{Error, Party};
@@ -59,7 +60,7 @@ use crate::peers::Order;
 use crate::quarantine::{judge, refuse_guessed};
 use crate::set_up;
 use crate::store::{CarriedKey, HeldKey, KeyState};
-use crate::threads::LOOK;
+use crate::threads::POLL_INTERVAL;
 
 /// Requests under way get so much time: they end at their next step.
 const LAST_REQUESTS: Duration = Duration::from_secs(60);
@@ -89,7 +90,7 @@ enum Course {
     Nothing,
 }
 
-impl<S: ServiceScheme> Core<S> {
+impl Core {
     /// No rotation changes shares of keys while this is held: to be taken before any are read.
     pub(crate) fn hold_off_rotation(&self) -> Result<RwLockReadGuard<'_, ()>, Refusal> {
         match self.gate.try_read() {
@@ -106,14 +107,14 @@ impl<S: ServiceScheme> Core<S> {
 }
 
 /// What the store says of an unfinished rotation.
-pub(crate) fn load<S: ServiceScheme>(core: &Core<S>) -> Result<()> {
+pub(crate) fn load(core: &Core) -> Result<()> {
     core.wants_rotation.store(core.store.rotation_wanted().map_err(system)?, Relaxed);
     core.prepared.store(core.store.prepared_rotation().map_err(system)?.is_some(), Relaxed);
     Ok(())
 }
 
 /// Whether a round is due; asked at the node that leads.
-pub(crate) fn is_due<S: ServiceScheme>(core: &Core<S>) -> bool {
+pub(crate) fn is_due(core: &Core) -> bool {
     let all_there = core.peers.connected().len() == core.nodes;
     let unfinished = core.prepared.load(Relaxed) || core.peers.any(|state| state.prepared);
     let all_want = core.wants_rotation.load(Relaxed) && !core.peers.any(|state| !state.wants_rotation);
@@ -121,7 +122,7 @@ pub(crate) fn is_due<S: ServiceScheme>(core: &Core<S>) -> bool {
 }
 
 /// Has all nodes take part in a round.
-pub(crate) fn lead<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<()> {
+pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
     for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
         core.peers.order(peer, Order::Rotate { name })?;
     }
@@ -129,7 +130,7 @@ pub(crate) fn lead<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<(
 }
 
 /// Takes part in a round.
-pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<()> {
+pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
     let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
     let mut net = meet(core, "rotation", name)?;
     let terms = Terms::new(core.nodes).with("cluster", &core.cluster_digest);
@@ -146,7 +147,7 @@ struct Drained<'c> {
 }
 
 impl Drained<'_> {
-    fn wait<S: ServiceScheme>(core: &Core<S>) -> Result<Drained<'_>> {
+    fn wait(core: &Core) -> Result<Drained<'_>> {
         let until = Instant::now() + LAST_REQUESTS;
         loop {
             match core.gate.try_write() {
@@ -157,12 +158,12 @@ impl Drained<'_> {
             if Instant::now() > until || core.is_stopping() {
                 return Err(Error::System("requests that are under way did not end".into()));
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
-fn round<S: ServiceScheme>(core: &Core<S>, session: &mut Session, net: &mut TlsNet) -> Result<()> {
+fn round(core: &Core, session: &mut Session, net: &mut TlsNet) -> Result<()> {
     let mine = standing(core)?;
     let mut all: Vec<(Party, Standing)> =
         tell_all(&mine.encode(), net)?.into_iter().map(|(party, s)| (party, Standing::decode(&s))).collect();
@@ -187,7 +188,7 @@ fn round<S: ServiceScheme>(core: &Core<S>, session: &mut Session, net: &mut TlsN
     }
 }
 
-fn standing<S: ServiceScheme>(core: &Core<S>) -> Result<Standing> {
+fn standing(core: &Core) -> Result<Standing> {
     let in_use = core.store.setup().map_err(system)?.filter(|setup| setup.agreed);
     let in_use = in_use.ok_or_else(|| Error::System("there are no common secrets to replace".into()))?;
     Ok(Standing {
@@ -237,7 +238,7 @@ impl Standing {
     }
 }
 
-fn discard<S: ServiceScheme>(core: &Core<S>) -> Result<()> {
+fn discard(core: &Core) -> Result<()> {
     if core.prepared.load(Relaxed) {
         core.store.discard_rotation().map_err(system)?;
         core.prepared.store(false, Relaxed);
@@ -246,7 +247,7 @@ fn discard<S: ServiceScheme>(core: &Core<S>) -> Result<()> {
 }
 
 /// After a check that failed nothing is tried again until the operators have ordered it once more.
-fn give_up<S: ServiceScheme>(core: &Core<S>) {
+fn give_up(core: &Core) {
     core.wants_rotation.store(false, Relaxed);
     if let Err(e) = core.store.forget_rotation() {
         tracing::error!(error = %e, "that the rotation failed could not be written down");
@@ -255,7 +256,7 @@ fn give_up<S: ServiceScheme>(core: &Core<S>) {
 
 /// Makes fresh common secrets, carries all keys over, and stores both beside what is in use. When it returns, all nodes
 /// have stored theirs.
-fn rotate<S: ServiceScheme>(core: &Core<S>, session: &mut Session, net: &mut TlsNet) -> Result<[u8; 32]> {
+fn rotate(core: &Core, session: &mut Session, net: &mut TlsNet) -> Result<[u8; 32]> {
     let keys = common_keys(core, net).inspect_err(|e| {
         // Before the operators have mended it, it would end like this again.
         if matches!(e, Error::System(_)) {
@@ -288,7 +289,7 @@ fn rotate<S: ServiceScheme>(core: &Core<S>, session: &mut Session, net: &mut Tls
     Ok(id)
 }
 
-fn shares_of<S: ServiceScheme>(core: &Core<S>, name: &str, id: [u8; 16], state: KeyState) -> Result<Shares> {
+fn shares_of(core: &Core, name: &str, id: [u8; 16], state: KeyState) -> Result<Shares> {
     let key = match state {
         KeyState::Announced => core.store.key(name).map_err(system)?.map(|key| (*key).clone()),
         _ => core.store.pending_key(name).map_err(system)?,
@@ -298,7 +299,7 @@ fn shares_of<S: ServiceScheme>(core: &Core<S>, name: &str, id: [u8; 16], state: 
 }
 
 /// Takes what is prepared into use.
-fn commit<S: ServiceScheme>(core: &Core<S>, id: [u8; 32]) -> Result<()> {
+fn commit(core: &Core, id: [u8; 32]) -> Result<()> {
     core.end_epoch("fresh common secrets are taken into use");
     {
         let mut quarantine = core.quarantine.write().unwrap_or_else(PoisonError::into_inner);
@@ -325,7 +326,7 @@ fn compare(what: &str, heard: &[u8], net: &mut TlsNet) -> Result<()> {
 }
 
 /// The keys that all nodes hold, in the same order at all of them.
-fn common_keys<S: ServiceScheme>(core: &Core<S>, net: &mut TlsNet) -> Result<Vec<HeldKey>> {
+fn common_keys(core: &Core, net: &mut TlsNet) -> Result<Vec<HeldKey>> {
     let held = core.store.held_keys().map_err(system)?;
     let mine = held.iter().map(listed).collect::<Result<Vec<_>>>()?;
     let lists = tell_lists(&mine, net)?;

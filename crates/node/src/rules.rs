@@ -4,7 +4,6 @@
 use std::sync::PoisonError;
 
 use polyclave_config::{ClientPolicy, ClientRule};
-use polyclave_protocol::service::ServiceScheme;
 
 use crate::Result;
 use crate::audit::Event;
@@ -18,7 +17,7 @@ struct Change {
     detail: String,
 }
 
-impl<S: ServiceScheme> Core<S> {
+impl Core {
     /// Takes rules into force at once, whatever becomes of the lines.
     pub(crate) fn take_policy(&self, policy: ClientPolicy) {
         tracing::info!(clients = policy.rules().len(), "rules for clients were read");

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Result;
+use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::session::{Terms, hello, random_bytes};
 use polyclave_protocol::{Error, Party, PartySet};
@@ -30,14 +31,14 @@ const STORED: u8 = 1;
 const AGREED: u8 = 2;
 
 /// Takes what is stored, if it was agreed on.
-pub(crate) fn load<S: ServiceScheme>(core: &Core<S>) -> Result<()> {
+pub(crate) fn load(core: &Core) -> Result<()> {
     if let Some(stored) = core.store.setup().map_err(system)?.filter(|stored| stored.agreed) {
         take(core, stored.id, &stored.bytes)?;
     }
     Ok(())
 }
 
-fn take<S: ServiceScheme>(core: &Core<S>, id: [u8; 32], bytes: &[u8]) -> Result<()> {
+fn take(core: &Core, id: [u8; 32], bytes: &[u8]) -> Result<()> {
     let setup = core.scheme.restore_setup(core.me, bytes)?;
     if core.scheme.keeps_stock() && !core.scheme.renews() {
         let epoch = Epoch::standing(core, id, core.scheme.restore_setup(core.me, bytes)?)?;
@@ -66,7 +67,7 @@ impl Default for Leader {
 
 impl Leader {
     /// Has all nodes agree, if this is the first one, all are there, and somebody has not agreed.
-    pub(crate) fn lead_if_due<S: ServiceScheme>(&mut self, core: &Arc<Core<S>>) {
+    pub(crate) fn lead_if_due(&mut self, core: &Arc<Core>) {
         let all_there = core.peers.connected().len() == core.nodes;
         let has_agreed = core.set_up().is_ok();
         if core.me != Party(0) || !all_there || (has_agreed && core.peers.all_set_up()) {
@@ -95,7 +96,7 @@ impl Leader {
     }
 }
 
-fn lead<S: ServiceScheme>(core: &Core<S>) -> Result<()> {
+fn lead(core: &Core) -> Result<()> {
     let mut name = [0; 16];
     random_bytes(&mut name)?;
     for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
@@ -105,7 +106,7 @@ fn lead<S: ServiceScheme>(core: &Core<S>) -> Result<()> {
 }
 
 /// Takes part in an agreement.
-pub(crate) fn join<S: ServiceScheme>(core: &Core<S>, name: [u8; 16]) -> Result<()> {
+pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
     let all = PartySet::all(core.nodes);
     // One at a time: two would replace each other's proposals.
     let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);

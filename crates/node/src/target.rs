@@ -48,14 +48,14 @@ pub(crate) fn targets(kinds: &[Kind], settings: &StockSettings) -> Vec<Target> {
 }
 
 /// A stock in use by a request: what could never be there, or is given up, is not waited for.
-pub(crate) struct Shelf {
+pub(crate) struct BoundedStock {
     pub(crate) lots: Arc<Lots>,
     pub(crate) targets: Arc<[Target]>,
     /// The stock was given up.
     pub(crate) over: Arc<AtomicBool>,
 }
 
-impl Stock for Shelf {
+impl Stock for BoundedStock {
     fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         if self.over.load(Relaxed) {
             return Err(Error::System("the material in stock was given up meanwhile".into()));
@@ -95,12 +95,12 @@ mod tests {
 
     const KIND: Kind = Kind { name: "tables of 8 bits", item_bytes: 3, per_block: 160 };
 
-    fn shelf() -> Shelf {
+    fn stock() -> BoundedStock {
         let dir = tempfile::tempdir().expect("a directory");
         let store = Store::create(&dir.path().join("store.redb"), &Secret::from_bytes([7; 32]));
         let lots = Lots::new(Party(0), 2, [1; 32], vec![KIND], Arc::new(store.expect("made")));
         let settings = StockSettings { aes_blocks: 2, des_blocks: 1 };
-        Shelf {
+        BoundedStock {
             lots: lots.expect("empty"),
             targets: targets(&[KIND], &settings).into(),
             over: Arc::default(),
@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn what_can_never_be_served_is_told_with_the_setting_that_says_so() {
-        let (shelf, mut nets) = (shelf(), mesh(2));
-        let Err(Error::Dry { detail }) = shelf.take(&KIND, 321, &mut nets[0]) else {
+        let (stock, mut nets) = (stock(), mesh(2));
+        let Err(Error::Dry { detail }) = stock.take(&KIND, 321, &mut nets[0]) else {
             panic!("not refused");
         };
         assert!(detail.contains("3 blocks at once") && detail.contains("aes_blocks"), "{detail}");
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn nothing_comes_out_of_a_stock_that_was_given_up() {
-        let (shelf, mut nets) = (shelf(), mesh(2));
-        shelf.over.store(true, Relaxed);
-        assert!(matches!(shelf.take(&KIND, 1, &mut nets[0]), Err(Error::System(_))));
+        let (stock, mut nets) = (stock(), mesh(2));
+        stock.over.store(true, Relaxed);
+        assert!(matches!(stock.take(&KIND, 1, &mut nets[0]), Err(Error::System(_))));
     }
 }

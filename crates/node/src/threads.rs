@@ -9,21 +9,20 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use polyclave_protocol::Error;
-use polyclave_protocol::service::ServiceScheme;
 
 use crate::Result;
 use crate::core::Core;
 
 /// How often threads look whether the node is to stop.
-pub(crate) const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The same for the many that wait for somebody else to begin.
 pub(crate) const IDLE_LOOK: Duration = Duration::from_millis(500);
 
 /// Starts a thread of a node.
-pub(crate) fn spawn<S: ServiceScheme>(
+pub(crate) fn spawn(
     name: &str,
-    core: &Arc<Core<S>>,
-    work: impl FnOnce(&Arc<Core<S>>) + Send + 'static,
+    core: &Arc<Core>,
+    work: impl FnOnce(&Arc<Core>) + Send + 'static,
 ) -> Result<JoinHandle<()>> {
     let (core, counted) = (core.clone(), Counted::new(core.threads.clone()));
     let thread = thread::Builder::new().name(name.into()).spawn(move || {
@@ -53,10 +52,10 @@ impl Crew {
     }
 
     /// Starts one; an error if there are as many as may be. From one thread at a time.
-    pub(crate) fn spawn<S: ServiceScheme>(
+    pub(crate) fn spawn(
         &self,
-        core: &Arc<Core<S>>,
-        work: impl FnOnce(&Arc<Core<S>>) + Send + 'static,
+        core: &Arc<Core>,
+        work: impl FnOnce(&Arc<Core>) + Send + 'static,
     ) -> Result<()> {
         if !self.has_place() {
             let (name, most) = (self.name, self.most);

@@ -7,13 +7,12 @@ use std::fmt::Display;
 
 use polyclave_config::Cluster;
 use polyclave_protocol::Error;
-use polyclave_protocol::service::ServiceScheme;
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{self, Refusal, Reply};
 
 use crate::core::Core;
 
-impl<S: ServiceScheme> Core<S> {
+impl Core {
     /// The same with nodes called by their names.
     pub(crate) fn told(&self, what: impl Display) -> String {
         self.cluster.in_names(&what.to_string(), "node")

@@ -5,8 +5,11 @@
 
 #![warn(missing_docs)]
 
+pub mod any;
+pub mod catalog;
 pub mod coins;
 pub mod commitment;
+pub mod descriptor;
 mod error;
 pub mod evaluate;
 pub mod garbled;

@@ -29,6 +29,17 @@ pub enum Owner {
     Party(Party),
 }
 
+/// Which cheating a protocol withstands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Adversary {
+    /// None: corrupted parties are curious, and run the program as it is.
+    Passive,
+    /// Any, and it ends the session: an honest party has the right output or none.
+    Abort,
+    /// Any, and honest parties have the right output all the same.
+    GuaranteedOutput,
+}
+
 /// What one party has seen of others' faults that its protocol made up for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
@@ -51,12 +62,15 @@ pub trait Scheme: Sync {
     /// Number of parties.
     fn parties(&self) -> usize;
 
+    /// Which cheating it withstands, with material that is what it should be.
+    fn adversary(&self) -> Adversary;
+
     /// One sentence on whom it protects against: shown to people.
-    fn adversary(&self) -> String;
+    fn promise(&self) -> String;
 
     /// Whether an output is right whatever the other parties do. Not with material that they could have made themselves.
     fn verifies(&self) -> bool {
-        <<Self::Protocol as Protocol>::Released as Released>::VERIFIED
+        self.adversary() != Adversary::Passive
     }
 
     /// Adds the parameters to the terms that the parties compare.

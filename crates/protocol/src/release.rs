@@ -5,14 +5,16 @@ use polyclave_cipher::Cells;
 /// A revealed value whose reader knows what it is worth.
 pub trait Released {
     /// Whether every party's messages were checked before the value was revealed.
-    const VERIFIED: bool;
+    fn is_verified(&self) -> bool;
 
     /// The value. Where it is not verified, this trusts all parties with its correctness.
     fn accept(self) -> Cells;
 }
 
 impl Released for Unverified<Cells> {
-    const VERIFIED: bool = false;
+    fn is_verified(&self) -> bool {
+        false
+    }
 
     fn accept(self) -> Cells {
         self.trust_all_parties()
@@ -51,7 +53,9 @@ impl<T> Checked<T> {
 }
 
 impl Released for Checked<Cells> {
-    const VERIFIED: bool = true;
+    fn is_verified(&self) -> bool {
+        true
+    }
 
     fn accept(self) -> Cells {
         self.value()

@@ -13,18 +13,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use polyclave_cipher::{Cipher, Compiled, CompiledPort};
-use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;
 
 use crate::net::Net;
-use crate::ot::EXPANSION;
 use crate::protocol::{Protocol, Scheme};
 use crate::session::Stream;
-use crate::shamir::{Inversion, ShamirActiveScheme, ShamirScheme, Structure, Tables};
-use crate::spdz::{Packing, Preprocessing, SpdzScheme, Way};
 use crate::stock::{Kind, Stock};
-use crate::tinytable::ServedScheme;
-use crate::{Error, Party, PartySet, Result};
+use crate::{Party, PartySet, Result};
 
 /// Bytes of an element of GF(2^128).
 pub const ELEMENT_BYTES: usize = 16;
@@ -45,10 +40,10 @@ pub enum Stored<'a> {
 pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
     /// So many nodes must take part in a request. Where nodes that cheat are corrected, any two choices of so many have a node in
     /// common that does not cheat.
-    fn least_servers(&self) -> usize;
+    fn quorum(&self) -> usize;
 
     /// Whether a request goes on, and its answer is right, though some of the nodes that serve send anything or nothing.
-    fn corrects(&self) -> bool {
+    fn guarantees_output(&self) -> bool {
         false
     }
 
@@ -111,73 +106,12 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
 
     /// Puts together, at a client, what each of the `serving` nodes sent of a value of bytes
     /// ([`ServiceProtocol::mask_input`], [`ServiceProtocol::reveal_to_client`]), or of several values one after another. Messages
-    /// in the order of the nodes. A protocol that verifies fails with [`Error::CheckFailed`] where some node, or the way,
+    /// in the order of the nodes. A protocol that verifies fails with [`crate::Error::CheckFailed`] where some node, or the way,
     /// changed what the client is to learn.
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
 
     /// The same of elements of GF(2^128) ([`ServiceProtocol::reveal_elements`]).
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
-}
-
-/// What is done with a scheme, whichever it is: schemes are types, and their names come from files.
-pub trait Visitor {
-    /// What comes of it.
-    type Output;
-
-    /// Does it.
-    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<Self::Output>;
-}
-
-/// The names that [`with_scheme`] knows.
-pub const PROTOCOLS: [&str; 4] = ["shamir", ShamirActiveScheme::NAME, "spdz-lt", "tinytable-linear64"];
-
-/// Hands the scheme of this name to a visitor. Of the ways to run a protocol it is the one with the fewest rounds.
-pub fn with_scheme<V: Visitor>(
-    protocol: &str,
-    parties: usize,
-    threshold: usize,
-    visitor: V,
-) -> Result<V::Output> {
-    match protocol {
-        "shamir" => visitor.visit(ShamirScheme {
-            structure: Structure::new(parties, threshold)?,
-            inversion: Inversion::CarriedSquares,
-            tables: Tables::ByLanes,
-        }),
-        ShamirActiveScheme::NAME => {
-            let structure = Structure::new(parties, threshold)?;
-            visitor.visit(ShamirActiveScheme::new(structure, Inversion::MaskedPowers, Tables::Masked)?)
-        }
-        "spdz-lt" => {
-            refuse_threshold(protocol, parties, threshold)?;
-            let material = Preprocessing::Mascot { expansion: EXPANSION };
-            let packing = Packing::of::<Gf2_64>(64)?;
-            visitor.visit(SpdzScheme::<Gf2_64>::new(parties, Way::MaskedTables, material, packing)?)
-        }
-        "tinytable-linear64" => {
-            if parties != 2 {
-                return Err(Error::Misuse(format!("{protocol} runs between 2 nodes, not {parties}")));
-            }
-            refuse_threshold(protocol, parties, threshold)?;
-            visitor.visit(ServedScheme::new(Preprocessing::Mascot { expansion: EXPANSION })?)
-        }
-        unknown => {
-            let names = PROTOCOLS.join(", ");
-            Err(Error::Misuse(format!(
-                "nodes cannot serve with a protocol '{unknown}'; choose one of {names}"
-            )))
-        }
-    }
-}
-
-fn refuse_threshold(protocol: &str, parties: usize, threshold: usize) -> Result<()> {
-    if threshold + 1 == parties {
-        return Ok(());
-    }
-    Err(Error::Misuse(format!(
-        "{protocol} tolerates all nodes but one: the threshold of {parties} nodes is {}, not {threshold}",
-        parties.saturating_sub(1)
-    )))
 }
 
 /// One node's side of a protocol that serves clients.
@@ -203,7 +137,7 @@ pub trait ServiceProtocol: Protocol<Shared: Clone> + 'static {
     ///
     /// # Panics
     /// If there is none.
-    fn join_lanes(&self, parts: &[Self::Shared]) -> Self::Shared;
+    fn join_lanes(&self, parts: &[&Self::Shared]) -> Self::Shared;
 
     /// What a node stores of a shared value, views included.
     fn save(&self, value: &Self::Shared) -> Zeroizing<Vec<u8>>;

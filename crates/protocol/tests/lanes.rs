@@ -102,7 +102,7 @@ fn party_in_pieces<S: ServiceScheme>(
         let inputs = [Input::Public(&x), Input::Public(y)];
         parts.push(evaluate(&mut protocol, &compiled, x.lanes(), &inputs, batch, net)?.remove(0));
     }
-    let joined = protocol.join_lanes(&parts);
+    let joined = protocol.join_lanes(&parts.iter().collect::<Vec<_>>());
     let batch = prepare(&mut protocol, &compiled, LANES, net)?;
     let inputs = [Input::Shared(&joined), Input::Public(y)];
     let twice = evaluate(&mut protocol, &compiled, LANES, &inputs, batch, net)?.remove(0);

@@ -6,11 +6,12 @@ mod common;
 use clear::in_the_clear;
 use common::{KEY, cluster, scheme, serve, store_round_keys};
 use polyclave_cipher::{Cells, Direction, catalog, compile};
+use polyclave_protocol::catalog::service;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::run_members;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, Scheme};
-use polyclave_protocol::service::{ServiceProtocol, ServiceScheme, Visitor, with_scheme};
+use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::{Terms, hello};
 use polyclave_protocol::shamir::{Inversion, Shamir, ShamirScheme};
 use polyclave_protocol::{Error, Party, PartySet, Result};
@@ -116,20 +117,10 @@ fn a_session_is_joined_by_those_who_said_hello() {
     assert!(outcomes.iter().all(|o| matches!(o, Err(Error::Misuse(_)))), "{outcomes:?}");
 }
 
-struct Name;
-
-impl Visitor for Name {
-    type Output = (&'static str, usize);
-
-    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<Self::Output> {
-        Ok((scheme.name(), scheme.least_servers()))
-    }
-}
-
 #[test]
 fn protocols_are_found_by_name_and_unknown_names_list_the_known() {
-    assert_eq!(with_scheme("shamir", 5, 1, Name), Ok(("shamir", 3)));
-    assert!(matches!(with_scheme("shamir", 3, 2, Name), Err(Error::Misuse(_))));
-    let unknown = with_scheme("spdz", 3, 1, Name);
+    assert_eq!(service("shamir", 5, 1).map(|scheme| (scheme.name(), scheme.quorum())), Ok(("shamir", 3)));
+    assert!(matches!(service("shamir", 3, 2), Err(Error::Misuse(_))));
+    let unknown = service("spdz", 3, 1).map(|_| ());
     assert!(matches!(&unknown, Err(Error::Misuse(text)) if text.contains("one of shamir")), "{unknown:?}");
 }

@@ -6,11 +6,12 @@ mod clients;
 use clients::{client_hears, client_learns, combined_elements, mask_check, noise};
 use polyclave_cipher::{Cells, Direction, catalog, compile};
 use polyclave_field::{Gf2_64, Gf128};
+use polyclave_protocol::catalog::{find, service};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Protocol, Scheme};
-use polyclave_protocol::service::{Element, PROTOCOLS, ServiceProtocol, ServiceScheme, Visitor, with_scheme};
+use polyclave_protocol::service::{Element, ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::{Session, Terms, hello};
 use polyclave_protocol::spdz::{Elements, Packing, Preprocessing, Setup, Shared, Spdz, SpdzScheme, Way};
 use polyclave_protocol::testkit::faults::{Promise, Sweep};
@@ -251,22 +252,13 @@ fn no_fault_in_any_message_makes_a_wrong_value_at_a_client() {
     }
 }
 
-struct Name;
-
-impl Visitor for Name {
-    type Output = (&'static str, usize, bool);
-
-    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<Self::Output> {
-        Ok((scheme.name(), scheme.least_servers(), scheme.renews()))
-    }
-}
-
 #[test]
 fn the_scheme_is_found_by_its_name_with_all_nodes_but_one_tolerated() {
-    assert_eq!(with_scheme("spdz-lt", 3, 2, Name), Ok(("spdz-lt", 3, true)));
+    let scheme = service("spdz-lt", 3, 2).expect("it serves");
+    assert_eq!((scheme.name(), scheme.quorum(), scheme.renews()), ("spdz-lt", 3, true));
     for (parties, threshold) in [(3, 1), (2, 0), (1, 0), (17, 16), (0, 0)] {
-        let refused = with_scheme("spdz-lt", parties, threshold, Name);
+        let refused = service("spdz-lt", parties, threshold);
         assert!(matches!(refused, Err(Error::Misuse(_))), "{parties}, {threshold}");
     }
-    assert!(PROTOCOLS.contains(&"spdz-lt"));
+    assert!(find("spdz-lt").expect("it is listed").serves());
 }

@@ -8,13 +8,12 @@ use std::sync::{Arc, Mutex};
 use clients::{client_hears, client_learns, combined_elements, mask_check, noise};
 use polyclave_cipher::{AnyMap, Cells, Cipher, Circuit, Direction, boolean, catalog, cleartext, compile};
 use polyclave_field::Gf128;
+use polyclave_protocol::catalog::{find, service};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Protocol, Scheme};
-use polyclave_protocol::service::{
-    Element, PROTOCOLS, ServiceProtocol, ServiceScheme, Stored, Visitor, with_scheme,
-};
+use polyclave_protocol::service::{Element, ServiceProtocol, ServiceScheme, Stored};
 use polyclave_protocol::session::{Session, Terms, hello};
 use polyclave_protocol::spdz::{Elements, Preprocessing, Setup};
 use polyclave_protocol::stock::{Kind, Stock};
@@ -382,22 +381,13 @@ fn cells_of_more_than_a_bit_are_refused() {
     });
 }
 
-struct Name;
-
-impl Visitor for Name {
-    type Output = (&'static str, usize, bool);
-
-    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<Self::Output> {
-        Ok((scheme.name(), scheme.least_servers(), scheme.renews()))
-    }
-}
-
 #[test]
 fn the_scheme_is_found_by_its_name_for_two_nodes() {
-    assert_eq!(with_scheme("tinytable-linear64", 2, 1, Name), Ok(("tinytable-linear64", 2, true)));
+    let scheme = service("tinytable-linear64", 2, 1).expect("it serves");
+    assert_eq!((scheme.name(), scheme.quorum(), scheme.renews()), ("tinytable-linear64", 2, true));
     for (parties, threshold) in [(3, 2), (2, 0), (1, 0), (0, 0)] {
-        let refused = with_scheme("tinytable-linear64", parties, threshold, Name);
+        let refused = service("tinytable-linear64", parties, threshold);
         assert!(matches!(refused, Err(Error::Misuse(_))), "{parties}, {threshold}");
     }
-    assert!(PROTOCOLS.contains(&"tinytable-linear64"));
+    assert!(find("tinytable-linear64").expect("it is listed").serves());
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// How often those who wait otherwise look whether the attempt is over.
-pub(crate) const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Shared by the threads that make the attempt.
 pub(crate) struct Attempt {

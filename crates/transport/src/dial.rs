@@ -11,7 +11,7 @@ use polyclave_protocol::{Error, Party};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ClientConfig;
 
-use crate::attempt::{Attempt, LOOK};
+use crate::attempt::{Attempt, POLL_INTERVAL};
 use crate::broken::Broken;
 use crate::greeting::{GREETING, Terms, stream_of};
 use crate::meter::WireMeter;
@@ -168,7 +168,7 @@ fn wait(socket: &Socket, attempt: &Attempt) -> Result<(), Broken> {
     let left = left.ok_or_else(|| Broken::Closed("it accepts connections but does not answer".into()))?;
     let writable = if socket.is_flushed() { PollFlags::empty() } else { PollFlags::OUT };
     let mut fds = [PollFd::new(socket.tcp(), PollFlags::IN | writable)];
-    match poll(&mut fds, Timespec::try_from(left.min(LOOK)).ok().as_ref()) {
+    match poll(&mut fds, Timespec::try_from(left.min(POLL_INTERVAL)).ok().as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(e) => Err(Broken::Closed(format!("waiting for it failed: {e}"))),
     }

@@ -11,7 +11,7 @@ use polyclave_protocol::{Error, Party, Result};
 
 use crate::accept::{Desk, Guest};
 use crate::arrival::Refusal;
-use crate::attempt::{Attempt, LOOK};
+use crate::attempt::{Attempt, POLL_INTERVAL};
 use crate::socket::Socket;
 use crate::stream::StreamId;
 
@@ -82,7 +82,7 @@ impl Switchboard {
                 return Ok(None);
             }
             let left = attempt.left().ok_or_else(|| self.missing(party, attempt, &state.turned_away))?;
-            let woken = self.changed.wait_timeout(state, left.min(LOOK));
+            let woken = self.changed.wait_timeout(state, left.min(POLL_INTERVAL));
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }

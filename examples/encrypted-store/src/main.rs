@@ -25,11 +25,10 @@ use clap::{Parser, Subcommand, value_parser};
 use polyclave_example_processes as processes;
 use polyclave_protocol::metered::Meter;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::service::ServiceScheme;
 use zeroize::Zeroizing;
 
 use node::{Job, Orders, Report};
-use protocols::{PROTOCOLS, THRESHOLD, Visitor, with_scheme};
+use protocols::{PROTOCOLS, THRESHOLD, service};
 use record::{Record, Sealed};
 
 /// The number under which totals are written back.
@@ -245,14 +244,5 @@ impl Place<'_> {
 
 /// One node.
 fn party(orders: Orders, net: &mut dyn Net, meter: &Meter) -> Result<Report> {
-    struct Node<'a>(&'a Orders, &'a mut dyn Net, &'a Meter);
-    impl Visitor for Node<'_> {
-        type Output = Result<Report>;
-
-        fn visit<S: ServiceScheme>(self, scheme: S) -> polyclave_protocol::Result<Result<Report>> {
-            let Node(orders, net, meter) = self;
-            Ok(node::work(&scheme, orders, net, meter))
-        }
-    }
-    with_scheme(&orders.protocol, orders.nodes, THRESHOLD, Node(&orders, net, meter))?
+    node::work(&service(&orders.protocol, orders.nodes, THRESHOLD)?, &orders, net, meter)
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use polyclave_cipher::{Cells, Circuit, Matrix, Port, compile, compile_with_views};
 use polyclave_example_processes::steps::{Step, Steps};
+use polyclave_protocol::any::{AnyElements, AnyServiceProtocol, AnyServiceScheme, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::metered::Meter;
@@ -87,8 +88,8 @@ pub struct Report {
 }
 
 /// Runs one node's side.
-pub fn work<S: ServiceScheme>(
-    scheme: &S,
+pub fn work(
+    scheme: &AnyServiceScheme,
     orders: &Orders,
     net: &mut dyn Net,
     meter: &Meter,
@@ -149,7 +150,7 @@ fn read(chosen: &[u32], versions: &Versions, store: &Path) -> anyhow::Result<Vec
 }
 
 /// Makes setup and key, and stores them.
-fn create<S: ServiceScheme>(scheme: &S, disk: &Disk, terms: Terms, net: &mut dyn Net) -> anyhow::Result<()> {
+fn create(scheme: &AnyServiceScheme, disk: &Disk, terms: Terms, net: &mut dyn Net) -> anyhow::Result<()> {
     let mut session = hello(&scheme.terms(terms), net)?;
     let setup = scheme.set_up(net)?;
     let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
@@ -169,7 +170,7 @@ fn create<S: ServiceScheme>(scheme: &S, disk: &Disk, terms: Terms, net: &mut dyn
     let batch = prepare(&mut protocol, &compiled, 1, net)?;
     let outputs = evaluate(&mut protocol, &compiled, 1, &inputs, batch, net)?;
     let h = protocol.elements(&outputs[1], net)?;
-    let hash_key = GhashKey::<S::Protocol>::derive(&mut protocol, &h, net)?;
+    let hash_key = GhashKey::derive(&mut protocol, &h, net)?;
     // What is stored has passed the protocol's check.
     protocol.check(net)?;
 
@@ -203,23 +204,25 @@ fn cells(blocks: &[u8]) -> Result<Cells> {
     Cells::from_blocks(BLOCK, 8, blocks).map_err(|e| Error::misuse(e.to_string()))
 }
 
-/// Shared cells of a scheme.
-type Shared<S> = <<S as Scheme>::Protocol as Protocol>::Shared;
-
 /// A node in a session, with its shares of the key.
-struct At<'a, S: ServiceScheme> {
-    scheme: &'a S,
-    protocol: S::Protocol,
-    round_keys: Shared<S>,
-    hash_key: Arc<GhashKey<S::Protocol>>,
+struct At<'a> {
+    scheme: &'a AnyServiceScheme,
+    protocol: AnyServiceProtocol,
+    round_keys: AnyShared,
+    hash_key: Arc<GhashKey<AnyServiceProtocol>>,
     session: [u8; 32],
     nonces: u32,
     net: &'a mut dyn Net,
 }
 
-impl<'a, S: ServiceScheme> At<'a, S> {
+impl<'a> At<'a> {
     /// From what is on the node's disk.
-    fn restore(scheme: &'a S, disk: &Disk, terms: Terms, net: &'a mut dyn Net) -> anyhow::Result<Self> {
+    fn restore(
+        scheme: &'a AnyServiceScheme,
+        disk: &Disk,
+        terms: Terms,
+        net: &'a mut dyn Net,
+    ) -> anyhow::Result<Self> {
         let mut setup = scheme.restore_setup(net.me(), &disk.read("setup")?)?;
         let mut session = hello(&scheme.terms(terms), net)?;
         if scheme.renews() {
@@ -254,7 +257,7 @@ impl<'a, S: ServiceScheme> At<'a, S> {
     }
 
     /// The blocks with numbers of some records, decrypted to shares in bits, a lane each.
-    fn numbers(&mut self, read: &[Sealed]) -> Result<Shared<S>> {
+    fn numbers(&mut self, read: &[Sealed]) -> Result<AnyShared> {
         let counters = read.iter().flat_map(|sealed| Sealed::counter(&sealed.nonce, data_counter(NUMBERS)));
         let counters: Vec<u8> = counters.collect();
         let blocks = read.iter().flat_map(|sealed| &sealed.ciphertext[NUMBERS * BLOCK..][..BLOCK]);
@@ -265,7 +268,7 @@ impl<'a, S: ServiceScheme> At<'a, S> {
     /// Whether all debts together are more than the limit, which is opened, and the totals as a record, which are not.
     fn decide(
         &mut self,
-        numbers: &Shared<S>,
+        numbers: &AnyShared,
         records: usize,
         limit: u64,
         number: u32,
@@ -308,8 +311,8 @@ impl<'a, S: ServiceScheme> At<'a, S> {
         &mut self,
         circuit: &Circuit,
         counters: &[u8],
-        others: Vec<Input<'_, Shared<S>>>,
-    ) -> Result<Shared<S>> {
+        others: Vec<Input<'_, AnyShared>>,
+    ) -> Result<AnyShared> {
         let compiled = compile(circuit, &self.protocol);
         let (lanes, counters) = (counters.len() / BLOCK, cells(counters)?);
         let mut inputs = vec![Input::Shared(&self.round_keys), Input::Public(&counters)];
@@ -319,7 +322,7 @@ impl<'a, S: ServiceScheme> At<'a, S> {
     }
 
     /// Opens a value to all nodes, behind the protocol's check.
-    fn open(&mut self, shared: &Shared<S>) -> Result<Cells> {
+    fn open(&mut self, shared: &AnyShared) -> Result<Cells> {
         let opened = release(&mut self.protocol, shared, Owner::All, self.net)?;
         Ok(opened.ok_or_else(|| Error::misuse("an output for all did not come"))?.accept())
     }
@@ -342,7 +345,7 @@ impl<'a, S: ServiceScheme> At<'a, S> {
     }
 
     /// Shares of the right tags of some records: their hashes, each plus E(J0) of its nonce.
-    fn right_tags(&mut self, records: &[Sealed]) -> Result<<S::Protocol as ServiceProtocol>::Elements> {
+    fn right_tags(&mut self, records: &[Sealed]) -> Result<AnyElements> {
         let counters: Vec<u8> = records.iter().flat_map(|sealed| Sealed::counter(&sealed.nonce, 1)).collect();
         let covers = self.run(&circuits::cover(), &counters, Vec::new())?;
         let covers = self.protocol.elements(&covers, self.net)?;

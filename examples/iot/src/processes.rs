@@ -2,13 +2,11 @@
 
 use anyhow::{Context, Result};
 use polyclave_example_processes::{self as processes, Ended};
-use polyclave_protocol::metered::Meter;
-use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Scheme;
 use serde::{Deserialize, Serialize};
 
 use crate::devices::KeyShares;
-use crate::protocols::{self, Task};
+use crate::protocols;
 use crate::server::{self, Job, Report};
 
 /// The hidden command of a server.
@@ -51,22 +49,8 @@ pub fn run(start: &Start, key_shares: [KeyShares; 2]) -> Result<[Ended<Outcome>;
 pub fn server() {
     processes::party(|orders: Orders, net, meter| {
         let Orders { start: Start { protocol, insecure_dealer, job }, key_shares } = orders;
-        protocols::run(&protocol, insecure_dealer, Work { job: &job, key_shares: &key_shares, net, meter })
+        let scheme = protocols::scheme(&protocol, insecure_dealer)?;
+        let report = server::serve(&scheme, &job, &key_shares, net, meter)?;
+        Ok(Outcome { report, adversary: scheme.promise() })
     });
-}
-
-struct Work<'a> {
-    job: &'a Job,
-    key_shares: &'a [u8],
-    net: &'a mut dyn Net,
-    meter: &'a Meter,
-}
-
-impl Task for Work<'_> {
-    type Output = Outcome;
-
-    fn under<S: Scheme>(self, scheme: &S) -> Result<Outcome> {
-        let report = server::serve(scheme, self.job, self.key_shares, self.net, self.meter)?;
-        Ok(Outcome { report, adversary: scheme.adversary() })
-    }
 }

@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use polyclave_cipher::{Cells, Circuit, CompiledPort, compile};
+use polyclave_protocol::any::AnyScheme;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::metered::Meter;
 use polyclave_protocol::net::Net;
@@ -68,8 +69,8 @@ pub struct Step {
 }
 
 /// Runs one server's side.
-pub fn serve<S: Scheme>(
-    scheme: &S,
+pub fn serve(
+    scheme: &AnyScheme,
     job: &Job,
     key_shares: &[u8],
     net: &mut dyn Net,

@@ -14,11 +14,12 @@
 
 use polyclave_cipher::{Cells, CompiledPort, compile};
 use polyclave_example_processes::steps::{Step, Steps};
+use polyclave_protocol::any::{AnyServiceProtocol, AnyServiceScheme, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::metered::Meter;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner};
+use polyclave_protocol::protocol::{Input, Owner, Scheme};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceProtocol, ServiceScheme};
 use polyclave_protocol::session::{Terms, hello};
@@ -56,8 +57,8 @@ pub struct Report {
 }
 
 /// Runs one node's side: the result of the computation on all owners' bids, of which `bid` is one, for `receiver`.
-pub fn deliver<S: ServiceScheme>(
-    scheme: &S,
+pub fn deliver(
+    scheme: &AnyServiceScheme,
     structure: Structure,
     receiver: &PublicKey,
     bid: &[u8],
@@ -138,22 +139,22 @@ fn counter_blocks(nonce: &[u8; NONCE_BYTES]) -> Vec<[u8; BLOCK]> {
 }
 
 /// Opens a value to all, behind the protocol's check.
-fn open<P: ServiceProtocol>(protocol: &mut P, shared: &P::Shared, net: &mut dyn Net) -> Result<Vec<u8>> {
+fn open(protocol: &mut AnyServiceProtocol, shared: &AnyShared, net: &mut dyn Net) -> Result<Vec<u8>> {
     let opened = release(protocol, shared, Owner::All, net)?;
     Ok(opened.ok_or_else(|| Error::misuse("an output for all did not come"))?.accept().to_blocks())
 }
 
 /// The tag of a public ciphertext without additional data: its hash plus E(J0), opened as to a client, which here is everybody.
-fn tag<S: ServiceScheme>(
-    scheme: &S,
-    protocol: &mut S::Protocol,
-    hash_key: &<S::Protocol as polyclave_protocol::protocol::Protocol>::Shared,
-    cover: &<S::Protocol as polyclave_protocol::protocol::Protocol>::Shared,
+fn tag(
+    scheme: &AnyServiceScheme,
+    protocol: &mut AnyServiceProtocol,
+    hash_key: &AnyShared,
+    cover: &AnyShared,
     ciphertext: &[u8],
     net: &mut dyn Net,
 ) -> Result<Element> {
     let (h, cover) = (protocol.elements(hash_key, net)?, protocol.elements(cover, net)?);
-    let powers = GhashKey::<S::Protocol>::derive(protocol, &h, net)?;
+    let powers = GhashKey::derive(protocol, &h, net)?;
     let mut hash = Ghash::new(&powers);
     let mut blocks = ciphertext.to_vec();
     blocks.resize(blocks.len().next_multiple_of(ELEMENT_BYTES), 0);

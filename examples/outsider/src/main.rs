@@ -25,13 +25,13 @@ use clap::{Parser, Subcommand, value_parser};
 use polyclave_example_processes::{self as processes, Ended};
 use polyclave_protocol::metered::Meter;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::shamir::Structure;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use delivery::{NONCE_BYTES, Report, deliver};
-use protocols::{PROTOCOLS, THRESHOLD, Visitor, with_scheme};
+use protocols::{PROTOCOLS, THRESHOLD, service};
 use receiver::PublicKey;
 
 /// Nodes find the lowest of their owners' bids without seeing any, encrypt it under a key that nobody knows, and encrypt that key
@@ -212,18 +212,9 @@ fn write_private(file: &Path, bytes: &[u8]) -> Result<()> {
 
 /// One node.
 fn node(orders: Orders, net: &mut dyn Net, meter: &Meter) -> Result<Outcome> {
-    struct Node<'a>(&'a Orders, &'a mut dyn Net, &'a Meter, Structure, PublicKey);
-    impl Visitor for Node<'_> {
-        type Output = Outcome;
-
-        fn visit<S: ServiceScheme>(self, scheme: S) -> polyclave_protocol::Result<Outcome> {
-            let Node(orders, net, meter, structure, receiver) = self;
-            let report = deliver(&scheme, structure, &receiver, &orders.bid, net, meter)?;
-            Ok(Outcome { adversary: scheme.adversary(), report })
-        }
-    }
     let structure = Structure::new(orders.parties, THRESHOLD)?;
     let receiver = PublicKey::from_pem(&orders.receiver)?;
-    let node = Node(&orders, net, meter, structure, receiver);
-    Ok(with_scheme(&orders.protocol, orders.parties, THRESHOLD, node)?)
+    let scheme = service(&orders.protocol, orders.parties, THRESHOLD)?;
+    let report = deliver(&scheme, structure, &receiver, &orders.bid, net, meter)?;
+    Ok(Outcome { adversary: scheme.promise(), report })
 }

@@ -1,10 +1,10 @@
 //! Which protocols the nodes can run: the one place that knows.
 //!
 //! It must be one of nodes of which more than half are honest (the part modulo N is), that evaluates any circuit and serves clients;
-//! [`with_scheme`] makes it of its name. The first one is the default.
+//! [`service`] makes it of its name. The first one is the default.
 //! A further one is a name more in this list, in front if it is to be the default.
 
-pub use polyclave_protocol::service::{Visitor, with_scheme};
+pub use polyclave_protocol::catalog::service;
 
 /// By name.
 pub const PROTOCOLS: [&str; 2] = ["shamir-active", "shamir"];

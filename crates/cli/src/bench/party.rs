@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{AnyMap, Cells, Circuit, Compiled, Direction, cleartext, compile};
+use polyclave_protocol::any::{AnyBatch, AnyProtocol, AnyScheme, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
@@ -28,7 +29,7 @@ const LATENCY_BUDGET: Duration = Duration::from_secs(5);
 const CHECKED_BLOCKS: usize = 3;
 
 /// Runs one party; one measurement for each size.
-pub fn party<S: Scheme>(scheme: &S, job: &BenchJob, connected: Connected) -> Result<Vec<Measurement>> {
+pub fn party(scheme: &AnyScheme, job: &BenchJob, connected: Connected) -> Result<Vec<Measurement>> {
     let Connected { mut net, payload, wire } = connected;
     let cipher = job.form.cipher(&job.cipher)?;
     let direction = if job.decrypt { Direction::Decrypt } else { Direction::Encrypt };
@@ -64,7 +65,7 @@ pub fn party<S: Scheme>(scheme: &S, job: &BenchJob, connected: Connected) -> Res
         for repeat in 0..=job.repeats {
             let mut sum = Repeat::default();
             let mut sent = Sent::default();
-            let tallies = |streams: &[Stream<'_, S::Protocol>]| -> Vec<Tally> {
+            let tallies = |streams: &[Stream<'_>]| -> Vec<Tally> {
                 streams.iter().map(|s| s.protocol.tally()).collect()
             };
             let before = tallies(&streams);
@@ -113,16 +114,16 @@ pub fn party<S: Scheme>(scheme: &S, job: &BenchJob, connected: Connected) -> Res
 }
 
 /// A thread's own protocol state and connections.
-struct Stream<'a, P: Protocol> {
-    protocol: P,
+struct Stream<'a> {
+    protocol: AnyProtocol,
     net: Box<dyn Net>,
-    key: &'a P::Shared,
+    key: &'a AnyShared,
     workload: &'a Workload,
     /// Material for so many lanes.
-    batch: Option<(usize, P::Batch)>,
+    batch: Option<(usize, AnyBatch)>,
 }
 
-impl<P: Protocol> Stream<'_, P> {
+impl Stream<'_> {
     fn prepare(&mut self, lanes: usize) -> Result<(), Error> {
         if lanes > 0 {
             let batch = prepare(&mut self.protocol, &self.workload.cipher, lanes, &mut *self.net)?;
@@ -131,7 +132,7 @@ impl<P: Protocol> Stream<'_, P> {
         Ok(())
     }
 
-    fn evaluate(&mut self) -> Result<Vec<P::Shared>, Error> {
+    fn evaluate(&mut self) -> Result<Vec<AnyShared>, Error> {
         let Some((lanes, batch)) = self.batch.take() else { return Ok(Vec::new()) };
         let blocks = public_blocks(&self.workload.cipher, lanes);
         let inputs = [Input::Public(&blocks), Input::Shared(self.key)];
@@ -162,8 +163,8 @@ fn shares_of_threads(blocks: usize, threads: usize, lanes_at_once: usize) -> Vec
 
 /// One batch on every thread: all prepare, all evaluate. Then all meet on each stream: one that was not waited for is sent there what
 /// it still lacks, and would lack it for ever if the others went on to wait for it elsewhere ([`Net::gather`]).
-fn run_batches<P: Protocol>(
-    streams: &mut [Stream<'_, P>],
+fn run_batches(
+    streams: &mut [Stream<'_>],
     lanes: &[usize],
     net: &mut dyn Net,
     sum: &mut Repeat,
@@ -190,9 +191,9 @@ fn run_batches<P: Protocol>(
 }
 
 /// Runs every stream on a thread of its own, or the only one on this thread.
-fn on_threads<P: Protocol, T: Send>(
-    streams: &mut [Stream<'_, P>],
-    run: impl Fn(usize, &mut Stream<'_, P>) -> Result<T, Error> + Sync,
+fn on_threads<T: Send>(
+    streams: &mut [Stream<'_>],
+    run: impl Fn(usize, &mut Stream<'_>) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>> {
     if let [only] = streams {
         return Ok(vec![run(0, only)?]);
@@ -207,7 +208,7 @@ fn on_threads<P: Protocol, T: Send>(
 }
 
 /// Seconds that one block takes online.
-fn latency<P: Protocol>(stream: &mut Stream<'_, P>, net: &mut dyn Net) -> Result<f64> {
+fn latency(stream: &mut Stream<'_>, net: &mut dyn Net) -> Result<f64> {
     stream.prepare(1)?;
     meet(net)?;
     let began = Instant::now();
@@ -219,10 +220,10 @@ fn latency<P: Protocol>(stream: &mut Stream<'_, P>, net: &mut dyn Net) -> Result
 }
 
 /// Runs some blocks, opens the output and compares it with the cleartext.
-fn check_output<P: Protocol>(
-    protocol: &mut P,
+fn check_output(
+    protocol: &mut AnyProtocol,
     workload: &Workload,
-    key_input: &P::Shared,
+    key_input: &AnyShared,
     plain: &Circuit,
     key: &Cells,
     net: &mut dyn Net,

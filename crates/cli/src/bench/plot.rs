@@ -33,8 +33,7 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
     let beside = data_beside(path)?;
     let mut curves = Vec::new();
     for inversion in Inversion::ALL {
-        let mut protocol = arguments.protocol.clone();
-        protocol.inversion = Some(inversion.name().into());
+        let protocol = arguments.protocol.clone().with("inversion", inversion.name());
         let measured = arguments.measure(&protocol, &SIZES, 0)?;
         let points: Vec<_> = SIZES.into_iter().zip(measured.iter().map(|m| m.online_rates())).collect();
         if !arguments.json {

@@ -21,12 +21,8 @@ pub struct Setting {
     pub parties: usize,
     /// Threads in each.
     pub threads: usize,
-    /// Where the material comes from, if there is any.
-    pub preprocessing: Option<&'static str>,
-    /// Bytes of a label, of garbled circuits by projections.
-    pub label_bytes: usize,
-    /// Entries of an index that are multiplied at once.
-    pub demux_field: usize,
+    /// What is chosen for the protocol, by option.
+    pub options: Vec<(&'static str, &'static str)>,
     /// Blocks in each repeat.
     pub blocks: usize,
     /// Repeats.
@@ -52,12 +48,8 @@ pub(super) const PATIENCE: u64 = 120;
 impl Setting {
     /// Measures it, with parties that are processes of their own on the loopback interface, over TLS.
     pub fn measure(&self) -> Result<Rates> {
-        let protocol = ProtocolOptions {
-            preprocessing: self.preprocessing.map(Into::into),
-            label_bytes: self.label_bytes.to_string(),
-            demux_field: self.demux_field,
-            ..ProtocolOptions::named(self.protocol, self.parties)
-        };
+        let own = ProtocolOptions::named(self.protocol, self.parties);
+        let protocol = self.options.iter().fold(own, |options, (name, value)| options.with(name, value));
         protocol.check_parties()?;
         let job = BenchJob {
             cipher: self.cipher.into(),

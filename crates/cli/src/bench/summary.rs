@@ -79,10 +79,7 @@ impl Summary {
 
     /// The document of `--json`.
     pub fn json(&self, arguments: &Arguments) -> Value {
-        let cleartext = arguments.protocol.protocol.eq_ignore_ascii_case("cleartext");
-        let is_spdz = arguments.protocol.is_spdz();
-        let has_material = is_spdz || arguments.protocol.is_tinytable();
-        let is_shamir = !cleartext && !has_material && !arguments.protocol.is_garbled();
+        let cleartext = arguments.protocol.is_cleartext();
         let phase = |seconds: &Spread| {
             let [min, median, max] = self.rates(seconds);
             json!({
@@ -120,11 +117,10 @@ impl Summary {
             "cipher": arguments.cipher.to_ascii_lowercase(),
             "circuit": CircuitChoice::of(&arguments.circuit, &arguments.protocol).to_string(),
             "parties": if cleartext { 1 } else { arguments.protocol.parties() },
-            "inversion": is_shamir.then_some(arguments.protocol.inversion()),
-            "tables": is_shamir.then_some(&arguments.protocol.tables),
-            "preprocessing_by": (has_material || arguments.protocol.is_shamir_active())
-                .then_some(arguments.protocol.preprocessing()),
-            "demux_field": is_spdz.then_some(arguments.protocol.demux_field),
+            "inversion": arguments.protocol.value("inversion"),
+            "tables": arguments.protocol.value("tables"),
+            "preprocessing_by": arguments.protocol.value("preprocessing"),
+            "demux_field": arguments.protocol.value("demux-field").and_then(|k| k.parse::<usize>().ok()),
             "threads": if cleartext { 1 } else { arguments.threads },
             "blocks": self.blocks,
             "network": arguments.network,
@@ -149,21 +145,10 @@ impl Summary {
         let boolean = matches!(circuit, CircuitChoice::Cipher(Form::Boolean));
         let form = if boolean { " as a Boolean circuit" } else { "" };
         say!("{} {direction}{form} under {}, {} blocks", arguments.cipher, p.protocol, self.blocks);
-        if !p.protocol.eq_ignore_ascii_case("cleartext") {
-            let choices = match (p.is_spdz(), p.is_tinytable(), p.is_garbled()) {
-                (true, ..) => format!("material from {}, k = {}", p.preprocessing(), p.demux_field),
-                (_, true, _) => format!("material from {}", p.preprocessing()),
-                (.., true) => "the first garbles, the second evaluates".into(),
-                _ if p.is_shamir_active() => {
-                    format!(
-                        "inversion {}, tables {}, triples by {}",
-                        p.inversion(),
-                        p.tables,
-                        p.preprocessing()
-                    )
-                }
-                _ => format!("inversion {}, tables {}", p.inversion(), p.tables),
-            };
+        if !p.is_cleartext() {
+            let choices: Vec<String> =
+                p.values().iter().map(|(option, value)| format!("{option} {value}")).collect();
+            let choices = choices.join(", ");
             let (parties, threads, network) = (p.parties(), arguments.threads, &arguments.network);
             say!("{parties} parties, {threads} thread(s) each, network {network}, {choices}");
         }
@@ -195,9 +180,8 @@ impl Summary {
             most.payload_per_block
         );
         if self.preprocessing.is_some() {
-            let apart = if p.is_spdz() { " (those of triples and bits apart)" } else { "" };
             say!(
-                "preprocessing   {} rounds{apart}, {:.0} bytes a block sent, {} kept",
+                "preprocessing   {} rounds, {:.0} bytes a block sent, {} kept",
                 most.preprocessing_rounds,
                 most.preprocessing_bytes_per_block,
                 most.material_per_block

@@ -12,7 +12,7 @@ use polyclave_config::Cluster;
 
 use crate::{say, stop};
 
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Nodes that were asked to end get so much time.
 const LAST_REQUESTS: Duration = Duration::from_secs(15);
 
@@ -99,7 +99,7 @@ impl Nodes {
     ) -> Result<ExitCode> {
         let mut told = false;
         while !stopping() {
-            match lines.recv_timeout(LOOK) {
+            match lines.recv_timeout(POLL_INTERVAL) {
                 Ok((number, Some(line))) => {
                     let node = &mut self.0[number];
                     say!("{line}");
@@ -137,7 +137,7 @@ impl Nodes {
                     let _ = node.child.wait();
                     break;
                 }
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL_INTERVAL);
             }
             node.ended = true;
         }

@@ -21,7 +21,7 @@ use crate::{say, stock};
 pub(super) const LEVEL: usize = 12;
 /// The stock is full, or nodes are ready again, in this time.
 const PATIENCE: Duration = Duration::from_secs(600);
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(super) const MESSAGE: &[u8] = b"No party ever held this key, and none of them saw this text.";
 
@@ -314,6 +314,6 @@ pub(super) fn fill(client: &Client, quiet: bool) -> Result<()> {
             return Err(anyhow::anyhow!("the stock was not full within {PATIENCE:?}: {held}"))
                 .context("see the nodes' logs");
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

@@ -8,11 +8,12 @@ use polyclave_cipher::{
     AnyMap, Cells, Compiled, CompiledPort, Direction, Maps, cleartext, compile, compile_with_views,
 };
 use polyclave_protocol::Party;
-use polyclave_protocol::protocol::{Protocol, Scheme};
+use polyclave_protocol::any::{AnyScheme, AnyShared};
+use polyclave_protocol::protocol::Scheme;
 
 use super::parties::{Bill, Seat, Spent, entrance, entrance_of_all, in_session, only};
 use super::target::Target;
-use crate::options::Task;
+use crate::options::Evaluator;
 
 /// What to compute under one key. Sizes have been checked ([`Target::check_key`], [`Target::check_blocks`],
 /// [`Target::tweaks`]).
@@ -60,28 +61,30 @@ pub struct Evaluation<'a> {
     pub progress: &'a ProgressBar,
 }
 
-impl Task for Evaluation<'_> {
-    type Output = Vec<Vec<Outcome>>;
-
-    fn cleartext(self) -> Result<Self::Output> {
-        let circuits = Circuits::compile(&self, &AnyMap);
-        self.jobs.iter().map(|job| self.job_in_the_clear(&circuits, job)).collect()
+impl Evaluation<'_> {
+    /// Does all jobs: the outcomes of each, one for each pass.
+    pub fn run(&self, evaluator: &Evaluator) -> Result<Vec<Vec<Outcome>>> {
+        match evaluator {
+            Evaluator::Cleartext => {
+                let circuits = Circuits::compile(self, &AnyMap);
+                self.jobs.iter().map(|job| self.job_in_the_clear(&circuits, job)).collect()
+            }
+            Evaluator::Protocol(scheme) => self.under(scheme),
+        }
     }
 
-    fn under<S: Scheme>(self, scheme: &S) -> Result<Self::Output> {
+    fn under(&self, scheme: &AnyScheme) -> Result<Vec<Vec<Outcome>>> {
         let circuits = OnceLock::new();
         let last = Party((scheme.parties() - 1) as u8);
         let subject = format!("{} {:?} {:?}", self.target.name, self.target.form, self.key_schedule);
         let all = in_session(scheme, subject.as_bytes(), |seat| {
             // Whichever party comes first compiles for all of them.
-            let circuits = circuits.get_or_init(|| Circuits::compile(&self, seat.protocol()));
+            let circuits = circuits.get_or_init(|| Circuits::compile(self, seat.protocol()));
             self.jobs.iter().map(|job| self.job(circuits, job, last, seat)).collect()
         })?;
         busiest(all)
     }
-}
 
-impl Evaluation<'_> {
     fn job_in_the_clear(&self, circuits: &Circuits, job: &Job) -> Result<Vec<Outcome>> {
         let outcome = |output: Vec<Cells>| -> Result<Outcome> {
             let output = output.first().context("a circuit without outputs")?.to_blocks();
@@ -111,12 +114,12 @@ impl Evaluation<'_> {
         job.passes.iter().map(pass).collect()
     }
 
-    fn job<P: Protocol>(
+    fn job(
         &self,
         circuits: &Circuits,
         job: &Job,
         last: Party,
-        seat: &mut Seat<P>,
+        seat: &mut Seat,
     ) -> polyclave_protocol::Result<Vec<Outcome>> {
         let misuse = |e: anyhow::Error| polyclave_protocol::Error::misuse(format!("{e:#}"));
         let (mut key, mut key_input) = (None, Spent::default());
@@ -140,7 +143,7 @@ impl Evaluation<'_> {
             let own = pass.inputs(circuit).map_err(misuse)?;
             let given: Vec<(Party, &Cells)> = own.iter().map(|cells| (last, cells)).collect();
             let (shared, own_input) = seat.share_all(&circuit.entrance, &given)?;
-            let inputs: Vec<&P::Shared> = shared.iter().chain(&key).collect();
+            let inputs: Vec<&AnyShared> = shared.iter().chain(&key).collect();
             let (outputs, mut bill) = seat.evaluate(&circuit.cipher, own[0].lanes(), &inputs)?;
             bill.input = key_input + own_input;
             outcomes.push(self.reveal(seat, &only(outputs)?, bill)?);
@@ -148,10 +151,10 @@ impl Evaluation<'_> {
         Ok(outcomes)
     }
 
-    fn reveal<P: Protocol>(
+    fn reveal(
         &self,
-        seat: &mut Seat<P>,
-        shared: &P::Shared,
+        seat: &mut Seat,
+        shared: &AnyShared,
         mut bill: Bill,
     ) -> polyclave_protocol::Result<Outcome> {
         let cells = seat.reveal(shared, &mut bill)?;

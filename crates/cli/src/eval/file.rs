@@ -7,13 +7,14 @@ use anyhow::{Context, Result, ensure};
 use polyclave_cipher::bristol::{self, Order};
 use polyclave_cipher::{AnyMap, Cells, Circuit, CircuitCost, Port, cleartext, compile};
 use polyclave_protocol::Party;
+use polyclave_protocol::any::AnyScheme;
 use polyclave_protocol::protocol::Scheme;
 use serde::Serialize;
 
 use super::bill::{self, Phases};
 use super::parties::{Bill, Seat, entrance_of_all, in_session};
 use super::{Guarantee, values};
-use crate::options::{ProtocolOptions, Task};
+use crate::options::{Evaluator, ProtocolOptions};
 use crate::say;
 
 /// As many gates as are read at all take about so many bytes.
@@ -53,7 +54,8 @@ impl<'a> Question<'a> {
             values::from_hex(&format!("--input number {number}"), text, port.cells.len())
         };
         let inputs = (1..).zip(ports.iter().zip(self.inputs)).map(value).collect::<Result<Vec<Cells>>>()?;
-        let (outputs, bill) = protocol.run(Evaluation { circuit: &circuit, inputs: &inputs })?;
+        let (outputs, bill) =
+            Evaluation { circuit: &circuit, inputs: &inputs }.run(&protocol.evaluator()?)?;
         let outputs = outputs.iter().map(values::to_hex).collect();
         Ok(Answer { file: self.file, outputs, bill, circuit: CircuitCost::of(&compile(&circuit, &AnyMap)) })
     }
@@ -77,20 +79,23 @@ struct Evaluation<'a> {
     inputs: &'a [Cells],
 }
 
-impl Task for Evaluation<'_> {
-    type Output = (Vec<Cells>, Bill);
-
-    fn cleartext(self) -> Result<Self::Output> {
-        Ok((cleartext::run(&compile(self.circuit, &AnyMap), 1, self.inputs)?, Bill::default()))
+impl Evaluation<'_> {
+    fn run(self, evaluator: &Evaluator) -> Result<(Vec<Cells>, Bill)> {
+        match evaluator {
+            Evaluator::Cleartext => {
+                Ok((cleartext::run(&compile(self.circuit, &AnyMap), 1, self.inputs)?, Bill::default()))
+            }
+            Evaluator::Protocol(scheme) => self.under(scheme),
+        }
     }
 
-    fn under<S: Scheme>(self, scheme: &S) -> Result<Self::Output> {
+    fn under(self, scheme: &AnyScheme) -> Result<(Vec<Cells>, Bill)> {
         // The first party gives the first input, the last party the others.
         let last = Party((scheme.parties() - 1) as u8);
         let owners = std::iter::once(Party(0)).chain(std::iter::repeat(last));
         let given: Vec<(Party, &Cells)> = owners.zip(self.inputs).collect();
         let compiled = OnceLock::new();
-        let all = in_session(scheme, &self.circuit.digest(), |seat: &mut Seat<S::Protocol>| {
+        let all = in_session(scheme, &self.circuit.digest(), |seat: &mut Seat| {
             // Whichever party comes first compiles for all of them.
             let (entrance, circuit) = compiled.get_or_init(|| {
                 let circuit = compile(self.circuit, seat.protocol());

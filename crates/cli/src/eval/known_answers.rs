@@ -196,7 +196,7 @@ impl Group {
         };
         let jobs: Vec<Job> = by_key.iter().map(job).collect();
         let evaluation = Evaluation { target: &self.target, key_schedule, jobs: &jobs, progress };
-        for (answers, outcomes) in by_key.iter().zip(protocol.run(evaluation)?) {
+        for (answers, outcomes) in by_key.iter().zip(evaluation.run(&protocol.evaluator()?)?) {
             match self.target.round_keys {
                 true => self.compare_round_keys(answers, &outcomes, report),
                 false => self.compare_blocks(answers, &directions, &outcomes, report),

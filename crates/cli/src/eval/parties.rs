@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use polyclave_cipher::{Builder, Cells, Compiled, CompiledPort, Maps, Port, Wire, compile_with_views};
+use polyclave_protocol::any::{AnyProtocol, AnyScheme, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::metered::{Meter, Metered};
@@ -15,8 +16,8 @@ use polyclave_protocol::tally::{Counts, Tally};
 use polyclave_protocol::{Error, Party, Result};
 
 /// A party in a session: its protocol and its network.
-pub struct Seat<P> {
-    protocol: P,
+pub struct Seat {
+    protocol: AnyProtocol,
     net: Metered<Mesh>,
     meter: Arc<Meter>,
 }
@@ -75,10 +76,10 @@ impl Bill {
 
 /// Seats all parties in one session and has each do `work` on a thread of its own. `subject` is what they must agree to
 /// evaluate. Returns what they return, in their order.
-pub fn in_session<S: Scheme, T: Send>(
-    scheme: &S,
+pub fn in_session<T: Send>(
+    scheme: &AnyScheme,
     subject: &[u8],
-    work: impl Fn(&mut Seat<S::Protocol>) -> Result<T> + Sync,
+    work: impl Fn(&mut Seat) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let terms = scheme.terms(Terms::new(scheme.parties())).with("circuits", subject);
     let party = |mut net: Metered<Mesh>| -> Result<T> {
@@ -130,20 +131,20 @@ fn declare(b: &mut Builder, port: &CompiledPort) -> Vec<Wire> {
     }
 }
 
-impl<P: Protocol> Seat<P> {
+impl Seat {
     /// The first party, which reports on behalf of all.
     pub fn is_first(&self) -> bool {
         self.net.me() == Party(0)
     }
 
     /// For compiling, and for predictions.
-    pub fn protocol(&self) -> &P {
+    pub fn protocol(&self) -> &AnyProtocol {
         &self.protocol
     }
 
     /// Shares a value of one party's through its [`entrance`]. The value lies in memory common to all parties of this
     /// process; only the owner reads it.
-    pub fn share(&mut self, entrance: &Compiled, owner: Party, cells: &Cells) -> Result<(P::Shared, Spent)> {
+    pub fn share(&mut self, entrance: &Compiled, owner: Party, cells: &Cells) -> Result<(AnyShared, Spent)> {
         let (shared, spent) = self.share_all(entrance, &[(owner, cells)])?;
         Ok((only(shared)?, spent))
     }
@@ -153,7 +154,7 @@ impl<P: Protocol> Seat<P> {
         &mut self,
         entrance: &Compiled,
         given: &[(Party, &Cells)],
-    ) -> Result<(Vec<P::Shared>, Spent)> {
+    ) -> Result<(Vec<AnyShared>, Spent)> {
         let lanes = given.iter().map(|(_, cells)| cells.lanes()).max().unwrap_or(1);
         let me = self.net.me();
         let inputs = given.iter().map(|(owner, cells)| match *owner == me {
@@ -173,8 +174,8 @@ impl<P: Protocol> Seat<P> {
         &mut self,
         compiled: &Compiled,
         lanes: usize,
-        inputs: &[&P::Shared],
-    ) -> Result<(Vec<P::Shared>, Bill)> {
+        inputs: &[&AnyShared],
+    ) -> Result<(Vec<AnyShared>, Bill)> {
         let (tally, (batch, bytes)) =
             self.spend(|seat| prepare(&mut seat.protocol, compiled, lanes, &mut seat.net));
         let preprocessing = Spent { counts: tally.preprocessing, payload_bytes: bytes };
@@ -187,7 +188,7 @@ impl<P: Protocol> Seat<P> {
     }
 
     /// Reveals a value to all, and adds what that took to a bill: checks that count as a part of the evaluation are one of it.
-    pub fn reveal(&mut self, shared: &P::Shared, bill: &mut Bill) -> Result<Cells> {
+    pub fn reveal(&mut self, shared: &AnyShared, bill: &mut Bill) -> Result<Cells> {
         let (tally, (released, bytes)) =
             self.spend(|seat| release(&mut seat.protocol, shared, Owner::All, &mut seat.net));
         let released = released?.ok_or_else(|| Error::misuse("an output for all did not come"))?;

@@ -77,7 +77,7 @@ impl Question<'_> {
         let progress = ProgressBar::hidden();
         let evaluation =
             Evaluation { target: &target, key_schedule: self.key_schedule, jobs: &jobs, progress: &progress };
-        let mut outcomes = protocol.run(evaluation)?.into_iter().flatten();
+        let mut outcomes = evaluation.run(&protocol.evaluator()?)?.into_iter().flatten();
         let outcome = outcomes.next().context("the evaluation gave no output")?;
         let way = if self.decrypt { Direction::Decrypt } else { Direction::Encrypt };
         let circuit = target.circuit(way, self.key_schedule).context("the direction was checked")?;

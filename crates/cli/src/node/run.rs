@@ -17,7 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::{say, stop};
 
 /// How often it is looked whether to stop.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A node that could not serve for so long says what it waits for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -97,7 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             };
             tell(&mut told, waits);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     node.stop();
     Ok(ExitCode::SUCCESS)

@@ -8,6 +8,7 @@ use polyclave_cipher::{
     AnyMap, Builder, Cells, Cipher, Circuit, Compiled, Direction, Table, catalog, cleartext, compile,
 };
 use polyclave_protocol::Party;
+use polyclave_protocol::any::{AnyScheme, AnyShared};
 use polyclave_protocol::protocol::{Protocol, Scheme};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
@@ -91,17 +92,12 @@ pub fn once(inversion: Inversion, circuit: &Circuit) -> Result<Taken> {
 /// Evaluates a circuit on random inputs, so many lanes at a time and so many times in one session.
 pub fn evaluations(inversion: Inversion, circuit: &Circuit, lanes: usize, times: usize) -> Result<Taken> {
     let scheme = ShamirScheme { structure: Structure::new(3, 1)?, inversion, tables: Tables::Masked };
-    evaluations_under(&scheme, circuit, lanes, times)
+    evaluations_under(&AnyScheme::new(scheme), circuit, lanes, times)
 }
 
 /// The same under any scheme. An output that is not that of the cleartext is an error: what is counted is a computation that
 /// was right.
-pub fn evaluations_under<S: Scheme>(
-    scheme: &S,
-    circuit: &Circuit,
-    lanes: usize,
-    times: usize,
-) -> Result<Taken> {
+pub fn evaluations_under(scheme: &AnyScheme, circuit: &Circuit, lanes: usize, times: usize) -> Result<Taken> {
     let inputs = (0..times).map(|_| random_inputs(circuit, lanes)).collect::<Result<Vec<_>>>()?;
     let compiled = OnceLock::new();
     let counted = in_session(scheme, &circuit.digest(), |seat| {
@@ -138,8 +134,8 @@ struct Total {
     outputs: Vec<Vec<Cells>>,
 }
 
-fn evaluate<P: Protocol>(
-    seat: &mut Seat<P>,
+fn evaluate(
+    seat: &mut Seat,
     entrances: &[Compiled],
     compiled: &Compiled,
     lanes: usize,
@@ -148,7 +144,7 @@ fn evaluate<P: Protocol>(
 ) -> polyclave_protocol::Result<Vec<Cells>> {
     let shared = entrances.iter().zip(inputs);
     let shared = shared.map(|(entrance, cells)| Ok(seat.share(entrance, Party(0), cells)?.0));
-    let shared: Vec<P::Shared> = shared.collect::<polyclave_protocol::Result<_>>()?;
+    let shared: Vec<AnyShared> = shared.collect::<polyclave_protocol::Result<_>>()?;
     let (outputs, bill) = seat.evaluate(compiled, lanes, &shared.iter().collect::<Vec<_>>())?;
     total.online += bill.online.counts;
     total.preprocessing += bill.preprocessing.counts;

@@ -58,9 +58,10 @@ pub fn build() -> &'static str {
 
 /// What a time depends on.
 fn conditions(setting: &Setting) -> String {
-    let Setting { parties, threads, blocks, repeats, preprocessing, .. } = setting;
+    let Setting { parties, threads, blocks, repeats, options, .. } = setting;
+    let source = options.iter().find(|(option, _)| *option == "preprocessing").map(|(_, source)| *source);
     let build = build();
-    let material = match preprocessing {
+    let material = match source {
         Some("mascot") => format!(" material from mascot with expansion {EXPANSION},"),
         Some(source) => format!(" material from {source},"),
         None => String::new(),
@@ -84,9 +85,7 @@ mod tests {
             form: Form::Tables,
             parties: 3,
             threads: 1,
-            preprocessing: None,
-            label_bytes: 16,
-            demux_field: 64,
+            options: vec![],
             blocks: 1024,
             repeats: 3,
             latency_samples: 0,

@@ -5,6 +5,7 @@
 //! itself, a client may always choose whom it asks, and fewer than the protocol takes serve nobody. So what more nodes refuse
 //! than can be missed stays refused; and since every node pays for what it serves, the budget holds whoever is left out.
 
+use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Operation, Reason, Refusal, Step};
 
@@ -96,7 +97,7 @@ impl<'c> Conversation<'c> {
         takes_all: bool,
     ) -> Result<(Conversation<'c>, Accepted)> {
         let nodes = client.cluster().nodes();
-        let needed = if takes_all { nodes } else { client.combine.least_servers() };
+        let needed = if takes_all { nodes } else { client.scheme.quorum() };
         let (suspects, mut without) = (client.suspects(), Without::default());
         let (mut last, mut failures) = (None, 0);
         for attempt in 0.. {

@@ -9,6 +9,7 @@
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::net::{self, Net};
+use polyclave_protocol::service::ServiceScheme;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{self, MOST_MESSAGE, Refusal, Reply};
@@ -37,7 +38,7 @@ pub(super) type Replies = [(Party, Reply)];
 impl Conversation<'_> {
     /// Puts the replies to the oldest message together that has no answer yet.
     pub(super) fn settle<T>(&mut self, put_together: &dyn Fn(&Self, &Replies) -> Result<T>) -> Result<T> {
-        if self.client.combine.corrects() {
+        if self.client.scheme.guarantees_output() {
             return self.settle_with_most(put_together).map_err(|e| self.client.named(e));
         }
         let replies = self.replies().map_err(|e| self.client.named(e))?;
@@ -109,7 +110,7 @@ impl Conversation<'_> {
     }
 
     fn settle_with_most<T>(&mut self, put_together: &dyn Fn(&Self, &Replies) -> Result<T>) -> Result<T> {
-        let least = self.client.combine.least_servers();
+        let least = self.client.scheme.quorum();
         let (mut replies, mut refused, mut apart) = (Vec::new(), Vec::new(), None);
         let mut awaited = self.there;
         let began = Instant::now();

@@ -19,7 +19,7 @@ use crate::cheat::Partners;
 use crate::progress::Progress;
 
 /// Whether the client is still there is looked at so often.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// It is told so often that work goes on.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
@@ -48,7 +48,7 @@ pub(super) struct Attended<'n, 'l> {
 impl Attended<'_, '_> {
     fn attend(&mut self) -> Result<()> {
         let now = Instant::now();
-        if now.duration_since(self.line.attention.looked) >= LOOK {
+        if now.duration_since(self.line.attention.looked) >= POLL_INTERVAL {
             self.line.attention.looked = now;
             self.line.look();
             if self.line.gone.is_none() && now.duration_since(self.line.attention.told) >= HEARTBEAT {

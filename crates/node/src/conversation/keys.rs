@@ -1,5 +1,6 @@
 //! Requests that make, complete and delete keys.
 
+use polyclave_protocol::any::{AnyServiceProtocol, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Protocol;
 use polyclave_protocol::service::{ELEMENT_BYTES, ServiceProtocol, ServiceScheme};
@@ -15,7 +16,7 @@ use crate::make::expand;
 use crate::modes::{Fault, misplaced};
 use crate::store::KeyState;
 
-impl<S: ServiceScheme> Serving<'_, '_, S> {
+impl Serving<'_, '_> {
     /// A key that this node holds as pending is complete if it is announced at a node with the same id (which was compared), or
     /// if all nodes are here. Otherwise making it has failed: some nodes lack their shares.
     pub(super) fn complete(&mut self, info: &KeyInfo, state: KeyState) -> Result<(), Fault> {
@@ -35,15 +36,15 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
 
     /// Whether the key is announced somewhere. Where nodes correct each other those that serve, and hold it, are enough.
     fn is_announced(&mut self, here: bool) -> Result<bool, Fault> {
-        Ok(self.core.scheme.corrects() || any(here, self.net()?)?)
+        Ok(self.core.scheme.guarantees_output() || any(here, self.net()?)?)
     }
 
     /// Takes a key from the client, under a mask that the client has checked.
     pub(super) fn import(
         &mut self,
-        protocol: &mut S::Protocol,
+        protocol: &mut AnyServiceProtocol,
         circuits: &Circuits,
-    ) -> Result<<S::Protocol as Protocol>::Shared, Fault> {
+    ) -> Result<AnyShared, Fault> {
         let bytes = circuits.cipher.key_bytes;
         let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.partners()?)?;
         let (blind, mut of_blind) = protocol.mask_blind(&mut self.partners()?)?;
@@ -71,8 +72,8 @@ impl<S: ServiceScheme> Serving<'_, '_, S> {
     /// Expands a new key and stores it: first everywhere, then announced everywhere, then told to the client.
     pub(super) fn keep(
         &mut self,
-        mut protocol: S::Protocol,
-        key: &<S::Protocol as Protocol>::Shared,
+        mut protocol: AnyServiceProtocol,
+        key: &AnyShared,
         new: NewKey,
         origin: Origin,
         circuits: &Circuits,

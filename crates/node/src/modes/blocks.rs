@@ -1,5 +1,6 @@
 //! Blocks by themselves: both sides of ECB, and the decryption side of CBC, whose chain the client adds.
 
+use polyclave_protocol::any::{AnyMask, AnyServiceProtocol};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::service::ServiceProtocol;
 use polyclave_transport::wire::{CHUNK, End, MASKED, Reason, Refusal, Step};
@@ -18,8 +19,8 @@ impl Decrypt {
     }
 }
 
-impl<P: ServiceProtocol> Mode<P> for Decrypt {
-    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+impl Mode for Decrypt {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
         match at.circuits.decrypt {
             Some(_) => Ok((Vec::new(), Vec::new())),
             None => Err(Fault::Refused(Refusal::new(Reason::Key, "this cipher has no decryption"))),
@@ -33,7 +34,7 @@ impl<P: ServiceProtocol> Mode<P> for Decrypt {
         }
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
         let (Step::Blocks { ciphertext }, Some(circuit)) = (&step, &at.circuits.decrypt) else {
             return Err(Fault::Refused(misplaced(&step)));
         };
@@ -43,19 +44,19 @@ impl<P: ServiceProtocol> Mode<P> for Decrypt {
 }
 
 /// Encrypts a client's secret blocks, each by itself.
-pub(crate) struct Encrypt<P: ServiceProtocol> {
+pub(crate) struct Encrypt {
     block: usize,
-    masks: Masks<P>,
+    masks: Masks,
 }
 
-impl<P: ServiceProtocol> Encrypt<P> {
+impl Encrypt {
     pub(crate) fn new(block: usize, mask: u32) -> Result<Self, Refusal> {
         Ok(Encrypt { block, masks: Masks::new(block, MASKED, mask)? })
     }
 }
 
-impl<P: ServiceProtocol> Mode<P> for Encrypt<P> {
-    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+impl Mode for Encrypt {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
         Ok((Vec::new(), self.masks.draw(&mut at.protocol, at.net)?))
     }
 
@@ -66,7 +67,7 @@ impl<P: ServiceProtocol> Mode<P> for Encrypt<P> {
         }
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
         let Step::Masked { data, .. } = &step else { return Err(Fault::Refused(misplaced(&step))) };
         let mask = self.masks.take()?;
         let circuit = &at.circuits.encrypt;
@@ -79,18 +80,18 @@ impl<P: ServiceProtocol> Mode<P> for Encrypt<P> {
 }
 
 /// The masks of a client's secret input: each is drawn, used once, and gone.
-pub(crate) struct Masks<P: ServiceProtocol> {
+pub(crate) struct Masks {
     block: usize,
     most: usize,
     /// The mask that the client has.
-    current: Option<P::Mask>,
+    current: Option<AnyMask>,
     /// Bytes of it.
     len: usize,
     /// Bytes of the next one.
     next: usize,
 }
 
-impl<P: ServiceProtocol> Masks<P> {
+impl Masks {
     /// `first` bytes for the first step, at most `most` for each.
     pub(crate) fn new(block: usize, most: usize, first: u32) -> Result<Self, Refusal> {
         let masks = Masks { block, most, current: None, len: 0, next: first as usize };
@@ -103,7 +104,11 @@ impl<P: ServiceProtocol> Masks<P> {
     }
 
     /// Draws the mask that is due; what the client is sent of it. Empty if none is due.
-    pub(crate) fn draw(&mut self, protocol: &mut P, net: &mut dyn Net) -> Result<Vec<u8>, Fault> {
+    pub(crate) fn draw(
+        &mut self,
+        protocol: &mut AnyServiceProtocol,
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>, Fault> {
         self.len = self.next;
         if self.len == 0 {
             return Ok(Vec::new());
@@ -128,7 +133,7 @@ impl<P: ServiceProtocol> Masks<P> {
     }
 
     /// The mask, for its only use.
-    pub(crate) fn take(&mut self) -> Result<P::Mask, Fault> {
+    pub(crate) fn take(&mut self) -> Result<AnyMask, Fault> {
         let none =
             || Refusal::new(Reason::Malformed, "there is no mask left; ask for one with the step before");
         self.current.take().ok_or_else(|| Fault::Refused(none()))

@@ -17,6 +17,7 @@
 //! a passive protocol, the key is lost anyway. CBC authenticates nothing.
 
 use polyclave_cipher::Cells;
+use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceProtocol;
 use polyclave_transport::wire::{End, Reason, Refusal, Step};
@@ -45,19 +46,19 @@ enum Link<S> {
     Ended,
 }
 
-pub(crate) struct Chain<P: ServiceProtocol> {
+pub(crate) struct Chain {
     kind: Kind,
     block: usize,
-    masks: Masks<P>,
-    link: Option<Link<P::Shared>>,
+    masks: Masks,
+    link: Option<Link<AnyShared>>,
     ended: bool,
     /// CBC: what this node sends of the initial block, until the first answer.
     initial: Vec<u8>,
     /// CBC: the last block of the step before, which the client does not have yet.
-    held: Option<P::Shared>,
+    held: Option<AnyShared>,
 }
 
-impl<P: ServiceProtocol> Chain<P> {
+impl Chain {
     pub(crate) fn cbc(block: usize, mask: u32) -> Result<Self, Refusal> {
         Self::new(Kind::Cbc, block, mask)
     }
@@ -74,10 +75,10 @@ impl<P: ServiceProtocol> Chain<P> {
     /// Puts one block through.
     fn push(
         &mut self,
-        block: &P::Shared,
-        subkey: Option<&P::Shared>,
-        at: &mut Computation<'_, P>,
-    ) -> Result<P::Shared, Fault> {
+        block: &AnyShared,
+        subkey: Option<&AnyShared>,
+        at: &mut Computation<'_>,
+    ) -> Result<AnyShared, Fault> {
         let link = self.link.replace(Link::Ended);
         let chain = match &link {
             Some(Link::Public(cells)) => Input::Public(cells),
@@ -100,8 +101,8 @@ impl<P: ServiceProtocol> Chain<P> {
     }
 }
 
-impl<P: ServiceProtocol> Mode<P> for Chain<P> {
-    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+impl Mode for Chain {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
         let zero = vec![0; self.block];
         self.link = Some(match self.kind {
             Kind::Cbc => {
@@ -126,7 +127,7 @@ impl<P: ServiceProtocol> Mode<P> for Chain<P> {
         self.masks.admit(data, *next)
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
         let Step::Masked { data, end, next } = &step else { return Err(Fault::Refused(misplaced(&step))) };
         let mask = self.masks.take()?;
         let subkey = match (end, &at.key.subkeys) {

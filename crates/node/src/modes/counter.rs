@@ -54,8 +54,8 @@ fn number(block: &[u8]) -> u128 {
     block.iter().fold(0, |n, byte| n << 8 | u128::from(*byte))
 }
 
-impl<P: ServiceProtocol> Mode<P> for Counter {
-    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+impl Mode for Counter {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
         if self.next.is_some() {
             return Ok((Vec::new(), Vec::new()));
         }
@@ -93,7 +93,7 @@ impl<P: ServiceProtocol> Mode<P> for Counter {
         Ok(count)
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
         let Step::Keystream { bytes } = step else { return Err(Fault::Refused(misplaced(&step))) };
         let counters = self.take((bytes as usize).div_ceil(self.block) as u64);
         let keystream = at.encrypt(&counters)?;
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn admit(counter: &mut Counter, bytes: u32) -> Result<u64, Refusal> {
-        Mode::<polyclave_protocol::shamir::Shamir>::admit(counter, &Step::Keystream { bytes })
+        Mode::admit(counter, &Step::Keystream { bytes })
     }
 
     #[test]

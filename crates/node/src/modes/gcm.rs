@@ -8,6 +8,7 @@
 //! Nonces have 12 bytes: another length would need J0 as a hash under H, which the nodes would have to keep shared, or open
 //! and with it an equation for H. On encryption the nodes derive the nonce from the session id.
 
+use polyclave_protocol::any::{AnyElements, AnyServiceProtocol, AnyShared};
 use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::service::{Element, ServiceProtocol};
 use polyclave_transport::wire::{MOST_ADDITIONAL_DATA, Reason, Refusal, Step};
@@ -33,19 +34,16 @@ pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
 }
 
 /// E(J0), shared, which covers the tag.
-pub(super) fn cover<P: ServiceProtocol>(
-    first: &P::Shared,
-    at: &mut Computation<'_, P>,
-) -> Result<P::Elements, Fault> {
+pub(super) fn cover(first: &AnyShared, at: &mut Computation<'_>) -> Result<AnyElements, Fault> {
     let j0 = at.protocol.lanes(first, 0..1);
     Ok(at.protocol.elements(&j0, at.net)?)
 }
 
 /// Adds whole blocks to a hash, in pieces of which the first is short.
-pub(super) fn absorb<P: ServiceProtocol>(
-    hash: &mut Ghash<'_, P>,
+pub(super) fn absorb(
+    hash: &mut Ghash<'_, AnyServiceProtocol>,
     bytes: &[u8],
-    at: &mut Computation<'_, P>,
+    at: &mut Computation<'_>,
 ) -> Result<(), Fault> {
     let most = HASHED_AT_ONCE * BLOCK;
     let (first, rest) = bytes.split_at(bytes.len() % most);
@@ -71,11 +69,11 @@ pub(super) fn lengths(additional: u64, ciphertext: u64) -> [u8; BLOCK] {
 }
 
 /// Whether a tag is the one that belongs to a hash and its cover, and nothing else about it.
-pub(super) fn fits<P: ServiceProtocol>(
-    hash: &P::Elements,
-    cover: &P::Elements,
+pub(super) fn fits(
+    hash: &AnyElements,
+    cover: &AnyElements,
     tag: &Element,
-    at: &mut Computation<'_, P>,
+    at: &mut Computation<'_>,
 ) -> Result<bool, Fault> {
     let expected = at.protocol.add_elements(hash, cover);
     let difference = at.protocol.add_public(&expected, &[*tag]);
@@ -83,18 +81,18 @@ pub(super) fn fits<P: ServiceProtocol>(
 }
 
 /// One message: its nonce, its hash so far, and the keystream given.
-struct Message<P: ServiceProtocol> {
+struct Message {
     additional: Vec<u8>,
     nonce: [u8; 12],
-    hash: Option<P::Elements>,
-    cover: Option<P::Elements>,
+    hash: Option<AnyElements>,
+    cover: Option<AnyElements>,
     /// Bytes hashed.
     absorbed: u64,
     /// Bytes of keystream given.
     given: u64,
 }
 
-impl<P: ServiceProtocol> Message<P> {
+impl Message {
     fn new(nonce: [u8; 12], additional: &[u8]) -> Result<Self, Refusal> {
         if additional.len() > MOST_ADDITIONAL_DATA {
             let told =
@@ -106,13 +104,13 @@ impl<P: ServiceProtocol> Message<P> {
     }
 
     /// E(J0) and the hash of the additional data.
-    fn begin(&mut self, at: &mut Computation<'_, P>) -> Result<(), Fault> {
+    fn begin(&mut self, at: &mut Computation<'_>) -> Result<(), Fault> {
         let first = at.encrypt(&counters(&self.nonce, 1, 1))?;
         self.cover = Some(cover(&first, at)?);
         self.hash(&padded(&self.additional.clone()), at)
     }
 
-    fn hash(&mut self, blocks: &[u8], at: &mut Computation<'_, P>) -> Result<(), Fault> {
+    fn hash(&mut self, blocks: &[u8], at: &mut Computation<'_>) -> Result<(), Fault> {
         if !blocks.is_empty() {
             let mut hash = Ghash::resume(hash_key(at)?, self.hash.take());
             absorb(&mut hash, blocks, at)?;
@@ -150,7 +148,7 @@ impl<P: ServiceProtocol> Message<P> {
     }
 
     /// The keystream of the step that was admitted last.
-    fn keystream(&mut self, bytes: u32, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+    fn keystream(&mut self, bytes: u32, at: &mut Computation<'_>) -> Result<Answer, Fault> {
         let before = (self.given - u64::from(bytes)) / BLOCK as u64;
         let count = u64::from(bytes).div_ceil(BLOCK as u64);
         let keystream = at.encrypt(&counters(&self.nonce, 2 + before, count))?;
@@ -158,7 +156,7 @@ impl<P: ServiceProtocol> Message<P> {
     }
 
     /// The complete hash and the cover, for their only use.
-    fn close(&mut self, at: &mut Computation<'_, P>) -> Result<(P::Elements, P::Elements), Fault> {
+    fn close(&mut self, at: &mut Computation<'_>) -> Result<(AnyElements, AnyElements), Fault> {
         self.hash(&lengths(self.additional.len() as u64, self.absorbed), at)?;
         let ended = || Fault::Refused(Refusal::new(Reason::Malformed, "the message has ended"));
         Ok((self.hash.take().ok_or_else(ended)?, self.cover.take().ok_or_else(ended)?))
@@ -166,31 +164,31 @@ impl<P: ServiceProtocol> Message<P> {
 }
 
 /// The powers of the hash key; a key without them was not made for GCM, which was checked before.
-pub(super) fn hash_key<'k, P: ServiceProtocol>(
-    at: &Computation<'k, P>,
-) -> Result<&'k polyclave_protocol::ghash::GhashKey<P>, Fault> {
+pub(super) fn hash_key<'k>(
+    at: &Computation<'k>,
+) -> Result<&'k polyclave_protocol::ghash::GhashKey<AnyServiceProtocol>, Fault> {
     let missing = || Fault::Refused(Refusal::new(Reason::Key, "the key was not made for gcm"));
     at.key.hash_key.as_ref().ok_or_else(missing)
 }
 
 /// Encrypts one message.
-pub(crate) struct Encrypt<P: ServiceProtocol> {
-    message: Message<P>,
+pub(crate) struct Encrypt {
+    message: Message,
     closed: bool,
 }
 
-impl<P: ServiceProtocol> Encrypt<P> {
+impl Encrypt {
     pub(crate) fn new(additional: &[u8]) -> Result<Self, Refusal> {
         Ok(Encrypt { message: Message::new([0; 12], additional)?, closed: false })
     }
 }
 
-impl<P: ServiceProtocol> Mode<P> for Encrypt<P> {
+impl Mode for Encrypt {
     fn blocks_at_start(&self) -> u64 {
         1
     }
 
-    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
         self.message.nonce = at.derived("polyclave 2026 gcm nonce");
         self.message.begin(at)?;
         Ok((self.message.nonce.to_vec(), Vec::new()))
@@ -213,7 +211,7 @@ impl<P: ServiceProtocol> Mode<P> for Encrypt<P> {
         }
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
         match step {
             Step::Keystream { bytes } => self.message.keystream(bytes, at),
             Step::Absorb { ciphertext } => {
@@ -231,24 +229,24 @@ impl<P: ServiceProtocol> Mode<P> for Encrypt<P> {
 }
 
 /// Decrypts one message.
-pub(crate) struct Decrypt<P: ServiceProtocol> {
-    message: Message<P>,
+pub(crate) struct Decrypt {
+    message: Message,
     /// The tag was compared; when it did not fit the conversation is over.
     checked: bool,
 }
 
-impl<P: ServiceProtocol> Decrypt<P> {
+impl Decrypt {
     pub(crate) fn new(nonce: [u8; 12], additional: &[u8]) -> Result<Self, Refusal> {
         Ok(Decrypt { message: Message::new(nonce, additional)?, checked: false })
     }
 }
 
-impl<P: ServiceProtocol> Mode<P> for Decrypt<P> {
+impl Mode for Decrypt {
     fn blocks_at_start(&self) -> u64 {
         1
     }
 
-    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
         self.message.begin(at)?;
         Ok((Vec::new(), Vec::new()))
     }
@@ -266,7 +264,7 @@ impl<P: ServiceProtocol> Mode<P> for Decrypt<P> {
         }
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
         match step {
             Step::Absorb { ciphertext } => {
                 self.message.hash(&padded(&ciphertext), at)?;

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use polyclave_protocol::any::{AnyElements, AnyShared};
 use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::service::ServiceProtocol;
 use polyclave_transport::wire::{CHUNK, Reason, Refusal, Step};
@@ -37,11 +38,7 @@ fn admit_chunk(bytes: usize, number: u64, last: bool) -> Result<(), Refusal> {
 }
 
 /// The hash of a whole chunk.
-fn hash<P: ServiceProtocol>(
-    additional: &[u8],
-    ciphertext: &[u8],
-    at: &mut Computation<'_, P>,
-) -> Result<P::Elements, Fault> {
+fn hash(additional: &[u8], ciphertext: &[u8], at: &mut Computation<'_>) -> Result<AnyElements, Fault> {
     let mut blocks = padded(additional);
     blocks.extend(padded(ciphertext));
     blocks.extend(lengths(additional.len() as u64, ciphertext.len() as u64));
@@ -51,23 +48,19 @@ fn hash<P: ServiceProtocol>(
 }
 
 /// E(J0) and the keystream of a chunk.
-fn evaluated<P: ServiceProtocol>(
+fn evaluated(
     file: &[u8; 32],
     number: u64,
     bytes: usize,
-    at: &mut Computation<'_, P>,
-) -> Result<(P::Elements, Option<P::Shared>), Fault> {
+    at: &mut Computation<'_>,
+) -> Result<(AnyElements, Option<AnyShared>), Fault> {
     let count = bytes.div_ceil(BLOCK);
     let blocks = at.encrypt(&counters(&nonce(file, number), 1, 1 + count as u64))?;
     let keystream = (count > 0).then(|| at.protocol.lanes(&blocks, 1..1 + count));
     Ok((cover(&blocks, at)?, keystream))
 }
 
-fn revealed<P: ServiceProtocol>(
-    keystream: Option<P::Shared>,
-    bytes: usize,
-    at: &mut Computation<'_, P>,
-) -> Result<Answer, Fault> {
+fn revealed(keystream: Option<AnyShared>, bytes: usize, at: &mut Computation<'_>) -> Result<Answer, Fault> {
     Ok(Answer::data(match keystream {
         Some(keystream) => at.protocol.reveal_bytes_to_client(&keystream, bytes, at.net)?,
         None => Vec::new(),
@@ -75,7 +68,7 @@ fn revealed<P: ServiceProtocol>(
 }
 
 /// Seals a file.
-pub(crate) struct Seal<P: ServiceProtocol> {
+pub(crate) struct Seal {
     key: [u8; 16],
     file: [u8; 32],
     /// Keystreams admitted, and chunks admitted to be sealed.
@@ -83,19 +76,19 @@ pub(crate) struct Seal<P: ServiceProtocol> {
     sealed: u64,
     /// Bytes of the chunks in between; with the cover of the tag where the keystream has been computed.
     lengths: VecDeque<usize>,
-    covers: VecDeque<P::Elements>,
+    covers: VecDeque<AnyElements>,
     ended: bool,
 }
 
-impl<P: ServiceProtocol> Seal<P> {
+impl Seal {
     pub(crate) fn new(key: [u8; 16]) -> Self {
         let (lengths, covers) = (VecDeque::new(), VecDeque::new());
         Seal { key, file: [0; 32], given: 0, sealed: 0, lengths, covers, ended: false }
     }
 }
 
-impl<P: ServiceProtocol> Mode<P> for Seal<P> {
-    fn start(&mut self, at: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+impl Mode for Seal {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
         self.file = at.derived("polyclave 2026 id of a sealed file");
         Ok((self.file.to_vec(), Vec::new()))
     }
@@ -129,7 +122,7 @@ impl<P: ServiceProtocol> Mode<P> for Seal<P> {
         }
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
         match &step {
             Step::Keystream { bytes } => {
                 let bytes = *bytes as usize;
@@ -163,8 +156,8 @@ impl Open {
     }
 }
 
-impl<P: ServiceProtocol> Mode<P> for Open {
-    fn start(&mut self, _: &mut Computation<'_, P>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+impl Mode for Open {
+    fn start(&mut self, _: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
         Ok((Vec::new(), Vec::new()))
     }
 
@@ -180,7 +173,7 @@ impl<P: ServiceProtocol> Mode<P> for Open {
         }
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_, P>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
         let Step::Open { ciphertext, tag, last } = &step else {
             return Err(Fault::Refused(misplaced(&step)));
         };

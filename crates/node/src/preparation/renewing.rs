@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::protocol::{Adversary, Scheme};
 use polyclave_protocol::service::{Element, ServiceScheme, Stored};
 use polyclave_protocol::session::{Stream, Terms};
 use polyclave_protocol::shamir::{Inversion, Setup, Shamir, ShamirScheme, Structure, Tables};
@@ -70,7 +70,11 @@ impl Scheme for Renewing {
         self.inner.parties()
     }
 
-    fn adversary(&self) -> String {
+    fn adversary(&self) -> Adversary {
+        Adversary::Passive
+    }
+
+    fn promise(&self) -> String {
         "a test".into()
     }
 
@@ -88,8 +92,8 @@ impl Scheme for Renewing {
 }
 
 impl ServiceScheme for Renewing {
-    fn least_servers(&self) -> usize {
-        self.inner.least_servers()
+    fn quorum(&self) -> usize {
+        self.inner.quorum()
     }
 
     fn save_setup(&self, setup: &Setup) -> Zeroizing<Vec<u8>> {

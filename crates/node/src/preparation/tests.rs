@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_client::{Client, Error as ClientError};
 use polyclave_config::{ClientDir, NodeDir};
+use polyclave_protocol::any::AnyServiceScheme;
 use polyclave_protocol::spdz::Guesses;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::{Mode, NewKey, Reason};
@@ -50,7 +51,8 @@ impl Nodes {
     fn restart_cheating(&mut self, node: usize, cheat: Option<Cheat>) {
         self.nodes[node] = None;
         let scheme = Renewing::new(NODES, self.faults[node].clone());
-        self.nodes[node] = Some(Running::start_with(self.dir(node), scheme, cheat).expect("started"));
+        self.nodes[node] =
+            Some(Running::start_with(self.dir(node), AnyServiceScheme::new(scheme), cheat).expect("started"));
     }
 
     fn ready(&self) -> bool {

@@ -50,6 +50,7 @@
 //! * Transfers are actively secure, though the rest is not.
 
 mod bank;
+mod descriptor;
 mod flight;
 mod half_gates;
 mod hash;
@@ -70,6 +71,7 @@ use polyclave_kernels::label_hash::Label;
 use zeroize::Zeroizing;
 
 pub use bank::Bank;
+pub use descriptor::{HALF, PROJECTION, THREE_HALVES};
 pub use scheme::{GarbledScheme, Gates, Setup};
 pub use shared::Shared;
 

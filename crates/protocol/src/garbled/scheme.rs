@@ -11,7 +11,7 @@ use super::{EVALUATOR, GARBLER, Garbled, Side, half_gates, three_halves};
 use crate::net::Net;
 use crate::ot::{Pairs, Shape};
 use crate::pool::Pool;
-use crate::protocol::Scheme;
+use crate::protocol::{Adversary, Scheme};
 use crate::session::{Stream, Terms, random_bytes};
 use crate::tally::{Phase, Tally};
 use crate::{Error, Party, PartySet, Result, coins};
@@ -98,7 +98,11 @@ impl Scheme for GarbledScheme {
         2
     }
 
-    fn adversary(&self) -> String {
+    fn adversary(&self) -> Adversary {
+        Adversary::Passive
+    }
+
+    fn promise(&self) -> String {
         format!(
             "passive, one of two parties: both are trusted to run the protocol unmodified. If {GARBLER}, which garbles, does not, \
              it can learn the inputs of {EVALUATOR}; if {EVALUATOR} does not, outputs are still right or refused"

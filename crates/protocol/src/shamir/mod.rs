@@ -19,6 +19,7 @@ mod chain;
 mod client;
 mod cost;
 mod demand;
+mod descriptor;
 mod elements;
 mod inversion;
 mod invert;
@@ -44,6 +45,7 @@ use zeroize::Zeroizing;
 pub use active::{Active, Preprocessing, ShamirActiveScheme};
 pub use bank::Bank;
 pub use client::Mask;
+pub use descriptor::{ACTIVE, PASSIVE};
 pub use elements::Elements;
 pub use inversion::Inversion;
 pub use passive::Passive;
@@ -51,7 +53,7 @@ pub use setup::{MAX_PARTIES, Setup, Structure};
 pub use tables::Tables;
 
 use crate::net::Net;
-use crate::protocol::{Faults, Input, Owner, Protocol, Scheme, SharedValue, check_cells};
+use crate::protocol::{Adversary, Faults, Input, Owner, Protocol, Scheme, SharedValue, check_cells};
 use crate::session::{Stream, Terms};
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, PartySet, Result};
@@ -86,7 +88,11 @@ impl Scheme for ShamirScheme {
         self.structure.parties()
     }
 
-    fn adversary(&self) -> String {
+    fn adversary(&self) -> Adversary {
+        Adversary::Passive
+    }
+
+    fn promise(&self) -> String {
         let (n, t) = (self.structure.parties(), self.structure.threshold());
         format!(
             "passive, at most {t} of {n} parties: a single party that runs modified code can extract the key"
@@ -148,9 +154,9 @@ impl Shared {
     }
 
     /// The lanes of all parts, which are values of one port.
-    fn join(parts: &[Shared]) -> Shared {
+    fn join(parts: &[&Shared]) -> Shared {
         let lanes = parts.iter().map(|part| part.lanes).sum();
-        let (views, first) = (parts[0].views.clone(), &parts[0]);
+        let (views, first) = (parts[0].views.clone(), parts[0]);
         // Sized at once, as above.
         let mut rows = Zeroizing::new(Vec::with_capacity(views.len() * first.count * lanes));
         for row in 0..views.len() * first.count {

@@ -17,8 +17,8 @@ use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
 impl ServiceScheme for ShamirScheme {
-    fn least_servers(&self) -> usize {
-        self.structure.least_servers()
+    fn quorum(&self) -> usize {
+        self.structure.quorum()
     }
 
     fn save_setup(&self, setup: &Setup) -> Zeroizing<Vec<u8>> {
@@ -86,7 +86,8 @@ impl<S: Security> ServiceProtocol for Shamir<S> {
     /// and unit vectors of 256 entries, made for every lookup, take ten times as long.
     fn form(&self, cipher: Cipher) -> Cipher {
         let is_large = |table: &Arc<Table>| table.inversion().is_none() && table.pulkus_vivek().is_none();
-        match self.tables == Tables::ByLanes && cipher.encrypt.tables().iter().any(is_large) {
+        let is_of_nodes = matches!(self.tables, Tables::ByLanes | Tables::InStock);
+        match is_of_nodes && cipher.encrypt.tables().iter().any(is_large) {
             true => boolean::expanded(cipher),
             false => cipher,
         }
@@ -102,7 +103,7 @@ impl<S: Security> ServiceProtocol for Shamir<S> {
         }
     }
 
-    fn join_lanes(&self, parts: &[Shared]) -> Shared {
+    fn join_lanes(&self, parts: &[&Shared]) -> Shared {
         Shared::join(parts)
     }
 

@@ -55,7 +55,7 @@ impl Structure {
     }
 
     /// 2t + 1: so many parties must serve, since they recombine polynomials of degree 2t.
-    pub fn least_servers(&self) -> usize {
+    pub fn quorum(&self) -> usize {
         2 * self.threshold + 1
     }
 
@@ -64,11 +64,11 @@ impl Structure {
         if serving.iter().any(|p| p.index() >= self.parties) {
             return Err(Error::misuse(format!("{serving} cannot serve: there are {} parties", self.parties)));
         }
-        if serving.len() < self.least_servers() {
+        if serving.len() < self.quorum() {
             return Err(Error::misuse(format!(
                 "{serving} are too few: with threshold {} at least {} parties serve",
                 self.threshold,
-                self.least_servers()
+                self.quorum()
             )));
         }
         Ok(())

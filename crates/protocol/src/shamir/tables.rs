@@ -20,7 +20,13 @@ pub enum Tables {
     /// lookups have together; but what is made ahead costs a lane of Triple DES 40 times as much as its polynomials. What
     /// nodes use.
     ByLanes,
+    /// Masked tables of 6 bits, those of DES, for which there is a stock of unit vectors, and polynomials for smaller ones, out of the
+    /// stock of triples. What nodes use that correct each other.
+    InStock,
 }
+
+/// Bits that tables take of which unit vectors are in stock: the S-boxes of DES.
+pub(super) const STOCKED_BITS: u8 = 6;
 
 /// So many lanes are few.
 const FEW_LANES: usize = 16;
@@ -35,6 +41,7 @@ impl Tables {
             Tables::Masked => "masked",
             Tables::Polynomial => "polynomial",
             Tables::ByLanes => "polynomial or masked",
+            Tables::InStock => "masked or polynomial, by size",
         }
     }
 
@@ -52,7 +59,8 @@ impl Tables {
         match (table.inversion(), self) {
             (Some(inversion), _) => Way::Inversion(inversion),
             (None, Tables::Masked) => Way::Masked,
-            (None, Tables::Polynomial | Tables::ByLanes) => {
+            (None, Tables::InStock) if table.in_bits() == STOCKED_BITS => Way::Masked,
+            (None, Tables::Polynomial | Tables::ByLanes | Tables::InStock) => {
                 table.pulkus_vivek().map_or(Way::Masked, Way::Polynomial)
             }
         }

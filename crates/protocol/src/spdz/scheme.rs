@@ -9,7 +9,7 @@ use super::masked::Packing;
 use super::setup::Setup;
 use super::way::Way;
 use crate::net::Net;
-use crate::protocol::Scheme;
+use crate::protocol::{Adversary, Scheme};
 use crate::session::{Stream, Terms};
 use crate::{Error, PartySet, Result};
 
@@ -80,7 +80,11 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
         self.parties
     }
 
-    fn adversary(&self) -> String {
+    fn adversary(&self) -> Adversary {
+        Adversary::Abort
+    }
+
+    fn promise(&self) -> String {
         let (n, most) = (self.parties, self.parties - 1);
         match self.preprocessing {
             Preprocessing::Mascot { .. } => format!(

@@ -18,7 +18,7 @@ use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
 impl ServiceScheme for SpdzScheme<Gf2_64> {
-    fn least_servers(&self) -> usize {
+    fn quorum(&self) -> usize {
         self.parties()
     }
 
@@ -99,7 +99,7 @@ impl ServiceProtocol for Spdz<Gf2_64> {
     type Mask = Mask;
     type Elements = Elements;
 
-    fn join_lanes(&self, parts: &[Shared<Gf2_64>]) -> Shared<Gf2_64> {
+    fn join_lanes(&self, parts: &[&Shared<Gf2_64>]) -> Shared<Gf2_64> {
         Shared::join(parts)
     }
 

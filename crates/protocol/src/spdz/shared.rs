@@ -108,8 +108,8 @@ impl<F: MacField> Shared<F> {
     }
 
     /// The lanes of all parts, which are values of one port and session. The last one rests on what the others rest on, too.
-    pub(super) fn join(parts: &[Self]) -> Self {
-        let (first, last) = (&parts[0], &parts[parts.len() - 1]);
+    pub(super) fn join(parts: &[&Self]) -> Self {
+        let (first, last) = (parts[0], parts[parts.len() - 1]);
         let lanes = parts.iter().map(|part| part.lanes).sum();
         let mut joined = Self::zero(first.bits, first.count, lanes, first.views.clone());
         joined.unchecked = last.unchecked.clone();

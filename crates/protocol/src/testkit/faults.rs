@@ -1,6 +1,6 @@
 //! One suite of faults for every protocol: one party cheats in one message, every message and every fault in turn.
 //!
-//! The verdict depends on what a protocol promises ([`Released::VERIFIED`]). Under an active one every honest party ends with
+//! The verdict depends on what a protocol promises ([`Adversary`]). Under an active one every honest party ends with
 //! the right output or with an error, never with a wrong output; under a passive one outputs may be wrong. Under neither
 //! does a party panic, or go on for longer than any sum of time limits explains. Under an active one no error of a party that follows
 //! the protocol accuses another that does; under a passive one parties that were led apart cannot tell why the other's messages do
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::mesh::{Mesh, mesh_with_timeout};
 use crate::net::Net;
-use crate::protocol::{Protocol, Scheme};
-use crate::release::Released;
+use crate::protocol::{Adversary, Scheme};
+
 use crate::testkit::tamper::{Fault, Tamper};
 use crate::{Error, Party, PartySet, Result};
 
@@ -64,10 +64,10 @@ pub enum Promise {
 
 impl Promise {
     /// What a scheme promises.
-    pub fn of<S: Scheme>(_: &S) -> Promise {
-        match <S::Protocol as Protocol>::Released::VERIFIED {
-            true => Promise::RightOrAborted,
-            false => Promise::Anything,
+    pub fn of<S: Scheme>(scheme: &S) -> Promise {
+        match scheme.adversary() {
+            Adversary::Passive => Promise::Anything,
+            Adversary::Abort | Adversary::GuaranteedOutput => Promise::RightOrAborted,
         }
     }
 }

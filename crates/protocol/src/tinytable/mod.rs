@@ -35,6 +35,7 @@
 mod bank;
 mod batch;
 mod commitments;
+mod descriptor;
 mod input;
 mod lookup;
 mod macs;
@@ -55,6 +56,7 @@ pub(crate) use bank::{Maps as MaskMaps, Packing, pack, unpack};
 pub use batch::{Batch, Masks};
 pub(crate) use batch::{Made, Place, Plan};
 pub(crate) use commitments::table_string;
+pub use descriptor::{LINEAR_64, LOOKUP_32, LOOKUP_64, MINIMAC, WITHOUT_MACS};
 pub use macs::Macs;
 pub(crate) use macs::{product, tag_bytes, write_tag};
 pub use preprocessing::Way;

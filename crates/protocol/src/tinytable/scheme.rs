@@ -7,7 +7,7 @@ use super::{Macs, Maker, TinyTable, Worth};
 use crate::coins;
 use crate::commitment::broadcast;
 use crate::net::Net;
-use crate::protocol::Scheme;
+use crate::protocol::{Adversary, Scheme};
 use crate::session::{Stream, Terms, random_bytes};
 use crate::spdz::MacKey;
 use crate::testkit::insecure_committed_tables::InsecureCommittedTables;
@@ -90,7 +90,11 @@ impl<R: Worth> Scheme for TinyTableScheme<R> {
         2
     }
 
-    fn adversary(&self) -> String {
+    fn adversary(&self) -> Adversary {
+        if R::VERIFIED { Adversary::Abort } else { Adversary::Passive }
+    }
+
+    fn promise(&self) -> String {
         let bits = match self.preprocessing {
             Preprocessing::TinyOt { kappa, .. } => self.macs.security_bits().min(kappa.bits()),
             Preprocessing::InsecureDealer => self.macs.security_bits(),
@@ -113,7 +117,7 @@ impl<R: Worth> Scheme for TinyTableScheme<R> {
     }
 
     fn verifies(&self) -> bool {
-        R::VERIFIED && self.preprocessing != Preprocessing::InsecureDealer
+        self.adversary() != Adversary::Passive && self.preprocessing != Preprocessing::InsecureDealer
     }
 
     fn terms(&self, terms: Terms) -> Terms {

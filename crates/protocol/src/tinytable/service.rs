@@ -28,7 +28,7 @@ use super::preprocessing::FromBits;
 use super::stocked::{self, FromStock};
 use super::{Bank, Batch, Macs, Shared, TinyTable, Way};
 use crate::net::Net;
-use crate::protocol::{Input, Owner, Protocol, Scheme};
+use crate::protocol::{Adversary, Input, Owner, Protocol, Scheme};
 use crate::release::Checked;
 use crate::service::{Element, ServiceScheme, Stored};
 use crate::session::{Stream, Terms};
@@ -102,14 +102,18 @@ impl Scheme for ServedScheme {
         2
     }
 
-    fn adversary(&self) -> String {
+    fn adversary(&self) -> Adversary {
+        self.elements.adversary()
+    }
+
+    fn promise(&self) -> String {
         match self.preprocessing {
             Preprocessing::Mascot { .. } => {
                 "active, static, one of two parties: secure with abort, statistical error 2^-64 for each check and each batch of \
                  triples; no fairness"
                     .into()
             }
-            Preprocessing::InsecureDealer => self.elements.adversary(),
+            Preprocessing::InsecureDealer => self.elements.promise(),
         }
     }
 
@@ -132,7 +136,7 @@ impl Scheme for ServedScheme {
 }
 
 impl ServiceScheme for ServedScheme {
-    fn least_servers(&self) -> usize {
+    fn quorum(&self) -> usize {
         2
     }
 

@@ -55,7 +55,7 @@ impl Shared {
     }
 
     /// The lanes of all parts, which are values of one port and session. The last one rests on what the others rest on, too.
-    pub(super) fn join(parts: &[Shared]) -> Shared {
+    pub(super) fn join(parts: &[&Shared]) -> Shared {
         fn rows<T: Copy>(parts: &[(&[T], usize)]) -> Vec<T> {
             // Sized at once, as above.
             let mut joined = Vec::with_capacity(parts.iter().map(|(all, _)| all.len()).sum());
@@ -64,7 +64,7 @@ impl Shared {
             }
             joined
         }
-        let (first, last) = (&parts[0], &parts[parts.len() - 1]);
+        let (first, last) = (parts[0], parts[parts.len() - 1]);
         let shares = Masks {
             values: rows(&parts.iter().map(|part| (&part.shares.values[..], part.lanes)).collect::<Vec<_>>()),
             tags: rows(&parts.iter().map(|part| (&part.shares.tags[..], part.lanes)).collect::<Vec<_>>()),
@@ -127,6 +127,9 @@ impl Checks {
 
 /// What a released value is worth: [`Unverified`] without verification, [`Checked`] with.
 pub trait Worth: Released + Send + Sync + Sized + 'static {
+    /// Whether it is only released after a check.
+    const VERIFIED: bool;
+
     /// Wraps a released value.
     #[doc(hidden)]
     fn of(cells: Cells) -> Self;
@@ -138,12 +141,16 @@ pub trait Worth: Released + Send + Sync + Sized + 'static {
 }
 
 impl Worth for Unverified<Cells> {
+    const VERIFIED: bool = false;
+
     fn of(cells: Cells) -> Self {
         Unverified::new(cells)
     }
 }
 
 impl Worth for Checked<Cells> {
+    const VERIFIED: bool = true;
+
     fn of(cells: Cells) -> Self {
         Checked::new(cells)
     }

@@ -5,35 +5,19 @@ use aes_gcm::{Aes128Gcm, Nonce};
 use polyclave_field::Gf256;
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::protocol::SharedValue;
-use polyclave_protocol::service::{Visitor, with_scheme};
 
 use super::*;
 use crate::owner;
-use crate::protocols::{PROTOCOLS, THRESHOLD};
+use crate::protocols::{PROTOCOLS, THRESHOLD, service};
 use crate::record::Record;
 
 const NODES: usize = 4;
 
-struct Node<'a>(&'a Orders, &'a mut dyn Net);
-
-impl Visitor for Node<'_> {
-    type Output = anyhow::Result<Report>;
-
-    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<Self::Output> {
-        Ok(work(&scheme, self.0, self.1, &Meter::default()))
-    }
-}
-
 /// Reads a node's shares of the key from its disk.
-struct Shares<'a>(&'a Disk, &'a mut dyn Net);
-
-impl Visitor for Shares<'_> {
-    type Output = Vec<u8>;
-
-    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<Vec<u8>> {
-        let at = At::restore(&scheme, self.0, Terms::new(NODES), self.1).expect("it was stored");
-        Ok(at.round_keys.reveal_own_shares()[..BLOCK].to_vec())
-    }
+fn stored_shares(protocol: &str, disk: &Disk, net: &mut dyn Net) -> Result<Vec<u8>> {
+    let scheme = service(protocol, NODES, THRESHOLD)?;
+    let at = At::restore(&scheme, disk, Terms::new(NODES), net).expect("it was stored");
+    Ok(at.round_keys.reveal_own_shares()[..BLOCK].to_vec())
 }
 
 /// A store, nodes' directories, and a key.
@@ -71,7 +55,7 @@ impl Place {
                 job: job.clone(),
                 shares: shares.get(net.me().index()).cloned().unwrap_or_default(),
             };
-            with_scheme(self.1, NODES, THRESHOLD, Node(&orders, net))
+            Ok(work(&service(self.1, NODES, THRESHOLD)?, &orders, net, &Meter::default()))
         });
         let outcomes: Vec<_> = outcomes.into_iter().map(|o| o.expect("the protocol is known")).collect();
         if let Ok(report) = &outcomes[0] {
@@ -94,7 +78,7 @@ impl Place {
     fn shares(&self) -> Vec<Vec<u8>> {
         let outcomes = run_parties(NODES, |net| {
             let disk = Disk::of(self.0.path(), net.me().index());
-            with_scheme(self.1, NODES, THRESHOLD, Shares(&disk, net))
+            stored_shares(self.1, &disk, net)
         });
         outcomes.into_iter().map(|shares| shares.expect("they are there")).collect()
     }

@@ -1,42 +1,29 @@
 //! Both servers as threads of one process, under every protocol with both ciphers; material from a dealer, to be quick.
 
-use anyhow::Context;
 use polyclave_protocol::mesh::mesh;
 use polyclave_protocol::metered::Metered;
 
 use super::*;
 use crate::devices::{KeyShares, provision, readings};
-use crate::protocols::{self, PROTOCOLS, Task};
+use crate::protocols::{self, PROTOCOLS};
 
-struct Servers<'a> {
-    /// What each was sent.
-    jobs: [&'a Job; 2],
-    shares: &'a [KeyShares; 2],
-}
-
-impl Task for Servers<'_> {
-    type Output = [Result<Report>; 2];
-
-    fn under<S: Scheme>(self, scheme: &S) -> anyhow::Result<Self::Output> {
-        let nets = <[_; 2]>::try_from(mesh(2)).ok().context("two ends")?;
-        std::thread::scope(|scope| {
-            let mut sides = self.jobs.into_iter().zip(self.shares);
-            let threads = nets.map(|net| {
-                let (job, shares) = sides.next().expect("two servers");
-                scope.spawn(move || {
-                    let mut net = Metered::new(net);
-                    let meter = net.meter();
-                    serve(scheme, job, shares, &mut net, &meter)
-                })
-            });
-            Ok(threads.map(|thread| thread.join().expect("no panic")))
-        })
-    }
-}
-
+/// What each learned from what it was sent.
 fn run(protocol: &str, jobs: [&Job; 2], shares: &[KeyShares; 2]) -> [Result<Report>; 2] {
-    protocols::run(protocol, !protocol.starts_with("garbled"), Servers { jobs, shares })
-        .expect("the protocol is known")
+    let scheme =
+        protocols::scheme(protocol, !protocol.starts_with("garbled")).expect("the protocol is known");
+    let nets = <[_; 2]>::try_from(mesh(2)).ok().expect("two ends");
+    std::thread::scope(|scope| {
+        let (mut sides, scheme) = (jobs.into_iter().zip(shares), &scheme);
+        let threads = nets.map(|net| {
+            let (job, shares) = sides.next().expect("two servers");
+            scope.spawn(move || {
+                let mut net = Metered::new(net);
+                let meter = net.meter();
+                serve(scheme, job, shares, &mut net, &meter)
+            })
+        });
+        threads.map(|thread| thread.join().expect("no panic"))
+    })
 }
 
 /// Devices that send one message each, the first one two; and all readings.

@@ -3,26 +3,19 @@ use std::time::Duration;
 use aes_gcm::aead::{Aead, KeyInit};
 use aes_gcm::{Aes128Gcm, Nonce};
 use polyclave_protocol::mesh::mesh_with_timeout;
-use polyclave_protocol::service::{Visitor, with_scheme};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use rsa::pkcs8::DecodePrivateKey;
 use rsa::{Pkcs1v15Encrypt, RsaPrivateKey};
 
 use super::*;
 use crate::bids::bid;
-use crate::protocols::{PROTOCOLS, THRESHOLD};
+use crate::protocols::{PROTOCOLS, THRESHOLD, service};
 use crate::receiver::generate;
 
-struct Node<'a, N>(&'a PublicKey, &'a [u8], &'a mut N);
-
-impl<N: Net> Visitor for Node<'_, N> {
-    type Output = Report;
-
-    fn visit<S: ServiceScheme>(self, scheme: S) -> Result<Report> {
-        let Node(receiver, bid, net) = self;
-        let structure = Structure::new(net.parties(), THRESHOLD)?;
-        deliver(&scheme, structure, receiver, bid, net, &Meter::default())
-    }
+fn node(protocol: &str, receiver: &PublicKey, bid: &[u8], net: &mut dyn Net) -> Result<Report> {
+    let scheme = service(protocol, net.parties(), THRESHOLD)?;
+    let structure = Structure::new(net.parties(), THRESHOLD)?;
+    deliver(&scheme, structure, receiver, bid, net, &Meter::default())
 }
 
 /// All nodes; the first one commits a fault.
@@ -35,8 +28,7 @@ fn run(protocol: &str, receiver: &PublicKey, amounts: &[u32], at: u64) -> Vec<Re
     std::thread::scope(|scope| {
         let threads = nets.map(|mut net| {
             let bid = bid(net.me().index() + 1, amounts[net.me().index()]).expect("it fits");
-            let node = move || with_scheme(protocol, n, THRESHOLD, Node(receiver, &bid, &mut net));
-            scope.spawn(node)
+            scope.spawn(move || node(protocol, receiver, &bid, &mut net))
         });
         let threads: Vec<_> = threads.collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
@@ -93,7 +85,7 @@ fn nodes_that_were_told_other_receivers_stop_at_once() {
         let threads = nets.map(|mut net| {
             let receiver = if net.me() == Party(1) { &second } else { &first };
             let bid = bid(1, 1).expect("it fits");
-            scope.spawn(move || with_scheme("shamir", 3, THRESHOLD, Node(receiver, &bid, &mut net)))
+            scope.spawn(move || node("shamir", receiver, &bid, &mut net))
         });
         let threads: Vec<_> = threads.collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{AnyMap, Cells, cleartext, compile};
+use polyclave_protocol::any::AnyScheme;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
@@ -74,5 +75,5 @@ pub fn products_of_s_box(way: Way) -> Result<f64> {
     let preprocessing = Preprocessing::TinyOt { way, kappa: Kappa::Bits40, expansion: 1 };
     let scheme = TinyTableScheme::<Unverified<Cells>>::new(Macs::None, preprocessing)?;
     let one = in_series(&polyclave_cipher::aes::s_box(), 1);
-    Ok(evaluations_under(&scheme, &one, 1, 1)?.triples())
+    Ok(evaluations_under(&AnyScheme::new(scheme), &one, 1, 1)?.triples())
 }

@@ -34,10 +34,7 @@ fn setting(row: Row, version: Version) -> Setting {
         form: if version == Version::Binary { Form::Boolean } else { Form::Tables },
         parties: 2,
         threads: 1,
-        preprocessing: Some("insecure_dealer"),
-        // Of other protocols.
-        label_bytes: 17,
-        demux_field: 64,
+        options: vec![("preprocessing", "insecure_dealer")],
         blocks,
         repeats: REPEATS,
         latency_samples,

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use polyclave_cipher::Circuit;
 use polyclave_cipher::aes::s_box;
+use polyclave_protocol::any::AnyScheme;
 use polyclave_protocol::shamir::{Inversion, ShamirActiveScheme, Structure, Tables};
 
 use super::super::measure::{Taken, evaluations_under, in_series, mean_over, standard_error};
@@ -69,5 +70,5 @@ pub fn table_2() -> Result<Vec<Cell>> {
 
 fn taken(way: Inversion, circuit: &Circuit, lanes: usize, times: usize) -> Result<Taken> {
     let scheme = ShamirActiveScheme::new(Structure::new(4, 1)?, way, Tables::Masked)?;
-    evaluations_under(&scheme, circuit, lanes, times)
+    evaluations_under(&AnyScheme::new(scheme), circuit, lanes, times)
 }

@@ -204,8 +204,7 @@ impl Figure {
     fn sweeps(&self, repeats: Option<usize>) -> Result<Vec<(Inversion, Option<f64>, Sweep)>> {
         let protocol = |inversion: Inversion| ProtocolOptions {
             threshold: Some(THRESHOLD),
-            inversion: Some(inversion.name().into()),
-            ..ProtocolOptions::named(self.protocol, self.parties)
+            ..ProtocolOptions::named(self.protocol, self.parties).with("inversion", inversion.name())
         };
         protocol(Inversion::default()).check_parties().with_context(|| self.name)?;
         // A way may be another protocol's own.

@@ -4,9 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
+use polyclave_protocol::any::AnyScheme;
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Protocol, Scheme};
+use polyclave_protocol::protocol::{Adversary, Protocol, Scheme};
 use polyclave_protocol::session::{Stream, Terms, hello};
 use polyclave_protocol::spdz::{Authenticated, MacKey, OwnedBits, Packing, Source, Spdz, Triples, Way};
 use polyclave_protocol::testkit::insecure_dealer::{InsecureDealer, mac_key};
@@ -76,7 +77,11 @@ impl<F: MacField> Scheme for OnMaterial<F> {
         PARTIES
     }
 
-    fn adversary(&self) -> String {
+    fn adversary(&self) -> Adversary {
+        Adversary::Abort
+    }
+
+    fn promise(&self) -> String {
         "all parties are in one process".into()
     }
 
@@ -112,7 +117,7 @@ pub fn evaluation_by_bits(row: Row) -> Result<Taken> {
 pub fn evaluate<F: MacField>(row: Row, k: usize, make: Make<F>) -> Result<Taken> {
     let scheme = OnMaterial { way: row.way, packing: Packing::of::<F>(k)?, make };
     let cipher = polyclave_cipher::catalog::find(row.cipher).context("the catalog lacks a cipher")?;
-    evaluations_under(&scheme, &cipher.encrypt, 1, 1)
+    evaluations_under(&AnyScheme::new(scheme), &cipher.encrypt, 1, 1)
 }
 
 /// Triples that the unit vector of an index takes, counted while it is made.

@@ -12,7 +12,7 @@ use crate::reproduce::timer::Timer;
 const REPEATS: usize = 3;
 const LATENCY_SAMPLES: usize = 21;
 /// The paper's field of MACs.
-const FIELD: usize = 40;
+const FIELD: &str = "40";
 const REAL_MATERIAL: &str = "mascot";
 const DEALER: &str = "insecure_dealer";
 const THREADS: usize = 2;
@@ -31,10 +31,7 @@ pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
         form: Form::Tables,
         parties,
         threads,
-        preprocessing: Some(DEALER),
-        // Of another protocol.
-        label_bytes: 17,
-        demux_field: FIELD,
+        options: options(row, DEALER),
         blocks,
         repeats: REPEATS,
         latency_samples: 0,
@@ -44,7 +41,13 @@ pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
 /// The same of making real material. It takes megabytes a block, so a few blocks are enough, unless as many are asked for.
 pub fn setting_ahead(row: Row, parties: usize) -> Setting {
     let blocks = if row.way == Way::Univariate { 1 } else { 8 };
-    Setting { preprocessing: Some(REAL_MATERIAL), blocks, repeats: 1, ..setting(row, parties, THREADS) }
+    Setting { options: options(row, REAL_MATERIAL), blocks, repeats: 1, ..setting(row, parties, THREADS) }
+}
+
+/// The field of the index, too, where there is a choice.
+fn options(row: Row, material: &'static str) -> Vec<(&'static str, &'static str)> {
+    let field = (row.way != Way::Univariate).then_some(("demux-field", FIELD));
+    [("preprocessing", material)].into_iter().chain(field).collect()
 }
 
 /// Blocks a second of preprocessing, and the conditions.

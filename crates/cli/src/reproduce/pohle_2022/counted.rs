@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 use polyclave_cipher::{AnyMap, Cells, Circuit, boolean, cleartext, compile};
+use polyclave_protocol::any::AnyScheme;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::garbled::projection::{Labels, ProjectionScheme};
 use polyclave_protocol::garbled::{GarbledScheme, Gates};
@@ -34,18 +35,18 @@ pub struct Work {
 
 /// By projection gates. Of the inputs the evaluator gives those that are named, and the garbler the rest.
 pub fn by_projections(circuit: &Circuit, of_evaluator: &[&str]) -> Result<Work> {
-    work(&PROJECTIONS, circuit, of_evaluator)
+    work(&AnyScheme::new(PROJECTIONS), circuit, of_evaluator)
 }
 
 /// By half gates and by three halves: ANDs, of which each must have taken what these take; three ciphertexts of three halves are
 /// half as long as a label. Inputs take nothing but transfers.
 pub fn ands(circuit: &Circuit, of_evaluator: &[&str]) -> Result<u64> {
     let circuit = boolean::expand(circuit);
-    let counted = work(&HALF_GATES, &circuit, of_evaluator)?;
+    let counted = work(&AnyScheme::new(HALF_GATES), &circuit, of_evaluator)?;
     let ands = counted.send / 2;
     let of_half_gates = Work { garble: 4 * ands, send: 2 * ands, eval: 2 * ands };
     ensure!(counted == of_half_gates, "half gates took {counted:?}");
-    let counted = work(&THREE_HALVES, &circuit, of_evaluator)?;
+    let counted = work(&AnyScheme::new(THREE_HALVES), &circuit, of_evaluator)?;
     let of_three_halves = Work { garble: 6 * ands, send: 3 * ands, eval: 3 * ands };
     ensure!(counted == of_three_halves, "three halves took {counted:?}");
     Ok(ands)
@@ -57,7 +58,7 @@ pub fn owner(port: &str, of_evaluator: &[&str]) -> Party {
 }
 
 /// Runs a circuit on one random block, and counts.
-fn work<S: Scheme>(scheme: &S, circuit: &Circuit, of_evaluator: &[&str]) -> Result<Work> {
+fn work(scheme: &AnyScheme, circuit: &Circuit, of_evaluator: &[&str]) -> Result<Work> {
     let inputs = random_inputs(circuit, 1)?;
     let party = |net: &mut dyn Net| -> Outcome<(Tally, Cells)> {
         let terms = scheme.terms(Terms::new(2)).with("circuit", &circuit.digest());

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{AnyMap, Cells, Circuit, Compiled, Direction, boolean, catalog, cleartext, compile};
+use polyclave_protocol::any::{AnyProtocol, AnyScheme, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::net::Net;
@@ -61,9 +62,9 @@ impl Variant {
         let circuit =
             known.circuit_with_key_schedule(Direction::Encrypt).context("the cipher does not encrypt")?;
         match self {
-            Variant::And => Times::of(&HALF_GATES, &boolean::expand(&circuit), 1, blocks),
-            Variant::Bit => Times::of(&HALF_GATES, &boolean::expand(&circuit), blocks, 1),
-            Variant::Proj => Times::of(&PROJECTIONS, &circuit, blocks, 1),
+            Variant::And => Times::of(&AnyScheme::new(HALF_GATES), &boolean::expand(&circuit), 1, blocks),
+            Variant::Bit => Times::of(&AnyScheme::new(HALF_GATES), &boolean::expand(&circuit), blocks, 1),
+            Variant::Proj => Times::of(&AnyScheme::new(PROJECTIONS), &circuit, blocks, 1),
         }
     }
 
@@ -75,10 +76,7 @@ impl Variant {
             form: if self == Variant::Proj { Form::Tables } else { Form::Boolean },
             parties: 2,
             threads: 1,
-            preprocessing: None,
-            label_bytes: 16,
-            // Of another protocol.
-            demux_field: 64,
+            options: if self == Variant::Proj { vec![("label-bytes", "16")] } else { vec![] },
             blocks: BLOCKS,
             repeats: REPEATS,
             latency_samples: 21,
@@ -211,7 +209,7 @@ struct Times {
 
 impl Times {
     /// So many blocks at once, and that so many times.
-    fn of<S: Scheme>(scheme: &S, circuit: &Circuit, lanes: usize, times: usize) -> Result<Times> {
+    fn of(scheme: &AnyScheme, circuit: &Circuit, lanes: usize, times: usize) -> Result<Times> {
         let inputs = random_inputs(circuit, lanes)?;
         let [first, second] =
             <[Mesh; 2]>::try_from(mesh(2)).map_err(|_| Error::misuse("a mesh has two ends"))?;
@@ -301,23 +299,23 @@ impl Times {
 }
 
 /// A party with everything that is made once: inputs are shared, so that gates are all that is left to do.
-struct Seat<S: Scheme> {
+struct Seat {
     /// For runs in which the other party has no part.
-    alone: S::Protocol,
+    alone: AnyProtocol,
     /// For those of which the other one hears.
-    taped: S::Protocol,
+    taped: AnyProtocol,
     compiled: Compiled,
-    shared: Vec<<S::Protocol as Protocol>::Shared>,
+    shared: Vec<AnyShared>,
     lanes: usize,
     /// Of the inputs.
     ciphertexts: u64,
-    output: Option<<S::Protocol as Protocol>::Shared>,
+    output: Option<AnyShared>,
     net: Mesh,
 }
 
-impl<S: Scheme> Seat<S> {
+impl Seat {
     /// The evaluator gives the blocks, the garbler the key.
-    fn of(scheme: &S, circuit: &Circuit, inputs: &[Cells], mut net: Mesh) -> Outcome<Seat<S>> {
+    fn of(scheme: &AnyScheme, circuit: &Circuit, inputs: &[Cells], mut net: Mesh) -> Outcome<Seat> {
         let terms = scheme.terms(Terms::new(2)).with("circuit", &circuit.digest());
         let mut session = hello(&terms, &mut net)?;
         let setup = scheme.set_up(&mut net)?;

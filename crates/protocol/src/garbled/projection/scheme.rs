@@ -10,7 +10,7 @@ use crate::garbled::{EVALUATOR, GARBLER};
 use crate::net::Net;
 use crate::ot::{Pairs, Shape};
 use crate::pool::Pool;
-use crate::protocol::Scheme;
+use crate::protocol::{Adversary, Scheme};
 use crate::session::{Stream, Terms};
 use crate::tally::{Phase, Tally};
 use crate::{Error, PartySet, Result, coins};
@@ -49,7 +49,11 @@ impl Scheme for ProjectionScheme {
         2
     }
 
-    fn adversary(&self) -> String {
+    fn adversary(&self) -> Adversary {
+        Adversary::Passive
+    }
+
+    fn promise(&self) -> String {
         let kappa = match self.labels {
             Labels::Long => 128,
             Labels::Short => 120,

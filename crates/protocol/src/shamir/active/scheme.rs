@@ -4,7 +4,7 @@ use super::super::arithmetic::Arithmetic;
 use super::super::{Inversion, Setup, Shamir, Structure, Tables};
 use super::{Active, Preprocessing};
 use crate::net::Net;
-use crate::protocol::Scheme;
+use crate::protocol::{Adversary, Scheme};
 use crate::session::{Stream, Terms};
 use crate::{Error, PartySet, Result};
 
@@ -67,7 +67,11 @@ impl Scheme for ShamirActiveScheme {
         self.structure.parties()
     }
 
-    fn adversary(&self) -> String {
+    fn adversary(&self) -> Adversary {
+        Adversary::GuaranteedOutput
+    }
+
+    fn promise(&self) -> String {
         let (n, t) = (self.structure.parties(), self.structure.threshold());
         format!(
             "active, at most {t} of {n} parties, in a synchronous network: they can neither make an output wrong nor, once \

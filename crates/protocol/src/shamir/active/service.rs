@@ -18,6 +18,7 @@ use super::super::masked_powers::EXPONENTS;
 use super::super::masked_table;
 use super::super::power::Powers;
 use super::super::setup::{Setup, Structure};
+use super::super::tables::STOCKED_BITS;
 use super::super::{Batch, Inversion, Shamir};
 use super::code::{Symbol, Word, decode};
 use super::dealt_triples::DealtTriples;
@@ -38,9 +39,6 @@ const AES_LOOKUPS: usize = 160;
 const DES_LOOKUPS: usize = 384;
 /// Products of elements: a tag takes a few, and the powers of a hash key 254, which is what four blocks come with.
 const TAG_PRODUCTS: usize = 64;
-/// Bits that the S-boxes of DES take.
-const DES_BITS: u8 = 6;
-
 const POWERS: Kind = Kind { name: "masked powers", item_bytes: EXPONENTS.len(), per_block: AES_LOOKUPS };
 const DEALT_TRIPLES: Kind =
     Kind { name: "dealt triples", item_bytes: dealt_triples::BYTES, per_block: AES_LOOKUPS };
@@ -48,7 +46,7 @@ pub(super) const ELEMENT_TRIPLES: Kind =
     Kind { name: "element triples", item_bytes: 3 * ELEMENT_BYTES, per_block: TAG_PRODUCTS };
 const UNIT_VECTORS: Kind = Kind {
     name: "unit vectors of 6 bits",
-    item_bytes: masked_table::material_bytes(DES_BITS),
+    item_bytes: masked_table::material_bytes(STOCKED_BITS),
     per_block: DES_LOOKUPS,
 };
 
@@ -103,7 +101,7 @@ impl Shamir<Active> {
             }
         }
         let vectors = |bits: u8, count: usize| match bits {
-            DES_BITS => stock.take(&UNIT_VECTORS, count, net),
+            STOCKED_BITS => stock.take(&UNIT_VECTORS, count, net),
             other => Err(Error::Misuse(format!("no unit vectors for tables of {other} bits are in stock"))),
         };
         let stock = masked_table::Stock::of(compiled, &demand.masked, vectors, &arithmetic.pool)?;
@@ -123,7 +121,7 @@ impl Shamir<Active> {
                 }
                 DEALT_TRIPLES => DealtTriples::make(arithmetic, count, net)?.save(),
                 ELEMENT_TRIPLES => ElementTriples::make(arithmetic, count, net)?.save(),
-                UNIT_VECTORS => masked_table::Masks::prepare(arithmetic, DES_BITS, count, net)?.save(),
+                UNIT_VECTORS => masked_table::Masks::prepare(arithmetic, STOCKED_BITS, count, net)?.save(),
                 other => return Err(Error::Misuse(format!("no {} are kept in stock", other.name))),
             };
             if arithmetic.is_accepted(net)? {
@@ -136,11 +134,11 @@ impl Shamir<Active> {
 impl ServiceScheme for ShamirActiveScheme {
     /// More than half of all and of those that may cheat: the fewest so that any two choices have t + 1 nodes in common. For n =
     /// 3t + 1 it is 2t + 1, and never less.
-    fn least_servers(&self) -> usize {
+    fn quorum(&self) -> usize {
         (self.structure().parties() + self.structure().threshold()) / 2 + 1
     }
 
-    fn corrects(&self) -> bool {
+    fn guarantees_output(&self) -> bool {
         true
     }
 

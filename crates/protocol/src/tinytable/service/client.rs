@@ -94,7 +94,7 @@ impl ServiceProtocol for Served {
         boolean::expanded(cipher)
     }
 
-    fn join_lanes(&self, parts: &[Shared]) -> Shared {
+    fn join_lanes(&self, parts: &[&Shared]) -> Shared {
         Shared::join(parts)
     }
 

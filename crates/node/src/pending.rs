@@ -17,7 +17,7 @@ pub(crate) type Ticket = [u8; 32];
 
 /// Requests by ticket.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct PendingRequests {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -33,7 +33,7 @@ struct Waiting {
     channel: SyncSender<Lent>,
 }
 
-impl Desk {
+impl PendingRequests {
     /// Announces that a request is here and waits for a channel of `leader`. None when the ticket is taken already.
     pub(crate) fn bring(&self, ticket: Ticket, leader: Party) -> Option<Receiver<Lent>> {
         let (channel, receiver) = sync_channel(1);

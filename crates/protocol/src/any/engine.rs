@@ -1,0 +1,355 @@
+//! Handles to a protocol and to a session of it, for evaluating circuits.
+
+use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
+
+use super::values::{AnyBank, AnyBatch, AnyReleased, AnySetup, AnyShared};
+use crate::net::Net;
+use crate::protocol::{Adversary, Faults, Input, Owner, Protocol, Scheme};
+use crate::session::{Stream, Terms};
+use crate::tally::{Cost, Phase, Tally};
+use crate::{PartySet, Result};
+
+/// A protocol with its parameters.
+pub struct AnyScheme(Box<dyn ErasedScheme>);
+
+impl AnyScheme {
+    /// A handle to a protocol.
+    pub fn new<S>(scheme: S) -> AnyScheme
+    where
+        S: Scheme<Setup: 'static, Protocol: Erasable> + Send + 'static,
+    {
+        AnyScheme(Box::new(scheme))
+    }
+}
+
+/// A party in a session.
+pub type AnyProtocol = Handle<dyn ErasedProtocol>;
+
+/// A party in a session, as far as the trait `D` knows it.
+pub struct Handle<D: ?Sized>(pub(super) Box<D>);
+
+/// A [`Protocol`] that owns all it works with, as all of them do.
+pub trait Erasable: Protocol<Shared: 'static, Bank: 'static, Batch: 'static> + 'static {}
+
+impl<P: Protocol<Shared: 'static, Bank: 'static, Batch: 'static> + 'static> Erasable for P {}
+
+pub(super) trait ErasedScheme: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn parties(&self) -> usize;
+    fn adversary(&self) -> Adversary;
+    fn promise(&self) -> String;
+    fn verifies(&self) -> bool;
+    fn terms(&self, terms: Terms) -> Terms;
+    fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup>;
+    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnyProtocol>;
+}
+
+impl<S: Scheme<Setup: 'static, Protocol: Erasable> + Send> ErasedScheme for S {
+    fn name(&self) -> &'static str {
+        Scheme::name(self)
+    }
+
+    fn parties(&self) -> usize {
+        Scheme::parties(self)
+    }
+
+    fn adversary(&self) -> Adversary {
+        Scheme::adversary(self)
+    }
+
+    fn promise(&self) -> String {
+        Scheme::promise(self)
+    }
+
+    fn verifies(&self) -> bool {
+        Scheme::verifies(self)
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        Scheme::terms(self, terms)
+    }
+
+    fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup> {
+        Scheme::set_up(self, net).map(AnySetup::new)
+    }
+
+    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnyProtocol> {
+        Ok(Handle(Box::new(Scheme::join(self, setup.of(), stream, serving)?)))
+    }
+}
+
+impl Scheme for AnyScheme {
+    type Setup = AnySetup;
+    type Protocol = AnyProtocol;
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn parties(&self) -> usize {
+        self.0.parties()
+    }
+
+    fn adversary(&self) -> Adversary {
+        self.0.adversary()
+    }
+
+    fn promise(&self) -> String {
+        self.0.promise()
+    }
+
+    fn verifies(&self) -> bool {
+        self.0.verifies()
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        self.0.terms(terms)
+    }
+
+    fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup> {
+        self.0.set_up(net)
+    }
+
+    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnyProtocol> {
+        self.0.join(setup, stream, serving)
+    }
+}
+
+/// [`Protocol`] with handles in place of types. See there for what the methods do.
+pub trait ErasedProtocol: Maps + Send {
+    /// See [`Protocol::cost`].
+    fn erased_cost(&self, compiled: &Compiled) -> Cost;
+    /// See [`Protocol::lanes_at_once`].
+    fn erased_lanes_at_once(&self, compiled: &Compiled) -> usize;
+    /// See [`Protocol::prepare`].
+    fn erased_prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<AnyBatch>;
+    /// See [`Protocol::bank`].
+    fn erased_bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut AnyBatch) -> Result<AnyBank>;
+    /// See [`Protocol::inputs`].
+    fn erased_inputs(
+        &mut self,
+        ports: &[CompiledPort],
+        inputs: &[Input<'_, AnyShared>],
+        bank: &mut AnyBank,
+        net: &mut dyn Net,
+    ) -> Result<()>;
+    /// See [`Protocol::linear`].
+    fn erased_linear(&mut self, maps: &[Linear], bank: &mut AnyBank);
+    /// See [`Protocol::lookup`].
+    fn erased_lookup(
+        &mut self,
+        compiled: &Compiled,
+        lookups: &[Lookup],
+        bank: &mut AnyBank,
+        batch: &mut AnyBatch,
+        net: &mut dyn Net,
+    ) -> Result<()>;
+    /// See [`Protocol::output`].
+    fn erased_output(&mut self, port: &CompiledPort, bank: &mut AnyBank) -> AnyShared;
+    /// See [`Protocol::select_lanes`].
+    fn erased_select_lanes(&self, shared: &AnyShared, lanes: &[usize]) -> AnyShared;
+    /// See [`Protocol::check`].
+    fn erased_check(&mut self, net: &mut dyn Net) -> Result<()>;
+    /// See [`Protocol::release`].
+    fn erased_release(
+        &mut self,
+        shared: &AnyShared,
+        to: Owner,
+        net: &mut dyn Net,
+    ) -> Result<Option<AnyReleased>>;
+    /// See [`Protocol::enter`].
+    fn erased_enter(&mut self, phase: Phase);
+    /// See [`Protocol::tally`].
+    fn erased_tally(&self) -> Tally;
+    /// See [`Protocol::faults`].
+    fn erased_faults(&self) -> Faults;
+}
+
+impl<P: Erasable> ErasedProtocol for P {
+    fn erased_cost(&self, compiled: &Compiled) -> Cost {
+        self.cost(compiled)
+    }
+
+    fn erased_lanes_at_once(&self, compiled: &Compiled) -> usize {
+        self.lanes_at_once(compiled)
+    }
+
+    fn erased_prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<AnyBatch> {
+        self.prepare(compiled, lanes, net).map(AnyBatch::new)
+    }
+
+    fn erased_bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut AnyBatch) -> Result<AnyBank> {
+        self.bank(compiled, lanes, batch.of()).map(AnyBank::new)
+    }
+
+    fn erased_inputs(
+        &mut self,
+        ports: &[CompiledPort],
+        inputs: &[Input<'_, AnyShared>],
+        bank: &mut AnyBank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let typed: Vec<Input<'_, P::Shared>> = inputs
+            .iter()
+            .map(|input| match input {
+                Input::Public(cells) => Input::Public(cells),
+                Input::Mine(cells) => Input::Mine(cells),
+                Input::From(party) => Input::From(*party),
+                Input::Shared(shared) => Input::Shared(shared.of()),
+            })
+            .collect();
+        self.inputs(ports, &typed, bank.of(), net)
+    }
+
+    fn erased_linear(&mut self, maps: &[Linear], bank: &mut AnyBank) {
+        self.linear(maps, bank.of());
+    }
+
+    fn erased_lookup(
+        &mut self,
+        compiled: &Compiled,
+        lookups: &[Lookup],
+        bank: &mut AnyBank,
+        batch: &mut AnyBatch,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.lookup(compiled, lookups, bank.of(), batch.of(), net)
+    }
+
+    fn erased_output(&mut self, port: &CompiledPort, bank: &mut AnyBank) -> AnyShared {
+        AnyShared::new(self.output(port, bank.of()))
+    }
+
+    fn erased_select_lanes(&self, shared: &AnyShared, lanes: &[usize]) -> AnyShared {
+        AnyShared::new(self.select_lanes(shared.of(), lanes))
+    }
+
+    fn erased_check(&mut self, net: &mut dyn Net) -> Result<()> {
+        self.check(net)
+    }
+
+    fn erased_release(
+        &mut self,
+        shared: &AnyShared,
+        to: Owner,
+        net: &mut dyn Net,
+    ) -> Result<Option<AnyReleased>> {
+        Ok(self.release(shared.of(), to, net)?.map(AnyReleased::new))
+    }
+
+    fn erased_enter(&mut self, phase: Phase) {
+        self.enter(phase);
+    }
+
+    fn erased_tally(&self) -> Tally {
+        self.tally()
+    }
+
+    fn erased_faults(&self) -> Faults {
+        self.faults()
+    }
+}
+
+impl<D: ErasedProtocol + ?Sized> Maps for Handle<D> {
+    fn is_local(&self, m: &Matrix) -> bool {
+        self.0.is_local(m)
+    }
+
+    fn split(&self, m: &Matrix) -> (Matrix, Matrix) {
+        self.0.split(m)
+    }
+
+    fn pays_for_views(&self) -> bool {
+        self.0.pays_for_views()
+    }
+
+    fn wants(&self, table: &Table) -> Vec<Matrix> {
+        self.0.wants(table)
+    }
+}
+
+impl<D: ErasedProtocol + ?Sized> Protocol for Handle<D> {
+    type Shared = AnyShared;
+    type Bank = AnyBank;
+    type Batch = AnyBatch;
+    type Released = AnyReleased;
+
+    fn cost(&self, compiled: &Compiled) -> Cost {
+        self.0.erased_cost(compiled)
+    }
+
+    fn lanes_at_once(&self, compiled: &Compiled) -> usize {
+        self.0.erased_lanes_at_once(compiled)
+    }
+
+    fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<AnyBatch> {
+        self.0.erased_prepare(compiled, lanes, net)
+    }
+
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut AnyBatch) -> Result<AnyBank> {
+        self.0.erased_bank(compiled, lanes, batch)
+    }
+
+    fn inputs(
+        &mut self,
+        ports: &[CompiledPort],
+        inputs: &[Input<'_, AnyShared>],
+        bank: &mut AnyBank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.0.erased_inputs(ports, inputs, bank, net)
+    }
+
+    fn input(
+        &mut self,
+        port: &CompiledPort,
+        input: &Input<'_, AnyShared>,
+        bank: &mut AnyBank,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.0.erased_inputs(std::slice::from_ref(port), std::slice::from_ref(input), bank, net)
+    }
+
+    fn linear(&mut self, maps: &[Linear], bank: &mut AnyBank) {
+        self.0.erased_linear(maps, bank);
+    }
+
+    fn lookup(
+        &mut self,
+        compiled: &Compiled,
+        lookups: &[Lookup],
+        bank: &mut AnyBank,
+        batch: &mut AnyBatch,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.0.erased_lookup(compiled, lookups, bank, batch, net)
+    }
+
+    fn output(&mut self, port: &CompiledPort, bank: &mut AnyBank) -> AnyShared {
+        self.0.erased_output(port, bank)
+    }
+
+    fn select_lanes(&self, shared: &AnyShared, lanes: &[usize]) -> AnyShared {
+        self.0.erased_select_lanes(shared, lanes)
+    }
+
+    fn check(&mut self, net: &mut dyn Net) -> Result<()> {
+        self.0.erased_check(net)
+    }
+
+    fn release(&mut self, shared: &AnyShared, to: Owner, net: &mut dyn Net) -> Result<Option<AnyReleased>> {
+        self.0.erased_release(shared, to, net)
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.0.erased_enter(phase);
+    }
+
+    fn tally(&self) -> Tally {
+        self.0.erased_tally()
+    }
+
+    fn faults(&self) -> Faults {
+        self.0.erased_faults()
+    }
+}

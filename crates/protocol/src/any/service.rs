@@ -1,0 +1,606 @@
+//! Handles to a protocol that nodes serve with, and to a session of it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use polyclave_cipher::{Cipher, Compiled, CompiledPort};
+use zeroize::Zeroizing;
+
+use super::engine::{Erasable, ErasedProtocol, ErasedScheme, Handle};
+use super::values::{AnyElements, AnyMask, AnySetup, AnyShared};
+use crate::net::Net;
+use crate::protocol::{Adversary, Scheme};
+use crate::service::{Element, ServiceProtocol, ServiceScheme, Stored};
+use crate::session::{Stream, Terms};
+use crate::stock::{Kind, Stock};
+use crate::{Party, PartySet, Result};
+
+/// A protocol with its parameters that nodes serve with.
+pub struct AnyServiceScheme(Box<dyn ErasedServiceScheme>);
+
+impl AnyServiceScheme {
+    /// A handle to a protocol.
+    pub fn new<S>(scheme: S) -> AnyServiceScheme
+    where
+        S: ServiceScheme<Setup: 'static, Protocol: ErasableService>,
+    {
+        AnyServiceScheme(Box::new(scheme))
+    }
+}
+
+/// A node in a session.
+pub type AnyServiceProtocol = Handle<dyn ErasedServiceProtocol>;
+
+/// A [`ServiceProtocol`] that owns all it works with, as all of them do.
+pub trait ErasableService:
+    Erasable + ServiceProtocol<Shared: 'static, Mask: 'static, Elements: 'static>
+{
+}
+
+impl<P> ErasableService for P where
+    P: Erasable + ServiceProtocol<Shared: 'static, Mask: 'static, Elements: 'static>
+{
+}
+
+trait ErasedServiceScheme: ErasedScheme {
+    fn quorum(&self) -> usize;
+    fn guarantees_output(&self) -> bool;
+    fn save_setup(&self, setup: &AnySetup) -> Zeroizing<Vec<u8>>;
+    fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<AnySetup>;
+    fn renews(&self) -> bool;
+    fn renew(&self, setup: &AnySetup, net: &mut dyn Net) -> Result<AnySetup>;
+    fn kinds(&self) -> Vec<Kind>;
+    fn keeps_stock(&self) -> bool;
+    fn make_material(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>>;
+    fn join_serving(&self, setup: &AnySetup, stream: Stream, serving: PartySet)
+    -> Result<AnyServiceProtocol>;
+    fn join_stocked(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        serving: PartySet,
+        stock: Arc<dyn Stock>,
+    ) -> Result<AnyServiceProtocol>;
+    fn carry_over(
+        &self,
+        old: &AnySetup,
+        new: &AnySetup,
+        stream: Stream,
+        stored: Stored<'_>,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>>;
+    fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
+    fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
+}
+
+impl<S: ServiceScheme<Setup: 'static, Protocol: ErasableService>> ErasedServiceScheme for S {
+    fn quorum(&self) -> usize {
+        ServiceScheme::quorum(self)
+    }
+
+    fn guarantees_output(&self) -> bool {
+        ServiceScheme::guarantees_output(self)
+    }
+
+    fn save_setup(&self, setup: &AnySetup) -> Zeroizing<Vec<u8>> {
+        ServiceScheme::save_setup(self, setup.of())
+    }
+
+    fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<AnySetup> {
+        ServiceScheme::restore_setup(self, me, bytes).map(AnySetup::new)
+    }
+
+    fn renews(&self) -> bool {
+        ServiceScheme::renews(self)
+    }
+
+    fn renew(&self, setup: &AnySetup, net: &mut dyn Net) -> Result<AnySetup> {
+        ServiceScheme::renew(self, setup.of(), net).map(AnySetup::new)
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        ServiceScheme::kinds(self)
+    }
+
+    fn keeps_stock(&self) -> bool {
+        ServiceScheme::keeps_stock(self)
+    }
+
+    fn make_material(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        ServiceScheme::make_material(self, setup.of(), stream, kind, count, net)
+    }
+
+    fn join_serving(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        serving: PartySet,
+    ) -> Result<AnyServiceProtocol> {
+        Ok(Handle(Box::new(Scheme::join(self, setup.of(), stream, serving)?)))
+    }
+
+    fn join_stocked(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        serving: PartySet,
+        stock: Arc<dyn Stock>,
+    ) -> Result<AnyServiceProtocol> {
+        Ok(Handle(Box::new(ServiceScheme::join_stocked(self, setup.of(), stream, serving, stock)?)))
+    }
+
+    fn carry_over(
+        &self,
+        old: &AnySetup,
+        new: &AnySetup,
+        stream: Stream,
+        stored: Stored<'_>,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        ServiceScheme::carry_over(self, old.of(), new.of(), stream, stored, net)
+    }
+
+    fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
+        ServiceScheme::combine(self, serving, messages)
+    }
+
+    fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
+        ServiceScheme::combine_elements(self, serving, messages)
+    }
+}
+
+impl Scheme for AnyServiceScheme {
+    type Setup = AnySetup;
+    type Protocol = AnyServiceProtocol;
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn parties(&self) -> usize {
+        self.0.parties()
+    }
+
+    fn adversary(&self) -> Adversary {
+        self.0.adversary()
+    }
+
+    fn promise(&self) -> String {
+        self.0.promise()
+    }
+
+    fn verifies(&self) -> bool {
+        self.0.verifies()
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        self.0.terms(terms)
+    }
+
+    fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup> {
+        self.0.set_up(net)
+    }
+
+    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnyServiceProtocol> {
+        self.0.join_serving(setup, stream, serving)
+    }
+}
+
+impl ServiceScheme for AnyServiceScheme {
+    fn quorum(&self) -> usize {
+        self.0.quorum()
+    }
+
+    fn guarantees_output(&self) -> bool {
+        self.0.guarantees_output()
+    }
+
+    fn save_setup(&self, setup: &AnySetup) -> Zeroizing<Vec<u8>> {
+        self.0.save_setup(setup)
+    }
+
+    fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<AnySetup> {
+        self.0.restore_setup(me, bytes)
+    }
+
+    fn renews(&self) -> bool {
+        self.0.renews()
+    }
+
+    fn renew(&self, setup: &AnySetup, net: &mut dyn Net) -> Result<AnySetup> {
+        self.0.renew(setup, net)
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        self.0.kinds()
+    }
+
+    fn keeps_stock(&self) -> bool {
+        self.0.keeps_stock()
+    }
+
+    fn make_material(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        self.0.make_material(setup, stream, kind, count, net)
+    }
+
+    fn join_stocked(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        serving: PartySet,
+        stock: Arc<dyn Stock>,
+    ) -> Result<AnyServiceProtocol> {
+        self.0.join_stocked(setup, stream, serving, stock)
+    }
+
+    fn carry_over(
+        &self,
+        old: &AnySetup,
+        new: &AnySetup,
+        stream: Stream,
+        stored: Stored<'_>,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        self.0.carry_over(old, new, stream, stored, net)
+    }
+
+    fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
+        self.0.combine(serving, messages)
+    }
+
+    fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
+        self.0.combine_elements(serving, messages)
+    }
+}
+
+/// [`ServiceProtocol`] with handles in place of types. See there for what the methods do.
+pub trait ErasedServiceProtocol: ErasedProtocol {
+    /// See [`ServiceProtocol::form`].
+    fn erased_form(&self, cipher: Cipher) -> Cipher;
+    /// See [`ServiceProtocol::lanes_within`].
+    fn erased_lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize;
+    /// See [`ServiceProtocol::join_lanes`].
+    fn erased_join_lanes(&self, parts: &[&AnyShared]) -> AnyShared;
+    /// See [`ServiceProtocol::save`].
+    fn erased_save(&self, value: &AnyShared) -> Zeroizing<Vec<u8>>;
+    /// See [`ServiceProtocol::restore`].
+    fn erased_restore(&self, bytes: &[u8]) -> Result<AnyShared>;
+    /// See [`ServiceProtocol::lanes`].
+    fn erased_lanes(&self, value: &AnyShared, lanes: Range<usize>) -> AnyShared;
+    /// See [`ServiceProtocol::mask_input`].
+    fn erased_mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)>;
+    /// See [`ServiceProtocol::mask_blind`].
+    fn erased_mask_blind(&mut self, net: &mut dyn Net) -> Result<(AnyElements, Vec<u8>)>;
+    /// See [`ServiceProtocol::open_mask_check`].
+    fn erased_open_mask_check(
+        &mut self,
+        mask: &AnyMask,
+        blind: AnyElements,
+        chi: Element,
+        net: &mut dyn Net,
+    ) -> Result<Element>;
+    /// See [`ServiceProtocol::unmask`].
+    fn erased_unmask(
+        &mut self,
+        mask: &AnyMask,
+        at: usize,
+        masked: &[u8],
+        port: &CompiledPort,
+    ) -> Result<AnyShared>;
+    /// See [`ServiceProtocol::reveal_to_client`].
+    fn erased_reveal_to_client(&mut self, value: &AnyShared, net: &mut dyn Net) -> Result<Vec<u8>>;
+    /// See [`ServiceProtocol::reveal_bytes_to_client`].
+    fn erased_reveal_bytes_to_client(
+        &mut self,
+        value: &AnyShared,
+        bytes: usize,
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>>;
+    /// See [`ServiceProtocol::elements`].
+    fn erased_elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<AnyElements>;
+    /// See [`ServiceProtocol::count`].
+    fn erased_count(&self, elements: &AnyElements) -> usize;
+    /// See [`ServiceProtocol::part`].
+    fn erased_part(&self, elements: &AnyElements, range: Range<usize>) -> AnyElements;
+    /// See [`ServiceProtocol::join_elements`].
+    fn erased_join_elements(&self, parts: &[&AnyElements]) -> AnyElements;
+    /// See [`ServiceProtocol::multiply_elements`].
+    fn erased_multiply_elements(
+        &mut self,
+        a: &AnyElements,
+        b: &AnyElements,
+        net: &mut dyn Net,
+    ) -> Result<AnyElements>;
+    /// See [`ServiceProtocol::inner_product`].
+    fn erased_inner_product(
+        &mut self,
+        a: &AnyElements,
+        b: &AnyElements,
+        net: &mut dyn Net,
+    ) -> Result<AnyElements>;
+    /// See [`ServiceProtocol::weighted_sums`].
+    fn erased_weighted_sums(&self, weights: &[Element], elements: &AnyElements) -> AnyElements;
+    /// See [`ServiceProtocol::add_elements`].
+    fn erased_add_elements(&self, a: &AnyElements, b: &AnyElements) -> AnyElements;
+    /// See [`ServiceProtocol::add_public`].
+    fn erased_add_public(&self, a: &AnyElements, public: &[Element]) -> AnyElements;
+    /// See [`ServiceProtocol::is_zero`].
+    fn erased_is_zero(&mut self, element: &AnyElements, net: &mut dyn Net) -> Result<bool>;
+    /// See [`ServiceProtocol::reveal_elements`].
+    fn erased_reveal_elements(&mut self, elements: &AnyElements, net: &mut dyn Net) -> Result<Vec<u8>>;
+    /// See [`ServiceProtocol::save_elements`].
+    fn erased_save_elements(&self, elements: &AnyElements) -> Zeroizing<Vec<u8>>;
+    /// See [`ServiceProtocol::restore_elements`].
+    fn erased_restore_elements(&self, bytes: &[u8]) -> Result<AnyElements>;
+}
+
+impl<P: ErasableService> ErasedServiceProtocol for P {
+    fn erased_form(&self, cipher: Cipher) -> Cipher {
+        self.form(cipher)
+    }
+
+    fn erased_lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize {
+        self.lanes_within(compiled, bytes)
+    }
+
+    fn erased_join_lanes(&self, parts: &[&AnyShared]) -> AnyShared {
+        AnyShared::new(self.join_lanes(&parts.iter().map(|part| part.of()).collect::<Vec<_>>()))
+    }
+
+    fn erased_save(&self, value: &AnyShared) -> Zeroizing<Vec<u8>> {
+        self.save(value.of())
+    }
+
+    fn erased_restore(&self, bytes: &[u8]) -> Result<AnyShared> {
+        self.restore(bytes).map(AnyShared::new)
+    }
+
+    fn erased_lanes(&self, value: &AnyShared, lanes: Range<usize>) -> AnyShared {
+        AnyShared::new(self.lanes(value.of(), lanes))
+    }
+
+    fn erased_mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)> {
+        self.mask_input(len, net).map(|(mask, sent)| (AnyMask::new(mask), sent))
+    }
+
+    fn erased_mask_blind(&mut self, net: &mut dyn Net) -> Result<(AnyElements, Vec<u8>)> {
+        self.mask_blind(net).map(|(blind, sent)| (AnyElements::new(blind), sent))
+    }
+
+    fn erased_open_mask_check(
+        &mut self,
+        mask: &AnyMask,
+        blind: AnyElements,
+        chi: Element,
+        net: &mut dyn Net,
+    ) -> Result<Element> {
+        self.open_mask_check(mask.of(), blind.of::<P::Elements>().clone(), chi, net)
+    }
+
+    fn erased_unmask(
+        &mut self,
+        mask: &AnyMask,
+        at: usize,
+        masked: &[u8],
+        port: &CompiledPort,
+    ) -> Result<AnyShared> {
+        self.unmask(mask.of(), at, masked, port).map(AnyShared::new)
+    }
+
+    fn erased_reveal_to_client(&mut self, value: &AnyShared, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.reveal_to_client(value.of(), net)
+    }
+
+    fn erased_reveal_bytes_to_client(
+        &mut self,
+        value: &AnyShared,
+        bytes: usize,
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>> {
+        self.reveal_bytes_to_client(value.of(), bytes, net)
+    }
+
+    fn erased_elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<AnyElements> {
+        self.elements(blocks.of(), net).map(AnyElements::new)
+    }
+
+    fn erased_count(&self, elements: &AnyElements) -> usize {
+        self.count(elements.of())
+    }
+
+    fn erased_part(&self, elements: &AnyElements, range: Range<usize>) -> AnyElements {
+        AnyElements::new(self.part(elements.of(), range))
+    }
+
+    fn erased_join_elements(&self, parts: &[&AnyElements]) -> AnyElements {
+        AnyElements::new(self.join_elements(&parts.iter().map(|part| part.of()).collect::<Vec<_>>()))
+    }
+
+    fn erased_multiply_elements(
+        &mut self,
+        a: &AnyElements,
+        b: &AnyElements,
+        net: &mut dyn Net,
+    ) -> Result<AnyElements> {
+        self.multiply_elements(a.of(), b.of(), net).map(AnyElements::new)
+    }
+
+    fn erased_inner_product(
+        &mut self,
+        a: &AnyElements,
+        b: &AnyElements,
+        net: &mut dyn Net,
+    ) -> Result<AnyElements> {
+        self.inner_product(a.of(), b.of(), net).map(AnyElements::new)
+    }
+
+    fn erased_weighted_sums(&self, weights: &[Element], elements: &AnyElements) -> AnyElements {
+        AnyElements::new(self.weighted_sums(weights, elements.of()))
+    }
+
+    fn erased_add_elements(&self, a: &AnyElements, b: &AnyElements) -> AnyElements {
+        AnyElements::new(self.add_elements(a.of(), b.of()))
+    }
+
+    fn erased_add_public(&self, a: &AnyElements, public: &[Element]) -> AnyElements {
+        AnyElements::new(self.add_public(a.of(), public))
+    }
+
+    fn erased_is_zero(&mut self, element: &AnyElements, net: &mut dyn Net) -> Result<bool> {
+        self.is_zero(element.of(), net)
+    }
+
+    fn erased_reveal_elements(&mut self, elements: &AnyElements, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.reveal_elements(elements.of(), net)
+    }
+
+    fn erased_save_elements(&self, elements: &AnyElements) -> Zeroizing<Vec<u8>> {
+        self.save_elements(elements.of())
+    }
+
+    fn erased_restore_elements(&self, bytes: &[u8]) -> Result<AnyElements> {
+        self.restore_elements(bytes).map(AnyElements::new)
+    }
+}
+
+impl ServiceProtocol for AnyServiceProtocol {
+    type Mask = AnyMask;
+    type Elements = AnyElements;
+
+    fn form(&self, cipher: Cipher) -> Cipher {
+        self.0.erased_form(cipher)
+    }
+
+    fn lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize {
+        self.0.erased_lanes_within(compiled, bytes)
+    }
+
+    fn join_lanes(&self, parts: &[&AnyShared]) -> AnyShared {
+        self.0.erased_join_lanes(parts)
+    }
+
+    fn save(&self, value: &AnyShared) -> Zeroizing<Vec<u8>> {
+        self.0.erased_save(value)
+    }
+
+    fn restore(&self, bytes: &[u8]) -> Result<AnyShared> {
+        self.0.erased_restore(bytes)
+    }
+
+    fn lanes(&self, value: &AnyShared, lanes: Range<usize>) -> AnyShared {
+        self.0.erased_lanes(value, lanes)
+    }
+
+    fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)> {
+        self.0.erased_mask_input(len, net)
+    }
+
+    fn mask_blind(&mut self, net: &mut dyn Net) -> Result<(AnyElements, Vec<u8>)> {
+        self.0.erased_mask_blind(net)
+    }
+
+    fn open_mask_check(
+        &mut self,
+        mask: &AnyMask,
+        blind: AnyElements,
+        chi: Element,
+        net: &mut dyn Net,
+    ) -> Result<Element> {
+        self.0.erased_open_mask_check(mask, blind, chi, net)
+    }
+
+    fn unmask(&mut self, mask: &AnyMask, at: usize, masked: &[u8], port: &CompiledPort) -> Result<AnyShared> {
+        self.0.erased_unmask(mask, at, masked, port)
+    }
+
+    fn reveal_to_client(&mut self, value: &AnyShared, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.0.erased_reveal_to_client(value, net)
+    }
+
+    fn reveal_bytes_to_client(
+        &mut self,
+        value: &AnyShared,
+        bytes: usize,
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>> {
+        self.0.erased_reveal_bytes_to_client(value, bytes, net)
+    }
+
+    fn elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<AnyElements> {
+        self.0.erased_elements(blocks, net)
+    }
+
+    fn count(&self, elements: &AnyElements) -> usize {
+        self.0.erased_count(elements)
+    }
+
+    fn part(&self, elements: &AnyElements, range: Range<usize>) -> AnyElements {
+        self.0.erased_part(elements, range)
+    }
+
+    fn join_elements(&self, parts: &[&AnyElements]) -> AnyElements {
+        self.0.erased_join_elements(parts)
+    }
+
+    fn multiply_elements(
+        &mut self,
+        a: &AnyElements,
+        b: &AnyElements,
+        net: &mut dyn Net,
+    ) -> Result<AnyElements> {
+        self.0.erased_multiply_elements(a, b, net)
+    }
+
+    fn inner_product(&mut self, a: &AnyElements, b: &AnyElements, net: &mut dyn Net) -> Result<AnyElements> {
+        self.0.erased_inner_product(a, b, net)
+    }
+
+    fn weighted_sums(&self, weights: &[Element], elements: &AnyElements) -> AnyElements {
+        self.0.erased_weighted_sums(weights, elements)
+    }
+
+    fn add_elements(&self, a: &AnyElements, b: &AnyElements) -> AnyElements {
+        self.0.erased_add_elements(a, b)
+    }
+
+    fn add_public(&self, a: &AnyElements, public: &[Element]) -> AnyElements {
+        self.0.erased_add_public(a, public)
+    }
+
+    fn is_zero(&mut self, element: &AnyElements, net: &mut dyn Net) -> Result<bool> {
+        self.0.erased_is_zero(element, net)
+    }
+
+    fn reveal_elements(&mut self, elements: &AnyElements, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.0.erased_reveal_elements(elements, net)
+    }
+
+    fn save_elements(&self, elements: &AnyElements) -> Zeroizing<Vec<u8>> {
+        self.0.erased_save_elements(elements)
+    }
+
+    fn restore_elements(&self, bytes: &[u8]) -> Result<AnyElements> {
+        self.0.erased_restore_elements(bytes)
+    }
+}

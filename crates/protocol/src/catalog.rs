@@ -1,0 +1,113 @@
+//! All protocols. A new one is a folder with a [`Descriptor`], and a line here.
+
+use crate::any::AnyServiceScheme;
+use crate::descriptor::Descriptor;
+use crate::{Error, Result, garbled, shamir, spdz, tinytable};
+
+/// All of them, in the order in which they are listed.
+pub static ALL: &[&Descriptor] = &[
+    &shamir::PASSIVE,
+    &shamir::ACTIVE,
+    &spdz::MASKED_TABLES,
+    &spdz::BIT_DECOMPOSITION,
+    &spdz::RIVAIN_PROUFF,
+    &spdz::PULKUS_VIVEK,
+    &spdz::UNIVARIATE,
+    &tinytable::WITHOUT_MACS,
+    &tinytable::LOOKUP_32,
+    &tinytable::LOOKUP_64,
+    &tinytable::LINEAR_64,
+    &tinytable::MINIMAC,
+    &garbled::HALF,
+    &garbled::THREE_HALVES,
+    &garbled::PROJECTION,
+];
+
+/// The protocol of a name.
+pub fn find(name: &str) -> Option<&'static Descriptor> {
+    ALL.iter().copied().find(|descriptor| descriptor.name.eq_ignore_ascii_case(name))
+}
+
+/// Those that nodes can serve with.
+pub fn serving() -> impl Iterator<Item = &'static Descriptor> {
+    ALL.iter().copied().filter(|descriptor| descriptor.serves())
+}
+
+/// The protocol of a name, as so many nodes serve with it.
+pub fn service(name: &str, nodes: usize, threshold: usize) -> Result<AnyServiceScheme> {
+    let unknown = || {
+        let names: Vec<&str> = serving().map(|descriptor| descriptor.name).collect();
+        Error::Misuse(format!(
+            "nodes cannot serve with a protocol '{name}'; choose one of {}",
+            names.join(", ")
+        ))
+    };
+    find(name).filter(|descriptor| descriptor.serves()).ok_or_else(unknown)?.service(nodes, threshold)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protocol_is_found_by_its_name_and_made_as_it_is_described() {
+        for descriptor in ALL {
+            assert!(std::ptr::eq(find(&descriptor.name.to_uppercase()).expect("it is listed"), *descriptor));
+            let needed: Vec<(&str, &str)> = descriptor
+                .options
+                .iter()
+                .filter(|option| option.default.is_none())
+                .map(|option| (option.name, (option.values)()[0]))
+                .collect();
+            let scheme = descriptor.scheme(None, None, &needed).expect("by default it can be made");
+            use crate::protocol::Scheme;
+            assert_eq!(scheme.name(), descriptor.name);
+            assert_eq!(scheme.adversary(), descriptor.adversary);
+            assert_eq!(scheme.parties(), descriptor.usual_parties);
+            assert!(descriptor.parties.contains(&descriptor.usual_parties));
+            for parties in [descriptor.parties.start() - 1, descriptor.parties.end() + 1] {
+                let refused =
+                    descriptor.scheme(Some(parties), None, &needed).err().expect("too few, or too many");
+                assert!(refused.to_string().contains("runs among"), "{refused}");
+            }
+            for option in descriptor.options {
+                for value in (option.values)() {
+                    descriptor
+                        .parameters(None, None, &[&needed[..], &[(option.name, value)]].concat())
+                        .expect("it is a value");
+                }
+                assert!(option.default.is_none_or(|default| (option.values)().contains(&default)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_nodes_serve_with_is_made_by_its_name() {
+        for descriptor in serving() {
+            let nodes = descriptor.usual_parties;
+            let scheme =
+                service(descriptor.name, nodes, descriptor.threshold.most(nodes)).expect("it serves");
+            use crate::protocol::Scheme;
+            assert_eq!((scheme.name(), scheme.adversary()), (descriptor.name, descriptor.adversary));
+        }
+        let unknown = service("spdz", 3, 1).err().expect("there is none").to_string();
+        assert!(unknown.contains("'spdz'") && unknown.contains("shamir-active"), "{unknown}");
+    }
+
+    #[test]
+    fn an_option_that_a_protocol_does_not_have_is_refused_with_those_it_has() {
+        let refused = |name: &str, chosen| {
+            find(name).expect("listed").scheme(None, None, &[chosen]).err().expect("no option")
+        };
+        let told = refused("shamir", ("kappa", "64")).to_string();
+        assert!(told.contains("--kappa") && told.contains("--inversion, --tables"), "{told}");
+        let told = refused("spdz-lt", ("expansion", "3")).to_string();
+        assert!(told.contains("'3'; choose one of 1, 2, 4, 8"), "{told}");
+        let told = find("tinytable-minimac")
+            .expect("listed")
+            .scheme(None, None, &[])
+            .err()
+            .expect("it has to be chosen");
+        assert!(told.to_string().contains("needs --preprocessing"), "{told}");
+    }
+}

@@ -1,0 +1,246 @@
+//! What is known of a protocol before it runs: its name, whom it withstands, among how many parties it runs, and what one can
+//! choose. Each protocol's folder exports one [`Descriptor`], or one for each of its variants; [`catalog`](crate::catalog) lists them.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use crate::any::{AnyScheme, AnyServiceScheme};
+use crate::protocol::Adversary;
+use crate::{Error, Result};
+
+/// One protocol, as people choose it.
+pub struct Descriptor {
+    /// On the command line and in files.
+    pub name: &'static str,
+    /// One line for people: how it computes.
+    pub summary: &'static str,
+    /// Which cheating it withstands.
+    pub adversary: Adversary,
+    /// It runs among so many parties.
+    pub parties: RangeInclusive<usize>,
+    /// And among so many if nobody says otherwise.
+    pub usual_parties: usize,
+    /// How many of them may be corrupted together.
+    pub threshold: Threshold,
+    /// What one can choose.
+    pub options: &'static [Choice],
+    /// Whether it looks tables up bit by bit, so that a cipher is best given to it as gates.
+    pub takes_gates: bool,
+    /// The protocol with its parameters.
+    pub(crate) scheme: fn(&Parameters) -> Result<AnyScheme>,
+    /// The same as nodes serve with it, among so many nodes with such a threshold; none if they cannot.
+    pub(crate) service: Option<fn(usize, usize) -> Result<AnyServiceScheme>>,
+}
+
+/// How many parties may be corrupted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threshold {
+    /// Fewer than half; fewer can be chosen.
+    Minority,
+    /// Fewer than a third; fewer can be chosen.
+    FewerThanAThird,
+    /// All but one, without a choice.
+    AllButOne,
+}
+
+/// Something that one can choose about a protocol.
+#[derive(Debug)]
+pub struct Choice {
+    /// As on the command line.
+    pub name: &'static str,
+    /// What is chosen, for people.
+    pub summary: &'static str,
+    /// What can be chosen.
+    pub values: fn() -> Vec<&'static str>,
+    /// What is taken if nothing is chosen; none where one has to choose.
+    pub default: Option<&'static str>,
+}
+
+/// What was chosen for a protocol: fit for its [`Descriptor`].
+pub struct Parameters {
+    /// Number of parties.
+    pub parties: usize,
+    /// So many may be corrupted together.
+    pub threshold: usize,
+    values: Vec<(&'static str, String)>,
+}
+
+impl Threshold {
+    /// The most corrupted parties among so many.
+    pub fn most(self, parties: usize) -> usize {
+        match self {
+            Threshold::Minority => parties.saturating_sub(1) / 2,
+            Threshold::FewerThanAThird => parties.saturating_sub(1) / 3,
+            Threshold::AllButOne => parties.saturating_sub(1),
+        }
+    }
+
+    /// The threshold that was asked for, or else the largest. An error where there is no choice; whether so many are too many says
+    /// the protocol.
+    fn of(self, protocol: &str, parties: usize, asked: Option<usize>) -> Result<usize> {
+        let most = self.most(parties);
+        match asked {
+            Some(asked) if self == Threshold::AllButOne && asked != most => Err(Error::Misuse(format!(
+                "{protocol} withstands all parties but one: the threshold of {parties} parties is {most}, not {asked}; leave it out"
+            ))),
+            asked => Ok(asked.unwrap_or(most)),
+        }
+    }
+}
+
+impl Parameters {
+    /// The value of an option of the protocol.
+    ///
+    /// # Panics
+    /// If its [`Descriptor`] has no such option.
+    pub fn value(&self, option: &str) -> &str {
+        let value = self.values.iter().find(|(name, _)| *name == option);
+        value
+            .map(|(_, value)| value.as_str())
+            .unwrap_or_else(|| panic!("{option} is an option of the protocol"))
+    }
+
+    /// The same, read.
+    pub(crate) fn parsed<T: FromStr>(&self, option: &str) -> Result<T> {
+        let value = self.value(option);
+        value.parse().map_err(|_| Error::Misuse(format!("{option} cannot be '{value}'")))
+    }
+}
+
+impl Descriptor {
+    /// The option of a name.
+    pub fn option(&self, name: &str) -> Option<&'static Choice> {
+        self.options.iter().find(|option| option.name == name)
+    }
+
+    /// The protocol among some parties, with what was chosen by option.
+    pub fn scheme(
+        &self,
+        parties: Option<usize>,
+        threshold: Option<usize>,
+        chosen: &[(&str, &str)],
+    ) -> Result<AnyScheme> {
+        (self.scheme)(&self.parameters(parties, threshold, chosen)?)
+    }
+
+    /// What was chosen and what is taken otherwise; an error says what does not fit the protocol.
+    pub fn parameters(
+        &self,
+        parties: Option<usize>,
+        threshold: Option<usize>,
+        chosen: &[(&str, &str)],
+    ) -> Result<Parameters> {
+        let parties = parties.unwrap_or(self.usual_parties);
+        if !self.parties.contains(&parties) {
+            return Err(Error::Misuse(format!(
+                "{} runs among {}, not {parties}",
+                self.name,
+                self.party_range()
+            )));
+        }
+        if let Some((unknown, _)) = chosen.iter().find(|(name, _)| self.option(name).is_none()) {
+            let own: Vec<String> = self.options.iter().map(|option| format!("--{}", option.name)).collect();
+            let own = if own.is_empty() { "none".into() } else { own.join(", ") };
+            return Err(Error::Misuse(format!(
+                "{} has no option --{unknown}; of these options it has {own}",
+                self.name
+            )));
+        }
+        let value = |option: &'static Choice| -> Result<(&'static str, String)> {
+            let asked = chosen.iter().find(|(name, _)| *name == option.name).map(|(_, value)| *value);
+            let values = (option.values)();
+            match asked.or(option.default) {
+                Some(value) if values.contains(&value) => Ok((option.name, value.to_owned())),
+                Some(value) => Err(Error::Misuse(format!(
+                    "{} has no {} '{value}'; choose one of {}",
+                    self.name,
+                    option.name,
+                    values.join(", ")
+                ))),
+                None => Err(Error::Misuse(format!(
+                    "{} needs --{}; choose one of {}",
+                    self.name,
+                    option.name,
+                    values.join(", ")
+                ))),
+            }
+        };
+        let values = self.options.iter().map(value).collect::<Result<_>>()?;
+        Ok(Parameters { parties, threshold: self.threshold.of(self.name, parties, threshold)?, values })
+    }
+
+    /// Whether nodes can serve with it.
+    pub fn serves(&self) -> bool {
+        self.service.is_some()
+    }
+
+    /// The protocol as nodes serve with it.
+    pub fn service(&self, nodes: usize, threshold: usize) -> Result<AnyServiceScheme> {
+        let Some(service) = self.service else {
+            return Err(Error::Misuse(format!(
+                "nodes cannot serve with {}; choose one of {}",
+                self.name,
+                crate::catalog::serving().map(|descriptor| descriptor.name).collect::<Vec<_>>().join(", ")
+            )));
+        };
+        if !self.parties.contains(&nodes) {
+            return Err(Error::Misuse(format!(
+                "{} runs among {}, not {nodes}",
+                self.name,
+                self.party_range()
+            )));
+        }
+        service(nodes, self.threshold.of(self.name, nodes, Some(threshold))?)
+    }
+
+    /// The numbers of parties, for people.
+    fn party_range(&self) -> String {
+        match (self.parties.start(), self.parties.end()) {
+            (least, most) if least == most => format!("{least} parties"),
+            (least, most) => format!("{least} to {most} parties"),
+        }
+    }
+}
+
+impl fmt::Display for Adversary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Adversary::Passive => "passive",
+            Adversary::Abort => "active, with abort",
+            Adversary::GuaranteedOutput => "active, with guaranteed output",
+        })
+    }
+}
+
+/// Options that several protocols have.
+pub(crate) mod choices {
+    use super::Choice;
+    use crate::shamir::{Inversion, Tables};
+
+    /// How Shamir sharing inverts.
+    pub(crate) const fn inversion(default: &'static str) -> Choice {
+        Choice {
+            name: "inversion",
+            summary: "how elements of GF(2^8) are inverted",
+            values: || Inversion::ALL.iter().map(|inversion| inversion.name()).collect(),
+            default: Some(default),
+        }
+    }
+
+    /// How Shamir sharing looks up other tables.
+    pub(crate) const TABLES: Choice = Choice {
+        name: "tables",
+        summary: "how other tables are looked up: masked, made ahead, or as polynomials of tables as small as those of DES",
+        values: || Tables::ALL.iter().map(|tables| tables.name()).collect(),
+        default: Some("masked"),
+    };
+
+    /// Of oblivious transfer.
+    pub(crate) const EXPANSION: Choice = Choice {
+        name: "expansion",
+        summary: "of oblivious transfer: with more, less is sent and more computed; 1 is the classic extension",
+        values: || vec!["1", "2", "4", "8"],
+        default: Some("4"),
+    };
+}

@@ -1,0 +1,59 @@
+//! The protocols of garbled circuits, for the catalog.
+
+use super::projection::{Labels, ProjectionScheme};
+use super::{GarbledScheme, Gates};
+use crate::Result;
+use crate::any::AnyScheme;
+use crate::descriptor::{Choice, Descriptor, Parameters, Threshold, choices};
+use crate::protocol::Adversary;
+
+/// ANDs by half gates.
+pub static HALF: Descriptor = Descriptor {
+    summary: "garbled circuits between two parties, ANDs by half gates",
+    takes_gates: true,
+    ..descriptor("garbled-half", |chosen| gates(Gates::Half, chosen))
+};
+
+/// ANDs by three halves.
+pub static THREE_HALVES: Descriptor = Descriptor {
+    summary: "garbled circuits between two parties, ANDs by three halves: fewer bytes, more hashes",
+    takes_gates: true,
+    ..descriptor("garbled-three-halves", |chosen| gates(Gates::ThreeHalves, chosen))
+};
+
+/// Tables by projection gates.
+pub static PROJECTION: Descriptor = Descriptor {
+    summary: "garbled circuits between two parties, wires of several bits and projection gates",
+    options: &[
+        choices::EXPANSION,
+        Choice {
+            name: "label-bytes",
+            summary: "bytes of a label: 17 (128 bits and the colour) or 16 (120 bits and the colour, as in the poster)",
+            values: || vec!["17", "16"],
+            default: Some("17"),
+        },
+    ],
+    ..descriptor(ProjectionScheme::NAME, |chosen| {
+        let labels = if chosen.value("label-bytes") == "16" { Labels::Short } else { Labels::Long };
+        Ok(AnyScheme::new(ProjectionScheme { labels, expansion: chosen.parsed("expansion")? }))
+    })
+};
+
+const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyScheme>) -> Descriptor {
+    Descriptor {
+        name,
+        summary: "",
+        adversary: Adversary::Passive,
+        parties: 2..=2,
+        usual_parties: 2,
+        threshold: Threshold::AllButOne,
+        options: &[choices::EXPANSION],
+        takes_gates: false,
+        scheme,
+        service: None,
+    }
+}
+
+fn gates(gates: Gates, chosen: &Parameters) -> Result<AnyScheme> {
+    Ok(AnyScheme::new(GarbledScheme { gates, expansion: chosen.parsed("expansion")? }))
+}

@@ -1,0 +1,71 @@
+//! `shamir` and `shamir-active`, for the catalog.
+
+use super::{Inversion, MAX_PARTIES, Preprocessing, ShamirActiveScheme, ShamirScheme, Structure, Tables};
+use crate::any::{AnyScheme, AnyServiceScheme};
+use crate::descriptor::{Choice, Descriptor, Threshold, choices};
+use crate::protocol::Adversary;
+
+/// Among an honest majority that follows the protocol.
+pub static PASSIVE: Descriptor = Descriptor {
+    name: "shamir",
+    summary: "Shamir sharing over GF(2^8) among an honest majority",
+    adversary: Adversary::Passive,
+    parties: 3..=MAX_PARTIES,
+    usual_parties: 3,
+    threshold: Threshold::Minority,
+    options: &[choices::inversion("views"), choices::TABLES],
+    takes_gates: false,
+    scheme: |chosen| {
+        Ok(AnyScheme::new(ShamirScheme {
+            structure: Structure::new(chosen.parties, chosen.threshold)?,
+            inversion: chosen.value("inversion").parse()?,
+            tables: chosen.value("tables").parse()?,
+        }))
+    },
+    // With the fewest rounds.
+    service: Some(|nodes, threshold| {
+        Ok(AnyServiceScheme::new(ShamirScheme {
+            structure: Structure::new(nodes, threshold)?,
+            inversion: Inversion::CarriedSquares,
+            tables: Tables::ByLanes,
+        }))
+    }),
+};
+
+/// With fewer than a third of cheaters, who cannot stop it.
+pub static ACTIVE: Descriptor = Descriptor {
+    name: ShamirActiveScheme::NAME,
+    summary: "Shamir sharing over GF(2^8); fewer than a third of the parties may cheat, and cannot stop it",
+    adversary: Adversary::GuaranteedOutput,
+    parties: 4..=MAX_PARTIES,
+    usual_parties: 4,
+    threshold: Threshold::FewerThanAThird,
+    options: &[
+        choices::inversion("masked-powers"),
+        choices::TABLES,
+        Choice {
+            name: "preprocessing",
+            summary: "how triples are made: by prss (pseudorandom sharing), or hyper-invertible (of sharings that are dealt and verified)",
+            values: || Preprocessing::ALL.iter().map(|preprocessing| preprocessing.name()).collect(),
+            default: Some("prss"),
+        },
+    ],
+    takes_gates: false,
+    scheme: |chosen| {
+        let structure = Structure::new(chosen.parties, chosen.threshold)?;
+        let scheme = ShamirActiveScheme::new(
+            structure,
+            chosen.value("inversion").parse()?,
+            chosen.value("tables").parse()?,
+        )?;
+        Ok(AnyScheme::new(scheme.with_preprocessing(chosen.value("preprocessing").parse()?)))
+    },
+    service: Some(|nodes, threshold| {
+        let structure = Structure::new(nodes, threshold)?;
+        Ok(AnyServiceScheme::new(ShamirActiveScheme::new(
+            structure,
+            Inversion::MaskedPowers,
+            Tables::InStock,
+        )?))
+    }),
+};

@@ -1,0 +1,94 @@
+//! The protocols of authenticated sharing, for the catalog.
+
+use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
+
+use super::scheme::MAX_PARTIES;
+use super::{Packing, Preprocessing, SpdzScheme, Way};
+use crate::any::{AnyScheme, AnyServiceScheme};
+use crate::descriptor::{Choice, Descriptor, Parameters, Threshold, choices};
+use crate::ot::EXPANSION;
+use crate::protocol::Adversary;
+use crate::{Error, Result};
+
+/// All tables masked.
+pub static MASKED_TABLES: Descriptor = Descriptor {
+    summary: "authenticated sharing; tables are looked up in masked tables",
+    service: Some(|nodes, _| {
+        let material = Preprocessing::Mascot { expansion: EXPANSION };
+        let packing = Packing::of::<Gf2_64>(64)?;
+        Ok(AnyServiceScheme::new(SpdzScheme::<Gf2_64>::new(nodes, Way::MaskedTables, material, packing)?))
+    }),
+    ..descriptor("spdz-lt", |chosen| scheme(Way::MaskedTables, chosen))
+};
+
+/// Inversion by bit decomposition.
+pub static BIT_DECOMPOSITION: Descriptor = Descriptor {
+    summary: "authenticated sharing; inversion by bit decomposition",
+    ..descriptor("spdz-bd", |chosen| scheme(Way::BitDecomposition, chosen))
+};
+
+/// Inversion by four products.
+pub static RIVAIN_PROUFF: Descriptor = Descriptor {
+    summary: "authenticated sharing; inversion by the four products of Rivain and Prouff",
+    ..descriptor("spdz-rp", |chosen| scheme(Way::RivainProuff, chosen))
+};
+
+/// Small tables by three products.
+pub static PULKUS_VIVEK: Descriptor = Descriptor {
+    summary: "authenticated sharing; tables of DES by the three products of Pulkus and Vivek",
+    ..descriptor("spdz-pv", |chosen| scheme(Way::PulkusVivek, chosen))
+};
+
+/// Small tables as polynomials.
+pub static UNIVARIATE: Descriptor = Descriptor {
+    summary: "authenticated sharing; tables of DES as polynomials over GF(2^6), power by power",
+    options: &[PREPROCESSING, choices::EXPANSION],
+    ..descriptor("spdz-raw", |chosen| with::<Gf2_42>(Way::Univariate, chosen, Gf2_42::BITS as usize))
+};
+
+const PREPROCESSING: Choice = Choice {
+    name: "preprocessing",
+    summary: "where material comes from: mascot (oblivious transfer), or insecure_dealer, which every party could be: to measure the \
+              online phase alone",
+    values: || vec!["mascot", "insecure_dealer"],
+    default: Some("mascot"),
+};
+
+const DEMUX_FIELD: Choice = Choice {
+    name: "demux-field",
+    summary: "entries of a masked table's index that are multiplied at once; MACs are in GF(2^40), GF(2^128), or else GF(2^64)",
+    values: || vec!["1", "8", "40", "64", "128"],
+    default: Some("64"),
+};
+
+const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyScheme>) -> Descriptor {
+    Descriptor {
+        name,
+        summary: "",
+        adversary: Adversary::Abort,
+        parties: 2..=MAX_PARTIES,
+        usual_parties: 2,
+        threshold: Threshold::AllButOne,
+        options: &[PREPROCESSING, choices::EXPANSION, DEMUX_FIELD],
+        takes_gates: false,
+        scheme,
+        service: None,
+    }
+}
+
+fn scheme(way: Way, chosen: &Parameters) -> Result<AnyScheme> {
+    match chosen.parsed("demux-field")? {
+        40 => with::<Gf2_40>(way, chosen, 40),
+        128 => with::<Gf2_128>(way, chosen, 128),
+        k => with::<Gf2_64>(way, chosen, k),
+    }
+}
+
+fn with<F: MacField>(way: Way, chosen: &Parameters, k: usize) -> Result<AnyScheme> {
+    let preprocessing = match chosen.value("preprocessing") {
+        "mascot" => Preprocessing::Mascot { expansion: chosen.parsed("expansion")? },
+        "insecure_dealer" => Preprocessing::InsecureDealer,
+        other => return Err(Error::Misuse(format!("{} has no preprocessing '{other}'", way.name()))),
+    };
+    Ok(AnyScheme::new(SpdzScheme::<F>::new(chosen.parties, way, preprocessing, Packing::of::<F>(k)?)?))
+}

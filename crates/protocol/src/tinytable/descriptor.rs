@@ -1,0 +1,96 @@
+//! The protocols of scrambled tables, for the catalog.
+
+use polyclave_cipher::Cells;
+
+use super::{Macs, Preprocessing, ServedScheme, TinyTableScheme, Way};
+use crate::any::{AnyScheme, AnyServiceScheme};
+use crate::descriptor::{Choice, Descriptor, Parameters, Threshold, choices};
+use crate::ot::EXPANSION;
+use crate::protocol::Adversary;
+use crate::release::{Checked, Unverified};
+use crate::tinyot::Kappa;
+use crate::{Error, Result, spdz};
+
+/// Nothing is verified.
+pub static WITHOUT_MACS: Descriptor = Descriptor {
+    summary: "scrambled tables between two parties, without MACs",
+    adversary: Adversary::Passive,
+    ..descriptor("tinytable", |chosen| {
+        let scheme =
+            TinyTableScheme::<Unverified<Cells>>::new(Macs::None, preprocessing(Macs::None, chosen)?)?;
+        Ok(AnyScheme::new(scheme))
+    })
+};
+
+/// Lookups with MACs of 32 bits.
+pub static LOOKUP_32: Descriptor = Descriptor {
+    summary: "scrambled tables between two parties; each lookup has a MAC of 32 bits",
+    ..descriptor("tinytable-lookup32", |chosen| checked(Macs::Lookup32, chosen))
+};
+
+/// Lookups with MACs of 64 bits.
+pub static LOOKUP_64: Descriptor = Descriptor {
+    summary: "scrambled tables between two parties; each lookup has a MAC of 64 bits",
+    ..descriptor("tinytable-lookup64", |chosen| checked(Macs::Lookup64, chosen))
+};
+
+/// One linear MAC of 64 bits.
+pub static LINEAR_64: Descriptor = Descriptor {
+    summary: "scrambled tables between two parties, with linear MACs of 64 bits: the quickest online",
+    service: Some(|_, _| {
+        Ok(AnyServiceScheme::new(ServedScheme::new(spdz::Preprocessing::Mascot { expansion: EXPANSION })?))
+    }),
+    ..descriptor("tinytable-linear64", |chosen| checked(Macs::Linear64, chosen))
+};
+
+/// Commitments in place of MACs.
+pub static MINIMAC: Descriptor = Descriptor {
+    summary: "scrambled tables between two parties, with material that grows with the circuit alone: a demonstration of asymptotics",
+    options: &[Choice { values: || vec!["insecure_dealer"], default: None, ..PREPROCESSING }],
+    ..descriptor("tinytable-minimac", |chosen| checked(Macs::Minimac, chosen))
+};
+
+const PREPROCESSING: Choice = Choice {
+    name: "preprocessing",
+    summary: "where tables come from: authenticated bits from oblivious transfer, by unit vectors (tinyot-demux) or by the table's \
+              Boolean circuit (tinyot-circuit), or insecure_dealer, which either party could be: to measure the online phase alone",
+    values: || vec!["tinyot-demux", "tinyot-circuit", "insecure_dealer"],
+    default: Some("tinyot-demux"),
+};
+
+const KAPPA: Choice = Choice {
+    name: "kappa",
+    summary: "a cheater learns something of a batch of triples with probability 2^-40 or 2^-64",
+    values: || vec!["40", "64"],
+    default: Some("64"),
+};
+
+const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyScheme>) -> Descriptor {
+    Descriptor {
+        name,
+        summary: "",
+        adversary: Adversary::Abort,
+        parties: 2..=2,
+        usual_parties: 2,
+        threshold: Threshold::AllButOne,
+        options: &[PREPROCESSING, choices::EXPANSION, KAPPA],
+        takes_gates: false,
+        scheme,
+        service: None,
+    }
+}
+
+fn checked(macs: Macs, chosen: &Parameters) -> Result<AnyScheme> {
+    Ok(AnyScheme::new(TinyTableScheme::<Checked<Cells>>::new(macs, preprocessing(macs, chosen)?)?))
+}
+
+fn preprocessing(macs: Macs, chosen: &Parameters) -> Result<Preprocessing> {
+    let way = match chosen.value("preprocessing") {
+        "insecure_dealer" => return Ok(Preprocessing::InsecureDealer),
+        "tinyot-demux" => Way::Demux,
+        "tinyot-circuit" => Way::Circuit,
+        other => return Err(Error::Misuse(format!("{} has no preprocessing '{other}'", macs.protocol()))),
+    };
+    let kappa = if chosen.value("kappa") == "40" { Kappa::Bits40 } else { Kappa::Bits64 };
+    Ok(Preprocessing::TinyOt { way, kappa, expansion: chosen.parsed("expansion")? })
+}
