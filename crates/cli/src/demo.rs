@@ -114,7 +114,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         &Arguments { file: file.clone(), protocol, parties, threshold, cheat: *cheat, json: *json };
     let properties = properties(&arguments.protocol, parties, threshold)?;
     ensure!(
-        !cheat || properties.corrects,
+        !cheat || properties.guarantees_output,
         "--cheat is for a protocol whose nodes correct each other, shamir-active: under {} {}",
         arguments.protocol,
         if properties.verifies { "cheating ends in a refusal" } else { "nobody would notice" }
@@ -125,7 +125,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             "{} encrypts a short message in the demo, no file: its material would take too long to make",
             arguments.protocol
         );
-        return match properties.corrects {
+        return match properties.guarantees_output {
             true => correcting::run(arguments, &properties),
             false => active::run(arguments, &properties),
         };

@@ -11,13 +11,13 @@ pub struct Properties {
     /// One sentence on whom it protects against.
     pub adversary: String,
     /// So many nodes serve a request.
-    pub least_servers: usize,
+    pub quorum: usize,
     /// Whether answers are right whatever the other nodes do.
     pub verifies: bool,
     /// Whether the nodes keep material in stock.
     pub keeps_stock: bool,
     /// Whether some of the nodes may send anything, or nothing, and answers still come and are right.
-    pub corrects: bool,
+    pub guarantees_output: bool,
 }
 
 /// The properties of a protocol; an error if so many nodes cannot serve with it.
@@ -25,10 +25,10 @@ pub fn properties(protocol: &str, nodes: usize, threshold: usize) -> Result<Prop
     let scheme = catalog::service(protocol, nodes, threshold)?;
     Ok(Properties {
         adversary: scheme.promise(),
-        least_servers: scheme.quorum(),
+        quorum: scheme.quorum(),
         verifies: scheme.verifies(),
         keeps_stock: scheme.keeps_stock(),
-        corrects: scheme.guarantees_output(),
+        guarantees_output: scheme.guarantees_output(),
     })
 }
 
@@ -83,6 +83,6 @@ mod tests {
         assert_eq!(threshold("shamir-active", 7, Some(1), 1).expect("a choice"), 1);
         assert!(properties("shamir-active", 3, of(3)).is_err());
         let four = properties("shamir-active", parties("shamir-active", 3), 1).expect("four nodes");
-        assert!(four.corrects && four.keeps_stock && four.verifies && four.least_servers == 3);
+        assert!(four.guarantees_output && four.keeps_stock && four.verifies && four.quorum == 3);
     }
 }

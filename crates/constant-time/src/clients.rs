@@ -28,9 +28,10 @@ pub const SUBJECTS: &[Subject] = &[
 ];
 
 fn served(protocol: &str, parties: usize) {
-    let threshold = if protocol == "spdz-lt" { parties - 1 } else { 1 };
+    let descriptor = catalog::find(protocol).expect("it is listed");
     let private = protocol != "spdz-lt";
-    serve(&catalog::service(protocol, parties, threshold).expect("it serves"), private);
+    let threshold = descriptor.threshold.most(parties);
+    serve(&descriptor.service(parties, threshold).expect("it serves"), private);
 }
 
 fn serve(scheme: &AnyServiceScheme, private: bool) {

@@ -47,7 +47,7 @@ impl Throwaway {
         stock: &StockSettings,
         cheater: Option<usize>,
     ) -> Result<Throwaway> {
-        let Properties { least_servers, adversary, .. } = properties(protocol, nodes, threshold)?;
+        let Properties { quorum, adversary, .. } = properties(protocol, nodes, threshold)?;
         let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
         let local = create(&dir.path().join("cluster"), protocol, nodes, threshold)?;
         for path in &local.nodes {
@@ -55,7 +55,7 @@ impl Throwaway {
             let settings = NodeSettings { stock: stock.clone(), ..node.settings().clone() };
             node.set_settings(settings)?;
         }
-        let least = least_servers;
+        let least = quorum;
         let mut cluster = Throwaway { nodes: Vec::new(), local, dir, least, cheater, adversary };
         let (ready, readiness) = channel();
         for number in 0..nodes {

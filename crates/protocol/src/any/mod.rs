@@ -11,11 +11,13 @@
 //! A handle that is given to a session of another protocol is a mistake of the program, never of a peer or a user: it panics.
 
 mod engine;
-mod service;
+mod service_protocol;
+mod service_scheme;
 mod values;
 
 pub use engine::{AnyProtocol, AnyScheme, Erasable, Handle};
-pub use service::{AnyServiceProtocol, AnyServiceScheme, ErasableService};
+pub use service_protocol::{AnyServiceProtocol, ErasableService};
+pub use service_scheme::AnyServiceScheme;
 pub use values::{AnyBank, AnyBatch, AnyElements, AnyMask, AnyReleased, AnySetup, AnyShared};
 
 #[cfg(test)]

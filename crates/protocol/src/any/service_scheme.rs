@@ -1,0 +1,260 @@
+//! A handle to a protocol that nodes serve with.
+
+use std::sync::Arc;
+
+use zeroize::Zeroizing;
+
+use super::engine::{ErasedScheme, Handle};
+use super::service_protocol::{AnyServiceProtocol, ErasableService};
+use super::values::AnySetup;
+use crate::net::Net;
+use crate::protocol::{Adversary, Scheme};
+use crate::service::{Element, ServiceScheme, Stored};
+use crate::session::{Stream, Terms};
+use crate::stock::{Kind, Stock};
+use crate::{Party, PartySet, Result};
+
+/// A protocol with its parameters that nodes serve with.
+pub struct AnyServiceScheme(Box<dyn ErasedServiceScheme>);
+
+impl AnyServiceScheme {
+    /// A handle to a protocol.
+    pub fn new<S>(scheme: S) -> AnyServiceScheme
+    where
+        S: ServiceScheme<Setup: 'static, Protocol: ErasableService>,
+    {
+        AnyServiceScheme(Box::new(scheme))
+    }
+}
+
+trait ErasedServiceScheme: ErasedScheme {
+    fn quorum(&self) -> usize;
+    fn guarantees_output(&self) -> bool;
+    fn save_setup(&self, setup: &AnySetup) -> Zeroizing<Vec<u8>>;
+    fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<AnySetup>;
+    fn renews(&self) -> bool;
+    fn renew(&self, setup: &AnySetup, net: &mut dyn Net) -> Result<AnySetup>;
+    fn kinds(&self) -> Vec<Kind>;
+    fn keeps_stock(&self) -> bool;
+    fn make_material(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>>;
+    fn join_serving(&self, setup: &AnySetup, stream: Stream, serving: PartySet)
+    -> Result<AnyServiceProtocol>;
+    fn join_stocked(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        serving: PartySet,
+        stock: Arc<dyn Stock>,
+    ) -> Result<AnyServiceProtocol>;
+    fn carry_over(
+        &self,
+        old: &AnySetup,
+        new: &AnySetup,
+        stream: Stream,
+        stored: Stored<'_>,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>>;
+    fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
+    fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
+}
+
+impl<S: ServiceScheme<Setup: 'static, Protocol: ErasableService>> ErasedServiceScheme for S {
+    fn quorum(&self) -> usize {
+        ServiceScheme::quorum(self)
+    }
+
+    fn guarantees_output(&self) -> bool {
+        ServiceScheme::guarantees_output(self)
+    }
+
+    fn save_setup(&self, setup: &AnySetup) -> Zeroizing<Vec<u8>> {
+        ServiceScheme::save_setup(self, setup.of())
+    }
+
+    fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<AnySetup> {
+        ServiceScheme::restore_setup(self, me, bytes).map(AnySetup::new)
+    }
+
+    fn renews(&self) -> bool {
+        ServiceScheme::renews(self)
+    }
+
+    fn renew(&self, setup: &AnySetup, net: &mut dyn Net) -> Result<AnySetup> {
+        ServiceScheme::renew(self, setup.of(), net).map(AnySetup::new)
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        ServiceScheme::kinds(self)
+    }
+
+    fn keeps_stock(&self) -> bool {
+        ServiceScheme::keeps_stock(self)
+    }
+
+    fn make_material(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        ServiceScheme::make_material(self, setup.of(), stream, kind, count, net)
+    }
+
+    fn join_serving(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        serving: PartySet,
+    ) -> Result<AnyServiceProtocol> {
+        Ok(Handle(Box::new(Scheme::join(self, setup.of(), stream, serving)?)))
+    }
+
+    fn join_stocked(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        serving: PartySet,
+        stock: Arc<dyn Stock>,
+    ) -> Result<AnyServiceProtocol> {
+        Ok(Handle(Box::new(ServiceScheme::join_stocked(self, setup.of(), stream, serving, stock)?)))
+    }
+
+    fn carry_over(
+        &self,
+        old: &AnySetup,
+        new: &AnySetup,
+        stream: Stream,
+        stored: Stored<'_>,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        ServiceScheme::carry_over(self, old.of(), new.of(), stream, stored, net)
+    }
+
+    fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
+        ServiceScheme::combine(self, serving, messages)
+    }
+
+    fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
+        ServiceScheme::combine_elements(self, serving, messages)
+    }
+}
+
+impl Scheme for AnyServiceScheme {
+    type Setup = AnySetup;
+    type Protocol = AnyServiceProtocol;
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn parties(&self) -> usize {
+        self.0.parties()
+    }
+
+    fn adversary(&self) -> Adversary {
+        self.0.adversary()
+    }
+
+    fn promise(&self) -> String {
+        self.0.promise()
+    }
+
+    fn verifies(&self) -> bool {
+        self.0.verifies()
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        self.0.terms(terms)
+    }
+
+    fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup> {
+        self.0.set_up(net)
+    }
+
+    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnyServiceProtocol> {
+        self.0.join_serving(setup, stream, serving)
+    }
+}
+
+impl ServiceScheme for AnyServiceScheme {
+    fn quorum(&self) -> usize {
+        self.0.quorum()
+    }
+
+    fn guarantees_output(&self) -> bool {
+        self.0.guarantees_output()
+    }
+
+    fn save_setup(&self, setup: &AnySetup) -> Zeroizing<Vec<u8>> {
+        self.0.save_setup(setup)
+    }
+
+    fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<AnySetup> {
+        self.0.restore_setup(me, bytes)
+    }
+
+    fn renews(&self) -> bool {
+        self.0.renews()
+    }
+
+    fn renew(&self, setup: &AnySetup, net: &mut dyn Net) -> Result<AnySetup> {
+        self.0.renew(setup, net)
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        self.0.kinds()
+    }
+
+    fn keeps_stock(&self) -> bool {
+        self.0.keeps_stock()
+    }
+
+    fn make_material(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        self.0.make_material(setup, stream, kind, count, net)
+    }
+
+    fn join_stocked(
+        &self,
+        setup: &AnySetup,
+        stream: Stream,
+        serving: PartySet,
+        stock: Arc<dyn Stock>,
+    ) -> Result<AnyServiceProtocol> {
+        self.0.join_stocked(setup, stream, serving, stock)
+    }
+
+    fn carry_over(
+        &self,
+        old: &AnySetup,
+        new: &AnySetup,
+        stream: Stream,
+        stored: Stored<'_>,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        self.0.carry_over(old, new, stream, stored, net)
+    }
+
+    fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
+        self.0.combine(serving, messages)
+    }
+
+    fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
+        self.0.combine_elements(serving, messages)
+    }
+}
