@@ -50,8 +50,9 @@ pub(crate) fn give_orders(core: &Arc<Core>, peer: Party) {
     while !core.is_stopping() {
         let outcome =
             core.mesh.open(&name, [core.me, peer].into_iter().collect(), CONNECT).and_then(|mut net| {
-                greet(core, peer, Judged::Beside, &mut net)?;
-                core.peers.send_orders(peer, &queue, &mut net, &|| core.beat_to(peer), &|| core.is_stopping())
+                let boot = greet(core, peer, Judged::Beside, &mut net)?;
+                let beat = || core.beat_to(peer);
+                core.peers.send_orders(peer, boot, &queue, &mut net, &beat, &|| core.is_stopping())
             });
         after_control(core, peer, outcome);
     }

@@ -98,11 +98,12 @@ impl Core {
         others.iter().for_each(|peer| self.peers.beat_now(peer));
         let held = self.peers.wait_held(mark.number, others, enough, HOLD);
         held.map_err(|lacking| {
+            let absent = lacking.without(self.peers.connected());
+            let why = if absent.is_empty() { format!(" in {} s", HOLD.as_secs()) } else { ": not connected".into() };
             let told = format!(
-                "{} did not confirm in {} s what this node has written to its disk, which others have to know before it computes; \
-                 try again later",
-                self.names_of(lacking).join(" and "),
-                HOLD.as_secs()
+                "{} did not confirm{why}; this node has written a change to its disk, which others have to confirm before it \
+                 computes; try again later",
+                self.names_of(if absent.is_empty() { lacking } else { absent }).join(" and "),
             );
             let refusal = Refusal::new(Reason::Unavailable, told);
             lacking.iter().next().map_or(refusal.clone(), |peer| refusal.because_of(peer))

@@ -25,8 +25,9 @@ use crate::store::{Mark, Past};
 const BEAT_EVERY: Duration = Duration::from_millis(500);
 /// A peer that is silent for so long is taken for gone.
 pub(crate) const SILENCE: Duration = Duration::from_secs(8);
-/// A peer that is not connected may be about to be, for so long; what waits for it is given up then.
-const RECONNECTING: Duration = Duration::from_millis(500);
+/// A peer that is not connected may be about to be, for so long; what waits for it is given up then. Longer than a node that returns
+/// takes to connect both control streams, of which each side may notice the end of the old ones only with the next beat.
+const RECONNECTING: Duration = Duration::from_millis(4 * BEAT_EVERY.as_millis() as u64);
 /// Orders that may wait to be sent.
 const WAITING: usize = 64;
 /// Bytes of an order: its kind, a set or small number, a count (of a beat, that of its keys), a name or id, levels, and marks.
@@ -368,10 +369,11 @@ impl Peers {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)[peer.index()].take()
     }
 
-    /// Sends orders and beats until it fails or `stop` says so.
+    /// Sends orders and beats until it fails, `stop` says so, or the peer is in another start than `boot`.
     pub(crate) fn send_orders(
         &self,
         peer: Party,
+        boot: [u8; 16],
         queue: &Receiver<Due>,
         net: &mut TlsNet,
         beat: &dyn Fn() -> Beat,
@@ -386,6 +388,11 @@ impl Peers {
                 break Ok(());
             }
             let Some(order) = next_order(queue, beat) else { break Ok(()) };
+            // A peer that has started anew is connected again already on its own stream, and what is written to the old connection
+            // would be lost in silence.
+            if self.boot(peer) != Some(boot) {
+                break Ok(());
+            }
             if let Err(e) = net.send(peer, &order.encode()) {
                 break Err(e);
             }
