@@ -33,8 +33,7 @@ use crate::say;
     polyclave demo --protocol spdz-lt               two nodes, one of which may do what it likes\n  \
     polyclave demo --protocol spdz-lt --parties 3   three nodes, any two of which may\n  \
     polyclave demo --protocol tinytable-linear64    two nodes and scrambled tables: more blocks/s than spdz-lt\n  \
-    polyclave demo --protocol shamir-active         four nodes, one of which is killed\n  \
-    polyclave demo --protocol shamir-active --cheat four nodes, one of which sends wrong shares")]
+    polyclave demo --protocol shamir-active         four nodes, one of which is killed")]
 pub struct Options {
     /// The file to seal and open, with shamir; it is only read [default: a sample of 1 MiB]
     file: Option<PathBuf>,
@@ -51,10 +50,6 @@ pub struct Options {
     #[arg(long, value_name = "T")]
     threshold: Option<usize>,
 
-    /// Have one of the nodes send wrong shares in every opening, with shamir-active
-    #[arg(long)]
-    cheat: bool,
-
     /// Print one JSON document and nothing else
     #[arg(long)]
     json: bool,
@@ -66,8 +61,17 @@ struct Arguments {
     protocol: String,
     parties: usize,
     threshold: usize,
-    cheat: bool,
+    liar: Option<Liar>,
     json: bool,
+}
+
+/// A node that lies from the beginning. This program has none; the laboratory's demo has.
+#[derive(Clone, Copy)]
+pub struct Liar {
+    /// Which one, counted from 0.
+    pub node: usize,
+    /// What its process is told beside what the other nodes are told.
+    pub arguments: &'static [&'static str],
 }
 
 /// What happened.
@@ -106,15 +110,19 @@ const SAMPLE_BYTES: u64 = 1 << 20;
 
 /// Runs the command.
 pub fn run(options: &Options) -> Result<ExitCode> {
+    run_with(options, None)
+}
+
+/// The same, with a node that lies. Nodes are started by the command `node run` of the program that calls this.
+pub fn run_with(options: &Options, liar: Option<Liar>) -> Result<ExitCode> {
     let protocol = options.protocol.to_ascii_lowercase();
     let parties = options.parties.unwrap_or_else(|| parties(&protocol, 5));
     let threshold = threshold(&protocol, parties, options.threshold, 1)?;
-    let Options { file, cheat, json, .. } = options;
-    let arguments =
-        &Arguments { file: file.clone(), protocol, parties, threshold, cheat: *cheat, json: *json };
+    let Options { file, json, .. } = options;
+    let arguments = &Arguments { file: file.clone(), protocol, parties, threshold, liar, json: *json };
     let properties = properties(&arguments.protocol, parties, threshold)?;
     ensure!(
-        !cheat || properties.guarantees_output,
+        liar.is_none() || properties.guarantees_output,
         "--cheat is for a protocol whose nodes correct each other, shamir-active: under {} {}",
         arguments.protocol,
         if properties.verifies { "cheating ends in a refusal" } else { "nobody would notice" }

@@ -5,13 +5,13 @@
 mod client;
 mod cluster;
 mod crypt;
-mod demo;
+pub mod demo;
 mod files;
 mod fingerprint;
 mod key;
 mod mac;
 mod names;
-mod node;
+pub mod node;
 pub mod options;
 pub mod output;
 mod protocols;

@@ -7,7 +7,7 @@ mod init;
 mod join;
 mod readmit;
 mod rotate;
-mod run;
+pub mod run;
 mod status;
 
 use std::path::{Path, PathBuf};

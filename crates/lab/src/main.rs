@@ -1,9 +1,10 @@
-//! The laboratory: evaluates ciphers and circuits under every protocol, measures them, and reproduces what papers say.
+//! The laboratory: evaluates ciphers and circuits under every protocol, measures them, reproduces what papers say, and runs nodes that cheat.
 //!
 //! Here one person runs all parties, so nothing is protected. What protects keys is the program `polyclave`, which has none of this.
 
 mod bench;
 mod chart;
+mod cheating;
 mod circuits;
 mod eval;
 mod job;
@@ -39,6 +40,11 @@ enum Command {
     Bench(bench::Arguments),
     /// Recompute the tables of a paper and print them beside the published ones.
     Reproduce(reproduce::Arguments),
+    /// See how nodes serve while one of them cheats: `polyclave demo` with the option --cheat.
+    Demo(cheating::DemoArguments),
+    /// Run a node that cheats, for demonstrations.
+    #[command(subcommand)]
+    Node(cheating::NodeCommand),
     /// A party process of `bench`.
     #[command(hide = true)]
     BenchParty,
@@ -49,6 +55,8 @@ fn main() -> ExitCode {
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Demo(arguments) => cheating::demo(&arguments),
+        Command::Node(command) => cheating::node(&command),
         Command::BenchParty => party::run(),
     })
 }

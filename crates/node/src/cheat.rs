@@ -1,4 +1,4 @@
-//! For demonstrations and tests: a node that cheats. Nothing here changes what a node does that does not.
+//! For demonstrations and tests: a node that cheats. With the feature `cheats` only; without it `honest.rs` stands here.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -12,7 +12,6 @@ use crate::request::ONLINE;
 
 /// How a node cheats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[doc(hidden)]
 pub enum Cheat {
     /// Wrong shares to all peers in every opening of a request.
     InOpenings,
@@ -38,14 +37,6 @@ pub enum Cheat {
 #[cfg(test)]
 pub(crate) static HELLOS_LEFT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 
-/// Whether this node leaves a hello before it opens its nonce.
-pub(crate) fn leaves_hello(cheat: Option<Cheat>) -> bool {
-    let leaves = cheat == Some(Cheat::LeavesHellos);
-    #[cfg(test)]
-    HELLOS_LEFT.fetch_add(usize::from(leaves), std::sync::atomic::Ordering::SeqCst);
-    leaves
-}
-
 /// Longer than anybody waits for one that hangs.
 const FOR_EVER: Duration = Duration::from_secs(70);
 /// Late for a message of a hello.
@@ -56,26 +47,61 @@ const LATE_ANSWER: Duration = Duration::from_millis(4500);
 /// More than a client reads before it has the others' answers.
 const CLAIMS: usize = 10_000;
 
-/// What is said to a client at once instead of an answer.
-pub(crate) fn instead_of_answer(cheat: Option<Cheat>) -> Vec<Reply> {
-    match cheat {
-        Some(Cheat::RefusesSteps) => vec![Reply::Refused(Refusal::new(Reason::Denied, "not this step"))],
-        Some(Cheat::ClaimsToWork) => vec![Reply::Working { done: 0, of: 1 }; CLAIMS],
-        _ => Vec::new(),
+/// How a node behaves: as its protocol says, or not.
+#[derive(Clone, Copy)]
+pub(crate) struct Conduct(Option<Cheat>);
+
+impl From<Cheat> for Conduct {
+    fn from(cheat: Cheat) -> Conduct {
+        Conduct(Some(cheat))
     }
 }
 
-/// Waits with an answer that is ready.
-pub(crate) fn delay(cheat: Option<Cheat>) {
-    if cheat == Some(Cheat::AnswersLate) {
-        sleep(LATE_ANSWER);
-    }
-}
+impl Conduct {
+    /// As the protocol says.
+    pub(crate) const HONEST: Conduct = Conduct(None);
 
-/// Changes what is about to be sent to a client.
-pub(crate) fn spoil<const N: usize>(cheat: Option<Cheat>, answers: [&mut Vec<u8>; N]) {
-    if cheat == Some(Cheat::InAnswers) {
-        answers.into_iter().for_each(|bytes| wrong(bytes));
+    /// The network as the protocol gets it.
+    pub(crate) fn partners(self, net: &mut dyn Net) -> Partners<'_> {
+        Partners { net, cheat: self.0 }
+    }
+
+    /// Whether this node leaves a hello before it opens its nonce.
+    pub(crate) fn leaves_hello(self) -> bool {
+        let leaves = self.0 == Some(Cheat::LeavesHellos);
+        #[cfg(test)]
+        HELLOS_LEFT.fetch_add(usize::from(leaves), std::sync::atomic::Ordering::SeqCst);
+        leaves
+    }
+
+    /// Whether it denies that it holds other nodes' marks.
+    pub(crate) fn denies_marks(self) -> bool {
+        self.0 == Some(Cheat::HoldsNothing)
+    }
+
+    /// What is said to a client at once instead of an answer.
+    pub(crate) fn instead_of_answer(self) -> Vec<Reply> {
+        match self.0 {
+            Some(Cheat::RefusesSteps) => {
+                vec![Reply::Refused(Refusal::new(Reason::Denied, "not this step"))]
+            }
+            Some(Cheat::ClaimsToWork) => vec![Reply::Working { done: 0, of: 1 }; CLAIMS],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Waits with an answer that is ready.
+    pub(crate) fn delay(self) {
+        if self.0 == Some(Cheat::AnswersLate) {
+            sleep(LATE_ANSWER);
+        }
+    }
+
+    /// Changes what is about to be sent to a client.
+    pub(crate) fn spoil<const N: usize>(self, answers: [&mut Vec<u8>; N]) {
+        if self.0 == Some(Cheat::InAnswers) {
+            answers.into_iter().for_each(|bytes| wrong(bytes));
+        }
     }
 }
 
@@ -86,8 +112,8 @@ fn wrong(bytes: &mut [u8]) {
 /// What a node gives its protocol as its network: as it is, unless the node cheats in openings. These are exchanges of equal messages
 /// with everybody, and what one peer alone is sent, and are told from claims of material by how long they wait.
 pub(crate) struct Partners<'n> {
-    pub(crate) net: &'n mut dyn Net,
-    pub(crate) cheat: Option<Cheat>,
+    net: &'n mut dyn Net,
+    cheat: Option<Cheat>,
 }
 
 impl Partners<'_> {

@@ -18,7 +18,6 @@ use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusa
 use attendance::{Attended, Attention};
 
 use crate::agreement::{Early, agree_with_most, refused_by};
-use crate::cheat::{Partners, delay, instead_of_answer, spoil};
 use crate::circuits::Circuits;
 use crate::computation::Computation;
 use crate::core::{Core, unreadable};
@@ -274,7 +273,7 @@ impl<'a> Serving<'a, '_> {
 
     /// The same for the protocol, while it makes a key: that goes on though the client is gone.
     fn partners(&mut self) -> Result<Attended<'_, 'a>, Error> {
-        let partners = Partners { cheat: self.core.cheat, net: self.channel.net()? };
+        let partners = self.core.conduct.partners(self.channel.net()?);
         Ok(Attended { partners, line: &mut self.line, progress: &self.progress, ends: false })
     }
 
@@ -387,7 +386,7 @@ impl<'a> Serving<'a, '_> {
         self.faults = held.faults();
         let (start, mut mask) = started?;
         self.footing.still_holds(self.core)?;
-        spoil(self.core.cheat, [&mut mask]);
+        self.core.conduct.spoil([&mut mask]);
         self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask, blind: Vec::new() });
         loop {
             let step = match first.take() {
@@ -400,17 +399,17 @@ impl<'a> Serving<'a, '_> {
             if step == Step::Finish {
                 return Ok(());
             }
-            let instead = instead_of_answer(self.core.cheat);
+            let instead = self.core.conduct.instead_of_answer();
             instead.iter().for_each(|reply| self.line.reply(reply));
             let answer = held.with(&mut self.partners_for_client()?, |at| mode.run(step, at));
             self.faults = held.faults();
             let mut answer = answer?;
-            spoil(self.core.cheat, [&mut answer.data, &mut answer.mask, &mut answer.initial]);
+            self.core.conduct.spoil([&mut answer.data, &mut answer.mask, &mut answer.initial]);
             self.footing.still_holds(self.core)?;
             let pause = self.core.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
             let Answer { data, mask, initial } = answer;
             if instead.is_empty() {
-                delay(self.core.cheat);
+                self.core.conduct.delay();
                 self.line.reply(&Reply::Data { data, mask, initial });
             }
             if pause > Duration::ZERO {

@@ -16,9 +16,9 @@ use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::wire::{KEYS, KeyInfo, NodeStatus, Reason, Refusal, Reply, Right};
 use polyclave_transport::{CertificateDer, Mesh, TlsNet};
 
+use crate::Conduct;
 use crate::audit::AuditLog;
 use crate::channels::Channels;
-use crate::cheat::Cheat;
 use crate::circuits::Library;
 use crate::clock::Dates;
 use crate::epoch::Epoch;
@@ -89,8 +89,8 @@ pub(crate) struct Core {
     pub(crate) names: Arc<Names>,
     /// What it has seen of others' faults.
     pub(crate) seen: Seen,
-    /// For demonstrations and tests.
-    pub(crate) cheat: Option<Cheat>,
+    /// How it behaves.
+    pub(crate) conduct: Conduct,
     pub(crate) stopping: AtomicBool,
     /// Threads of this node.
     pub(crate) threads: Arc<AtomicUsize>,

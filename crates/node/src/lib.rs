@@ -16,6 +16,7 @@ pub mod admin;
 mod agreement;
 pub mod audit;
 mod channels;
+#[cfg(feature = "cheats")]
 mod cheat;
 mod circuits;
 mod clock;
@@ -27,6 +28,8 @@ mod epoch;
 mod faults;
 mod files;
 mod follow;
+#[cfg(not(feature = "cheats"))]
+mod honest;
 mod housekeeping;
 mod http;
 mod key;
@@ -58,8 +61,12 @@ mod threads;
 mod turns;
 mod wording;
 
-#[doc(hidden)]
+#[cfg(feature = "cheats")]
 pub use cheat::Cheat;
+#[cfg(feature = "cheats")]
+use cheat::{Conduct, Partners};
+#[cfg(not(feature = "cheats"))]
+use honest::{Conduct, Partners};
 pub use make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
 pub use node::Running;
 

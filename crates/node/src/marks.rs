@@ -18,7 +18,6 @@ use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
-use crate::cheat::Cheat;
 use crate::core::{Core, of_store, system};
 use crate::peers::Beat;
 use crate::store::{Mark, Past};
@@ -45,8 +44,7 @@ impl Core {
 
     /// Up to which change of a peer's store this node remembers durably that there was one.
     pub(crate) fn held_of(&self, peer: Party) -> u64 {
-        let cheats = self.cheat == Some(Cheat::HoldsNothing);
-        if cheats { 0 } else { self.store.held_of(peer).unwrap_or_default() }
+        if self.conduct.denies_marks() { 0 } else { self.store.held_of(peer).unwrap_or_default() }
     }
 
     /// Refuses a peer whose past does not go on from what was seen of it. Returns which start it is in.

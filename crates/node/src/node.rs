@@ -21,7 +21,6 @@ use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Addres
 use crate::admin::Socket;
 use crate::audit::{Event, STARTED, STOPPED};
 use crate::channels::Channels;
-use crate::cheat::Cheat;
 use crate::clock::Dates;
 use crate::control::{give_orders, take_orders};
 use crate::core::{Core, system};
@@ -37,7 +36,7 @@ use crate::store::{Quarantine, Secret, Store};
 use crate::target::targets;
 use crate::threads::{POLL_INTERVAL, spawn};
 use crate::wording::named;
-use crate::{Result, files, http, preparation, rotation, set_up};
+use crate::{Conduct, Result, files, http, preparation, rotation, set_up};
 
 /// When the node stops, its threads get so much time to see that there is nothing left to do.
 const LAST_THREADS: Duration = Duration::from_secs(15);
@@ -58,16 +57,16 @@ pub struct Running {
 impl Running {
     /// Starts the node of a directory.
     pub fn start(dir: NodeDir) -> Result<Running> {
-        Running::begin(dir, None)
+        Running::begin(dir, Conduct::HONEST)
     }
 
     /// Starts a node that cheats, for demonstrations and tests.
-    #[doc(hidden)]
-    pub fn start_cheating(dir: NodeDir, cheat: Cheat) -> Result<Running> {
-        Running::begin(dir, Some(cheat))
+    #[cfg(feature = "cheats")]
+    pub fn start_cheating(dir: NodeDir, cheat: crate::Cheat) -> Result<Running> {
+        Running::begin(dir, cheat.into())
     }
 
-    fn begin(dir: NodeDir, cheat: Option<Cheat>) -> Result<Running> {
+    fn begin(dir: NodeDir, conduct: Conduct) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.ok_or_else(|| {
             Error::misuse(
                 "this node belongs to no cluster yet; define one from the cards of all nodes (`polyclave cluster define`) \
@@ -75,19 +74,15 @@ impl Running {
             )
         })?;
         catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())
-            .and_then(|scheme| start(dir, cluster.clone(), scheme, cheat))
+            .and_then(|scheme| start(dir, cluster.clone(), scheme, conduct))
             .map_err(|e| named(e, &cluster))
     }
 
     /// Starts the node of a directory under another scheme than its cluster's file names.
     #[cfg(test)]
-    pub(crate) fn start_with(
-        dir: NodeDir,
-        scheme: AnyServiceScheme,
-        cheat: Option<Cheat>,
-    ) -> Result<Running> {
+    pub(crate) fn start_with(dir: NodeDir, scheme: AnyServiceScheme, conduct: Conduct) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
-        start(dir, cluster, scheme, cheat)
+        start(dir, cluster, scheme, conduct)
     }
 
     /// Where clients reach it.
@@ -144,7 +139,7 @@ impl Drop for Running {
 }
 
 /// Starts a node under the protocol of its cluster.
-fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceScheme, cheat: Option<Cheat>) -> Result<Running> {
+fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceScheme, conduct: Conduct) -> Result<Running> {
     let settings = dir.settings().clone();
     let me = cluster.party_named(&settings.name).ok_or_else(|| {
         Error::misuse(format!("the cluster has no node '{}'; update its file", settings.name))
@@ -212,7 +207,7 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceScheme, cheat: Option
         most_followed: files.followed,
         names: Default::default(),
         seen: Seen::default(),
-        cheat,
+        conduct,
         stopping: AtomicBool::new(false),
         threads: Default::default(),
     });

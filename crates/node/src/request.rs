@@ -17,7 +17,6 @@ use polyclave_transport::wire::{
 use polyclave_transport::{CertificateDer, TlsNet};
 
 use crate::channels::{Channels, Lent, Turn, announce};
-use crate::cheat::{Partners, leaves_hello};
 use crate::core::Core;
 use crate::epoch::Ground;
 use crate::follow::decline;
@@ -266,9 +265,9 @@ pub(crate) fn begin<'c>(
         let net = channel.net().map_err(unavailable)?;
         let until = Instant::now() + HELLO;
         match greet(core, plan, ground, net, until) {
-            Ok(_) if leaves_hello(core.cheat) => {}
+            Ok(_) if core.conduct.leaves_hello() => {}
             Ok(greeted) => {
-                let opened = greeted.open(&mut Partners { net, cheat: core.cheat });
+                let opened = greeted.open(&mut core.conduct.partners(net));
                 net.set_deadline(None);
                 net.set_idle_limit(match plan.task {
                     Task::Use { .. } if core.scheme.guarantees_output() => COMPUTE_CORRECTED,
@@ -321,7 +320,7 @@ fn greet(
         announce(Some(&plan.ticket), net)?;
     }
     let terms = terms(core, ground, b"accepted", &plan.digest, &plan.key_digest());
-    let greeted = session::greet(&terms, &mut Partners { net, cheat: core.cheat });
+    let greeted = session::greet(&terms, &mut core.conduct.partners(net));
     if greeted.is_err() {
         net.set_deadline(None);
     }

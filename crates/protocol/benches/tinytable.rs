@@ -54,7 +54,7 @@ fn main() -> Result<()> {
     println!("{:32} {:>8} {:>14} {:>14}", "", "lanes", "median", "best, blocks/s");
     for (name, cipher) in &circuits {
         // That of MiniMac is `tinytable_minimac.rs`.
-        for macs in Macs::ALL.into_iter().filter(|macs| *macs != Macs::Minimac) {
+        for macs in Macs::ALL.iter().copied().filter(|macs| *macs != Macs::Minimac) {
             let name = format!("aes-128 {name}, {}", macs.protocol());
             if !wanted.iter().all(|wanted| name.contains(wanted.as_str())) {
                 continue;

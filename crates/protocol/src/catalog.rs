@@ -17,6 +17,7 @@ pub static ALL: &[&Descriptor] = &[
     &tinytable::LOOKUP_32,
     &tinytable::LOOKUP_64,
     &tinytable::LINEAR_64,
+    #[cfg(feature = "testkit")]
     &tinytable::MINIMAC,
     &garbled::HALF,
     &garbled::THREE_HALVES,

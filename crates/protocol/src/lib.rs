@@ -18,6 +18,7 @@ pub mod mascot;
 mod masking;
 pub mod mesh;
 pub mod metered;
+#[cfg(feature = "testkit")]
 pub mod minimac;
 pub mod net;
 pub mod ot;
@@ -33,6 +34,7 @@ pub mod spdz;
 pub mod stock;
 mod stored;
 pub mod tally;
+#[cfg(feature = "testkit")]
 pub mod testkit;
 pub mod tinyot;
 pub mod tinytable;

@@ -161,50 +161,56 @@ impl<N: Net> Net for Metered<N> {
     }
 }
 
-/// So that wrappers can wrap what `fork` returns.
-impl<N: Net + ?Sized> Net for Box<N> {
-    fn me(&self) -> Party {
-        (**self).me()
-    }
+/// So that wrappers can wrap what `fork` returns, and what they are lent.
+macro_rules! forwarded {
+    ($($lent:ty),*) => {$(
+        impl<N: Net + ?Sized> Net for $lent {
+            fn me(&self) -> Party {
+                (**self).me()
+            }
 
-    fn parties(&self) -> usize {
-        (**self).parties()
-    }
+            fn parties(&self) -> usize {
+                (**self).parties()
+            }
 
-    fn members(&self) -> PartySet {
-        (**self).members()
-    }
+            fn members(&self) -> PartySet {
+                (**self).members()
+            }
 
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        (**self).send(to, message)
-    }
+            fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+                (**self).send(to, message)
+            }
 
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        (**self).recv(from, into)
-    }
+            fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+                (**self).recv(from, into)
+            }
 
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        (**self).exchange(out, into)
-    }
+            fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+                (**self).exchange(out, into)
+            }
 
-    fn gather(
-        &mut self,
-        out: &[&[u8]],
-        into: &mut [&mut [u8]],
-        patience: Patience,
-        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
-    ) -> Result<Gathered> {
-        (**self).gather(out, into, patience, enough)
-    }
+            fn gather(
+                &mut self,
+                out: &[&[u8]],
+                into: &mut [&mut [u8]],
+                patience: Patience,
+                enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+            ) -> Result<Gathered> {
+                (**self).gather(out, into, patience, enough)
+            }
 
-    fn lost(&self) -> PartySet {
-        (**self).lost()
-    }
+            fn lost(&self) -> PartySet {
+                (**self).lost()
+            }
 
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        (**self).fork()
-    }
+            fn fork(&mut self) -> Result<Box<dyn Net>> {
+                (**self).fork()
+            }
+        }
+    )*};
 }
+
+forwarded!(Box<N>, &mut N);
 
 #[cfg(test)]
 mod tests {

@@ -76,7 +76,7 @@ fn gates() -> Circuit {
 
 #[test]
 fn gates_of_bits_are_right_for_every_number_of_lanes() {
-    for macs in Macs::ALL {
+    for &macs in Macs::ALL {
         for lanes in [1, 2, 7, 8, 9, 63, 64, 65, 200] {
             run(macs, &gates(), lanes, lanes as u8);
         }

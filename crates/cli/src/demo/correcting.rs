@@ -62,9 +62,8 @@ fn perform(arguments: &Arguments, properties: &Properties) -> Result<Report> {
             say!("{told}");
         }
     };
-    let Arguments { protocol, parties, threshold, cheat, .. } = arguments;
-    // Not the first, which leads: that it lies shows less where it only follows.
-    let cheater = cheat.then_some(1);
+    let Arguments { protocol, parties, threshold, liar, .. } = arguments;
+    let cheater = liar.map(|liar| liar.node);
     tell(&format!("A key that nobody holds, at nodes of which {threshold} may lie or be gone\n"));
     tell(&format!(
         "{parties} node processes on this machine, each with its own keys, files and share of what is to come. They talk over TLS\n\
@@ -72,15 +71,16 @@ fn perform(arguments: &Arguments, properties: &Properties) -> Result<Report> {
          are right and they come.\n{protocol}: {}.\n",
         properties.adversary
     ));
-    if cheat == &true {
-        tell(
-            "Node 2 is the same program, started with --cheat-in-openings: in every opening of a request it sends its peers\n\
-             wrong shares.\n",
-        );
+    if let Some(liar) = liar {
+        tell(&format!(
+            "Node {} is the same program, started with {}: in every opening of a request it sends its peers wrong\nshares.\n",
+            liar.node + 1,
+            liar.arguments.join(" ")
+        ));
     }
     let levels = StockSettings { aes_blocks: LEVEL, des_blocks: 0 };
     let began = Instant::now();
-    let mut cluster = Throwaway::start_with(protocol, *parties, *threshold, &levels, cheater)?;
+    let mut cluster = Throwaway::start_with(protocol, *parties, *threshold, &levels, *liar)?;
     let start_ms = milliseconds(began.elapsed());
     let remarks = Arc::new(Mutex::new(Vec::new()));
     let heard = remarks.clone();

@@ -13,6 +13,7 @@ use polyclave_node::local::{Local, create};
 use polyclave_transport::Identity;
 use polyclave_transport::wire::Right;
 
+use super::Liar;
 use crate::protocols::{Properties, properties};
 
 /// Nodes start, find each other and agree on common secrets in this time.
@@ -27,8 +28,7 @@ pub struct Throwaway {
     dir: tempfile::TempDir,
     /// So many nodes have to be left.
     least: usize,
-    /// The node that cheats.
-    cheater: Option<usize>,
+    liar: Option<Liar>,
     /// Whom the protocol protects against.
     pub adversary: String,
 }
@@ -39,13 +39,13 @@ impl Throwaway {
         Throwaway::start_with(protocol, nodes, threshold, stock, None)
     }
 
-    /// The same, where one node cheats in openings.
+    /// The same, where one node lies.
     pub fn start_with(
         protocol: &str,
         nodes: usize,
         threshold: usize,
         stock: &StockSettings,
-        cheater: Option<usize>,
+        liar: Option<Liar>,
     ) -> Result<Throwaway> {
         let Properties { quorum, adversary, .. } = properties(protocol, nodes, threshold)?;
         let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
@@ -56,7 +56,7 @@ impl Throwaway {
             node.set_settings(settings)?;
         }
         let least = quorum;
-        let mut cluster = Throwaway { nodes: Vec::new(), local, dir, least, cheater, adversary };
+        let mut cluster = Throwaway { nodes: Vec::new(), local, dir, least, liar, adversary };
         let (ready, readiness) = channel();
         for number in 0..nodes {
             let child = cluster.start_node(number, ready.clone())?;
@@ -70,7 +70,7 @@ impl Throwaway {
         let program = std::env::current_exe().context("cannot find this program to start nodes with")?;
         let mut child = Command::new(&program)
             .args(["node", "run", "--log", "error", "--until-input-ends"])
-            .args((self.cheater == Some(number)).then_some("--cheat-in-openings"))
+            .args(self.liar.filter(|liar| liar.node == number).map_or(&[][..], |liar| liar.arguments))
             .arg(&self.local.nodes[number])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use polyclave_node::{Cheat, Running};
+use polyclave_config::NodeDir;
+use polyclave_node::Running;
 use polyclave_protocol::Party;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -39,18 +40,18 @@ pub struct Arguments {
     /// Stop when standard input ends: for `cluster run`, whose nodes end with it
     #[arg(long, hide = true)]
     until_input_ends: bool,
-
-    /// For demonstrations: this node sends wrong shares in every opening of a request
-    #[arg(long, hide = true)]
-    cheat_in_openings: bool,
-
-    /// For demonstrations: this node sends clients wrong bytes
-    #[arg(long, hide = true, conflicts_with = "cheat_in_openings")]
-    cheat_in_answers: bool,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    run_with(arguments, Running::start)
+}
+
+/// The same with a node that is started in another way: the laboratory's may cheat.
+pub fn run_with(
+    arguments: &Arguments,
+    start: impl FnOnce(NodeDir) -> polyclave_protocol::Result<Running>,
+) -> Result<ExitCode> {
     let filter: Targets = arguments.log.parse().with_context(|| {
         format!("--log {:?} is no level; write error, warn, info, debug or trace", arguments.log)
     })?;
@@ -65,15 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let dir = super::open(&arguments.dir)?;
     let name = dir.settings().name.clone();
     let cards = dir.cluster()?.map(|cluster| cluster.cards().to_vec()).unwrap_or_default();
-    let cheat = match (arguments.cheat_in_openings, arguments.cheat_in_answers) {
-        (true, _) => Some(Cheat::InOpenings),
-        (_, true) => Some(Cheat::InAnswers),
-        _ => None,
-    };
-    let node = match cheat {
-        Some(cheat) => Running::start_cheating(dir, cheat)?,
-        None => Running::start(dir)?,
-    };
+    let node = start(dir)?;
     say!("node {name}: {}", node.adversary());
     let mut told = String::new();
     let mut since = Instant::now();

@@ -14,9 +14,8 @@ use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::wire::Reply;
 
 use super::Line;
-use crate::Result;
-use crate::cheat::Partners;
 use crate::progress::Progress;
+use crate::{Partners, Result};
 
 /// Whether the client is still there is looked at so often.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);

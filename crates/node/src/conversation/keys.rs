@@ -9,7 +9,6 @@ use polyclave_transport::wire::{self, End, KeyInfo, NewKey, Origin, Reason, Refu
 use super::Serving;
 use crate::Result;
 use crate::agreement::{agree, any};
-use crate::cheat::spoil;
 use crate::circuits::Circuits;
 use crate::core::{now, system};
 use crate::make::expand;
@@ -48,7 +47,7 @@ impl Serving<'_, '_> {
         let bytes = circuits.cipher.key_bytes;
         let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.partners()?)?;
         let (blind, mut of_blind) = protocol.mask_blind(&mut self.partners()?)?;
-        spoil(self.core.cheat, [&mut of_mask, &mut of_blind]);
+        self.core.conduct.spoil([&mut of_mask, &mut of_blind]);
         self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: of_mask, blind: of_blind });
 
         let admit = |step: &Step| if matches!(step, Step::Chi { .. }) { Ok(0) } else { Err(misplaced(step)) };
@@ -57,7 +56,7 @@ impl Serving<'_, '_> {
         let opened: [u8; ELEMENT_BYTES] =
             protocol.open_mask_check(&mask, blind, chi, &mut self.partners()?)?;
         let mut data = opened.to_vec();
-        spoil(self.core.cheat, [&mut data, &mut Vec::new()]);
+        self.core.conduct.spoil([&mut data, &mut Vec::new()]);
         self.line.reply(&Reply::Data { data, mask: Vec::new(), initial: Vec::new() });
 
         let admit = |step: &Step| match step {

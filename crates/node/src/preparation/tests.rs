@@ -11,6 +11,7 @@ use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::{Mode, NewKey, Reason};
 
 use super::renewing::{Fault, Place, Renewing};
+use crate::Conduct;
 use crate::Running;
 use crate::admin::{Answer, Order, Status, order};
 use crate::cheat::{Cheat, HELLOS_LEFT};
@@ -45,14 +46,15 @@ impl Nodes {
     }
 
     fn restart(&mut self, node: usize) {
-        self.restart_cheating(node, None);
+        self.restart_with(node, Conduct::HONEST);
     }
 
-    fn restart_cheating(&mut self, node: usize, cheat: Option<Cheat>) {
+    fn restart_with(&mut self, node: usize, conduct: Conduct) {
         self.nodes[node] = None;
         let scheme = Renewing::new(NODES, self.faults[node].clone());
-        self.nodes[node] =
-            Some(Running::start_with(self.dir(node), AnyServiceScheme::new(scheme), cheat).expect("started"));
+        self.nodes[node] = Some(
+            Running::start_with(self.dir(node), AnyServiceScheme::new(scheme), conduct).expect("started"),
+        );
     }
 
     fn ready(&self) -> bool {
@@ -158,7 +160,7 @@ fn a_failure_of_no_check_is_tried_again() {
 fn a_request_is_not_tried_again_after_its_nonce_is_known() {
     let mut nodes = Nodes::start();
     make_key(&nodes.client());
-    nodes.restart_cheating(2, Some(Cheat::LeavesHellos));
+    nodes.restart_with(2, Cheat::LeavesHellos.into());
     nodes.until("all are ready again", Nodes::is_full);
     let asked = Instant::now();
     assert_eq!(reason(mac(&nodes.client())), Reason::Unavailable);

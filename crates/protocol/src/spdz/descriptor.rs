@@ -48,9 +48,19 @@ pub static UNIVARIATE: Descriptor = Descriptor {
 
 const PREPROCESSING: Choice = Choice {
     name: "preprocessing",
-    summary: "where material comes from: mascot (oblivious transfer), or insecure_dealer, which every party could be: to measure the \
-              online phase alone",
-    values: || vec!["mascot", "insecure_dealer"],
+    summary: if cfg!(feature = "testkit") {
+        "where material comes from: mascot (oblivious transfer), or insecure_dealer, which every party could be: to measure the \
+         online phase alone"
+    } else {
+        "where material comes from: mascot (oblivious transfer)"
+    },
+    values: || {
+        Vec::from([
+            "mascot",
+            #[cfg(feature = "testkit")]
+            "insecure_dealer",
+        ])
+    },
     default: Some("mascot"),
 };
 
@@ -87,6 +97,7 @@ fn scheme(way: Way, chosen: &Parameters) -> Result<AnyScheme> {
 fn with<F: MacField>(way: Way, chosen: &Parameters, k: usize) -> Result<AnyScheme> {
     let preprocessing = match chosen.value("preprocessing") {
         "mascot" => Preprocessing::Mascot { expansion: chosen.parsed("expansion")? },
+        #[cfg(feature = "testkit")]
         "insecure_dealer" => Preprocessing::InsecureDealer,
         other => return Err(Error::Misuse(format!("{} has no preprocessing '{other}'", way.name()))),
     };

@@ -25,13 +25,26 @@ pub enum Preprocessing {
         expansion: usize,
     },
     /// A dealer that every party could impersonate: for tests, and to measure the online phase alone.
+    #[cfg(feature = "testkit")]
     InsecureDealer,
+}
+
+impl Preprocessing {
+    /// Whether no party knows more of the material than its own share.
+    pub(crate) fn is_secure(self) -> bool {
+        match self {
+            Preprocessing::Mascot { .. } => true,
+            #[cfg(feature = "testkit")]
+            Preprocessing::InsecureDealer => false,
+        }
+    }
 }
 
 impl std::fmt::Display for Preprocessing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Preprocessing::Mascot { expansion } => write!(f, "mascot with expansion {expansion}"),
+            #[cfg(feature = "testkit")]
             Preprocessing::InsecureDealer => f.write_str("insecure_dealer"),
         }
     }
@@ -92,6 +105,7 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
                  fairness, and no culprit is named",
                 F::BITS.min(64)
             ),
+            #[cfg(feature = "testkit")]
             Preprocessing::InsecureDealer => format!(
                 "insecure with material from insecure_dealer, which every party could impersonate; with real material \
                  active, at most {most} of {n} parties"
@@ -100,7 +114,7 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
     }
 
     fn verifies(&self) -> bool {
-        self.preprocessing != Preprocessing::InsecureDealer
+        self.preprocessing.is_secure()
     }
 
     fn terms(&self, terms: Terms) -> Terms {

@@ -16,8 +16,9 @@ use super::share::Authenticated;
 use super::source::Source;
 use crate::mascot::Mascot;
 use crate::net::Net;
-use crate::session::random_bytes;
+#[cfg(feature = "testkit")]
 use crate::testkit::insecure_dealer::{self, InsecureDealer};
+#[cfg(feature = "testkit")]
 use crate::testkit::insecure_dealer_bits::InsecureBitDealer;
 use crate::{Error, Party, Result, coins};
 
@@ -33,6 +34,7 @@ pub struct Setup<F: MacField> {
 enum Root<F: MacField> {
     /// Set up once, so that every party's share of the MAC key is the same in all sessions.
     Mascot(Box<Mascot<F>>),
+    #[cfg(feature = "testkit")]
     Dealer([u8; 32]),
     /// It was stored. A dealer's seed is, since its MAC key comes from it.
     Stored(Option<[u8; 32]>),
@@ -58,10 +60,11 @@ impl<F: MacField> Setup<F> {
                 join_bits(&mut mascot, bit_triples, &label, expansion, net)?;
                 Ok(Setup { key, material: Root::Mascot(Box::new(mascot)), anchor })
             }
+            #[cfg(feature = "testkit")]
             Preprocessing::InsecureDealer => {
                 // The first party's word is the seed: there is nothing to protect.
                 let mut seed = [0; 32];
-                random_bytes(&mut seed)?;
+                crate::session::random_bytes(&mut seed)?;
                 let all = crate::commitment::broadcast(&seed, net)?;
                 seed.copy_from_slice(&all[0]);
                 let key = insecure_dealer::mac_key(&seed, net.me(), net.parties());
@@ -76,12 +79,14 @@ impl<F: MacField> Setup<F> {
     pub(crate) fn source(&self, preprocessing: Preprocessing, label: &[u8]) -> Result<Box<dyn Source<F>>> {
         match (preprocessing, &self.material) {
             (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => Ok(Box::new(mascot.fork(label))),
+            #[cfg(feature = "testkit")]
             (Preprocessing::InsecureDealer, Root::Dealer(seed)) => {
                 Ok(Box::new(InsecureDealer::new(seed, label, self.key.me(), self.key.parties())))
             }
             (_, Root::Stored(_)) => {
                 Err(Error::misuse("the setup was stored: it must be renewed before it serves"))
             }
+            #[cfg(feature = "testkit")]
             _ => Err(Error::misuse("the setup was made for another preprocessing")),
         }
     }
@@ -94,7 +99,9 @@ impl<F: MacField> Setup<F> {
     /// What is stored: the share of the key, the anchor, whether the key was given up.
     pub fn save(&self) -> Zeroizing<Vec<u8>> {
         let seed = match &self.material {
-            Root::Dealer(seed) | Root::Stored(Some(seed)) => Some(seed),
+            #[cfg(feature = "testkit")]
+            Root::Dealer(seed) => Some(seed),
+            Root::Stored(Some(seed)) => Some(seed),
             Root::Mascot(_) | Root::Stored(None) => None,
         };
         let words = [self.key.reveal_own_share(), self.anchor.values[0], self.anchor.macs[0]];
@@ -166,6 +173,7 @@ impl<F: MacField> Setup<F> {
                 join_bits(&mut mascot, bit_triples, &label, expansion, net)?;
                 Root::Mascot(Box::new(mascot))
             }
+            #[cfg(feature = "testkit")]
             (Preprocessing::InsecureDealer, Root::Dealer(seed) | Root::Stored(Some(seed))) => {
                 Root::Dealer(*seed)
             }
@@ -184,6 +192,7 @@ impl Setup<Gf2_64> {
     ) -> Result<Box<dyn crate::tinyot::Source>> {
         match (preprocessing, &self.material) {
             (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => Ok(Box::new(mascot.fork_bits(label)?)),
+            #[cfg(feature = "testkit")]
             (Preprocessing::InsecureDealer, Root::Dealer(seed)) => {
                 let alphas = [Party(0), Party(1)]
                     .map(|party| insecure_dealer::mac_key::<Gf2_64>(seed, party, 2).reveal_own_share());
@@ -192,6 +201,7 @@ impl Setup<Gf2_64> {
             (_, Root::Stored(_)) => {
                 Err(Error::misuse("the setup was stored: it must be renewed before it serves"))
             }
+            #[cfg(feature = "testkit")]
             _ => Err(Error::misuse("the setup was made for another preprocessing")),
         }
     }

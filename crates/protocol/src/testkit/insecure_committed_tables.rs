@@ -9,7 +9,7 @@ use crate::minimac::{Code, Committed, KeyShare};
 use crate::net::Net;
 use crate::pool::Pool;
 use crate::tally::Counts;
-use crate::tinytable::{Made, Maker, Plan, table_string};
+use crate::tinytable::{Made, Maker, OfBatch, Plan, table_string};
 use crate::{Party, Result};
 
 /// The dealer's side of one stream of a session, as either party runs it.
@@ -49,6 +49,6 @@ impl Maker for InsecureCommittedTables {
     fn make(&mut self, plan: &Plan<'_>, pool: &Pool, counts: &mut Counts, net: &mut dyn Net) -> Result<Made> {
         let made = self.tables.make(plan, pool, counts, net)?;
         let committed = self.commit(&table_string(plan, &made));
-        Ok(Made { committed: Some(committed), ..made })
+        Ok(Made { committed: OfBatch::new(committed), ..made })
     }
 }

@@ -12,8 +12,8 @@ use crate::spdz::MacKey;
 use crate::tally::Counts;
 use crate::tinyot::Key;
 use crate::tinytable::{
-    Bank, Macs, Made, Maker, MaskMaps, Masks, Packing, Place, Plan, pack, product, tag_bytes, unpack,
-    write_tag,
+    Bank, Macs, Made, Maker, MaskMaps, Masks, OfBatch, Packing, Place, Plan, pack, product, tag_bytes,
+    unpack, write_tag,
 };
 use crate::{Party, Result};
 
@@ -267,7 +267,7 @@ impl Maker for InsecureTables {
             }
             outputs.push(self.deal_masks(&cells, port.bits, plan.macs));
         }
-        Ok(Made { inputs, outputs, records, planes, committed: None })
+        Ok(Made { inputs, outputs, records, planes, committed: OfBatch::default() })
     }
 }
 

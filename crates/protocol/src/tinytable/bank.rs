@@ -116,6 +116,7 @@ impl Bank {
     }
 
     /// The cells that lookups start from: of gates both bits.
+    #[cfg(feature = "testkit")]
     pub(crate) fn copy_indices_to(&self, slot: Slot, cells: &mut [u8]) {
         self.copy_to(slot, cells);
         if let (Packing::Planes, Slot::Lanes(at)) = (self.packing, slot) {

@@ -7,8 +7,8 @@ use polyclave_cipher::Compiled;
 use zeroize::Zeroize;
 
 use super::bank::Packing;
+use super::commitments::{OfBatch, bytes_of};
 use super::macs::{Macs, Record};
-use crate::minimac::{Code, Committed};
 use crate::pool::Shares;
 use crate::{Error, Result};
 
@@ -63,8 +63,6 @@ pub(crate) struct Place {
     pub(crate) records: usize,
     /// Where the planes begin.
     pub(crate) planes: usize,
-    /// Where its bits of the table string begin ([`super::commitments`]).
-    pub(crate) bits: usize,
 }
 
 impl Place {
@@ -82,6 +80,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) compiled: &'a Compiled,
     pub(crate) lanes: usize,
     pub(crate) macs: Macs,
+    #[cfg(feature = "testkit")]
     pub(crate) packing: Packing,
     /// By lookup.
     pub(crate) places: Vec<Place>,
@@ -89,21 +88,26 @@ pub(crate) struct Plan<'a> {
     pub(crate) records: usize,
     /// Bytes of all planes.
     pub(crate) planes: usize,
-    /// Bits of the table string.
-    pub(crate) bits: usize,
 }
 
 impl<'a> Plan<'a> {
     pub(crate) fn new(compiled: &'a Compiled, lanes: usize, macs: Macs) -> Plan<'a> {
         let packing = Packing::of(compiled);
-        let mut plan =
-            Plan { compiled, lanes, macs, packing, places: Vec::new(), records: 0, planes: 0, bits: 0 };
+        let mut plan = Plan {
+            compiled,
+            lanes,
+            macs,
+            #[cfg(feature = "testkit")]
+            packing,
+            places: Vec::new(),
+            records: 0,
+            planes: 0,
+        };
         for lookup in compiled.lookups() {
             let width = if lookup.is_uniform() { 1 } else { lanes };
             let record = Record::of(&compiled.tables()[lookup.table], macs, packing);
-            let (records, planes, bits) = (plan.records, plan.planes, plan.bits);
-            plan.places.push(Place { table: lookup.table, record, width, records, planes, bits });
-            plan.bits += width * record.entries * usize::from(record.out_bits);
+            let (records, planes) = (plan.records, plan.planes);
+            plan.places.push(Place { table: lookup.table, record, width, records, planes });
             plan.records += width * record.table_bytes();
             if packing == Packing::Planes {
                 plan.planes += record.entries * Packing::plane_bytes(width);
@@ -116,11 +120,7 @@ impl<'a> Plan<'a> {
     pub(crate) fn bytes(&self) -> usize {
         let ports = self.compiled.inputs().iter().chain(self.compiled.outputs());
         let cells = ports.map(|p| p.cells.len() * if p.uniform { 1 } else { self.lanes }).sum();
-        let committed = match self.macs {
-            Macs::Minimac => 2 * Committed::bytes_of(Code::STANDARD, self.bits),
-            _ => 0,
-        };
-        self.records + self.planes + committed + Masks::bytes(cells, self.macs)
+        self.records + self.planes + bytes_of(self) + Masks::bytes(cells, self.macs)
     }
 }
 
@@ -132,8 +132,7 @@ pub(crate) struct Made {
     pub(crate) outputs: Vec<Masks>,
     pub(crate) records: Shares,
     pub(crate) planes: Shares,
-    /// To the table strings of both parties, in their order; with [`Macs::Minimac`] alone, and until the batch is begun.
-    pub(crate) committed: Option<[Committed; 2]>,
+    pub(crate) committed: OfBatch,
 }
 
 /// Material for one evaluation.
@@ -146,14 +145,12 @@ pub struct Batch {
     pub(super) places: Vec<Place>,
     /// Lookups that have used theirs.
     spent: usize,
-    /// Its number among those whose commitments are in use; 0 before.
-    pub(super) begun: u64,
 }
 
 impl Batch {
     pub(super) fn new(stream: [u8; 40], plan: Plan<'_>, made: Made) -> Batch {
         let (circuit, lanes) = (plan.compiled.digest(), plan.lanes);
-        Batch { stream, circuit, lanes, made, places: plan.places, spent: 0, begun: 0 }
+        Batch { stream, circuit, lanes, made, places: plan.places, spent: 0 }
     }
 
     /// Refuses another session, circuit or number of lanes than it was made for.
@@ -182,7 +179,6 @@ impl Batch {
     pub fn bytes(&self) -> usize {
         let masks = self.made.inputs.iter().chain(&self.made.outputs);
         let masks = masks.map(|m| m.values.len() + (m.tags.len() + m.keys.len()) * size_of::<u128>());
-        let committed = self.made.committed.iter().flatten().map(Committed::bytes);
-        self.made.records.len() + self.made.planes.len() + committed.chain(masks).sum::<usize>()
+        self.made.records.len() + self.made.planes.len() + self.made.committed.bytes() + masks.sum::<usize>()
     }
 }

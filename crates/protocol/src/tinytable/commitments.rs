@@ -31,9 +31,10 @@ use polyclave_cipher::Lookup;
 use polyclave_kernels::secret::ct_eq;
 
 use super::bank::{Bank, Packing};
-use super::batch::{Batch, Made, Plan};
+use super::batch::{Batch, Made, Place, Plan};
+use super::macs::Macs;
 use super::scratch::Theirs;
-use crate::minimac::{Committed, KeyShare, Opener};
+use crate::minimac::{Code, Committed, KeyShare, Opener};
 use crate::net::Net;
 use crate::tinyot::peer_of;
 use crate::{Error, Result};
@@ -42,15 +43,50 @@ use crate::{Error, Result};
 const ROUNDS: u64 = 5;
 
 /// What a check has to open, on one stream of a session.
-pub(super) struct Commitments {
+pub(crate) struct Commitments {
     opener: Opener,
     begun: u64,
     in_use: Vec<InUse>,
 }
 
+/// What a batch carries for this.
+#[derive(Default)]
+pub(crate) struct OfBatch {
+    /// Commitments to the table strings of both parties, in their order; with [`Macs::Minimac`] alone, and until the batch is begun.
+    strings: Option<[Committed; 2]>,
+    /// The batch's number among those whose commitments are in use; 0 before.
+    number: u64,
+}
+
+impl OfBatch {
+    pub(crate) fn new(strings: [Committed; 2]) -> OfBatch {
+        OfBatch { strings: Some(strings), number: 0 }
+    }
+
+    /// Bytes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.strings.iter().flatten().map(Committed::bytes).sum()
+    }
+}
+
+/// The same as planned.
+pub(super) fn bytes_of(plan: &Plan<'_>) -> usize {
+    match plan.macs {
+        Macs::Minimac => 2 * Committed::bytes_of(Code::STANDARD, plan.places.iter().map(string_bits).sum()),
+        _ => 0,
+    }
+}
+
+/// Bits of the table string that one lookup has.
+fn string_bits(place: &Place) -> usize {
+    place.width * place.record.entries * usize::from(place.record.out_bits)
+}
+
 /// A batch that was begun after the last check.
 struct InUse {
     number: u64,
+    /// By lookup, where its bits of the strings begin.
+    firsts: Vec<usize>,
     /// To the strings of both parties, in their order.
     strings: [Committed; 2],
     /// Of each bit of the strings 1 if it was sent. Public.
@@ -67,18 +103,22 @@ impl Commitments {
 
     /// Moves the commitments to a batch's strings over, once. From here on a check uses them up.
     pub(super) fn begin(&mut self, batch: &mut Batch) -> Result<()> {
-        if let Some(strings) = batch.made.committed.take() {
+        if let Some(strings) = batch.made.committed.strings.take() {
             self.begun += 1;
-            batch.begun = self.begun;
-            let selection = vec![0; strings[0].len()];
-            self.in_use.push(InUse { number: self.begun, strings, selection, theirs: Vec::new() });
+            let number = self.begun;
+            batch.made.committed.number = number;
+            let mut end = 0;
+            let firsts =
+                batch.places.iter().map(|place| std::mem::replace(&mut end, end + string_bits(place)));
+            let (firsts, selection) = (firsts.collect(), vec![0; strings[0].len()]);
+            self.in_use.push(InUse { number, firsts, strings, selection, theirs: Vec::new() });
         }
         self.in_use_of(batch).map(|_| ())
     }
 
     fn in_use_of(&mut self, batch: &Batch) -> Result<&mut InUse> {
         let spent = || Error::misuse("a check has used up the batch: it comes after the whole evaluation");
-        self.in_use.iter_mut().find(|in_use| in_use.number == batch.begun).ok_or_else(spent)
+        self.in_use.iter_mut().find(|in_use| in_use.number == batch.made.committed.number).ok_or_else(spent)
     }
 
     /// Notes what was opened of the tables at these places. The bank holds the masked inputs still.
@@ -92,12 +132,13 @@ impl Commitments {
     ) -> Result<()> {
         let in_use = self.in_use_of(batch)?;
         let (mut entries, mut row) = (Vec::new(), 0);
-        for (lookup, place) in lookups.iter().zip(&batch.places[places]) {
+        for (lookup, number) in lookups.iter().zip(places) {
+            let (place, start) = (&batch.places[number], in_use.firsts[number]);
             let bits = usize::from(place.record.out_bits);
             entries.resize(place.width, 0);
             bank.copy_indices_to(lookup.xs[0], &mut entries);
             for (lane, entry) in entries.iter().enumerate() {
-                let first = place.bits + (lane * place.record.entries + usize::from(*entry)) * bits;
+                let first = start + (lane * place.record.entries + usize::from(*entry)) * bits;
                 in_use.selection[first..first + bits].fill(1);
                 let share = Theirs(theirs, bank.packing).of(row, lane);
                 in_use.theirs.extend((0..bits).map(|bit| share >> bit & 1));
@@ -135,7 +176,7 @@ impl Commitments {
 
 /// The bits of a party's shares of all entries: lookup by lookup, lane by lane, entry by entry, the lowest bit first; 0 or 1 each.
 pub(crate) fn table_string(plan: &Plan<'_>, made: &Made) -> Vec<u8> {
-    let mut string = Vec::with_capacity(plan.bits);
+    let mut string = Vec::with_capacity(plan.places.iter().map(string_bits).sum());
     for place in &plan.places {
         let (entries, table) = (place.record.entries, place.record.table_bytes());
         let plane = Packing::plane_bytes(place.width);

@@ -44,6 +44,7 @@ pub static LINEAR_64: Descriptor = Descriptor {
 };
 
 /// Commitments in place of MACs.
+#[cfg(feature = "testkit")]
 pub static MINIMAC: Descriptor = Descriptor {
     summary: "scrambled tables between two parties, with material that grows with the circuit alone: a demonstration of asymptotics",
     options: &[Choice { values: || vec!["insecure_dealer"], default: None, ..PREPROCESSING }],
@@ -52,9 +53,21 @@ pub static MINIMAC: Descriptor = Descriptor {
 
 const PREPROCESSING: Choice = Choice {
     name: "preprocessing",
-    summary: "where tables come from: authenticated bits from oblivious transfer, by unit vectors (tinyot-demux) or by the table's \
-              Boolean circuit (tinyot-circuit), or insecure_dealer, which either party could be: to measure the online phase alone",
-    values: || vec!["tinyot-demux", "tinyot-circuit", "insecure_dealer"],
+    summary: if cfg!(feature = "testkit") {
+        "where tables come from: authenticated bits from oblivious transfer, by unit vectors (tinyot-demux) or by the table's Boolean \
+         circuit (tinyot-circuit), or insecure_dealer, which either party could be: to measure the online phase alone"
+    } else {
+        "where tables come from: authenticated bits from oblivious transfer, by unit vectors (tinyot-demux) or by the table's Boolean \
+         circuit (tinyot-circuit)"
+    },
+    values: || {
+        Vec::from([
+            "tinyot-demux",
+            "tinyot-circuit",
+            #[cfg(feature = "testkit")]
+            "insecure_dealer",
+        ])
+    },
     default: Some("tinyot-demux"),
 };
 
@@ -86,6 +99,7 @@ fn checked(macs: Macs, chosen: &Parameters) -> Result<AnyScheme> {
 
 fn preprocessing(macs: Macs, chosen: &Parameters) -> Result<Preprocessing> {
     let way = match chosen.value("preprocessing") {
+        #[cfg(feature = "testkit")]
         "insecure_dealer" => return Ok(Preprocessing::InsecureDealer),
         "tinyot-demux" => Way::Demux,
         "tinyot-circuit" => Way::Circuit,

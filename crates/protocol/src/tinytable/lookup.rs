@@ -42,7 +42,9 @@ impl<R: Worth> TinyTable<R> {
         self.tally.of(self.phase).openings += places.iter().map(|place| place.width as u64).sum::<u64>();
         scratch.unpack(places, bank.packing);
         match self.macs {
-            Macs::None | Macs::Minimac => {}
+            Macs::None => {}
+            #[cfg(feature = "testkit")]
+            Macs::Minimac => {}
             Macs::Lookup32 => self.add_strings::<4>(&scratch, places, batch, bank.packing),
             Macs::Lookup64 => self.add_strings::<8>(&scratch, places, batch, bank.packing),
             Macs::Linear64 => self.add_tags(&mut scratch, places, batch, bank.packing),

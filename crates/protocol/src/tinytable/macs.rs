@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `None` | nothing | figure 7 |
 //! | `Lookup` | a string that proves it, and for each of the 2^n shares the peer could open the string that proves that | figure 3 |
-//! | `Minimac` | nothing: the parties are committed to all shares together ([`super::commitments`]) | section 6 |
+//! | `Minimac` | nothing: the parties are committed to all shares together (`commitments.rs`) | section 6 |
 //! | `Linear64` | the tag of it, and the key of the peer's tag: y = alpha x + beta, unreduced, of 63 + n bits | section 3 |
 //!
 //! A record is packed: bytes of unlike things one after another. Of Boolean gates the shares lie apart, as bits.
@@ -25,12 +25,20 @@ pub enum Macs {
     /// By tags under a key of 64 bits.
     Linear64,
     /// By commitments to the tables as a whole, and tags on the masks of inputs and outputs. From a dealer only.
+    #[cfg(feature = "testkit")]
     Minimac,
 }
 
 impl Macs {
     /// All of them.
-    pub const ALL: [Macs; 5] = [Macs::None, Macs::Lookup32, Macs::Lookup64, Macs::Linear64, Macs::Minimac];
+    pub const ALL: &[Macs] = &[
+        Macs::None,
+        Macs::Lookup32,
+        Macs::Lookup64,
+        Macs::Linear64,
+        #[cfg(feature = "testkit")]
+        Macs::Minimac,
+    ];
 
     /// The protocol's name on the command line.
     pub fn protocol(self) -> &'static str {
@@ -39,16 +47,17 @@ impl Macs {
             Macs::Lookup32 => "tinytable-lookup32",
             Macs::Lookup64 => "tinytable-lookup64",
             Macs::Linear64 => "tinytable-linear64",
+            #[cfg(feature = "testkit")]
             Macs::Minimac => "tinytable-minimac",
         }
     }
 
-    /// A wrong opening passes with probability 2 to minus this. (Of an entry under [`Macs::Minimac`] with far less: this is of masks.)
+    /// A wrong opening passes with probability 2 to minus this. (Of an entry under commitments with far less: this is of masks.)
     pub fn security_bits(self) -> u32 {
         match self {
             Macs::None => 0,
             Macs::Lookup32 => 32,
-            Macs::Lookup64 | Macs::Linear64 | Macs::Minimac => 64,
+            _ => 64,
         }
     }
 
@@ -57,16 +66,16 @@ impl Macs {
         match self {
             Macs::Lookup32 => 4,
             Macs::Lookup64 => 8,
-            Macs::None | Macs::Linear64 | Macs::Minimac => 0,
+            _ => 0,
         }
     }
 
     /// Bytes of an entry's verification.
     pub(crate) fn mac_bytes(self, out_bits: u8) -> usize {
         match self {
-            Macs::None | Macs::Minimac => 0,
             Macs::Lookup32 | Macs::Lookup64 => self.string_bytes() * (1 + (1 << out_bits)),
             Macs::Linear64 => 2 * tag_bytes(out_bits),
+            _ => 0,
         }
     }
 }

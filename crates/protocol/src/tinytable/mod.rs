@@ -34,6 +34,7 @@
 
 mod bank;
 mod batch;
+#[cfg(feature = "testkit")]
 mod commitments;
 mod descriptor;
 mod input;
@@ -46,25 +47,38 @@ mod service;
 mod shared;
 mod stocked;
 mod storage;
+#[cfg(not(feature = "testkit"))]
+mod uncommitted;
 mod wire;
+
+#[cfg(not(feature = "testkit"))]
+use uncommitted as commitments;
 
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
 use zeroize::Zeroizing;
 
 pub use bank::Bank;
-pub(crate) use bank::{Maps as MaskMaps, Packing, pack, unpack};
+pub(crate) use bank::Packing;
+#[cfg(feature = "testkit")]
+pub(crate) use bank::{Maps as MaskMaps, pack, unpack};
+#[cfg(feature = "testkit")]
+pub(crate) use batch::Place;
 pub use batch::{Batch, Masks};
-pub(crate) use batch::{Made, Place, Plan};
+pub(crate) use batch::{Made, Plan};
+pub(crate) use commitments::OfBatch;
+#[cfg(feature = "testkit")]
 pub(crate) use commitments::table_string;
-pub use descriptor::{LINEAR_64, LOOKUP_32, LOOKUP_64, MINIMAC, WITHOUT_MACS};
+#[cfg(feature = "testkit")]
+pub use descriptor::MINIMAC;
+pub use descriptor::{LINEAR_64, LOOKUP_32, LOOKUP_64, WITHOUT_MACS};
 pub use macs::Macs;
+#[cfg(feature = "testkit")]
 pub(crate) use macs::{product, tag_bytes, write_tag};
 pub use preprocessing::Way;
 pub use scheme::{Preprocessing, Setup, TinyTableScheme};
 pub use service::{Served, ServedScheme};
 pub use shared::{Shared, Worth};
 
-use crate::minimac::KeyShare;
 use crate::net::Net;
 use crate::pool::Pool;
 use crate::protocol::{Input, Owner, Protocol};
@@ -117,17 +131,17 @@ pub struct TinyTable<R> {
 }
 
 impl<R: Worth> TinyTable<R> {
-    /// `opens` is what commitments are opened with, if there are any.
+    /// `commitments` are to the tables that the maker makes, if there are any.
     pub(crate) fn new(
         macs: Macs,
         key: Key,
         stream: &Stream,
         maker: Box<dyn Maker>,
-        opens: Option<KeyShare>,
+        commitments: Option<Commitments>,
     ) -> Self {
         TinyTable {
             macs,
-            commitments: opens.map(|key| Commitments::new(key, &stream.label())),
+            commitments,
             products: lookup::products(key.reveal_own_share()),
             openings: Openings::new(&stream.label(), key.me()),
             key,

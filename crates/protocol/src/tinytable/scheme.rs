@@ -2,15 +2,18 @@
 
 use std::marker::PhantomData;
 
+#[cfg(feature = "testkit")]
+use super::commitments::Commitments;
 use super::preprocessing::{FromBits, Way};
 use super::{Macs, Maker, TinyTable, Worth};
 use crate::coins;
-use crate::commitment::broadcast;
 use crate::net::Net;
 use crate::protocol::{Adversary, Scheme};
-use crate::session::{Stream, Terms, random_bytes};
+use crate::session::{Stream, Terms};
 use crate::spdz::MacKey;
+#[cfg(feature = "testkit")]
 use crate::testkit::insecure_committed_tables::InsecureCommittedTables;
+#[cfg(feature = "testkit")]
 use crate::testkit::insecure_tables::{InsecureTables, table_key};
 use crate::tinyot::{Kappa, Key, TinyOt};
 use crate::{Error, PartySet, Result};
@@ -28,7 +31,19 @@ pub enum Preprocessing {
         expansion: usize,
     },
     /// A dealer that both parties could impersonate: for tests, and to measure the online phase alone.
+    #[cfg(feature = "testkit")]
     InsecureDealer,
+}
+
+impl Preprocessing {
+    /// Whether neither party knows more of the material than its own share.
+    fn is_secure(self) -> bool {
+        match self {
+            Preprocessing::TinyOt { .. } => true,
+            #[cfg(feature = "testkit")]
+            Preprocessing::InsecureDealer => false,
+        }
+    }
 }
 
 impl std::fmt::Display for Preprocessing {
@@ -37,6 +52,7 @@ impl std::fmt::Display for Preprocessing {
             Preprocessing::TinyOt { way, kappa, expansion } => {
                 write!(f, "{} with kappa {} and expansion {expansion}", way.name(), kappa.bits())
             }
+            #[cfg(feature = "testkit")]
             Preprocessing::InsecureDealer => f.write_str("insecure_dealer"),
         }
     }
@@ -58,6 +74,7 @@ pub struct Setup {
 enum Root {
     /// Set up once, so that both parties' keys are the same in all sessions.
     TinyOt(Box<TinyOt>),
+    #[cfg(feature = "testkit")]
     Dealer([u8; 32]),
 }
 
@@ -68,6 +85,7 @@ impl<R: Worth> TinyTableScheme<R> {
         if !R::allows(macs) {
             return Err(Error::Misuse(format!("outputs of {name} are worth something else")));
         }
+        #[cfg(feature = "testkit")]
         if macs == Macs::Minimac && preprocessing != Preprocessing::InsecureDealer {
             let what = format!(
                 "{name} shows what an ideal dealer makes possible: there is no preprocessing but insecure_dealer"
@@ -97,6 +115,7 @@ impl<R: Worth> Scheme for TinyTableScheme<R> {
     fn promise(&self) -> String {
         let bits = match self.preprocessing {
             Preprocessing::TinyOt { kappa, .. } => self.macs.security_bits().min(kappa.bits()),
+            #[cfg(feature = "testkit")]
             Preprocessing::InsecureDealer => self.macs.security_bits(),
         };
         let promise = match self.macs {
@@ -109,6 +128,7 @@ impl<R: Worth> Scheme for TinyTableScheme<R> {
         };
         match self.preprocessing {
             Preprocessing::TinyOt { .. } => promise,
+            #[cfg(feature = "testkit")]
             Preprocessing::InsecureDealer => format!(
                 "insecure with material from insecure_dealer, which either party could impersonate; with real material \
                  {promise}"
@@ -117,7 +137,7 @@ impl<R: Worth> Scheme for TinyTableScheme<R> {
     }
 
     fn verifies(&self) -> bool {
-        self.adversary() != Adversary::Passive && self.preprocessing != Preprocessing::InsecureDealer
+        self.adversary() != Adversary::Passive && self.preprocessing.is_secure()
     }
 
     fn terms(&self, terms: Terms) -> Terms {
@@ -138,11 +158,12 @@ impl<R: Worth> Scheme for TinyTableScheme<R> {
                 let tinyot = TinyOt::set_up(&label, &key, kappa, expansion, net)?;
                 Ok(Setup { key, root: Root::TinyOt(Box::new(tinyot)) })
             }
+            #[cfg(feature = "testkit")]
             Preprocessing::InsecureDealer => {
                 // The first party's word is the seed: there is nothing to protect.
                 let mut seed = [0; 32];
-                random_bytes(&mut seed)?;
-                let all = broadcast(&seed, net)?;
+                crate::session::random_bytes(&mut seed)?;
+                let all = crate::commitment::broadcast(&seed, net)?;
                 seed.copy_from_slice(&all[0]);
                 Ok(Setup { key: table_key(&seed, net.me()), root: Root::Dealer(seed) })
             }
@@ -154,22 +175,24 @@ impl<R: Worth> Scheme for TinyTableScheme<R> {
             return Err(Error::Misuse(format!("{serving} serve, but both parties have to")));
         }
         let label = stream.label();
-        let mut opens = None;
-        let maker: Box<dyn Maker> = match (&setup.root, self.preprocessing) {
+        let (maker, commitments): (Box<dyn Maker>, _) = match (&setup.root, self.preprocessing) {
             (Root::TinyOt(tinyot), Preprocessing::TinyOt { way, .. }) => {
                 let source = Box::new(tinyot.fork(&label));
-                Box::new(FromBits::new(way, self.macs, setup.key.clone(), &stream, source))
+                (Box::new(FromBits::new(way, self.macs, setup.key.clone(), &stream, source)), None)
             }
+            #[cfg(feature = "testkit")]
             (Root::Dealer(seed), Preprocessing::InsecureDealer) if self.macs == Macs::Minimac => {
                 let dealer = InsecureCommittedTables::new(seed, &label, setup.key.me());
-                opens = Some(dealer.key());
-                Box::new(dealer)
+                let commitments = Commitments::new(dealer.key(), &label);
+                (Box::new(dealer), Some(commitments))
             }
+            #[cfg(feature = "testkit")]
             (Root::Dealer(seed), Preprocessing::InsecureDealer) => {
-                Box::new(InsecureTables::new(seed, &label, setup.key.me()))
+                (Box::new(InsecureTables::new(seed, &label, setup.key.me())), None)
             }
+            #[cfg(feature = "testkit")]
             _ => return Err(Error::misuse("the setup was made for another preprocessing")),
         };
-        Ok(TinyTable::new(self.macs, setup.key.clone(), &stream, maker, opens))
+        Ok(TinyTable::new(self.macs, setup.key.clone(), &stream, maker, commitments))
     }
 }

@@ -113,6 +113,7 @@ impl Scheme for ServedScheme {
                  triples; no fairness"
                     .into()
             }
+            #[cfg(feature = "testkit")]
             Preprocessing::InsecureDealer => self.elements.promise(),
         }
     }
