@@ -1,12 +1,10 @@
 //! Under `shamir` with more nodes than it takes one that refuses by itself is left out, and named; who runs it is told in its status.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::messages::{cmac, gcm, seal, ungcm};
-use common::{TestCluster, data, key};
+use crate::common::messages::{cmac, gcm, seal, ungcm};
+use crate::common::{TestCluster, data, key};
 use polyclave_client::{Client, Error};
 use polyclave_config::NodeDir;
 use polyclave_node::store::StoredKey;

@@ -1,9 +1,7 @@
 //! Lists of more keys than one message holds, and the limit of keys.
 
-mod common;
-
-use common::fake::{FakeNode, Say};
-use common::{TestCluster, key};
+use crate::common::fake::{FakeNode, Say};
+use crate::common::{TestCluster, key};
 use polyclave_config::NodeDir;
 use polyclave_protocol::PartySet;
 use polyclave_transport::wire::{KEYS, KeyInfo, Mode, Operation, Origin, Reply, Request};

@@ -1,8 +1,6 @@
 //! What the network must do when everybody behaves.
 
-mod common;
-
-use common::{PATIENT, endpoints, exchange, join_with, message, run, session};
+use crate::common::{PATIENT, endpoints, exchange, join_with, message, run, session};
 use polyclave_protocol::metered::Metered;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, Result};

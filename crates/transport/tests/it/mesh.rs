@@ -1,13 +1,11 @@
 //! Nodes that stay, and streams among them that come and go.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use common::cluster::{Cluster, LONG, certificate, open, set};
-use common::{HASTY, PATIENT, exchange, message, run};
+use crate::common::cluster::{Cluster, LONG, certificate, open, set};
+use crate::common::{HASTY, PATIENT, exchange, message, run};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, Result};
 use polyclave_transport::{Limits, Mesh, TlsNet};

@@ -1,10 +1,8 @@
 //! A key's budget of blocks holds whatever clients do and however often nodes start again.
 
-mod common;
-
-use common::messages::{ctr, gcm};
-use common::raw::{Raw, request};
-use common::{TestCluster, data, key};
+use crate::common::messages::{ctr, gcm};
+use crate::common::raw::{Raw, request};
+use crate::common::{TestCluster, data, key};
 use polyclave_client::{Client, Error};
 use polyclave_protocol::PartySet;
 use polyclave_transport::wire::{Mode, NewKey, Operation, Reason, Reply, Request, Step, Use};

@@ -1,12 +1,10 @@
 //! A client that plays CBC encryption as an oracle for E_K of blocks that it chooses. For that it has to know what is chained to a
 //! block before it fixes the block; the nodes tell it afterwards.
 
-mod common;
-
-use common::messages::{cbc, uncbc};
-use common::oracle::Oracle;
-use common::raw::{Raw, request};
-use common::{TestCluster, data, key};
+use crate::common::messages::{cbc, uncbc};
+use crate::common::oracle::Oracle;
+use crate::common::raw::{Raw, request};
+use crate::common::{TestCluster, data, key};
 use polyclave_client::{Error, Padding};
 use polyclave_node::store::StoredKey;
 use polyclave_protocol::PartySet;

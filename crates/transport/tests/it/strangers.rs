@@ -1,12 +1,10 @@
 //! Who may join, who may not, and that those who may not disturb nobody.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use common::{HASTY, PATIENT, address_of, bind, endpoints, exchange, join_with, run};
+use crate::common::{HASTY, PATIENT, address_of, bind, endpoints, exchange, join_with, run};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::{Endpoint, Identity, Limits, TlsNet};

@@ -1,9 +1,7 @@
 //! What nodes refuse, and with what words.
 
-mod common;
-
-use common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
-use common::{TOGETHER, TestCluster, data, key, name_for};
+use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
+use crate::common::{TOGETHER, TestCluster, data, key, name_for};
 use polyclave_client::{Client, Error, Padding, Result};
 use polyclave_transport::wire::{Mode, NewKey, Reason, Right};
 

@@ -1,9 +1,7 @@
 //! A sealed file or a GCM message that was changed anywhere, in any way, does not open.
 
-mod common;
-
-use common::messages::{gcm, open, seal, ungcm};
-use common::{TestCluster, data, key};
+use crate::common::messages::{gcm, open, seal, ungcm};
+use crate::common::{TestCluster, data, key};
 use polyclave_client::{Client, Error, HEAD};
 use polyclave_transport::wire::{CHUNK, Mode, Reason};
 
@@ -121,7 +119,7 @@ fn what_was_written_before_a_cut_was_noticed_is_a_beginning_of_the_data() {
     for at in [WHOLE, 2 * WHOLE, 2 * WHOLE + 5] {
         let mut out = Vec::new();
         let outcome =
-            client.open_sealed("beginning", &mut &sealed[..HEAD + at], &mut out, &mut common::nothing);
+            client.open_sealed("beginning", &mut &sealed[..HEAD + at], &mut out, &mut crate::common::nothing);
         assert!(outcome.is_err());
         assert!(data(3 * CHUNK).starts_with(&out), "{at}");
     }

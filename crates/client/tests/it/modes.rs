@@ -1,15 +1,13 @@
 //! What nodes compute in every mode is what other programs compute.
 
-mod common;
-
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
+use crate::common::oracle::{Oracle, filled};
+use crate::common::{TestCluster, data, key};
 use aes_gcm::aead::consts::U12;
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes128Gcm, Aes256Gcm, AesGcm, KeyInit};
-use common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
-use common::oracle::{Oracle, filled};
-use common::{TestCluster, data, key};
 use polyclave_client::{Client, Error, HEAD, Padding};
 use polyclave_transport::wire::Mode;
 
@@ -227,7 +225,7 @@ impl Vector {
 /// Imports the key of every vector of a kind, once each, and runs it; how many there were.
 fn each_vector(kind: &str, modes: &[Mode], run: &(dyn Fn(&Client, &str, &Vector) + Sync)) -> usize {
     let all: Vec<serde_json::Value> =
-        serde_json::from_str(include_str!("../../../vectors/modes.json")).expect("a list");
+        serde_json::from_str(include_str!("../../../../vectors/modes.json")).expect("a list");
     let mut vectors: Vec<Vector> = all.into_iter().map(Vector).collect();
     vectors.retain(|v| v.text("cipher").ends_with(kind));
     vectors.sort_by_key(|v| v.text("key").to_owned());

@@ -1,10 +1,8 @@
 //! What a gathering over TLS must do, whatever a peer does.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{HASTY, PATIENT, exchange, message, run, session};
+use crate::common::{HASTY, PATIENT, exchange, message, run, session};
 use polyclave_protocol::net::{Gathered, Net, Patience};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::{Error, Party, PartySet};

@@ -1,14 +1,12 @@
 //! Four nodes under shamir-active, of which one may cheat, be silent or be gone: answers stay right.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::active::{AES_KEY, ecb_is_right, fill, listening, start, within};
-use common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
-use common::oracle::{Oracle, filled};
-use common::raw::{Raw, request};
-use common::{TOGETHER, TestCluster, data, key, name_for};
+use crate::common::active::{AES_KEY, ecb_is_right, fill, listening, start, within};
+use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, open, seal, uncbc, unctr, unecb, ungcm};
+use crate::common::oracle::{Oracle, filled};
+use crate::common::raw::{Raw, request};
+use crate::common::{TOGETHER, TestCluster, data, key, name_for};
 use polyclave_client::{Error, Padding};
 use polyclave_node::{Cheat, Running};
 use polyclave_protocol::{Party, PartySet};

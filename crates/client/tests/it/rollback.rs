@@ -1,13 +1,11 @@
 //! Nodes that come back from an old copy of their disk, from a backup, or twice: peers refuse them until they are readmitted.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::active::start_cheating;
-use common::messages::{ctr, gcm};
-use common::{TestCluster, data, key};
+use crate::common::active::start_cheating;
+use crate::common::messages::{ctr, gcm};
+use crate::common::{TestCluster, data, key};
 use polyclave_client::Client;
 use polyclave_config::NodeDir;
 use polyclave_node::admin::{Order, order};

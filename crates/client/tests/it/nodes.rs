@@ -1,11 +1,9 @@
 //! Nodes that stop, come back, were rolled back, or are not who they should be.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::messages::{gcm, open, seal, ungcm};
-use common::{TestCluster, data, key};
+use crate::common::messages::{gcm, open, seal, ungcm};
+use crate::common::{TestCluster, data, key};
 use polyclave_client::Error;
 use polyclave_config::{Cluster, Consent, NodeDir};
 use polyclave_node::Running;

@@ -1,15 +1,13 @@
 //! Four nodes under shamir-active, of which one refuses, lingers or tells lies: the others are not suspected for it, and answers come.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::active::{AES_KEY, ecb_is_right, fill, listening, start, start_cheating, within};
-use common::fake::{FakeNode, Say};
-use common::messages::{cbc, ecb, uncbc};
-use common::raw::{Raw, request};
-use common::{TestCluster, data, key};
+use crate::common::active::{AES_KEY, ecb_is_right, fill, listening, start, start_cheating, within};
+use crate::common::fake::{FakeNode, Say};
+use crate::common::messages::{cbc, ecb, uncbc};
+use crate::common::raw::{Raw, request};
+use crate::common::{TestCluster, data, key};
 use polyclave_client::{Client, Error, Padding};
 use polyclave_node::Cheat;
 use polyclave_protocol::PartySet;

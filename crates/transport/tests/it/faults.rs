@@ -1,11 +1,9 @@
 //! What the network must do when a peer does not do its part.
 
-mod common;
-
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use common::{HASTY, PATIENT, exchange, run, session};
+use crate::common::{HASTY, PATIENT, exchange, run, session};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, Result};
 use polyclave_transport::{Limits, TlsNet};
@@ -70,7 +68,7 @@ fn a_peer_that_leaves_is_reported_as_closed() {
 #[test]
 fn what_was_sent_before_leaving_still_arrives() {
     let (mut a, mut b) = pair(PATIENT);
-    let message = common::message(Party(0), Party(1), 1 << 20);
+    let message = crate::common::message(Party(0), Party(1), 1 << 20);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             a.send(Party(1), &message).expect("send");
@@ -144,7 +142,7 @@ fn mistakes_of_the_caller_are_misuse() {
 /// A way in the middle that breaks in the middle of a message.
 #[test]
 fn a_broken_connection_is_told_from_a_goodbye() {
-    let (endpoints, mut list) = common::endpoints(2, PATIENT);
+    let (endpoints, mut list) = crate::common::endpoints(2, PATIENT);
     let (wire, target) = (TcpListener::bind("127.0.0.1:0").expect("a free port"), list[1].address.clone());
     list[1].address = wire.local_addr().expect("address").to_string();
     let relay = std::thread::spawn(move || {
@@ -158,7 +156,8 @@ fn a_broken_connection_is_told_from_a_goodbye() {
         }
         (client, server)
     });
-    let mut nets = common::join_with(endpoints, |_| list.clone()).into_iter().map(|net| net.expect("join"));
+    let mut nets =
+        crate::common::join_with(endpoints, |_| list.clone()).into_iter().map(|net| net.expect("join"));
     let (mut a, mut b) = (nets.next().expect("two"), nets.next().expect("two"));
     a.send(Party(1), &[0; 10]).expect("send");
     b.recv(Party(0), &mut [0; 10]).expect("recv");

@@ -1,12 +1,10 @@
 //! Certificates: what they are made of, how long they hold, and how they are replaced.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use common::cluster::{CLUSTER, Cluster, LONG, certificate, open, set};
-use common::{HASTY, PATIENT};
+use crate::common::cluster::{CLUSTER, Cluster, LONG, certificate, open, set};
+use crate::common::{HASTY, PATIENT};
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::{Endpoint, Identity, Limits, Mesh, PeerAddress, Reception, call, expiry};
 use rcgen::{CertificateParams, KeyPair};

@@ -1,12 +1,10 @@
 //! Clients that break the order of steps, lie about lengths, send garbage, hang up or fall silent.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::messages::gcm;
-use common::raw::{Raw, request, use_of};
-use common::{TestCluster, data, key};
+use crate::common::messages::gcm;
+use crate::common::raw::{Raw, request, use_of};
+use crate::common::{TestCluster, data, key};
 use polyclave_transport::wire::{
     CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode,
 };

@@ -1,12 +1,10 @@
 //! Clients that tell nodes different things, or what makes no sense: nothing is computed, and the nodes go on serving.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::messages::gcm;
-use common::raw::{Ending, Raw, request, use_of};
-use common::{TestCluster, data, key};
+use crate::common::messages::gcm;
+use crate::common::raw::{Ending, Raw, request, use_of};
+use crate::common::{TestCluster, data, key};
 use polyclave_protocol::PartySet;
 use polyclave_transport::wire::{CHUNK, End, Mode, NewKey, Operation, Reply, Request, Step, Use, VERSION};
 

@@ -1,11 +1,9 @@
 //! Keys that are made while nodes die or other clients make the same.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::messages::{gcm, ungcm};
-use common::{TestCluster, data, key};
+use crate::common::messages::{gcm, ungcm};
+use crate::common::{TestCluster, data, key};
 use polyclave_transport::wire::Mode;
 
 #[test]

@@ -1,15 +1,13 @@
 //! What a person is told: of nodes by their names, each thing once, and what to do.
 
-mod common;
-
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use common::fake::{FakeNode, Say};
-use common::messages::seal;
-use common::{TestCluster, nothing};
+use crate::common::fake::{FakeNode, Say};
+use crate::common::messages::seal;
+use crate::common::{TestCluster, nothing};
 use polyclave_client::Error;
 use polyclave_transport::Identity;
 use polyclave_transport::wire::{Reason, Refusal, Reply};

@@ -1,15 +1,13 @@
 //! Clients at the doors of nodes.
 
-mod common;
-
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use common::cluster::{CLUSTER, LONG, set};
-use common::{HASTY, PATIENT, message};
+use crate::common::cluster::{CLUSTER, LONG, set};
+use crate::common::{HASTY, PATIENT, message};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, Result};
 use polyclave_transport::{Caller, CertificateDer, Identity, Limits, Line, Node, Reception, TlsNet, call};
