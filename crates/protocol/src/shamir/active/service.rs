@@ -5,7 +5,7 @@
 //! nodes one may send anything, or nothing; of three, one that sends anything else is found, and nothing comes of it.
 //!
 //! **In stock**, of four nodes: powers of masks for inversions, triples, triples of elements, and unit vectors for masked tables
-//! of 6 bits, those of DES. Making them takes all nodes; to use them takes 2t + 1.
+//! of 6 bits, those of DES. Making them takes all nodes; to use them takes a quorum, floor((n + t) / 2) + 1 of them.
 
 use std::sync::Arc;
 
