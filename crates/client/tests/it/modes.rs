@@ -163,7 +163,7 @@ fn published_vectors_of_gcm_authenticate_and_changed_tags_do_not() {
     let skipped = AtomicUsize::new(0);
     let run = each_vector("-GCM", &[Mode::Gcm], &|client, name, v| {
         if v.bytes("nonce").len() != 12 {
-            // Nodes take nonces of 12 bytes only: docs of crates/node/src/modes/gcm.rs.
+            // Nodes take nonces of 12 bytes only: docs of crates/node/src/computation/modes/gcm.rs.
             skipped.fetch_add(1, Relaxed);
             return;
         }
