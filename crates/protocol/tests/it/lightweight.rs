@@ -26,7 +26,7 @@ struct KnownAnswer {
 /// The first answer of each cipher.
 fn known_answers() -> Vec<KnownAnswer> {
     let all: Vec<KnownAnswer> =
-        serde_json::from_str(include_str!("../../../vectors/lightweight-ciphers.json"))
+        serde_json::from_str(include_str!("../../../../vectors/lightweight-ciphers.json"))
             .expect("the vectors file is well-formed");
     let mut seen = std::collections::HashSet::new();
     all.into_iter().filter(|answer| seen.insert(answer.cipher.clone())).collect()
