@@ -12,13 +12,13 @@ mod sessions;
 mod shamir_cheats;
 mod shamir_nodes;
 
+mod conformance;
 mod demux;
 mod garbled;
 mod garbled_faults;
 mod garbled_projection;
 mod ghash;
 mod lanes;
-mod lightweight;
 mod mascot;
 mod mascot_faults;
 mod minimac_faults;
