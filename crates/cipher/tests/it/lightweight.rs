@@ -23,7 +23,7 @@ impl KnownAnswer {
 }
 
 fn known_answers() -> Vec<KnownAnswer> {
-    serde_json::from_str(include_str!("../../../vectors/lightweight-ciphers.json"))
+    serde_json::from_str(include_str!("../../../../vectors/lightweight-ciphers.json"))
         .expect("the vectors file is well-formed")
 }
 

@@ -1,7 +1,5 @@
 //! Scrambled tables with a cheater, to which both parties are committed as a whole: wrong entries, wrong openings, and any fault in any message.
 
-mod committed;
-
 use std::ops::Range;
 
 use polyclave_cipher::{Cells, Circuit, compile};
@@ -14,7 +12,7 @@ use polyclave_protocol::testkit::faults::{Promise, QUICK_FAULTS, Sweep, run_over
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
 
-use committed::{evaluations, gates, join, scheme, two_layers_of_aes, zeros};
+use crate::committed::{evaluations, gates, join, scheme, two_layers_of_aes, zeros};
 
 /// Two of the hello, seed and inputs; two layers; products, a coin and sums of tags, two messages each; tags; the output, and tags.
 const MESSAGES: u64 = 4 + 2 + 5 + 1 + 2;

@@ -1,20 +1,18 @@
 //! One of four parties cheats, falls silent, or is slow: the others' answers are right, and come.
 
-mod shamir_cheats;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::shamir_cheats::{
+    CHEATER, Habit, Habitual, Until, four, only, right, scheme, session, shares, sweep, with_habits,
+    with_wrong_keys,
+};
 use polyclave_protocol::mesh::mesh_with_timeout;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::shamir::Inversion;
 use polyclave_protocol::testkit::faults::{LATE, QUICK_FAULTS, SOON, run_over};
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, PartySet};
-use shamir_cheats::{
-    CHEATER, Habit, Habitual, Until, four, only, right, scheme, session, shares, sweep, with_habits,
-    with_wrong_keys,
-};
 
 #[test]
 fn one_cheater_never_makes_an_answer_wrong_nor_stops_it_online_masked_powers() {

@@ -1,9 +1,7 @@
 //! What nodes under authenticated sharing compute for clients, from what they stored: elements of GF(2^128), and all of it with
 //! a cheater among them.
 
-mod clients;
-
-use clients::{client_hears, client_learns, combined_elements, mask_check, noise};
+use crate::clients::{client_hears, client_learns, combined_elements, mask_check, noise};
 use polyclave_cipher::{Cells, Direction, catalog, compile};
 use polyclave_field::{Gf2_64, Gf128};
 use polyclave_protocol::catalog::{find, service};

@@ -5,10 +5,8 @@
 //! outputs. Faults in the making of material alone are in `mascot_faults.rs`.
 //! Cheaters that know what they do are in `spdz_cheaters.rs` and in `spdz::check`.
 
-mod lookups;
-mod sessions;
-
-use lookups::{narrow, scheme, table_of};
+use crate::lookups::{narrow, scheme, table_of};
+use crate::sessions::{LANES, inputs, session, session_under};
 use polyclave_cipher::{AnyMap, Circuit, catalog, cleartext, compile};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, MacField};
 use polyclave_protocol::Party;
@@ -18,7 +16,6 @@ use polyclave_protocol::protocol::Owner;
 use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
 use polyclave_protocol::testkit::faults::{LATE, Promise, Sweep, Swept, run_over};
 use polyclave_protocol::testkit::tamper::Fault;
-use sessions::{LANES, inputs, session, session_under};
 
 /// Every message of every party with every fault.
 fn sweep<F: MacField>(way: Way, circuit: &Circuit, parties: usize, to: Owner, drop_every: u64) -> Vec<Swept> {

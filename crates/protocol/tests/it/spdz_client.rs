@@ -1,12 +1,8 @@
 //! Clients of authenticated sharing: what they send is masked, and what they are sent they verify.
 
-mod clear;
-mod clients;
-mod computing;
-
-use clear::in_the_clear;
-use clients::{client_hears, client_learns, combined, combined_elements, mask_check, noise};
-use computing::{client_computes, one_table, secrets_of};
+use crate::clear::in_the_clear;
+use crate::clients::{client_hears, client_learns, combined, combined_elements, mask_check, noise};
+use crate::computing::{client_computes, one_table, secrets_of};
 use polyclave_cipher::{Circuit, Direction, catalog, compile};
 use polyclave_field::{Gf2_64, Gf128};
 use polyclave_protocol::mesh::run_parties;

@@ -1,4 +1,4 @@
-//! A cluster of nodes with disks, for the tests of what serves from them.
+//! Nodes under Shamir sharing that store their shares, for the tests of what serves from them.
 
 use polyclave_cipher::{Cells, catalog, compile, compile_with_views};
 use polyclave_protocol::evaluate::{evaluate, prepare};

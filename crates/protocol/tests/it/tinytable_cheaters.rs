@@ -1,12 +1,10 @@
 //! Parties of scrambled tables that cheat in a particular way, over a network. (Cheaters that guess what proves a wrong entry:
 //! `tinytable::cheaters`.)
 
-mod cheat;
-mod scrambled;
-
 use std::sync::atomic::Ordering::SeqCst;
 
-use cheat::{Act, Cheat};
+use crate::cheat::{Act, Cheat};
+use crate::scrambled::{ACTIVE, LANES, active, cells, gates, inputs, right, session, small, table_of};
 use polyclave_cipher::{Cells, Circuit, Compiled, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
@@ -19,7 +17,6 @@ use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{Macs, Preprocessing, Setup, TinyTable, TinyTableScheme, Way};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
-use scrambled::{ACTIVE, LANES, active, cells, gates, inputs, right, session, small, table_of};
 
 /// Exchanges of a session of two evaluations of one layer each (`scrambled::session`).
 const FIRST_LOOKUP: usize = 4;

@@ -1,11 +1,9 @@
 //! What one party of authenticated sharing sees of the others: with the same key and block in many sessions, every message of
 //! the inputs and every opening of the evaluation is uniform, exchange by exchange.
 
-mod lookups;
-
 use std::sync::{Arc, Mutex};
 
-use lookups::{narrow, scheme, table_of};
+use crate::lookups::{narrow, scheme, table_of};
 use polyclave_cipher::{Cells, Circuit, compile};
 use polyclave_field::Gf2_64;
 use polyclave_protocol::evaluate::{evaluate, prepare};

@@ -13,7 +13,7 @@ struct KnownAnswer {
 }
 
 fn known_answers() -> Vec<KnownAnswer> {
-    serde_json::from_str(include_str!("../../../vectors/block-ciphers.json"))
+    serde_json::from_str(include_str!("../../../../vectors/block-ciphers.json"))
         .expect("the vectors file is well-formed")
 }
 

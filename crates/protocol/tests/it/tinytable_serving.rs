@@ -1,11 +1,9 @@
 //! What two nodes under scrambled tables do for clients, and with what they stored: right answers, and none with a cheater.
 
-mod clients;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use clients::{client_hears, client_learns, combined_elements, mask_check, noise};
+use crate::clients::{client_hears, client_learns, combined_elements, mask_check, noise};
 use polyclave_cipher::{AnyMap, Cells, Cipher, Circuit, Direction, boolean, catalog, cleartext, compile};
 use polyclave_field::Gf128;
 use polyclave_protocol::catalog::{find, service};

@@ -1,10 +1,7 @@
 //! Any 2t + 1 nodes serve from what they stored, whoever is absent.
 
-mod clear;
-mod common;
-
-use clear::in_the_clear;
-use common::{KEY, cluster, scheme, serve, store_round_keys};
+use crate::clear::in_the_clear;
+use crate::shamir_nodes::{KEY, cluster, scheme, serve, store_round_keys};
 use polyclave_cipher::{Cells, Direction, catalog, compile};
 use polyclave_protocol::catalog::service;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};

@@ -1,10 +1,9 @@
 //! Shamir sharing with an active adversary and triples of dealt sharings: answers, counts, and cheaters.
 
-mod shamir_cheats;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::shamir_cheats::{CHEATER, Habit, only, right, shares, sweep, with_habits, with_wrong_keys};
 use polyclave_cipher::{Builder, Circuit, catalog};
 use polyclave_protocol::protocol::Scheme;
 use polyclave_protocol::service::ServiceScheme;
@@ -13,7 +12,6 @@ use polyclave_protocol::shamir::{Inversion, Preprocessing, ShamirActiveScheme, S
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 use polyclave_protocol::testkit::faults::{LATE, SOON};
 use polyclave_protocol::{Error, Party, PartySet, mesh};
-use shamir_cheats::{CHEATER, Habit, only, right, shares, sweep, with_habits, with_wrong_keys};
 
 fn scheme((n, t): (usize, usize), inversion: Inversion, tables: Tables) -> ShamirActiveScheme {
     let structure = Structure::new(n, t).expect("it is valid");

@@ -4,8 +4,7 @@
 //! Tables are the dealer's, but for two tests: what cheats is the online phase. Faults in the making of authenticated bits alone are in
 //! `tinyot_faults.rs`. Cheaters that know what they do are in `tinytable_cheaters.rs` and in `tinytable::cheaters`.
 
-mod scrambled;
-
+use crate::scrambled::{ACTIVE, active, cells, gates, right, session, small, table_of};
 use polyclave_cipher::{Cells, Circuit};
 use polyclave_protocol::Party;
 use polyclave_protocol::mesh::mesh_with_timeout;
@@ -15,7 +14,6 @@ use polyclave_protocol::testkit::faults::{LATE, Promise, QUICK_FAULTS, Sweep, Sw
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableScheme, Way, Worth};
-use scrambled::{ACTIVE, active, cells, gates, right, session, small, table_of};
 
 /// Every message of every party, with every fault.
 fn sweep<R: Worth>(scheme: impl Fn() -> TinyTableScheme<R>, circuit: &Circuit) -> Vec<Swept> {

@@ -1,8 +1,6 @@
 //! Authenticated sharing with material that another session made: right answers, and none from items that do not belong
 //! together.
 
-mod lookups;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +17,7 @@ use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::{Error, Party, Result};
 use zeroize::Zeroizing;
 
-use lookups::{narrow, scheme, table_of};
+use crate::lookups::{narrow, scheme, table_of};
 
 /// A party's items, handed out in order; and what may go wrong with them.
 #[derive(Default)]

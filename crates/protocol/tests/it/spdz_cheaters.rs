@@ -1,15 +1,12 @@
 //! Parties of authenticated sharing that cheat in a particular way, over a network: shifted and contradictory openings, a word
 //! that waits for the others', another session's material, other settings. (Cheating inside the check: `spdz::check`.)
 
-mod cheat;
-mod lookups;
-mod sessions;
-
 use std::ops::Range;
 use std::sync::atomic::Ordering::SeqCst;
 
-use cheat::{Act, Cheat};
-use lookups::{narrow, one_lookup, scheme, table_of};
+use crate::cheat::{Act, Cheat};
+use crate::lookups::{narrow, one_lookup, scheme, table_of};
+use crate::sessions::{LANES, inputs, session};
 use polyclave_cipher::{Compiled, Table, compile};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
@@ -20,7 +17,6 @@ use polyclave_protocol::session::{Terms, hello};
 use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
 use polyclave_protocol::testkit::faults::{LATE, run_over};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
-use sessions::{LANES, inputs, session};
 
 /// Exchanges of party 1 in a session of one lookup by a masked table.
 const INPUT: usize = 3;

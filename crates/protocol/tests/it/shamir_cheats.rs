@@ -126,7 +126,6 @@ pub fn sweep(scheme: ShamirActiveScheme, cipher: &'static str) {
 }
 
 /// What a party does with all its messages in gatherings, from the n-th on.
-#[allow(dead_code, reason = "not every test has every habit")]
 #[derive(Clone, Copy, Debug)]
 pub enum Habit {
     Honest,

@@ -1,8 +1,6 @@
 //! Scrambled tables that the parties are committed to as a whole: right answers, and the counts of
 //! the module. Cheaters: `tinytable_minimac_faults.rs`.
 
-mod committed;
-
 use polyclave_cipher::{Cells, Circuit, Table, aes, boolean, catalog, compile};
 use polyclave_protocol::Error;
 use polyclave_protocol::mesh::run_parties;
@@ -12,7 +10,7 @@ use polyclave_protocol::testkit::conformance::{Run, check_circuit, run};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableScheme, Way};
 
-use committed::{evaluations, gates, join, layers, scheme, two_layers_of_aes, zeros};
+use crate::committed::{evaluations, gates, join, layers, scheme, two_layers_of_aes, zeros};
 
 fn right(circuit: &Circuit, lanes: usize) -> Run {
     check_circuit(&scheme(), circuit, lanes, lanes as u8)

@@ -1,14 +1,9 @@
 //! Clients who hold no share: what they send is masked, what they are sent is blinded.
 
-mod clear;
-mod clients;
-mod common;
-mod computing;
-
-use clear::in_the_clear;
-use clients::{client_hears, client_learns, combined, combined_elements, mask_check, noise};
-use common::{Disks, KEY, cluster, scheme, serve, store_round_keys};
-use computing::{client_computes, one_table, secrets_of};
+use crate::clear::in_the_clear;
+use crate::clients::{client_hears, client_learns, combined, combined_elements, mask_check, noise};
+use crate::computing::{client_computes, one_table, secrets_of};
+use crate::shamir_nodes::{Disks, KEY, cluster, scheme, serve, store_round_keys};
 use polyclave_cipher::{Circuit, Direction, catalog, compile};
 use polyclave_field::Gf256;
 use polyclave_protocol::protocol::Protocol;
