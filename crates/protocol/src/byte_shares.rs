@@ -44,6 +44,7 @@ impl ByteShares {
     }
 
     /// Of cells.
+    #[cfg_attr(not(feature = "testkit"), expect(dead_code, reason = "what is shipped has no use for it"))]
     pub(crate) fn of_cells(cells: &Cells) -> Self {
         let (bits, count, lanes) = (cells.bits(), cells.count(), cells.lanes());
         let rows = Zeroizing::new(cells.rows().to_vec());
@@ -74,6 +75,7 @@ impl ByteShares {
     }
 
     /// The shares of the value itself as cells.
+    #[cfg_attr(not(feature = "testkit"), expect(dead_code, reason = "what is shipped has no use for it"))]
     pub(crate) fn cells(&self) -> Cells {
         let mut cells = Cells::zero(self.count, self.bits, self.lanes);
         cells.rows_mut().copy_from_slice(self.reveal_own_shares());

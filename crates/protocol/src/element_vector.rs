@@ -75,6 +75,7 @@ impl ElementVector {
     }
 
     /// Products, element by element.
+    #[cfg_attr(not(feature = "testkit"), expect(dead_code, reason = "what is shipped has no use for it"))]
     pub(crate) fn multiply(&self, factors: &[u8]) -> Self {
         let mut products = Self::zero(self.count());
         gf128::multiply(&mut products.bytes, &self.bytes, factors);
