@@ -1,4 +1,4 @@
-//! `polyclave reproduce`: the tables of a paper, recomputed by running the protocol and counting.
+//! `polyclave-lab reproduce`: the tables of a paper, recomputed by running the protocol and counting.
 //!
 //! A table sets the published value beside ours. Where the paper errs the expected value is the corrected one, and a note
 //! says why. A count must equal what is expected, and a mean be within six standard errors of it. Times are compared only.
@@ -25,7 +25,7 @@ use table::{Cell, Table};
 use telling::Telling;
 use timer::Timer;
 
-/// Options of `polyclave reproduce`.
+/// Options of `polyclave-lab reproduce`.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// damgard-2016, damgard-keller-2010, keller-2017, pohle-2022 or viff-2009
@@ -105,7 +105,7 @@ struct Figures {
     figures: Vec<damgard_keller_2010::Measured>,
 }
 
-/// Runs `polyclave reproduce`.
+/// Runs `polyclave-lab reproduce`.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let paper = PAPERS.into_iter().find(|p| p.name == arguments.paper.to_ascii_lowercase());
     let paper = paper.with_context(|| {

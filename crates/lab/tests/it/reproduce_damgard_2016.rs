@@ -1,4 +1,4 @@
-//! `polyclave reproduce damgard-2016` as a user runs it: sizes and counts are those of the paper, and its timed parts run.
+//! `polyclave-lab reproduce damgard-2016` as a user runs it: sizes and counts are those of the paper, and its timed parts run.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ const ROWS: [&str; 4] = ["Linear-64", "Lookup-64", "Lookup-32", "Passive"];
 
 /// The cells of one table.
 fn cells(arguments: &[&str]) -> Vec<Value> {
-    let program = env!("CARGO_BIN_EXE_polyclave");
+    let program = env!("CARGO_BIN_EXE_polyclave-lab");
     let command = ["reproduce", "damgard-2016", "--json"];
     let output = Command::new(program).args(command).args(arguments).output().expect("the program starts");
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

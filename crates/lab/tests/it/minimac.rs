@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 fn eval(more: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_polyclave");
+    let program = env!("CARGO_BIN_EXE_polyclave-lab");
     let block = ["--key", "000102030405060708090a0b0c0d0e0f", "--input", "00112233445566778899aabbccddeeff"];
     let arguments = ["eval", "--protocol", "tinytable-minimac", "--cipher", "aes-128"];
     Command::new(program).args(arguments).args(block).args(more).output().expect("the program starts")

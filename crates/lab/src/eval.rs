@@ -1,4 +1,4 @@
-//! `polyclave eval`: one cipher or circuit on given inputs, or a file of known answers, with all parties in this process.
+//! `polyclave-lab eval`: one cipher or circuit on given inputs, or a file of known answers, with all parties in this process.
 //!
 //! For known answers, for measuring what an evaluation takes, and for trying a protocol out. One process sees the key, so
 //! it protects nothing.
@@ -23,7 +23,7 @@ use polyclave_protocol::protocol::Scheme;
 use crate::circuits::CircuitChoice;
 use crate::options::{Evaluator, ProtocolOptions};
 
-/// Options of `polyclave eval`.
+/// Options of `polyclave-lab eval`.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -111,7 +111,7 @@ impl Arguments {
     }
 }
 
-/// Runs `polyclave eval`.
+/// Runs `polyclave-lab eval`.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let guarantee = Guarantee::of(&arguments.protocol.evaluator()?);
     let form = match &CircuitChoice::of(&arguments.circuit, &arguments.protocol) {

@@ -77,7 +77,7 @@ impl Parties {
         let mut parties = Parties { children: Vec::new(), inputs: Vec::new(), events };
         for me in 0..launch.protocol.parties() {
             let mut child = Command::new(&program)
-                .arg("party")
+                .arg("bench-party")
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .spawn()

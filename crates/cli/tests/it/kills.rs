@@ -1,10 +1,8 @@
 //! Node processes that are killed at sampled moments: no announced key is lost, and no node needs help to come back.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{Place, Running};
+use crate::common::{Place, Running};
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
 use polyclave_protocol::session::random_bytes;

@@ -1,4 +1,4 @@
-//! `polyclave bench`: a cipher measured with the parties as processes of their own over TLS.
+//! `polyclave-lab bench`: a cipher measured with the parties as processes of their own over TLS.
 
 mod cleartext;
 mod measure;
@@ -109,7 +109,7 @@ impl Arguments {
             CircuitChoice::Cipher(form) => Ok(form),
             CircuitChoice::File(_) => {
                 bail!(
-                    "bench takes --circuit tables or boolean; a circuit from a file runs under `polyclave eval`"
+                    "bench takes --circuit tables or boolean; a circuit from a file runs under `polyclave-lab eval`"
                 )
             }
         }

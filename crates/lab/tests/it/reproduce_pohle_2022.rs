@@ -1,4 +1,4 @@
-//! `polyclave reproduce pohle-2022` as a user runs it: counts are those of the poster where the circuit is, and its timed part runs.
+//! `polyclave-lab reproduce pohle-2022` as a user runs it: counts are those of the poster where the circuit is, and its timed part runs.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The cells of one table.
 fn cells(arguments: &[&str]) -> Vec<Value> {
-    let program = env!("CARGO_BIN_EXE_polyclave");
+    let program = env!("CARGO_BIN_EXE_polyclave-lab");
     let command = ["reproduce", "pohle-2022", "--json"];
     let output = Command::new(program).args(command).args(arguments).output().expect("the program starts");
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

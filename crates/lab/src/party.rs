@@ -74,7 +74,7 @@ fn next_line() -> Result<String> {
     let mut line = String::new();
     // Locks standard input for this line only: the watch on it needs it afterwards.
     let read = std::io::stdin().read_line(&mut line)?;
-    ensure!(read > 0, "`polyclave party` is started by `polyclave bench` only");
+    ensure!(read > 0, "`polyclave-lab bench-party` is started by `polyclave-lab bench` only");
     Ok(line)
 }
 

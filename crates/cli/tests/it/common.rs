@@ -1,11 +1,10 @@
 //! The program as a person runs it, in a directory of its own.
 
-#![allow(dead_code, reason = "every file of tests uses a part of it")]
-
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -225,8 +224,12 @@ impl Drop for Running {
 
 /// Ports that are free now and are not given to outgoing connections.
 pub fn free_ports(count: usize) -> Vec<u16> {
+    /// Tests of this process take different ones.
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
     let first = 30_000 + (std::process::id() as u16).wrapping_mul(97) % 2_000;
-    (first..).filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()).take(count).collect()
+    let next = || first + TAKEN.fetch_add(1, Relaxed);
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    std::iter::repeat_with(next).filter(is_free).take(count).collect()
 }
 
 /// Bytes that look random.

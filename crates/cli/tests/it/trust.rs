@@ -1,8 +1,6 @@
 //! What a person is asked to compare, and that nothing takes the place of what was compared.
 
-mod common;
-
-use common::{Place, free_ports};
+use crate::common::{Place, free_ports};
 
 /// Three nodes that have not joined a cluster, and its file.
 fn three_nodes(place: &Place) {

@@ -1,11 +1,11 @@
-//! `polyclave reproduce keller-2017` as a user runs it: its counts, its document, and that its timed parts run.
+//! `polyclave-lab reproduce keller-2017` as a user runs it: its counts, its document, and that its timed parts run.
 
 use std::process::Command;
 
 use serde_json::Value;
 
 fn document(arguments: &[&str]) -> Value {
-    let program = env!("CARGO_BIN_EXE_polyclave");
+    let program = env!("CARGO_BIN_EXE_polyclave-lab");
     let output = Command::new(program)
         .args(["reproduce", "keller-2017", "--json"])
         .args(arguments)
@@ -149,7 +149,7 @@ fn figure_3_is_drawn_with_its_data_beside_it() {
 
 #[test]
 fn a_picture_of_a_table_without_one_is_refused() {
-    let output = Command::new(env!("CARGO_BIN_EXE_polyclave"))
+    let output = Command::new(env!("CARGO_BIN_EXE_polyclave-lab"))
         .args(["reproduce", "keller-2017", "1", "--plot", "picture.svg"])
         .output()
         .expect("the program starts");

@@ -1,9 +1,9 @@
-//! `polyclave bench`: its document, and that payload is what the operations account for. No speed is asserted.
+//! `polyclave-lab bench`: its document, and that payload is what the operations account for. No speed is asserted.
 
 use std::process::{Command, Output};
 
 fn polyclave(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_polyclave")).args(arguments).output().expect("the program starts")
+    Command::new(env!("CARGO_BIN_EXE_polyclave-lab")).args(arguments).output().expect("the program starts")
 }
 
 fn bench(more: &[&str]) -> serde_json::Value {
@@ -119,11 +119,16 @@ fn what_cannot_work_is_said_and_fails() {
         (&["--network", "carrier pigeon"], "carrier pigeon"),
         (&["--plot", "picture.png"], "ends in .svg"),
         (&["--plot", "picture.svg", "--circuit", "boolean"], "leave out --circuit"),
-        (&["--circuit", "adder-64.txt"], "runs under `polyclave eval`"),
+        (&["--circuit", "adder-64.txt"], "runs under `polyclave-lab eval`"),
         (&["--parties", "10"], "3 to 9 parties"),
+        (&["--inversion", "guess"], "no inversion 'guess'"),
+        (&["--tables", "guess"], "no tables 'guess'; choose one of masked"),
     ] {
         let output = polyclave(&[&["bench"], arguments].concat());
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && told.contains(reason), "{arguments:?} says: {told}");
     }
+    let alone = polyclave(&["bench-party"]);
+    let told = String::from_utf8_lossy(&alone.stdout);
+    assert!(!alone.status.success() && told.contains("started by"), "{told}");
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 fn start() -> Child {
     // Long enough to be interrupted.
-    Command::new(env!("CARGO_BIN_EXE_polyclave"))
+    Command::new(env!("CARGO_BIN_EXE_polyclave-lab"))
         .args(["bench", "--blocks", "20000000", "--timeout", "3"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -92,14 +92,14 @@ fn all_parties_stopped_is_noticed_and_ends_all() {
 /// Standard output that is closed early, or full, is no reason to panic.
 #[test]
 fn output_that_goes_nowhere_ends_the_command_in_order() {
-    let commands: [&[&str]; 3] = [&["demo"], &["reproduce", "damgard-keller-2010", "1"], &["--help"]];
+    let commands: [&[&str]; 2] = [&["reproduce", "damgard-keller-2010", "1"], &["--help"]];
     for arguments in commands {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
-        let output = Command::new(env!("CARGO_BIN_EXE_polyclave")).args(arguments).stdout(full).output();
+        let output = Command::new(env!("CARGO_BIN_EXE_polyclave-lab")).args(arguments).stdout(full).output();
         let output = output.expect("the program starts");
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(!error.contains("panicked"), "{arguments:?}: {error}");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_polyclave"))
+        let mut child = Command::new(env!("CARGO_BIN_EXE_polyclave-lab"))
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -1,4 +1,4 @@
-//! `polyclave eval` as a user runs it.
+//! `polyclave-lab eval` as a user runs it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -13,7 +13,7 @@ const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/block-
 const LIGHTWEIGHT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/lightweight-ciphers.json");
 
 fn eval(arguments: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_polyclave");
+    let program = env!("CARGO_BIN_EXE_polyclave-lab");
     Command::new(program).arg("eval").args(arguments).output().expect("the program starts")
 }
 

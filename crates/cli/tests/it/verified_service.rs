@@ -1,11 +1,9 @@
 //! A cluster under a protocol that verifies as a person runs it: every node is needed, cheating ends in a refusal, and what a
 //! request may take is what the nodes have made ahead.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Place, Running, noise};
+use crate::common::{Place, Running, noise};
 
 /// RFC 4493 and SP 800-38A, F.1: the same key and first block.
 const KEY: &str = "2b7e151628aed2a6abf7158809cf4f3c";

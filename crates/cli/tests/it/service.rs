@@ -1,8 +1,6 @@
 //! The service as a person runs it: nodes and clients on the command line.
 
-mod common;
-
-use common::{Place, Running, free_ports, mode, noise};
+use crate::common::{Place, Running, free_ports, mode, noise};
 
 #[test]
 fn three_terminals_make_a_cluster_and_rights_hold() {

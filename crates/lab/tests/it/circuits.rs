@@ -1,4 +1,4 @@
-//! `polyclave eval --circuit`: ciphers as Boolean circuits, and circuits from files.
+//! `polyclave-lab eval --circuit`: ciphers as Boolean circuits, and circuits from files.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -13,7 +13,7 @@ const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const MASCOT_IS_SLOW: [&str; 2] = ["--preprocessing", "insecure_dealer"];
 
 fn eval(arguments: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_polyclave");
+    let program = env!("CARGO_BIN_EXE_polyclave-lab");
     Command::new(program).arg("eval").args(arguments).output().expect("the program starts")
 }
 

@@ -1,10 +1,8 @@
 //! Four nodes under shamir-active as a person runs them: one may be killed, or lie, and answers are right all the same.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Place, Running, noise};
+use crate::common::{Place, Running, noise};
 
 /// FIPS-197, C.1, and SP 800-67's way of naming three keys; what the reference implementations in this repository compute.
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";

@@ -1,4 +1,4 @@
-//! `polyclave reproduce` as a user runs it.
+//! `polyclave-lab reproduce` as a user runs it.
 
 use std::io::Read;
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn reproduce(arguments: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_polyclave");
+    let program = env!("CARGO_BIN_EXE_polyclave-lab");
     Command::new(program).arg("reproduce").args(arguments).output().expect("the program starts")
 }
 
@@ -20,7 +20,7 @@ fn document(arguments: &[&str]) -> Value {
 #[test]
 fn tables_come_one_by_one_and_how_long_it_takes_is_said_first() {
     let (mut read, write) = std::io::pipe().expect("a pipe");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_polyclave"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_polyclave-lab"));
     command.args(["reproduce", "viff-2009", "--json"]);
     command.stdout(write.try_clone().expect("another end")).stderr(write);
     let mut child = command.spawn().expect("the program starts");

@@ -4,12 +4,10 @@
 //! A few rounds for each protocol that serves. `scripts/kill-all` runs as many as it is told, through the variable
 //! `POLYCLAVE_KILL_ROUNDS`.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use common::{Place, Running};
+use crate::common::{Place, Running};
 use polyclave_client::{Client, Error, Result};
 use polyclave_config::ClientDir;
 use polyclave_protocol::session::random_bytes;

@@ -1,7 +1,7 @@
 //! `polyclave demo` as a person runs it.
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn polyclave(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_polyclave")).args(arguments).output().expect("the program starts")
@@ -91,9 +91,9 @@ fn what_cannot_work_is_said_and_fails() {
         (&["demo", "--parties", "5", "--threshold", "3"], "from 1 to 2"),
         (&["demo", "--protocol", "rot13"], "a protocol 'rot13'"),
         (&["demo", "--protocol", "cleartext"], "cleartext"),
-        (&["bench", "--inversion", "guess"], "no inversion 'guess'"),
-        (&["bench", "--tables", "guess"], "no tables 'guess'; choose one of masked"),
-        (&["party"], "started by"),
+        (&["eval", "--protocol", "shamir"], "polyclave-lab"),
+        (&["bench", "--help"], "polyclave-lab"),
+        (&["reproduce"], "polyclave-lab"),
     ] {
         let output = polyclave(arguments);
         let told =
@@ -101,5 +101,29 @@ fn what_cannot_work_is_said_and_fails() {
         assert!(!output.status.success(), "{arguments:?}");
         assert!(told.contains(reason), "{arguments:?} says: {told}");
         assert!(!told.contains("panicked"), "{arguments:?} says: {told}");
+    }
+}
+
+/// Standard output that is closed early, or full, is no reason to panic.
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_goes_nowhere_ends_the_command_in_order() {
+    let commands: [&[&str]; 2] = [&["demo"], &["--help"]];
+    for arguments in commands {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        let output = Command::new(env!("CARGO_BIN_EXE_polyclave")).args(arguments).stdout(full).output();
+        let output = output.expect("the program starts");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!error.contains("panicked"), "{arguments:?}: {error}");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_polyclave"))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        drop(child.stdout.take());
+        let error = child.wait_with_output().expect("it ends").stderr;
+        let error = String::from_utf8_lossy(&error);
+        assert!(!error.contains("panicked"), "{arguments:?}: {error}");
     }
 }
