@@ -1,6 +1,7 @@
 //! What tests and measurements of protocols share: networks that cheat, record or stand for the other party, and one conformance suite
 //! for every protocol.
 
+pub mod additive;
 pub mod alone;
 pub mod conformance;
 pub mod faults;

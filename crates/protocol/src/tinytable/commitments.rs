@@ -108,8 +108,11 @@ impl Commitments {
             let number = self.begun;
             batch.made.committed.number = number;
             let mut end = 0;
-            let firsts =
-                batch.places.iter().map(|place| std::mem::replace(&mut end, end + string_bits(place)));
+            let firsts = batch.places.iter().map(|place| {
+                let first = end;
+                end += string_bits(place);
+                first
+            });
             let (firsts, selection) = (firsts.collect(), vec![0; strings[0].len()]);
             self.in_use.push(InUse { number, firsts, strings, selection, theirs: Vec::new() });
         }
