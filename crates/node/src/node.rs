@@ -18,7 +18,6 @@ use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::NodeStatus;
 use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
 
-use crate::{Conduct, Result};
 use crate::clients::limits::Clients;
 use crate::clients::reception::receive_clients;
 use crate::core::{Core, system};
@@ -39,6 +38,7 @@ use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
 use crate::store::{Quarantine, Secret, Store};
 use crate::threads::{POLL_INTERVAL, spawn};
+use crate::{Conduct, Result};
 
 /// When the node stops, its threads get so much time to see that there is nothing left to do.
 const LAST_THREADS: Duration = Duration::from_secs(15);

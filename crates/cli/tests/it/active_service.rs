@@ -114,7 +114,11 @@ fn the_demo_shows_a_node_that_is_killed() {
 #[test]
 fn the_program_cannot_be_told_to_cheat() {
     let place = Place::new();
-    for arguments in ["demo --protocol shamir-active --cheat", "node run try/node-1 --cheat openings", "node run try/node-1 --cheat-in-openings"] {
+    for arguments in [
+        "demo --protocol shamir-active --cheat",
+        "node run try/node-1 --cheat openings",
+        "node run try/node-1 --cheat-in-openings",
+    ] {
         let refused = place.output(arguments);
         let told = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(refused.status.code() == Some(2) && told.contains("unexpected argument '--cheat"), "{told}");

@@ -6,5 +6,6 @@ mod demo;
 mod kill_all;
 mod kills;
 mod service;
+mod shipped;
 mod trust;
 mod verified_service;
