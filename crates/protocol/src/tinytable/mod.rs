@@ -65,9 +65,8 @@ pub(crate) use bank::{Maps as MaskMaps, pack, unpack};
 pub(crate) use batch::Place;
 pub use batch::{Batch, Masks};
 pub(crate) use batch::{Made, Plan};
-pub(crate) use commitments::OfBatch;
 #[cfg(feature = "testkit")]
-pub(crate) use commitments::table_string;
+pub(crate) use commitments::{OfBatch, table_string};
 #[cfg(feature = "testkit")]
 pub use descriptor::MINIMAC;
 pub use descriptor::{LINEAR_64, LOOKUP_32, LOOKUP_64, WITHOUT_MACS};

@@ -26,7 +26,7 @@ mod records;
 use polyclave_cipher::CompiledPort;
 
 use super::batch::{Made, Place, Plan};
-use super::{Macs, Maker, OfBatch};
+use super::{Macs, Maker};
 use crate::Result;
 use crate::net::Net;
 use crate::pool::Pool;
@@ -156,7 +156,7 @@ impl Maker for FromBits {
         let outputs =
             compiled.outputs().iter().map(|port| bank.take_port(port, plan.lanes, plan.macs)).collect();
         self.products.check(counts, net)?;
-        Ok(Made { inputs, outputs, records, planes, committed: OfBatch::default() })
+        Ok(Made { inputs, outputs, records, planes, committed: Default::default() })
     }
 }
 
