@@ -7,6 +7,8 @@
 //! of the receiver's it holds ([`crate::marks`]).
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod impostor;
 
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};

@@ -35,6 +35,9 @@
 //! deleted at others, stops the rotation until it is ordered again: with a backup of those it could be saved, and no single node
 //! has keys deleted at others.
 
+#[cfg(test)]
+mod fuzz;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};

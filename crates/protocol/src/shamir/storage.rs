@@ -80,7 +80,6 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use polyclave_cipher::Matrix;
-    use proptest::prelude::*;
 
     use super::*;
     use crate::mesh::run_parties;
@@ -138,24 +137,27 @@ mod tests {
         assert_eq!(keys.save(b'S', structure(), Party(0)).len(), 176 + 26);
     }
 
-    proptest! {
-        #[test]
-        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _ = Setup::restore(b'P', structure(), Party(1), &bytes);
-            let _ = Shared::restore(b'S', structure(), Party(1), &bytes);
-        }
+    mod fuzz {
+        use polyclave_harness::{fuzz, within_memory};
 
-        /// Behind a good header every field is reached.
+        use super::*;
+
         #[test]
-        fn no_changed_value_panics_or_claims_more_than_came(at in 5usize..60, byte: u8, cut in 0usize..4) {
-            let mut bytes = value().save(b'S', structure(), Party(1)).to_vec();
-            let at = at % bytes.len();
-            bytes[at] = byte;
-            bytes.truncate(bytes.len() - cut);
-            if let Ok(value) = Shared::restore(b'S', structure(), Party(1), &bytes) {
-                prop_assert_eq!(value.rows.len(), value.views.len() * value.count * value.lanes);
-                prop_assert!(value.rows.len() < bytes.len());
-            }
+        fn no_stored_bytes_panic_or_claim_more_than_came_and_what_is_read_comes_back() {
+            let me = Party(1);
+            let setups = run_parties(5, |net| Ok(Setup::agree(structure(), net)?.save(b'P').to_vec()));
+            let valid = [setups[1].clone().expect("agreed"), value().save(b'S', structure(), me).to_vec()];
+            fuzz!("stored-shamir", &[], valid.to_vec(), |bytes: &[u8]| {
+                within_memory(4096 + 16 * bytes.len(), || {
+                    if let Ok(setup) = Setup::restore(b'P', structure(), me, bytes) {
+                        assert_eq!(&**setup.save(b'P'), bytes);
+                    }
+                    if let Ok(value) = Shared::restore(b'S', structure(), me, bytes) {
+                        assert_eq!(value.rows.len(), value.views.len() * value.count * value.lanes);
+                        assert_eq!(&**value.save(b'S', structure(), me), bytes);
+                    }
+                });
+            });
         }
     }
 }
