@@ -14,6 +14,7 @@ mod job;
 mod key;
 mod launch;
 mod mac;
+mod manual;
 mod names;
 mod node;
 mod options;
@@ -28,7 +29,7 @@ mod workload;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Block ciphers under a key that nobody holds: several servers, each with one share of the key, encrypt and decrypt by
 /// secure multi-party computation.
@@ -99,6 +100,12 @@ enum Command {
     /// A party process of `bench`.
     #[command(hide = true)]
     Party,
+    /// Write manual pages.
+    #[command(hide = true)]
+    Manual(manual::ManualArguments),
+    /// Print what a shell completes.
+    #[command(hide = true)]
+    Completions(manual::CompletionArguments),
 }
 
 fn main() -> ExitCode {
@@ -115,6 +122,8 @@ fn main() -> ExitCode {
         Command::Decrypt(arguments) => crypt::decrypt(&arguments),
         Command::Mac(arguments) => mac::run(&arguments),
         Command::Party => party::run(),
+        Command::Manual(arguments) => manual::pages(&arguments, Arguments::command()),
+        Command::Completions(arguments) => manual::completions(&arguments, Arguments::command()),
     };
     match outcome {
         Ok(code) => code,
