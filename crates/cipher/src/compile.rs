@@ -188,7 +188,7 @@ impl Compiled {
 }
 
 /// Compiles for a protocol; outputs come as plain cells.
-pub fn compile(circuit: &Circuit, maps: &(impl Maps + ?Sized)) -> Compiled {
+pub fn compile(circuit: &Circuit, maps: &dyn Maps) -> Compiled {
     compile_with_views(circuit, maps, |_| Vec::new())
 }
 
@@ -196,7 +196,7 @@ pub fn compile(circuit: &Circuit, maps: &(impl Maps + ?Sized)) -> Compiled {
 /// themselves, because a later circuit starts from them ([`CompiledPort::views`] of its input).
 pub fn compile_with_views(
     circuit: &Circuit,
-    maps: &(impl Maps + ?Sized),
+    maps: &dyn Maps,
     views: impl Fn(&Port) -> Vec<Matrix>,
 ) -> Compiled {
     if maps.pays_for_views() {
@@ -206,11 +206,7 @@ pub fn compile_with_views(
     compiled(circuit, maps, views)
 }
 
-fn compiled(
-    circuit: &Circuit,
-    maps: &(impl Maps + ?Sized),
-    views: impl Fn(&Port) -> Vec<Matrix>,
-) -> Compiled {
+fn compiled(circuit: &Circuit, maps: &dyn Maps, views: impl Fn(&Port) -> Vec<Matrix>) -> Compiled {
     let values = Values::demanded(circuit, maps, views);
     let schedule = Schedule::of(circuit, &values);
     Allocation::run(circuit, &values, &schedule)

@@ -166,7 +166,7 @@ fn a_thousand_idle_connections_of_http_keep_nobody_from_being_served() {
 #[test]
 fn a_request_that_comes_while_a_node_returns_is_served() {
     let mut cluster = cluster();
-    for _ in 0..3 {
+    for _ in 0..6 {
         cluster.nodes[2] = None;
         cluster.restart(2);
         // The node that leads has not yet heard of it again.

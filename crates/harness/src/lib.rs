@@ -8,7 +8,9 @@
 mod foreign;
 
 use std::fs;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use bolero;
 pub use foreign::Foreign;
@@ -32,13 +34,48 @@ macro_rules! fuzz {
 #[macro_export]
 macro_rules! run {
     ($inputs:expr, $property:expr) => {{
-        let (inputs, property) = ($inputs, $property);
-        inputs.seeds().iter().for_each(|seed| property(seed));
+        let (inputs, property) = ($inputs, $crate::Property::new($property));
+        let seeds = inputs.seeds().len();
+        inputs.seeds().iter().for_each(|seed| property.try_on(seed));
         $crate::bolero::check!()
             .with_iterations($crate::QUICK)
             .with_generator(inputs)
-            .for_each(|bytes: &Vec<u8>| property(bytes));
+            .for_each(|bytes: &Vec<u8>| property.try_on(bytes));
+        property.assert_tried_besides(seeds);
     }};
+}
+
+/// What is to hold of any bytes. Counts on how many it was tried: a target whose inputs never arrive has shown nothing.
+#[doc(hidden)]
+pub struct Property<F> {
+    holds: F,
+    tried: AtomicUsize,
+}
+
+// One that failed ends the test; nothing of it is looked at again.
+impl<F> UnwindSafe for Property<F> {}
+impl<F> RefUnwindSafe for Property<F> {}
+
+impl<F: Fn(&[u8])> Property<F> {
+    #[doc(hidden)]
+    pub fn new(holds: F) -> Property<F> {
+        Property { holds, tried: AtomicUsize::new(0) }
+    }
+
+    #[doc(hidden)]
+    pub fn try_on(&self, bytes: &[u8]) {
+        self.tried.fetch_add(1, Ordering::Relaxed);
+        (self.holds)(bytes);
+    }
+
+    /// That it was tried on as many inputs as were asked for, besides those that are valid.
+    #[doc(hidden)]
+    pub fn assert_tried_besides(&self, valid: usize) {
+        let asked = std::env::var("BOLERO_RANDOM_ITERATIONS").ok().and_then(|asked| asked.parse().ok());
+        let tried = self.tried.load(Ordering::Relaxed) - valid;
+        println!("tried on {tried} inputs");
+        assert!(tried >= asked.unwrap_or(QUICK), "it was tried on {tried} inputs only");
+    }
 }
 
 /// The files of a folder, in the order of their names; none if it is not there.

@@ -16,22 +16,23 @@ use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::wire::{KEYS, KeyInfo, NodeStatus, Reason, Refusal, Reply, Right};
 use polyclave_transport::{CertificateDer, Mesh, TlsNet};
 
-use crate::audit::AuditLog;
-use crate::channels::Channels;
 use crate::cheat::Cheat;
-use crate::circuits::Library;
-use crate::clock::Dates;
-use crate::epoch::Epoch;
-use crate::faults::Seen;
-use crate::key::Shares;
-use crate::limits::Clients;
-use crate::memory::Memory;
-use crate::names::Names;
-use crate::peers::{Order, Peers, State};
-use crate::pending::PendingRequests;
-use crate::request::Client;
+use crate::clients::limits::Clients;
+use crate::computation::circuits::Library;
+use crate::keys::key::Shares;
+use crate::keys::names::Names;
+use crate::material::epoch::Epoch;
+use crate::material::target::Target;
+use crate::operator::audit::AuditLog;
+use crate::operator::clock::Dates;
+use crate::operator::faults::Seen;
+use crate::peers::orders::{Order, State};
+use crate::peers::registry::Peers;
+use crate::requests::channels::Channels;
+use crate::requests::memory::Memory;
+use crate::requests::pending::PendingRequests;
+use crate::requests::plan::Client;
 use crate::store::{Incarnation, KeyState, Quarantine, Store, StoreError, StoredKey};
-use crate::target::Target;
 
 /// A channel or control stream that was ordered has to be there in this time.
 pub(crate) const CONNECT: Duration = Duration::from_secs(2);

@@ -1,67 +1,41 @@
 //! A node: it keeps its shares of keys and serves clients together with other nodes.
 //!
+//! The folders, in the order in which a request meets them:
+//!
 //! ```text
-//! clients --> reception.rs --> request.rs (policy, plan, channel, hello) --> conversation.rs (steps)
-//! peers <---> control.rs (peers.rs, marks.rs), follow.rs (channels.rs, turns.rs, pending.rs)  modes/ (what a key is used for)
-//!                                                                                make.rs (generation, import)
-//! preparation.rs (epoch.rs, rotation.rs, target.rs, stock/: what nodes make together ahead)   quarantine.rs
-//! node.rs (start, stop)   core.rs: store/ (keys, budget), limits.rs              circuits.rs, computation.rs, pieces.rs
-//!                         logbook.rs (audit.rs), rules.rs, memory.rs
-//! readiness.rs (clock.rs)  stock.rs (material made ahead)                       wording.rs (names in what people read)
+//! clients      a connection is taken, and the client's limits and rules are looked up
+//! requests     the request is planned, gets a channel to the other nodes, is compared among them, and served step by step
+//! keys         keys: made, stored, looked up, paid for
+//! computation  a mode of operation computes on shares
+//! material     what all nodes make together ahead: common secrets, epochs, stock; and what a failed check ends
+//! peers        control streams among the nodes: who is there, and what the first node orders
+//! store        the node's database
+//! operator     orders of the operator, health, counts, the audit log
 //! ```
+//!
+//! `node.rs` starts and stops all of it.
 //!
 //! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
 
-pub mod admin;
-mod agreement;
-pub mod audit;
-mod channels;
 mod cheat;
-mod circuits;
-mod clock;
+mod clients;
 mod computation;
-mod control;
-mod conversation;
 mod core;
-mod epoch;
-mod faults;
-mod files;
-mod follow;
-mod housekeeping;
-mod http;
-mod key;
-mod limits;
+mod keys;
 pub mod local;
-mod logbook;
-mod make;
-mod marks;
-mod memory;
-mod modes;
-mod names;
+mod material;
 mod node;
+mod operator;
 mod peers;
-mod pending;
-mod pieces;
-mod preparation;
-mod progress;
-mod quarantine;
-mod readiness;
-mod reception;
-mod request;
-mod rotation;
-mod rules;
-mod set_up;
-mod stock;
+mod requests;
 pub mod store;
-mod target;
 mod threads;
-mod turns;
-mod wording;
 
 #[doc(hidden)]
 pub use cheat::Cheat;
-pub use make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
+pub use keys::make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
 pub use node::Running;
+pub use operator::{admin, audit};
 
 /// What fallible functions of a node return.
 type Result<T, E = polyclave_protocol::Error> = std::result::Result<T, E>;

@@ -21,6 +21,8 @@ pub static ALL: &[&Descriptor] = &[
     &garbled::HALF,
     &garbled::THREE_HALVES,
     &garbled::PROJECTION,
+    #[cfg(feature = "testkit")]
+    &crate::testkit::additive::DESCRIPTOR,
 ];
 
 /// The protocol of a name.

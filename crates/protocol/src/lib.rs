@@ -6,10 +6,12 @@
 #![warn(missing_docs)]
 
 pub mod any;
+mod byte_shares;
 pub mod catalog;
 pub mod coins;
 pub mod commitment;
 pub mod descriptor;
+mod element_vector;
 mod error;
 pub mod evaluate;
 pub mod garbled;

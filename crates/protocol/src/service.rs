@@ -19,7 +19,7 @@ use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
-use crate::{Party, PartySet, Result};
+use crate::{Error, Party, PartySet, Result};
 
 /// Bytes of an element of GF(2^128).
 pub const ELEMENT_BYTES: usize = 16;
@@ -60,7 +60,9 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
     }
 
     /// Makes that part, for a setup that was stored: what comes of it is joined with until the next start of a node.
-    fn renew(&self, setup: &Self::Setup, net: &mut dyn Net) -> Result<Self::Setup>;
+    fn renew(&self, _setup: &Self::Setup, _net: &mut dyn Net) -> Result<Self::Setup> {
+        Err(nothing(self, "made afresh"))
+    }
 
     /// Kinds of material that the nodes keep in stock; none if the protocol needs none.
     fn kinds(&self) -> Vec<Kind> {
@@ -77,12 +79,14 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
     /// another. They have been checked.
     fn make_material(
         &self,
-        setup: &Self::Setup,
-        stream: Stream,
-        kind: &Kind,
-        count: usize,
-        net: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>>;
+        _setup: &Self::Setup,
+        _stream: Stream,
+        _kind: &Kind,
+        _count: usize,
+        _net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        Err(nothing(self, "kept in stock"))
+    }
 
     /// Joins a session, under a renewed setup, with material from the stock.
     fn join_stocked(
@@ -90,28 +94,36 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
         setup: &Self::Setup,
         stream: Stream,
         serving: PartySet,
-        stock: Arc<dyn Stock>,
-    ) -> Result<Self::Protocol>;
+        _stock: Arc<dyn Stock>,
+    ) -> Result<Self::Protocol> {
+        self.join(setup, stream, serving)
+    }
 
     /// Takes a stored value from one setup to another, among all nodes: what the node stores of it from then on. Both setups
     /// are renewed; the first must not have been exposed. The value stays the same, whoever cheats, or an error comes of it.
     fn carry_over(
         &self,
-        old: &Self::Setup,
-        new: &Self::Setup,
-        stream: Stream,
-        stored: Stored<'_>,
-        net: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>>;
+        _old: &Self::Setup,
+        _new: &Self::Setup,
+        _stream: Stream,
+        _stored: Stored<'_>,
+        _net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        Err(nothing(self, "carried over to other keys"))
+    }
 
     /// Puts together, at a client, what each of the `serving` nodes sent of a value of bytes
     /// ([`ServiceProtocol::mask_input`], [`ServiceProtocol::reveal_to_client`]), or of several values one after another. Messages
-    /// in the order of the nodes. A protocol that verifies fails with [`crate::Error::CheckFailed`] where some node, or the way,
+    /// in the order of the nodes. A protocol that verifies fails with [`Error::CheckFailed`] where some node, or the way,
     /// changed what the client is to learn.
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
 
     /// The same of elements of GF(2^128) ([`ServiceProtocol::reveal_elements`]).
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
+}
+
+fn nothing(scheme: &(impl Scheme + ?Sized), what: &str) -> Error {
+    Error::Misuse(format!("under {} nothing is {what}", scheme.name()))
 }
 
 /// One node's side of a protocol that serves clients.

@@ -26,7 +26,7 @@
 //!   the session by silence. Every attempt that others make after that is another draw, and q draws give it the best of q ids:
 //!   log2 q bits, and a given id of b bits with probability q 2^-b. So nobody tries again by itself after it has opened:
 //!   [`greet`] tells an attempt that may be repeated (no nonce of this party is known, so no id is) from
-//!   [`Greeted::open`], after which an error is the caller's last. Nodes make one draw for a request (`node/src/request.rs`), and its
+//!   [`Greeted::open`], after which an error is the caller's last. Nodes make one draw for a request (`node/src/requests/begin.rs`), and its
 //!   client sees it fail. What they make ahead (epochs, lots, fresh secrets) they do try again: there the id is a name and a label
 //!   of pseudorandom values, of which only matters that it does not come twice.
 //! * (A restored image of a party's memory, taken after the hello, is another matter: see SECURITY.md.)

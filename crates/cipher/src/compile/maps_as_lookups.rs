@@ -12,7 +12,7 @@ use super::Maps;
 use crate::{Circuit, Matrix, Op, Table, TableId, Wire};
 
 /// The same function, in which what is not local is a map of an input or of a narrow lookup, or a lookup.
-pub(super) fn write(circuit: &Circuit, maps: &(impl Maps + ?Sized)) -> Circuit {
+pub(super) fn write(circuit: &Circuit, maps: &dyn Maps) -> Circuit {
     let mut writer = Writer {
         maps,
         ops: Vec::with_capacity(circuit.ops().len()),
@@ -45,14 +45,14 @@ pub(super) fn write(circuit: &Circuit, maps: &(impl Maps + ?Sized)) -> Circuit {
     Circuit { name: circuit.name().into(), ops: writer.ops, tables: writer.tables, inputs, outputs }
 }
 
-struct Writer<'m, M: ?Sized> {
-    maps: &'m M,
+struct Writer<'m> {
+    maps: &'m dyn Maps,
     ops: Vec<Op>,
     tables: Vec<Arc<Table>>,
     looked_up: HashMap<(Wire, Matrix), Wire>,
 }
 
-impl<M: Maps + ?Sized> Writer<'_, M> {
+impl Writer<'_> {
     fn push(&mut self, op: Op) -> Wire {
         self.ops.push(op);
         Wire(self.ops.len() as u32 - 1)

@@ -37,7 +37,7 @@ impl Values {
     /// the walk reaches it.
     pub(super) fn demanded(
         circuit: &Circuit,
-        maps: &(impl Maps + ?Sized),
+        maps: &dyn Maps,
         views: impl Fn(&Port) -> Vec<Matrix>,
     ) -> Values {
         let ops = circuit.ops();

@@ -1,14 +1,19 @@
 //! Four nodes of which the first gives orders and does nothing else.
 
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, NodeDir, StockSettings};
 use polyclave_transport::wire::{Mode, NewKey};
 use polyclave_transport::{Identity, Limits, Mesh, Node};
 
-use super::*;
+use polyclave_protocol::Party;
+use polyclave_protocol::net::Net;
+use polyclave_transport::TlsNet;
+
+use super::orders::{Greeting, Order, State, control_stream};
+use super::registry::BEAT_EVERY;
 use crate::Running;
 use crate::local::create;
 use crate::store::{Secret, Store};

@@ -2,7 +2,7 @@
 
 use super::engine::{Changes, Records, Table};
 use super::{Result, Store};
-use crate::audit::Gap;
+use crate::operator::audit::Gap;
 
 const HEAD: &[u8] = b"audit head";
 const GAP: &[u8] = b"audit gap";

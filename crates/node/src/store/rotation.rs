@@ -1,5 +1,5 @@
 //! Fresh common secrets with all keys carried over to them: wanted, then prepared beside what is in use, then taken into use,
-//! each in one transaction. How the nodes come to it together is told in [`crate::rotation`].
+//! each in one transaction. How the nodes come to it together is told in [`crate::material::rotation`].
 
 use std::collections::BTreeMap;
 

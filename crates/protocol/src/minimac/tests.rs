@@ -1,5 +1,5 @@
 //! Openings by honest parties and by one whose shares are not what the dealer gave it. Messages that are changed on the way:
-//! `tests/minimac_faults.rs`.
+//! `tests/it/minimac_faults.rs`.
 
 use std::collections::HashSet;
 

@@ -23,9 +23,9 @@ use polyclave_kernels::affine::{Term, combine};
 use polyclave_kernels::transpose::rows_to_blocks;
 use zeroize::Zeroizing;
 
+use super::Elements;
 use super::Shared;
 use super::arithmetic::Arithmetic;
-use super::elements::Elements;
 use super::security::Security;
 use super::setup::Structure;
 use crate::masking::{cells_of, masked_cells, powers};

@@ -13,26 +13,17 @@
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
-
 use polyclave_field::{Gf128, Gf256};
 use polyclave_kernels::gf128;
 use polyclave_kernels::transpose::rows_to_blocks;
-use zeroize::Zeroizing;
 
+use super::Elements;
 use super::arithmetic::Arithmetic;
 use super::security::Security;
 use super::setup::point;
 use crate::net::Net;
 use crate::service::{ELEMENT_BYTES, Element};
 use crate::{Error, PartySet, Result};
-
-/// Shares of a vector of elements of GF(2^128); wiped on drop.
-#[derive(Clone)]
-pub struct Elements {
-    /// Element after element.
-    shares: Zeroizing<Vec<u8>>,
-}
 
 impl<S: Security> Arithmetic<S> {
     /// Random elements. Local.
@@ -45,7 +36,7 @@ impl<S: Security> Arithmetic<S> {
     /// of those parts, shared byte by byte, have the same values.
     pub(super) fn elements_of_parts(&self, parts: &[&[u8]], count: usize) -> Elements {
         let mut elements = Elements::zero(count);
-        self.prss.add_elements_of_parts(parts, &mut elements.shares);
+        self.prss.add_elements_of_parts(parts, elements.bytes_mut());
         elements
     }
 
@@ -104,7 +95,7 @@ impl<S: Security> Arithmetic<S> {
     /// know t points, and the value: it tells them nothing else.
     pub(super) fn open_elements(&mut self, a: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
         self.counts().openings += a.count() as u64;
-        S::open_elements(self, &a.shares, net)
+        S::open_elements(self, a.bytes(), net)
     }
 
     /// Whether an element is zero; wrong with probability 2^-128. Opens rho times it, for a random shared rho that is used for
@@ -118,7 +109,7 @@ impl<S: Security> Arithmetic<S> {
     /// that the parties go on with. One opening an element.
     pub(super) fn reveal_elements(&mut self, a: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
         self.counts().openings += a.count() as u64;
-        let mut message = a.shares.to_vec();
+        let mut message = a.bytes().to_vec();
         S::hand_out_elements(self, &mut message, net)?;
         Ok(message)
     }
@@ -143,114 +134,4 @@ pub(super) fn combine_elements(serving: PartySet, messages: &[&[u8]]) -> Result<
         gf128::scale_add(values.as_flattened_mut(), message, &Gf128::embed(coefficient).to_bytes());
     }
     Ok(values)
-}
-
-/// All of these are local. Ranges beyond the end, and lengths that do not fit, panic.
-impl Elements {
-    pub(super) fn zero(count: usize) -> Elements {
-        Elements { shares: Zeroizing::new(vec![0; ELEMENT_BYTES * count]) }
-    }
-
-    /// Of these shares, element after element.
-    pub(super) fn of(shares: Zeroizing<Vec<u8>>) -> Elements {
-        Elements { shares }
-    }
-
-    pub(super) fn shares(&self) -> &[u8] {
-        &self.shares
-    }
-
-    pub(super) fn shares_mut(&mut self) -> &mut [u8] {
-        &mut self.shares
-    }
-
-    /// Number of elements.
-    pub(super) fn count(&self) -> usize {
-        self.shares.len() / ELEMENT_BYTES
-    }
-
-    fn same_count(&self, other: &Elements) -> Result<()> {
-        if self.count() == other.count() {
-            return Ok(());
-        }
-        let fault = format!("{} shared elements cannot be multiplied by {}", self.count(), other.count());
-        Err(Error::Misuse(fault))
-    }
-
-    /// Some of the elements.
-    pub(super) fn part(&self, range: Range<usize>) -> Elements {
-        let bytes = ELEMENT_BYTES * range.start..ELEMENT_BYTES * range.end;
-        Elements { shares: Zeroizing::new(self.shares[bytes].to_vec()) }
-    }
-
-    /// One vector after another.
-    pub(super) fn join(parts: &[&Elements]) -> Elements {
-        // Sized at once: growing would leave copies behind.
-        let mut joined = Elements::zero(parts.iter().map(|part| part.count()).sum());
-        let mut rest = &mut joined.shares[..];
-        for part in parts {
-            let (head, tail) = rest.split_at_mut(part.shares.len());
-            head.copy_from_slice(&part.shares);
-            rest = tail;
-        }
-        joined
-    }
-
-    /// For every `count` public weights the sum of weight_i element_i. There must be elements.
-    pub(super) fn weighted_sums(&self, weights: &[Element]) -> Elements {
-        let mut sums = Elements::zero(weights.len() / self.count());
-        gf128::weighted_sums(&mut sums.shares, weights.as_flattened(), &self.shares);
-        sums
-    }
-
-    /// Sums, element by element.
-    pub(super) fn add(&self, other: &Elements) -> Elements {
-        let mut sum = self.clone();
-        add_to(&mut sum.shares, &other.shares);
-        sum
-    }
-
-    /// The sum of all of them.
-    pub(super) fn sum(&self) -> Elements {
-        let mut sum = Elements::zero(1);
-        self.shares.chunks(ELEMENT_BYTES).for_each(|share| add_to(&mut sum.shares, share));
-        sum
-    }
-
-    /// Adds others, element by element.
-    pub(super) fn add_assign(&mut self, other: &Elements) {
-        add_to(&mut self.shares, &other.shares);
-    }
-
-    /// Adds public values: their sharings are constant.
-    pub(super) fn add_public(&self, public: &[Element]) -> Elements {
-        let mut sum = self.clone();
-        add_to(&mut sum.shares, public.as_flattened());
-        sum
-    }
-
-    /// What a party stores: the count as eight bytes, little-endian, and the shares.
-    pub(super) fn save(&self) -> Zeroizing<Vec<u8>> {
-        let mut bytes = Zeroizing::new(Vec::with_capacity(8 + self.shares.len()));
-        bytes.extend_from_slice(&(self.count() as u64).to_le_bytes());
-        bytes.extend_from_slice(&self.shares);
-        bytes
-    }
-
-    /// Reads what [`save`](Elements::save) wrote.
-    pub(super) fn restore(bytes: &[u8]) -> Result<Elements> {
-        let fits = |(count, shares): &(&[u8; 8], &[u8])| {
-            shares.len().is_multiple_of(ELEMENT_BYTES)
-                && u64::from_le_bytes(**count) == (shares.len() / ELEMENT_BYTES) as u64
-        };
-        let (_, shares) = bytes.split_first_chunk().filter(fits).ok_or_else(|| {
-            Error::misuse("the stored elements are cut off or something else; restore them from a backup")
-        })?;
-        Ok(Elements { shares: Zeroizing::new(shares.to_vec()) })
-    }
-}
-
-fn add_to(sum: &mut [u8], term: &[u8]) {
-    assert_eq!(sum.len(), term.len(), "terms of other lengths");
-    sum.iter_mut().zip(term).for_each(|(sum, term)| *sum ^= term);
 }

@@ -46,11 +46,13 @@ pub use active::{Active, Preprocessing, ShamirActiveScheme};
 pub use bank::Bank;
 pub use client::Mask;
 pub use descriptor::{ACTIVE, PASSIVE};
-pub use elements::Elements;
 pub use inversion::Inversion;
 pub use passive::Passive;
 pub use setup::{MAX_PARTIES, Setup, Structure};
 pub use tables::Tables;
+
+pub use crate::byte_shares::ByteShares as Shared;
+pub use crate::element_vector::ElementVector as Elements;
 
 use crate::net::Net;
 use crate::protocol::{Adversary, Faults, Input, Owner, Protocol, Scheme, SharedValue, check_cells};
@@ -125,53 +127,6 @@ pub struct Shamir<S = Passive> {
     inversion: Inversion,
     tables: Tables,
     arithmetic: Arithmetic<S>,
-}
-
-/// Shares of the cells of one port, and of images of them.
-#[derive(Clone)]
-pub struct Shared {
-    bits: u8,
-    count: usize,
-    lanes: usize,
-    /// The identity first.
-    views: Vec<Matrix>,
-    /// View by view, cell by cell.
-    rows: Zeroizing<Vec<u8>>,
-}
-
-impl Shared {
-    fn row(&self, cell: usize, view: usize) -> &[u8] {
-        &self.rows[(view * self.count + cell) * self.lanes..][..self.lanes]
-    }
-
-    fn select(&self, lanes: &[usize]) -> Shared {
-        // Sized at once: growing would leave copies behind.
-        let mut rows = Zeroizing::new(Vec::with_capacity(self.views.len() * self.count * lanes.len()));
-        for row in self.rows.chunks(self.lanes) {
-            rows.extend(lanes.iter().map(|lane| row[*lane]));
-        }
-        Shared { lanes: lanes.len(), views: self.views.clone(), rows, ..*self }
-    }
-
-    /// The lanes of all parts, which are values of one port.
-    fn join(parts: &[&Shared]) -> Shared {
-        let lanes = parts.iter().map(|part| part.lanes).sum();
-        let (views, first) = (parts[0].views.clone(), parts[0]);
-        // Sized at once, as above.
-        let mut rows = Zeroizing::new(Vec::with_capacity(views.len() * first.count * lanes));
-        for row in 0..views.len() * first.count {
-            parts
-                .iter()
-                .for_each(|part| rows.extend_from_slice(&part.rows[row * part.lanes..][..part.lanes]));
-        }
-        Shared { lanes, views, rows, ..*first }
-    }
-}
-
-impl SharedValue for Shared {
-    fn reveal_own_shares(&self) -> &[u8] {
-        &self.rows[..self.count * self.lanes]
-    }
 }
 
 /// Material for one evaluation.
@@ -290,18 +245,9 @@ impl<S: Security> Protocol for Shamir<S> {
                 S::receive_share(&mut self.arithmetic, *owner, shape, &maps, &mut shares, net)?;
             }
             Input::Shared(shared) => {
-                if (shared.count, shared.bits, shared.lanes) != (port.cells.len(), port.bits, width) {
-                    return Err(Error::Misuse(format!("the shared value does not fit input {}", port.name)));
-                }
+                shared.check_port(port, lanes)?;
                 for ((i, (m, _)), row) in images.iter().zip(shares.chunks_mut(width.max(1))) {
-                    let missing = || {
-                        Error::Misuse(format!(
-                            "the shared value lacks an image of it that input {} needs",
-                            port.name
-                        ))
-                    };
-                    let view = shared.views.iter().position(|v| v == m).ok_or_else(missing)?;
-                    row.copy_from_slice(shared.row(*i, view));
+                    row.copy_from_slice(shared.image(port, *i, m)?);
                 }
             }
         }
@@ -355,19 +301,7 @@ impl<S: Security> Protocol for Shamir<S> {
     }
 
     fn output(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
-        let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
-        let lanes = if port.uniform { 1 } else { bank.lanes() };
-        let mut rows = Zeroizing::new(vec![0; views.len() * port.cells.len() * lanes]);
-        for (k, chunk) in rows.chunks_mut(port.cells.len() * lanes).enumerate() {
-            for (row, cell) in chunk.chunks_mut(lanes).zip(&port.cells) {
-                match bank.row(cell[k].1) {
-                    // A uniform cell among others.
-                    [one] => row.fill(*one),
-                    lanes => row.copy_from_slice(lanes),
-                }
-            }
-        }
-        Shared { bits: port.bits, count: port.cells.len(), lanes, views, rows }
+        Shared::of_port(port, bank.lanes(), |slot| bank.row(slot))
     }
 
     fn select_lanes(&self, shared: &Shared, lanes: &[usize]) -> Shared {

@@ -10,12 +10,12 @@ use polyclave_kernels::gf256::multiply;
 use zeroize::Zeroizing;
 
 use super::arithmetic::{Arithmetic, recombination, resize, scalar, terms};
-use super::elements::{self, Elements};
 use super::opening::{Layout, Opened, Opening, Secret};
 use super::prss::{Degree, Prss, TILE};
 use super::security::{Image, Security};
 use super::setup::{Setup, Structure, point};
 use super::{Batch, Shamir};
+use super::{Elements, elements};
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::protocol::Faults;
@@ -235,7 +235,7 @@ impl Security for Passive {
         net: &mut dyn Net,
     ) -> Result<Elements> {
         let mut products = Elements::zero(a.count());
-        gf128::multiply(products.shares_mut(), a.shares(), b.shares());
+        gf128::multiply(products.bytes_mut(), a.bytes(), b.bytes());
         arithmetic.open_element_products(products, net)
     }
 
@@ -247,7 +247,7 @@ impl Security for Passive {
         net: &mut dyn Net,
     ) -> Result<Elements> {
         let mut sum = Elements::zero(1);
-        gf128::weighted_sums(sum.shares_mut(), a.shares(), b.shares());
+        gf128::weighted_sums(sum.bytes_mut(), a.bytes(), b.bytes());
         arithmetic.open_element_products(sum, net)
     }
 
@@ -259,10 +259,10 @@ impl Security for Passive {
     ) -> Result<Element> {
         let factor = arithmetic.random_elements(1);
         let mut multiple = Elements::zero(1);
-        gf128::multiply(multiple.shares_mut(), a.shares(), factor.shares());
-        arithmetic.prss.add_zero_elements(multiple.shares_mut());
+        gf128::multiply(multiple.bytes_mut(), a.bytes(), factor.bytes());
+        arithmetic.prss.add_zero_elements(multiple.bytes_mut());
         arithmetic.counts().multiplications += 1;
-        let opened = Self::open_elements(arithmetic, multiple.shares(), net)?;
+        let opened = Self::open_elements(arithmetic, multiple.bytes(), net)?;
         Ok(opened[0])
     }
 
@@ -321,9 +321,9 @@ impl Arithmetic<Passive> {
     fn open_element_products(&mut self, mut products: Elements, net: &mut dyn Net) -> Result<Elements> {
         let masks = self.random_elements(products.count());
         products.add_assign(&masks);
-        self.prss.add_zero_elements(products.shares_mut());
+        self.prss.add_zero_elements(products.bytes_mut());
         self.counts().multiplications += products.count() as u64;
-        let opened = Passive::open_elements(self, products.shares(), net)?;
+        let opened = Passive::open_elements(self, products.bytes(), net)?;
         Ok(masks.add_public(&opened))
     }
 

@@ -3,8 +3,8 @@
 
 use polyclave_cipher::{Cells, Compiled, Matrix};
 
+use super::Elements;
 use super::arithmetic::Arithmetic;
-use super::elements::Elements;
 use super::opening::{Opened, Opening};
 use super::setup::{Setup, Structure};
 use super::{Batch, Shamir};

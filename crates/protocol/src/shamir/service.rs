@@ -7,12 +7,10 @@ use polyclave_cipher::{Cipher, Compiled, CompiledPort, Table, boolean};
 use zeroize::Zeroizing;
 
 use super::security::Security;
-use super::{Elements, Mask, Passive, Setup, Shamir, ShamirScheme, Shared, Tables, client, memory};
+use super::{Elements, Mask, Passive, Setup, Shamir, ShamirScheme, Shared, Tables, client, memory, storage};
 use crate::net::Net;
-use crate::protocol::{Protocol, Scheme};
-use crate::service::{Element, ServiceProtocol, ServiceScheme, Stored};
-use crate::session::Stream;
-use crate::stock::{Kind, Stock};
+use crate::protocol::Protocol;
+use crate::service::{Element, ServiceProtocol, ServiceScheme};
 use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
@@ -29,42 +27,6 @@ impl ServiceScheme for ShamirScheme {
         Setup::restore(Passive::KINDS[0], self.structure, me, bytes)
     }
 
-    fn renew(&self, _setup: &Setup, _net: &mut dyn Net) -> Result<Setup> {
-        Err(nothing("made afresh"))
-    }
-
-    fn make_material(
-        &self,
-        _setup: &Setup,
-        _stream: Stream,
-        _kind: &Kind,
-        _count: usize,
-        _net: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>> {
-        Err(nothing("kept in stock"))
-    }
-
-    fn join_stocked(
-        &self,
-        setup: &Setup,
-        stream: Stream,
-        serving: PartySet,
-        _stock: Arc<dyn Stock>,
-    ) -> Result<Shamir> {
-        self.join(setup, stream, serving)
-    }
-
-    fn carry_over(
-        &self,
-        _old: &Setup,
-        _new: &Setup,
-        _stream: Stream,
-        _stored: Stored<'_>,
-        _net: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>> {
-        Err(nothing("carried over to other keys"))
-    }
-
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
         client::combine_shares::<Passive>(self.structure, serving, messages)
     }
@@ -72,10 +34,6 @@ impl ServiceScheme for ShamirScheme {
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
         client::combine_elements::<Passive>(self.structure, serving, messages)
     }
-}
-
-fn nothing(what: &str) -> Error {
-    Error::Misuse(format!("under Shamir sharing nothing is {what}"))
 }
 
 impl<S: Security> ServiceProtocol for Shamir<S> {
@@ -108,11 +66,15 @@ impl<S: Security> ServiceProtocol for Shamir<S> {
     }
 
     fn save(&self, value: &Shared) -> Zeroizing<Vec<u8>> {
-        value.save(S::KINDS[1], self.arithmetic.structure, self.arithmetic.me)
+        value.save(storage::header(S::KINDS[1], self.arithmetic.structure, self.arithmetic.me))
     }
 
     fn restore(&self, bytes: &[u8]) -> Result<Shared> {
-        Shared::restore(S::KINDS[1], self.arithmetic.structure, self.arithmetic.me, bytes)
+        Shared::restore(
+            bytes,
+            storage::PROTOCOL,
+            storage::header(S::KINDS[1], self.arithmetic.structure, self.arithmetic.me),
+        )
     }
 
     fn mask_input(&mut self, len: usize, _net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
@@ -121,7 +83,7 @@ impl<S: Security> ServiceProtocol for Shamir<S> {
 
     fn mask_blind(&mut self, _net: &mut dyn Net) -> Result<(Elements, Vec<u8>)> {
         let blind = self.arithmetic.random_elements(1);
-        let mut message = blind.shares().to_vec();
+        let mut message = blind.bytes().to_vec();
         S::hand_out_random_elements(&mut self.arithmetic, &mut message);
         Ok((blind, message))
     }

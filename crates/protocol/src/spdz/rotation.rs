@@ -19,7 +19,7 @@
 //!
 //! **What it asks of the old key**: that nobody knows it. After b checks that failed under it the MAC check of x + r errs with sum over
 //! j <= b of C(k, j) 2^-k (`guesses.rs`). A setup that was given up in this process is refused; nodes read it anew from what they
-//! stored, after an operator's order, and refuse to when that is too much (`node/src/rotation.rs`).
+//! stored, after an operator's order, and refuse to when that is too much (`node/src/material/rotation.rs`).
 //!
 //! Cost of a bit: two bits of each party's from the source, n bits told to all. Rounds, beside the source's: one for d, two for
 //! coins, two openings, and two checks for the bits; one opening and one check for the value.

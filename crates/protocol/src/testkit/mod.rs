@@ -1,6 +1,8 @@
 //! What tests and measurements of protocols share: networks that cheat, record or stand for the other party, and one conformance suite
 //! for every protocol.
 
+#[cfg(feature = "testkit")]
+pub mod additive;
 pub mod alone;
 pub mod conformance;
 pub mod faults;

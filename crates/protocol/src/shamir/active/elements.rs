@@ -6,7 +6,7 @@
 use polyclave_kernels::gf128;
 use zeroize::Zeroizing;
 
-use super::super::elements::Elements;
+use super::super::Elements;
 use super::code::Symbol;
 use super::{Active, Arithmetic, service};
 use crate::Result;
@@ -30,26 +30,26 @@ impl ElementTriples {
     ) -> Result<ElementTriples> {
         let [a, b, r] = [(); 3].map(|()| arithmetic.random_elements(count));
         let mut message = Elements::zero(count);
-        gf128::multiply(message.shares_mut(), a.shares(), b.shares());
+        gf128::multiply(message.bytes_mut(), a.bytes(), b.bytes());
         message.add_assign(&r);
         arithmetic.counts().triples += count as u64;
         let evidence = |_: &Arithmetic<Active>, i: usize| -> Vec<u8> {
             let place = ELEMENT_BYTES * i..ELEMENT_BYTES * (i + 1);
-            [&a, &b, &r].iter().flat_map(|shares| shares.shares()[place.clone()].to_vec()).collect()
+            [&a, &b, &r].iter().flat_map(|shares| shares.bytes()[place.clone()].to_vec()).collect()
         };
         let mut public = vec![0; ELEMENT_BYTES * count];
-        arithmetic.open_checked(Symbol::Element, message.shares_mut(), &evidence, &mut public, net)?;
+        arithmetic.open_checked(Symbol::Element, message.bytes_mut(), &evidence, &mut public, net)?;
         let c = r.add_public(public.as_chunks().0);
         Ok(ElementTriples { a, b, c })
     }
 
     /// As a party keeps them: triple by triple.
     pub(super) fn save(&self) -> Zeroizing<Vec<u8>> {
-        let mut items = Zeroizing::new(Vec::with_capacity(3 * self.a.shares().len()));
-        for at in (0..self.a.shares().len()).step_by(ELEMENT_BYTES) {
+        let mut items = Zeroizing::new(Vec::with_capacity(3 * self.a.bytes().len()));
+        for at in (0..self.a.bytes().len()).step_by(ELEMENT_BYTES) {
             [&self.a, &self.b, &self.c]
                 .iter()
-                .for_each(|shares| items.extend_from_slice(&shares.shares()[at..at + ELEMENT_BYTES]));
+                .for_each(|shares| items.extend_from_slice(&shares.bytes()[at..at + ELEMENT_BYTES]));
         }
         items
     }
@@ -78,12 +78,12 @@ impl Arithmetic<Active> {
         self.counts().multiplications += count as u64;
         let masked = Elements::join(&[&x.add(&a), &y.add(&b)]);
         let mut opened = vec![0; 2 * ELEMENT_BYTES * count];
-        self.open_corrected(Symbol::Element, masked.shares(), &mut opened, net)?;
+        self.open_corrected(Symbol::Element, masked.bytes(), &mut opened, net)?;
         let (e, f) = opened.split_at(ELEMENT_BYTES * count);
         // x y = e f + e b + f a + c.
         let mut term = Elements::zero(count);
         for (public, factor) in [(e, b.add_public(f.as_chunks().0)), (f, a)] {
-            gf128::multiply(term.shares_mut(), public, factor.shares());
+            gf128::multiply(term.bytes_mut(), public, factor.bytes());
             c.add_assign(&term);
         }
         Ok(c)
@@ -114,10 +114,10 @@ impl Arithmetic<Active> {
     pub(super) fn share_elements_afresh(&mut self, shares: &mut [u8], net: &mut dyn Net) -> Result<()> {
         let mask = self.random_elements(shares.len() / ELEMENT_BYTES);
         let masked: Zeroizing<Vec<u8>> =
-            Zeroizing::new(shares.iter().zip(mask.shares()).map(|(x, r)| x ^ r).collect());
+            Zeroizing::new(shares.iter().zip(mask.bytes()).map(|(x, r)| x ^ r).collect());
         let mut public = vec![0; shares.len()];
         self.open_corrected(Symbol::Element, &masked, &mut public, net)?;
-        shares.copy_from_slice(mask.add_public(public.as_chunks().0).shares());
+        shares.copy_from_slice(mask.add_public(public.as_chunks().0).bytes());
         Ok(())
     }
 }

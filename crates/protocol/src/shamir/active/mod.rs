@@ -53,9 +53,9 @@ use polyclave_cipher::{Cells, Compiled};
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
+use super::Elements;
 use super::arithmetic::Arithmetic;
 use super::demand::Demand;
-use super::elements::Elements;
 use super::opening::{Opened, Opening};
 use super::security::{Image, Security};
 use super::setup::{Setup, Structure};

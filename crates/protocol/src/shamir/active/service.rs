@@ -5,7 +5,7 @@
 //! nodes one may send anything, or nothing; of three, one that sends anything else is found, and nothing comes of it.
 //!
 //! **In stock**, of four nodes: powers of masks for inversions, triples, triples of elements, and unit vectors for masked tables
-//! of 6 bits, those of DES. Making them takes all nodes; to use them takes 2t + 1.
+//! of 6 bits, those of DES. Making them takes all nodes; to use them takes a quorum, floor((n + t) / 2) + 1 of them.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use super::triples::{Triples, bytes_of_triple};
 use super::{Active, Material, Preprocessing, Security, ShamirActiveScheme, dealt_triples};
 use crate::net::Net;
 use crate::protocol::{Protocol, Scheme};
-use crate::service::{ELEMENT_BYTES, Element, ServiceScheme, Stored};
+use crate::service::{ELEMENT_BYTES, Element, ServiceScheme};
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
 use crate::tally::Phase;
@@ -184,18 +184,6 @@ impl ServiceScheme for ShamirActiveScheme {
         let mut protocol = self.join(setup, stream, serving)?;
         protocol.arithmetic.security.stock = Some(stock);
         Ok(protocol)
-    }
-
-    /// Shares of one setup are shares of another: no key that is renewed enters them.
-    fn carry_over(
-        &self,
-        _: &Setup,
-        _: &Setup,
-        _: Stream,
-        _: Stored<'_>,
-        _: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>> {
-        Err(Error::misuse("under Shamir sharing nothing is carried over to other keys"))
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

@@ -88,7 +88,7 @@ fn products_and_their_sum_are_right_and_shared_by_degree_t() {
             let sum = arithmetic.inner_product(&a, &b, net)?;
             let spent = arithmetic.tally.preprocessing;
             assert_eq!(spent, Counts { rounds: 2, multiplications: 8, ..Counts::default() });
-            let shares = Elements::join(&[&products, &sum]).shares;
+            let shares = Elements::join(&[&products, &sum]).bytes().to_vec();
             Ok((arithmetic.open_elements(&a, net)?, arithmetic.open_elements(&b, net)?, shares))
         });
         let (a, b, _) = &runs[0];
@@ -153,7 +153,7 @@ fn a_client_learns_values_and_no_shares() {
         let runs = run(structure, |arithmetic, net| {
             let a = arithmetic.random_elements(4);
             let messages = [arithmetic.reveal_elements(&a, net)?, arithmetic.reveal_elements(&a, net)?];
-            Ok((messages, arithmetic.open_elements(&a, net)?, a.shares))
+            Ok((messages, arithmetic.open_elements(&a, net)?, a.bytes().to_vec()))
         });
         let messages = |k: usize| runs.iter().map(|run| &run.0[k][..]).collect::<Vec<_>>();
         for k in 0..2 {
@@ -183,7 +183,7 @@ fn stored_elements_come_back_and_cut_ones_are_refused() {
     run((3, 1), |arithmetic, _| {
         let a = arithmetic.random_elements(3);
         let stored = a.save();
-        assert_eq!(Elements::restore(&stored)?.shares, a.shares);
+        assert_eq!(Elements::restore(&stored)?.bytes(), a.bytes());
         for end in [0, 7, 8, 24, stored.len() - 1] {
             assert!(matches!(Elements::restore(&stored[..end]), Err(Error::Misuse(_))));
         }
@@ -223,9 +223,8 @@ fn messages_of(
         let mut arithmetic = Arithmetic::new(&setup, session, net.members())?;
         let at = Gf128::embed(point(net.me()));
         let line = |[value, slope]: [u8; 2]| Gf128::embed(Gf256(value)) + Gf128::embed(Gf256(slope)) * at;
-        let copies = |coefficients| Elements {
-            shares: Zeroizing::new([line(coefficients).to_bytes(); COPIES].concat()),
-        };
+        let copies =
+            |coefficients| Elements::zero(COPIES).add_public(&[line(coefficients).to_bytes(); COPIES]);
         let before = net.transcript().messages().len();
         operation(&mut arithmetic, [&copies([5, 7]), &copies([9, 3])], &mut net)?;
         let peer = net.me().peers(3).next().expect("there are three");

@@ -1,0 +1,129 @@
+//! The commands of the program `polyclave`: parse, call, print.
+//!
+//! `main.rs` calls [`main`] and nothing else. Public besides is what the laboratory (`crates/lab`) shares with the product.
+
+mod client;
+mod cluster;
+mod crypt;
+mod demo;
+mod files;
+mod fingerprint;
+mod key;
+mod mac;
+mod manual;
+mod names;
+mod node;
+pub mod options;
+pub mod output;
+mod protocols;
+mod source;
+mod stock;
+mod stop;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// Block ciphers under a key that nobody holds: several servers, each with one share of the key, encrypt and decrypt by
+/// secure multi-party computation.
+#[derive(Parser)]
+#[command(name = "polyclave", version, arg_required_else_help = true, after_help = examples())]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn examples() -> String {
+    let ciphers: Vec<String> = polyclave_cipher::catalog::all().into_iter().map(|c| c.name).collect();
+    format!(
+        "Start with `polyclave demo`: five nodes make a key that nobody holds, and a client seals a file with it.\n\
+         Then a cluster to try out:\n  \
+         polyclave cluster new try && polyclave cluster run try\n  \
+         export POLYCLAVE_CLIENT=try/client                  (in another terminal)\n  \
+         polyclave key generate first\n  \
+         polyclave encrypt --key first FILE FILE.sealed\n  \
+         polyclave decrypt --key first FILE.sealed COPY\n\n\
+         Protocols: cleartext (no protection, for comparison), shamir (3 to 9 parties, passive, honest majority), shamir-active \
+         (4 to 9, fewer than a third may cheat), spdz-lt (2 \
+         parties or more, active, all but one may cheat; slow, since the nodes make its material ahead).\n\
+         Ciphers: {} (DES and Triple DES are legacy).",
+        ciphers.join(", ")
+    )
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// See it work: nodes on this machine make a key, data is encrypted and decrypted, a node is killed, and it explains.
+    ///
+    /// With shamir it seals and opens FILE (or a sample) with AES-128-GCM, under a key of which every node has one share. With
+    /// spdz-lt it encrypts a short message, shows how the nodes make material ahead, what happens when it is used up, and when
+    /// a node is gone. A file is only read; the nodes and all their files are gone at the end.
+    Demo(demo::Options),
+    /// Run one node of a cluster, and everything its operator does.
+    #[command(subcommand)]
+    Node(node::Command),
+    /// Define a cluster; or make and run one on this host, to try it out.
+    #[command(subcommand)]
+    Cluster(cluster::Command),
+    /// Set up a client of a cluster.
+    #[command(subcommand)]
+    Client(client::Command),
+    /// Make, import, list and delete keys.
+    #[command(subcommand)]
+    Key(key::Command),
+    /// Encrypt a file.
+    ///
+    /// By default into a sealed file (AES-GCM in chunks), which cannot be altered, cut or reordered unnoticed. CTR, CBC and
+    /// ECB, which need --raw, authenticate nothing.
+    Encrypt(crypt::EncryptArguments),
+    /// Decrypt a file.
+    Decrypt(crypt::DecryptArguments),
+    /// Compute or verify a message authentication code (CMAC).
+    Mac(mac::Arguments),
+    /// Write manual pages.
+    #[command(hide = true)]
+    Manual(manual::ManualArguments),
+    /// Print what a shell completes.
+    #[command(hide = true)]
+    Completions(manual::CompletionArguments),
+    /// Commands of the laboratory, to say where they are.
+    #[command(hide = true, name = "eval", aliases = ["bench", "reproduce"], disable_help_flag = true)]
+    Laboratory {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+/// Runs the command that the arguments of this process name.
+pub fn main() -> ExitCode {
+    exit_code(match Arguments::parse().command {
+        Command::Demo(options) => demo::run(&options),
+        Command::Node(command) => node::run(&command),
+        Command::Cluster(command) => cluster::run(&command),
+        Command::Client(command) => client::run(&command),
+        Command::Key(command) => key::run(&command),
+        Command::Encrypt(arguments) => crypt::encrypt(&arguments),
+        Command::Decrypt(arguments) => crypt::decrypt(&arguments),
+        Command::Mac(arguments) => mac::run(&arguments),
+        Command::Manual(arguments) => manual::pages(&arguments, Arguments::command()),
+        Command::Completions(arguments) => manual::completions(&arguments, Arguments::command()),
+        Command::Laboratory { .. } => laboratory(),
+    })
+}
+
+/// What a program ends with. An error is printed.
+pub fn exit_code(outcome: Result<ExitCode>) -> ExitCode {
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn laboratory() -> Result<ExitCode> {
+    bail!(
+        "eval, bench and reproduce are commands of the program polyclave-lab, with the same options: in the repository \
+         `cargo run --release -p polyclave-lab -- eval ...`"
+    )
+}

@@ -1,0 +1,244 @@
+//! The program as a person runs it, in a directory of its own.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Whatever should happen happens in this time, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory in which commands run; gone when dropped.
+pub struct Place(tempfile::TempDir);
+
+impl Place {
+    pub fn new() -> Place {
+        Place(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.path(name), bytes).expect("written");
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// Names of all files.
+    pub fn names(&self) -> Vec<String> {
+        self.names_in("")
+    }
+
+    /// Names of all files in a directory.
+    pub fn names_in(&self, directory: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(directory)).expect("a directory");
+        let mut names: Vec<String> =
+            entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_polyclave"));
+        command
+            .args(arguments.split_whitespace())
+            .current_dir(self.0.path())
+            .env("POLYCLAVE_CLIENT", "try/client");
+        command
+    }
+
+    pub fn output(&self, arguments: &str) -> Output {
+        self.command(arguments).stdin(Stdio::null()).output().expect("the program starts")
+    }
+
+    /// What a command that must succeed prints.
+    pub fn run(&self, arguments: &str) -> String {
+        let output = self.output(arguments);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "polyclave {arguments}: {error}");
+        String::from_utf8(output.stdout).expect("it is text")
+    }
+
+    /// The error of a command that must fail.
+    pub fn fails(&self, arguments: &str) -> String {
+        let output = self.output(arguments);
+        assert_eq!(output.status.code(), Some(1), "polyclave {arguments}");
+        let error = String::from_utf8(output.stderr).expect("it is text");
+        assert!(error.contains("error: "), "{error}");
+        error
+    }
+
+    /// What a command makes of its standard input.
+    pub fn pipe(&self, arguments: &str, input: &[u8]) -> Vec<u8> {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut stdin = child.stdin.take().expect("piped");
+        let input = input.to_vec();
+        let writer = std::thread::spawn(move || stdin.write_all(&input).expect("it reads"));
+        let output = child.wait_with_output().expect("it ends");
+        writer.join().expect("written");
+        assert!(output.status.success(), "polyclave {arguments}");
+        output.stdout
+    }
+
+    /// Starts a command that goes on. It can read, but there is nothing to be read.
+    pub fn start(&self, arguments: &str) -> Running {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            output.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok());
+        });
+        Running { child, lines }
+    }
+
+    /// A cluster of three nodes and a client that may do everything, running.
+    pub fn cluster(&self) -> Running {
+        self.run("cluster new try --parties 3 --threshold 1");
+        self.cluster_again()
+    }
+
+    /// The same, once more.
+    pub fn cluster_again(&self) -> Running {
+        let cluster = self.start("cluster run try");
+        cluster.wait_for("all 3 nodes are ready");
+        cluster
+    }
+
+    /// Waits until something holds.
+    pub fn until(&self, what: &str, holds: impl Fn() -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !holds() {
+            assert!(Instant::now() < until, "{what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// A command that goes on; killed when dropped.
+pub struct Running {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    /// Waits until it prints a line with this in it; returns all until then.
+    pub fn wait_for(&self, part: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        let mut seen = String::new();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let line =
+                self.lines.recv_timeout(left).unwrap_or_else(|e| panic!("no '{part}' ({e}) in:\n{seen}"));
+            seen += &line;
+            seen.push('\n');
+            if line.contains(part) {
+                return seen;
+            }
+        }
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args([signal, &id]).status().expect("kill is there");
+        assert!(status.success());
+    }
+
+    /// Kills it at once, and does not wait until it is gone.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it was started here");
+    }
+
+    /// Gives it something to read.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let input = self.child.stdin.as_mut().expect("piped, and not ended");
+        input.write_all(bytes).and_then(|()| input.flush()).expect("it reads");
+    }
+
+    /// There is no more to be read; waits for it, and whether it succeeded.
+    pub fn finish(mut self) -> bool {
+        drop(self.child.stdin.take());
+        self.ended().success()
+    }
+
+    /// Waits until it has ended.
+    fn ended(&mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                return status;
+            }
+            assert!(Instant::now() < until, "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Whether it has a file open that is on its way to this name, or to none yet.
+    pub fn has_open(&self, name: &str) -> bool {
+        let fds = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        let links = fds.into_iter().flatten().flatten().filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        links.into_iter().any(|link| {
+            let link = link.to_string_lossy().into_owned();
+            link.ends_with(" (deleted)") || link.contains(&format!("/.{name}."))
+        })
+    }
+
+    /// After it was killed.
+    pub fn wait_until_gone(&mut self) {
+        // Not `wait`, which ends its standard input first: a command might still do what it is for.
+        self.ended();
+    }
+
+    /// Asks it to end, and expects that it does so in order.
+    pub fn end(mut self) {
+        self.signal("-TERM");
+        let status = self.ended();
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Ports that are free now and are not given to outgoing connections.
+pub fn free_ports(count: usize) -> Vec<u16> {
+    /// Tests of this process take different ones.
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let first = 30_000 + (std::process::id() as u16).wrapping_mul(97) % 2_000;
+    let next = || first + TAKEN.fetch_add(1, Relaxed);
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    std::iter::repeat_with(next).filter(is_free).take(count).collect()
+}
+
+/// Bytes that look random.
+pub fn noise(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect()
+}
+
+/// Permission bits.
+pub fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+}

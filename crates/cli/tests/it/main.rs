@@ -1,0 +1,10 @@
+//! The program `polyclave` as a person runs it.
+
+mod active_service;
+mod common;
+mod demo;
+mod kill_all;
+mod kills;
+mod service;
+mod trust;
+mod verified_service;

@@ -1,0 +1,21 @@
+//! Real nodes and clients in one process, one module for each claim. Tests that measure or limit the whole process are programs of
+//! their own: `crowds`, `load`, `work`.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod active;
+mod active_faults;
+mod budgets;
+mod chosen_blocks;
+mod equivocation;
+mod left_out;
+mod listing;
+mod making;
+mod misbehaviour;
+mod modes;
+mod nodes;
+mod refusals;
+mod rollback;
+mod tampering;
+mod words;

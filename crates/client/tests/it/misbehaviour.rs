@@ -1,0 +1,239 @@
+//! Clients that break the order of steps, lie about lengths, send garbage, hang up or fall silent.
+
+use std::time::{Duration, Instant};
+
+use crate::common::messages::gcm;
+use crate::common::raw::{Raw, request, use_of};
+use crate::common::{TestCluster, data, key};
+use polyclave_transport::wire::{
+    CHUNK, End, MOST_MESSAGE, Mode, Operation, Reply, Request, Step, Use, encode,
+};
+
+/// The longest that nodes wait for a client or each other here, and some time for a busy machine.
+const LIMIT: Duration = Duration::from_secs(25);
+
+/// What a client does before it only listens.
+type Act = fn(&mut Raw);
+
+fn using(how: Use) -> Request {
+    request(use_of("k", how), None)
+}
+
+fn assert_serving(cluster: &TestCluster, after: &str) {
+    gcm(&cluster.client(), "k", b"", b"still there").unwrap_or_else(|e| panic!("after {after}: {e}"));
+}
+
+/// All nodes accept a request and refuse the last of some steps; how many gave data before.
+fn last_step_is_refused(
+    cluster: &TestCluster,
+    what: &str,
+    request: Request,
+    steps: &[Step],
+    answered: usize,
+) {
+    let mut raw = Raw::call(cluster);
+    raw.tell_all(&request);
+    steps.iter().for_each(|step| raw.tell_all(step));
+    for ending in raw.endings() {
+        assert!(ending.told().starts_with("Malformed"), "{what}: {ending:?}");
+        assert_eq!(ending.replies.len(), 1 + answered, "{what}: {ending:?}");
+    }
+    drop(raw);
+    assert_serving(cluster, what);
+}
+
+#[test]
+fn steps_out_of_order_are_refused_by_all() {
+    let cluster = TestCluster::shared_with_keys(&["k"]);
+    let keystream = |bytes| Step::Keystream { bytes };
+    let absorb = |len| Step::Absorb { ciphertext: data(len) };
+    let seal = |len, last| Step::Seal { ciphertext: data(len), last };
+    let masked = |len, next, end| Step::Masked { data: data(len), next, end };
+    let encrypt = || using(Use::GcmEncrypt { additional: vec![] });
+    let decrypt = || using(Use::GcmDecrypt { nonce: [0; 12], additional: vec![] });
+    let refused = |what: &str, request, steps: &[Step]| {
+        last_step_is_refused(&cluster, what, request, steps, steps.len() - 1);
+    };
+    refused("keystream before the check", decrypt(), &[absorb(16), keystream(16)]);
+    refused("the tag of a decryption", decrypt(), &[absorb(16), Step::Tag]);
+    refused("more after a part of a block", decrypt(), &[absorb(5), absorb(16)]);
+    refused("more hashed than encrypted", encrypt(), &[keystream(16), absorb(32)]);
+    refused("the tag before the ciphertext", encrypt(), &[keystream(16), Step::Tag]);
+    refused("keystream after the tag", encrypt(), &[keystream(16), absorb(16), Step::Tag, keystream(16)]);
+    refused("a second tag", encrypt(), &[Step::Tag, Step::Tag]);
+    refused("a seal without keystream", using(Use::Seal), &[seal(16, true)]);
+    refused("a seal of another length", using(Use::Seal), &[keystream(16), seal(15, true)]);
+    refused("a short chunk in the middle", using(Use::Seal), &[keystream(16), keystream(16)]);
+    refused("a chunk after the last", using(Use::Seal), &[keystream(16), seal(16, true), keystream(16)]);
+    refused("five chunks open", using(Use::Seal), &vec![keystream(CHUNK as u32); 5]);
+    refused("a step of another mode", using(Use::CtrEncrypt), &[masked(16, 0, End::No)]);
+    refused("chi of no import", using(Use::CtrEncrypt), &[Step::Chi { chi: [0; 16] }]);
+    refused("keystream after its end", using(Use::CtrEncrypt), &[keystream(5), keystream(16)]);
+    refused("an end in cbc", using(Use::CbcEncrypt { mask: 16 }), &[masked(16, 0, End::Whole)]);
+    refused(
+        "more after the end",
+        using(Use::Cmac { mask: 16 }),
+        &[masked(16, 0, End::Whole), masked(16, 0, End::No)],
+    );
+    refused("a mask after the end", using(Use::Cmac { mask: 16 }), &[masked(16, 16, End::Whole)]);
+    refused(
+        "a mask used twice",
+        using(Use::EcbEncrypt { mask: 16 }),
+        &[masked(16, 0, End::No), masked(16, 0, End::No)],
+    );
+    let import = || request(Operation::Import(key("n", "aes-128", &[Mode::Ctr])), None);
+    refused("a key before its mask was checked", import(), &[masked(16, 0, End::No)]);
+    refused("two checks of a mask", import(), &[Step::Chi { chi: [1; 16] }, Step::Chi { chi: [2; 16] }]);
+    refused("a key that is too long", import(), &[Step::Chi { chi: [1; 16] }, masked(32, 0, End::No)]);
+}
+
+#[test]
+fn lengths_that_are_not_allowed_are_refused_by_all() {
+    let cluster = TestCluster::shared_with_keys(&["k"]);
+    let masked = |len, next| Step::Masked { data: data(len), next, end: End::No };
+    let mut at_once = Vec::new();
+    for mask in [0, 1, 17, 2064, CHUNK as u32, u32::MAX] {
+        at_once.push(("a first mask", using(Use::CbcEncrypt { mask })));
+        at_once.push(("a first mask", using(Use::Cmac { mask })));
+    }
+    for mask in [0, 8, CHUNK as u32 + 16, u32::MAX] {
+        at_once.push(("a first mask", using(Use::EcbEncrypt { mask })));
+    }
+    at_once.push(("additional data", using(Use::GcmEncrypt { additional: vec![0; (32 << 10) + 1] })));
+    for bytes in [0, CHUNK as u32 + 1, u32::MAX] {
+        at_once
+            .push(("a piece", Request { first: Some(Step::Keystream { bytes }), ..using(Use::CtrEncrypt) }));
+    }
+    for len in [0, 15, 17, CHUNK + 16] {
+        let first = Some(Step::Blocks { ciphertext: data(len) });
+        at_once.push(("blocks", Request { first, ..using(Use::CbcDecrypt) }));
+    }
+    for (what, request) in at_once {
+        let mut raw = Raw::call(&cluster);
+        raw.tell_all(&request);
+        for ending in raw.endings() {
+            assert!(
+                ending.told().starts_with("Malformed") && ending.replies.is_empty(),
+                "{what}: {ending:?}"
+            );
+        }
+    }
+    assert_serving(&cluster, "wrong lengths");
+    for (what, step) in [
+        ("less than the mask", masked(16, 0)),
+        ("more than the mask", masked(48, 0)),
+        ("a next mask that is too long", masked(32, 2064)),
+        ("a next mask that is no block", masked(32, 5)),
+    ] {
+        last_step_is_refused(&cluster, what, using(Use::CbcEncrypt { mask: 32 }), &[step], 0);
+    }
+}
+
+#[test]
+fn garbage_closes_the_connection_and_nothing_else() {
+    let cluster = TestCluster::shared_with_keys(&["k"]);
+    let length = |len: usize| (len as u32).to_le_bytes().to_vec();
+    let garbage: Vec<Vec<u8>> = vec![
+        length(0),
+        length(MOST_MESSAGE + 1),
+        length(u32::MAX as usize),
+        [length(40), data(40)].concat(),
+        [length(40), vec![0xff; 40]].concat(),
+        [encode(&Step::Finish).expect("small"), vec![1, 2, 3, 4]].concat(),
+        [length(60), encode(&using(Use::Seal)).expect("small")].concat(),
+    ];
+    for (turn, bytes) in garbage.iter().enumerate() {
+        // As a request, at one node; then in the middle of one, at one node.
+        let mut raw = Raw::call(&cluster);
+        let node = turn % 3;
+        raw.tell_bytes(node, bytes);
+        raw.tell_bytes(node, &vec![0x55; 100_000]);
+        assert!(raw.ending(node).replies.is_empty());
+        let mut raw = Raw::call(&cluster);
+        raw.tell_all(&using(Use::CtrEncrypt));
+        raw.replies();
+        (0..3).filter(|n| *n != node).for_each(|n| raw.tell(n, &Step::Keystream { bytes: 16 }));
+        raw.tell_bytes(node, bytes);
+        raw.tell_bytes(node, &vec![0x55; 100_000]);
+        for ending in raw.endings() {
+            assert!(!ending.gave_data(), "{turn}: {ending:?}");
+        }
+        assert_serving(&cluster, "garbage");
+    }
+}
+
+#[test]
+fn who_hangs_up_in_the_middle_leaves_nothing_behind() {
+    let cluster = TestCluster::shared_with_keys(&["k"]);
+    for turn in 0..12 {
+        let mut raw = Raw::call(&cluster);
+        let request = using(Use::Seal);
+        let told = turn % 4;
+        (0..told.min(3)).for_each(|node| raw.tell(node, &request));
+        if told == 3 {
+            raw.replies();
+            raw.tell_all(&Step::Keystream { bytes: CHUNK as u32 });
+            raw.hang_up(turn % 3);
+            if turn % 2 == 0 {
+                (0..3).filter(|n| *n != turn % 3).for_each(|n| {
+                    raw.reply(n);
+                });
+            }
+        }
+        drop(raw);
+        assert_serving(&cluster, "a client that hung up");
+    }
+}
+
+#[test]
+fn silence_and_slowness_end_within_the_limits_and_hold_nobody_else_up() {
+    let cluster = TestCluster::shared_with_keys(&["k"]);
+    let silent: [(&str, Act); 6] = [
+        ("only the first node is asked", |raw| raw.tell(0, &using(Use::CtrEncrypt))),
+        ("only another node is asked", |raw| raw.tell(1, &using(Use::CtrEncrypt))),
+        ("nothing after the request", |raw| raw.tell_all(&using(Use::CtrEncrypt))),
+        ("nothing for one node", |raw| {
+            raw.tell_all(&using(Use::CtrEncrypt));
+            raw.tell(0, &Step::Keystream { bytes: 16 });
+            raw.tell(2, &Step::Keystream { bytes: 16 });
+        }),
+        ("half a step", |raw| {
+            raw.tell_all(&using(Use::CtrEncrypt));
+            (0..3).for_each(|node| raw.tell_bytes(node, &[100, 0, 0, 0, 1, 2, 3]));
+        }),
+        ("answers that nobody reads", |raw| {
+            raw.tell_all(&using(Use::CtrEncrypt));
+            (0..64).for_each(|_| raw.tell_all(&Step::Keystream { bytes: CHUNK as u32 }));
+            std::thread::sleep(Duration::from_secs(16));
+        }),
+    ];
+    std::thread::scope(|scope| {
+        for (what, act) in silent {
+            let cluster = cluster.clone();
+            scope.spawn(move || {
+                let began = Instant::now();
+                let mut raw = Raw::call(&cluster);
+                act(&mut raw);
+                for node in 0..3 {
+                    let was_asked = !what.starts_with("only") || (node == 0) == what.contains("first");
+                    if was_asked && !(node == 2 && what.starts_with("only")) {
+                        let ending = raw.ending(node);
+                        let wanted = matches!(what, "answers that nobody reads");
+                        assert!(wanted || !ending.gave_data(), "{what}: {ending:?}");
+                    }
+                }
+                assert!(began.elapsed() < LIMIT, "{what} took {:?}", began.elapsed());
+            });
+        }
+        let client = cluster.client();
+        let until = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < until {
+            gcm(&client, "k", b"", b"meanwhile").expect("others are served");
+        }
+    });
+    assert_serving(&cluster, "silence");
+    let accepted = |reply: &Reply| matches!(reply, Reply::Accepted { .. });
+    let mut raw = Raw::call(&cluster);
+    raw.tell_all(&using(Use::CtrEncrypt));
+    assert!(raw.replies().iter().all(accepted));
+}

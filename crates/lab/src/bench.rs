@@ -1,0 +1,180 @@
+//! `polyclave-lab bench`: a cipher measured with the parties as processes of their own over TLS.
+
+mod cleartext;
+mod measure;
+mod party;
+mod plot;
+mod rates;
+mod summary;
+mod sweep;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail, ensure};
+use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
+
+use measure::Measurement;
+pub use measure::Spread;
+pub use party::party;
+pub use rates::{EXPANSION, Rates, Setting};
+pub use sweep::{Point, Sweep};
+
+use crate::circuits::{CircuitChoice, Form};
+use crate::launch::{Launch, run as launch};
+use crate::options::ProtocolOptions;
+use crate::say;
+use crate::workload::check_shape;
+use summary::Summary;
+
+/// What a person can choose.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    protocol: ProtocolOptions,
+
+    /// The cipher
+    #[arg(long, value_name = "C", default_value = "aes-128")]
+    cipher: String,
+
+    /// How the cipher is evaluated: tables (by its own) or boolean (as a Boolean circuit, of XOR and AND)
+    /// [default: tables; boolean under garbled-half and -three-halves]
+    #[arg(long, value_name = "tables|boolean")]
+    circuit: Option<CircuitChoice>,
+
+    /// Blocks to encrypt in each repeat
+    #[arg(long, value_name = "B", default_value_t = 10_000)]
+    blocks: usize,
+
+    /// Threads in each party
+    #[arg(long, value_name = "T", default_value_t = 1)]
+    threads: usize,
+
+    /// The network to imitate on the loopback interface: loopback, lan (0.2 ms, 1 Gbit), wan (50 ms, 100 Mbit), or
+    /// RTT,RATE such as 10ms,100Mbit
+    #[arg(long, value_name = "NET", default_value = "loopback")]
+    network: String,
+
+    /// Run the key schedule along with every batch [default: the key is stored expanded]
+    #[arg(long)]
+    key_schedule: bool,
+
+    /// Measure decryption
+    #[arg(long)]
+    decrypt: bool,
+
+    /// How often to measure; minimum, median and maximum are printed
+    #[arg(long, value_name = "R", default_value_t = 5)]
+    repeats: usize,
+
+    /// Instead: blocks/s against batch size for every inversion, as a plot, with the data beside it in FILE.json
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+
+    /// Seconds that a silent party is waited for
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86400))]
+    timeout: u64,
+
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the parties measure.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct BenchJob {
+    cipher: String,
+    form: Form,
+    decrypt: bool,
+    key_schedule: bool,
+    threads: usize,
+    /// Numbers of blocks, measured one after another.
+    sizes: Vec<usize>,
+    repeats: usize,
+    /// Single blocks to take the latency of; 0 for none.
+    latency_samples: usize,
+}
+
+/// More threads than this is a typing error.
+const MOST_THREADS: usize = 256;
+/// So are more blocks: 16 GiB of them.
+const MOST_BLOCKS: usize = 1 << 30;
+const LATENCY_SAMPLES: usize = 101;
+
+impl Arguments {
+    /// How the cipher is written.
+    fn form(&self) -> Result<Form> {
+        match CircuitChoice::of(&self.circuit, &self.protocol) {
+            CircuitChoice::Cipher(form) => Ok(form),
+            CircuitChoice::File(_) => {
+                bail!(
+                    "bench takes --circuit tables or boolean; a circuit from a file runs under `polyclave-lab eval`"
+                )
+            }
+        }
+    }
+
+    /// Measures several sizes with one start of the parties.
+    fn measure(
+        &self,
+        protocol: &ProtocolOptions,
+        sizes: &[usize],
+        latency_samples: usize,
+    ) -> Result<Vec<Summary>> {
+        let job = BenchJob {
+            cipher: self.cipher.clone(),
+            form: self.form()?,
+            decrypt: self.decrypt,
+            key_schedule: self.key_schedule,
+            threads: self.threads,
+            sizes: sizes.to_vec(),
+            repeats: self.repeats,
+            latency_samples,
+        };
+        let bar = if self.json { ProgressBar::hidden() } else { ProgressBar::new(job.steps()) };
+        let launched = Launch { protocol, network: &self.network, timeout_s: self.timeout, job };
+        let summaries = measure(&launched, |done| bar.set_position(done))?;
+        bar.finish_and_clear();
+        Ok(summaries)
+    }
+}
+
+impl BenchJob {
+    /// What its progress counts up to: every repeat of every size, and one before them that warms up.
+    fn steps(&self) -> u64 {
+        (self.sizes.len() * (self.repeats + 1)) as u64
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    check_shape(&arguments.form()?.cipher(&arguments.cipher)?)?;
+    ensure!((1..=MOST_BLOCKS).contains(&arguments.blocks), "--blocks takes 1 to {MOST_BLOCKS}");
+    ensure!((1..=MOST_THREADS).contains(&arguments.threads), "--threads takes 1 to {MOST_THREADS}");
+    ensure!((1..=1000).contains(&arguments.repeats), "--repeats takes 1 to 1000");
+    arguments.network.parse::<polyclave_transport::Shape>()?;
+    if let Some(path) = &arguments.plot {
+        return plot::run(arguments, path);
+    }
+    let summary = if arguments.protocol.protocol.eq_ignore_ascii_case("cleartext") {
+        Summary::new(&[cleartext::measure(arguments)?])
+    } else {
+        arguments.protocol.check_parties()?;
+        arguments.measure(&arguments.protocol, &[arguments.blocks], LATENCY_SAMPLES)?.remove(0)
+    };
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&summary.json(arguments))?);
+    } else {
+        summary.print(arguments);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the parties; for every size what came of it. `progress` hears how many of the job's steps are done.
+fn measure(launched: &Launch<'_>, progress: impl FnMut(u64)) -> Result<Vec<Summary>> {
+    let by_party: Vec<Vec<Measurement>> = launch(launched, progress)?;
+    let of_size = |i: usize| by_party.iter().map(|party| party.get(i).cloned()).collect::<Option<Vec<_>>>();
+    let sizes = 0..launched.job.sizes.len();
+    sizes.map(|i| Ok(Summary::new(&of_size(i).context("a party left a measurement out")?))).collect()
+}

@@ -1,0 +1,182 @@
+//! `polyclave-lab eval`: one cipher or circuit on given inputs, or a file of known answers, with all parties in this process.
+//!
+//! For known answers, for measuring what an evaluation takes, and for trying a protocol out. One process sees the key, so
+//! it protects nothing.
+
+mod bill;
+mod evaluation;
+mod file;
+mod known_answers;
+pub mod parties;
+mod report;
+mod single;
+mod target;
+mod values;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail, ensure};
+use polyclave_cipher::bristol::Order;
+use polyclave_protocol::protocol::Scheme;
+
+use crate::circuits::CircuitChoice;
+use crate::options::{Evaluator, ProtocolOptions};
+
+/// Options of `polyclave-lab eval`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    protocol: ProtocolOptions,
+
+    /// A cipher, or NAME-keyschedule for its round keys; with --vectors only the entries of this name
+    #[arg(long, value_name = "C", required_unless_present_any = ["vectors", "circuit"])]
+    cipher: Option<String>,
+
+    /// How the cipher is evaluated: tables (by its own), boolean (as a Boolean circuit, of XOR and AND); or a FILE in Bristol
+    /// Fashion or the old Bristol format, instead of a cipher [default: tables; boolean under garbled-half and -three-halves]
+    #[arg(long, value_name = "tables|boolean|FILE")]
+    circuit: Option<CircuitChoice>,
+
+    /// The key, which party 1 gives as its secret input; "" for a permutation, which has none
+    #[arg(long, value_name = "HEX", required_unless_present_any = ["vectors", "circuit"])]
+    key: Option<String>,
+
+    /// Blocks, which the last party gives as its secret input. Several blocks run side by side, each by itself as in ECB:
+    /// right for known answers, not a mode for data. With --circuit FILE once for each input of the file, in its order: the
+    /// first is secret to party 1, all others to the last party; whole bytes, with zeros before the first bit
+    #[arg(long, value_name = "HEX")]
+    input: Vec<String>,
+
+    /// Of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol Fashion; the default) or cells (it
+    /// is the first, as in the old format)
+    #[arg(long, value_name = "ORDER")]
+    bit_order: Option<BitOrder>,
+
+    /// The tweak of a tweakable cipher, which the last party gives: one for all blocks, or one for each
+    #[arg(long, value_name = "HEX")]
+    tweak: Option<String>,
+
+    /// Run the cipher backwards
+    #[arg(long)]
+    decrypt: bool,
+
+    /// Evaluate the key schedule alongside the cipher and count it too (default: the round keys are shared before)
+    #[arg(long)]
+    key_schedule: bool,
+
+    /// Check every known answer of this file instead, in both directions. It holds a list of {cipher, key,
+    /// plaintext, ciphertext} in hex, with tweak where the cipher takes one; entries are numbered from 1
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["key", "input", "tweak", "decrypt"])]
+    vectors: Option<PathBuf>,
+
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+/// As [`Order`], on the command line.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum BitOrder {
+    Numbers,
+    Cells,
+}
+
+impl From<BitOrder> for Order {
+    fn from(order: BitOrder) -> Order {
+        match order {
+            BitOrder::Numbers => Order::Numbers,
+            BitOrder::Cells => Order::Cells,
+        }
+    }
+}
+
+impl Arguments {
+    /// Refuses what only ciphers take.
+    fn check_for_file(&self) -> Result<()> {
+        let given = [
+            ("--cipher", self.cipher.is_some()),
+            ("--key", self.key.is_some()),
+            ("--tweak", self.tweak.is_some()),
+            ("--decrypt", self.decrypt),
+            ("--key-schedule", self.key_schedule),
+            ("--vectors", self.vectors.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((option, _)) => {
+                bail!("{option} is for ciphers, not for a circuit from a file; leave one of them out")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Runs `polyclave-lab eval`.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let guarantee = Guarantee::of(&arguments.protocol.evaluator()?);
+    let form = match &CircuitChoice::of(&arguments.circuit, &arguments.protocol) {
+        CircuitChoice::Cipher(form) => *form,
+        CircuitChoice::File(file) => {
+            arguments.check_for_file()?;
+            let order = arguments.bit_order.unwrap_or(BitOrder::Numbers).into();
+            let question = file::Question { file, order, inputs: &arguments.input };
+            question.ask(&arguments.protocol)?.print(&guarantee, arguments.json)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    ensure!(arguments.bit_order.is_none(), "--bit-order is for --circuit FILE; leave it out");
+    if let Some(file) = &arguments.vectors {
+        let filter = arguments.cipher.as_deref();
+        let report = known_answers::check(file, filter, form, &arguments.protocol, arguments.key_schedule)?;
+        report.print(&guarantee, arguments.json)?;
+        return Ok(report.exit_code());
+    }
+    let (Some(name), Some(key)) = (&arguments.cipher, &arguments.key) else {
+        bail!("--cipher and --key are needed without --vectors and without a file as --circuit");
+    };
+    let question = single::Question {
+        cipher: name,
+        form,
+        key,
+        inputs: &arguments.input,
+        tweak: arguments.tweak.as_deref(),
+        decrypt: arguments.decrypt,
+        key_schedule: arguments.key_schedule,
+    };
+    let answer = question.ask(&arguments.protocol)?;
+    answer.print(&guarantee, arguments.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a protocol promises about an output.
+struct Guarantee {
+    protocol: &'static str,
+    /// Whom it protects against.
+    adversary: String,
+    /// Whether outputs were checked before they were revealed.
+    verified: bool,
+}
+
+impl Guarantee {
+    fn of(evaluator: &Evaluator) -> Guarantee {
+        match evaluator {
+            Evaluator::Cleartext => {
+                let adversary = "no protocol and protects nothing".into();
+                Guarantee { protocol: "cleartext", adversary, verified: false }
+            }
+            Evaluator::Protocol(scheme) => Guarantee {
+                protocol: scheme.name(),
+                adversary: scheme.promise(),
+                verified: scheme.verifies(),
+            },
+        }
+    }
+
+    /// One line for people.
+    fn line(&self) -> String {
+        match self.verified {
+            true => format!("verified: {} is {}", self.protocol, self.adversary),
+            false => format!("unverified: {} is {}", self.protocol, self.adversary),
+        }
+    }
+}

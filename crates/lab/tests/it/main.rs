@@ -1,0 +1,11 @@
+//! The program `polyclave-lab` as a person runs it.
+
+mod bench;
+mod circuits;
+mod eval;
+mod minimac;
+mod parties;
+mod reproduce;
+mod reproduce_damgard_2016;
+mod reproduce_keller;
+mod reproduce_pohle_2022;

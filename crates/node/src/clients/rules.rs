@@ -1,0 +1,133 @@
+//! Which rules for clients are in force, and what of them has changed: a line of the audit log for each client, also for what was
+//! changed while no node ran.
+
+use std::sync::PoisonError;
+
+use polyclave_config::{ClientPolicy, ClientRule};
+
+use crate::Result;
+use crate::core::{Core, system};
+use crate::operator::audit::Event;
+
+/// What has changed for one client.
+#[derive(Debug, PartialEq, Eq)]
+struct Change {
+    client: String,
+    outcome: &'static str,
+    detail: String,
+}
+
+impl Core {
+    /// Takes rules into force at once, whatever becomes of the lines.
+    pub(crate) fn take_policy(&self, policy: ClientPolicy) {
+        tracing::info!(clients = policy.rules().len(), "rules for clients were read");
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
+    }
+
+    /// Logs what differs between the rules in force and those that were logged last, and remembers that; tried again if it fails.
+    pub(crate) fn log_policy(&self) -> Result<()> {
+        if self.audit.as_ref().is_some_and(|audit| audit.failure().is_some()) {
+            return Ok(());
+        }
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (text, noted) = (policy.to_text(), self.store.noted_policy().map_err(system)?);
+        if noted.as_ref() == Some(&text) {
+            return Ok(());
+        }
+        // Those that cannot be read any more, of another version: all that are in force are told.
+        let before = noted.and_then(|noted| ClientPolicy::parse(&noted).ok());
+        if let Some(audit) = &self.audit {
+            for change in changes(&before.unwrap_or_default(), &policy) {
+                let event = Event::of_node("policy", change.outcome);
+                let event = Event { client: &change.client, detail: &change.detail, ..event };
+                audit.append(&event).map_err(system)?;
+            }
+        }
+        self.store.note_policy(&text).map_err(system)
+    }
+}
+
+/// What differs, in the order of the clients' names.
+fn changes(before: &ClientPolicy, after: &ClientPolicy) -> Vec<Change> {
+    let of =
+        |policy: &ClientPolicy, name: &str| policy.rules().iter().find(|rule| rule.name == name).cloned();
+    let mut names: Vec<&str> =
+        before.rules().iter().chain(after.rules()).map(|rule| rule.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let change = |name: &str| {
+        let (outcome, detail) = match (of(before, name), of(after, name)) {
+            (old, new) if old == new => return None,
+            (None, Some(new)) => ("allowed", fields(&new).map(|(field, value)| format!("{field}={value}"))),
+            (Some(old), None) => ("revoked", fields(&old).map(|(field, value)| format!("{field}={value}"))),
+            (Some(old), Some(new)) => ("changed", differing(&old, &new)),
+            (None, None) => return None,
+        };
+        let detail = detail.into_iter().filter(|field| !field.is_empty()).collect::<Vec<_>>().join(" ");
+        Some(Change { client: name.to_owned(), outcome, detail })
+    };
+    names.into_iter().filter_map(change).collect()
+}
+
+/// The fields that differ, as they are, and after it as they were; the others empty.
+fn differing(old: &ClientRule, new: &ClientRule) -> [String; 3] {
+    let mut before = fields(old).into_iter();
+    fields(new).map(|(field, value)| match before.next() {
+        Some((_, was)) if was != value => format!("{field}={value} {field}-before={was}"),
+        _ => String::new(),
+    })
+}
+
+fn fields(rule: &ClientRule) -> [(&'static str, String); 3] {
+    let rights: Vec<String> = rule.rights.iter().map(ToString::to_string).collect();
+    let certificate = format!("blake3:{}", blake3::hash(&rule.certificate).to_hex());
+    [("certificate", certificate), ("rights", rights.join(",")), ("keys", rule.keys.join(","))]
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_config::ClientCard;
+    use polyclave_transport::CertificateDer;
+    use polyclave_transport::wire::Right;
+
+    use super::*;
+
+    fn rule(policy: &mut ClientPolicy, name: &str, certificate: u8, rights: &[Right], keys: &[&str]) {
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        let certificate = CertificateDer::from(vec![0x30, certificate]);
+        policy.replace(&ClientCard { name: name.into(), certificate }, rights, &keys).expect("it fits");
+    }
+
+    fn hash(certificate: u8) -> String {
+        format!("blake3:{}", blake3::hash(&[0x30, certificate]).to_hex())
+    }
+
+    #[test]
+    fn who_is_allowed_changed_and_revoked_is_told_with_what_differs() {
+        let mut before = ClientPolicy::default();
+        rule(&mut before, "alice", 1, &[Right::Encrypt], &["pay-*"]);
+        rule(&mut before, "bob", 2, &[Right::Mac], &["*"]);
+        rule(&mut before, "same", 3, &[Right::List], &["*"]);
+        let mut after = before.clone();
+        rule(&mut after, "alice", 4, &[Right::Encrypt, Right::Decrypt], &["pay-*"]);
+        rule(&mut after, "carol", 5, &[Right::List], &["a", "b"]);
+        after.revoke("bob").expect("he was there");
+        let expected = [
+            (
+                "alice",
+                "changed",
+                format!(
+                    "certificate={} certificate-before={} rights=encrypt,decrypt rights-before=encrypt",
+                    hash(4),
+                    hash(1)
+                ),
+            ),
+            ("bob", "revoked", format!("certificate={} rights=mac keys=*", hash(2))),
+            ("carol", "allowed", format!("certificate={} rights=list keys=a,b", hash(5))),
+        ];
+        let found = changes(&before, &after);
+        let found: Vec<_> = found.iter().map(|c| (c.client.as_str(), c.outcome, c.detail.clone())).collect();
+        assert_eq!(found, expected);
+        assert!(changes(&after, &after).is_empty());
+    }
+}

@@ -1,0 +1,65 @@
+//! What a use of a key computes: [`modes`] of operation over [`circuits`] of ciphers, in [`pieces`] that fit into memory.
+
+pub(crate) mod circuits;
+pub(crate) mod modes;
+pub(crate) mod pieces;
+pub(crate) mod progress;
+
+use crate::Result;
+use polyclave_cipher::{Cells, Compiled};
+use polyclave_protocol::any::{AnyServiceProtocol, AnyShared};
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::Input;
+
+use crate::computation::circuits::Circuits;
+use crate::computation::pieces::{evaluate_within, reborrow};
+use crate::computation::progress::Progress;
+use crate::keys::key::Material;
+
+/// The protocol in one session, its peers, and the key in use.
+pub(crate) struct Computation<'a> {
+    pub(crate) protocol: AnyServiceProtocol,
+    pub(crate) net: &'a mut dyn Net,
+    pub(crate) circuits: &'a Circuits,
+    pub(crate) key: &'a Material,
+    pub(crate) session: [u8; 32],
+    /// Bytes that an evaluation may take.
+    pub(crate) memory: usize,
+    pub(crate) progress: &'a Progress,
+}
+
+impl Computation<'_> {
+    /// Encrypts public blocks (counters); the result stays shared.
+    pub(crate) fn encrypt(&mut self, blocks: &[u8]) -> Result<AnyShared> {
+        let cells = self.circuits.blocks(blocks)?;
+        self.one(&self.circuits.encrypt, cells.lanes(), &[Input::Public(&cells)])
+    }
+
+    /// Decrypts public blocks; the result stays shared. The cipher must have a decryption.
+    pub(crate) fn decrypt(&mut self, circuit: &Compiled, blocks: &[u8]) -> Result<AnyShared> {
+        let cells: Cells = self.circuits.blocks(blocks)?;
+        self.one(circuit, cells.lanes(), &[Input::Public(&cells)])
+    }
+
+    /// Evaluates a circuit with one output whose last input are the round keys, in pieces if there are many lanes.
+    pub(crate) fn one(
+        &mut self,
+        circuit: &Compiled,
+        lanes: usize,
+        inputs: &[Input<'_, AnyShared>],
+    ) -> Result<AnyShared> {
+        let round_keys = Input::Shared(&self.key.round_keys);
+        let mut all: Vec<Input<'_, AnyShared>> = Vec::with_capacity(inputs.len() + 1);
+        all.extend(inputs.iter().map(reborrow));
+        all.push(round_keys);
+        let within = (self.memory, self.progress);
+        Ok(evaluate_within(&mut self.protocol, self.net, circuit, lanes, &all, within)?.remove(0))
+    }
+
+    /// Bytes that belong to this session and this purpose, and that no party could choose.
+    pub(crate) fn derived<const N: usize>(&self, purpose: &str) -> [u8; N] {
+        let mut bytes = [0; N];
+        blake3::Hasher::new_derive_key(purpose).update(&self.session).finalize_xof().fill(&mut bytes);
+        bytes
+    }
+}

@@ -1,0 +1,252 @@
+//! What sessions are joined with beyond the common secrets, and the material in stock.
+//!
+//! Schemes that [renew](ServiceScheme::renews) make it afresh whenever a node has started. An epoch belongs to the common secrets and to one start of each
+//! node, which all nodes compare; it is in memory only. The first node leads ([`crate::material::preparation`]): as soon as all nodes are
+//! connected, none is under quarantine, and not all have the same epoch, it orders a new one. Every node then gives up the
+//! one before. No node counts on an epoch before all have said that they have it; a node that missed that says in its next
+//! beat that it has none, and another is made.
+//!
+//! An epoch ends at once, with its material, when a node greets with another start, when any node is under quarantine, and
+//! when its MAC key was given up.
+//!
+//! Schemes that only [keep stock](ServiceScheme::keeps_stock) have one epoch for good, which every node begins for itself: there
+//! is nothing to make, and a node that starts again, or says so, takes nothing from the others but its own part of the stock.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use polyclave_protocol::any::{AnyServiceProtocol, AnySetup};
+use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::session::{Session, Stream, Terms, hello};
+use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::TlsNet;
+use polyclave_transport::wire::{Reason, Refusal};
+
+use crate::Result;
+use crate::core::{CONNECT, Core, SetUp, system};
+use crate::material::quarantine::{REMEDY, judge};
+use crate::material::rotation::ROTATING;
+use crate::material::stock::Lots;
+use crate::material::target::BoundedStock;
+use crate::peers::orders::Order;
+use crate::requests::agreement::tell_all;
+
+/// A peer that makes something together with others may compute for so long between two messages.
+const MAKING: Duration = Duration::from_secs(120);
+/// And one that does not say in this time that it has come does not come.
+const MEETING: Duration = Duration::from_secs(5);
+
+/// One epoch, as this node holds it.
+pub(crate) struct Epoch {
+    pub(crate) id: [u8; 32],
+    pub(crate) setup: AnySetup,
+    pub(crate) lots: Arc<Lots>,
+    /// By party: which start of it takes part.
+    boots: Vec<[u8; 16]>,
+    /// It was given up: requests that still run under it end without an answer.
+    over: Arc<AtomicBool>,
+}
+
+impl Epoch {
+    /// The only one, of schemes that renew nothing.
+    pub(crate) fn standing(core: &Core, set_up: [u8; 32], setup: AnySetup) -> Result<Epoch> {
+        let id = blake3::derive_key("polyclave 2026 standing stock", &set_up);
+        let boot = core.incarnation.boot;
+        let (kinds, store, quorum) = (core.scheme.kinds(), core.store.clone(), core.scheme.quorum());
+        let lots = Lots::standing(core.me, core.nodes, (id, boot), kinds, store, quorum)?;
+        Ok(Epoch { id, setup, lots, boots: Vec::new(), over: Arc::default() })
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Relaxed)
+    }
+}
+
+/// What a request stands on.
+pub(crate) struct Footing {
+    set_up: Arc<SetUp>,
+    epoch: Option<Arc<Epoch>>,
+}
+
+/// The ids of both, for the nodes to compare; zeros for what is not there.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ground {
+    pub(crate) set_up: [u8; 32],
+    pub(crate) epoch: [u8; 32],
+}
+
+impl Footing {
+    pub(crate) fn ground(&self) -> Ground {
+        Ground { set_up: self.set_up.id, epoch: self.epoch.as_ref().map_or([0; 32], |epoch| epoch.id) }
+    }
+
+    /// Joins a session.
+    pub(crate) fn join(&self, core: &Core, stream: Stream, serving: PartySet) -> Result<AnyServiceProtocol> {
+        match &self.epoch {
+            Some(epoch) => {
+                let (lots, over) = (epoch.lots.clone(), epoch.over.clone());
+                let stock = BoundedStock { lots, targets: core.targets.clone(), over };
+                core.scheme.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
+            }
+            None => core.scheme.join(&self.set_up.setup, stream, serving),
+        }
+    }
+
+    /// An error if what this stands on was given up: nothing that was computed on it may go out.
+    pub(crate) fn still_holds(&self, core: &Core) -> Result<()> {
+        if core.is_quarantined() || self.epoch.as_ref().is_some_and(|epoch| epoch.is_over()) {
+            return Err(Error::System("what the nodes had made afresh was given up meanwhile".into()));
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    /// What a request can stand on now.
+    pub(crate) fn footing(&self) -> Result<Footing, Refusal> {
+        self.refuse_damaged()?;
+        self.refuse_quarantined()?;
+        if self.is_rotating() {
+            return Err(Refusal::new(Reason::Unavailable, ROTATING));
+        }
+        let (set_up, epoch) = (self.set_up()?, self.epoch());
+        if self.scheme.renews() && epoch.is_none() {
+            if let Some(peer) = self.peers.which(|state| state.quarantined).iter().next() {
+                let told = format!(
+                    "{peer} is under quarantine, since a check failed, and all nodes are needed. Operators: {REMEDY}"
+                );
+                return Err(Refusal::new(Reason::Quarantined, told));
+            }
+            let (there, all) = (self.peers.connected().len(), self.nodes);
+            let told = format!(
+                "the nodes are preparing what they make afresh after a start; all of them are needed for it, and {there} of \
+                 {all} are connected. Try again later"
+            );
+            return Err(Refusal::new(Reason::Unavailable, told));
+        }
+        Ok(Footing { set_up, epoch })
+    }
+
+    /// The epoch that stands.
+    pub(crate) fn epoch(&self) -> Option<Arc<Epoch>> {
+        self.epoch.read().unwrap_or_else(PoisonError::into_inner).clone().filter(|epoch| !epoch.is_over())
+    }
+
+    /// Gives the epoch up, with its material.
+    pub(crate) fn end_epoch(&self, why: &str) {
+        self.end_epoch_if(why, |_| true);
+    }
+
+    /// A peer has begun anew, after `before`: what was made with its last start is worth nothing, or nothing at that peer.
+    pub(crate) fn end_epoch_of_other_start(&self, peer: Party, before: Option<[u8; 16]>, boot: [u8; 16]) {
+        if !self.scheme.renews() {
+            if let Some(epoch) = self.epoch().filter(|_| before != Some(boot)) {
+                epoch.lots.forget(peer);
+            }
+            return;
+        }
+        self.end_epoch_if("a peer has started again", |epoch| epoch.boots[peer.index()] != boot);
+    }
+
+    fn end_epoch_if(&self, why: &str, ends: impl Fn(&Epoch) -> bool) {
+        if !self.scheme.renews() {
+            return;
+        }
+        let mut current = self.epoch.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(epoch) = current.take_if(|epoch| ends(epoch)) {
+            epoch.over.store(true, Relaxed);
+            tracing::info!(id = %hex::encode(&epoch.id[..8]), why, "an epoch has ended, and its material is given up");
+        }
+    }
+
+    /// By party: the start that takes part now; none before every peer has greeted.
+    fn boots(&self) -> Option<Vec<[u8; 16]>> {
+        let own = Some(self.incarnation.boot);
+        Party::all(self.nodes).map(|p| if p == self.me { own } else { self.peers.boot(p) }).collect()
+    }
+}
+
+/// Whether the nodes lack an epoch that all of them have, and can make one; asked at the node that leads.
+pub(crate) fn is_due(core: &Core) -> bool {
+    let ready = core.scheme.renews()
+        && core.set_up().is_ok()
+        && core.peers.connected().len() == core.nodes
+        && core.peers.all_set_up()
+        && !core.is_quarantined()
+        && !core.is_rotating()
+        && !core.peers.any(|state| state.quarantined || state.prepared);
+    ready && core.epoch().is_none_or(|epoch| core.peers.any(|state| state.epoch != epoch.id))
+}
+
+/// Has all nodes make an epoch.
+pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
+    for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
+        core.peers.order(peer, Order::Renew { name })?;
+    }
+    join(core, name)
+}
+
+/// A stream among all nodes, for something that they make together. A node that was reached and has not come, because it
+/// cannot take part now, is not waited for as long as one that computes.
+pub(crate) fn meet(core: &Core, what: &str, name: [u8; 16]) -> Result<TlsNet> {
+    let all = PartySet::all(core.nodes);
+    let mut net = core.mesh.open(&format!("{what} {}", hex::encode(name)), all, CONNECT)?;
+    net.set_idle_limit(MEETING);
+    tell_all(&[1], &mut net)?;
+    net.set_idle_limit(MAKING);
+    Ok(net)
+}
+
+/// Takes part in making an epoch.
+pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
+    let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = |refusal: Refusal| Error::System(refusal.message);
+    core.refuse_quarantined().map_err(told)?;
+    let set_up = core.set_up().map_err(told)?;
+    let boots = core.boots().ok_or_else(|| Error::System("not all nodes have greeted yet".into()))?;
+    let mut net = meet(core, "renew", name)?;
+    let terms = Terms::new(core.nodes)
+        .with("cluster", &core.cluster_digest)
+        .with("common secrets", &set_up.id)
+        .with("view of which start each node is in", &boots.concat())
+        .with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
+    let session = hello(&core.scheme.terms(terms), &mut net)?;
+    // Not before all are there: an order that comes late must not end what was made meanwhile.
+    core.end_epoch("a new one is made");
+    let epoch = make(core, &session, boots, &mut net).inspect_err(|e| {
+        judge(core, "making what is made afresh after a start", e);
+    })?;
+    let id = epoch.id;
+    take(core, epoch)?;
+    core.peers.note_all_epochs(id);
+    metrics::counter!("polyclave_epochs_total").increment(1);
+    tracing::info!(id = %hex::encode(&id[..8]), "a new epoch has begun");
+    Ok(())
+}
+
+fn make(core: &Core, session: &Session, boots: Vec<[u8; 16]>, net: &mut TlsNet) -> Result<Epoch> {
+    // As it was stored, without what sessions have known of its MAC key; that a check failed the quarantine remembers.
+    let stored = core.store.setup().map_err(system)?.filter(|stored| stored.agreed);
+    let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
+    let setup = core.scheme.renew(&core.scheme.restore_setup(core.me, &stored.bytes)?, net)?;
+    // Said by all before it counts.
+    tell_all(&[1], net)?;
+    let id = session.id();
+    let lots = Lots::new(core.me, core.nodes, id, core.scheme.kinds(), core.store.clone())?;
+    Ok(Epoch { id, setup, lots, boots, over: Arc::default() })
+}
+
+/// Takes an epoch into use, unless what it was made for is no more.
+fn take(core: &Core, epoch: Epoch) -> Result<()> {
+    let mut current = core.epoch.write().unwrap_or_else(PoisonError::into_inner);
+    if core.is_quarantined() || core.peers.any(|state| state.quarantined) {
+        return Err(Error::System("a node came under quarantine meanwhile".into()));
+    }
+    if core.boots().as_ref() != Some(&epoch.boots) {
+        return Err(Error::System("a node has started again meanwhile".into()));
+    }
+    *current = Some(Arc::new(epoch));
+    Ok(())
+}

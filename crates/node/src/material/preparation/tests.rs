@@ -1,0 +1,299 @@
+//! Nodes that prepare together: epochs, stock, quarantine, rotation.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+use polyclave_client::{Client, Error as ClientError};
+use polyclave_config::{ClientDir, NodeDir};
+use polyclave_protocol::any::AnyServiceScheme;
+use polyclave_protocol::spdz::Guesses;
+use polyclave_protocol::{Error, Party};
+use polyclave_transport::wire::{Mode, NewKey, Reason};
+
+use super::renewing::{Fault, Place, Renewing};
+use crate::Running;
+use crate::cheat::{Cheat, HELLOS_LEFT};
+use crate::local::{Local, create};
+use crate::operator::admin::{Answer, Order, Status, order};
+use crate::store::{Secret, Store};
+
+const NODES: usize = 3;
+/// On a machine with much else to do.
+const PATIENCE: Duration = Duration::from_secs(90);
+const FAILED: Error = Error::CheckFailed { what: "something secret" };
+
+struct Nodes {
+    nodes: Vec<Option<Running>>,
+    faults: Vec<Fault>,
+    local: Local,
+    _dir: tempfile::TempDir,
+}
+
+impl Nodes {
+    fn start() -> Nodes {
+        let dir = tempfile::tempdir().expect("a directory");
+        let local = create(&dir.path().join("cluster"), "shamir", NODES, 1).expect("a cluster");
+        let faults = (0..NODES).map(|_| Fault::default()).collect();
+        let mut nodes = Nodes { nodes: (0..NODES).map(|_| None).collect(), faults, local, _dir: dir };
+        (0..NODES).for_each(|node| nodes.restart(node));
+        nodes.until("all are ready", |nodes| nodes.ready());
+        nodes
+    }
+
+    fn dir(&self, node: usize) -> NodeDir {
+        NodeDir::open(&self.local.nodes[node]).expect("its directory")
+    }
+
+    fn restart(&mut self, node: usize) {
+        self.restart_cheating(node, None);
+    }
+
+    fn restart_cheating(&mut self, node: usize, cheat: Option<Cheat>) {
+        self.nodes[node] = None;
+        let scheme = Renewing::new(NODES, self.faults[node].clone());
+        self.nodes[node] =
+            Some(Running::start_with(self.dir(node), AnyServiceScheme::new(scheme), cheat).expect("started"));
+    }
+
+    fn ready(&self) -> bool {
+        self.nodes.iter().flatten().all(|node| node.is_ready() && node.status().connected.len() == NODES)
+    }
+
+    fn is_full(&self) -> bool {
+        let full = |node: &Running| node.status().stock.iter().all(|level| level.blocks == level.level);
+        self.ready() && self.nodes.iter().flatten().all(full)
+    }
+
+    fn until(&self, what: &str, holds: impl Fn(&Nodes) -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !holds(self) {
+            assert!(Instant::now() < until, "{what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn client(&self) -> Client {
+        Client::open(&ClientDir::open(&self.local.client).expect("its directory")).expect("a client")
+    }
+
+    fn state(&self, node: usize) -> Status {
+        match order(&self.dir(node), &Order::Status) {
+            Ok(Some(Answer::Status(status))) => *status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn rotate(&self) {
+        for node in 0..NODES {
+            order(&self.dir(node), &Order::Rotate).expect("ordered");
+        }
+    }
+}
+
+impl Nodes {
+    /// The store of a node that does not run.
+    fn store(&self, node: usize) -> Store {
+        let dir = self.dir(node);
+        let secret = Secret::from_bytes(*dir.secret().expect("its secret"));
+        Store::open(&dir.store_path(), &secret).expect("its store")
+    }
+
+    /// What a node has counted.
+    fn guesses(&self, node: usize) -> Guesses {
+        let state = self.state(node);
+        Guesses { failed: state.checks_failed, unanswered: state.checks_unanswered }
+    }
+}
+
+fn make_key(client: &Client) {
+    let properties = NewKey {
+        name: "k".into(),
+        cipher: "aes-128".into(),
+        modes: vec![Mode::Gcm, Mode::Cmac],
+        budget_blocks: 1000,
+    };
+    client.generate(properties).expect("made");
+}
+
+fn mac(client: &Client) -> Result<Vec<u8>, ClientError> {
+    client.cmac("k", &mut &[7; 40][..], &mut |_| ())
+}
+
+fn reason(outcome: Result<Vec<u8>, ClientError>) -> Reason {
+    match outcome {
+        Err(ClientError::Refused { refusal, .. }) => {
+            assert!(!refusal.message.contains("something secret"), "{refusal}");
+            refusal.reason
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nodes_make_an_epoch_and_fill_their_stock_after_every_start() {
+    let mut nodes = Nodes::start();
+    nodes.until("the stock is full", Nodes::is_full);
+    let client = nodes.client();
+    make_key(&client);
+    let before = mac(&client).expect("computed");
+    nodes.restart(1);
+    nodes.until("there is a new epoch with a full stock", Nodes::is_full);
+    assert_eq!(mac(&nodes.client()).expect("computed"), before);
+}
+
+#[test]
+fn a_failure_of_no_check_is_tried_again() {
+    let mut nodes = Nodes::start();
+    for (node, place) in [(0, Place::Filling), (1, Place::Renewal), (2, Place::Filling)] {
+        nodes.faults[node].set(place, Error::System("something broke".into()));
+        nodes.restart(2);
+        nodes.until("it works in the end", Nodes::is_full);
+        assert!((0..NODES).all(|node| nodes.state(node).quarantine.is_none()));
+    }
+}
+
+/// A node that leaves every hello once it can know what the session id would be, until it likes one, gets one draw from each request
+/// that it makes fail, and not as many as there is time for.
+#[test]
+fn a_request_is_not_tried_again_after_its_nonce_is_known() {
+    let mut nodes = Nodes::start();
+    make_key(&nodes.client());
+    nodes.restart_cheating(2, Some(Cheat::LeavesHellos));
+    nodes.until("all are ready again", Nodes::is_full);
+    let asked = Instant::now();
+    assert_eq!(reason(mac(&nodes.client())), Reason::Unavailable);
+    let draws = HELLOS_LEFT.load(SeqCst);
+    assert!(
+        (1..=6).contains(&draws),
+        "{draws} draws in {:?}; a client asks six times at most",
+        asked.elapsed()
+    );
+}
+
+#[test]
+fn who_finds_the_stock_dry_is_told_so_and_served_later() {
+    let nodes = Nodes::start();
+    let client = nodes.client();
+    make_key(&client);
+    let dry = Error::Dry { detail: "there is not enough".into() };
+    nodes.faults.iter().for_each(|fault| fault.set(Place::Request, dry.clone()));
+    assert_eq!(reason(mac(&client)), Reason::Dry);
+    mac(&client).expect("computed");
+    assert!(nodes.ready());
+}
+
+#[test]
+fn a_failed_check_ends_all_service_until_every_operator_has_ordered_a_rotation() {
+    let mut nodes = Nodes::start();
+    let client = nodes.client();
+    make_key(&client);
+    let before = mac(&client).expect("computed");
+    nodes.faults[1].set(Place::Request, FAILED);
+    assert_eq!(reason(mac(&client)), Reason::Quarantined);
+    assert_eq!(reason(mac(&nodes.client())), Reason::Quarantined);
+    nodes.until("the others know", |nodes| (0..NODES).all(|node| !nodes.state(node).ready));
+    nodes.restart(1);
+    nodes.until("they meet again", |nodes| nodes.state(1).connected.len() == NODES);
+    let quarantine = nodes.state(1).quarantine.expect("it survives a restart");
+    assert_eq!(quarantine.reason, "a check failed while serving a request");
+    assert_eq!(nodes.state(0).quarantine, None);
+    assert_eq!(reason(mac(&nodes.client())), Reason::Quarantined);
+
+    order(&nodes.dir(0), &Order::Rotate).expect("ordered");
+    nodes.until("the wish is known", |nodes| nodes.state(2).rotating == ["node-1"]);
+    assert!(nodes.nodes[1].as_ref().is_some_and(|node| node.status().quarantined));
+    nodes.rotate();
+    // A peer's wish is known from its last beat.
+    let over = |status: Status| status.quarantine.is_none() && status.rotating.is_empty();
+    nodes.until("all is well", |nodes| nodes.is_full() && (0..NODES).all(|node| over(nodes.state(node))));
+    assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
+}
+
+#[test]
+fn a_failed_check_while_material_is_made_is_a_quarantine_too() {
+    let mut nodes = Nodes::start();
+    nodes.faults[2].set(Place::Filling, FAILED);
+    nodes.restart(1);
+    nodes.until("it is noticed", |nodes| nodes.state(2).quarantine.is_some());
+    nodes.until("and told", |nodes| !nodes.state(0).ready && !nodes.state(0).prepared);
+}
+
+/// A machine that is killed in the middle of a check: counted, and no quarantine; the nodes begin anew.
+#[test]
+fn a_check_that_a_peer_leaves_without_an_answer_is_counted_over_restarts_and_is_no_quarantine() {
+    let mut nodes = Nodes::start();
+    nodes.until("the stock is full", Nodes::is_full);
+    let unanswered = Error::Unanswered { peer: Party(0), detail: "it is gone".into() };
+    for (counted, place) in [Place::Renewal, Place::Filling].into_iter().enumerate() {
+        nodes.faults[1].set(place, unanswered.clone());
+        nodes.restart(2);
+        let gone = nodes.faults[1].clone();
+        nodes.until("it was left without an answer", |_| gone.is_over());
+        nodes.until("they begin anew", Nodes::is_full);
+        assert!((0..NODES).all(|node| nodes.state(node).quarantine.is_none()));
+        assert_eq!(nodes.guesses(1), Guesses { failed: 0, unanswered: 1 + counted as u32 });
+    }
+    assert_eq!(nodes.guesses(0), Guesses::default(), "each counts what it has seen");
+
+    // One that is killed between counting a failure and giving up gives up when it starts.
+    nodes.nodes[0] = None;
+    nodes.store(0).count_guesses(Guesses { failed: 1, unanswered: 0 }).expect("counted");
+    nodes.restart(0);
+    assert!(nodes.state(0).quarantine.is_some());
+}
+
+/// Of a MAC key under which six checks have failed no key is carried over, but by the operator's order.
+#[test]
+fn a_node_rotates_no_more_after_six_failed_checks_unless_its_operator_takes_the_risk() {
+    let mut nodes = Nodes::start();
+    let client = nodes.client();
+    make_key(&client);
+    let before = mac(&client).expect("computed");
+    nodes.faults[1].set(Place::Request, FAILED);
+    assert_eq!(reason(mac(&client)), Reason::Quarantined);
+    assert_eq!(nodes.guesses(1), Guesses { failed: 1, unanswered: 0 });
+    // Four more while it did not run.
+    nodes.nodes[1] = None;
+    let store = nodes.store(1);
+    store.count_guesses(Guesses { failed: 4, unanswered: 0 }).expect("counted");
+    drop(store);
+    nodes.restart(1);
+    nodes.until("they meet again", |nodes| nodes.state(1).connected.len() == NODES);
+
+    // The fifth is no reason to stop; the round fails, and is the sixth.
+    nodes.faults[1].set(Place::CarryingOver, FAILED);
+    nodes.rotate();
+    nodes.until("it fails", |nodes| !nodes.state(1).rotating.contains(&"node-2".into()));
+    let refused = order(&nodes.dir(1), &Order::Rotate).expect_err("after six it is refused").to_string();
+    assert!(refused.starts_with("6 checks have failed") && refused.contains("2^-38"), "{refused}");
+    order(&nodes.dir(1), &Order::RotateDespiteFailures).expect("the operator takes the risk");
+    for node in [0, 2] {
+        order(&nodes.dir(node), &Order::Rotate).expect("ordered");
+    }
+    nodes.until("all is well", |nodes| nodes.ready() && nodes.state(1).quarantine.is_none());
+    assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
+    assert_eq!(nodes.guesses(1), Guesses::default(), "fresh secrets, of which nothing was guessed");
+}
+
+#[test]
+fn a_rotation_that_is_cut_short_is_completed_and_one_that_fails_is_not_repeated() {
+    let mut nodes = Nodes::start();
+    let client = nodes.client();
+    make_key(&client);
+    let before = mac(&client).expect("computed");
+    nodes.faults[1].set(Place::CarryingOver, Error::System("something broke".into()));
+    nodes.rotate();
+    let rotated =
+        |nodes: &Nodes| (0..NODES).all(|node| nodes.state(node).rotating.is_empty()) && nodes.ready();
+    nodes.until("it is tried again", rotated);
+    assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
+
+    nodes.faults[2].set(Place::CarryingOver, FAILED);
+    nodes.rotate();
+    nodes.until("it fails", |nodes| nodes.state(2).quarantine.is_some());
+    nodes.until("it is ordered no more", |nodes| !nodes.state(2).rotating.contains(&"node-3".into()));
+    nodes.restart(0);
+    nodes.rotate();
+    nodes.until("it is ordered again", rotated);
+    assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);
+}

@@ -1,0 +1,182 @@
+//! When a check fails: this node computes nothing any more, whoever asks, until its operators have made fresh common secrets.
+//!
+//! A failed check of any kind can tell a cheater about a bit of a secret, and mostly nobody can tell here who cheated; the
+//! reason names a node only where that one itself sent what does not fit ([`Error::Peer`]). So nothing is
+//! tried again: the node writes down that it happened before it answers, gives up the epoch and all material, and stays so
+//! over restarts. Only a rotation ends it ([`crate::material::rotation`]). A client is told that it happened and nothing about how far
+//! its computation had come; the peers hear of it with the next beat.
+//!
+//! Failures under one MAC key are counted, and so are checks that a peer left without an answer ([`Error::Unanswered`]): these end the
+//! epoch, and are no quarantine, since machines are killed, until there are so many that the key must be replaced
+//! ([`Guesses`], which has the bound). The count is durable, since every epoch makes its transfers afresh under the same stored share of
+//! the key, and a node that counted anew with each would stand any number of guesses. Every node counts what it has seen: those
+//! are the guesses at its own share, and a forger needs the shares of all nodes that do not cheat.
+
+use std::sync::PoisonError;
+
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
+use polyclave_protocol::{EARLIER_CHECK, Error};
+use polyclave_transport::wire::{Reason, Refusal};
+
+use crate::core::{Core, now, system};
+use crate::operator::audit::Event;
+use crate::store::{Quarantine, Store};
+
+/// What is to be done.
+pub(crate) const REMEDY: &str = "find out which machine was altered; when all are sound, order fresh common secrets at every \
+                                 node (`polyclave node rotate DIR --secrets`)";
+
+/// Bits of the MAC keys of all schemes that nodes serve with.
+const KEY_BITS: u32 = 64;
+
+/// What a failure among the nodes means for this one: whether it is a quarantine. `during` says what was under way, never how
+/// far. Where no key is renewed no failed check tells anything of one, and it must not be in a cheater's power to stop the others.
+pub(crate) fn judge(core: &Core, during: &str, error: &Error) -> bool {
+    if !core.scheme.renews() {
+        return false;
+    }
+    if !error.may_be_a_wrong_guess() {
+        return false;
+    }
+    let reason = match error {
+        // The failure itself is another session's, and judged there.
+        Error::CheckFailed { what } if *what == EARLIER_CHECK => {
+            core.end_epoch("its MAC key was given up");
+            return false;
+        }
+        Error::Unanswered { peer, .. } => {
+            tracing::warn!(node = core.name_of(*peer), during, error = %error, "a node left a check without an answer");
+            core.count_guesses(Guesses { failed: 0, unanswered: 1 });
+            core.end_epoch("a node left a check without an answer");
+            if !core.guesses().must_rotate(KEY_BITS) {
+                return false;
+            }
+            "too many checks failed or were left without an answer under one MAC key".into()
+        }
+        Error::Peer { peer, .. } => {
+            format!("{} sent something that does not fit while {during}", core.name_of(*peer))
+        }
+        Error::Equivocation { .. } => format!("a node told others different things while {during}"),
+        _ => format!("a check failed while {during}"),
+    };
+    if !matches!(error, Error::Unanswered { .. }) {
+        core.count_guesses(Guesses { failed: 1, unanswered: 0 });
+    }
+    core.quarantine(&reason);
+    true
+}
+
+/// Why keys can not be carried over from the MAC key in use, if that is so: a cheater may know so much of it that what is carried
+/// over is right only with too small a probability, and the operator has not taken that risk.
+pub(crate) fn refuse_guessed(store: &Store) -> crate::Result<()> {
+    let guesses = store.guesses().map_err(system)?;
+    if guesses.may_go_on(KEY_BITS) || store.guesses_accepted().map_err(system)? {
+        return Ok(());
+    }
+    let Guesses { failed, unanswered } = guesses;
+    let bound = guesses.forgery_bound_log2(KEY_BITS);
+    Err(Error::System(format!(
+        "{failed} checks have failed under the MAC key in use, and {unanswered} were left without an answer: what is carried over \
+         from it is right only but for 2^{bound:.0}, and 2^{MOST_FORGED_LOG2} is the limit. Take the machine out that makes checks \
+         fail; then, to take the risk rather than to lose the keys: `polyclave node rotate DIR --secrets --despite-failed-checks`"
+    )))
+}
+
+impl Core {
+    /// From now on this node computes nothing.
+    pub(crate) fn quarantine(&self, reason: &str) {
+        let reason = self.told(reason);
+        let quarantine = Quarantine { reason: reason.clone(), since: now() };
+        {
+            let mut current = self.quarantine.write().unwrap_or_else(PoisonError::into_inner);
+            if current.is_some() {
+                return;
+            }
+            *current = Some(quarantine);
+        }
+        self.settle_quarantine();
+        self.end_epoch("a check failed");
+        tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
+        self.note(&Event::of_node("quarantine", "check-failed"));
+        metrics::gauge!("polyclave_quarantined").set(1.0);
+    }
+
+    /// Checks under the MAC key in use that did not pass.
+    pub(crate) fn guesses(&self) -> Guesses {
+        let stored = self.store.guesses().unwrap_or_default();
+        let uncounted = *self.uncounted.lock().unwrap_or_else(PoisonError::into_inner);
+        sum(stored, uncounted)
+    }
+
+    fn count_guesses(&self, more: Guesses) {
+        {
+            let mut uncounted = self.uncounted.lock().unwrap_or_else(PoisonError::into_inner);
+            *uncounted = sum(*uncounted, more);
+        }
+        self.settle_guesses();
+    }
+
+    /// Makes the count durable, if it is not yet, and shows it.
+    fn settle_guesses(&self) {
+        if !self.scheme.renews() {
+            return;
+        }
+        {
+            let mut uncounted = self.uncounted.lock().unwrap_or_else(PoisonError::into_inner);
+            if *uncounted != Guesses::default() {
+                match self.store.count_guesses(*uncounted) {
+                    Ok(()) => *uncounted = Guesses::default(),
+                    Err(e) => {
+                        tracing::error!(error = %e, "a check that did not pass could not be counted; this is tried again");
+                    }
+                }
+            }
+        }
+        let Guesses { failed, unanswered } = self.guesses();
+        metrics::gauge!("polyclave_checks_failed").set(f64::from(failed));
+        metrics::gauge!("polyclave_checks_unanswered").set(f64::from(unanswered));
+    }
+
+    /// Makes the quarantine, and what was counted, durable, if it is not yet: a disk may have been full.
+    pub(crate) fn settle_quarantine(&self) {
+        self.settle_guesses();
+        // Held until it is written: a rotation that ends it meanwhile must not be followed by it.
+        let current = self.quarantine.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(quarantine) = &*current else { return };
+        let settled = self.store.quarantined().and_then(|stored| match stored {
+            Some(_) => Ok(()),
+            None => self.store.quarantine(&quarantine.reason, quarantine.since),
+        });
+        if let Err(e) = settled {
+            tracing::error!(error = %e, "the quarantine could not be written down; this is tried again");
+        }
+    }
+
+    /// Why this node computes nothing, if that is so.
+    pub(crate) fn quarantined(&self) -> Option<Quarantine> {
+        self.quarantine.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn is_quarantined(&self) -> bool {
+        self.quarantine.read().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// What everybody is told who asks for a computation.
+    pub(crate) fn refuse_quarantined(&self) -> Result<(), Refusal> {
+        if !self.is_quarantined() {
+            return Ok(());
+        }
+        let told = format!(
+            "a check failed among the nodes, so this one computes nothing any more. Its operators: {REMEDY}"
+        );
+        Err(Refusal::new(Reason::Quarantined, told))
+    }
+}
+
+fn sum(a: Guesses, b: Guesses) -> Guesses {
+    Guesses {
+        failed: a.failed.saturating_add(b.failed),
+        unanswered: a.unanswered.saturating_add(b.unanswered),
+    }
+}

@@ -1,0 +1,268 @@
+//! Rotation: fresh common secrets, with every stored key carried over to them. It ends a quarantine.
+//!
+//! Every operator orders it at his own node ([`crate::operator::admin`], durable). A node is in one of these states, each of them
+//! on its disk ([`Store`](crate::store::Store)); S is the id of the common secrets in use, P of what is prepared:
+//!
+//! ```text
+//!   idle (S)  --operator-->  wanted (S)  --computed with all-->  prepared (S, P)  --all have prepared P-->  idle (P)
+//!                                 ^                                   |
+//!                                 +---- nobody is at P, some lack it -+
+//! ```
+//!
+//! The first node leads: when all nodes want it, or any has something prepared, it orders a round. In a round no request runs;
+//! all nodes are there and tell each other (wants, S, P), and compare what each has heard. Then
+//!
+//! 1. *Somebody's S is another's P*, or *all have prepared the same P*: all nodes had stored P, so who has it prepared takes it
+//!    into use, and the round is over.
+//! 2. Otherwise nobody has taken anything into use, since nobody does before all have said that they stored it. What is
+//!    prepared is given up. If all want a rotation it is made: fresh common secrets, both sets renewed, every key that all
+//!    nodes hold carried over, everything stored as prepared in one transaction; all tell each other so; everybody takes it into use
+//!    in one transaction, which also ends the quarantine and the wish.
+//!
+//! So a crash at any moment leaves every node at S or at P with all keys, and a round with all nodes brings them together: whoever
+//! is at P knew that all had stored P, and nobody gives P up while somebody could be there. A node with something prepared serves
+//! nothing, so that no key is made, completed or deleted beside what it carries over.
+//!
+//! A check that fails in a round ends the wish: the operators look first, and order it again.
+//!
+//! The old MAC key was given up in memory when a check failed; here it serves once more, as it was stored. That a check failed may
+//! have told a cheater something of it (no check opens anything of it: `spdz/check.rs`): after b failed checks, those of earlier rounds
+//! included, what is carried over is right but for sum over j <= b of C(64, j) 2^-64 ([`Guesses`](polyclave_protocol::spdz::Guesses)). Every
+//! node counts what it has seen, durably, and takes no part in a round once that is more than 2^-40, after six, unless its
+//! operator takes the risk ([`refuse_guessed`]). What is opened under the old key is masked, whatever the cheater knows.
+//!
+//! A key is carried over if all nodes hold it, be it announced or pending. One that is announced at some nodes, and missing or
+//! deleted at others, stops the rotation until it is ordered again: with a backup of those it could be saved, and no single node
+//! has keys deleted at others.
+
+mod common;
+#[cfg(test)]
+mod fuzz;
+mod standing;
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::service::{ServiceScheme, Stored};
+use polyclave_protocol::session::{Session, Terms, hello};
+use polyclave_protocol::{Error, Party};
+use polyclave_transport::TlsNet;
+use polyclave_transport::wire::{Reason, Refusal};
+use zeroize::Zeroizing;
+
+use crate::Result;
+use crate::core::{Core, system};
+use crate::keys::key::{HASH_KEY, Shares};
+use crate::material::epoch::meet;
+use crate::material::quarantine::{judge, refuse_guessed};
+use crate::material::set_up;
+use crate::operator::audit::Event;
+use crate::peers::orders::Order;
+use crate::requests::agreement::tell_all;
+use crate::store::{CarriedKey, HeldKey, KeyState};
+use crate::threads::POLL_INTERVAL;
+use common::common_keys;
+use standing::{Course, Standing, course};
+
+/// Requests under way get so much time: they end at their next step.
+const LAST_REQUESTS: Duration = Duration::from_secs(60);
+/// What a client is told meanwhile.
+pub(crate) const ROTATING: &str = "the nodes are making fresh common secrets; try again later";
+
+impl Core {
+    /// No rotation changes shares of keys while this is held: to be taken before any are read.
+    pub(crate) fn hold_off_rotation(&self) -> Result<RwLockReadGuard<'_, ()>, Refusal> {
+        match self.gate.try_read() {
+            Ok(held) => Ok(held),
+            Err(TryLockError::Poisoned(held)) => Ok(held.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(Refusal::new(Reason::Unavailable, ROTATING)),
+        }
+    }
+
+    /// Whether common secrets are being made, or are prepared.
+    pub(crate) fn is_rotating(&self) -> bool {
+        self.rotating.load(Relaxed) || self.prepared.load(Relaxed)
+    }
+}
+
+/// What the store says of an unfinished rotation.
+pub(crate) fn load(core: &Core) -> Result<()> {
+    core.wants_rotation.store(core.store.rotation_wanted().map_err(system)?, Relaxed);
+    core.prepared.store(core.store.prepared_rotation().map_err(system)?.is_some(), Relaxed);
+    Ok(())
+}
+
+/// Whether a round is due; asked at the node that leads.
+pub(crate) fn is_due(core: &Core) -> bool {
+    let all_there = core.peers.connected().len() == core.nodes;
+    let unfinished = core.prepared.load(Relaxed) || core.peers.any(|state| state.prepared);
+    let all_want = core.wants_rotation.load(Relaxed) && !core.peers.any(|state| !state.wants_rotation);
+    core.scheme.renews() && core.set_up().is_ok() && all_there && (unfinished || all_want)
+}
+
+/// Has all nodes take part in a round.
+pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
+    for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
+        core.peers.order(peer, Order::Rotate { name })?;
+    }
+    join(core, name)
+}
+
+/// Takes part in a round.
+pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
+    let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut net = meet(core, "rotation", name)?;
+    let terms = Terms::new(core.nodes).with("cluster", &core.cluster_digest);
+    let mut session = hello(&core.scheme.terms(terms), &mut net)?;
+    core.rotating.store(true, Relaxed);
+    let done = Drained::wait(core).and_then(|_drained| round(core, &mut session, &mut net));
+    core.rotating.store(false, Relaxed);
+    done
+}
+
+/// No request runs while this is there.
+struct Drained<'c> {
+    _gate: RwLockWriteGuard<'c, ()>,
+}
+
+impl Drained<'_> {
+    fn wait(core: &Core) -> Result<Drained<'_>> {
+        let until = Instant::now() + LAST_REQUESTS;
+        loop {
+            match core.gate.try_write() {
+                Ok(gate) => return Ok(Drained { _gate: gate }),
+                Err(TryLockError::Poisoned(gate)) => return Ok(Drained { _gate: gate.into_inner() }),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if Instant::now() > until || core.is_stopping() {
+                return Err(Error::System("requests that are under way did not end".into()));
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+fn round(core: &Core, session: &mut Session, net: &mut TlsNet) -> Result<()> {
+    let mine = standing(core)?;
+    let mut all: Vec<(Party, Standing)> =
+        tell_all(&mine.encode(), net)?.into_iter().map(|(party, s)| (party, Standing::decode(&s))).collect();
+    all.push((core.me, mine));
+    all.sort_by_key(|(party, _)| *party);
+    let told: Vec<u8> = all.iter().flat_map(|(_, standing)| standing.encode()).collect();
+    compare("standings", &told, net)?;
+    match course(&all)? {
+        Course::Complete(id) if mine.prepared == Some(id) => commit(core, id),
+        Course::Complete(_) => Ok(()),
+        Course::Nothing => discard(core),
+        Course::Begin => {
+            discard(core)?;
+            refuse_guessed(&core.store).inspect_err(|_| give_up(core))?;
+            let id = rotate(core, session, net).inspect_err(|e| {
+                if judge(core, "making fresh common secrets", e) {
+                    give_up(core);
+                }
+            })?;
+            commit(core, id)
+        }
+    }
+}
+
+fn standing(core: &Core) -> Result<Standing> {
+    let in_use = core.store.setup().map_err(system)?.filter(|setup| setup.agreed);
+    let in_use = in_use.ok_or_else(|| Error::System("there are no common secrets to replace".into()))?;
+    Ok(Standing {
+        wants: core.store.rotation_wanted().map_err(system)?,
+        in_use: in_use.id,
+        prepared: core.store.prepared_rotation().map_err(system)?,
+    })
+}
+
+fn discard(core: &Core) -> Result<()> {
+    if core.prepared.load(Relaxed) {
+        core.store.discard_rotation().map_err(system)?;
+        core.prepared.store(false, Relaxed);
+    }
+    Ok(())
+}
+
+/// After a check that failed nothing is tried again until the operators have ordered it once more.
+fn give_up(core: &Core) {
+    core.wants_rotation.store(false, Relaxed);
+    if let Err(e) = core.store.forget_rotation() {
+        tracing::error!(error = %e, "that the rotation failed could not be written down");
+    }
+}
+
+/// Makes fresh common secrets, carries all keys over, and stores both beside what is in use. When it returns, all nodes
+/// have stored theirs.
+fn rotate(core: &Core, session: &mut Session, net: &mut TlsNet) -> Result<[u8; 32]> {
+    let keys = common_keys(core, net).inspect_err(|e| {
+        // Before the operators have mended it, it would end like this again.
+        if matches!(e, Error::System(_)) {
+            give_up(core);
+        }
+    })?;
+    core.end_epoch("fresh common secrets are made");
+    let scheme = &core.scheme;
+    let new = scheme.set_up(net)?;
+    let bytes = scheme.save_setup(&new);
+    let new = scheme.renew(&new, net)?;
+    let stored = core.store.setup().map_err(system)?;
+    let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
+    let old = scheme.renew(&scheme.restore_setup(core.me, &stored.bytes)?, net)?;
+    let mut carried = Vec::new();
+    for HeldKey { id, info, state } in keys {
+        let name = info.map(|info| info.properties.name).unwrap_or_default();
+        let mut shares = Shares::new();
+        for (part, bytes) in shares_of(core, &name, id, state)? {
+            let value = if part == HASH_KEY { Stored::Elements(&bytes) } else { Stored::Value(&bytes) };
+            let bytes: Zeroizing<Vec<u8>> = scheme.carry_over(&old, &new, session.stream(), value, net)?;
+            shares.insert(part, bytes);
+        }
+        carried.push(CarriedKey { name, id, shares });
+    }
+    let id = session.id();
+    core.store.prepare_rotation(id, &bytes, &carried).map_err(system)?;
+    core.prepared.store(true, Relaxed);
+    tell_all(&[1], net)?;
+    Ok(id)
+}
+
+fn shares_of(core: &Core, name: &str, id: [u8; 16], state: KeyState) -> Result<Shares> {
+    let key = match state {
+        KeyState::Announced => core.store.key(name).map_err(system)?.map(|key| (*key).clone()),
+        _ => core.store.pending_key(name).map_err(system)?,
+    };
+    let key = key.filter(|key| key.info.id == id);
+    Ok(key.ok_or_else(|| Error::System(format!("the key {name} is gone")))?.shares)
+}
+
+/// Takes what is prepared into use.
+fn commit(core: &Core, id: [u8; 32]) -> Result<()> {
+    core.end_epoch("fresh common secrets are taken into use");
+    {
+        let mut quarantine = core.quarantine.write().unwrap_or_else(PoisonError::into_inner);
+        core.store.commit_rotation(id).map_err(system)?;
+        *quarantine = None;
+    }
+    set_up::load(core)?;
+    load(core)?;
+    metrics::gauge!("polyclave_quarantined").set(0.0);
+    tracing::info!(id = %hex::encode(&id[..8]), "fresh common secrets are in use, and all keys were carried over");
+    core.note(&Event::of_node("rotation", "done"));
+    Ok(())
+}
+
+/// All nodes have heard the same, or none goes on: otherwise one could have some of them take into use what others give up.
+fn compare(what: &str, heard: &[u8], net: &mut TlsNet) -> Result<()> {
+    let digest = blake3::derive_key("polyclave 2026 what was told in a rotation", heard);
+    match tell_all(&digest, net)?.into_iter().find(|(_, theirs)| *theirs != digest) {
+        Some((peer, _)) => Err(Error::System(format!(
+            "{peer} says that it was told other {what} than this node: some node cheats, perhaps neither of the two"
+        ))),
+        None => Ok(()),
+    }
+}

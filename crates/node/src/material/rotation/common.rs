@@ -1,0 +1,138 @@
+//! The keys that all nodes hold, which a rotation carries over.
+
+use std::collections::BTreeMap;
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::{Error, Party};
+use polyclave_transport::TlsNet;
+use polyclave_transport::wire;
+
+use super::compare;
+use crate::Result;
+use crate::core::{Core, system};
+use crate::requests::agreement::tell_all;
+use crate::store::{HeldKey, KeyState};
+
+/// The most keys that a node believes another to hold.
+const MOST_KEYS: usize = 1 << 20;
+/// Bytes of a key in a list: its id, its state, and a digest of what it is.
+pub(super) const LISTED: usize = 16 + 1 + 32;
+
+/// The keys that all nodes hold, in the same order at all of them.
+pub(super) fn common_keys(core: &Core, net: &mut TlsNet) -> Result<Vec<HeldKey>> {
+    let held = core.store.held_keys().map_err(system)?;
+    let mine = held.iter().map(listed).collect::<Result<Vec<_>>>()?;
+    let lists = tell_lists(&mine, net)?;
+    let mut heard: Vec<&[Listed]> = lists.iter().map(Vec::as_slice).collect();
+    heard.insert(core.me.index(), &mine);
+    compare("keys", &heard.concat().concat(), net)?;
+    let common = common(&mine, &lists)?;
+    Ok(held.into_iter().filter(|key| common.binary_search(&key.id).is_ok()).collect())
+}
+
+pub(super) type Listed = [u8; LISTED];
+
+pub(super) const PENDING: u8 = 1;
+pub(super) const ANNOUNCED: u8 = 2;
+pub(super) const DELETED: u8 = 3;
+
+fn listed(key: &HeldKey) -> Result<Listed> {
+    let mut bytes = [0; LISTED];
+    bytes[..16].copy_from_slice(&key.id);
+    bytes[16] = match key.state {
+        KeyState::Pending => PENDING,
+        KeyState::Announced => ANNOUNCED,
+        KeyState::Deleted => DELETED,
+    };
+    if let Some(info) = &key.info {
+        let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(info)?);
+        bytes[17..].copy_from_slice(&digest);
+    }
+    Ok(bytes)
+}
+
+/// The ids of the keys that all nodes hold, in their order: decided from all lists, so alike at all nodes. Nobody's word deletes a
+/// key here.
+pub(super) fn common(mine: &[Listed], theirs: &[Vec<Listed>]) -> Result<Vec<[u8; 16]>> {
+    let nodes = 1 + theirs.len();
+    let mut entries: BTreeMap<[u8; 16], Vec<&Listed>> = BTreeMap::new();
+    for list in [mine].into_iter().chain(theirs.iter().map(Vec::as_slice)) {
+        let mut ids: Vec<[u8; 16]> = list.iter().map(id_of).collect();
+        ids.sort_unstable();
+        if ids.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(Error::System("a node lists a key twice".into()));
+        }
+        list.iter().for_each(|key| entries.entry(id_of(key)).or_default().push(key));
+    }
+    let mut common = Vec::new();
+    for (id, entries) in entries {
+        let is = |state: u8| entries.iter().any(|key| key[16] == state);
+        let alike = entries.iter().all(|key| key[17..] == entries[0][17..]);
+        match () {
+            () if entries.len() == nodes && alike && !is(DELETED) => common.push(id),
+            () if is(ANNOUNCED) => {
+                return Err(Error::System(format!(
+                    "not all nodes hold the key with the id {}: restore the backup of the node that lacks it, or delete it at \
+                     all of them, and order the rotation again",
+                    hex::encode(id)
+                )));
+            }
+            // Its making never came to an end, or it is gone everywhere.
+            () => {}
+        }
+    }
+    Ok(common)
+}
+
+fn id_of(key: &Listed) -> [u8; 16] {
+    let mut id = [0; 16];
+    id.copy_from_slice(&key[..16]);
+    id
+}
+
+/// Sends a list to every other node, and returns what each has sent.
+fn tell_lists(mine: &[Listed], net: &mut TlsNet) -> Result<Vec<Vec<Listed>>> {
+    let me = net.me();
+    let bytes = mine.concat();
+    let mut lens = vec![0; net.parties()];
+    for (party, len) in tell_all(&(mine.len() as u64).to_le_bytes(), net)? {
+        lens[party.index()] = usize::try_from(u64::from_le_bytes(len)).unwrap_or(usize::MAX);
+        if lens[party.index()] > MOST_KEYS {
+            return Err(Error::System(format!(
+                "{party} lists more keys, deleted ones included, than {MOST_KEYS}"
+            )));
+        }
+    }
+    let mut buffers: Vec<Vec<u8>> = lens.iter().map(|len| vec![0; len * LISTED]).collect();
+    let out: Vec<&[u8]> =
+        Party::all(net.parties()).map(|p| if p == me { &[][..] } else { &bytes[..] }).collect();
+    net.exchange(&out, &mut buffers.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
+    let others = Party::all(net.parties()).zip(buffers).filter(|(p, _)| *p != me);
+    Ok(others.map(|(_, list)| list.as_chunks().0.to_vec()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: u8, state: u8) -> Listed {
+        let mut bytes = [9; LISTED];
+        bytes[..16].fill(id);
+        bytes[16] = state;
+        bytes
+    }
+
+    #[test]
+    fn keys_that_all_hold_are_carried_over() {
+        let mine = [entry(1, ANNOUNCED), entry(2, PENDING), entry(3, PENDING), entry(5, DELETED)];
+        let theirs = vec![entry(1, PENDING), entry(2, PENDING), entry(5, DELETED), entry(7, PENDING)];
+        assert_eq!(common(&mine, &[theirs]), Ok(vec![[1; 16], [2; 16]]));
+        assert!(common(&[entry(1, ANNOUNCED)], &[vec![]]).is_err(), "a backup could save it");
+        let deleted = common(&[entry(1, ANNOUNCED)], &[vec![entry(1, DELETED)]]);
+        assert!(deleted.is_err(), "one node's word deletes nothing");
+        let mut other = entry(1, ANNOUNCED);
+        other[40] ^= 1;
+        assert!(common(&[entry(1, ANNOUNCED)], &[vec![other]]).is_err(), "another key under the same id");
+        assert!(common(&[], &[vec![entry(1, ANNOUNCED); 2]]).is_err(), "one node speaks once for a key");
+    }
+}

@@ -1,0 +1,163 @@
+//! Agreeing on the nodes' common secrets (PRSS keys), once, with all nodes present.
+//!
+//! Every node stores what came of it before any says that it is agreed; so after a crash at any moment either nobody counts
+//! on it, and a new agreement replaces it, or everybody has stored it, and it is completed.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::Result;
+use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::session::{Terms, hello, random_bytes};
+use polyclave_protocol::{Error, Party, PartySet};
+
+use crate::core::{CONNECT, Core, SetUp, system};
+use crate::material::epoch::Epoch;
+use crate::peers::orders::Order;
+use crate::requests::agreement::tell_all;
+use crate::threads::Crew;
+
+/// An agreement is over by then, or failed.
+const WITHIN: Duration = Duration::from_secs(60);
+/// Between two attempts of the first node.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Where this one has agreed, and a peer says that it has not, the pause doubles up to so much: a peer that lies goes on saying so,
+/// and one that missed the end of an agreement needs one attempt.
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+
+const NOTHING: u8 = 0;
+const STORED: u8 = 1;
+const AGREED: u8 = 2;
+
+/// Takes what is stored, if it was agreed on.
+pub(crate) fn load(core: &Core) -> Result<()> {
+    if let Some(stored) = core.store.setup().map_err(system)?.filter(|stored| stored.agreed) {
+        take(core, stored.id, &stored.bytes)?;
+    }
+    Ok(())
+}
+
+fn take(core: &Core, id: [u8; 32], bytes: &[u8]) -> Result<()> {
+    let setup = core.scheme.restore_setup(core.me, bytes)?;
+    if core.scheme.keeps_stock() && !core.scheme.renews() {
+        let epoch = Epoch::standing(core, id, core.scheme.restore_setup(core.me, bytes)?)?;
+        // Agreed on again, by nodes that were not sure: they are the same, and so is the stock.
+        let mut current = core.epoch.write().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().is_none_or(|before| before.id != epoch.id) {
+            *current = Some(Arc::new(epoch));
+        }
+    }
+    *core.set_up.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(SetUp { id, setup }));
+    Ok(())
+}
+
+/// When the first node has all agree: in a thread of its own, so that nobody who is silent in it holds up anything else.
+pub(crate) struct Leader {
+    crew: Crew,
+    due: Instant,
+    pause: Duration,
+}
+
+impl Default for Leader {
+    fn default() -> Leader {
+        Leader { crew: Crew::new("set-up", 1), due: Instant::now(), pause: PAUSE }
+    }
+}
+
+impl Leader {
+    /// Has all nodes agree, if this is the first one, all are there, and somebody has not agreed.
+    pub(crate) fn lead_if_due(&mut self, core: &Arc<Core>) {
+        let all_there = core.peers.connected().len() == core.nodes;
+        let has_agreed = core.set_up().is_ok();
+        if core.me != Party(0) || !all_there || (has_agreed && core.peers.all_set_up()) {
+            return;
+        }
+        if !self.is_due(has_agreed, Instant::now()) {
+            return;
+        }
+        let begun = self.crew.spawn(core, |core| match lead(core) {
+            Ok(()) => core.peers.note_all_set_up(),
+            Err(e) => tracing::warn!(error = core.told(&e), "the common secrets were not agreed on"),
+        });
+        if let Err(e) = begun {
+            tracing::error!(error = core.told(&e), "the nodes are not asked to agree on common secrets");
+        }
+    }
+
+    /// Whether to try now; if so, the next time is later.
+    fn is_due(&mut self, has_agreed: bool, now: Instant) -> bool {
+        if !self.crew.has_place() || now < self.due {
+            return false;
+        }
+        self.pause = if has_agreed { (2 * self.pause).min(LONGEST_PAUSE) } else { PAUSE };
+        self.due = now + self.pause;
+        true
+    }
+}
+
+fn lead(core: &Core) -> Result<()> {
+    let mut name = [0; 16];
+    random_bytes(&mut name)?;
+    for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
+        core.peers.order(peer, Order::SetUp { name })?;
+    }
+    join(core, name)
+}
+
+/// Takes part in an agreement.
+pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
+    let all = PartySet::all(core.nodes);
+    // One at a time: two would replace each other's proposals.
+    let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut net = core.mesh.open(&format!("set-up {}", hex::encode(name)), all, CONNECT)?;
+    net.set_deadline(Some(Instant::now() + WITHIN));
+    let terms = Terms::new(core.nodes).with("cluster", &core.cluster_digest);
+    let session = hello(&core.scheme.terms(terms), &mut net)?;
+    let stored = core.store.setup().map_err(system)?;
+    let mut mine = [NOTHING; 33];
+    if let Some(stored) = &stored {
+        mine[0] = if stored.agreed { AGREED } else { STORED };
+        mine[1..].copy_from_slice(&stored.id);
+    }
+    let mut states = tell_all(&mine, &mut net)?;
+    states.push((core.me, mine));
+    if let Some((first, agreed)) = states.iter().find(|(_, state)| state[0] == AGREED) {
+        // Whoever agreed knew that all had stored it. (Or it lies: each speaks for itself only.)
+        if let Some((party, _)) = states.iter().find(|(_, state)| state[1..] != agreed[1..]) {
+            return Err(Error::System(format!(
+                "{party} lacks the common secrets that {first} says all have agreed on; if that is so, restore the backup of \
+                 {party}, since its shares of keys are lost without one"
+            )));
+        }
+    } else {
+        let setup = core.scheme.set_up(&mut net)?;
+        let bytes = core.scheme.save_setup(&setup);
+        core.store.put_setup(session.id(), 1, &bytes, false).map_err(system)?;
+        tell_all(&[1], &mut net)?;
+    }
+    let stored = core.store.setup().map_err(system)?;
+    let stored = stored.ok_or_else(|| Error::System("the common secrets were not stored".into()))?;
+    core.store.agree_setup(stored.id).map_err(system)?;
+    take(core, stored.id, &stored.bytes)?;
+    tracing::info!(id = %hex::encode(&stored.id[..8]), "the nodes have agreed on their common secrets");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_only_says_that_it_has_not_agreed_is_asked_less_and_less() {
+        let (mut leader, began) = (Leader::default(), Instant::now());
+        let mut tries = |has_agreed: bool, from: Duration| {
+            let seconds =
+                (0..3600).filter(|s| leader.is_due(has_agreed, began + from + Duration::from_secs(*s)));
+            seconds.count()
+        };
+        assert_eq!(tries(false, Duration::ZERO), 3600, "the first time they are waited for");
+        let denied = tries(true, Duration::from_secs(3600));
+        assert!((5..20).contains(&denied), "{denied}");
+    }
+}

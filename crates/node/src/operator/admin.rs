@@ -1,0 +1,229 @@
+//! What an operator asks of a node: its state, a backup, to readmit a peer, to have fresh common secrets.
+//!
+//! The store belongs to the running node alone, so a running node answers on a Unix socket in its directory: one line of JSON
+//! for the order, one for the answer. Only the owner of the directory can reach it, and no order or answer holds a secret:
+//! secrets are named by their files. If no node runs, [`order`] opens the store itself.
+
+mod socket;
+mod status;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use polyclave_config::NodeDir;
+use polyclave_protocol::Error;
+use polyclave_protocol::any::AnyServiceScheme;
+use polyclave_protocol::catalog;
+use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::service::ServiceScheme;
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::core::{Core, system};
+use crate::material::quarantine::refuse_guessed;
+use crate::material::rotation;
+use crate::operator::audit::{BEGUN, Event, Gap};
+pub use crate::operator::logbook::renew_audit;
+use crate::operator::logbook::{note_end, open_log};
+use crate::store::{Secret, Store};
+pub(crate) use socket::Socket;
+use socket::ask;
+pub use status::Status;
+
+/// What an operator asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Order {
+    /// How the node is.
+    Status,
+    /// A backup, into a file that is not there yet, under the key in another.
+    Backup {
+        /// Where to; an absolute path.
+        file: PathBuf,
+        /// Where the key is; an absolute path.
+        key_file: PathBuf,
+    },
+    /// To let a peer in again that was restored from a backup.
+    Readmit {
+        /// Its name.
+        node: String,
+    },
+    /// To replace the nodes' common secrets by fresh ones, once the operators of all nodes have ordered it.
+    Rotate,
+    /// The same though so many checks have failed under the MAC key in use that a cheater may know it: the operator takes the risk.
+    RotateDespiteFailures,
+    /// Where the audit log ends, as the store has it.
+    AuditHead,
+}
+
+impl Order {
+    fn is_rotation(&self) -> bool {
+        matches!(self, Order::Rotate | Order::RotateDespiteFailures)
+    }
+}
+
+/// What the node answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Answer {
+    /// To `Status`.
+    Status(Box<Status>),
+    /// It is done.
+    Done,
+    /// To `AuditHead`.
+    AuditHead {
+        /// Number and hash; none if nothing was noted.
+        head: Option<(u64, [u8; 32])>,
+        /// The time in which no line could be written, if it is not over.
+        gap: Option<Gap>,
+    },
+    /// It was not done.
+    Failed {
+        /// Why.
+        error: String,
+    },
+}
+
+/// Gives an order to the node of a directory: to the one that runs, or, where that makes sense, by opening its store. `None`
+/// if no node runs and the order needs one.
+pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
+    if let Some(answer) = ask(dir.path(), order)? {
+        return match answer {
+            Answer::Failed { error } => Err(Error::System(error)),
+            answer => Ok(Some(answer)),
+        };
+    }
+    if *order == Order::Status {
+        return Ok(None);
+    }
+    if order.is_rotation() {
+        let cluster = dir.cluster().map_err(system)?;
+        let cluster = cluster.ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
+        refuse_without_renewal(&catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?)?;
+    }
+    let store =
+        Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
+    let party = |name: &str| {
+        let cluster = dir.cluster().map_err(system)?;
+        cluster.and_then(|cluster| cluster.party_named(name)).ok_or_else(|| unknown(name))
+    };
+    let Some(operation) = operation(order).filter(|_| dir.settings().audit.enabled) else {
+        return carry_out(&store, dir, order, party).map(Some);
+    };
+    // Before anything is done, so that nothing is that could not be logged.
+    let log = open_log(dir, &store)?;
+    let done = carry_out(&store, dir, order, party)?;
+    let detail = described(order);
+    log.append(&Event { detail: &detail, ..Event::of_node(operation, "done") }).map_err(system)?;
+    note_end(&log, &store)?;
+    Ok(Some(done))
+}
+
+/// What an order is called in the audit log; none for what changes nothing.
+fn operation(order: &Order) -> Option<&'static str> {
+    match order {
+        Order::Status | Order::AuditHead => None,
+        Order::Backup { .. } => Some("backup"),
+        Order::Readmit { .. } => Some("readmit"),
+        Order::Rotate => Some("rotate"),
+        Order::RotateDespiteFailures => Some("rotate-despite-failures"),
+    }
+}
+
+/// What else there is to say of it.
+fn described(order: &Order) -> String {
+    if let Order::Readmit { node } = order { format!("node={node}") } else { String::new() }
+}
+
+fn unknown(name: &str) -> Error {
+    Error::misuse(format!("the cluster has no node '{name}'"))
+}
+
+/// The orders that need only the store.
+fn carry_out(
+    store: &Store,
+    dir: &NodeDir,
+    order: &Order,
+    party: impl Fn(&str) -> Result<polyclave_protocol::Party>,
+) -> Result<Answer> {
+    match order {
+        Order::Status => return Err(Error::System("this node has no status".into())),
+        Order::Backup { file, key_file } => {
+            let key = Secret::load_file(key_file).map_err(system)?;
+            store.backup(dir, file, &key).map_err(system)?;
+        }
+        Order::Readmit { node } => store.readmit(party(node)?).map_err(system)?,
+        Order::Rotate => {
+            refuse_guessed(store)?;
+            store.want_rotation().map_err(system)?;
+        }
+        Order::RotateDespiteFailures => {
+            store.accept_guesses().and_then(|()| store.want_rotation()).map_err(system)?;
+        }
+        Order::AuditHead => {
+            let (head, gap) = (store.audit_head().map_err(system)?, store.audit_gap().map_err(system)?);
+            return Ok(Answer::AuditHead { head, gap });
+        }
+    }
+    Ok(Answer::Done)
+}
+
+/// An error if a scheme has nothing that a rotation replaces.
+fn refuse_without_renewal(scheme: &AnyServiceScheme) -> Result<()> {
+    if scheme.renews() {
+        return Ok(());
+    }
+    Err(Error::misuse(format!(
+        "under {} there is no MAC key to replace; this is for protocols that have one",
+        scheme.name()
+    )))
+}
+
+fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
+    let logged = match order {
+        Order::Status => return Ok(Answer::Status(Box::new(core.state()))),
+        Order::AuditHead => {
+            core.settle_audit(&mut None);
+            None
+        }
+        order => operation(order),
+    };
+    if order.is_rotation() {
+        refuse_without_renewal(&core.scheme)?;
+    }
+    let detail = described(order);
+    let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };
+    // A backup may be what is wanted because the disk is full.
+    if matches!(order, Order::Readmit { .. }) || order.is_rotation() {
+        core.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
+    }
+    let party = |name: &str| core.cluster.party_named(name).ok_or_else(|| unknown(name));
+    let done = NodeDir::open(dir).map_err(system).and_then(|dir| carry_out(&core.store, &dir, order, party));
+    if order.is_rotation() && done.is_ok() {
+        rotation::load(core)?;
+    }
+    if let Some(operation) = logged {
+        let outcome = if done.is_ok() { "done" } else { "failed" };
+        tracing::info!(operation, outcome, "an order of the operator");
+        core.note(&Event { outcome, ..event });
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_lines_of_json_and_others_are_refused() {
+        let order: Order = serde_json::from_str(r#"{"order":"readmit","node":"a"}"#).expect("an order");
+        assert_eq!(order, Order::Readmit { node: "a".into() });
+        let order: Order = serde_json::from_str(r#"{"order":"rotate"}"#).expect("an order");
+        assert_eq!(order, Order::Rotate);
+        for wrong in
+            [r#"{"order":"readmit"}"#, r#"{"order":"stop"}"#, r#"{"order":"readmit","node":"a","x":1}"#]
+        {
+            assert!(serde_json::from_str::<Order>(wrong).is_err(), "{wrong}");
+        }
+    }
+}

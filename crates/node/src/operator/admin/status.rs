@@ -1,0 +1,119 @@
+//! How a running node is, for its operator.
+
+use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_transport::wire::StockLevel;
+use serde::{Deserialize, Serialize};
+
+use crate::core::Core;
+use crate::operator::audit::AuditLog;
+use crate::store::Quarantine;
+
+/// How a running node is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// Its number in the cluster, from 1.
+    pub party: usize,
+    /// Version of the program.
+    pub version: String,
+    /// The cluster's id, in hexadecimal.
+    pub cluster: String,
+    /// Name of the protocol.
+    pub protocol: String,
+    /// Number of nodes.
+    pub nodes: usize,
+    /// So many nodes together learn nothing.
+    pub threshold: usize,
+    /// So many nodes serve a request.
+    pub needed: usize,
+    /// Whom the protocol protects against.
+    pub adversary: String,
+    /// Whether it can serve requests now.
+    pub ready: bool,
+    /// Why not.
+    pub why_not_ready: Option<String>,
+    /// What does not fit between its clock and the nodes' certificates.
+    pub clock: Option<String>,
+    /// Whether the nodes have agreed on their common secrets.
+    pub set_up: bool,
+    /// Names of the nodes that it can work with now, itself included.
+    pub connected: Vec<String>,
+    /// Names of the nodes that it cannot work with now.
+    pub missing: Vec<String>,
+    /// Number of keys.
+    pub keys: u64,
+    /// How often it was started.
+    pub starts: u64,
+    /// Whether what the nodes make afresh after each start of one of them is there, or not needed.
+    pub prepared: bool,
+    /// The material that the nodes keep in stock; none if the protocol needs none.
+    pub stock: Vec<StockLevel>,
+    /// Why this node serves nothing, if a check failed.
+    pub quarantine: Option<Quarantine>,
+    /// Checks that have failed under the MAC key in use, as this node has seen them.
+    pub checks_failed: u32,
+    /// Checks under it that a peer left without an answer.
+    pub checks_unanswered: u32,
+    /// Names of the nodes whose operators have ordered fresh common secrets.
+    pub rotating: Vec<String>,
+    /// Whether wrong shares are corrected while all nodes are there.
+    pub corrects: bool,
+    /// Names of nodes whose shares were wrong in some request since this node started, as this one saw it.
+    pub outvoted: Vec<String>,
+    /// Names of nodes that fell silent in the middle of some request since then.
+    pub silent: Vec<String>,
+    /// Names of keys of which a record here cannot be read.
+    pub damaged: Vec<String>,
+    /// How many keys fewer it has than other nodes.
+    pub lacking: u64,
+    /// Why the audit log cannot be written, if that is so.
+    pub audit_failure: Option<String>,
+    /// Whether requests are refused because of it.
+    pub audit_refuses: bool,
+}
+
+impl Core {
+    /// How this node is, for its operator.
+    pub(super) fn state(&self) -> Status {
+        let (status, guesses) = (self.status(), self.guesses());
+        let names = |there: bool| {
+            let cards = self.cluster.cards().iter().zip(polyclave_protocol::Party::all(self.nodes));
+            let chosen = cards.filter(|(_, party)| status.connected.contains(*party) == there);
+            chosen.map(|(card, _)| card.name.clone()).collect()
+        };
+        Status {
+            name: self.cluster.cards()[self.me.index()].name.clone(),
+            party: self.me.index() + 1,
+            version: status.version.clone(),
+            cluster: hex::encode(status.cluster),
+            protocol: self.cluster.protocol().into(),
+            nodes: self.nodes,
+            threshold: self.cluster.threshold(),
+            needed: self.scheme.quorum(),
+            adversary: self.scheme.promise(),
+            ready: self.is_ready(),
+            why_not_ready: self.why_not_ready(),
+            clock: self.dates.misfit(std::time::SystemTime::now()),
+            set_up: status.set_up,
+            connected: names(true),
+            missing: names(false),
+            keys: status.keys,
+            starts: self.incarnation.number,
+            prepared: status.prepared,
+            stock: status.stock,
+            quarantine: self.quarantined(),
+            checks_failed: guesses.failed,
+            checks_unanswered: guesses.unanswered,
+            rotating: self.names_of(status.rotating),
+            corrects: self.scheme.guarantees_output(),
+            outvoted: self.names_of(status.outvoted),
+            silent: self.names_of(status.silent),
+            damaged: self.store.damaged(),
+            lacking: status.lacking,
+            audit_refuses: self.stopped_by_audit().is_some(),
+            audit_failure: self.audit.as_ref().and_then(AuditLog::failure).map(|(why, _)| why),
+        }
+    }
+}

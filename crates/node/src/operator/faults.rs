@@ -1,0 +1,77 @@
+//! What this node has seen of others' faults, where the nodes go on in spite of them ([`Faults`]): logged, counted, audited, and
+//! shown to who asks how the node is.
+//!
+//! It is known to this node alone. That a node was outvoted means that it sent shares that the others' do not bear out: it cheats,
+//! or is broken; a node that was told other things may not have seen it. That one fell silent says nothing about why.
+
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+
+use polyclave_protocol::protocol::Faults;
+use polyclave_protocol::{Party, PartySet};
+
+use crate::core::Core;
+use crate::operator::audit::Event;
+
+/// Nodes that were seen at fault since this one started.
+#[derive(Default)]
+pub(crate) struct Seen {
+    outvoted: AtomicU16,
+    silent: AtomicU16,
+}
+
+impl Seen {
+    pub(crate) fn outvoted(&self) -> PartySet {
+        PartySet::from_bits(self.outvoted.load(Relaxed))
+    }
+
+    pub(crate) fn silent(&self) -> PartySet {
+        PartySet::from_bits(self.silent.load(Relaxed))
+    }
+}
+
+impl Core {
+    /// Remembers what one request has shown; once for each, whatever became of it.
+    pub(crate) fn note_faults(
+        &self,
+        client: &str,
+        operation: &str,
+        key: &str,
+        request: [u8; 16],
+        faults: Faults,
+    ) {
+        let Faults { outvoted, silent } = faults;
+        self.seen.outvoted.fetch_or(outvoted.bits(), Relaxed);
+        self.seen.silent.fetch_or(silent.bits(), Relaxed);
+        for node in outvoted.iter() {
+            let name = self.name_of(node);
+            tracing::warn!(node = name, operation, "sent wrong shares and was outvoted");
+        }
+        for node in silent.without(outvoted).iter() {
+            let name = self.name_of(node);
+            tracing::warn!(
+                node = name,
+                operation,
+                "fell silent in a request: wrong shares are detected and not corrected while it is gone, and the stock is not refilled"
+            );
+        }
+        for (what, nodes) in [("outvoted", outvoted), ("silent", silent.without(outvoted))] {
+            for node in nodes.iter() {
+                let name = self.name_of(node);
+                metrics::counter!("polyclave_faults_total", "kind" => what, "node" => name.to_owned())
+                    .increment(1);
+                let outcome = format!("{what}-{name}");
+                self.note(&Event { client, operation, key, outcome: &outcome, request, ..Event::default() });
+            }
+        }
+    }
+
+    /// The name of a node.
+    pub(crate) fn name_of(&self, node: Party) -> &str {
+        self.cluster.cards().get(node.index()).map_or("?", |card| &card.name)
+    }
+
+    /// The names of some nodes.
+    pub(crate) fn names_of(&self, nodes: PartySet) -> Vec<String> {
+        nodes.iter().map(|node| self.name_of(node).to_owned()).collect()
+    }
+}

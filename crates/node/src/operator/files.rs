@@ -1,0 +1,116 @@
+//! Open files: how many the process may have, and how they are shared, so that nobody who connects takes those of others.
+//!
+//! Every connection is an open file. Each kind has a limit of its own: HTTP ([`crate::operator::http::connections`]), strangers at the two
+//! doors ([`STRANGERS`]), clients (`connections` in `node.toml`), channels that this node leads (`channels`), and channels of
+//! each peer. Their sum is to be less than what the operating system lets the process have. A node raises that as far as it may,
+//! and if it is still too low gives clients fewer connections: without its peers it serves nobody.
+
+use polyclave_config::NodeLimits;
+use polyclave_transport::STRANGERS;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::operator::http;
+use crate::requests::channels::SETS;
+
+/// The store, the logs, listeners, and what libraries keep open.
+const OWN: usize = 64;
+
+/// Channels of a peer that are followed at once: more than it opens by its settings, which need not be ours.
+const MOST_FOLLOWED: usize = 1024;
+
+/// Who gets how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Files {
+    /// Connections of all clients together.
+    pub(crate) clients: usize,
+    /// Channels of one peer.
+    pub(crate) followed: usize,
+}
+
+/// Raises the limit of this process as far as it may be raised, and shares it.
+pub(crate) fn share(limits: &NodeLimits, nodes: usize) -> Files {
+    let limit = raise();
+    let (files, needed) = share_of(limit, limits, nodes);
+    if limit < needed {
+        tracing::warn!(
+            limit,
+            needed,
+            clients = files.clients,
+            "this process may have too few open files for its limits, so clients get fewer connections: let it have as many as are \
+             needed (`ulimit -n`, or LimitNOFILE of the service), or lower `connections` or `channels` under [limits] in node.toml"
+        );
+    }
+    files
+}
+
+/// The limit after it was raised.
+fn raise() -> usize {
+    let before = getrlimit(Resource::Nofile);
+    if before.current != before.maximum {
+        let raised = Rlimit { current: before.maximum, maximum: before.maximum };
+        if let Err(e) = setrlimit(Resource::Nofile, raised) {
+            tracing::warn!(error = %e, "the limit of open files could not be raised");
+        }
+    }
+    let now = getrlimit(Resource::Nofile).current;
+    now.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
+}
+
+/// What each gets, and how many are needed for all to have what the settings say.
+fn share_of(limit: usize, limits: &NodeLimits, nodes: usize) -> (Files, usize) {
+    let peers = nodes - 1;
+    // A channel takes a connection with each other node.
+    let led = SETS.saturating_mul(limits.channels);
+    let fixed = OWN + http::connections::MOST + 2 * STRANGERS + 2 * peers;
+    let reserved = fixed.saturating_add(led.saturating_mul(peers));
+    let followed = led.saturating_mul(peers).saturating_mul(peers);
+    let needed = reserved.saturating_add(followed).saturating_add(limits.connections);
+    let files = if limit >= needed {
+        let more = (limit - reserved - limits.connections) / (peers * peers).max(1);
+        Files { clients: limits.connections, followed: more.min(MOST_FOLLOWED.max(led)) }
+    } else {
+        let left = limit.saturating_sub(reserved).saturating_sub(followed);
+        // Few as they are, clients are what all of this is for.
+        Files { clients: limits.connections.min(left.max(limit / 4)).max(1), followed: led }
+    };
+    (files, needed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_may_have_together_is_no_more_than_the_limit() {
+        let limits = NodeLimits::default();
+        for nodes in 2..=9 {
+            let (_, needed) = share_of(0, &limits, nodes);
+            for limit in [needed, needed + 1, 2 * needed, 20_000, 1 << 20] {
+                let (files, _) = share_of(limit, &limits, nodes);
+                let peers = nodes - 1;
+                let fixed = OWN + http::connections::MOST + 2 * STRANGERS + 2 * peers;
+                let led = SETS * limits.channels * peers;
+                let all = fixed + led + files.clients + files.followed * peers * peers;
+                assert!(limit < needed || all <= limit, "{nodes} nodes, {limit}: {files:?}");
+                assert!(files.followed >= SETS * limits.channels, "an honest peer gets its channels");
+            }
+        }
+    }
+
+    #[test]
+    fn with_too_few_files_clients_get_fewer_connections_and_never_none() {
+        let limits = NodeLimits::default();
+        let (files, needed) = share_of(1024, &limits, 3);
+        assert!(needed > 1024 && files.clients < limits.connections && files.clients >= 256, "{files:?}");
+        for limit in [0, 10, 256] {
+            assert!(share_of(limit, &limits, 9).0.clients >= 1);
+        }
+    }
+
+    #[test]
+    fn the_limit_is_raised_to_the_highest_allowed() {
+        let raised = raise();
+        let now = getrlimit(Resource::Nofile);
+        assert_eq!((now.current, raised as u64), (now.maximum, now.maximum.unwrap_or(u64::MAX)));
+    }
+}

@@ -1,0 +1,74 @@
+//! What a node does by the clock.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use polyclave_config::NodeDir;
+use polyclave_protocol::PartySet;
+
+use crate::core::Core;
+use crate::material::set_up::Leader;
+use crate::requests::channels::PING_EVERY;
+use crate::threads::POLL_INTERVAL;
+
+/// Reloads the policy when its file changes, pings channels, sees whether the nodes have to agree on common secrets, writes the audit log.
+pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
+    let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
+    let (mut noted, mut leader, mut misfit) = (None, Leader::default(), None);
+    look_over_keys(core);
+    while !core.is_stopping() {
+        thread::sleep(POLL_INTERVAL);
+        if modified() != policy_of {
+            policy_of = modified();
+            match dir.policy() {
+                Ok(policy) => core.take_policy(policy),
+                Err(e) => {
+                    tracing::error!(error = %e, "the policy cannot be read; the one before stays in force")
+                }
+            }
+        }
+        if pinged.elapsed() >= PING_EVERY {
+            pinged = Instant::now();
+            core.channels.ping();
+        }
+        leader.lead_if_due(core);
+        if let Some(epoch) = core.epoch() {
+            epoch.lots.note_missing(PartySet::all(core.nodes).without(core.peers.connected()));
+        }
+        if flushed.elapsed() >= Duration::from_secs(1) {
+            flushed = Instant::now();
+            if let Err(e) = core.log_policy() {
+                tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
+            }
+            core.settle_audit(&mut noted);
+            core.settle_quarantine();
+            core.watch_clock(&mut misfit);
+            metrics::gauge!("polyclave_store_damaged")
+                .set(f64::from(u8::from(core.store.file_damage().is_some())));
+            core.count_stock();
+            metrics::gauge!("polyclave_peers_connected").set(core.peers.connected().len() as f64 - 1.0);
+            metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));
+            metrics::counter!("polyclave_blocks_computed_total").absolute(core.computed.load(Relaxed));
+            let status = core.status();
+            metrics::gauge!("polyclave_keys").set(status.keys as f64);
+            metrics::gauge!("polyclave_keys_damaged").set(status.damaged as f64);
+            metrics::gauge!("polyclave_keys_lacking").set(status.lacking as f64);
+        }
+    }
+}
+
+/// Damage of a key is to be known before it is wanted.
+fn look_over_keys(core: &Core) {
+    match core.store.look_over() {
+        Ok(damaged) if damaged.is_empty() => {}
+        Ok(damaged) => tracing::error!(
+            keys = damaged.join(", "),
+            "records of keys are damaged: other nodes serve where enough have them; restore a backup of this node"
+        ),
+        Err(e) => tracing::error!(error = %e, "the keys could not be looked over"),
+    }
+}

@@ -1,0 +1,47 @@
+//! The audit log while no node runs, and when one starts.
+
+use std::path::PathBuf;
+
+use polyclave_config::NodeDir;
+
+use crate::Result;
+use crate::core::{now, system};
+use crate::operator::audit::{AuditLog, Event, set_aside};
+use crate::store::{Secret, Store};
+
+/// Opens the audit log of a node, whose store this is, to be written.
+pub(crate) fn open_log(dir: &NodeDir, store: &Store) -> Result<AuditLog> {
+    let (noted, restored) = (store.audit_head().map_err(system)?, store.is_restored().map_err(system)?);
+    let log = AuditLog::open(&dir.audit_path(), &dir.settings().audit, noted, restored).map_err(system)?;
+    if let Some(gap) = store.audit_gap().map_err(system)? {
+        log.resume(gap);
+        if log.retry() {
+            store.note_audit_gap(None).map_err(system)?;
+        }
+    }
+    if restored {
+        note_end(&log, store)?;
+        store.note_restored_logged().map_err(system)?;
+    }
+    Ok(log)
+}
+
+/// Makes the log durable, and remembers in the store where it ends.
+pub(crate) fn note_end(log: &AuditLog, store: &Store) -> Result<()> {
+    let (number, hash) = log.sync().map_err(system)?;
+    store.note_audit_head(number, hash).map_err(system)
+}
+
+/// Sets a damaged audit log aside, with all of its files, and begins a new one, at a node that does not run. Returns the directory that
+/// the old one is in, if there was one. The new log begins with a line that says so.
+pub fn renew_audit(dir: &NodeDir) -> Result<Option<PathBuf>> {
+    let store =
+        Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
+    let path = dir.audit_path();
+    let moved = set_aside(&path, &path.with_file_name(format!("audit-until-{}", now())))?;
+    store.forget_audit_head().map_err(system)?;
+    let log = open_log(dir, &store)?;
+    log.append(&Event::of_node("renewed", "done")).map_err(system)?;
+    note_end(&log, &store)?;
+    Ok(moved)
+}

@@ -1,0 +1,109 @@
+//! Whether this node can serve, and if not why, for its operator: on `/readyz`, in `node status` and in the log.
+
+use std::time::SystemTime;
+
+use polyclave_protocol::PartySet;
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_transport::wire::{Reason, Refusal};
+
+use crate::core::Core;
+
+impl Core {
+    /// Whether requests can be served now.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.why_not_ready().is_none()
+    }
+
+    /// Why requests cannot be served now, for people.
+    pub(crate) fn why_not_ready(&self) -> Option<String> {
+        if self.is_stopping() {
+            return Some("it is stopping".into());
+        }
+        if let Some(damaged) = self.store.file_damage() {
+            return Some(damaged.to_string());
+        }
+        if let Some(why) = self.stopped_by_audit() {
+            return Some(format!("its audit log cannot be written: {why}"));
+        }
+        let least = self.scheme.quorum();
+        let now = SystemTime::now();
+        if self.dates.fitting(now).len() < least
+            && let Some(misfit) = self.dates.misfit(now)
+        {
+            return Some(misfit);
+        }
+        if let Err(refusal) = self.footing() {
+            return Some(self.told(refusal.message));
+        }
+        let there = self.peers.connected();
+        if there.len() < least {
+            let missing = self.names_of(PartySet::all(self.nodes).without(there)).join(", ");
+            return Some(format!(
+                "{least} nodes are needed, this one included, and {missing} are not connected; see this node's log and theirs"
+            ));
+        }
+        None
+    }
+
+    /// What everybody is told while the store cannot be used.
+    pub(crate) fn refuse_damaged(&self) -> Result<(), Refusal> {
+        let told = "its store is damaged, and its operator has to restore it; ask other nodes";
+        match self.store.file_damage() {
+            None => Ok(()),
+            Some(_) => Err(Refusal::new(Reason::Internal, told)),
+        }
+    }
+
+    /// Says that clock and certificates do not fit, whenever that changes.
+    pub(crate) fn watch_clock(&self, told: &mut Option<String>) {
+        let misfit = self.dates.misfit(SystemTime::now());
+        metrics::gauge!("polyclave_clock_fits").set(if misfit.is_none() { 1.0 } else { 0.0 });
+        if *told != misfit {
+            match &misfit {
+                Some(misfit) => tracing::error!("{misfit}"),
+                None => tracing::info!("clock and certificates fit again"),
+            }
+            *told = misfit;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use polyclave_client::Client;
+    use polyclave_config::{ClientDir, NodeDir};
+    use polyclave_transport::wire::{Mode, NewKey};
+
+    use crate::Running;
+    use crate::operator::admin::{Answer, Order, order};
+
+    #[test]
+    fn a_node_whose_store_is_damaged_is_not_ready_refuses_and_says_why() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let local = crate::local::create(&dir.path().join("cluster"), "shamir", 3, 1).expect("made");
+        let node = |path| Running::start(NodeDir::open(path).expect("its directory")).expect("it starts");
+        let nodes: Vec<Running> = local.nodes.iter().map(|path| node(path)).collect();
+        let until = Instant::now() + Duration::from_secs(60);
+        while let Some(why) = nodes.iter().find_map(Running::why_not_ready) {
+            assert!(Instant::now() < until, "{why}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        nodes[1].store.find_damage();
+        let told = nodes[1].why_not_ready().expect("not ready");
+        assert!(told.contains("store.redb is damaged") && told.contains("node restore"), "{told}");
+        let status = order(&NodeDir::open(&local.nodes[1]).expect("its directory"), &Order::Status);
+        let Ok(Some(Answer::Status(status))) = status else { panic!("{status:?}") };
+        assert!(!status.ready && status.why_not_ready == Some(told));
+        let client = Client::open(&ClientDir::open(&local.client).expect("its directory")).expect("a client");
+        let key = NewKey {
+            name: "k".into(),
+            cipher: "aes-128".into(),
+            modes: vec![Mode::Gcm],
+            budget_blocks: 1 << 20,
+        };
+        let refused = client.generate(key).expect_err("it takes all nodes").to_string();
+        assert!(refused.contains("its store is damaged"), "{refused}");
+    }
+}

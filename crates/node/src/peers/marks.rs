@@ -1,0 +1,112 @@
+//! Peers remember how far each other's stores have come ([`crate::store::Mark`]): so one that was put back to an old copy is refused.
+//!
+//! A node tells its mark in its greeting and with every beat, never before it is on its own disk. A peer writes it down and says
+//! with its next beat, which it sends at once, which one it holds: one synced write for each mark that moved, and several that moved
+//! meanwhile are one.
+//!
+//! What a node does under a change of its store waits until peers hold the mark of that change ([`Core::protect`]): a range of
+//! a budget before the first block of it is computed, the shares of a key before the key is announced, a deletion before it is confirmed.
+//! So there is no moment in which such a change has had an effect and only its own node knows of it. Any of those that serve a request
+//! may be put back; of the others that serve it so many hold its mark that one of them follows the protocol, or all. What is
+//! left: nodes that do not serve the request learn it with the next beat, within half a second, or when they are connected again. A node
+//! that is put back before that, and then serves with such nodes only, is not noticed by them, and is by the others as soon as it
+//! meets them.
+
+use std::time::Duration;
+
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::wire::{Reason, Refusal};
+
+use crate::Result;
+use crate::cheat::Cheat;
+use crate::core::{Core, of_store, system};
+use crate::peers::orders::Beat;
+use crate::store::{Mark, Past};
+
+/// Peers that are there hold a mark in this time.
+const HOLD: Duration = Duration::from_secs(6);
+
+/// On which of a peer's two control streams it said something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judged {
+    /// On the one on which it says how its mark moves: in order.
+    Here,
+    /// On the other one, which need not keep up.
+    Beside,
+}
+
+impl Core {
+    /// What this node tells one peer.
+    pub(crate) fn beat_to(&self, peer: Party) -> Beat {
+        // A store that cannot be read tells nothing; whoever needs it says why.
+        let mark = self.store.mark().unwrap_or_default();
+        Beat { state: self.beat(), mark, holds: self.held_of(peer) }
+    }
+
+    /// Up to which change of a peer's store this node remembers durably that there was one.
+    pub(crate) fn held_of(&self, peer: Party) -> u64 {
+        let cheats = self.cheat == Some(Cheat::HoldsNothing);
+        if cheats { 0 } else { self.store.held_of(peer).unwrap_or_default() }
+    }
+
+    /// Refuses a peer whose past does not go on from what was seen of it. Returns which start it is in.
+    pub(crate) fn judge_past(&self, peer: Party, past: &Past, judged: Judged) -> Result<[u8; 16]> {
+        match judged {
+            Judged::Here => self.store.peer_seen(peer, past),
+            Judged::Beside => self.store.peer_known(peer, past),
+        }
+        .map_err(system)?;
+        past.starts.first().map(|start| start.boot).ok_or_else(|| system("a peer that was never started"))
+    }
+
+    /// A peer says how far its store has come.
+    pub(crate) fn note_mark(&self, peer: Party, boot: [u8; 16], mark: Mark) -> Result<()> {
+        if mark == Mark::default() {
+            return Ok(());
+        }
+        let before = self.store.held_of(peer).map_err(system)?;
+        self.store.peer_moved(peer, boot, mark).map_err(system)?;
+        if mark.number > before {
+            self.peers.beat_now(peer);
+        }
+        Ok(())
+    }
+
+    /// A peer says which mark of this node it holds.
+    pub(crate) fn note_holds(&self, peer: Party, holds: u64) {
+        let own = self.store.mark().unwrap_or_default().number;
+        if holds > own {
+            tracing::error!(
+                peer = self.name_of(peer),
+                "remembers more of this node than its own store does (mark {holds}, here {own}): this node was put back to an old \
+                 copy of its disk or restored from a backup, and is refused until the operator of that node readmits it"
+            );
+            return;
+        }
+        self.peers.note_holds(peer, holds);
+    }
+
+    /// Waits until others that serve with this node hold the mark of its latest change: any `threshold + 1`, of which one follows the
+    /// protocol, or all if there are no more.
+    pub(crate) fn protect(&self, serving: PartySet) -> Result<(), Refusal> {
+        let mark = self.store.mark().map_err(of_store)?;
+        let others: PartySet = serving.iter().filter(|p| *p != self.me).collect();
+        let enough = others.len().min(self.cluster.threshold() + 1);
+        if self.peers.wait_held(mark.number, others, enough, Duration::ZERO).is_ok() {
+            return Ok(());
+        }
+        others.iter().for_each(|peer| self.peers.beat_now(peer));
+        let held = self.peers.wait_held(mark.number, others, enough, HOLD);
+        held.map_err(|lacking| {
+            let absent = lacking.without(self.peers.connected());
+            let why = if absent.is_empty() { format!(" in {} s", HOLD.as_secs()) } else { ": not connected".into() };
+            let told = format!(
+                "{} did not confirm{why}; this node has written a change to its disk, which others have to confirm before it \
+                 computes; try again later",
+                self.names_of(if absent.is_empty() { lacking } else { absent }).join(" and "),
+            );
+            let refusal = Refusal::new(Reason::Unavailable, told);
+            lacking.iter().next().map_or(refusal.clone(), |peer| refusal.because_of(peer))
+        })
+    }
+}

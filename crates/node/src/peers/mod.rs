@@ -1,0 +1,9 @@
+//! The other nodes: who is there ([`registry`]), what nodes tell each other outside of requests ([`orders`], [`control`]), and how they
+//! notice one that was put back to an old copy of its disk ([`marks`]).
+
+pub(crate) mod control;
+#[cfg(test)]
+mod impostor;
+pub(crate) mod marks;
+pub(crate) mod orders;
+pub(crate) mod registry;

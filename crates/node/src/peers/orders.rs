@@ -1,0 +1,211 @@
+//! What nodes tell each other outside of requests: that they are alive, and which channels to open.
+//!
+//! From every node to every other goes one control stream. It begins with a greeting in both directions: the cluster, and what the
+//! node's store remembers, by which a node that was put back to an old copy of its disk is recognised and refused (until an operator
+//! readmits it). Then the sender sends orders, or a beat when there are none, with what the others have to know of its state: its
+//! epoch, how much it has in stock, whether it is under quarantine, how far a rotation has come at it, the mark of its store, and which
+//! of the receiver's it holds ([`crate::peers::marks`]).
+
+#[cfg(test)]
+mod fuzz;
+
+use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::{TlsNet, wire};
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::store::{Mark, Past};
+
+/// Bytes of an order: its kind, a set or small number, a count (of a beat, that of its keys), a name or id, levels, and marks.
+pub(super) const ORDER: usize = MARKS + 8 + 16 + 8;
+/// Where the marks begin.
+const MARKS: usize = 1 + 2 + 4 + 32 + 2 * KINDS;
+/// Kinds of material that a beat has a level for; no scheme has more.
+pub(super) const KINDS: usize = 8;
+
+/// By kind: material in stock, in thousandths of what is to be there.
+pub(crate) type Levels = [u16; KINDS];
+
+/// What a node asks of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Nothing: the sender is alive, and in this state.
+    Beat(Beat),
+    /// Open a channel among a set of nodes, of which the sender is the first.
+    Channel { serving: PartySet, name: [u8; 16] },
+    /// Agree on common secrets, all nodes together.
+    SetUp { name: [u8; 16] },
+    /// Make an epoch, all nodes together.
+    Renew { name: [u8; 16] },
+    /// Make so many items of a kind of material, all nodes together.
+    Fill { name: [u8; 16], kind: u8, count: u32 },
+    /// Take part in a round of a rotation, all nodes together.
+    Rotate { name: [u8; 16] },
+}
+
+/// What a node tells one peer while nothing else is to be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beat {
+    pub(crate) state: State,
+    /// The latest change of its store.
+    pub(crate) mark: Mark,
+    /// Up to which change of the peer's store it remembers that there was one, durably.
+    pub(crate) holds: u64,
+}
+
+/// What a node tells its peers of itself with every beat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// Of its epoch; zeros if it has none.
+    pub(crate) epoch: [u8; 32],
+    /// It serves nothing, since a check failed.
+    pub(crate) quarantined: bool,
+    /// Its operator wants fresh common secrets.
+    pub(crate) wants_rotation: bool,
+    /// It has stored some that are not yet in use.
+    pub(crate) prepared: bool,
+    /// Of its stock.
+    pub(crate) levels: Levels,
+    /// How many it has.
+    pub(crate) keys: u32,
+}
+
+impl State {
+    fn flags(self) -> u16 {
+        u16::from(self.quarantined) | u16::from(self.wants_rotation) << 1 | u16::from(self.prepared) << 2
+    }
+
+    fn of(flags: u16, epoch: [u8; 32], levels: Levels, keys: u32) -> State {
+        let is_set = |bit: u16| flags & 1 << bit != 0;
+        State { epoch, quarantined: is_set(0), wants_rotation: is_set(1), prepared: is_set(2), levels, keys }
+    }
+}
+
+impl Order {
+    pub(super) fn encode(self) -> [u8; ORDER] {
+        let (mut long, mut levels) = ([0; 32], Levels::default());
+        let (mut mark, mut holds) = (Mark::default(), 0);
+        let (kind, small, count, name) = match self {
+            Order::Beat(beat) => {
+                (long, levels) = (beat.state.epoch, beat.state.levels);
+                (mark, holds) = (beat.mark, beat.holds);
+                (0, beat.state.flags(), beat.state.keys, None)
+            }
+            Order::Channel { serving, name } => (1, serving.bits(), 0, Some(name)),
+            Order::SetUp { name } => (2, 0, 0, Some(name)),
+            Order::Renew { name } => (3, 0, 0, Some(name)),
+            Order::Fill { name, kind, count } => (4, u16::from(kind), count, Some(name)),
+            Order::Rotate { name } => (5, 0, 0, Some(name)),
+        };
+        if let Some(name) = name {
+            long[..16].copy_from_slice(&name);
+        }
+        let mut bytes = [kind; ORDER];
+        bytes[1..3].copy_from_slice(&u16::to_le_bytes(small));
+        bytes[3..7].copy_from_slice(&u32::to_le_bytes(count));
+        bytes[7..39].copy_from_slice(&long);
+        for (into, level) in bytes[39..MARKS].chunks_exact_mut(2).zip(levels) {
+            into.copy_from_slice(&level.to_le_bytes());
+        }
+        bytes[MARKS..MARKS + 8].copy_from_slice(&mark.number.to_le_bytes());
+        bytes[MARKS + 8..MARKS + 24].copy_from_slice(&mark.value);
+        bytes[MARKS + 24..].copy_from_slice(&holds.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8; ORDER], from: Party) -> Result<Order> {
+        let small = u16::from_le_bytes([bytes[1], bytes[2]]);
+        let count = u32::from_le_bytes([bytes[3], bytes[4], bytes[5], bytes[6]]);
+        let (mut long, mut name) = ([0; 32], [0; 16]);
+        long.copy_from_slice(&bytes[7..39]);
+        let level = |at: usize| u16::from_le_bytes([bytes[39 + 2 * at], bytes[40 + 2 * at]]);
+        name.copy_from_slice(&long[..16]);
+        match bytes[0] {
+            0 => {
+                let state = State::of(small, long, std::array::from_fn(level), count);
+                let (mut value, mut eight) = ([0; 16], [[0; 8]; 2]);
+                eight[0].copy_from_slice(&bytes[MARKS..MARKS + 8]);
+                value.copy_from_slice(&bytes[MARKS + 8..MARKS + 24]);
+                eight[1].copy_from_slice(&bytes[MARKS + 24..]);
+                let [number, holds] = eight.map(u64::from_le_bytes);
+                Ok(Order::Beat(Beat { state, mark: Mark { number, value }, holds }))
+            }
+            1 => Ok(Order::Channel { serving: PartySet::from_bits(small), name }),
+            2 => Ok(Order::SetUp { name }),
+            3 => Ok(Order::Renew { name }),
+            4 => Ok(Order::Fill { name, kind: small.to_le_bytes()[0], count }),
+            5 => Ok(Order::Rotate { name }),
+            kind => Err(Error::Peer { peer: from, detail: format!("an order of kind {kind}") }),
+        }
+    }
+}
+
+/// What a node says of itself at the beginning of a control stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Greeting {
+    /// Everything that must be equal between nodes.
+    pub(crate) cluster: [u8; 32],
+    /// By its store.
+    pub(crate) past: Past,
+    /// As [`Beat::holds`].
+    pub(crate) holds: u64,
+    /// Of the agreed common secrets, or zeros.
+    pub(crate) setup: [u8; 32],
+    /// Of those that are stored and not yet in use, or zeros.
+    pub(crate) prepared: [u8; 32],
+    /// What it goes on telling.
+    pub(crate) state: State,
+}
+
+impl Greeting {
+    /// Exchanges greetings with the only peer of a control stream.
+    pub(crate) fn exchange(&self, peer: Party, net: &mut TlsNet) -> Result<Greeting> {
+        wire::send(net, peer, self)?;
+        wire::decode(&wire::receive_bytes(net, peer)?, peer)
+    }
+}
+
+/// The name of the control stream from one node to another.
+pub(crate) fn control_stream(from: Party, to: Party) -> String {
+    format!("orders of {from} to {to}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Start;
+
+    #[test]
+    fn orders_come_back_and_others_are_refused() {
+        let mark = Mark { number: 1 << 40 | 7, value: [9; 16] };
+        let beat = |state| Order::Beat(Beat { state, mark, holds: 1 << 50 | 3 });
+        let orders = [
+            Order::Beat(Beat::default()),
+            beat(State { epoch: [3; 32], quarantined: true, prepared: true, ..State::default() }),
+            beat(State { keys: 70_000, ..State::default() }),
+            beat(State { levels: [1, 0, 1000, 4, 5, 6, 7, u16::MAX], ..State::default() }),
+            beat(State { wants_rotation: true, ..State::default() }),
+            Order::Channel { serving: PartySet::all(3), name: [7; 16] },
+            Order::SetUp { name: [9; 16] },
+            Order::Renew { name: [1; 16] },
+            Order::Fill { name: [2; 16], kind: 3, count: 640 },
+            Order::Rotate { name: [4; 16] },
+        ];
+        for order in orders {
+            assert_eq!(Order::decode(&order.encode(), Party(1)), Ok(order));
+        }
+        assert!(Order::decode(&[9; ORDER], Party(1)).is_err());
+    }
+
+    #[test]
+    fn a_greeting_is_read_as_it_was_written() {
+        let starts = vec![Start { first: 7, boot: [5; 16] }, Start { first: 1, boot: [6; 16] }];
+        let past = Past { number: 9, recent: vec![[1; 16], [2; 16]], starts };
+        let state = State { epoch: [4; 32], quarantined: true, ..State::default() };
+        let greeting =
+            Greeting { cluster: [1; 32], past, holds: 5, setup: [2; 32], prepared: [3; 32], state };
+        let bytes = wire::encode(&greeting).expect("encoded");
+        assert_eq!(wire::decode::<Greeting>(&bytes[4..], Party(1)), Ok(greeting));
+        assert!(wire::decode::<Greeting>(&bytes[4..bytes.len() - 1], Party(1)).is_err());
+    }
+}

@@ -1,0 +1,348 @@
+//! Which peers are there, what each said last, and what waits to be sent to them.
+
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::TlsNet;
+
+use super::orders::{Beat, ORDER, Order, State};
+use crate::Result;
+
+pub(super) const BEAT_EVERY: Duration = Duration::from_millis(500);
+/// A peer that is silent for so long is taken for gone.
+pub(crate) const SILENCE: Duration = Duration::from_secs(8);
+/// A peer that is not connected may be about to be, for so long; what waits for it is given up then. Longer than a node that returns
+/// takes to connect both control streams, of which each side may notice the end of the old ones only with the next beat.
+const RECONNECTING: Duration = Duration::from_millis(4 * BEAT_EVERY.as_millis() as u64);
+/// Orders that may wait to be sent.
+const WAITING: usize = 64;
+
+/// What waits to be sent to a peer.
+#[derive(Clone, Copy)]
+pub(crate) enum Due {
+    /// A beat, made when it is sent: those that several threads made themselves could overtake each other, and a peer that hears
+    /// of an older mark after a newer one takes this node for one that was put back to an old copy of its disk.
+    Beat,
+    Order(Order),
+}
+
+/// Which peers are there, and how to give them orders.
+pub(crate) struct Peers {
+    me: Party,
+    /// By party: where its sending thread takes from what is to be sent.
+    queues: Vec<SyncSender<Due>>,
+    taken: Mutex<Vec<Option<Receiver<Due>>>>,
+    /// Peers whose orders arrive, and peers that take ours.
+    heard: AtomicU16,
+    reached: AtomicU16,
+    /// Peers that have agreed on the common secrets.
+    set_up: AtomicU16,
+    /// By party: what its greeting and its beats said.
+    known: Mutex<Vec<Known>>,
+    /// A peer has said that it holds more of this node's marks.
+    holding: Condvar,
+}
+
+/// What a peer has said of itself.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    /// The start that it is in.
+    boot: Option<[u8; 16]>,
+    state: State,
+    /// As [`Beat::holds`].
+    holds: u64,
+}
+
+impl Peers {
+    pub(crate) fn new(me: Party, nodes: usize) -> Arc<Peers> {
+        let (queues, taken) = Party::all(nodes)
+            .map(|_| {
+                let (sender, receiver) = sync_channel(WAITING);
+                (sender, Some(receiver))
+            })
+            .unzip();
+        let (heard, reached, set_up) = Default::default();
+        let known = Mutex::new(vec![Known::default(); nodes]);
+        let holding = Condvar::new();
+        Arc::new(Peers { me, queues, taken: Mutex::new(taken), heard, reached, set_up, known, holding })
+    }
+
+    /// The nodes that this one can work with now, itself included.
+    pub(crate) fn connected(&self) -> PartySet {
+        PartySet::from_bits(self.heard.load(Relaxed) & self.reached.load(Relaxed) | 1 << self.me.0)
+    }
+
+    /// Remembers whether a peer has agreed on the common secrets.
+    pub(crate) fn note_set_up(&self, peer: Party, agreed: bool) {
+        let bit = 1 << peer.0;
+        if agreed {
+            self.set_up.fetch_or(bit, Relaxed)
+        } else {
+            self.set_up.fetch_and(!bit, Relaxed)
+        };
+    }
+
+    /// All nodes have just agreed.
+    pub(crate) fn note_all_set_up(&self) {
+        self.set_up.store(u16::MAX, Relaxed);
+    }
+
+    /// Whether all peers have agreed on the common secrets.
+    pub(crate) fn all_set_up(&self) -> bool {
+        let agreed = PartySet::from_bits(self.set_up.load(Relaxed) | 1 << self.me.0);
+        Party::all(self.queues.len()).all(|p| agreed.contains(p))
+    }
+
+    /// Remembers what a peer says in its greeting.
+    pub(crate) fn note_greeting(&self, peer: Party, boot: [u8; 16], state: State) {
+        let known = &mut self.known()[peer.index()];
+        *known = Known { boot: Some(boot), state, ..*known };
+    }
+
+    /// Remembers what a peer says in a beat.
+    pub(crate) fn note_state(&self, peer: Party, state: State) {
+        self.known()[peer.index()].state = state;
+    }
+
+    /// Remembers up to which mark of this node a peer says that it holds them.
+    pub(crate) fn note_holds(&self, peer: Party, holds: u64) {
+        self.known()[peer.index()].holds = holds;
+        self.holding.notify_all();
+    }
+
+    /// Waits until so many of some peers hold this node's marks up to one of a number. Those that do not, if time runs out, or if
+    /// too few of them are connected.
+    pub(crate) fn wait_held(
+        &self,
+        number: u64,
+        peers: PartySet,
+        enough: usize,
+        within: Duration,
+    ) -> Result<(), PartySet> {
+        let began = Instant::now();
+        let mut known = self.known();
+        loop {
+            let lacking: PartySet = peers.iter().filter(|p| known[p.index()].holds < number).collect();
+            if peers.len() - lacking.len() >= enough {
+                return Ok(());
+            }
+            let gone = lacking.without(self.connected());
+            let is_lost = peers.len() - gone.len() < enough && began.elapsed() >= RECONNECTING;
+            let left = within.saturating_sub(began.elapsed());
+            if is_lost || left.is_zero() {
+                return Err(lacking);
+            }
+            let slice = left.min(RECONNECTING / 5);
+            known = self.holding.wait_timeout(known, slice).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Sends a peer a beat now, and not when nothing was sent for a while. One that does not listen learns what is in it when it is greeted.
+    pub(crate) fn beat_now(&self, peer: Party) {
+        let _ = self.queues[peer.index()].try_send(Due::Beat);
+    }
+
+    /// All nodes have just said that they have this epoch.
+    pub(crate) fn note_all_epochs(&self, id: [u8; 32]) {
+        self.known().iter_mut().for_each(|known| known.state.epoch = id);
+    }
+
+    /// What the peers say to have in stock of a kind, by its number.
+    pub(crate) fn levels(&self, kind: usize) -> Vec<u16> {
+        let known = self.known();
+        let of = |p: Party| known[p.index()].state.levels.get(kind).copied().unwrap_or_default();
+        Party::all(known.len()).filter(|p| *p != self.me).map(of).collect()
+    }
+
+    /// How many keys the peers that are connected say to have.
+    pub(crate) fn key_counts(&self) -> Vec<u64> {
+        let (known, connected) = (self.known(), self.connected());
+        let peers = Party::all(known.len()).filter(|p| *p != self.me && connected.contains(*p));
+        peers.map(|p| known[p.index()].state.keys.into()).collect()
+    }
+
+    /// All nodes have just made so much more: until they say so themselves.
+    pub(crate) fn note_made(&self, kind: usize, more: u16) {
+        for known in self.known().iter_mut() {
+            if let Some(level) = known.state.levels.get_mut(kind) {
+                *level = level.saturating_add(more);
+            }
+        }
+    }
+
+    /// Which start a peer is in.
+    pub(crate) fn boot(&self, peer: Party) -> Option<[u8; 16]> {
+        self.known()[peer.index()].boot
+    }
+
+    /// Whether something holds of any peer, by what it said last.
+    pub(crate) fn any(&self, holds: impl Fn(State) -> bool) -> bool {
+        self.which(holds).iter().next().is_some()
+    }
+
+    /// The peers of which it does.
+    pub(crate) fn which(&self, holds: impl Fn(State) -> bool) -> PartySet {
+        let known = self.known();
+        let holding = Party::all(known.len())
+            .zip(known.iter())
+            .filter(|(p, known)| *p != self.me && holds(known.state));
+        holding.map(|(p, _)| p).collect()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives an order. A full queue means that the peer does not listen.
+    pub(crate) fn order(&self, peer: Party, order: Order) -> Result<()> {
+        let gone = || Error::Closed { peer, detail: "it takes no orders at present".into() };
+        if !self.connected().contains(peer) {
+            return Err(gone());
+        }
+        self.queues[peer.index()].try_send(Due::Order(order)).map_err(|_| gone())
+    }
+
+    /// What waits to be sent to a peer; for its one sending thread.
+    pub(crate) fn queue(&self, peer: Party) -> Option<Receiver<Due>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)[peer.index()].take()
+    }
+
+    /// Sends orders and beats until it fails, `stop` says so, or the peer is in another start than `boot`.
+    pub(crate) fn send_orders(
+        &self,
+        peer: Party,
+        boot: [u8; 16],
+        queue: &Receiver<Due>,
+        net: &mut TlsNet,
+        beat: &dyn Fn() -> Beat,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        // What waited for a connection before this one is out of date.
+        while queue.try_recv().is_ok() {}
+        let bit = 1 << peer.0;
+        self.reached.fetch_or(bit, Relaxed);
+        let outcome = loop {
+            if stop() {
+                break Ok(());
+            }
+            let Some(order) = next_order(queue, beat) else { break Ok(()) };
+            // A peer that has started anew is connected again already on its own stream, and what is written to the old connection
+            // would be lost in silence.
+            if self.boot(peer) != Some(boot) {
+                break Ok(());
+            }
+            if let Err(e) = net.send(peer, &order.encode()) {
+                break Err(e);
+            }
+        };
+        self.reached.fetch_and(!bit, Relaxed);
+        outcome
+    }
+
+    /// Receives orders until it fails.
+    pub(crate) fn receive_orders(
+        &self,
+        peer: Party,
+        net: &mut TlsNet,
+        stop: &dyn Fn() -> bool,
+        mut carry_out: impl FnMut(Order) -> Result<()>,
+    ) -> Result<()> {
+        net.set_idle_limit(SILENCE);
+        let bit = 1 << peer.0;
+        self.heard.fetch_or(bit, Relaxed);
+        let outcome = loop {
+            if stop() {
+                break Ok(());
+            }
+            let mut bytes = [0; ORDER];
+            let order = net.recv(peer, &mut bytes).and_then(|()| Order::decode(&bytes, peer));
+            if let Err(e) = order.and_then(&mut carry_out) {
+                break Err(e);
+            }
+        };
+        self.heard.fetch_and(!bit, Relaxed);
+        outcome
+    }
+}
+
+/// What is sent next; none if nothing will be.
+fn next_order(queue: &Receiver<Due>, beat: &dyn Fn() -> Beat) -> Option<Order> {
+    match queue.recv_timeout(BEAT_EVERY) {
+        Ok(Due::Order(order)) => Some(order),
+        Ok(Due::Beat) | Err(RecvTimeoutError::Timeout) => Some(Order::Beat(beat())),
+        Err(RecvTimeoutError::Disconnected) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::orders::KINDS;
+    use super::*;
+    use crate::store::Mark;
+
+    #[test]
+    fn what_peers_said_last_is_known() {
+        let peers = Peers::new(Party(0), 3);
+        assert_eq!(peers.boot(Party(1)), None);
+        peers.note_greeting(Party(1), [7; 16], State { quarantined: true, ..State::default() });
+        assert_eq!(peers.which(|state| state.quarantined), [Party(1)].into_iter().collect());
+        peers.note_state(Party(1), State::default());
+        assert!(!peers.any(|state| state.quarantined));
+        assert_eq!(peers.boot(Party(1)), Some([7; 16]));
+        peers.note_state(Party(2), State { levels: [7; KINDS], ..State::default() });
+        peers.note_made(1, 100);
+        assert_eq!((peers.levels(0), peers.levels(1)), (vec![0, 7], vec![100, 107]));
+        peers.note_all_epochs([8; 32]);
+        assert!(!peers.any(|state| state.epoch != [8; 32]));
+    }
+
+    /// Whoever asks for a beat, and however many do at once. (A beat that was made before it waited in the queue came after a newer
+    /// one, and the peer refused this node for five seconds.)
+    #[test]
+    fn marks_are_sent_in_their_order() {
+        let peers = Peers::new(Party(0), 2);
+        let queue = peers.queue(Party(1)).expect("it is not taken");
+        let latest = std::sync::atomic::AtomicU64::new(0);
+        let beat = || {
+            let mark = Mark { number: latest.load(Relaxed), value: [0; 16] };
+            Beat { mark, ..Beat::default() }
+        };
+        let sent: Vec<u64> = std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..WAITING / 8 {
+                        latest.fetch_add(1, Relaxed);
+                        peers.beat_now(Party(1));
+                    }
+                });
+            }
+            let next = || match next_order(&queue, &beat) {
+                Some(Order::Beat(beat)) => beat.mark.number,
+                other => panic!("{other:?}"),
+            };
+            (0..WAITING).map(|_| next()).collect()
+        });
+        assert!(sent.is_sorted(), "{sent:?}");
+        assert_eq!(sent.last(), Some(&(WAITING as u64)), "the last one has all changes");
+    }
+
+    #[test]
+    fn who_does_not_hold_a_mark_in_time_is_named() {
+        let peers = Peers::new(Party(0), 4);
+        let (others, soon) = (PartySet::all(4).without([Party(0)].into_iter().collect()), BEAT_EVERY / 50);
+        peers.note_holds(Party(1), 7);
+        peers.note_holds(Party(2), 6);
+        assert_eq!(peers.wait_held(7, others, 1, soon), Ok(()));
+        let lacking = [Party(2), Party(3)].into_iter().collect();
+        assert_eq!(peers.wait_held(7, others, 2, soon), Err(lacking));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| peers.wait_held(7, others, 2, SILENCE));
+            peers.note_holds(Party(2), 8);
+            assert_eq!(waiting.join().expect("no panic"), Ok(()));
+        });
+    }
+}

@@ -1,0 +1,161 @@
+//! How a request begins among the nodes: they get a channel, and compare the request in the hello round.
+
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::Error;
+use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::session::{self, Greeted, Session, Terms};
+use polyclave_transport::TlsNet;
+use polyclave_transport::wire::{Reason, Refusal};
+
+use crate::cheat::{Partners, leaves_hello};
+use crate::core::Core;
+use crate::material::epoch::Ground;
+use crate::requests::channels::announce;
+use crate::requests::lending::{Channel, acquire};
+use crate::requests::plan::{Plan, Task};
+
+/// A follower waits so long for the leading node to give it a channel.
+const FOLLOW: Duration = Duration::from_secs(15);
+/// The hello has to be over in this time, however it trickles: a peer that takes longer is taken for gone.
+pub(crate) const HELLO: Duration = Duration::from_secs(5);
+/// A peer in the middle of a request may wait for its client as long as this, and for its processor.
+const COMPUTE: Duration = Duration::from_secs(45);
+/// The same where nodes correct each other, while they use a key: they wait [`ONLINE`] of these for each other's messages, and together
+/// no longer than their client waits for them (60 s), so that it hears from them who was silent.
+const COMPUTE_CORRECTED: Duration = Duration::from_secs(5);
+/// Time limits that such nodes wait for what they cannot do without. Longer than a client may take for a step.
+pub(crate) const ONLINE: u32 = 8;
+
+/// Gets a channel and agrees on the request with the other serving nodes. A channel that turns out to be dead is replaced as
+/// long as this node has not opened its nonce: nothing has been used yet, and nobody knows any session id.
+///
+/// After that an error is the request's last. Somebody who speaks last in the hello sees the session id, from which nonces and
+/// counters come, and could end one attempt after the other until it likes what it sees, thousands in the time of one request.
+/// So a cheater has one draw for each request: q requests that it makes fail give it the best of q + 1 ids, which is log2 (q + 1) bits,
+/// and each is a refusal in the audit logs. (A client asks again by itself a few times only. One that cheats as well can ask for
+/// any number of sessions and take the one that it likes, whoever speaks last.)
+pub(crate) fn begin<'c>(
+    core: &'c Core,
+    plan: &Plan,
+    ground: Ground,
+    client_is_there: &mut dyn FnMut() -> bool,
+) -> Result<(Channel<'c>, Session), Refusal> {
+    let deadline = Instant::now() + FOLLOW;
+    loop {
+        let mut channel = acquire(core, plan, deadline, client_is_there)?;
+        let net = channel.net().map_err(unavailable)?;
+        let until = Instant::now() + HELLO;
+        match greet(core, plan, ground, net, until) {
+            Ok(_) if leaves_hello(core.cheat) => {}
+            Ok(greeted) => {
+                let opened = greeted.open(&mut Partners { net, cheat: core.cheat });
+                net.set_deadline(None);
+                net.set_idle_limit(match plan.task {
+                    Task::Use { .. } if core.scheme.guarantees_output() => COMPUTE_CORRECTED,
+                    _ => COMPUTE,
+                });
+                return match opened {
+                    Ok(session) => Ok((channel, session)),
+                    // Who cheats is not known; and others may go on over this channel.
+                    Err(e @ Error::Equivocation { .. }) => {
+                        Err(Refusal::new(Reason::Disagreement, e.to_string()))
+                    }
+                    Err(e) => Err(blame(unavailable(e.clone()), &e)),
+                };
+            }
+            Err(e @ Error::Disagreement { .. }) => {
+                channel.sound();
+                return Err(blame(Refusal::new(Reason::Disagreement, disagreement(&e)), &e));
+            }
+            Err(e @ Error::Equivocation { .. }) => {
+                return Err(Refusal::new(Reason::Disagreement, e.to_string()));
+            }
+            // There the client can go on without it.
+            Err(e @ Error::Timeout { .. }) if core.scheme.guarantees_output() => {
+                return Err(blame(unavailable(e.clone()), &e));
+            }
+            Err(e) if Instant::now() + HELLO < deadline => {
+                tracing::debug!(error = core.told(&e), "a channel failed before use");
+                // The others with this peer that were free as long have likely died of the same.
+                if let Error::Closed { peer, .. } | Error::Timeout { peer, .. } = &e {
+                    core.channels.forget(*peer);
+                }
+            }
+            Err(e) => return Err(blame(unavailable(e.clone()), &e)),
+        }
+    }
+}
+
+/// Announces the request, as the leading node does, and takes the first round of the hello, in a limited time that the second
+/// has to keep, too.
+fn greet(
+    core: &Core,
+    plan: &Plan,
+    ground: Ground,
+    net: &mut TlsNet,
+    until: Instant,
+) -> Result<Greeted, Error> {
+    net.set_idle_limit(HELLO);
+    net.set_deadline(Some(until));
+    if plan.request.serving.iter().next() == Some(core.me) {
+        announce(Some(&plan.ticket), net)?;
+    }
+    let terms = terms(core, ground, b"accepted", &plan.digest, &plan.key_digest());
+    let greeted = session::greet(&terms, &mut Partners { net, cheat: core.cheat });
+    if greeted.is_err() {
+        net.set_deadline(None);
+    }
+    greeted
+}
+
+/// A refusal because of an error, and of the node that the error names.
+pub(crate) fn blame(refusal: Refusal, error: &Error) -> Refusal {
+    match error {
+        Error::Closed { peer, .. }
+        | Error::Timeout { peer, .. }
+        | Error::Peer { peer, .. }
+        | Error::Unanswered { peer, .. }
+        | Error::Disagreement { peer, .. } => refusal.because_of(*peer),
+        _ => refusal,
+    }
+}
+
+fn disagreement(e: &Error) -> String {
+    match e {
+        Error::Disagreement { peer, field: "acceptance of the request" } => {
+            format!("{peer} has not accepted the request, or was not asked; see its own answer")
+        }
+        Error::Disagreement { peer, field: "request" } => {
+            format!("this node and {peer} were asked different things: a client must tell all nodes the same")
+        }
+        Error::Disagreement { peer, field: "key" } => {
+            format!("this node and {peer} hold different keys of this name")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// What the nodes compare in the hello round.
+pub(crate) fn terms(
+    core: &Core,
+    ground: Ground,
+    acceptance: &[u8],
+    digest: &[u8; 32],
+    key: &[u8; 32],
+) -> Terms {
+    // First whether it is accepted: a node that cannot serve now says why in its own answer.
+    let terms = Terms::new(core.nodes)
+        .with("cluster", &core.cluster_digest)
+        .with("acceptance of the request", acceptance)
+        .with("memory_per_request_mib (node.toml)", &core.memory.part_bytes().to_le_bytes())
+        .with("common secrets", &ground.set_up)
+        .with("epoch", &ground.epoch);
+    core.scheme.terms(terms).with("request", digest).with("key", key)
+}
+
+/// The nodes cannot be reached, or one failed.
+pub(crate) fn unavailable(e: Error) -> Refusal {
+    Refusal::new(Reason::Unavailable, format!("the nodes could not compute this together: {e}"))
+}

@@ -1,0 +1,226 @@
+//! Channels: standing connections among the nodes of a serving set, each for one request at a time.
+//!
+//! Of a serving set the node with the lowest number leads: it picks a free channel for a request and announces the request on
+//! it, so that all nodes run the same request on the same channel. A new channel is ordered over the control streams
+//! ([`crate::peers`]). A channel on which anything failed is dropped, never used again. Whose request is next is decided in
+//! [`crate::requests::turns`].
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::Result;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::TlsNet;
+
+use crate::requests::pending::Ticket;
+use crate::requests::turns::Turns;
+use crate::threads::POLL_INTERVAL;
+
+/// Bytes of an announcement.
+const ANNOUNCEMENT: usize = 33;
+const PING: u8 = 1;
+const REQUEST: u8 = 2;
+
+/// A channel that no request has used for so long is closed.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Of all serving sets together, so many times the channels of one may be open: connections are not free.
+pub(crate) const SETS: usize = 4;
+
+/// A free channel is pinged so often; its followers wait for an announcement much longer.
+pub(crate) const PING_EVERY: Duration = Duration::from_secs(5);
+
+/// Free and lent channels, by serving set, of the sets that this node leads.
+pub(crate) struct Channels {
+    most: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    turns: Turns,
+    free: HashMap<PartySet, Vec<Free>>,
+}
+
+struct Free {
+    net: TlsNet,
+    /// By a request.
+    used: Instant,
+    /// To its followers.
+    spoken: Instant,
+}
+
+/// What a request may do next.
+#[expect(clippy::large_enum_variant, reason = "moved once for each request")]
+pub(crate) enum Turn {
+    /// Use this channel.
+    Free(TlsNet),
+    /// Open another one.
+    Open,
+    /// Come again later.
+    Busy,
+}
+
+impl Channels {
+    /// At most `most` for each serving set.
+    pub(crate) fn new(most: usize) -> Channels {
+        let state = State { turns: Turns::new(most, SETS * most), free: HashMap::new() };
+        Channels { most, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// A free channel for a request of a client, or leave to open one, when it is its turn. It counts as lent from now on.
+    /// A client that went away waits no longer.
+    pub(crate) fn take(
+        &self,
+        serving: PartySet,
+        client: &str,
+        within: Duration,
+        client_is_there: &mut dyn FnMut() -> bool,
+    ) -> Turn {
+        let deadline = Instant::now() + within;
+        let mut state = self.lock();
+        let number = state.turns.enter(client, serving);
+        while !state.turns.take(number) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let waited = self.changed.wait_timeout(state, left.min(POLL_INTERVAL));
+            let (locked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = locked;
+            if left.is_zero() || (timeout.timed_out() && !client_is_there()) {
+                state.turns.leave(number);
+                self.changed.notify_all();
+                return Turn::Busy;
+            }
+        }
+        // There may be one for the next, too.
+        self.changed.notify_all();
+        if let Some(free) = state.free.get_mut(&serving).and_then(Vec::pop) {
+            return Turn::Free(free.net);
+        }
+        if state.turns.lent_of_all() + state.free.values().map(Vec::len).sum::<usize>() > SETS * self.most {
+            close_one(&mut state.free);
+        }
+        Turn::Open
+    }
+
+    /// Takes a channel back from a client, if it can serve again.
+    pub(crate) fn put(&self, serving: PartySet, client: &str, net: Option<TlsNet>) {
+        let mut state = self.lock();
+        state.turns.give_back(client, serving);
+        if let Some(net) = net {
+            let free = Free { net, used: Instant::now(), spoken: Instant::now() };
+            state.free.entry(serving).or_default().push(free);
+        }
+        self.changed.notify_all();
+    }
+
+    /// Whether a client is to give back a channel that it lets idle, for one that waits and holds fewer.
+    pub(crate) fn is_to_yield(&self, serving: PartySet, client: &str) -> bool {
+        self.lock().turns.is_to_yield(client, serving)
+    }
+
+    /// Shows the followers of free channels that this node is alive; closes those that are dead, or not needed any more.
+    pub(crate) fn ping(&self) {
+        let mut due: Vec<(PartySet, Free)> = Vec::new();
+        for (set, free) in &mut self.lock().free {
+            let is_due = |free: &mut Free| free.spoken.elapsed() >= PING_EVERY / 2;
+            due.extend(free.extract_if(.., is_due).map(|free| (*set, free)));
+        }
+        for (serving, mut free) in due {
+            free.spoken = Instant::now();
+            let keep =
+                free.used.elapsed() < IDLE && free.net.is_alive() && announce(None, &mut free.net).is_ok();
+            let mut state = self.lock();
+            let lent = state.turns.lent(serving);
+            let others = state.free.entry(serving).or_default();
+            // Others may have been opened meanwhile.
+            if keep && lent + others.len() < self.most {
+                // Below those that were used meanwhile: the least used are the first to go.
+                others.insert(0, free);
+            }
+        }
+    }
+
+    /// Drops all free channels that a party is in: it is gone or has begun anew.
+    pub(crate) fn forget(&self, party: Party) {
+        for (set, free) in self.lock().free.iter_mut().filter(|(set, _)| set.contains(party)) {
+            tracing::debug!(channels = free.len(), %set, "dropped");
+            free.clear();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes the free channel that was used longest ago.
+fn close_one(free: &mut HashMap<PartySet, Vec<Free>>) {
+    let used_first = |free: &&mut Vec<Free>| free.iter().map(|free| free.used).min();
+    let oldest = free.values_mut().filter(|free| !free.is_empty()).min_by_key(used_first);
+    if let Some(free) = oldest
+        && let Some(at) = (0..free.len()).min_by_key(|i| free[*i].used)
+    {
+        free.swap_remove(at);
+    }
+}
+
+/// Tells the followers which request this channel is for now, or only that the leader is alive.
+pub(crate) fn announce(ticket: Option<&Ticket>, net: &mut TlsNet) -> Result<()> {
+    let mut message = [PING; ANNOUNCEMENT];
+    if let Some(ticket) = ticket {
+        message[0] = REQUEST;
+        message[1..].copy_from_slice(ticket);
+    }
+    let me = net.me();
+    net.members().iter().filter(|p| *p != me).try_for_each(|p| net.send(p, &message))
+}
+
+/// What the leader announces, now that something has arrived: a request, or nothing.
+pub(crate) fn next_request(leader: Party, net: &mut TlsNet) -> Result<Option<Ticket>> {
+    let mut message = [0; ANNOUNCEMENT];
+    net.recv(leader, &mut message)?;
+    let mut ticket = [0; 32];
+    ticket.copy_from_slice(&message[1..]);
+    match message[0] {
+        PING => Ok(None),
+        REQUEST => Ok(Some(ticket)),
+        other => {
+            let detail = format!("an announcement of kind {other}");
+            Err(Error::Peer { peer: leader, detail })
+        }
+    }
+}
+
+/// A channel in the hands of a request, at a follower: it goes back to the thread that listens on it.
+pub(crate) struct Lent {
+    net: Option<TlsNet>,
+    home: SyncSender<Option<TlsNet>>,
+}
+
+impl Lent {
+    /// Lends a channel; it (or that it is no more) comes back through the receiver.
+    pub(crate) fn new(net: TlsNet) -> (Lent, Receiver<Option<TlsNet>>) {
+        let (home, back) = sync_channel(1);
+        (Lent { net: Some(net), home }, back)
+    }
+
+    /// Takes it out, to be given back by [`Lent::give_back`].
+    pub(crate) fn net(&mut self) -> Option<TlsNet> {
+        self.net.take()
+    }
+
+    /// The channel is free again.
+    pub(crate) fn give_back(&mut self, net: TlsNet) {
+        self.net = Some(net);
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // The listening thread may have ended with the node.
+        let _ = self.home.try_send(self.net.take());
+    }
+}

@@ -1,0 +1,254 @@
+//! The rest of a request, once the nodes have agreed on it: steps of the client, each compared among the nodes before it is used.
+
+mod attendance;
+mod keys;
+mod line;
+mod steps;
+mod use_key;
+
+use std::sync::Arc;
+
+use polyclave_protocol::any::AnyServiceProtocol;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Faults, Protocol};
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::session::Session;
+use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::TlsNet;
+use polyclave_transport::wire::{self, Operation, Origin, Reason, Refusal, Step};
+
+use crate::cheat::Partners;
+use crate::computation::circuits::Circuits;
+use crate::computation::modes::{Fault, misplaced};
+use crate::computation::progress::Progress;
+use crate::core::Core;
+use crate::keys::make::generate;
+use crate::material::epoch::Footing;
+use crate::material::quarantine::judge;
+use crate::requests::begin::{begin, blame, unavailable};
+use crate::requests::lending::Channel;
+use crate::requests::plan::{Client, Plan, Task};
+use attendance::Attended;
+use line::Line;
+
+/// When the MAC key was given up in the middle of a request.
+const GIVEN_UP: &str =
+    "what the nodes had made afresh was given up meanwhile; they make it again: try again later";
+
+/// What became of a request, for the audit log.
+pub(crate) struct Outcome {
+    /// Blocks that were computed, or at least paid for.
+    pub(crate) blocks: u64,
+    /// What was made up for.
+    pub(crate) faults: Faults,
+    pub(crate) result: Result<(), Refusal>,
+}
+
+/// One request in its session.
+struct Serving<'a, 'c> {
+    core: &'a Core,
+    client: &'a Client,
+    footing: &'a Footing,
+    channel: &'a mut Channel<'c>,
+    line: Line<'a>,
+    session: [u8; 32],
+    blocks: u64,
+    progress: Arc<Progress>,
+    faults: Faults,
+}
+
+/// Serves a planned request.
+pub(crate) fn serve(core: &Core, client: &Client, plan: Plan, net: &mut TlsNet) -> Outcome {
+    let (mut blocks, mut faults) = (0, Faults::default());
+    let result = try_serve(core, client, plan, net, &mut blocks, &mut faults);
+    if let Err(refusal) = &result {
+        core.refuse(net, refusal);
+    }
+    Outcome { blocks, faults, result }
+}
+
+fn try_serve(
+    core: &Core,
+    client: &Client,
+    mut plan: Plan,
+    net: &mut TlsNet,
+    blocks: &mut u64,
+    faults: &mut Faults,
+) -> Result<(), Refusal> {
+    let first = plan.request.first.take();
+    let ready = core.footing().and_then(|footing| {
+        *blocks = admit_first(core, &mut plan.task, first.as_ref(), plan.request.serving)?;
+        Ok(footing)
+    });
+    // The others' channel need not wait for a request that was refused here.
+    let footing = ready.inspect_err(|_| core.pending.refuse(plan.ticket))?;
+    let (mut channel, session) = begin(core, &plan, footing.ground(), &mut || net.is_alive())?;
+    let line = Line::new(net, Party(core.nodes as u8));
+    let (id, blocks_paid) = (session.id(), *blocks);
+    let mut serving = Serving {
+        core,
+        client,
+        footing: &footing,
+        channel: &mut channel,
+        line,
+        session: id,
+        blocks: blocks_paid,
+        progress: Arc::new(Progress::new(core.computed.clone())),
+        faults: Faults::default(),
+    };
+    let outcome = serving.run(plan.task, first, session);
+    (*blocks, *faults) = (serving.blocks, serving.faults);
+    let gone = serving.line.gone;
+    if core.scheme.guarantees_output() {
+        return end_among_most(core, &mut channel, outcome, faults);
+    }
+    match outcome {
+        Ok(()) => {
+            channel.sound();
+            Ok(())
+        }
+        // All nodes come to this at the same place.
+        Err(Fault::Refused(refusal)) => {
+            channel.sound();
+            Err(refusal)
+        }
+        Err(Fault::Own(refusal)) => Err(refusal),
+        // All come to this, too. Nothing was used and nothing given out.
+        Err(Fault::Failed(Error::Dry { detail })) => {
+            channel.sound();
+            Err(Refusal::new(Reason::Dry, detail))
+        }
+        Err(Fault::Failed(e)) => {
+            judge(core, "serving a request", &e);
+            if let Some(gone) = gone {
+                core.refuse_quarantined()?;
+                return Err(gone);
+            }
+            tracing::warn!(error = core.told(&e), "a request failed among the nodes");
+            // Of a check nothing is told but that it failed.
+            core.refuse_quarantined()?;
+            match e {
+                Error::CheckFailed { .. } => Err(Refusal::new(Reason::Unavailable, GIVEN_UP)),
+                e => Err(blame(unavailable(e.clone()), &e)),
+            }
+        }
+    }
+}
+
+/// The end of a request of nodes that correct each other: one may have refused what others go on with.
+fn end_among_most(
+    core: &Core,
+    channel: &mut Channel<'_>,
+    outcome: Result<(), Fault>,
+    faults: &mut Faults,
+) -> Result<(), Refusal> {
+    let lost = channel.net().map(|net| net.lost()).unwrap_or_default();
+    faults.silent = faults.silent.and(lost);
+    if lost.is_empty() && matches!(outcome, Ok(()) | Err(Fault::Failed(Error::Dry { .. }))) {
+        channel.sound();
+    }
+    outcome.map_err(|fault| match fault {
+        Fault::Refused(refusal) | Fault::Own(refusal) => refusal,
+        Fault::Failed(Error::Dry { detail }) => Refusal::new(Reason::Dry, detail),
+        Fault::Failed(e) => {
+            tracing::warn!(error = core.told(&e), "a request failed among the nodes");
+            let refusal = blame(unavailable(e.clone()), &e);
+            match (&e, lost.iter().next()) {
+                (Error::Missing { .. }, Some(silent)) => refusal.because_of(silent),
+                _ => refusal,
+            }
+        }
+    })
+}
+
+/// The first step is admitted, and paid for, before the nodes compare it with the request. How many blocks that were.
+fn admit_first(
+    core: &Core,
+    task: &mut Task,
+    first: Option<&Step>,
+    serving: PartySet,
+) -> Result<u64, Refusal> {
+    match (task, first) {
+        (Task::Use { info, mode, .. }, first) => {
+            let blocks = mode.blocks_at_start() + first.map_or(Ok(0), |step| mode.admit(step))?;
+            core.spend(info, blocks, serving)?;
+            Ok(blocks)
+        }
+        (_, Some(step)) => Err(misplaced(step)),
+        (_, None) => Ok(0),
+    }
+}
+
+impl<'a> Serving<'a, '_> {
+    fn run(&mut self, task: Task, first: Option<Step>, mut session: Session) -> Result<(), Fault> {
+        let serving = self.net()?.members();
+        let mut protocol = self.footing.join(self.core, session.stream(), serving)?;
+        match task {
+            Task::Use { info, key, mode, right } => {
+                self.complete(&info, key.state)?;
+                self.use_key(protocol, (&info, right), &key.shares, mode, first)
+            }
+            Task::Generate { new, cipher } => {
+                let circuits = self.circuits(&cipher.name, &protocol)?;
+                let key = generate(&mut protocol, &mut self.partners()?, &circuits);
+                self.faults = protocol.faults();
+                let key = key?;
+                self.keep(protocol, &key, new, Origin::Generated, &circuits)
+            }
+            Task::Import { new, cipher } => {
+                let circuits = self.circuits(&cipher.name, &protocol)?;
+                let key = self.import(&mut protocol, &circuits)?;
+                self.keep(protocol, &key, new, Origin::Imported, &circuits)
+            }
+            Task::Delete { key } => self.delete(&key),
+        }
+    }
+
+    fn net(&mut self) -> Result<&mut TlsNet, Error> {
+        self.channel.net()
+    }
+
+    /// The same for the protocol, while it makes a key: that goes on though the client is gone.
+    fn partners(&mut self) -> Result<Attended<'_, 'a>, Error> {
+        let partners = Partners { cheat: self.core.cheat, net: self.channel.net()? };
+        Ok(Attended { partners, line: &mut self.line, progress: &self.progress, ends: false })
+    }
+
+    /// The same while it uses one.
+    fn partners_for_client(&mut self) -> Result<Attended<'_, 'a>, Error> {
+        let ends = !self.core.scheme.guarantees_output();
+        Ok(Attended { ends, ..self.partners()? })
+    }
+
+    fn circuits(&self, cipher: &str, protocol: &AnyServiceProtocol) -> Result<Arc<Circuits>, Fault> {
+        let unknown =
+            || Fault::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
+        self.core.library.of(cipher, protocol).ok_or_else(unknown)
+    }
+}
+
+/// Kinds of operations, for logs and metrics.
+pub(crate) fn kind(operation: &Operation) -> &'static str {
+    use wire::Use;
+    match operation {
+        Operation::Status => "status",
+        Operation::List { .. } => "list",
+        Operation::Show { .. } => "show",
+        Operation::Generate(_) => "generate",
+        Operation::Import(_) => "import",
+        Operation::Delete { .. } => "delete",
+        Operation::Use { how, .. } => match how {
+            Use::Seal
+            | Use::GcmEncrypt { .. }
+            | Use::CtrEncrypt
+            | Use::CbcEncrypt { .. }
+            | Use::EcbEncrypt { .. } => "encrypt",
+            Use::Open { .. }
+            | Use::GcmDecrypt { .. }
+            | Use::CtrDecrypt { .. }
+            | Use::CbcDecrypt
+            | Use::EcbDecrypt => "decrypt",
+            Use::Cmac { .. } => "mac",
+        },
+    }
+}

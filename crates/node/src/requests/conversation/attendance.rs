@@ -1,0 +1,113 @@
+//! A client is attended to while its request is computed: it is told that work goes on, and when it is gone the work ends.
+//!
+//! The thread that computes does both, whenever the protocol talks to the other nodes, which it does many times a second. While it waits for
+//! another node it says nothing: then no work goes on here.
+//!
+//! A client is gone when its connection has ended. Then this node ends the session, and with it those of the other nodes. Where nodes
+//! correct each other they go on: a client that ends one of its connections must not make this node look silent to the others. They end
+//! together at the next step; what one step takes is bounded by the level of their stock.
+
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::net::{Gathered, Net, Patience};
+use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::wire::Reply;
+
+use super::line::Line;
+use crate::Result;
+use crate::cheat::Partners;
+use crate::computation::progress::Progress;
+
+/// Whether the client is still there is looked at so often.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// It is told so often that work goes on.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// When a client was last looked after.
+pub(super) struct Attention {
+    looked: Instant,
+    told: Instant,
+}
+
+impl Attention {
+    pub(super) fn now() -> Attention {
+        let now = Instant::now();
+        Attention { looked: now, told: now }
+    }
+}
+
+/// The other nodes, with an eye on the client.
+pub(super) struct Attended<'n, 'l> {
+    pub(super) partners: Partners<'n>,
+    pub(super) line: &'n mut Line<'l>,
+    pub(super) progress: &'n Progress,
+    /// Whether the session ends here when the client is gone.
+    pub(super) ends: bool,
+}
+
+impl Attended<'_, '_> {
+    fn attend(&mut self) -> Result<()> {
+        let now = Instant::now();
+        if now.duration_since(self.line.attention.looked) >= POLL_INTERVAL {
+            self.line.attention.looked = now;
+            self.line.look();
+            if self.line.gone.is_none() && now.duration_since(self.line.attention.told) >= HEARTBEAT {
+                let (done, of) = self.progress.now();
+                self.line.reply(&Reply::Working { done, of });
+                self.line.attention.told = now;
+            }
+        }
+        match &self.line.gone {
+            Some(gone) if self.ends => Err(Error::System(gone.message.clone())),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Net for Attended<'_, '_> {
+    fn me(&self) -> Party {
+        self.partners.me()
+    }
+
+    fn parties(&self) -> usize {
+        self.partners.parties()
+    }
+
+    fn members(&self) -> PartySet {
+        self.partners.members()
+    }
+
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        self.attend()?;
+        self.partners.send(to, message)
+    }
+
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        self.attend()?;
+        self.partners.recv(from, into)
+    }
+
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        self.attend()?;
+        self.partners.exchange(out, into)
+    }
+
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: Patience,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        self.attend()?;
+        self.partners.gather(out, into, patience, enough)
+    }
+
+    fn lost(&self) -> PartySet {
+        self.partners.lost()
+    }
+
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        self.partners.fork()
+    }
+}

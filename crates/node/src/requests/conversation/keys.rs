@@ -1,0 +1,130 @@
+//! Requests that make, complete and delete keys.
+
+use polyclave_protocol::any::{AnyServiceProtocol, AnyShared};
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::Protocol;
+use polyclave_protocol::service::{ELEMENT_BYTES, ServiceProtocol, ServiceScheme};
+use polyclave_transport::wire::{self, End, KeyInfo, NewKey, Origin, Reason, Refusal, Reply, Step};
+
+use super::Serving;
+use crate::Result;
+use crate::cheat::spoil;
+use crate::computation::circuits::Circuits;
+use crate::computation::modes::{Fault, misplaced};
+use crate::core::{now, system};
+use crate::keys::make::expand;
+use crate::requests::agreement::{agree, any};
+use crate::store::KeyState;
+
+impl Serving<'_, '_> {
+    /// A key that this node holds as pending is complete if it is announced at a node with the same id (which was compared), or
+    /// if all nodes are here. Otherwise making it has failed: some nodes lack their shares.
+    pub(super) fn complete(&mut self, info: &KeyInfo, state: KeyState) -> Result<(), Fault> {
+        let announced = state == KeyState::Announced;
+        let serving = self.net()?.members().len();
+        if serving < self.core.nodes && !self.is_announced(announced)? {
+            let name = &info.properties.name;
+            let told =
+                format!("making the key '{name}' did not come to its end; delete it, and make it again");
+            return Err(Fault::Refused(Refusal::new(Reason::Key, told)));
+        }
+        if !announced {
+            self.core.announce(info).map_err(|refusal| system(refusal.message))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the key is announced somewhere. Where nodes correct each other those that serve, and hold it, are enough.
+    fn is_announced(&mut self, here: bool) -> Result<bool, Fault> {
+        Ok(self.core.scheme.guarantees_output() || any(here, self.net()?)?)
+    }
+
+    /// Takes a key from the client, under a mask that the client has checked.
+    pub(super) fn import(
+        &mut self,
+        protocol: &mut AnyServiceProtocol,
+        circuits: &Circuits,
+    ) -> Result<AnyShared, Fault> {
+        let bytes = circuits.cipher.key_bytes;
+        let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.partners()?)?;
+        let (blind, mut of_blind) = protocol.mask_blind(&mut self.partners()?)?;
+        spoil(self.core.cheat, [&mut of_mask, &mut of_blind]);
+        self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: of_mask, blind: of_blind });
+
+        let admit = |step: &Step| if matches!(step, Step::Chi { .. }) { Ok(0) } else { Err(misplaced(step)) };
+        let step = self.step(admit, None)?;
+        let Step::Chi { chi } = step else { return Err(Fault::Refused(misplaced(&step))) };
+        let opened: [u8; ELEMENT_BYTES] =
+            protocol.open_mask_check(&mask, blind, chi, &mut self.partners()?)?;
+        let mut data = opened.to_vec();
+        spoil(self.core.cheat, [&mut data, &mut Vec::new()]);
+        self.line.reply(&Reply::Data { data, mask: Vec::new(), initial: Vec::new() });
+
+        let admit = |step: &Step| match step {
+            Step::Masked { data, next: 0, end: End::No } if data.len() == bytes => Ok(0),
+            other => Err(misplaced(other)),
+        };
+        let step = self.step(admit, None)?;
+        let Step::Masked { data, .. } = &step else { return Err(Fault::Refused(misplaced(&step))) };
+        Ok(protocol.unmask(&mask, 0, data, &circuits.key_schedule.inputs()[0])?)
+    }
+
+    /// Expands a new key and stores it: first everywhere, then announced everywhere, then told to the client.
+    pub(super) fn keep(
+        &mut self,
+        mut protocol: AnyServiceProtocol,
+        key: &AnyShared,
+        new: NewKey,
+        origin: Origin,
+        circuits: &Circuits,
+    ) -> Result<(), Fault> {
+        let expanded = expand(key, &new.modes, &mut protocol, &mut self.partners()?, circuits);
+        self.faults = protocol.faults();
+        let (material, check_value) = expanded?;
+        let made = self.time_of_the_first()?;
+        let mut id = [0; 16];
+        blake3::Hasher::new_derive_key("polyclave 2026 id of a key")
+            .update(&self.session)
+            .finalize_xof()
+            .fill(&mut id);
+        let info = KeyInfo { properties: new, id, origin, made, check_value };
+        let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
+        // Stored by all, or announced by none.
+        let serving = self.net()?.members();
+        let stored = self.core.store_pending(&info, material.save(&protocol));
+        // A node that forgets it again, put back to an old copy of its disk, is one that the others know to have stored something since.
+        let stored = stored.and_then(|()| self.core.protect(serving));
+        agree(stored.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
+        let announced = self.core.announce(&info);
+        agree(announced.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
+        self.line.reply(&Reply::Done(Some(info)));
+        Ok(())
+    }
+
+    /// Seconds since 1970 by the clock of the first serving node.
+    fn time_of_the_first(&mut self) -> Result<u64, Fault> {
+        let me = self.core.me;
+        let net = self.net()?;
+        let first = net.members().iter().next().unwrap_or(me);
+        let mut seconds = now().to_le_bytes();
+        if first == me {
+            for peer in net.members().iter().filter(|p| *p != me) {
+                net.send(peer, &seconds)?;
+            }
+        } else {
+            net.recv(first, &mut seconds)?;
+        }
+        Ok(u64::from_le_bytes(seconds))
+    }
+
+    /// Deletes a key wherever it still is: so a deletion that was cut short can be repeated.
+    pub(super) fn delete(&mut self, key: &str) -> Result<(), Fault> {
+        let serving = self.net()?.members();
+        let deleted = self.core.delete_key(key);
+        let deleted = deleted.and_then(|info| self.core.protect(serving).map(|()| info));
+        let outcome = deleted.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
+        agree(outcome, self.net()?)?.map_err(Fault::Refused)?;
+        self.line.reply(&Reply::Done(deleted.map_err(Fault::Refused)?));
+        Ok(())
+    }
+}

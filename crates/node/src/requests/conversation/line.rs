@@ -1,0 +1,71 @@
+//! The line to a client during one request.
+
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::{Error, Party};
+use polyclave_transport::TlsNet;
+use polyclave_transport::wire::{self, Reason, Refusal, Reply, Step};
+
+use super::attendance::Attention;
+
+/// A client has so long to send a step, and to take an answer, however it trickles: the other nodes wait, and somebody else may want the channel.
+pub(super) const STEP: Duration = Duration::from_secs(20);
+
+/// A client's line during one request.
+pub(super) struct Line<'l> {
+    pub(super) net: &'l mut TlsNet,
+    pub(super) client: Party,
+    /// Why the client cannot be reached any more; the nodes end together, at the next step at the latest.
+    pub(super) gone: Option<Refusal>,
+    pub(super) attention: Attention,
+}
+
+impl<'l> Line<'l> {
+    pub(super) fn new(net: &'l mut TlsNet, client: Party) -> Line<'l> {
+        Line { net, client, gone: None, attention: Attention::now() }
+    }
+
+    /// Notices if the client has ended its connection.
+    pub(super) fn look(&mut self) {
+        if !self.net.is_alive() {
+            self.gone.get_or_insert_with(went_away);
+        }
+    }
+
+    pub(super) fn reply(&mut self, reply: &Reply) {
+        self.net.set_deadline(Some(Instant::now() + STEP));
+        let sent = wire::send(self.net, self.client, reply);
+        self.net.set_deadline(None);
+        if let Err(e) = sent {
+            self.gone.get_or_insert(lost(&e, "took no answer"));
+        }
+        self.attention = Attention::now();
+    }
+
+    /// Receives the step that has begun to arrive.
+    pub(super) fn step(&mut self, until: Instant) -> Result<(Step, [u8; 32]), Refusal> {
+        self.net.set_deadline(Some(until));
+        let received = wire::receive_bytes(self.net, self.client);
+        self.net.set_deadline(None);
+        let bytes = received.map_err(|e| lost(&e, "sent nothing"))?;
+        let step =
+            wire::decode(&bytes, self.client).map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))?;
+        self.attention = Attention::now();
+        Ok((step, blake3::derive_key("polyclave 2026 step of a request", &bytes)))
+    }
+}
+
+/// What became of a client in the middle of its request, or what it left undone for too long.
+pub(super) fn lost(error: &Error, undone: &str) -> Refusal {
+    let told = match error {
+        Error::Timeout { .. } => {
+            format!("the client {undone} for {} s in the middle of its request", STEP.as_secs())
+        }
+        _ => return went_away(),
+    };
+    Refusal::new(Reason::Unavailable, told)
+}
+
+fn went_away() -> Refusal {
+    Refusal::new(Reason::Unavailable, "the client went away in the middle of its request")
+}

@@ -1,0 +1,91 @@
+//! The next step of a client: waited for, judged by this node, and compared among all before it is used.
+
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::Error;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Right, Step};
+
+use super::Serving;
+use super::line::{STEP, lost};
+use crate::computation::modes::Fault;
+use crate::requests::agreement::{Early, agree_with_most, refused_by};
+use crate::requests::begin::ONLINE;
+use crate::threads::POLL_INTERVAL;
+
+/// So long at the node that leads, as soon as a client waits there that holds fewer channels ([`crate::requests::turns`]).
+const WANTED_STEP: Duration = Duration::from_secs(5);
+
+impl Serving<'_, '_> {
+    /// Receives the next step, has `admit` judge it, and compares it with the other nodes.
+    pub(super) fn step(
+        &mut self,
+        admit: impl FnOnce(&Step) -> Result<u64, Refusal>,
+        paid_by: Option<(&KeyInfo, Right)>,
+    ) -> Result<Step, Fault> {
+        let serving = self.net()?.members();
+        let (until, mut early) = (Instant::now() + STEP, Early::default());
+        let received = match self.await_step(&mut early)? {
+            Some(refusal) => Err(refusal),
+            None => self.line.step(until),
+        };
+        let judged = received.and_then(|(step, digest)| {
+            self.core.footing()?;
+            let blocks = admit(&step)?;
+            if let Some((info, right)) = paid_by {
+                // The policy may have changed since the request began.
+                self.core.allow(self.client, right, &info.properties.name)?;
+                self.core.spend(info, blocks, serving)?;
+            }
+            self.blocks += blocks;
+            Ok((step, digest))
+        });
+        let mine = judged.as_ref().map(|(_, digest)| *digest).map_err(Clone::clone);
+        let agreed = match self.core.scheme.guarantees_output() {
+            true => {
+                let (session, quorum) = (self.session, self.core.scheme.quorum());
+                let patience = if paid_by.is_some() { ONLINE } else { 1 };
+                agree_with_most(mine, &session, quorum, patience, self.net()?)?
+            }
+            false => early.agree(mine, self.net()?)?,
+        };
+        match agreed {
+            Ok(()) => judged.map(|(step, _)| step).map_err(Fault::Refused),
+            Err(refusal) => Err(Fault::Refused(refusal)),
+        }
+    }
+
+    /// Waits until the next step begins to arrive; why it is not waited for any more, if so.
+    fn await_step(&mut self, early: &mut Early) -> Result<Option<Refusal>, Error> {
+        let began = Instant::now();
+        let client = [self.line.client].into_iter().collect();
+        loop {
+            if let Some(gone) = &self.line.gone {
+                return Ok(Some(gone.clone()));
+            }
+            // What begins to arrive is received to its end; so is what cannot arrive any more.
+            if !matches!(self.line.net.wait(client, POLL_INTERVAL), Ok(None)) {
+                return Ok(None);
+            }
+            let silent = began.elapsed();
+            if silent >= STEP {
+                let paused = Error::Timeout { peer: self.line.client, waited: STEP };
+                return Ok(Some(lost(&paused, "sent nothing")));
+            }
+            if silent >= WANTED_STEP && self.channel.is_to_yield() {
+                let told = format!(
+                    "the client sent nothing for {} s in the middle of its request, while a client waited that has fewer \
+                     requests under way",
+                    silent.as_secs()
+                );
+                return Ok(Some(Refusal::new(Reason::Unavailable, told)));
+            }
+            if !self.core.scheme.guarantees_output()
+                && let Some(peer) = early.listen(self.channel.net()?)?
+            {
+                return Ok(Some(refused_by(peer)));
+            }
+        }
+    }
+}

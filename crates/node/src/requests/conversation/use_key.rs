@@ -1,0 +1,110 @@
+//! The use of a key: its mode answers one step after the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclave_protocol::Error;
+use polyclave_protocol::any::AnyServiceProtocol;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Faults, Protocol};
+use polyclave_transport::wire::{KeyInfo, Reply, Right, Step};
+
+use super::Serving;
+use crate::cheat::{delay, instead_of_answer, spoil};
+use crate::computation::Computation;
+use crate::computation::circuits::Circuits;
+use crate::computation::modes::{Answer, Fault, Mode};
+use crate::computation::progress::Progress;
+use crate::core::unreadable;
+use crate::keys::key::{Material, Shares};
+
+impl Serving<'_, '_> {
+    pub(super) fn use_key(
+        &mut self,
+        protocol: AnyServiceProtocol,
+        (info, right): (&KeyInfo, Right),
+        shares: &Shares,
+        mut mode: Box<dyn Mode>,
+        mut first: Option<Step>,
+    ) -> Result<(), Fault> {
+        let circuits = self.circuits(&info.properties.cipher, &protocol)?;
+        let key = Material::restore(info, shares, &protocol).map_err(|e| {
+            tracing::error!(key = %info.properties.name, error = %e, "the shares of a key cannot be used");
+            self.core.store.note_unusable(&info.properties.name);
+            Fault::Own(unreadable(&info.properties.name))
+        })?;
+        let mut held = Held {
+            protocol: Some(protocol),
+            circuits: &circuits,
+            key: &key,
+            session: self.session,
+            memory: self.core.memory.part_bytes(),
+            progress: self.progress.clone(),
+        };
+        let started = held.with(&mut self.partners_for_client()?, |at| mode.start(at));
+        self.faults = held.faults();
+        let (start, mut mask) = started?;
+        self.footing.still_holds(self.core)?;
+        spoil(self.core.cheat, [&mut mask]);
+        self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask, blind: Vec::new() });
+        loop {
+            let step = match first.take() {
+                Some(step) => step,
+                None => {
+                    let admit = |step: &Step| if *step == Step::Finish { Ok(0) } else { mode.admit(step) };
+                    self.step(admit, Some((info, right)))?
+                }
+            };
+            if step == Step::Finish {
+                return Ok(());
+            }
+            let instead = instead_of_answer(self.core.cheat);
+            instead.iter().for_each(|reply| self.line.reply(reply));
+            let answer = held.with(&mut self.partners_for_client()?, |at| mode.run(step, at));
+            self.faults = held.faults();
+            let mut answer = answer?;
+            spoil(self.core.cheat, [&mut answer.data, &mut answer.mask, &mut answer.initial]);
+            self.footing.still_holds(self.core)?;
+            let pause = self.core.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
+            let Answer { data, mask, initial } = answer;
+            if instead.is_empty() {
+                delay(self.core.cheat);
+                self.line.reply(&Reply::Data { data, mask, initial });
+            }
+            if pause > Duration::ZERO {
+                std::thread::sleep(pause);
+            }
+        }
+    }
+}
+
+/// A protocol between steps.
+struct Held<'k> {
+    protocol: Option<AnyServiceProtocol>,
+    circuits: &'k Circuits,
+    key: &'k Material,
+    session: [u8; 32],
+    memory: usize,
+    progress: Arc<Progress>,
+}
+
+impl Held<'_> {
+    fn faults(&self) -> Faults {
+        self.protocol.as_ref().map(Protocol::faults).unwrap_or_default()
+    }
+
+    fn with<T>(
+        &mut self,
+        net: &mut dyn Net,
+        work: impl FnOnce(&mut Computation<'_>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let ended = || Error::System("the session has ended".into());
+        let protocol = self.protocol.take().ok_or_else(ended)?;
+        let (circuits, key, session) = (self.circuits, self.key, self.session);
+        let (memory, progress) = (self.memory, &*self.progress);
+        let mut at = Computation { protocol, net, circuits, key, session, memory, progress };
+        let outcome = work(&mut at);
+        self.protocol = Some(at.protocol);
+        outcome
+    }
+}

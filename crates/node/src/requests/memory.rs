@@ -1,0 +1,148 @@
+//! The memory in which requests are computed: each that is under way has its part of it, for which others wait in their order.
+//!
+//! A use of a key is computed in pieces ([`crate::computation::pieces`]), so that it takes no more than its part, whatever its cipher and its length. The part
+//! is the same at all nodes: they compare the setting in the hello round, since they have to cut alike.
+//!
+//! The node that leads takes its part before it announces a request, and its followers take theirs when they hear of it, in the leader's
+//! order. So among nodes that always serve together nobody waits but the leader. Where several nodes lead, two requests may each wait
+//! for a part that the other one has: a follower therefore waits for a short time only, and refuses the request as busy. Then its
+//! parts are free again everywhere, and the client asks again.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use polyclave_config::NodeLimits;
+use polyclave_transport::wire::{Reason, Refusal};
+
+/// Memory of a node, in parts of equal size.
+pub(crate) struct Memory {
+    part_mib: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    free: usize,
+    /// Who waits, in their order.
+    waiting: VecDeque<u64>,
+    next: u64,
+}
+
+/// One request's part; free again when dropped.
+pub(crate) struct Part<'m>(&'m Memory);
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        self.0.lock().free += 1;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Memory {
+    pub(crate) fn new(limits: &NodeLimits) -> Memory {
+        let part_mib = limits.memory_per_request_mib;
+        let state = State { free: Memory::parts(limits), waiting: VecDeque::new(), next: 0 };
+        Memory { part_mib, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Requests that are computed at a time.
+    pub(crate) fn parts(limits: &NodeLimits) -> usize {
+        limits.memory_mib / limits.memory_per_request_mib.max(1)
+    }
+
+    /// Bytes of a part.
+    pub(crate) fn part_bytes(&self) -> usize {
+        self.part_mib << 20
+    }
+
+    /// A part, once it is this request's turn; or that there is none until the deadline.
+    pub(crate) fn take(&self, until: Instant) -> Result<Part<'_>, Refusal> {
+        let mut state = self.lock();
+        let me = state.next;
+        state.next += 1;
+        state.waiting.push_back(me);
+        loop {
+            if state.free > 0 && state.waiting.front() == Some(&me) {
+                state.free -= 1;
+                state.waiting.pop_front();
+                // The next one may find a part, too.
+                self.changed.notify_all();
+                return Ok(Part(self));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                state.waiting.retain(|waiting| *waiting != me);
+                self.changed.notify_all();
+                let told = "this node computes as much at a time as its memory allows ([limits] memory_mib in node.toml); try again \
+                            later";
+                return Err(Refusal::new(Reason::Busy, told));
+            }
+            let wait = left.min(Duration::from_secs(60));
+            state = self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+
+    fn memory(parts: usize) -> Memory {
+        Memory::new(&NodeLimits {
+            memory_per_request_mib: 16,
+            memory_mib: 16 * parts + 15,
+            ..NodeLimits::default()
+        })
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(20)
+    }
+
+    #[test]
+    fn no_more_requests_than_the_memory_has_parts_are_admitted_at_a_time() {
+        let memory = memory(2);
+        assert_eq!(memory.part_bytes(), 16 << 20);
+        let (first, second) = (memory.take(soon()), memory.take(soon()));
+        assert!(first.is_ok() && second.is_ok());
+        let refused = memory.take(soon()).err().expect("there are two parts");
+        assert_eq!(refused.reason, Reason::Busy);
+        drop(first);
+        assert!(memory.take(soon()).is_ok());
+    }
+
+    /// One that gave up must not hold up those behind it.
+    #[test]
+    fn who_waits_is_served_in_turn_and_who_gives_up_is_passed_over() {
+        let memory = memory(1);
+        let held = memory.take(soon()).expect("it is free");
+        let (served, order) = channel();
+        thread::scope(|scope| {
+            for (i, patience) in [(0, 60_000), (1, 1), (2, 60_000)] {
+                let (memory, served) = (&memory, served.clone());
+                let waiting = memory.lock().waiting.len();
+                scope.spawn(move || {
+                    let part = memory.take(Instant::now() + Duration::from_millis(patience));
+                    served.send((i, part.is_ok())).expect("it is received");
+                });
+                let until = Instant::now() + Duration::from_secs(30);
+                while memory.lock().next < i + 2 && Instant::now() < until {
+                    thread::yield_now();
+                }
+                assert!(memory.lock().waiting.len() >= waiting.min(1), "it waits, or has given up");
+            }
+            assert_eq!(order.recv_timeout(Duration::from_secs(30)), Ok((1, false)));
+            drop(held);
+            let rest: Vec<_> = (0..2).map(|_| order.recv_timeout(Duration::from_secs(30))).collect();
+            assert_eq!(rest, [Ok((0, true)), Ok((2, true))]);
+        });
+    }
+}

@@ -1,0 +1,100 @@
+//! Where a request that a client brought waits for the channel that the leading node picked for it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::Party;
+
+use crate::requests::channels::Lent;
+
+/// Requests that were refused lately: their channel need not wait for them.
+const REMEMBERED: usize = 256;
+
+/// Names a request: the client's certificate and the number that it drew. No client can claim another's.
+pub(crate) type Ticket = [u8; 32];
+
+/// Requests by ticket.
+#[derive(Default)]
+pub(crate) struct PendingRequests {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: HashMap<Ticket, Waiting>,
+    refused: VecDeque<Ticket>,
+}
+
+struct Waiting {
+    leader: Party,
+    channel: SyncSender<Lent>,
+}
+
+impl PendingRequests {
+    /// Announces that a request is here and waits for a channel of `leader`. None when the ticket is taken already.
+    pub(crate) fn bring(&self, ticket: Ticket, leader: Party) -> Option<Receiver<Lent>> {
+        let (channel, receiver) = sync_channel(1);
+        let mut state = self.lock();
+        if state.waiting.contains_key(&ticket) {
+            return None;
+        }
+        state.waiting.insert(ticket, Waiting { leader, channel });
+        self.changed.notify_all();
+        Some(receiver)
+    }
+
+    /// The request no longer waits.
+    pub(crate) fn leave(&self, ticket: &Ticket) {
+        self.lock().waiting.remove(ticket);
+    }
+
+    /// The request was refused here before it could wait.
+    pub(crate) fn refuse(&self, ticket: Ticket) {
+        let mut state = self.lock();
+        if state.refused.len() == REMEMBERED {
+            state.refused.pop_front();
+        }
+        state.refused.push_back(ticket);
+        self.changed.notify_all();
+    }
+
+    /// Hands a channel to the request of this ticket; gives it back if none comes in time.
+    #[expect(clippy::result_large_err, reason = "the error is the channel, given back")]
+    pub(crate) fn hand_over(
+        &self,
+        ticket: &Ticket,
+        leader: Party,
+        mut channel: Lent,
+        within: Duration,
+    ) -> Result<(), Lent> {
+        let deadline = Instant::now() + within;
+        let mut state = self.lock();
+        loop {
+            if state.waiting.get(ticket).is_some_and(|waiting| waiting.leader == leader)
+                && let Some(waiting) = state.waiting.remove(ticket)
+            {
+                match waiting.channel.try_send(channel) {
+                    Ok(()) => return Ok(()),
+                    Err(e) => {
+                        channel = match e {
+                            std::sync::mpsc::TrySendError::Full(c) => c,
+                            std::sync::mpsc::TrySendError::Disconnected(c) => c,
+                        }
+                    }
+                }
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || state.refused.contains(ticket) {
+                return Err(channel);
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,168 @@
+//! What a node decides for itself about a request: whether the client may do this, with which key, and in which mode. Nothing that the
+//! client said is used before the nodes have compared it ([`begin`](super::begin)).
+
+use std::sync::Arc;
+
+use polyclave_cipher::Cipher;
+use polyclave_protocol::PartySet;
+use polyclave_protocol::service::ServiceScheme;
+use polyclave_transport::CertificateDer;
+use polyclave_transport::wire::{
+    self, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, why_apart,
+};
+
+use crate::computation::modes::{Mode, machine, needs};
+use crate::core::Core;
+use crate::keys::make::check_new_key;
+use crate::keys::names::Taken;
+use crate::requests::pending::Ticket;
+use crate::store::StoredKey;
+
+/// Who asks.
+pub(crate) struct Client {
+    pub(crate) name: String,
+    pub(crate) certificate: CertificateDer<'static>,
+}
+
+/// A request that this node is ready to serve.
+pub(crate) struct Plan {
+    pub(crate) request: Request,
+    /// Of the client and all bytes of its request.
+    pub(crate) digest: [u8; 32],
+    pub(crate) ticket: Ticket,
+    pub(crate) task: Task,
+    /// Who asks.
+    pub(super) client: String,
+    /// The name of the key that it makes or deletes.
+    _taken: Option<Taken>,
+}
+
+/// What to do.
+pub(crate) enum Task {
+    Generate { new: NewKey, cipher: Cipher },
+    Import { new: NewKey, cipher: Cipher },
+    Delete { key: String },
+    Use { info: KeyInfo, key: Arc<StoredKey>, mode: Box<dyn Mode>, right: Right },
+}
+
+fn key_refusal(told: String) -> Refusal {
+    Refusal::new(Reason::Key, told)
+}
+
+impl Plan {
+    /// Checks a request against this node's own policy, keys and limits. Nothing is spent and nobody else is asked.
+    pub(crate) fn make(
+        core: &Core,
+        client: &Client,
+        request: Request,
+        bytes: &[u8],
+    ) -> Result<Plan, Refusal> {
+        core.refuse_damaged()?;
+        core.refuse_quarantined()?;
+        let all = PartySet::all(core.nodes);
+        let serving = request.serving;
+        if serving.iter().any(|p| !all.contains(p)) || !serving.contains(core.me) {
+            let told = format!("this is {} of {} nodes; the request is for {serving}", core.me, core.nodes);
+            return Err(Refusal::new(Reason::Malformed, told));
+        }
+        let needs_all = !matches!(request.operation, Operation::Use { .. });
+        let least = if needs_all { core.nodes } else { core.scheme.quorum() };
+        if serving.len() < least {
+            let told = format!("{} nodes are to serve; this takes {least}", serving.len());
+            return Err(Refusal::new(Reason::Unavailable, told));
+        }
+        let mut taken = None;
+        let task = match &request.operation {
+            Operation::Generate(new) => {
+                let cipher = new_key(core, client, Right::Generate, new, &mut taken)?;
+                Task::Generate { cipher, new: new.clone() }
+            }
+            Operation::Import(new) => {
+                let cipher = new_key(core, client, Right::Import, new, &mut taken)?;
+                Task::Import { cipher, new: new.clone() }
+            }
+            Operation::Delete { key } => {
+                core.allow(client, Right::Delete, key)?;
+                taken = Some(core.names.take(key)?);
+                Task::Delete { key: key.clone() }
+            }
+            Operation::Use { key, id, how } => {
+                let (wanted, right) = needs(how);
+                core.allow(client, right, key)?;
+                let (info, stored) = core.key(key)?;
+                if id.is_some_and(|id| id != info.id) {
+                    return Err(key_refusal(format!(
+                        "this was made under another key that was named '{key}'"
+                    )));
+                }
+                if !info.properties.modes.contains(&wanted) {
+                    let modes: Vec<String> =
+                        info.properties.modes.iter().map(wire::Mode::to_string).collect();
+                    let told = format!("the key '{key}' was made for {}, not for {wanted}", modes.join(", "));
+                    return Err(key_refusal(told));
+                }
+                refuse_undoing(&info, wanted, right)?;
+                let block = core.cipher(&info.properties.cipher)?.block_bytes;
+                let mode = machine(how, block, info.id)?;
+                Task::Use { info, key: stored, mode, right }
+            }
+            Operation::Status | Operation::List { .. } | Operation::Show { .. } => {
+                return Err(Refusal::new(Reason::Malformed, "this needs no other nodes"));
+            }
+        };
+        let certificate = &client.certificate;
+        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 request of a client");
+        hasher.update(&(certificate.len() as u64).to_le_bytes()).update(certificate).update(bytes);
+        let (ticket, digest) = (ticket(client, &request.id), hasher.finalize().into());
+        Ok(Plan { ticket, request, digest, task, client: client.name.clone(), _taken: taken })
+    }
+
+    /// What the key of the request is, for the nodes to compare.
+    pub(super) fn key_digest(&self) -> [u8; 32] {
+        let key = match &self.task {
+            Task::Use { info, .. } => wire::encode(info).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        blake3::derive_key("polyclave 2026 properties of a key", &key)
+    }
+}
+
+/// Keys for CBC and what it undoes were made before such keys were refused: nothing more is encrypted under them in CBC. What was
+/// encrypted can be decrypted.
+fn refuse_undoing(info: &KeyInfo, wanted: wire::Mode, right: Right) -> Result<(), Refusal> {
+    if (wanted, right) != (wire::Mode::Cbc, Right::Encrypt) {
+        return Ok(());
+    }
+    let Some(why) = why_apart(&info.properties.modes) else { return Ok(()) };
+    let name = &info.properties.name;
+    Err(key_refusal(format!(
+        "the key '{name}' was made before this was refused: {why}. What there is can be decrypted"
+    )))
+}
+
+/// Names a request of a client among the nodes.
+pub(crate) fn ticket(client: &Client, id: &[u8; 16]) -> Ticket {
+    let mut ticket = blake3::Hasher::new_derive_key("polyclave 2026 ticket of a request");
+    ticket.update(id).update(&client.certificate).finalize().into()
+}
+
+fn new_key(
+    core: &Core,
+    client: &Client,
+    right: Right,
+    new: &NewKey,
+    taken: &mut Option<Taken>,
+) -> Result<Cipher, Refusal> {
+    core.allow(client, right, &new.name)?;
+    let cipher = core.cipher(&new.cipher)?;
+    check_new_key(new, &cipher).map_err(key_refusal)?;
+    *taken = Some(core.names.take(&new.name)?);
+    if core.has_key(&new.name)? {
+        return Err(key_refusal(format!(
+            "there is a key '{}' already; choose another name or delete it",
+            new.name
+        )));
+    }
+    core.refuse_too_many_keys()?;
+    Ok(cipher)
+}

@@ -1,0 +1,113 @@
+//! A protocol in one folder and one line of the catalogue: what a new one takes, and a test that nothing else does.
+//!
+//! Additive sharing over GF(2) among n parties: a value is the sum of the parties' shares, so every linear map is local. A lookup
+//! opens x + r under a dealt mask r and takes the entry there of a dealt table, whose entries have been moved by r. Elements of
+//! GF(2^128) are shared alike, and products of them take dealt triples.
+//!
+//! Adversary: passive, all parties but one, **if nobody looks at what the dealer knows, and every party could**: all of them hold
+//! the dealer's seed. For tests of what stands above protocols.
+
+mod dealer;
+mod engine;
+mod service;
+
+use zeroize::Zeroizing;
+
+pub use engine::Additive;
+
+use crate::any::{AnyScheme, AnyServiceScheme};
+use crate::descriptor::{Descriptor, Threshold};
+use crate::net::Net;
+use crate::protocol::{Adversary, Scheme};
+use crate::session::{Stream, Terms, random_bytes};
+use crate::{Error, Party, PartySet, Result};
+
+/// For the catalogue.
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: NAME,
+    summary: "additive sharing, with a dealer that every party could be: a protocol in one folder, for tests",
+    adversary: Adversary::Passive,
+    parties: 2..=PartySet::MOST,
+    usual_parties: 3,
+    threshold: Threshold::AllButOne,
+    options: &[],
+    takes_gates: false,
+    scheme: |chosen| Ok(AnyScheme::new(AdditiveScheme { parties: chosen.parties })),
+    service: Some(|nodes, _| Ok(AnyServiceScheme::new(AdditiveScheme { parties: nodes }))),
+};
+
+const NAME: &str = "additive";
+
+/// Additive sharing among so many parties.
+pub struct AdditiveScheme {
+    parties: usize,
+}
+
+/// The dealer's seed, which all parties hold.
+pub struct Setup {
+    me: Party,
+    seed: Zeroizing<[u8; 32]>,
+}
+
+impl Scheme for AdditiveScheme {
+    type Setup = Setup;
+    type Protocol = Additive;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn parties(&self) -> usize {
+        self.parties
+    }
+
+    fn adversary(&self) -> Adversary {
+        Adversary::Passive
+    }
+
+    fn promise(&self) -> String {
+        "none: every party holds the dealer's seed, and could compute all secrets; for tests".into()
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        terms.with("protocol", NAME.as_bytes())
+    }
+
+    fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
+        let (me, mut seed) = (net.me(), Zeroizing::new([0; 32]));
+        if me == Party(0) {
+            random_bytes(&mut *seed)?;
+            me.peers(self.parties).try_for_each(|peer| net.send(peer, &*seed))?;
+        } else {
+            net.recv(Party(0), &mut *seed)?;
+        }
+        Ok(Setup { me, seed })
+    }
+
+    fn join(&self, setup: &Setup, stream: Stream, serving: PartySet) -> Result<Additive> {
+        match serving == PartySet::all(self.parties) {
+            true => Ok(Additive::new(setup, &stream, self.parties)),
+            false => Err(Error::Misuse(format!("{serving} serve, but all parties have to"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_cipher::{Direction, catalog};
+
+    use super::*;
+    use crate::testkit::conformance::check_circuit;
+
+    #[test]
+    fn ciphers_give_the_answers_of_the_cleartext_and_the_predicted_counts() {
+        for (parties, cipher) in [(2, "aes-128"), (3, "present-80"), (5, "3des-ede3")] {
+            let cipher = catalog::find(cipher).expect("it is listed");
+            let circuit = cipher.circuit_with_key_schedule(Direction::Encrypt).expect("it encrypts");
+            let run = check_circuit(&AdditiveScheme { parties }, &circuit, 3, 1);
+            let (online, cost) = (run.tallies[0].online, run.cost);
+            assert_eq!(online.rounds as f64, cost.rounds);
+            assert_eq!(online.openings as f64, 3.0 * cost.operations_per_lane + cost.operations_uniform);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Tests of the protocols as their users see them, in one binary: it is linked once.
+
+// What several of them share.
+mod cheat;
+mod clear;
+mod clients;
+mod committed;
+mod computing;
+mod lookups;
+mod scrambled;
+mod sessions;
+mod shamir_cheats;
+mod shamir_nodes;
+
+mod conformance;
+mod demux;
+mod fuzz;
+mod garbled;
+mod garbled_faults;
+mod garbled_projection;
+mod ghash;
+mod lanes;
+mod mascot;
+mod mascot_faults;
+mod minimac_faults;
+mod ot;
+mod ot_faults;
+mod scheduling;
+mod shamir;
+mod shamir_active;
+mod shamir_active_dealt;
+mod shamir_active_faults;
+mod shamir_client;
+mod shamir_faults;
+mod shamir_serving;
+mod spdz;
+mod spdz_cheaters;
+mod spdz_client;
+mod spdz_faults;
+mod spdz_serving;
+mod spdz_stock;
+mod spdz_views;
+mod tinyot;
+mod tinyot_faults;
+mod tinytable;
+mod tinytable_cheaters;
+mod tinytable_faults;
+mod tinytable_minimac;
+mod tinytable_minimac_faults;
+mod tinytable_serving;

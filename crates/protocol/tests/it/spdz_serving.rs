@@ -1,0 +1,262 @@
+//! What nodes under authenticated sharing compute for clients, from what they stored: elements of GF(2^128), and all of it with
+//! a cheater among them.
+
+use crate::clients::{client_hears, client_learns, combined_elements, mask_check, noise};
+use polyclave_cipher::{Cells, Direction, catalog, compile};
+use polyclave_field::{Gf2_64, Gf128};
+use polyclave_protocol::catalog::{find, service};
+use polyclave_protocol::evaluate::{evaluate, prepare};
+use polyclave_protocol::mesh::run_parties;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Input, Protocol, Scheme};
+use polyclave_protocol::service::{Element, ServiceProtocol, ServiceScheme};
+use polyclave_protocol::session::{Session, Terms, hello};
+use polyclave_protocol::spdz::{Elements, Packing, Preprocessing, Setup, Shared, Spdz, SpdzScheme, Way};
+use polyclave_protocol::testkit::faults::{Promise, Sweep};
+use polyclave_protocol::testkit::tamper::Fault;
+use polyclave_protocol::{Error, Party, Result};
+
+fn scheme(parties: usize) -> SpdzScheme<Gf2_64> {
+    let packing = Packing::of::<Gf2_64>(64).expect("it is valid");
+    SpdzScheme::new(parties, Way::MaskedTables, Preprocessing::InsecureDealer, packing).expect("it is valid")
+}
+
+/// Joins a session of its own.
+fn join(setup: &Setup<Gf2_64>, net: &mut dyn Net) -> Result<Spdz<Gf2_64>> {
+    let scheme = scheme(net.parties());
+    let mut session: Session = hello(&scheme.terms(Terms::new(net.parties())), net)?;
+    scheme.join(setup, session.stream(), net.members())
+}
+
+/// All nodes in a session.
+fn serve<T: Send>(
+    parties: usize,
+    request: impl Fn(&mut Spdz<Gf2_64>, &mut dyn Net) -> Result<T> + Sync,
+) -> Vec<T> {
+    let nodes = run_parties(parties, |net| {
+        let setup = scheme(parties).set_up(net)?;
+        request(&mut join(&setup, net)?, net)
+    });
+    nodes.into_iter().map(|node| node.expect("honest nodes finish")).collect()
+}
+
+/// Blocks of 16 bytes from a client.
+fn given(protocol: &mut Spdz<Gf2_64>, blocks: &[u8], net: &mut dyn Net) -> Result<Shared<Gf2_64>> {
+    let circuit = compile(&catalog::find("aes-128").expect("known").encrypt, protocol);
+    let (mask, message) = protocol.mask_input(blocks.len(), net)?;
+    let r = client_learns(&scheme(net.parties()), &message, net)?;
+    let masked: Vec<u8> = blocks.iter().zip(&r).map(|(x, r)| x ^ r).collect();
+    protocol.unmask(&mask, 0, &masked, &circuit.inputs()[0])
+}
+
+fn learnt(protocol: &mut Spdz<Gf2_64>, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
+    let message = protocol.reveal_elements(elements, net)?;
+    let messages = client_hears(&message, net)?;
+    combined_elements(&scheme(net.parties()), net.members(), &messages)
+}
+
+fn field(elements: &[Element]) -> Vec<Gf128> {
+    elements.iter().map(|element| Gf128::from_bytes(*element)).collect()
+}
+
+#[test]
+fn elements_are_those_of_the_blocks_and_compute_as_the_field_does() {
+    for parties in [2, 3] {
+        serve(parties, |protocol, net| {
+            let blocks = noise("blocks", 16 * 12);
+            let x = field(blocks.as_chunks().0);
+            let value = given(protocol, &blocks, net)?;
+            let all = protocol.elements(&value, net)?;
+            let (a, b) = (protocol.part(&all, 0..6), protocol.part(&all, 6..12));
+            assert_eq!((protocol.count(&all), protocol.count(&a)), (12, 6));
+            assert_eq!(learnt(protocol, &all, net)?, blocks.as_chunks().0);
+
+            let public: Vec<Element> = noise("public", 16 * 12).as_chunks().0.to_vec();
+            let p = field(&public);
+            let product = protocol.multiply_elements(&a, &b, net)?;
+            let inner = protocol.inner_product(&a, &b, net)?;
+            let sums = protocol.weighted_sums(&public, &a);
+            let sum = protocol.add_elements(&a, &b);
+            let shifted = protocol.add_public(&all, &public);
+            let joined = protocol.join_elements(&[&product, &inner, &sums, &sum, &shifted]);
+            let mut expected: Vec<Gf128> = (0..6).map(|i| x[i] * x[6 + i]).collect();
+            expected.push((0..6).map(|i| x[i] * x[6 + i]).sum());
+            expected.extend(p.chunks(6).map(|w| w.iter().zip(&x).map(|(w, x)| *w * *x).sum::<Gf128>()));
+            expected.extend((0..6).map(|i| x[i] + x[6 + i]));
+            expected.extend((0..12).map(|i| x[i] + p[i]));
+            assert_eq!(field(&learnt(protocol, &joined, net)?), expected);
+
+            let too_few = protocol.multiply_elements(&a, &protocol.part(&b, 0..5), net).map(drop);
+            assert!(matches!(too_few, Err(Error::Misuse(_))));
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn only_zero_is_zero() {
+    serve(3, |protocol, net| {
+        let blocks = [[0; 16], [1; 16]].concat();
+        let value = given(protocol, &blocks, net)?;
+        let elements = protocol.elements(&value, net)?;
+        let [zero, other] = [0, 1].map(|i| protocol.part(&elements, i..i + 1));
+        assert!(protocol.is_zero(&zero, net)?);
+        assert!(!protocol.is_zero(&other, net)?);
+        let equal = protocol.add_public(&other, &[[1; 16]]);
+        assert!(protocol.is_zero(&equal, net)?);
+        for bit in [0, 63, 64, 127] {
+            let near = protocol.add_public(&zero, &[(1u128 << bit).to_be_bytes()]);
+            assert!(!protocol.is_zero(&near, net)?);
+        }
+        assert!(matches!(protocol.is_zero(&elements, net), Err(Error::Misuse(_))));
+        Ok(())
+    });
+}
+
+/// Round keys and elements are stored in one session, and used in another under the same setup.
+#[test]
+fn what_was_stored_serves_in_later_sessions() {
+    let cipher = catalog::find("aes-128").expect("the catalog has it");
+    let whole = cipher.circuit_with_key_schedule(Direction::Encrypt).expect("it encrypts");
+    let (block, key) = (noise("block", 16), noise("key", 16));
+    let expected = run_parties(2, |net| {
+        let setup = scheme(2).set_up(net)?;
+        let mut protocol = join(&setup, net)?;
+        let value = given(&mut protocol, &[&block[..], &key].concat(), net)?;
+        let inputs = [0, 1].map(|i| protocol.lanes(&value, i..i + 1));
+        let compiled = compile(&whole, &protocol);
+        let batch = prepare(&mut protocol, &compiled, 1, net)?;
+        let inputs = inputs.each_ref().map(Input::Shared);
+        // AES's inputs want no image that a block does not have.
+        let output = evaluate(&mut protocol, &compiled, 1, &inputs, batch, net)?.remove(0);
+        let elements = protocol.elements(&output, net)?;
+        protocol.check(net)?;
+        let (stored, stored_elements) = (protocol.save(&output), protocol.save_elements(&elements));
+
+        let mut later = join(&setup, net)?;
+        let output = later.restore(&stored)?;
+        let message = later.reveal_to_client(&output, net)?;
+        let learnt_bytes = client_learns(&scheme(2), &message, net)?;
+        let restored = later.restore_elements(&stored_elements)?;
+        let learnt_elements = learnt(&mut later, &restored, net)?;
+        assert_eq!(learnt_bytes, learnt_elements.as_flattened());
+        assert!(later.restore(&stored_elements).is_err() && later.restore_elements(&stored).is_err());
+        Ok(learnt_bytes)
+    });
+    let cells = [&block, &key].map(|bytes| Cells::from_blocks(16, 8, bytes).expect("a block"));
+    let clear = compile(&whole, &polyclave_cipher::AnyMap);
+    let right = polyclave_cipher::cleartext::run(&clear, 1, &cells).expect("they fit")[0].to_blocks();
+    assert!(expected.into_iter().all(|learnt| learnt.as_ref() == Ok(&right)));
+}
+
+/// A node that changes what it stored is found before anything goes to a client.
+#[test]
+fn a_changed_share_on_the_disk_fails_the_check() {
+    for at in [-1i64, 26] {
+        let outcomes = run_parties(2, |net| {
+            let setup = scheme(2).set_up(net)?;
+            let mut protocol = join(&setup, net)?;
+            let value = given(&mut protocol, &noise("block", 16), net)?;
+            protocol.check(net)?;
+            let mut stored = protocol.save(&value).to_vec();
+            if net.me() == Party(1) {
+                let at = at.rem_euclid(stored.len() as i64) as usize;
+                stored[at] ^= 1;
+            }
+            let mut later = join(&setup, net)?;
+            let value = later.restore(&stored)?;
+            later.reveal_to_client(&value, net)
+        });
+        assert!(outcomes.iter().all(|o| matches!(o, Err(Error::CheckFailed { .. }))), "{at}: {outcomes:?}");
+    }
+}
+
+#[test]
+fn what_another_session_has_not_checked_is_refused() {
+    run_parties(2, |net| {
+        let setup = scheme(2).set_up(net)?;
+        let mut first = join(&setup, net)?;
+        let value = given(&mut first, &noise("block", 16), net)?;
+        let elements = first.elements(&value, net)?;
+        let mut second = join(&setup, net)?;
+        let own = second.mask_blind(net)?.0;
+        let sum = second.add_elements(&own, &elements);
+        let refused = |outcome: Result<()>| assert!(matches!(outcome, Err(Error::Misuse(_))));
+        refused(second.reveal_elements(&sum, net).map(drop));
+        refused(second.is_zero(&elements, net).map(drop));
+        refused(second.multiply_elements(&own, &second.join_elements(&[&elements]), net).map(drop));
+        first.check(net)?;
+        assert_eq!(learnt(&mut second, &elements, net)?.as_flattened(), noise("block", 16));
+        Ok(())
+    })
+    .into_iter()
+    .for_each(|outcome| outcome.expect("honest nodes finish"));
+}
+
+/// Everything that a node does for a client, with the client; what it must come to, whatever is drawn.
+fn session(net: &mut dyn Net) -> Result<Vec<u8>> {
+    let scheme = scheme(net.parties());
+    let setup = scheme.set_up(net)?;
+    let mut protocol = join(&setup, net)?;
+    let protocol = &mut protocol;
+    let circuit = compile(&catalog::find("aes-128").expect("known").encrypt, protocol);
+
+    let (mask, message) = protocol.mask_input(32, net)?;
+    let (blind, of_blind) = protocol.mask_blind(net)?;
+    let r = client_learns(&scheme, &message, net)?;
+    let blinds = client_hears(&of_blind, net)?;
+    let r_0 = combined_elements(&scheme, net.members(), &blinds)?[0];
+    let opened = protocol.open_mask_check(&mask, blind, [3; 16], net)?;
+    let mut out = vec![u8::from(opened == mask_check(&r, r_0, [3; 16]))];
+
+    let blocks = noise("blocks", 32);
+    let masked: Vec<u8> = blocks.iter().zip(&r).map(|(x, r)| x ^ r).collect();
+    let value = protocol.unmask(&mask, 0, &masked, &circuit.inputs()[0])?;
+    let elements = protocol.elements(&value, net)?;
+    let [a, b] = [0, 1].map(|i| protocol.part(&elements, i..i + 1));
+    let product = protocol.multiply_elements(&a, &b, net)?;
+    out.extend(learnt(protocol, &product, net)?.as_flattened());
+    out.push(u8::from(protocol.is_zero(&a, net)?));
+    let zero = protocol.add_public(&a, &[blocks[..16].try_into().expect("sixteen")]);
+    out.push(u8::from(protocol.is_zero(&zero, net)?));
+    let message = protocol.reveal_to_client(&value, net)?;
+    out.extend(client_learns(&scheme, &message, net)?);
+    Ok(out)
+}
+
+fn right() -> Vec<u8> {
+    let blocks = noise("blocks", 32);
+    let x = field(blocks.as_chunks().0);
+    [&[1][..], &(x[0] * x[1]).to_bytes(), &[0, 1], &blocks].concat()
+}
+
+#[test]
+fn no_fault_in_any_message_makes_a_wrong_value_at_a_client() {
+    for parties in [2, 3] {
+        let honest = run_parties(parties, session);
+        assert!(honest.into_iter().all(|outcome| outcome == Ok(right())));
+        std::thread::scope(|scope| {
+            for cheater in Party::all(parties) {
+                scope.spawn(move || {
+                    let promise = Promise::RightOrAborted;
+                    let mut sweep = Sweep { drop_every: 16, ..Sweep::new(parties, cheater, promise) };
+                    sweep.faults.push(Fault::FlipBit { byte: usize::MAX, bit: 6 });
+                    let swept = sweep.run(session);
+                    println!("{cheater} of {parties} cheats: {swept:?}");
+                    assert!(swept.faults > 4 * swept.messages, "{swept:?}");
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn the_scheme_is_found_by_its_name_with_all_nodes_but_one_tolerated() {
+    let scheme = service("spdz-lt", 3, 2).expect("it serves");
+    assert_eq!((scheme.name(), scheme.quorum(), scheme.renews()), ("spdz-lt", 3, true));
+    for (parties, threshold) in [(3, 1), (2, 0), (1, 0), (17, 16), (0, 0)] {
+        let refused = service("spdz-lt", parties, threshold);
+        assert!(matches!(refused, Err(Error::Misuse(_))), "{parties}, {threshold}");
+    }
+    assert!(find("spdz-lt").expect("it is listed").serves());
+}
