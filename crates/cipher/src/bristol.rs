@@ -25,6 +25,8 @@
 //! standard. Those of the old format number it from its first bit (and take the message first): they are read with
 //! [`Order::Cells`], which takes wire i as cell i.
 
+#[cfg(test)]
+mod fuzz;
 mod read;
 mod write;
 

@@ -10,6 +10,7 @@ mod files;
 mod fingerprint;
 mod key;
 mod mac;
+mod manual;
 mod names;
 pub mod node;
 pub mod options;
@@ -23,7 +24,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Block ciphers under a key that nobody holds: several servers, each with one share of the key, encrypt and decrypt by
 /// secure multi-party computation.
@@ -81,6 +82,12 @@ enum Command {
     Decrypt(crypt::DecryptArguments),
     /// Compute or verify a message authentication code (CMAC).
     Mac(mac::Arguments),
+    /// Write manual pages.
+    #[command(hide = true)]
+    Manual(manual::ManualArguments),
+    /// Print what a shell completes.
+    #[command(hide = true)]
+    Completions(manual::CompletionArguments),
     /// Commands of the laboratory, to say where they are.
     #[command(hide = true, name = "eval", aliases = ["bench", "reproduce"], disable_help_flag = true)]
     Laboratory {
@@ -100,6 +107,8 @@ pub fn main() -> ExitCode {
         Command::Encrypt(arguments) => crypt::encrypt(&arguments),
         Command::Decrypt(arguments) => crypt::decrypt(&arguments),
         Command::Mac(arguments) => mac::run(&arguments),
+        Command::Manual(arguments) => manual::pages(&arguments, Arguments::command()),
+        Command::Completions(arguments) => manual::completions(&arguments, Arguments::command()),
         Command::Laboratory { .. } => laboratory(),
     })
 }

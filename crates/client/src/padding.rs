@@ -45,6 +45,25 @@ mod tests {
         }
     }
 
+    mod fuzz {
+        use polyclave_harness::fuzz;
+
+        use super::*;
+
+        #[test]
+        fn no_padding_panics_and_what_is_taken_off_is_what_would_be_put_on() {
+            let valid = (1..=16).map(|count| [vec![9; 16 - count], vec![count as u8; count]].concat());
+            fuzz!("paddings", &[], valid.collect(), |bytes: &[u8]| {
+                let last = &bytes[..bytes.len().min(16)];
+                if let Ok(len) = unfilled(last) {
+                    let mut again = last[..len].to_vec();
+                    fill(&mut again, last.len());
+                    assert_eq!(again, last);
+                }
+            });
+        }
+    }
+
     #[test]
     fn bad_padding_is_refused() {
         for last in [[0; 16], [17; 16], [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]] {

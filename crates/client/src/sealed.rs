@@ -4,6 +4,9 @@
 //! The client adds keystream to its data and sends the ciphertext, which is no secret, for the tag. One chunk more than is
 //! being sealed is always under way, so that the nodes need not wait for the client.
 
+#[cfg(test)]
+mod fuzz;
+
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 
@@ -97,17 +100,7 @@ impl Client {
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let mut head = [0; HEAD];
-        input.read_exact(&mut head).map_err(|e| match e.kind() {
-            std::io::ErrorKind::UnexpectedEof => not_sealed(),
-            _ => Error::reading(e),
-        })?;
-        if head[..16] != MAGIC[..] {
-            return Err(not_sealed());
-        }
-        let (mut id, mut file) = ([0; 16], [0; 32]);
-        id.copy_from_slice(&head[16..32]);
-        file.copy_from_slice(&head[32..]);
+        let (id, file) = read_head(input)?;
         let mut pieces = Pieces::new(input, CHUNK + TAG)?;
         let first = pieces.next()?.ok_or_else(not_sealed)?;
         let operation = Operation::Use { key: key.into(), id: Some(id), how: Use::Open { file } };
@@ -136,6 +129,22 @@ impl Client {
         output.flush().map_err(Error::writing)?;
         Ok(done)
     }
+}
+
+/// The ids of the key and of the file.
+fn read_head(input: &mut dyn Read) -> Result<([u8; 16], [u8; 32])> {
+    let mut head = [0; HEAD];
+    input.read_exact(&mut head).map_err(|e| match e.kind() {
+        std::io::ErrorKind::UnexpectedEof => not_sealed(),
+        _ => Error::reading(e),
+    })?;
+    if head[..16] != MAGIC[..] {
+        return Err(not_sealed());
+    }
+    let (mut id, mut file) = ([0; 16], [0; 32]);
+    id.copy_from_slice(&head[16..32]);
+    file.copy_from_slice(&head[32..]);
+    Ok((id, file))
 }
 
 /// The step that opens a piece, and its ciphertext.

@@ -49,8 +49,8 @@ impl ClientDir {
             );
             return Err(Error::malformed(path, detail));
         }
-        let settings: ClientSettings = text::load(&file)?;
-        check_name("client", &settings.name).map_err(|e| e.in_file(&file))?;
+        let name = parse_settings(&private::read_public(&file)?).map_err(|e| e.in_file(&file))?;
+        let settings = ClientSettings { name };
         let identity = StoredIdentity::load(&path.join(rotation::KEY))?;
         Ok(ClientDir { path: path.into(), settings, identity })
     }
@@ -99,6 +99,13 @@ impl ClientDir {
         }
         cluster.save(&self.path.join(CLUSTER))
     }
+}
+
+/// The client's name.
+pub(crate) fn parse_settings(text: &str) -> Result<String> {
+    let settings: ClientSettings = text::parse(text)?;
+    check_name("client", &settings.name)?;
+    Ok(settings.name)
 }
 
 #[cfg(test)]

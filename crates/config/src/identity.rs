@@ -36,26 +36,34 @@ impl StoredIdentity {
 
     pub(crate) fn load(path: &Path) -> Result<StoredIdentity> {
         let bytes = private::read(path)?;
-        let broken = |what: &str| Error::malformed(path, format!("{what}; restore it from a backup"));
-        let text = str::from_utf8(&bytes).map_err(|_| broken("is not text"))?;
-        let key = section(text, KEY).ok_or_else(|| broken("holds no private key"))?;
-        let key =
-            Zeroizing::new(STANDARD.decode(key.as_bytes()).map_err(|_| broken("the key is not base64"))?);
-        let certificate = section(text, CERTIFICATE).ok_or_else(|| broken("holds no certificate"))?;
-        let certificate = certificate_from_text(&certificate).map_err(|e| broken(&e))?;
+        StoredIdentity::from_pem(&bytes)
+            .map_err(|what| Error::malformed(path, format!("{what}; restore it from a backup")))
+    }
+
+    /// What is wrong, if it is not what [`to_pem`](StoredIdentity::to_pem) wrote.
+    pub(crate) fn from_pem(bytes: &[u8]) -> std::result::Result<StoredIdentity, String> {
+        let text = str::from_utf8(bytes).map_err(|_| "is not text")?;
+        let key = section(text, KEY).ok_or("holds no private key")?;
+        let key = Zeroizing::new(STANDARD.decode(key.as_bytes()).map_err(|_| "the key is not base64")?);
+        let certificate = section(text, CERTIFICATE).ok_or("holds no certificate")?;
+        let certificate = certificate_from_text(&certificate)?;
         Ok(StoredIdentity { certificate, key })
     }
 
-    /// Writes the private file, then the public one.
-    pub(crate) fn save(&self, key_path: &Path, certificate_path: &Path) -> Result<()> {
+    /// The key, and after it the certificate.
+    pub(crate) fn to_pem(&self) -> Zeroizing<String> {
         let key = Zeroizing::new(STANDARD.encode(&*self.key));
-        let mut both = armour(KEY, &key);
+        let both = armour(KEY, &key);
         let certificate = armour(CERTIFICATE, &certificate_to_text(&self.certificate));
         let mut text = Zeroizing::new(String::with_capacity(both.len() + certificate.len()));
         text.push_str(&both);
         text.push_str(&certificate);
-        zeroize::Zeroize::zeroize(&mut *both);
-        private::write(key_path, text.as_bytes())?;
+        text
+    }
+
+    /// Writes the private file, then the public one.
+    pub(crate) fn save(&self, key_path: &Path, certificate_path: &Path) -> Result<()> {
+        private::write(key_path, self.to_pem().as_bytes())?;
         self.save_certificate(certificate_path)
     }
 

@@ -18,6 +18,8 @@ mod client;
 mod cluster;
 mod error;
 mod fingerprint;
+#[cfg(test)]
+mod fuzz;
 mod identity;
 mod name;
 mod names;

@@ -24,6 +24,8 @@ mod error;
 mod faults;
 #[cfg(test)]
 mod file_damage;
+#[cfg(test)]
+mod fuzz;
 mod incarnation;
 mod keys;
 mod lots;

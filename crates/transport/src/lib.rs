@@ -28,6 +28,8 @@ mod buffer;
 mod dial;
 mod endpoint;
 mod frame;
+#[cfg(test)]
+mod fuzz;
 mod greeting;
 mod identity;
 mod late;

@@ -2,6 +2,9 @@
 //!
 //! Entries of one cipher share a session, entries of one key an evaluation, with a lane for each block.
 
+#[cfg(test)]
+mod fuzz;
+
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -70,8 +73,12 @@ fn read(file: &Path) -> Result<Vec<Value>> {
     ensure!(metadata.is_file(), "{shown} is no regular file");
     ensure!(metadata.len() <= MOST_BYTES, "{shown} has {} bytes; the most is {MOST_BYTES}", metadata.len());
     let text = std::fs::read_to_string(file).with_context(cannot)?;
-    let document: Value = serde_json::from_str(&text).with_context(|| format!("{shown} is not JSON"))?;
-    match document {
+    parse(&shown.to_string(), &text)
+}
+
+/// The entries of a list, which is called `shown`.
+fn parse(shown: &str, text: &str) -> Result<Vec<Value>> {
+    match serde_json::from_str(text).with_context(|| format!("{shown} is not JSON"))? {
         Value::Array(entries) => Ok(entries),
         _ => bail!("{shown} is not a list of known answers: it must be a JSON list of {{cipher, key, …}}"),
     }

@@ -36,6 +36,8 @@
 //! has keys deleted at others.
 
 mod common;
+#[cfg(test)]
+mod fuzz;
 mod standing;
 
 use std::sync::atomic::Ordering::Relaxed;

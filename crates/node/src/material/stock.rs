@@ -27,6 +27,8 @@ mod census;
 mod choice;
 mod claims;
 pub(crate) mod fill;
+#[cfg(test)]
+mod fuzz;
 mod lot;
 mod quorum;
 mod ranges;

@@ -20,6 +20,8 @@
 mod end;
 mod error;
 mod files;
+#[cfg(test)]
+mod fuzz;
 mod gap;
 mod line;
 mod syslog;

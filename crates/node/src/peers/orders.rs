@@ -6,6 +6,9 @@
 //! epoch, how much it has in stock, whether it is under quarantine, how far a rotation has come at it, the mark of its store, and which
 //! of the receiver's it holds ([`crate::peers::marks`]).
 
+#[cfg(test)]
+mod fuzz;
+
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::{TlsNet, wire};
 use serde::{Deserialize, Serialize};

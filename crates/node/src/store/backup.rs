@@ -7,7 +7,7 @@
 //! restored has no past that its peers know ([`Store::past`]), so they refuse it until they readmit it; what was spent of budgets
 //! since is known to the other nodes only.
 
-mod restore;
+pub(super) mod restore;
 #[cfg(test)]
 mod tests;
 
@@ -29,7 +29,7 @@ pub use restore::restore;
 const PIECE: usize = 64 << 10;
 
 #[derive(Serialize, Deserialize)]
-enum Frame<'a> {
+pub(super) enum Frame<'a> {
     /// A file begins.
     File(&'a str),
     /// It goes on.

@@ -328,7 +328,7 @@ pub(super) fn encode<T: Serialize>(value: &T, room: usize) -> Result<Zeroizing<V
 }
 
 /// What opened was written by this node; if it does not fit, another version wrote it.
-fn decode<T: DeserializeOwned>(table: Table, bytes: &[u8]) -> Result<T> {
+pub(super) fn decode<T: DeserializeOwned>(table: Table, bytes: &[u8]) -> Result<T> {
     let wrong = || StoreError::corrupt(format!("a record of {} (of another version?)", table.name()));
     let (value, rest) = postcard::take_from_bytes(bytes).map_err(|_| wrong())?;
     if rest.is_empty() { Ok(value) } else { Err(wrong()) }

@@ -28,6 +28,17 @@ fn pair_of(identities: [Identity; 2]) -> (Socket, Socket) {
     (a, b)
 }
 
+/// As if these bytes had come, and been decrypted, and nothing before them.
+pub(crate) fn preloaded(socket: &mut Socket, bytes: &[u8]) {
+    socket.early = Buffer::default();
+    socket.early.append(bytes);
+}
+
+/// How many of them nobody has asked for yet.
+pub(crate) fn not_read(socket: &Socket) -> usize {
+    socket.early.len()
+}
+
 /// Sends through one and receives from the other until all is there.
 pub(crate) fn pass(from: &mut Socket, to: &mut Socket, bytes: &[u8]) -> Result<Vec<u8>, Broken> {
     let mut into = vec![0; bytes.len()];

@@ -16,7 +16,7 @@ use crate::store::{HeldKey, KeyState};
 /// The most keys that a node believes another to hold.
 const MOST_KEYS: usize = 1 << 20;
 /// Bytes of a key in a list: its id, its state, and a digest of what it is.
-const LISTED: usize = 16 + 1 + 32;
+pub(super) const LISTED: usize = 16 + 1 + 32;
 
 /// The keys that all nodes hold, in the same order at all of them.
 pub(super) fn common_keys(core: &Core, net: &mut TlsNet) -> Result<Vec<HeldKey>> {
@@ -30,11 +30,11 @@ pub(super) fn common_keys(core: &Core, net: &mut TlsNet) -> Result<Vec<HeldKey>>
     Ok(held.into_iter().filter(|key| common.binary_search(&key.id).is_ok()).collect())
 }
 
-type Listed = [u8; LISTED];
+pub(super) type Listed = [u8; LISTED];
 
-const PENDING: u8 = 1;
-const ANNOUNCED: u8 = 2;
-const DELETED: u8 = 3;
+pub(super) const PENDING: u8 = 1;
+pub(super) const ANNOUNCED: u8 = 2;
+pub(super) const DELETED: u8 = 3;
 
 fn listed(key: &HeldKey) -> Result<Listed> {
     let mut bytes = [0; LISTED];
@@ -53,7 +53,7 @@ fn listed(key: &HeldKey) -> Result<Listed> {
 
 /// The ids of the keys that all nodes hold, in their order: decided from all lists, so alike at all nodes. Nobody's word deletes a
 /// key here.
-fn common(mine: &[Listed], theirs: &[Vec<Listed>]) -> Result<Vec<[u8; 16]>> {
+pub(super) fn common(mine: &[Listed], theirs: &[Vec<Listed>]) -> Result<Vec<[u8; 16]>> {
     let nodes = 1 + theirs.len();
     let mut entries: BTreeMap<[u8; 16], Vec<&Listed>> = BTreeMap::new();
     for list in [mine].into_iter().chain(theirs.iter().map(Vec::as_slice)) {

@@ -41,7 +41,7 @@ pub(super) fn course(all: &[(Party, Standing)]) -> Result<Course> {
 
 impl Standing {
     /// Whether what has this id is on its disk.
-    fn stored(&self, id: &[u8; 32]) -> bool {
+    pub(super) fn stored(&self, id: &[u8; 32]) -> bool {
         self.in_use == *id || self.prepared == Some(*id)
     }
 

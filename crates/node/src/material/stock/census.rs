@@ -154,7 +154,7 @@ fn exchange(mine: &[u8], net: &mut dyn Net) -> Result<Vec<(Party, Inventory)>> {
     lengths.iter().map(read).collect()
 }
 
-fn read(mut bytes: &[u8]) -> Option<Inventory> {
+pub(super) fn read(mut bytes: &[u8]) -> Option<Inventory> {
     let mut lots = Inventory::new();
     while let Some((id, rest)) = bytes.split_first_chunk::<16>() {
         let (count, rest) = rest.split_first_chunk::<4>()?;

@@ -32,7 +32,7 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(event: &Event, time: String, before: Head) -> Line {
-        let (seq, previous) = (before.0 + 1, before.1);
+        let (seq, previous) = (before.0.saturating_add(1), before.1);
         let mut line = Line {
             seq,
             time,

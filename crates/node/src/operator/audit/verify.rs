@@ -36,8 +36,8 @@ pub struct Verified {
 
 /// What is carried from line to line.
 #[derive(Default)]
-struct Reading {
-    found: Verified,
+pub(super) struct Reading {
+    pub(super) found: Verified,
     begun: HashSet<[u8; 16]>,
     running: bool,
     /// The first record that is here.
@@ -99,11 +99,11 @@ fn read_file(path: &Path, file: &File, noted: Option<Head>, reading: &mut Readin
 
 impl Reading {
     /// Records from the first on are missing, and nothing here says why.
-    fn is_beheaded(&self) -> bool {
-        self.first > self.excused + 1
+    pub(super) fn is_beheaded(&self) -> bool {
+        self.first > self.excused.saturating_add(1)
     }
 
-    fn follow(&mut self, line: &Line) -> Result<(), Damage> {
+    pub(super) fn follow(&mut self, line: &Line) -> Result<(), Damage> {
         if self.found.lines == 0 {
             self.first = line.seq;
             return if line.seq == 0 { Err(Damage::Altered) } else { Ok(()) };
@@ -111,7 +111,7 @@ impl Reading {
         follows(line, self.found.head)
     }
 
-    fn take(&mut self, line: Line) {
+    pub(super) fn take(&mut self, line: Line) {
         let found = &mut self.found;
         match line.operation.as_str() {
             DISCARDED | RESTORED => self.excused = self.excused.max(line.blocks),
@@ -136,7 +136,8 @@ impl Reading {
 
 /// Whether a line comes after another.
 fn follows(line: &Line, before: Head) -> Result<(), Damage> {
-    let expected = before.0 + 1;
+    // A log is foreign text: behind the last number there is none.
+    let Some(expected) = before.0.checked_add(1) else { return Err(Damage::Inserted) };
     match line.seq {
         seq if seq > expected => Err(Damage::Removed),
         seq if seq < expected => Err(Damage::Inserted),

@@ -2,7 +2,7 @@
 //! name when it is whole.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use polyclave_config::private::{self, Draft};
@@ -16,7 +16,7 @@ use super::super::{MARKER, Result, Secret, Store, StoreError};
 use super::Frame;
 
 /// The largest frame: a key with all its shares fits.
-const MOST_FRAME: u64 = 256 << 20;
+pub(in super::super) const MOST_FRAME: u64 = 256 << 20;
 
 /// Restores a node from a backup into a directory that must not be there yet. Everything is verified before anything is
 /// written, and the directory appears when it is whole. What is restored has no past that its peers would take for the node's own: they
@@ -25,7 +25,7 @@ pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
     if dir.symlink_metadata().is_ok() {
         return Err(StoreError::Exists { path: dir.into() });
     }
-    verify(file, key)?;
+    verify(file, reader(file)?, key)?;
     let name = dir.file_name().ok_or_else(|| StoreError::Missing { path: dir.into() })?;
     let staging = dir.with_file_name(format!(".{}.{}.restoring", name.to_string_lossy(), std::process::id()));
     private::make_dir(&staging)?;
@@ -43,12 +43,12 @@ pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
 }
 
 /// Reads a backup whole: every frame is authentic, known and complete, and every record opens under the node's secret.
-fn verify(file: &Path, key: &Secret) -> Result<()> {
+pub(in super::super) fn verify(file: &Path, from: impl BufRead, key: &Secret) -> Result<()> {
     let mut files = Vec::new();
     let mut secret = Zeroizing::new(Vec::with_capacity(128));
     let mut records: Option<(Table, Seal)> = None;
     let mut marked = false;
-    each_frame(file, key, |frame| {
+    each_frame(file, from, key, |frame| {
         match frame {
             Frame::File(name) => {
                 if kept(name).is_none() || files.contains(&name.to_owned()) || records.is_some() {
@@ -90,7 +90,7 @@ fn unpack(file: &Path, key: &Secret, staging: &Path) -> Result<()> {
     let mut engine = None;
     let mut batch: Vec<(Table, Vec<u8>, Vec<u8>)> = Vec::new();
     let mut current = Table::Meta;
-    each_frame(file, key, |frame| {
+    each_frame(file, reader(file)?, key, |frame| {
         match frame {
             Frame::File(name) => {
                 commit(draft.take())?;
@@ -139,8 +139,18 @@ fn commit(draft: Option<(PathBuf, Draft)>) -> Result<()> {
     draft.map_or(Ok(()), |(_, draft)| Ok(draft.commit()?))
 }
 
+fn reader(file: &Path) -> Result<BufReader<File>> {
+    let opened = File::open(file).map_err(|source| StoreError::Io { path: file.into(), source });
+    opened.map(BufReader::new)
+}
+
 /// Reads the frames of a backup in order. All are authentic; the last is an end after the right number of them.
-fn each_frame(file: &Path, key: &Secret, mut work: impl FnMut(Frame) -> Result<()>) -> Result<()> {
+fn each_frame(
+    file: &Path,
+    from: impl BufRead,
+    key: &Secret,
+    mut work: impl FnMut(Frame) -> Result<()>,
+) -> Result<()> {
     let io = |source: io::Error| match source.kind() {
         io::ErrorKind::UnexpectedEof => {
             StoreError::corrupt(format!("the backup {} (it ends too early)", file.display()))
@@ -150,7 +160,7 @@ fn each_frame(file: &Path, key: &Secret, mut work: impl FnMut(Frame) -> Result<(
         }
         _ => StoreError::Io { path: file.into(), source },
     };
-    let mut opening = Opening::new(BufReader::new(File::open(file).map_err(io)?), key).map_err(io)?;
+    let mut opening = Opening::new(from, key).map_err(io)?;
     for number in 0.. {
         let mut len = [0; 4];
         opening.read_exact(&mut len).map_err(io)?;

@@ -1,0 +1,79 @@
+//! Manual pages and shell completions, made from the same descriptions as the help texts. For packages; `scripts/package-deb` calls it.
+
+use std::fs;
+use std::io::stdout;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+/// Where to.
+#[derive(Args)]
+pub struct ManualArguments {
+    /// A directory: a page for each command.
+    dir: PathBuf,
+}
+
+/// For which shell.
+#[derive(Args)]
+pub struct CompletionArguments {
+    /// The shell.
+    shell: Shell,
+}
+
+/// Writes the manual pages.
+pub fn pages(arguments: &ManualArguments, program: Command) -> Result<ExitCode> {
+    let dir = &arguments.dir;
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let name = program.get_name().to_owned();
+    let version = program.get_version().unwrap_or_default().to_owned();
+    page_of(program.disable_help_subcommand(true), &name, &version, dir)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The page of a command, and those of the commands below it: polyclave-key-generate(1).
+fn page_of(mut command: Command, name: &str, version: &str, dir: &Path) -> Result<()> {
+    command = command.name(name.to_owned()).bin_name(name.replace('-', " ")).version(version.to_owned());
+    let below: Vec<Command> =
+        command.get_subcommands().filter(|below| !below.is_hide_set()).cloned().collect();
+    for below in below {
+        let name = format!("{name}-{}", below.get_name());
+        page_of(below, &name, version, dir)?;
+    }
+    let path = dir.join(format!("{name}.1"));
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page)?;
+    fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Prints what a shell completes.
+pub fn completions(arguments: &CompletionArguments, mut program: Command) -> Result<ExitCode> {
+    let name = program.get_name().to_owned();
+    clap_complete::generate(arguments.shell, &mut program, name, &mut stdout());
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_that_is_shown_has_a_page_and_is_completed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let program = crate::Arguments::command();
+        pages(&ManualArguments { dir: dir.path().into() }, program.clone()).expect("written");
+        let page = |name: &str| fs::read_to_string(dir.path().join(format!("{name}.1"))).expect("a page");
+        for command in program.get_subcommands() {
+            let name = format!("polyclave-{}", command.get_name());
+            assert_eq!(dir.path().join(format!("{name}.1")).exists(), !command.is_hide_set(), "{name}");
+        }
+        assert!(page("polyclave-key-generate").contains("\\-\\-cipher"));
+        let mut script = Vec::new();
+        clap_complete::generate(Shell::Bash, &mut program.clone(), "polyclave", &mut script);
+        assert!(String::from_utf8(script).expect("text").contains("--cipher"));
+    }
+}

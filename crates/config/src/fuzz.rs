@@ -1,0 +1,176 @@
+//! Foreign bytes at every parser of this crate: cards, cluster files, rules, settings, identities, fingerprints, and texts that
+//! name parties.
+
+use polyclave_harness::{fuzz, within_memory};
+use polyclave_transport::wire::Right;
+
+use crate::card::tests::{card, certificate};
+use crate::identity::tests::identity;
+use crate::*;
+
+/// Keys, headers and values of all these files, and what TOML makes of them.
+const WORDS: [&str; 28] = [
+    "name = ",
+    "address = ",
+    "client_address = ",
+    "certificates = ",
+    "certificate = ",
+    "[[node]]\n",
+    "[[client]]\n",
+    "id = ",
+    "protocol = ",
+    "threshold = ",
+    "rights = ",
+    "keys = ",
+    "[limits]\n",
+    "[stock]\n",
+    "[audit]\n",
+    "listen = ",
+    "\"",
+    "'",
+    "\"\"\"",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\n",
+    "\\u0000",
+    "-1",
+    "1e999",
+    "9223372036854775807",
+];
+
+/// What a parser may hold of a file: TOML makes a tree of it first.
+fn room(bytes: &[u8]) -> usize {
+    (1 << 20) + 512 * bytes.len()
+}
+
+/// A text is an error or a value, which is the same once more written and read.
+fn comes_back<T: PartialEq + std::fmt::Debug>(
+    bytes: &[u8],
+    parse: impl Fn(&str) -> Result<T>,
+    to_text: impl Fn(&T) -> String,
+) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    within_memory(room(bytes), || {
+        if let Ok(value) = parse(text) {
+            assert_eq!(parse(&to_text(&value)).expect("it was written here"), value);
+        }
+    });
+}
+
+fn cluster() -> Cluster {
+    let mut cards = vec![card("a", 1), card("b", 2), card("c", 3)];
+    cards[1].certificates.push(certificate(12));
+    Cluster::define("shamir", 1, cards).expect("it fits")
+}
+
+#[test]
+fn no_card_of_a_node_panics_and_what_is_read_comes_back() {
+    let valid = [card("a", 1), card("node-2", 2)].map(|card| card.to_text().into_bytes());
+    fuzz!("cards", &WORDS, valid.to_vec(), |bytes: &[u8]| comes_back(bytes, Card::parse, Card::to_text));
+}
+
+#[test]
+fn no_card_of_a_client_panics_and_what_is_read_comes_back() {
+    let card = ClientCard { name: "alice".into(), certificate: certificate(1) };
+    let valid = vec![card.to_text().into_bytes()];
+    let property = |bytes: &[u8]| comes_back(bytes, ClientCard::parse, ClientCard::to_text);
+    fuzz!("client-cards", &WORDS, valid, property);
+}
+
+#[test]
+fn no_cluster_file_panics_and_what_is_read_comes_back() {
+    let valid = vec![cluster().to_text().into_bytes()];
+    fuzz!("clusters", &WORDS, valid, |bytes: &[u8]| {
+        comes_back(bytes, Cluster::parse, Cluster::to_text);
+        if let Some(cluster) = str::from_utf8(bytes).ok().and_then(|text| Cluster::parse(text).ok()) {
+            let fingerprint = cluster.fingerprint();
+            fingerprint.check(&fingerprint.to_string()).expect("its own");
+            assert!(cluster.cards().iter().all(|card| cluster.party_named(&card.name).is_some()));
+        }
+    });
+}
+
+#[test]
+fn no_rules_panic_and_what_is_read_comes_back() {
+    let mut policy = ClientPolicy::default();
+    let alice = ClientCard { name: "alice".into(), certificate: certificate(1) };
+    policy.allow(&alice, &[Right::Encrypt, Right::Mac], &["pay-*".into(), "exact".into()]).expect("it fits");
+    let valid = vec![policy.to_text().into_bytes(), ClientPolicy::default().to_text().into_bytes()];
+    let property = |bytes: &[u8]| comes_back(bytes, ClientPolicy::parse, ClientPolicy::to_text);
+    fuzz!("policies", &WORDS, valid, property);
+}
+
+#[test]
+fn no_settings_of_a_node_panic_and_what_is_read_comes_back() {
+    let mut settings = NodeSettings::new("a", "a.example:7001", "a.example:7002");
+    let parse = |text: &str| {
+        let settings: NodeSettings = text::parse(text)?;
+        settings.check().map(|()| settings)
+    };
+    let to_text = |settings: &NodeSettings| text::render("A node.", settings);
+    let short = to_text(&settings).into_bytes();
+    settings.http_listen = Some("[::1]:9".into());
+    settings.limits.bytes_per_second_per_client = Some(1 << 20);
+    settings.audit.keep_files = Some(9);
+    settings.audit.syslog = Some("/dev/log".into());
+    let valid = vec![short, to_text(&settings).into_bytes()];
+    fuzz!("node-settings", &WORDS, valid, |bytes: &[u8]| comes_back(bytes, parse, to_text));
+}
+
+#[test]
+fn no_settings_of_a_client_panic() {
+    let valid = vec![b"# A client of Polyclave.\n\nname = \"alice\"\n".to_vec()];
+    fuzz!("client-settings", &WORDS, valid, |bytes: &[u8]| {
+        comes_back(bytes, client::parse_settings, |name| format!("name = {name:?}"));
+    });
+}
+
+#[test]
+fn no_identity_panics_and_what_is_read_comes_back() {
+    let valid = vec![identity(7).to_pem().as_bytes().to_vec()];
+    let words = [
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----",
+        "-----BEGIN CERTIFICATE-----",
+        "\n",
+        "=",
+    ];
+    fuzz!("identities", &words, valid, |bytes: &[u8]| {
+        within_memory(room(bytes), || {
+            if let Ok(identity) = StoredIdentity::from_pem(bytes) {
+                assert_eq!(StoredIdentity::from_pem(identity.to_pem().as_bytes()), Ok(identity));
+            }
+        });
+    });
+}
+
+#[test]
+fn no_fingerprint_that_a_person_gives_panics_and_only_the_right_one_is_taken() {
+    let fingerprint = cluster().fingerprint();
+    let (hex, words) = (fingerprint.to_string(), fingerprint.words());
+    let valid = vec![hex.clone().into_bytes(), words.clone().into_bytes()];
+    let plain = |text: &str| -> String {
+        let text = text.to_ascii_lowercase();
+        text.chars().filter(char::is_ascii_alphanumeric).collect()
+    };
+    fuzz!("fingerprints", &["-", ":", " ", "zebra", "acorn"], valid, |bytes: &[u8]| {
+        let Ok(text) = str::from_utf8(bytes) else { return };
+        if fingerprint.check(text).is_ok() {
+            assert!([plain(&hex), plain(&words)].contains(&plain(text)), "{text}");
+        }
+    });
+}
+
+#[test]
+fn no_text_that_names_parties_panics_or_keeps_one() {
+    let cluster = cluster();
+    let valid = ["party 2 closed the connection", "parties 1, 3, but 7 came", "this party's certificate"];
+    let valid = valid.map(|text| text.as_bytes().to_vec()).to_vec();
+    let words = ["party ", "parties ", "this ", "1, ", "4", "'", "0", "\u{661}", "18446744073709551615"];
+    fuzz!("names", &words, valid, |bytes: &[u8]| {
+        let Ok(text) = str::from_utf8(bytes) else { return };
+        within_memory(room(bytes), || cluster.in_names(text, "node"));
+    });
+}

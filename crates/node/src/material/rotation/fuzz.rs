@@ -1,0 +1,72 @@
+//! Foreign bytes at what nodes tell each other in a rotation.
+
+use polyclave_harness::fuzz;
+
+use super::common::{ANNOUNCED, DELETED, LISTED, Listed, PENDING, common};
+use super::standing::{Course, Standing, course};
+use super::*;
+
+/// How many nodes; then where each stands.
+#[test]
+fn no_standing_of_a_peer_panics_and_nodes_conclude_something_or_refuse() {
+    let standing = |wants, in_use, prepared: Option<u8>| {
+        Standing { wants, in_use: [in_use; 32], prepared: prepared.map(|id| [id; 32]) }.encode()
+    };
+    let all = |standings: &[[u8; 65]]| standings.concat();
+    let valid = vec![
+        all(&[standing(true, 1, None), standing(true, 1, None), standing(true, 1, None)]),
+        all(&[standing(false, 1, Some(2)), standing(false, 2, None), standing(true, 1, Some(2))]),
+        all(&[standing(false, 1, None), standing(false, 2, None)]),
+    ];
+    fuzz!("rotations", &[], valid, |bytes: &[u8]| {
+        let (standings, _) = bytes.as_chunks::<65>();
+        let all: Vec<(Party, Standing)> = standings
+            .iter()
+            .zip(0..16)
+            .map(|(bytes, party)| (Party(party), Standing::decode(bytes)))
+            .collect();
+        for (_, standing) in &all {
+            let again = Standing::decode(&standing.encode());
+            assert_eq!((again.wants, again.in_use), (standing.wants, standing.in_use));
+            assert_eq!(again.prepared, standing.prepared);
+        }
+        if all.is_empty() {
+            return;
+        }
+        if let Ok(Course::Complete(id)) = course(&all) {
+            assert!(all.iter().all(|(_, standing)| standing.stored(&id)), "one does not have what is taken");
+        }
+    });
+}
+
+/// Lists of three nodes, this one's in front: each a number of keys, and so many entries.
+#[test]
+fn no_list_of_keys_panics_and_what_is_common_is_at_all_nodes() {
+    let entry = |id: u8, state: u8| -> Listed {
+        let mut entry = [id; LISTED];
+        entry[16] = state;
+        entry
+    };
+    let list = |entries: &[Listed]| [&[entries.len() as u8][..], &entries.concat()].concat();
+    let some = list(&[entry(1, ANNOUNCED), entry(2, PENDING), entry(3, DELETED)]);
+    let others = list(&[entry(1, ANNOUNCED), entry(3, DELETED)]);
+    let valid = vec![some.repeat(3), [some, others.clone(), others].concat()];
+    fuzz!("key-lists", &[], valid, |bytes: &[u8]| {
+        let (mut lists, mut rest) = (Vec::new(), bytes);
+        while let Some((count, behind)) = rest.split_first() {
+            let len = (usize::from(*count) * LISTED).min(behind.len());
+            let (entries, behind) = behind.split_at(len);
+            lists.push(entries.as_chunks::<LISTED>().0.to_vec());
+            rest = behind;
+        }
+        let [mine, theirs @ ..] = &lists[..] else { return };
+        // A node's own list is in order, and each key is in it once.
+        let mut mine = mine.clone();
+        mine.sort_unstable();
+        mine.dedup_by(|a, b| a[..16] == b[..16]);
+        if let Ok(ids) = common(&mine, theirs) {
+            let has = |list: &[Listed], id: &[u8; 16]| list.iter().any(|key| key[..16] == *id);
+            assert!(ids.iter().all(|id| has(&mine, id) && theirs.iter().all(|list| has(list, id))));
+        }
+    });
+}

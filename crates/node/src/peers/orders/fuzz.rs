@@ -1,0 +1,50 @@
+//! Foreign bytes at what nodes tell each other on control streams.
+
+use polyclave_harness::{fuzz, within_memory};
+
+use super::*;
+use crate::store::Start;
+
+const PEER: Party = Party(1);
+
+fn state() -> State {
+    let levels = [1000, 0, 7, 0, 0, 0, 0, u16::MAX];
+    State { epoch: [3; 32], quarantined: true, wants_rotation: false, prepared: true, levels, keys: 12 }
+}
+
+#[test]
+fn no_order_of_a_peer_panics_and_what_is_read_comes_back() {
+    let (name, mark) = ([9; 16], Mark { number: 1 << 40, value: [5; 16] });
+    let orders = [
+        Order::Beat(Beat { state: state(), mark, holds: 77 }),
+        Order::Channel { serving: PartySet::all(3), name },
+        Order::SetUp { name },
+        Order::Renew { name },
+        Order::Fill { name, kind: 3, count: 1000 },
+        Order::Rotate { name },
+    ];
+    let valid = orders.map(|order| order.encode().to_vec()).to_vec();
+    fuzz!("orders", &[], valid, |bytes: &[u8]| {
+        let Some((bytes, _)) = bytes.split_first_chunk::<ORDER>() else { return };
+        if let Ok(order) = Order::decode(bytes, PEER) {
+            assert_eq!(Order::decode(&order.encode(), PEER), Ok(order));
+        }
+    });
+}
+
+#[test]
+fn no_greeting_of_a_peer_panics_or_takes_memory_on_its_word() {
+    let start = Start { first: 4, boot: [6; 16] };
+    let past = Past { number: 9, recent: vec![[1; 16], [2; 16]], starts: vec![start, start] };
+    let (cluster, setup, prepared) = ([1; 32], [2; 32], [0; 32]);
+    let greeting = Greeting { cluster, past, holds: 3, setup, prepared, state: state() };
+    let valid = vec![wire::encode(&greeting).expect("it is small")[4..].to_vec()];
+    fuzz!("node-greetings", &[], valid, |bytes: &[u8]| {
+        within_memory((4 << 20) + 16 * bytes.len(), || {
+            if let Ok(greeting) = wire::decode::<Greeting>(bytes, PEER) {
+                let again = wire::encode(&greeting).expect("it is no longer than it was");
+                assert_eq!(wire::decode::<Greeting>(&again[4..], PEER), Ok(greeting));
+            }
+        });
+    });
+}

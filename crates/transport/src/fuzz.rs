@@ -1,0 +1,199 @@
+//! Foreign bytes at every parser of this crate: messages, frames, greetings, certificates.
+
+use polyclave_harness::{fuzz, within_memory};
+use polyclave_protocol::{Party, PartySet};
+use rustls::pki_types::{CertificateDer, UnixTime};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::buffer::Buffer;
+use crate::frame::Passage;
+use crate::greeting::{GREETING, Terms, stream_of};
+use crate::identity::Identity;
+use crate::limits::Limits;
+use crate::socket::tests::{not_read, pair, preloaded};
+use crate::stream::StreamId;
+use crate::validity;
+use crate::wire::*;
+
+const PEER: Party = Party(1);
+
+/// What serde sets aside at most for a list that claims to be long, once for each list that can be in another, and no more than a
+/// small multiple of what came.
+fn room(bytes: &[u8]) -> usize {
+    (4 << 20) + 64 * bytes.len()
+}
+
+/// A message is an error or a value, which is the same once more written and read.
+fn is_read_with_limits<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
+    within_memory(room(bytes), || {
+        if let Ok(message) = decode::<T>(bytes, PEER) {
+            let again = encode(&message).expect("it is no longer than it was");
+            assert_eq!(decode::<T>(&again[4..], PEER).expect("it was written here"), message);
+        }
+    });
+}
+
+fn encoded<T: Serialize>(messages: &[T]) -> Vec<Vec<u8>> {
+    messages.iter().map(|message| encode(message).expect("it is small")[4..].to_vec()).collect()
+}
+
+fn new_key() -> NewKey {
+    let modes = vec![Mode::Gcm, Mode::Ctr];
+    NewKey { name: "payroll".into(), cipher: "aes-128".into(), modes, budget_blocks: 1 << 40 }
+}
+
+fn info() -> KeyInfo {
+    let (id, origin, made) = ([7; 16], Origin::Generated, 1_800_000_000);
+    KeyInfo { properties: new_key(), id, origin, made, check_value: vec![1, 2, 3, 4, 5] }
+}
+
+fn steps() -> Vec<Step> {
+    vec![
+        Step::Keystream { bytes: CHUNK as u32 },
+        Step::Seal { ciphertext: vec![5; 40], last: true },
+        Step::Open { ciphertext: vec![6; 40], tag: [9; 16], last: false },
+        Step::Absorb { ciphertext: vec![7; 16] },
+        Step::Tag,
+        Step::Check { tag: [3; 16] },
+        Step::Masked { data: vec![8; 32], next: 32, end: End::Filled },
+        Step::Blocks { ciphertext: vec![1; 16] },
+        Step::Chi { chi: [2; 16] },
+        Step::Finish,
+    ]
+}
+
+fn requests() -> Vec<Request> {
+    let (key, additional) = ("payroll".to_owned(), b"additional".to_vec());
+    let uses = [
+        Use::Seal,
+        Use::Open { file: [1; 32] },
+        Use::GcmEncrypt { additional: additional.clone() },
+        Use::GcmDecrypt { nonce: [2; 12], additional },
+        Use::CtrDecrypt { counter: vec![3; 16] },
+        Use::CbcEncrypt { mask: 1024 },
+        Use::Cmac { mask: 16 },
+    ];
+    let used = uses.map(|how| Operation::Use { key: key.clone(), id: Some([4; 16]), how });
+    let others = [
+        Operation::Status,
+        Operation::List { after: key.clone() },
+        Operation::Generate(new_key()),
+        Operation::Import(new_key()),
+        Operation::Delete { key },
+    ];
+    let operations = used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([None, None]));
+    let request = |(operation, first)| Request {
+        version: VERSION,
+        id: [6; 16],
+        serving: PartySet::all(3),
+        operation,
+        first,
+    };
+    operations.map(request).collect()
+}
+
+fn replies() -> Vec<Reply> {
+    let stock = StockLevel { kind: "triples".into(), ciphers: "aes".into(), blocks: 3, level: 32 };
+    let nodes = PartySet::all(3);
+    let status = NodeStatus {
+        version: "0.1.0".into(),
+        cluster: [1; 16],
+        connected: nodes,
+        set_up: true,
+        keys: 7,
+        prepared: false,
+        stock: vec![stock.clone(), stock],
+        quarantined: false,
+        rotating: nodes,
+        outvoted: nodes,
+        silent: nodes,
+        damaged: 0,
+        lacking: 1,
+    };
+    vec![
+        Reply::Status(status),
+        Reply::Keys { keys: vec![info(), info()], more: true },
+        Reply::Accepted { key: Some(info()), start: vec![1; 32], mask: vec![2; 16], blind: vec![3; 16] },
+        Reply::Data { data: vec![4; 64], mask: vec![5; 32], initial: Vec::new() },
+        Reply::Working { done: 5, of: 1 << 30 },
+        Reply::Done(Some(info())),
+        Reply::Refused(Refusal::new(Reason::Busy, "too much at once").because_of(PEER)),
+    ]
+}
+
+#[test]
+fn no_request_of_a_client_panics_or_takes_memory_on_its_word() {
+    fuzz!("requests", &[], encoded(&requests()), |bytes: &[u8]| is_read_with_limits::<Request>(bytes));
+}
+
+#[test]
+fn no_step_of_a_client_panics_or_takes_memory_on_its_word() {
+    fuzz!("steps", &[], encoded(&steps()), |bytes: &[u8]| is_read_with_limits::<Step>(bytes));
+}
+
+#[test]
+fn no_reply_of_a_node_panics_or_takes_memory_on_its_word() {
+    fuzz!("replies", &[], encoded(&replies()), |bytes: &[u8]| is_read_with_limits::<Reply>(bytes));
+}
+
+/// In front of the frames: the length of the message that is due, and the frame limit less one.
+#[test]
+fn frames_are_the_message_that_was_due_or_an_error() {
+    let frames = |due: usize, most: usize| {
+        let message: Vec<u8> = (0..due).map(|i| i as u8).collect();
+        let mut travels = Buffer::default();
+        Passage::default().keep_rest(&message, most, &mut travels);
+        [&[due as u8, (most - 1) as u8], travels.filled()].concat()
+    };
+    let valid =
+        [(0, 1), (1, 1), (7, 10), (10, 10), (23, 10), (255, 256)].map(|(due, most)| frames(due, most));
+    let (_peer, socket) = pair();
+    let socket = std::sync::Mutex::new(socket);
+    fuzz!("frames", &[], valid.to_vec(), |bytes: &[u8]| {
+        let &[due, most, ref travels @ ..] = bytes else { return };
+        let (mut into, most) = (vec![0; usize::from(due)], usize::from(most) + 1);
+        let mut socket = socket.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        preloaded(&mut socket, travels);
+        let mut passage = Passage::default();
+        let whole = loop {
+            let left = not_read(&socket);
+            match passage.receive(&mut socket, &mut into, most) {
+                Ok(true) => break true,
+                Ok(false) if not_read(&socket) < left => {}
+                Ok(false) | Err(_) => break false,
+            }
+        };
+        let mut same = Buffer::default();
+        Passage::default().keep_rest(&into, most, &mut same);
+        assert_eq!(whole, travels.starts_with(same.filled()), "{due} due, {most} a frame: {travels:?}");
+    });
+}
+
+#[test]
+fn a_greeting_that_is_accepted_is_the_one_that_was_due() {
+    let terms = Terms::nodes(&Limits::default(), &[5; 16]);
+    let valid = [StreamId([0; 32]), StreamId([0xa5; 32])].map(|stream| terms.greeting(stream).to_vec());
+    fuzz!("greetings", &["polyclav"], valid.to_vec(), |bytes: &[u8]| {
+        let Some((greeting, _)) = bytes.split_first_chunk::<GREETING>() else { return };
+        let is_due = *greeting == terms.greeting(stream_of(greeting));
+        assert_eq!(terms.check(PEER, greeting).is_ok(), is_due);
+    });
+}
+
+#[test]
+fn no_certificate_panics_and_its_dates_are_an_answer_or_an_error() {
+    let valid = (0..2).map(|_| Identity::generate().expect("made").certificate().to_vec()).collect();
+    let words = ["\x17\x0d491231235959Z", "\x18\x0f99991231235959Z", "\x18\x0f00000101000000Z", "\x30\u{80}"];
+    let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(1_800_000_000));
+    fuzz!("certificates", &words, valid, |bytes: &[u8]| {
+        let certificate = CertificateDer::from(bytes);
+        within_memory(room(bytes), || {
+            let dates = validity::expiry(&certificate);
+            match validity::check(&certificate, now) {
+                Ok(()) => assert!(dates.is_ok()),
+                Err(e) => assert!(!validity::told(&e).unwrap_or_default().is_empty()),
+            }
+        });
+    });
+}
