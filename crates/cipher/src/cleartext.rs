@@ -35,7 +35,7 @@ pub enum InputError {
 /// Runs a circuit; `inputs` in the order of its ports, uniform ones with one lane. Returns the output ports.
 pub fn run(compiled: &Compiled, lanes: usize, inputs: &[Cells]) -> Result<Vec<Cells>, InputError> {
     check_shapes(compiled, lanes, inputs)?;
-    let mut bank = Bank {
+    let mut bank = Registers {
         lanes: vec![vec![0; lanes]; compiled.lane_slots()],
         uniform: vec![vec![0]; compiled.uniform_slots()],
         width: lanes,
@@ -78,13 +78,13 @@ pub fn check_shapes(compiled: &Compiled, lanes: usize, inputs: &[Cells]) -> Resu
     Ok(())
 }
 
-struct Bank {
+struct Registers {
     lanes: Vec<Vec<u8>>,
     uniform: Vec<Vec<u8>>,
     width: usize,
 }
 
-impl Bank {
+impl Registers {
     fn at(&self, slot: Slot) -> &[u8] {
         match slot {
             Slot::Lanes(i) => &self.lanes[i as usize],

@@ -25,6 +25,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
+use polyclave_protocol::catalog;
+use polyclave_protocol::descriptor::Descriptor;
 
 /// Block ciphers under a key that nobody holds: several servers, each with one share of the key, encrypt and decrypt by
 /// secure multi-party computation.
@@ -45,12 +47,20 @@ fn examples() -> String {
          polyclave key generate first\n  \
          polyclave encrypt --key first FILE FILE.sealed\n  \
          polyclave decrypt --key first FILE.sealed COPY\n\n\
-         Protocols: cleartext (no protection, for comparison), shamir (3 to 9 parties, passive, honest majority), shamir-active \
-         (4 to 9, fewer than a third may cheat), spdz-lt (2 \
-         parties or more, active, all but one may cheat; slow, since the nodes make its material ahead).\n\
+         Protocols (see SECURITY.md for what each promises):\n{}\n\
          Ciphers: {} (DES and Triple DES are legacy).",
+        protocols(),
         ciphers.join(", ")
     )
+}
+
+/// A line for each protocol that nodes can serve with.
+fn protocols() -> String {
+    let line = |protocol: &Descriptor| {
+        format!("  {}: {}; {}", protocol.name, protocol.party_range(), protocol.adversary)
+    };
+    let lines: Vec<String> = catalog::serving().map(line).collect();
+    lines.join("\n")
 }
 
 #[derive(Subcommand)]

@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 use polyclave_protocol::catalog;
 use polyclave_protocol::descriptor::{Descriptor, Threshold};
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::ServiceConfig;
 
 /// What a person ought to know of a protocol among so many nodes.
 pub struct Properties {

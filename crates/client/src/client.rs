@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use polyclave_config::{ClientDir, Cluster};
-use polyclave_protocol::any::AnyServiceScheme;
+use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{self, NodeStatus, Operation, Reason, Refusal, Reply};
 use polyclave_transport::{Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call};
@@ -32,7 +32,7 @@ pub struct Client {
     cluster: Cluster,
     nodes: Vec<Node>,
     limits: Limits,
-    pub(crate) scheme: AnyServiceScheme,
+    pub(crate) scheme: AnyServiceConfig,
     /// By node: connections that are not in use.
     kept: Vec<Mutex<Vec<Line>>>,
     /// By node: when it last did not take a connection, if it has taken none since.

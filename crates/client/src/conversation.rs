@@ -8,7 +8,7 @@ pub(crate) mod replies;
 use std::time::Duration;
 
 use polyclave_protocol::net::Net;
-use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceScheme};
+use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceConfig};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;

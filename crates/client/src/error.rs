@@ -97,7 +97,7 @@ impl Error {
     pub fn may_pass(&self) -> bool {
         match self {
             Error::Refused { refusal, .. } => {
-                matches!(refusal.reason, Reason::Unavailable | Reason::Busy | Reason::Dry)
+                matches!(refusal.reason, Reason::Unavailable | Reason::Busy | Reason::OutOfMaterial)
             }
             Error::Connection { .. } | Error::TooFewNodes { .. } | Error::Contested(_) => true,
             // Another node may know this client, and may be there.
@@ -109,7 +109,7 @@ impl Error {
     /// Whether other nodes might do it. Material takes the nodes longer to make than anybody should wait within a request.
     pub(crate) fn others_might(&self) -> bool {
         match self {
-            Error::Refused { refusal, .. } if refusal.reason == Reason::Dry => false,
+            Error::Refused { refusal, .. } if refusal.reason == Reason::OutOfMaterial => false,
             _ => self.may_pass(),
         }
     }
@@ -159,10 +159,10 @@ mod tests {
         let refused = |reason| Error::Refused { node: "a".into(), refusal: Refusal::new(reason, "") };
         let judged = |reason| (refused(reason).may_pass(), refused(reason).others_might());
         assert_eq!(judged(Reason::Busy), (true, true));
-        assert_eq!(judged(Reason::Dry), (true, false));
+        assert_eq!(judged(Reason::OutOfMaterial), (true, false));
         assert_eq!(judged(Reason::Quarantined), (false, false));
         let repeated = |reason| refused(reason).may_be_repeated();
         assert!(repeated(Reason::Spent) && repeated(Reason::Unavailable));
-        assert!(!repeated(Reason::Dry) && !repeated(Reason::Denied) && !repeated(Reason::Key));
+        assert!(!repeated(Reason::OutOfMaterial) && !repeated(Reason::Denied) && !repeated(Reason::Key));
     }
 }

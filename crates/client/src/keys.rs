@@ -1,7 +1,7 @@
 //! Making, bringing, seeing and deleting keys.
 
 use polyclave_field::Gf128;
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};

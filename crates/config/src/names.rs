@@ -86,7 +86,7 @@ mod tests {
             Error::CheckFailed { what: "an opening" },
             Error::Disputed { dealer: peer, receiver: Party(2) },
             Error::Missing { there: PartySet::all(3), needed: 4, purpose: "serve" },
-            Error::Dry { detail: format!("{} holds nothing", Party(0)) },
+            Error::OutOfMaterial { detail: format!("{} holds nothing", Party(0)) },
             Error::Misuse(detail.clone()),
             Error::System(format!("{} and others", PartySet::all(2))),
         ];

@@ -4,37 +4,41 @@
 use polyclave_cipher::{Builder, Circuit, Matrix, Table, compile};
 use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
 use polyclave_protocol::Result;
-use polyclave_protocol::any::{AnyServiceProtocol, AnyServiceScheme};
+use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession};
 use polyclave_protocol::catalog;
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Scheme};
-use polyclave_protocol::service::{ELEMENT_BYTES, ServiceProtocol, ServiceScheme};
-use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::protocol::{Input, ProtocolConfig};
+use polyclave_protocol::service::{ELEMENT_BYTES, ServiceConfig, ServiceSession};
+use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::Preprocessing;
-use polyclave_protocol::tinytable::ServedScheme;
+use polyclave_protocol::tinytable::ServedConfig;
 
 use crate::Subject;
 use crate::net::{Watched, run_parties};
 
+/// How wide the cells of the circuit are: a byte, or a bit where tables of a byte would take a lot of material.
+const BYTES: u8 = 8;
+const BITS: u8 = 1;
+
 pub const SUBJECTS: &[Subject] = &[
-    ("client: shamir", || served("shamir", 3)),
-    ("client: shamir-active", || served("shamir-active", 4)),
-    ("client: spdz, material from mascot", || served("spdz-lt", 2)),
+    ("client: shamir", || served("shamir", 3, true)),
+    ("client: shamir-active", || served("shamir-active", 4, true)),
+    // Its set-up is of oblivious transfers, which are watched as subjects of their own.
+    ("client: spdz, material from mascot", || served("spdz-lt", 2, false)),
     ("client: tinytable, material dealt", || {
-        let scheme = ServedScheme::new(Preprocessing::InsecureDealer).expect("it is valid");
-        serve(&AnyServiceScheme::new(scheme), true);
+        let scheme = ServedConfig::new(Preprocessing::InsecureDealer).expect("it is valid");
+        serve(&AnyServiceConfig::new(scheme), true, BITS);
     }),
 ];
 
-fn served(protocol: &str, parties: usize) {
+fn served(protocol: &str, parties: usize, private: bool) {
     let descriptor = catalog::find(protocol).expect("it is listed");
-    let private = protocol != "spdz-lt";
     let threshold = descriptor.threshold.most(parties);
-    serve(&descriptor.service(parties, threshold).expect("it serves"), private);
+    serve(&descriptor.service(parties, threshold).expect("it serves"), private, BYTES);
 }
 
-fn serve(scheme: &AnyServiceScheme, private: bool) {
+fn serve(scheme: &AnyServiceConfig, private: bool, bits: u8) {
     run_parties(scheme.parties(), |net| {
         net.in_private = private;
         let setup = scheme.set_up(net)?;
@@ -43,15 +47,20 @@ fn serve(scheme: &AnyServiceScheme, private: bool) {
         // What a stored set-up says of itself is public; what follows from it need not be followed again.
         mark_public(&stored);
         scheme.restore_setup(net.me(), &stored)?;
-        let mut session = hello(&scheme.terms(Terms::new(scheme.parties())), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net)?;
         let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
-        one_client(scheme, &mut protocol, net)
+        one_client(scheme, &mut protocol, bits, net)
     });
 }
 
 /// Blocks from a client through one mask, one lookup, and back; and elements.
-fn one_client(scheme: &AnyServiceScheme, protocol: &mut AnyServiceProtocol, net: &mut Watched) -> Result<()> {
-    let circuit = blocks(if scheme.name().starts_with("tinytable") { 1 } else { 8 });
+fn one_client(
+    scheme: &AnyServiceConfig,
+    protocol: &mut AnyServiceSession,
+    bits: u8,
+    net: &mut Watched,
+) -> Result<()> {
+    let circuit = blocks(bits);
     let compiled = compile(&circuit, protocol);
     let mut plain: Vec<u8> = (0..2 * ELEMENT_BYTES as u8).collect();
     mark_secret(&mut plain);

@@ -6,16 +6,16 @@ use polyclave_cipher::{AnyMap, Builder, Cells, Circuit, Matrix, Port, Table, cat
 use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField};
 use polyclave_kernels::secret::{mark_public, mark_secret};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
-use polyclave_protocol::garbled::projection::{Labels, ProjectionScheme};
-use polyclave_protocol::garbled::{GarbledScheme, Gates};
+use polyclave_protocol::garbled::projection::{Labels, ProjectionConfig};
+use polyclave_protocol::garbled::{GarbledConfig, Gates};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::{Checked, Released, Unverified};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{self, Inversion, ShamirActiveScheme, ShamirScheme, Structure, Tables};
-use polyclave_protocol::spdz::{self, Packing, SpdzScheme, Way};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::shamir::{self, Inversion, ShamirActiveConfig, ShamirConfig, Structure, Tables};
+use polyclave_protocol::spdz::{self, LookupMethod, Packing, SpdzConfig};
 use polyclave_protocol::tinyot::Kappa;
-use polyclave_protocol::tinytable::{self, Macs, Preprocessing, TinyTableScheme};
+use polyclave_protocol::tinytable::{self, Macs, Preprocessing, TinyTableConfig};
 use polyclave_protocol::{Party, PartySet, Result};
 
 use crate::Subject;
@@ -46,7 +46,7 @@ enum SetUp {
 
 /// All circuits under all schemes, which take one set-up: transfers of curve points take most of the time. Inputs are secret, and
 /// input i is party i's. Everybody learns the outputs, which are right.
-fn evaluated<S: Scheme>(schemes: &[S], set_up: SetUp, circuits: &[Circuit]) {
+fn evaluated<S: ProtocolConfig>(schemes: &[S], set_up: SetUp, circuits: &[Circuit]) {
     let parties = schemes[0].parties();
     run_parties(parties, |net| {
         net.in_private = set_up == SetUp::Private;
@@ -54,7 +54,7 @@ fn evaluated<S: Scheme>(schemes: &[S], set_up: SetUp, circuits: &[Circuit]) {
         net.in_private = false;
         for scheme in schemes {
             for circuit in circuits {
-                let mut session = hello(&scheme.terms(Terms::new(parties)), net)?;
+                let mut session = hello(&scheme.terms(HandshakeParameters::new(parties)), net)?;
                 let mut protocol = scheme.join(&setup, session.stream(), PartySet::all(parties))?;
                 let outputs = session_of(&mut protocol, circuit, net)?;
                 assert!(outputs == in_the_clear(circuit), "{}, {}", scheme.name(), circuit.name());
@@ -64,7 +64,7 @@ fn evaluated<S: Scheme>(schemes: &[S], set_up: SetUp, circuits: &[Circuit]) {
     });
 }
 
-fn session_of(protocol: &mut impl Protocol, circuit: &Circuit, net: &mut Watched) -> Result<Vec<Cells>> {
+fn session_of(protocol: &mut impl Session, circuit: &Circuit, net: &mut Watched) -> Result<Vec<Cells>> {
     let compiled = compile(circuit, protocol);
     let batch = prepare(protocol, &compiled, LANES, net)?;
     let mut inputs = inputs(circuit);
@@ -148,19 +148,19 @@ fn gates() -> Circuit {
 }
 
 fn shamir() {
-    let scheme = |inversion| ShamirScheme { structure: structure(3), inversion, tables: Tables::Masked };
+    let scheme = |inversion| ShamirConfig { structure: structure(3), inversion, tables: Tables::Masked };
     evaluated(&Inversion::ALL.map(scheme), SetUp::Private, &[lookup(table_of("aes-128"))]);
 }
 
 fn shamir_tables() {
     let inversion = Inversion::CarriedSquares;
-    let scheme = |tables| ShamirScheme { structure: structure(3), inversion, tables };
+    let scheme = |tables| ShamirConfig { structure: structure(3), inversion, tables };
     evaluated(&Tables::ALL.map(scheme), SetUp::Private, &[lookup(table_of("des"))]);
 }
 
 fn shamir_active() {
     for preprocessing in shamir::Preprocessing::ALL {
-        let scheme = ShamirActiveScheme::new(structure(4), Inversion::MaskedPowers, Tables::Masked);
+        let scheme = ShamirActiveConfig::new(structure(4), Inversion::MaskedPowers, Tables::Masked);
         let scheme = scheme.expect("enough parties").with_preprocessing(preprocessing);
         evaluated(&[scheme], SetUp::Private, &[lookup(table_of("aes-128")), lookup(small())]);
     }
@@ -175,29 +175,34 @@ const MASCOT: spdz::Preprocessing = spdz::Preprocessing::Mascot { expansion: 2 }
 
 fn spdz_dealt() {
     let both = [lookup(table_of("aes-128")), lookup(table_of("des"))];
-    for way in [Way::MaskedTables, Way::BitDecomposition, Way::RivainProuff, Way::PulkusVivek] {
+    for way in [
+        LookupMethod::MaskedTables,
+        LookupMethod::BitDecomposition,
+        LookupMethod::RivainProuff,
+        LookupMethod::PulkusVivek,
+    ] {
         evaluated(&[spdz::<Gf2_64>(2, way, DEALT)], SetUp::Private, &both);
     }
-    let three = spdz::<Gf2_40>(3, Way::MaskedTables, DEALT);
+    let three = spdz::<Gf2_40>(3, LookupMethod::MaskedTables, DEALT);
     evaluated(&[three], SetUp::Private, &[lookup(small())]);
 }
 
 fn mascot() {
-    let scheme = spdz::<Gf2_128>(2, Way::PulkusVivek, MASCOT);
+    let scheme = spdz::<Gf2_128>(2, LookupMethod::PulkusVivek, MASCOT);
     evaluated(&[scheme], SetUp::Public, &[lookup(small())]);
 }
 
-fn spdz<F: MacField>(parties: usize, way: Way, preprocessing: spdz::Preprocessing) -> SpdzScheme<F> {
+fn spdz<F: MacField>(parties: usize, way: LookupMethod, preprocessing: spdz::Preprocessing) -> SpdzConfig<F> {
     let packing = Packing::of::<F>(F::BITS as usize).expect("the field has this packing");
-    SpdzScheme::new(parties, way, preprocessing, packing).expect("it is valid")
+    SpdzConfig::new(parties, way, preprocessing, packing).expect("it is valid")
 }
 
 fn tinytable_dealt() {
     let (dealt, both) = (Preprocessing::InsecureDealer, [lookup(small()), gates()]);
-    let passive = TinyTableScheme::<Unverified<Cells>>::new(Macs::None, dealt).expect("it is valid");
+    let passive = TinyTableConfig::<Unverified<Cells>>::new(Macs::None, dealt).expect("it is valid");
     evaluated(&[passive], SetUp::Private, &both);
     for macs in [Macs::Lookup32, Macs::Lookup64, Macs::Linear64, Macs::Minimac] {
-        let scheme = TinyTableScheme::<Checked<Cells>>::new(macs, dealt).expect("it is valid");
+        let scheme = TinyTableConfig::<Checked<Cells>>::new(macs, dealt).expect("it is valid");
         evaluated(&[scheme], SetUp::Private, &both);
     }
 }
@@ -205,19 +210,19 @@ fn tinytable_dealt() {
 fn tinyot() {
     let scheme = |way| {
         let from = Preprocessing::TinyOt { way, kappa: Kappa::Bits40, expansion: 2 };
-        TinyTableScheme::<Checked<Cells>>::new(Macs::Linear64, from).expect("it is valid")
+        TinyTableConfig::<Checked<Cells>>::new(Macs::Linear64, from).expect("it is valid")
     };
-    let ways = [tinytable::Way::Demux, tinytable::Way::Circuit].map(scheme);
+    let ways = [tinytable::PreprocessingMethod::Demux, tinytable::PreprocessingMethod::Circuit].map(scheme);
     evaluated(&ways, SetUp::Public, &[lookup(small())]);
 }
 
 fn garbled() {
-    let schemes = [Gates::Half, Gates::ThreeHalves].map(|gates| GarbledScheme { gates, expansion: 2 });
+    let schemes = [Gates::Half, Gates::ThreeHalves].map(|gates| GarbledConfig { gates, expansion: 2 });
     evaluated(&schemes, SetUp::Public, &[gates()]);
 }
 
 fn projection(labels: Labels) {
-    let scheme = ProjectionScheme { labels, expansion: 2 };
+    let scheme = ProjectionConfig { labels, expansion: 2 };
     let circuits = [lookup(table_of("aes-128")), lookup(small()), gates()];
     evaluated(&[scheme], SetUp::Public, &circuits);
 }

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use polyclave_cipher::bristol::Order;
-use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::protocol::ProtocolConfig;
 
 use crate::circuits::CircuitChoice;
 use crate::options::{Evaluator, ProtocolOptions};

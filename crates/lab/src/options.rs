@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 pub use polyclave_cli::options::{cipher, hexadecimal};
-use polyclave_protocol::any::AnyScheme;
+use polyclave_protocol::any::AnyProtocolConfig;
 use polyclave_protocol::catalog as protocols;
 use polyclave_protocol::descriptor::{Choice, Descriptor};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub enum Evaluator {
     /// Without any protocol, in the clear.
     Cleartext,
     /// Under a protocol.
-    Protocol(AnyScheme),
+    Protocol(AnyProtocolConfig),
 }
 
 impl ProtocolOptions {
@@ -73,7 +73,7 @@ impl ProtocolOptions {
     }
 
     /// The protocol with its parameters.
-    pub fn scheme(&self) -> Result<AnyScheme> {
+    pub fn scheme(&self) -> Result<AnyProtocolConfig> {
         ensure!(!self.is_cleartext(), "cleartext has no parties; choose another protocol");
         let chosen: Vec<(&str, &str)> = self.chosen.iter().map(|(name, value)| (&**name, &**value)).collect();
         Ok(self.descriptor()?.scheme(self.parties, self.threshold, &chosen)?)

@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, Compiled, Direction, compile, compile_with_views};
-use polyclave_protocol::any::{AnyProtocol, AnyShared};
+use polyclave_protocol::any::{AnySession, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Protocol};
+use polyclave_protocol::protocol::{Input, Session};
 
 /// The most lanes of a batch: enough to hide the wait for a round, few enough to stay near the cache.
 const MOST_LANES: usize = 16384;
@@ -30,7 +30,7 @@ impl Workload {
         cipher: &Cipher,
         direction: Direction,
         with_key_schedule: bool,
-        protocol: &impl Protocol,
+        protocol: &impl Session,
     ) -> Result<Workload> {
         check_shape(cipher)?;
         let one_way = || format!("{} has no decryption", cipher.name);
@@ -50,7 +50,7 @@ impl Workload {
     pub fn expand(
         &self,
         key: &Input<'_, AnyShared>,
-        protocol: &mut AnyProtocol,
+        protocol: &mut AnySession,
         net: &mut dyn Net,
     ) -> Result<AnyShared> {
         let batch = prepare(protocol, &self.key_schedule, 1, net)?;
@@ -60,7 +60,7 @@ impl Workload {
     }
 
     /// Lanes to run at once.
-    pub fn lanes_at_once(&self, protocol: &impl Protocol) -> usize {
+    pub fn lanes_at_once(&self, protocol: &impl Session) -> usize {
         let material = protocol.cost(&self.cipher).material_bytes_per_lane.max(1);
         let enough = (MOST_MATERIAL_BYTES / material).min(ENOUGH_LANES);
         let lanes = (NEAR_MATERIAL_BYTES / material).clamp(1, MOST_LANES).max(enough);

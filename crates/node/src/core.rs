@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::{Conduct, Result};
 use polyclave_cipher::{Cipher, catalog};
 use polyclave_config::{ClientPolicy, Cluster};
-use polyclave_protocol::any::{AnyServiceScheme, AnySetup};
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::any::{AnyServiceConfig, AnySetup};
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::spdz::Guesses;
 use polyclave_protocol::{Error, Party, PartySet};
@@ -44,7 +44,7 @@ pub(crate) struct SetUp {
 
 /// One node.
 pub(crate) struct Core {
-    pub(crate) scheme: AnyServiceScheme,
+    pub(crate) scheme: AnyServiceConfig,
     pub(crate) me: Party,
     pub(crate) nodes: usize,
     pub(crate) cluster: Cluster,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use polyclave_config::{Card, ClientDir, Cluster, Consent, NodeDir, NodeSettings, StockSettings, private};
 use polyclave_protocol::Error;
-use polyclave_protocol::shamir::ShamirActiveScheme;
+use polyclave_protocol::shamir::ShamirActiveConfig;
 use polyclave_transport::Identity;
 use polyclave_transport::wire::Right;
 
@@ -45,7 +45,7 @@ pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Res
         let at = |port: u16| format!("127.0.0.1:{port}");
         let mut settings = NodeSettings::new(&name, &at(ports[0]), &at(ports[1]));
         settings.http_listen = Some(at(ports[2]));
-        if protocol == ShamirActiveScheme::NAME {
+        if protocol == ShamirActiveConfig::NAME {
             settings.stock = CHEAP;
         }
         let identity = Identity::generate_named(&name, VALID_DAYS)?;

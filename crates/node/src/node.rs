@@ -10,10 +10,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use polyclave_config::{Card, ClientPolicy, Cluster, NodeDir, NodeLimits};
-use polyclave_protocol::any::AnyServiceScheme;
+use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::NodeStatus;
 use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
@@ -82,7 +82,7 @@ impl Running {
 
     /// Starts the node of a directory under another scheme than its cluster's file names.
     #[cfg(test)]
-    pub(crate) fn start_with(dir: NodeDir, scheme: AnyServiceScheme, conduct: Conduct) -> Result<Running> {
+    pub(crate) fn start_with(dir: NodeDir, scheme: AnyServiceConfig, conduct: Conduct) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
         start(dir, cluster, scheme, conduct)
     }
@@ -141,7 +141,7 @@ impl Drop for Running {
 }
 
 /// Starts a node under the protocol of its cluster.
-fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceScheme, conduct: Conduct) -> Result<Running> {
+fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Conduct) -> Result<Running> {
     let settings = dir.settings().clone();
     let me = cluster.party_named(&settings.name).ok_or_else(|| {
         Error::misuse(format!("the cluster has no node '{}'; update its file", settings.name))

@@ -8,26 +8,26 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use polyclave_cipher::{Cells, Compiled, boolean, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare};
-use polyclave_protocol::garbled::{Garbled, GarbledScheme, Gates, Setup};
+use polyclave_protocol::garbled::{Garbled, GarbledConfig, Gates, Setup};
 use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Protocol, Scheme};
-use polyclave_protocol::session::{Session, Terms, hello};
+use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
+use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::testkit::alone::Nobody;
 use polyclave_protocol::{Party, Result};
 
-const SCHEME: GarbledScheme = GarbledScheme { gates: Gates::Half, expansion: 4 };
+const SCHEME: GarbledConfig = GarbledConfig { gates: Gates::Half, expansion: 4 };
 
 /// A party with everything that is made once.
 struct Seat {
     protocol: Garbled,
     compiled: Compiled,
     net: Mesh,
-    _setup: (Setup, Session),
+    _setup: (Setup, AgreedSession),
 }
 
 fn sit_down(mut net: Mesh) -> Result<Seat> {
-    let mut session = hello(&SCHEME.terms(Terms::new(2)), &mut net)?;
+    let mut session = hello(&SCHEME.terms(HandshakeParameters::new(2)), &mut net)?;
     let setup = SCHEME.set_up(&mut net)?;
     let protocol = SCHEME.join(&setup, session.stream(), net.members())?;
     let cipher = boolean::cipher("aes-128").expect("it has a Boolean circuit");

@@ -4,9 +4,9 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use polyclave_cipher::{Cells, catalog, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::run_parties;
-use polyclave_protocol::protocol::{Input, Scheme};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use polyclave_protocol::protocol::{Input, ProtocolConfig};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
 use std::time::{Duration, Instant};
 
 const LANES: usize = 10_000;
@@ -14,9 +14,9 @@ const LANES: usize = 10_000;
 /// Seconds for some evaluations, at the slowest party.
 fn seconds(inversion: Inversion, iterations: u64) -> Duration {
     let structure = Structure::new(3, 1).expect("it is valid");
-    let scheme = ShamirScheme { structure, inversion, tables: Tables::Masked };
+    let scheme = ShamirConfig { structure, inversion, tables: Tables::Masked };
     let times = run_parties(3, |net| {
-        let mut session = hello(&scheme.terms(Terms::new(3)), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(3)), net)?;
         let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let circuit = compile(&catalog::find("aes-128").expect("the catalog has it").encrypt, &protocol);
         let block = Cells::zero(16, 8, LANES);

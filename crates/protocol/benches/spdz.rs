@@ -10,9 +10,9 @@ use polyclave_field::{Gf2_40, Gf2_64, MacField};
 use polyclave_protocol::evaluate::prepare;
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Protocol, Scheme};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::spdz::{Packing, Preprocessing, Spdz, SpdzScheme, Way};
+use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Spdz, SpdzConfig};
 use polyclave_protocol::tally::Phase;
 use polyclave_protocol::{Party, Result};
 
@@ -100,11 +100,11 @@ fn evaluate<F: MacField>(
 
 /// What some evaluations took, at the slowest party.
 fn online<F: MacField>(cipher: &str, lanes: usize, iterations: u64) -> Vec<Stages> {
-    let scheme: SpdzScheme<F> =
-        SpdzScheme::new(2, Way::MaskedTables, Preprocessing::InsecureDealer, Packing::Elements)
+    let scheme: SpdzConfig<F> =
+        SpdzConfig::new(2, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, Packing::Elements)
             .expect("it is valid");
     let runs = run_parties(2, |net| {
-        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
         let mut spdz = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let circuit = compile(&catalog::find(cipher).expect("the catalog has it").encrypt, &spdz);
         let cells = |port: usize, lanes| {

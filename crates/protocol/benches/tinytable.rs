@@ -10,10 +10,10 @@ use polyclave_protocol::commitment::commit_and_open;
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
 use polyclave_protocol::release::{Checked, Unverified};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableScheme, Worth};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableConfig, Worth};
 use polyclave_protocol::{Error, Result};
 
 const REPEATS: usize = 5;
@@ -22,8 +22,8 @@ const MOST_BYTES: usize = 1 << 30;
 const MOST_LANES: usize = 8192;
 
 fn party<R: Worth>(macs: Macs, cipher: &Cipher, net: &mut dyn Net) -> Result<(usize, Vec<f64>)> {
-    let scheme = TinyTableScheme::<R>::new(macs, Preprocessing::InsecureDealer)?;
-    let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+    let scheme = TinyTableConfig::<R>::new(macs, Preprocessing::InsecureDealer)?;
+    let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(&cipher.encrypt, &protocol);
     let lanes = (MOST_BYTES / protocol.cost(&compiled).material_bytes_per_lane).clamp(1, MOST_LANES);

@@ -10,10 +10,10 @@ use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::metered::Metered;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
 use polyclave_protocol::release::{Checked, Unverified};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::tinytable::{Batch, Macs, Preprocessing, TinyTable, TinyTableScheme, Worth};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::tinytable::{Batch, Macs, Preprocessing, TinyTable, TinyTableConfig, Worth};
 
 const RUNS: usize = 5;
 
@@ -52,8 +52,8 @@ fn run(macs: Macs, circuit: &Circuit, lanes: usize) -> Cost {
 }
 
 fn party<R: Worth>(macs: Macs, circuit: &Circuit, lanes: usize, mut net: Metered<Mesh>) -> Cost {
-    let scheme = TinyTableScheme::<R>::new(macs, Preprocessing::InsecureDealer).expect("a dealer");
-    let mut session = hello(&scheme.terms(Terms::new(2)), &mut net).expect("the same");
+    let scheme = TinyTableConfig::<R>::new(macs, Preprocessing::InsecureDealer).expect("a dealer");
+    let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), &mut net).expect("the same");
     let setup = scheme.set_up(&mut net).expect("two parties");
     let mut protocol = scheme.join(&setup, session.stream(), net.members()).expect("both");
     let compiled = compile(circuit, &protocol);

@@ -1,6 +1,6 @@
 //! All protocols. A new one is a folder with a [`Descriptor`], and a line here.
 
-use crate::any::AnyServiceScheme;
+use crate::any::AnyServiceConfig;
 use crate::descriptor::Descriptor;
 use crate::{Error, Result, garbled, shamir, spdz, tinytable};
 
@@ -37,7 +37,7 @@ pub fn serving() -> impl Iterator<Item = &'static Descriptor> {
 }
 
 /// The protocol of a name, as so many nodes serve with it.
-pub fn service(name: &str, nodes: usize, threshold: usize) -> Result<AnyServiceScheme> {
+pub fn service(name: &str, nodes: usize, threshold: usize) -> Result<AnyServiceConfig> {
     let unknown = || {
         let names: Vec<&str> = serving().map(|descriptor| descriptor.name).collect();
         Error::Misuse(format!(
@@ -63,7 +63,7 @@ mod tests {
                 .map(|option| (option.name, (option.values)()[0]))
                 .collect();
             let scheme = descriptor.scheme(None, None, &needed).expect("by default it can be made");
-            use crate::protocol::Scheme;
+            use crate::protocol::ProtocolConfig;
             assert_eq!(scheme.name(), descriptor.name);
             assert_eq!(scheme.adversary(), descriptor.adversary);
             assert_eq!(scheme.parties(), descriptor.usual_parties);
@@ -90,7 +90,7 @@ mod tests {
             let nodes = descriptor.usual_parties;
             let scheme =
                 service(descriptor.name, nodes, descriptor.threshold.most(nodes)).expect("it serves");
-            use crate::protocol::Scheme;
+            use crate::protocol::ProtocolConfig;
             assert_eq!((scheme.name(), scheme.adversary()), (descriptor.name, descriptor.adversary));
         }
         let unknown = service("spdz", 3, 1).err().expect("there is none").to_string();

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use crate::any::{AnyScheme, AnyServiceScheme};
+use crate::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::protocol::Adversary;
 use crate::{Error, Result};
 
@@ -28,9 +28,9 @@ pub struct Descriptor {
     /// Whether it looks tables up bit by bit, so that a cipher is best given to it as gates.
     pub takes_gates: bool,
     /// The protocol with its parameters.
-    pub(crate) scheme: fn(&Parameters) -> Result<AnyScheme>,
+    pub(crate) scheme: fn(&Parameters) -> Result<AnyProtocolConfig>,
     /// The same as nodes serve with it, among so many nodes with such a threshold; none if they cannot.
-    pub(crate) service: Option<fn(usize, usize) -> Result<AnyServiceScheme>>,
+    pub(crate) service: Option<fn(usize, usize) -> Result<AnyServiceConfig>>,
 }
 
 /// How many parties may be corrupted together.
@@ -120,7 +120,7 @@ impl Descriptor {
         parties: Option<usize>,
         threshold: Option<usize>,
         chosen: &[(&str, &str)],
-    ) -> Result<AnyScheme> {
+    ) -> Result<AnyProtocolConfig> {
         (self.scheme)(&self.parameters(parties, threshold, chosen)?)
     }
 
@@ -176,7 +176,7 @@ impl Descriptor {
     }
 
     /// The protocol as nodes serve with it.
-    pub fn service(&self, nodes: usize, threshold: usize) -> Result<AnyServiceScheme> {
+    pub fn service(&self, nodes: usize, threshold: usize) -> Result<AnyServiceConfig> {
         let Some(service) = self.service else {
             return Err(Error::Misuse(format!(
                 "nodes cannot serve with {}; choose one of {}",
@@ -194,8 +194,8 @@ impl Descriptor {
         service(nodes, self.threshold.of(self.name, nodes, Some(threshold))?)
     }
 
-    /// The numbers of parties, for people.
-    fn party_range(&self) -> String {
+    /// The numbers of parties, for people: "3 to 9 parties".
+    pub fn party_range(&self) -> String {
         match (self.parties.start(), self.parties.end()) {
             (least, most) if least == most => format!("{least} parties"),
             (least, most) => format!("{least} to {most} parties"),

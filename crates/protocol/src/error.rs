@@ -112,7 +112,7 @@ pub enum Error {
     },
     /// The stock does not hold enough material. All parties come to it at the same place; nothing was used.
     #[error("{detail}")]
-    Dry {
+    OutOfMaterial {
         /// What was asked for, and what is there.
         detail: String,
     },

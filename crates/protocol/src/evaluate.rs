@@ -3,13 +3,13 @@
 use polyclave_cipher::Compiled;
 
 use crate::net::Net;
-use crate::protocol::{Input, Owner, Protocol};
+use crate::protocol::{Input, Owner, Session};
 use crate::tally::Phase;
 use crate::{Error, Result};
 
 /// Evaluates a circuit on `lanes` lanes; the outputs stay shared. `inputs` in the order of the circuit's ports, `batch`
-/// from [`Protocol::prepare`] for the same circuit and number of lanes.
-pub fn evaluate<P: Protocol>(
+/// from [`Session::prepare`] for the same circuit and number of lanes.
+pub fn evaluate<P: Session>(
     protocol: &mut P,
     compiled: &Compiled,
     lanes: usize,
@@ -37,7 +37,7 @@ pub fn evaluate<P: Protocol>(
 }
 
 /// Makes the material for one evaluation, as a phase of its own.
-pub fn prepare<P: Protocol>(
+pub fn prepare<P: Session>(
     protocol: &mut P,
     compiled: &Compiled,
     lanes: usize,
@@ -53,7 +53,7 @@ fn refuse_no_lanes(lanes: usize) -> Result<()> {
 }
 
 /// Reveals a shared value to its owner, behind the protocol's check.
-pub fn release<P: Protocol>(
+pub fn release<P: Session>(
     protocol: &mut P,
     shared: &P::Shared,
     to: Owner,

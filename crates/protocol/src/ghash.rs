@@ -14,7 +14,7 @@
 use zeroize::Zeroizing;
 
 use crate::net::Net;
-use crate::service::{ELEMENT_BYTES, Element, ServiceProtocol};
+use crate::service::{ELEMENT_BYTES, Element, ServiceSession};
 use crate::{Error, Result};
 
 /// Powers in a level, and blocks in a group.
@@ -24,7 +24,7 @@ const GROUP: usize = 128;
 pub const SEGMENT_BLOCKS: usize = GROUP * GROUP;
 
 /// Shared powers of one hash key H.
-pub struct GhashKey<P: ServiceProtocol> {
+pub struct GhashKey<P: ServiceSession> {
     /// H^1 .. H^128.
     low: P::Elements,
     /// H^128, H^256 .. H^(128 * 128).
@@ -33,7 +33,7 @@ pub struct GhashKey<P: ServiceProtocol> {
     zero: P::Elements,
 }
 
-impl<P: ServiceProtocol> GhashKey<P> {
+impl<P: ServiceSession> GhashKey<P> {
     /// Computes the powers of the one element `h`. 14 rounds.
     pub fn derive(protocol: &mut P, h: &P::Elements, net: &mut dyn Net) -> Result<Self> {
         if protocol.count(h) != 1 {
@@ -85,7 +85,7 @@ impl<P: ServiceProtocol> GhashKey<P> {
 }
 
 /// The powers 1 .. 128 of an element: with the powers up to k come, times the k-th, those up to 2k. 7 rounds.
-fn powers<P: ServiceProtocol>(
+fn powers<P: ServiceSession>(
     protocol: &mut P,
     element: &P::Elements,
     net: &mut dyn Net,
@@ -103,13 +103,13 @@ fn powers<P: ServiceProtocol>(
 }
 
 /// A hash under way.
-pub struct Ghash<'k, P: ServiceProtocol> {
+pub struct Ghash<'k, P: ServiceSession> {
     key: &'k GhashKey<P>,
     /// The hash of all blocks so far, shared; `None` before the first.
     state: Option<P::Elements>,
 }
 
-impl<'k, P: ServiceProtocol> Ghash<'k, P> {
+impl<'k, P: ServiceSession> Ghash<'k, P> {
     /// The hash of no blocks yet.
     pub fn new(key: &'k GhashKey<P>) -> Self {
         Ghash { key, state: None }

@@ -1,6 +1,6 @@
 //! Secure multi-party evaluation of the circuits of `polyclave-cipher`.
 //!
-//! [`evaluate`](evaluate::evaluate) drives every cipher under every [`Protocol`](protocol::Protocol). Protocols talk
+//! [`evaluate`](evaluate::evaluate) drives every cipher under every [`Session`](protocol::Session). Protocols talk
 //! through the [`Net`](net::Net) port only, and state the adversary they tolerate in their module.
 
 #![warn(missing_docs)]

@@ -4,7 +4,7 @@ use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps};
 
 use crate::net::Net;
 use crate::release::Released;
-use crate::session::{Stream, Terms};
+use crate::session::{HandshakeParameters, Stream};
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, Party, PartySet, Result};
 
@@ -50,11 +50,11 @@ pub struct Faults {
 }
 
 /// A protocol with its parameters, before any session: what all parties are started with.
-pub trait Scheme: Sync {
+pub trait ProtocolConfig: Sync {
     /// What a party keeps from session to session.
     type Setup: Send + Sync;
     /// A party in a session.
-    type Protocol: Protocol;
+    type Session: Session;
 
     /// The name on the command line.
     fn name(&self) -> &'static str;
@@ -74,14 +74,14 @@ pub trait Scheme: Sync {
     }
 
     /// Adds the parameters to the terms that the parties compare.
-    fn terms(&self, terms: Terms) -> Terms;
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters;
 
     /// Agrees on fresh long-lived secrets with the peers.
     fn set_up(&self, net: &mut dyn Net) -> Result<Self::Setup>;
 
     /// Joins a session on one of its streams; every thread takes its own. `serving` are the parties that take part
     /// ([`Net::members`]): the same at all of them.
-    fn join(&self, setup: &Self::Setup, stream: Stream, serving: PartySet) -> Result<Self::Protocol>;
+    fn join(&self, setup: &Self::Setup, stream: Stream, serving: PartySet) -> Result<Self::Session>;
 }
 
 /// A value of which this party has its part.
@@ -95,11 +95,11 @@ pub trait SharedValue: Send + Sync {
 ///
 /// All parties make the same calls in the same order with the same public arguments; the hello round
 /// ([`crate::session`]) has compared them. After an error the state is of no further use.
-pub trait Protocol: Maps + Send {
+pub trait Session: Maps + Send {
     /// Shares of one port, outside of any bank; wiped on drop.
     type Shared: SharedValue;
     /// Shares of an evaluation under way, by slot; wiped on drop.
-    type Bank;
+    type Registers;
     /// Material for one evaluation, handed out once.
     type Batch: Send;
     /// A revealed value: [`Unverified`](crate::release::Unverified) for passive protocols.
@@ -118,14 +118,15 @@ pub trait Protocol: Maps + Send {
     fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Self::Batch>;
 
     /// An empty bank for the evaluation that uses this material.
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Self::Batch) -> Result<Self::Bank>;
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Self::Batch)
+    -> Result<Self::Registers>;
 
     /// Fills the slots of all input ports.
     fn inputs(
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Self::Shared>],
-        bank: &mut Self::Bank,
+        bank: &mut Self::Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         ports.iter().zip(inputs).try_for_each(|(port, input)| self.input(port, input, bank, net))
@@ -136,25 +137,25 @@ pub trait Protocol: Maps + Send {
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Self::Shared>,
-        bank: &mut Self::Bank,
+        bank: &mut Self::Registers,
         net: &mut dyn Net,
     ) -> Result<()>;
 
     /// Local maps, in order. Never talks.
-    fn linear(&mut self, maps: &[Linear], bank: &mut Self::Bank);
+    fn linear(&mut self, maps: &[Linear], bank: &mut Self::Registers);
 
     /// The lookups of one layer, together.
     fn lookup(
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Self::Bank,
+        bank: &mut Self::Registers,
         batch: &mut Self::Batch,
         net: &mut dyn Net,
     ) -> Result<()>;
 
     /// Takes the shares of an output port out of a bank, once.
-    fn output(&mut self, port: &CompiledPort, bank: &mut Self::Bank) -> Self::Shared;
+    fn output(&mut self, port: &CompiledPort, bank: &mut Self::Registers) -> Self::Shared;
 
     /// The lanes of these numbers, in this order and as often as they are named, as a value of their own: so that what one
     /// circuit put out in its lanes goes into the lanes or the ports of another. Never talks.
@@ -167,7 +168,7 @@ pub trait Protocol: Maps + Send {
     /// nothing to verify.
     fn check(&mut self, net: &mut dyn Net) -> Result<()>;
 
-    /// Reveals a shared value to its owner, after [`check`](Protocol::check). `None` for everybody else.
+    /// Reveals a shared value to its owner, after [`check`](Session::check). `None` for everybody else.
     fn release(
         &mut self,
         shared: &Self::Shared,

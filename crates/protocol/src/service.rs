@@ -16,7 +16,7 @@ use polyclave_cipher::{Cipher, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
 use crate::net::Net;
-use crate::protocol::{Protocol, Scheme};
+use crate::protocol::{ProtocolConfig, Session};
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
 use crate::{Error, Party, PartySet, Result};
@@ -27,7 +27,7 @@ pub const ELEMENT_BYTES: usize = 16;
 /// An element of GF(2^128) as GCM writes it.
 pub type Element = [u8; ELEMENT_BYTES];
 
-/// What a node stores of a shared value: [`ServiceProtocol::save`], [`ServiceProtocol::save_elements`].
+/// What a node stores of a shared value: [`ServiceSession::save`], [`ServiceSession::save_elements`].
 #[derive(Clone, Copy)]
 pub enum Stored<'a> {
     /// Cells, with their views.
@@ -37,7 +37,7 @@ pub enum Stored<'a> {
 }
 
 /// A scheme that nodes can serve with.
-pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
+pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'static {
     /// So many nodes must take part in a request. Where nodes that cheat are corrected, any two choices of so many have a node in
     /// common that does not cheat.
     fn quorum(&self) -> usize;
@@ -54,7 +54,7 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Self::Setup>;
 
     /// Whether a part of what the nodes have in common is not stored, but made by all of them together whenever one of them
-    /// has started ([`renew`](ServiceScheme::renew)).
+    /// has started ([`renew`](ServiceConfig::renew)).
     fn renews(&self) -> bool {
         false
     }
@@ -69,7 +69,7 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
         Vec::new()
     }
 
-    /// Whether sessions of nodes take material from a stock. Who [renews](ServiceScheme::renews) keeps one for as long as what
+    /// Whether sessions of nodes take material from a stock. Who [renews](ServiceConfig::renews) keeps one for as long as what
     /// was renewed stands; others for good.
     fn keeps_stock(&self) -> bool {
         !self.kinds().is_empty()
@@ -95,7 +95,7 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
         stream: Stream,
         serving: PartySet,
         _stock: Arc<dyn Stock>,
-    ) -> Result<Self::Protocol> {
+    ) -> Result<Self::Session> {
         self.join(setup, stream, serving)
     }
 
@@ -113,21 +113,21 @@ pub trait ServiceScheme: Scheme<Protocol: ServiceProtocol> + Send + 'static {
     }
 
     /// Puts together, at a client, what each of the `serving` nodes sent of a value of bytes
-    /// ([`ServiceProtocol::mask_input`], [`ServiceProtocol::reveal_to_client`]), or of several values one after another. Messages
+    /// ([`ServiceSession::mask_input`], [`ServiceSession::reveal_to_client`]), or of several values one after another. Messages
     /// in the order of the nodes. A protocol that verifies fails with [`Error::CheckFailed`] where some node, or the way,
     /// changed what the client is to learn.
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
 
-    /// The same of elements of GF(2^128) ([`ServiceProtocol::reveal_elements`]).
+    /// The same of elements of GF(2^128) ([`ServiceSession::reveal_elements`]).
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
 }
 
-fn nothing(scheme: &(impl Scheme + ?Sized), what: &str) -> Error {
+fn nothing(scheme: &(impl ProtocolConfig + ?Sized), what: &str) -> Error {
     Error::Misuse(format!("under {} nothing is {what}", scheme.name()))
 }
 
 /// One node's side of a protocol that serves clients.
-pub trait ServiceProtocol: Protocol<Shared: Clone> + 'static {
+pub trait ServiceSession: Session<Shared: Clone> + 'static {
     /// A random value, shared, that covers an input of a client.
     type Mask: Send;
 

@@ -46,7 +46,7 @@ const DIGEST_BYTES: usize = 32;
 
 /// An agreed session. Hands out each of its streams once, since what is pseudorandom is bound to session and stream.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Session {
+pub struct AgreedSession {
     id: [u8; 32],
     serving: PartySet,
     streams: u64,
@@ -60,7 +60,7 @@ pub struct Stream {
     number: u64,
 }
 
-impl Session {
+impl AgreedSession {
     /// Bound to this one session.
     pub fn id(&self) -> [u8; 32] {
         self.id
@@ -90,19 +90,21 @@ impl Stream {
 
 /// What the parties must agree on: names and values, in the order in which a difference is reported.
 #[derive(Clone, Debug, Default)]
-pub struct Terms {
+pub struct HandshakeParameters {
     settings: Vec<(&'static str, [u8; DIGEST_BYTES])>,
 }
 
-impl Terms {
+impl HandshakeParameters {
     /// The settings of every session: the version of this program and the number of parties come first.
-    pub fn new(parties: usize) -> Terms {
+    pub fn new(parties: usize) -> HandshakeParameters {
         let version = concat!("polyclave ", env!("CARGO_PKG_VERSION"));
-        Terms::default().with("version", version.as_bytes()).with("number of parties", &parties.to_le_bytes())
+        HandshakeParameters::default()
+            .with("version", version.as_bytes())
+            .with("number of parties", &parties.to_le_bytes())
     }
 
     /// Adds a setting.
-    pub fn with(mut self, name: &'static str, value: &[u8]) -> Terms {
+    pub fn with(mut self, name: &'static str, value: &[u8]) -> HandshakeParameters {
         let digest = blake3::derive_key("polyclave 2026 session setting", value);
         self.settings.push((name, digest));
         self
@@ -119,7 +121,7 @@ impl Terms {
 }
 
 /// Compares the terms with every peer that serves, and agrees on a session. Two rounds.
-pub fn hello(terms: &Terms, net: &mut dyn Net) -> Result<Session> {
+pub fn hello(terms: &HandshakeParameters, net: &mut dyn Net) -> Result<AgreedSession> {
     greet(terms, net)?.open(net)
 }
 
@@ -128,7 +130,7 @@ pub fn hello(terms: &Terms, net: &mut dyn Net) -> Result<Session> {
 /// The message has a fixed size, so a peer whose terms have other names is told from one that only differs in a value. The
 /// serving set stands in it as it is: parties that differ about it would wait for different peers in a second round. (On a
 /// difference of settings alone, the second round is taken here.)
-pub fn greet(terms: &Terms, net: &mut dyn Net) -> Result<Greeted> {
+pub fn greet(terms: &HandshakeParameters, net: &mut dyn Net) -> Result<Greeted> {
     let (me, serving) = (net.me(), net.members());
     if !serving.contains(me) {
         return Err(Error::misuse(format!("{me} says hello, but {serving} serve")));
@@ -156,7 +158,7 @@ pub fn greet(terms: &Terms, net: &mut dyn Net) -> Result<Greeted> {
 
 /// All terms are the same, and every nonce is committed to.
 pub struct Greeted {
-    terms: Terms,
+    terms: HandshakeParameters,
     serving: PartySet,
     nonce: [u8; NONCE_BYTES],
     commitments: Vec<(Party, Vec<u8>)>,
@@ -165,7 +167,7 @@ pub struct Greeted {
 impl Greeted {
     /// The second round. After an error a peer may know what the session id would have been, and may have seen to the
     /// error because of that: nothing is tried again without asking.
-    pub fn open(self, net: &mut dyn Net) -> Result<Session> {
+    pub fn open(self, net: &mut dyn Net) -> Result<AgreedSession> {
         let Greeted { terms, serving, nonce, commitments } = self;
         let openings = broadcast(&opening(&terms, &nonce, &seen(&commitments)), serving, net)?;
         let mut nonces = Vec::with_capacity(openings.len());
@@ -183,21 +185,26 @@ impl Greeted {
         let seen = 1 + NONCE_BYTES..1 + NONCE_BYTES + HASH_BYTES;
         match first_difference(&openings, seen, net.me()) {
             Some(peer) => Err(saw_other("commitments to the session", peer, net)),
-            None => Ok(Session { id: session_id(&nonces, serving, &terms), serving, streams: 0 }),
+            None => Ok(AgreedSession { id: session_id(&nonces, serving, &terms), serving, streams: 0 }),
         }
     }
 }
 
 /// Of a party, to its nonce. All that is in it but the nonce the parties have compared, so an opening that does not fit is the
 /// peer's own doing.
-fn commitment(party: Party, serving: PartySet, terms: &Terms, nonce: &[u8; NONCE_BYTES]) -> [u8; HASH_BYTES] {
+fn commitment(
+    party: Party,
+    serving: PartySet,
+    terms: &HandshakeParameters,
+    nonce: &[u8; NONCE_BYTES],
+) -> [u8; HASH_BYTES] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 commitment to a session");
     hasher.update(&[party.0]).update(&serving.bits().to_le_bytes()).update(&terms.digest()).update(nonce);
     *hasher.finalize().as_bytes()
 }
 
 /// A commitment, the set of those who serve, and digests of the settings and of their names.
-fn greeting(commitment: &[u8; HASH_BYTES], serving: PartySet, terms: &Terms) -> Vec<u8> {
+fn greeting(commitment: &[u8; HASH_BYTES], serving: PartySet, terms: &HandshakeParameters) -> Vec<u8> {
     let names = terms.settings.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n");
     let names = blake3::derive_key("polyclave 2026 setting names", names.as_bytes());
     [&commitment[..], &serving.bits().to_le_bytes(), &terms.digest(), &names].concat()
@@ -210,7 +217,7 @@ const DIFFERS: u8 = 1;
 
 /// A second message. Both kinds are of the same size, which follows from the number of settings, which has been compared: a cheater
 /// that has one party send the one and another the other does not make either look like one that sends what is no message.
-fn second(kind: u8, terms: &Terms, body: &[u8]) -> Vec<u8> {
+fn second(kind: u8, terms: &HandshakeParameters, body: &[u8]) -> Vec<u8> {
     let room = (NONCE_BYTES + HASH_BYTES).max(terms.settings.len() * DIGEST_BYTES);
     let mut message = vec![0; 1 + room];
     message[0] = kind;
@@ -218,7 +225,7 @@ fn second(kind: u8, terms: &Terms, body: &[u8]) -> Vec<u8> {
     message
 }
 
-fn opening(terms: &Terms, nonce: &[u8; NONCE_BYTES], seen: &[u8; HASH_BYTES]) -> Vec<u8> {
+fn opening(terms: &HandshakeParameters, nonce: &[u8; NONCE_BYTES], seen: &[u8; HASH_BYTES]) -> Vec<u8> {
     second(OPENS, terms, &[*nonce, *seen].concat())
 }
 
@@ -230,7 +237,7 @@ fn seen(commitments: &[(Party, Vec<u8>)]) -> [u8; HASH_BYTES] {
 }
 
 /// Of all nonces, the set of those who serve, and the settings.
-fn session_id(nonces: &[[u8; NONCE_BYTES]], serving: PartySet, terms: &Terms) -> [u8; 32] {
+fn session_id(nonces: &[[u8; NONCE_BYTES]], serving: PartySet, terms: &HandshakeParameters) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 session id");
     hasher.update(&serving.bits().to_le_bytes()).update(nonces.as_flattened());
     *hasher.update(&terms.digest()).finalize().as_bytes()
@@ -238,7 +245,7 @@ fn session_id(nonces: &[[u8; NONCE_BYTES]], serving: PartySet, terms: &Terms) ->
 
 /// Finds the first setting that differs. Every party has seen a difference and takes this round; if the difference is
 /// between two others, this one's own settings may all agree with some peer, so each peer is compared.
-fn disagreement(terms: &Terms, serving: PartySet, net: &mut dyn Net) -> Result<Error> {
+fn disagreement(terms: &HandshakeParameters, serving: PartySet, net: &mut dyn Net) -> Result<Error> {
     let settings: Vec<u8> = terms.settings.iter().flat_map(|(_, digest)| *digest).collect();
     let all = broadcast(&second(DIFFERS, terms, &settings), serving, net)?;
     if let Some((peer, _)) = all.iter().find(|(_, message)| message[0] != DIFFERS) {

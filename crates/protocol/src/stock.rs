@@ -22,7 +22,7 @@ pub struct Kind {
 /// A party's material.
 pub trait Stock: Send + Sync {
     /// This party's parts of so many items of a kind, one after another, for their only use. All parties call it at the same
-    /// place of the same session, whose network this is. [`Error::Dry`](crate::Error::Dry) at all of them alike if there is
+    /// place of the same session, whose network this is. [`Error::OutOfMaterial`](crate::Error::OutOfMaterial) at all of them alike if there is
     /// not enough.
     fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>;
 }

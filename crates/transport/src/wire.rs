@@ -412,7 +412,7 @@ pub enum Reason {
     /// The node itself failed.
     Internal,
     /// The nodes have not made enough material yet.
-    Dry,
+    OutOfMaterial,
     /// A check failed: nothing is served before the operators have made fresh keys.
     Quarantined,
 }

@@ -120,7 +120,7 @@ fn run(options: &Options) -> Result<()> {
     println!("1. The nodes made a key.");
     place.run(Job::Create, &[])?;
     println!(
-        "   {} nodes, processes of their own joined by TLS 1.3. Protocol {}. Each drew 16 bytes; the key is\n   \
+        "   {} nodes, processes of their own joined by TLS 1.3. Session {}. Each drew 16 bytes; the key is\n   \
          their sum, was never put together, and lies on their disks as shares. Every step below is a fresh start of all.\n",
         options.nodes, options.protocol
     );

@@ -15,15 +15,15 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use polyclave_cipher::{Cells, Circuit, Matrix, Port, compile, compile_with_views};
 use polyclave_example_processes::steps::{Step, Steps};
-use polyclave_protocol::any::{AnyElements, AnyServiceProtocol, AnyServiceScheme, AnyShared};
+use polyclave_protocol::any::{AnyElements, AnyServiceConfig, AnyServiceSession, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::metered::Meter;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
-use polyclave_protocol::session::{Terms, hello, random_bytes};
+use polyclave_protocol::service::{ServiceConfig, ServiceSession};
+use polyclave_protocol::session::{HandshakeParameters, hello, random_bytes};
 use polyclave_protocol::{Error, Party, Result};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -89,14 +89,14 @@ pub struct Report {
 
 /// Runs one node's side.
 pub fn work(
-    scheme: &AnyServiceScheme,
+    scheme: &AnyServiceConfig,
     orders: &Orders,
     net: &mut dyn Net,
     meter: &Meter,
 ) -> anyhow::Result<Report> {
     let disk = Disk::of(&orders.directory, net.me().index());
     let mut steps = Steps::new(meter);
-    let terms = Terms::new(net.parties()).with("job", &serde_json::to_vec(&orders.job)?);
+    let terms = HandshakeParameters::new(net.parties()).with("job", &serde_json::to_vec(&orders.job)?);
     if let Job::Create = orders.job {
         create(scheme, &disk, terms, net)?;
         steps.done("key");
@@ -150,7 +150,12 @@ fn read(chosen: &[u32], versions: &Versions, store: &Path) -> anyhow::Result<Vec
 }
 
 /// Makes setup and key, and stores them.
-fn create(scheme: &AnyServiceScheme, disk: &Disk, terms: Terms, net: &mut dyn Net) -> anyhow::Result<()> {
+fn create(
+    scheme: &AnyServiceConfig,
+    disk: &Disk,
+    terms: HandshakeParameters,
+    net: &mut dyn Net,
+) -> anyhow::Result<()> {
     let mut session = hello(&scheme.terms(terms), net)?;
     let setup = scheme.set_up(net)?;
     let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
@@ -206,10 +211,10 @@ fn cells(blocks: &[u8]) -> Result<Cells> {
 
 /// A node in a session, with its shares of the key.
 struct At<'a> {
-    scheme: &'a AnyServiceScheme,
-    protocol: AnyServiceProtocol,
+    scheme: &'a AnyServiceConfig,
+    protocol: AnyServiceSession,
     round_keys: AnyShared,
-    hash_key: Arc<GhashKey<AnyServiceProtocol>>,
+    hash_key: Arc<GhashKey<AnyServiceSession>>,
     session: [u8; 32],
     nonces: u32,
     net: &'a mut dyn Net,
@@ -218,9 +223,9 @@ struct At<'a> {
 impl<'a> At<'a> {
     /// From what is on the node's disk.
     fn restore(
-        scheme: &'a AnyServiceScheme,
+        scheme: &'a AnyServiceConfig,
         disk: &Disk,
-        terms: Terms,
+        terms: HandshakeParameters,
         net: &'a mut dyn Net,
     ) -> anyhow::Result<Self> {
         let mut setup = scheme.restore_setup(net.me(), &disk.read("setup")?)?;

@@ -171,7 +171,7 @@ fn print_text(options: &Options, ended: &Ended<Outcome>, readings: usize) -> Res
     let blocks = usize::from(*devices) * cipher.blocks(options.readings.into());
     println!(
         "{devices} devices sent {readings} readings in {blocks} blocks, encrypted with {} in counter mode, each under a key of \
-         its own.\nTwo servers, processes of their own joined by TLS 1.3, hold a share of each key. Protocol {protocol}:\n{}.\n",
+         its own.\nTwo servers, processes of their own joined by TLS 1.3, hold a share of each key. Session {protocol}:\n{}.\n",
         cipher.name(),
         outcome.adversary
     );

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use polyclave_example_processes::{self as processes, Ended};
-use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::protocol::ProtocolConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::devices::KeyShares;

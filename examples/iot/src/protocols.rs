@@ -1,7 +1,7 @@
 //! From a protocol's name to its code: the one place that knows which protocol runs.
 
 use anyhow::{Context, Result, ensure};
-use polyclave_protocol::any::AnyScheme;
+use polyclave_protocol::any::AnyProtocolConfig;
 use polyclave_protocol::catalog;
 
 /// The protocols between two servers, by name.
@@ -16,7 +16,7 @@ pub const PROTOCOLS: [&str; 6] = [
 
 /// The protocol of this name. The servers make their material themselves, unless `insecure_dealer`, which each of them could be,
 /// stands in.
-pub fn scheme(protocol: &str, insecure_dealer: bool) -> Result<AnyScheme> {
+pub fn scheme(protocol: &str, insecure_dealer: bool) -> Result<AnyProtocolConfig> {
     let known = catalog::find(protocol).filter(|_| PROTOCOLS.contains(&protocol));
     let descriptor = known.with_context(|| {
         format!("there is no protocol '{protocol}' here; choose one of {}", PROTOCOLS.join(", "))

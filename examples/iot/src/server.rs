@@ -13,13 +13,13 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use polyclave_cipher::{Cells, Circuit, CompiledPort, compile};
-use polyclave_protocol::any::AnyScheme;
+use polyclave_protocol::any::AnyProtocolConfig;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::metered::Meter;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::tally::Tally;
 use polyclave_protocol::{Error, Party, Result};
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ pub struct Step {
 
 /// Runs one server's side.
 pub fn serve(
-    scheme: &AnyScheme,
+    scheme: &AnyProtocolConfig,
     job: &Job,
     key_shares: &[u8],
     net: &mut dyn Net,
@@ -84,8 +84,9 @@ pub fn serve(
     job.check(devices)?;
     let mut steps = Steps::new(meter);
     let said = serde_json::to_vec(job).map_err(|e| Error::System(format!("cannot write the job: {e}")))?;
-    let terms =
-        Terms::new(net.parties()).with("number of devices", &devices.to_le_bytes()).with("job", &said);
+    let terms = HandshakeParameters::new(net.parties())
+        .with("number of devices", &devices.to_le_bytes())
+        .with("job", &said);
     let mut session = hello(&scheme.terms(terms), net)?;
     let setup = scheme.set_up(net)?;
     let mut protocol = scheme.join(&setup, session.stream(), net.members())?;

@@ -14,15 +14,15 @@
 
 use polyclave_cipher::{Cells, CompiledPort, compile};
 use polyclave_example_processes::steps::{Step, Steps};
-use polyclave_protocol::any::{AnyServiceProtocol, AnyServiceScheme, AnyShared};
+use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::metered::Meter;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceProtocol, ServiceScheme};
-use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceConfig, ServiceSession};
+use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::Structure;
 use polyclave_protocol::{Error, Party, Result};
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub struct Report {
 
 /// Runs one node's side: the result of the computation on all owners' bids, of which `bid` is one, for `receiver`.
 pub fn deliver(
-    scheme: &AnyServiceScheme,
+    scheme: &AnyServiceConfig,
     structure: Structure,
     receiver: &PublicKey,
     bid: &[u8],
@@ -66,7 +66,7 @@ pub fn deliver(
     meter: &Meter,
 ) -> Result<Report> {
     let mut steps = Steps::new(meter);
-    let terms = Terms::new(net.parties())
+    let terms = HandshakeParameters::new(net.parties())
         .with("example", b"outsider")
         .with("threshold of the delivery", &structure.threshold().to_le_bytes())
         .with("receiver's key", receiver.der());
@@ -139,15 +139,15 @@ fn counter_blocks(nonce: &[u8; NONCE_BYTES]) -> Vec<[u8; BLOCK]> {
 }
 
 /// Opens a value to all, behind the protocol's check.
-fn open(protocol: &mut AnyServiceProtocol, shared: &AnyShared, net: &mut dyn Net) -> Result<Vec<u8>> {
+fn open(protocol: &mut AnyServiceSession, shared: &AnyShared, net: &mut dyn Net) -> Result<Vec<u8>> {
     let opened = release(protocol, shared, Owner::All, net)?;
     Ok(opened.ok_or_else(|| Error::misuse("an output for all did not come"))?.accept().to_blocks())
 }
 
 /// The tag of a public ciphertext without additional data: its hash plus E(J0), opened as to a client, which here is everybody.
 fn tag(
-    scheme: &AnyServiceScheme,
-    protocol: &mut AnyServiceProtocol,
+    scheme: &AnyServiceConfig,
+    protocol: &mut AnyServiceSession,
     hash_key: &AnyShared,
     cover: &AnyShared,
     ciphertext: &[u8],

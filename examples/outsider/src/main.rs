@@ -25,7 +25,7 @@ use clap::{Parser, Subcommand, value_parser};
 use polyclave_example_processes::{self as processes, Ended};
 use polyclave_protocol::metered::Meter;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::shamir::Structure;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -168,7 +168,7 @@ fn print_text(options: &Options, private: &str, ended: &Ended<Outcome>) -> Resul
         false => "with three nodes no opening modulo the receiver's N can be checked",
     };
     println!(
-        "{nodes} nodes, processes of their own joined by TLS 1.3, hold a sealed bid each. Protocol {}:\n{adversary};\n{checked}.\n",
+        "{nodes} nodes, processes of their own joined by TLS 1.3, hold a sealed bid each. Session {}:\n{adversary};\n{checked}.\n",
         options.protocol
     );
     println!("{:<28} {:>9} {:>10} {:>12}", "", "ms", "exchanges", "bytes sent");

@@ -155,7 +155,7 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     // The first may find it full again; not each of them can.
     let mut refused_when_dry = None;
     for _ in 0..4 {
-        refused_when_dry = refusal(encrypt(&client, &full), Reason::Dry)?;
+        refused_when_dry = refusal(encrypt(&client, &full), Reason::OutOfMaterial)?;
         if refused_when_dry.is_some() {
             break;
         }

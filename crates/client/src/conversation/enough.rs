@@ -5,7 +5,7 @@
 //! itself, a client may always choose whom it asks, and fewer than the protocol takes serve nobody. So what more nodes refuse
 //! than can be missed stays refused; and since every node pays for what it serves, the budget holds whoever is left out.
 
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Operation, Reason, Refusal, Step};
 
@@ -20,9 +20,11 @@ pub(crate) fn is_own(refusal: &Refusal) -> bool {
         Reason::Denied | Reason::Key | Reason::Spent | Reason::Internal | Reason::Quarantined => true,
         // One of another version; if it is the request that is wrong all say so.
         Reason::Malformed => true,
-        Reason::Busy | Reason::Dry | Reason::Unavailable | Reason::Disagreement | Reason::Unauthentic => {
-            false
-        }
+        Reason::Busy
+        | Reason::OutOfMaterial
+        | Reason::Unavailable
+        | Reason::Disagreement
+        | Reason::Unauthentic => false,
     }
 }
 

@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::net::{self, Net};
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{self, MOST_MESSAGE, Refusal, Reply};

@@ -144,7 +144,7 @@ fn a_stock_that_is_dry_is_told_and_nothing_else_is_tried() {
         other => panic!("{:?}", other.map(|_| ())),
     };
     let (reason, message) = refused(16 * 9);
-    assert!(reason == Reason::Dry && message.contains("aes_blocks"), "{message}");
+    assert!(reason == Reason::OutOfMaterial && message.contains("aes_blocks"), "{message}");
     let stopped: Vec<_> = (0..12).map(|_| ctr(&client, "k", &data(16 * 8)).err()).collect();
     let dry = stopped.iter().flatten().all(|e| e.to_string().contains("the stock of the nodes holds"));
     assert!(dry && stopped.iter().flatten().count() > 0, "{stopped:?}");

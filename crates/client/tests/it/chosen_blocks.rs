@@ -8,8 +8,8 @@ use crate::common::{TestCluster, data, key};
 use polyclave_client::{Error, Padding};
 use polyclave_node::store::StoredKey;
 use polyclave_protocol::PartySet;
-use polyclave_protocol::service::ServiceScheme;
-use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
 use polyclave_transport::wire::{End, KeyInfo, Mode, Operation, Reason, Reply, Step, Use};
 
 const KEY: [u8; 16] = [0x2b; 16];
@@ -19,7 +19,7 @@ const TARGET: [u8; 16] = [0; 16];
 /// What three nodes sent of a value, put together.
 fn combined(parts: &[Vec<u8>]) -> Vec<u8> {
     let structure = Structure::new(3, 1).expect("a structure");
-    let scheme = ShamirScheme { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked };
+    let scheme = ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked };
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     scheme.combine(PartySet::all(3), &parts).expect("they belong together").to_vec()
 }

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{AnyMap, Cells, Circuit, Compiled, Direction, cleartext, compile};
-use polyclave_protocol::any::{AnyBatch, AnyProtocol, AnyScheme, AnyShared};
+use polyclave_protocol::any::{AnyBatch, AnyProtocolConfig, AnySession, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::tally::{Phase, Tally};
 use polyclave_protocol::{Error, Party};
 
@@ -29,7 +29,7 @@ const LATENCY_BUDGET: Duration = Duration::from_secs(5);
 const CHECKED_BLOCKS: usize = 3;
 
 /// Runs one party; one measurement for each size.
-pub fn party(scheme: &AnyScheme, job: &BenchJob, connected: Connected) -> Result<Vec<Measurement>> {
+pub fn party(scheme: &AnyProtocolConfig, job: &BenchJob, connected: Connected) -> Result<Vec<Measurement>> {
     let Connected { mut net, payload, wire } = connected;
     let cipher = job.form.cipher(&job.cipher)?;
     let direction = if job.decrypt { Direction::Decrypt } else { Direction::Encrypt };
@@ -37,7 +37,9 @@ pub fn party(scheme: &AnyScheme, job: &BenchJob, connected: Connected) -> Result
     let circuit = cipher.circuit_with_key_schedule(direction).context(one_way)?;
     // Whatever the form, outputs are compared with those of the cipher's own description.
     let plain = options::cipher(&job.cipher)?.circuit_with_key_schedule(direction).context(one_way)?;
-    let terms = scheme.terms(Terms::new(net.parties())).with("job", serde_json::to_string(job)?.as_bytes());
+    let terms = scheme
+        .terms(HandshakeParameters::new(net.parties()))
+        .with("job", serde_json::to_string(job)?.as_bytes());
     let mut session = hello(&terms.with("circuit", &circuit.digest()), &mut net)?;
     let setup = scheme.set_up(&mut net)?;
     let mut first = scheme.join(&setup, session.stream(), net.members())?;
@@ -115,7 +117,7 @@ pub fn party(scheme: &AnyScheme, job: &BenchJob, connected: Connected) -> Result
 
 /// A thread's own protocol state and connections.
 struct Stream<'a> {
-    protocol: AnyProtocol,
+    protocol: AnySession,
     net: Box<dyn Net>,
     key: &'a AnyShared,
     workload: &'a Workload,
@@ -221,7 +223,7 @@ fn latency(stream: &mut Stream<'_>, net: &mut dyn Net) -> Result<f64> {
 
 /// Runs some blocks, opens the output and compares it with the cleartext.
 fn check_output(
-    protocol: &mut AnyProtocol,
+    protocol: &mut AnySession,
     workload: &Workload,
     key_input: &AnyShared,
     plain: &Circuit,

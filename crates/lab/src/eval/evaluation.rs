@@ -8,8 +8,8 @@ use polyclave_cipher::{
     AnyMap, Cells, Compiled, CompiledPort, Direction, Maps, cleartext, compile, compile_with_views,
 };
 use polyclave_protocol::Party;
-use polyclave_protocol::any::{AnyScheme, AnyShared};
-use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::any::{AnyProtocolConfig, AnyShared};
+use polyclave_protocol::protocol::ProtocolConfig;
 
 use super::parties::{Bill, Seat, Spent, entrance, entrance_of_all, in_session, only};
 use super::target::Target;
@@ -73,7 +73,7 @@ impl Evaluation<'_> {
         }
     }
 
-    fn under(&self, scheme: &AnyScheme) -> Result<Vec<Vec<Outcome>>> {
+    fn under(&self, scheme: &AnyProtocolConfig) -> Result<Vec<Vec<Outcome>>> {
         let circuits = OnceLock::new();
         let last = Party((scheme.parties() - 1) as u8);
         let subject = format!("{} {:?} {:?}", self.target.name, self.target.form, self.key_schedule);

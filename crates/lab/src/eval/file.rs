@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use polyclave_cipher::bristol::{self, Order};
 use polyclave_cipher::{AnyMap, Cells, Circuit, CircuitCost, Port, cleartext, compile};
 use polyclave_protocol::Party;
-use polyclave_protocol::any::AnyScheme;
-use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::any::AnyProtocolConfig;
+use polyclave_protocol::protocol::ProtocolConfig;
 use serde::Serialize;
 
 use super::bill::{self, Phases};
@@ -89,7 +89,7 @@ impl Evaluation<'_> {
         }
     }
 
-    fn under(self, scheme: &AnyScheme) -> Result<(Vec<Cells>, Bill)> {
+    fn under(self, scheme: &AnyProtocolConfig) -> Result<(Vec<Cells>, Bill)> {
         // The first party gives the first input, the last party the others.
         let last = Party((scheme.parties() - 1) as u8);
         let owners = std::iter::once(Party(0)).chain(std::iter::repeat(last));

@@ -4,20 +4,20 @@ use std::sync::Arc;
 use std::thread;
 
 use polyclave_cipher::{Builder, Cells, Compiled, CompiledPort, Maps, Port, Wire, compile_with_views};
-use polyclave_protocol::any::{AnyProtocol, AnyScheme, AnyShared};
+use polyclave_protocol::any::{AnyProtocolConfig, AnySession, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::metered::{Meter, Metered};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::tally::{Counts, Tally};
 use polyclave_protocol::{Error, Party, Result};
 
 /// A party in a session: its protocol and its network.
 pub struct Seat {
-    protocol: AnyProtocol,
+    protocol: AnySession,
     net: Metered<Mesh>,
     meter: Arc<Meter>,
 }
@@ -77,11 +77,11 @@ impl Bill {
 /// Seats all parties in one session and has each do `work` on a thread of its own. `subject` is what they must agree to
 /// evaluate. Returns what they return, in their order.
 pub fn in_session<T: Send>(
-    scheme: &AnyScheme,
+    scheme: &AnyProtocolConfig,
     subject: &[u8],
     work: impl Fn(&mut Seat) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let terms = scheme.terms(Terms::new(scheme.parties())).with("circuits", subject);
+    let terms = scheme.terms(HandshakeParameters::new(scheme.parties())).with("circuits", subject);
     let party = |mut net: Metered<Mesh>| -> Result<T> {
         let mut session = hello(&terms, &mut net)?;
         let setup = scheme.set_up(&mut net)?;
@@ -138,7 +138,7 @@ impl Seat {
     }
 
     /// For compiling, and for predictions.
-    pub fn protocol(&self) -> &AnyProtocol {
+    pub fn protocol(&self) -> &AnySession {
         &self.protocol
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use polyclave_cipher::{Circuit, boolean, catalog};
-use polyclave_protocol::tinytable::{Macs, Way};
+use polyclave_protocol::tinytable::{Macs, PreprocessingMethod};
 
 use super::table::Cell;
 use super::{Paper, Recompute, Section};
@@ -155,13 +155,13 @@ fn section_4() -> Result<Vec<Cell>> {
     let seven = "the 7 tell whether a byte is 0 when Damgard and Keller 2010 invert by masking. An S-box takes more there, which is left \
                  out: a product in GF(2^8), two openings, and a retry if the random factor is 0. Ours is a circuit of ANDs alone";
     let (row, table, entry) = ("By a circuit for every entry", "ANDs a table", "ANDs an entry");
-    let by_circuit = counted::products_of_s_box(Way::Circuit)?;
+    let by_circuit = counted::products_of_s_box(PreprocessingMethod::Circuit)?;
     let mut cells = vec![
         Cell::compared(row, entry, 7.0, by_circuit / ENTRIES).note(seven),
         Cell::predicted(row, table, 34.0 * ENTRIES, by_circuit),
     ];
     let row = "By Demux, our default";
-    let by_demux = counted::products_of_s_box(Way::Demux)?;
+    let by_demux = counted::products_of_s_box(PreprocessingMethod::Demux)?;
     cells.extend([
         Cell::predicted(row, entry, 247.0 / ENTRIES, by_demux / ENTRIES)
             .note("the unit vector of the mask takes one product less than 2^j for each of its bits j but the first"),

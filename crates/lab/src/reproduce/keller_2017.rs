@@ -10,7 +10,7 @@ mod sent;
 mod timed;
 
 use anyhow::Result;
-use polyclave_protocol::spdz::Way;
+use polyclave_protocol::spdz::LookupMethod;
 
 use super::table::Cell;
 use super::{Paper, Recompute, Section};
@@ -53,16 +53,16 @@ pub const PAPER: Paper = Paper {
 #[derive(Clone, Copy)]
 struct Row {
     name: &'static str,
-    way: Way,
+    way: LookupMethod,
     cipher: &'static str,
 }
 
-const AES_BD: Row = Row { name: "AES-BD", way: Way::BitDecomposition, cipher: "aes-128" };
-const AES_RP: Row = Row { name: "AES-RP", way: Way::RivainProuff, cipher: "aes-128" };
-const AES_LT: Row = Row { name: "AES-LT", way: Way::MaskedTables, cipher: "aes-128" };
-const DES_RAW: Row = Row { name: "3DES-Raw", way: Way::Univariate, cipher: "3des-ede3" };
-const DES_PV: Row = Row { name: "3DES-PV", way: Way::PulkusVivek, cipher: "3des-ede3" };
-const DES_LT: Row = Row { name: "3DES-LT", way: Way::MaskedTables, cipher: "3des-ede3" };
+const AES_BD: Row = Row { name: "AES-BD", way: LookupMethod::BitDecomposition, cipher: "aes-128" };
+const AES_RP: Row = Row { name: "AES-RP", way: LookupMethod::RivainProuff, cipher: "aes-128" };
+const AES_LT: Row = Row { name: "AES-LT", way: LookupMethod::MaskedTables, cipher: "aes-128" };
+const DES_RAW: Row = Row { name: "3DES-Raw", way: LookupMethod::Univariate, cipher: "3des-ede3" };
+const DES_PV: Row = Row { name: "3DES-PV", way: LookupMethod::PulkusVivek, cipher: "3des-ede3" };
+const DES_LT: Row = Row { name: "3DES-LT", way: LookupMethod::MaskedTables, cipher: "3des-ede3" };
 
 const RAW: &str = "the text implies 62 products for each of 384 S-boxes, 23808, and no other value of this row: 2979 = 48*62 + 3, \
                    48024 = 384*125 + 24 and 2688 = 384*7 are not explained. Ours: 46 layers of 63 rounds, 384 times 125 openings, \
@@ -126,13 +126,14 @@ fn table_2() -> Result<Vec<Cell>> {
         ];
         for (column, published, ours) in columns {
             let cell = match (row.way, column) {
-                (Way::Univariate, "Triples") => {
+                (LookupMethod::Univariate, "Triples") => {
                     Cell::count(row.name, column, published, ours).note(REDUCIBLE)
                 }
-                (Way::Univariate, _) => Cell::compared(row.name, column, published, ours).note(RAW),
+                (LookupMethod::Univariate, _) => Cell::compared(row.name, column, published, ours).note(RAW),
                 _ => Cell::count(row.name, column, published, ours),
             };
-            let shares_layers = column == "Rounds" && row.cipher == "3des-ede3" && row.way != Way::Univariate;
+            let shares_layers =
+                column == "Rounds" && row.cipher == "3des-ede3" && row.way != LookupMethod::Univariate;
             cells.push(if shares_layers { cell.note(LAYERS) } else { cell });
         }
         cells.push(sent::communication(row, "Comm. (MB)", mega, triples, bits)?);

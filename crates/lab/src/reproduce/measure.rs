@@ -8,10 +8,10 @@ use polyclave_cipher::{
     AnyMap, Builder, Cells, Cipher, Circuit, Compiled, Direction, Table, catalog, cleartext, compile,
 };
 use polyclave_protocol::Party;
-use polyclave_protocol::any::{AnyScheme, AnyShared};
-use polyclave_protocol::protocol::{Protocol, Scheme};
+use polyclave_protocol::any::{AnyProtocolConfig, AnyShared};
+use polyclave_protocol::protocol::{ProtocolConfig, Session};
 use polyclave_protocol::session::random_bytes;
-use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
 use polyclave_protocol::tally::{Cost, Counts};
 
 use crate::eval::parties::{Bill, Seat, entrance, in_session};
@@ -91,13 +91,18 @@ pub fn once(inversion: Inversion, circuit: &Circuit) -> Result<Taken> {
 
 /// Evaluates a circuit on random inputs, so many lanes at a time and so many times in one session.
 pub fn evaluations(inversion: Inversion, circuit: &Circuit, lanes: usize, times: usize) -> Result<Taken> {
-    let scheme = ShamirScheme { structure: Structure::new(3, 1)?, inversion, tables: Tables::Masked };
-    evaluations_under(&AnyScheme::new(scheme), circuit, lanes, times)
+    let scheme = ShamirConfig { structure: Structure::new(3, 1)?, inversion, tables: Tables::Masked };
+    evaluations_under(&AnyProtocolConfig::new(scheme), circuit, lanes, times)
 }
 
 /// The same under any scheme. An output that is not that of the cleartext is an error: what is counted is a computation that
 /// was right.
-pub fn evaluations_under(scheme: &AnyScheme, circuit: &Circuit, lanes: usize, times: usize) -> Result<Taken> {
+pub fn evaluations_under(
+    scheme: &AnyProtocolConfig,
+    circuit: &Circuit,
+    lanes: usize,
+    times: usize,
+) -> Result<Taken> {
     let inputs = (0..times).map(|_| random_inputs(circuit, lanes)).collect::<Result<Vec<_>>>()?;
     let compiled = OnceLock::new();
     let counted = in_session(scheme, &circuit.digest(), |seat| {

@@ -187,7 +187,7 @@ fn reason_name(reason: Reason) -> &'static str {
         Reason::Disagreement => "disagreement",
         Reason::Unavailable => "unavailable",
         Reason::Internal => "internal",
-        Reason::Dry => "dry",
+        Reason::OutOfMaterial => "dry",
         Reason::Quarantined => "quarantined",
     }
 }

@@ -7,8 +7,8 @@ use crate::Result;
 use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, compile_with_views};
 use polyclave_cipher::{catalog, compile, modes};
 use polyclave_protocol::Error;
-use polyclave_protocol::any::AnyServiceProtocol;
-use polyclave_protocol::service::ServiceProtocol;
+use polyclave_protocol::any::AnyServiceSession;
+use polyclave_protocol::service::ServiceSession;
 
 /// Everything that nodes evaluate for one cipher.
 pub(crate) struct Circuits {
@@ -30,7 +30,7 @@ pub(crate) struct Circuits {
 }
 
 impl Circuits {
-    fn new(cipher: Cipher, maps: &AnyServiceProtocol) -> Circuits {
+    fn new(cipher: Cipher, maps: &AnyServiceSession) -> Circuits {
         let encrypt = compile(&cipher.encrypt, maps);
         let decrypt = cipher.circuit(Direction::Decrypt).map(|circuit| compile(&circuit, maps));
         let last_of_cmac = compile(&modes::last_of_cmac(&cipher), maps);
@@ -76,7 +76,7 @@ pub(crate) struct Library(Mutex<HashMap<String, Arc<Circuits>>>);
 
 impl Library {
     /// The circuits of a cipher of the catalog; none if there is no such cipher.
-    pub(crate) fn of(&self, cipher: &str, maps: &AnyServiceProtocol) -> Option<Arc<Circuits>> {
+    pub(crate) fn of(&self, cipher: &str, maps: &AnyServiceSession) -> Option<Arc<Circuits>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(circuits) = known.get(cipher) {
             return Some(circuits.clone());

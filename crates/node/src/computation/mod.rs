@@ -7,7 +7,7 @@ pub(crate) mod progress;
 
 use crate::Result;
 use polyclave_cipher::{Cells, Compiled};
-use polyclave_protocol::any::{AnyServiceProtocol, AnyShared};
+use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
 
@@ -18,7 +18,7 @@ use crate::keys::key::Material;
 
 /// The protocol in one session, its peers, and the key in use.
 pub(crate) struct Computation<'a> {
-    pub(crate) protocol: AnyServiceProtocol,
+    pub(crate) protocol: AnyServiceSession,
     pub(crate) net: &'a mut dyn Net,
     pub(crate) circuits: &'a Circuits,
     pub(crate) key: &'a Material,

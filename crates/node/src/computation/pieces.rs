@@ -8,17 +8,17 @@ use std::ops::Range;
 
 use crate::Result;
 use polyclave_cipher::{Cells, Compiled};
-use polyclave_protocol::any::{AnyServiceProtocol, AnyShared};
+use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
-use polyclave_protocol::service::ServiceProtocol;
+use polyclave_protocol::service::ServiceSession;
 
 use crate::computation::progress::Progress;
 
 /// Evaluates a circuit on some lanes in about so many bytes. Its outputs have all lanes.
 pub(crate) fn evaluate_within(
-    protocol: &mut AnyServiceProtocol,
+    protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
     circuit: &Compiled,
     lanes: usize,
@@ -55,7 +55,7 @@ pub(crate) fn evaluate_within(
 
 /// A value that does not fit a circuit is the caller's mistake; what is shared stays shared.
 pub(crate) fn run(
-    protocol: &mut AnyServiceProtocol,
+    protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
     circuit: &Compiled,
     lanes: usize,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::Result;
 use polyclave_protocol::Error;
-use polyclave_protocol::any::{AnyServiceProtocol, AnyShared};
+use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::ghash::GhashKey;
-use polyclave_protocol::service::ServiceProtocol;
+use polyclave_protocol::service::ServiceSession;
 use polyclave_transport::wire::{KeyInfo, Mode};
 use zeroize::Zeroizing;
 
@@ -23,12 +23,12 @@ pub(crate) struct Material {
     /// For keys made for CMAC.
     pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
     /// For keys made for GCM.
-    pub(crate) hash_key: Option<GhashKey<AnyServiceProtocol>>,
+    pub(crate) hash_key: Option<GhashKey<AnyServiceSession>>,
 }
 
 impl Material {
     /// Reads stored shares. What the modes of the key need must be there.
-    pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &AnyServiceProtocol) -> Result<Self> {
+    pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &AnyServiceSession) -> Result<Self> {
         let name = &info.properties.name;
         let stored = |part: &str| {
             let missing = || {
@@ -54,7 +54,7 @@ impl Material {
     }
 
     /// As it is stored.
-    pub(crate) fn save(&self, protocol: &AnyServiceProtocol) -> Shares {
+    pub(crate) fn save(&self, protocol: &AnyServiceSession) -> Shares {
         let mut shares = Shares::new();
         shares.insert(ROUND_KEYS.into(), protocol.save(&self.round_keys));
         if let Some((k1, k2)) = &self.subkeys {

@@ -6,13 +6,13 @@
 
 use crate::Result;
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, compile_with_views};
-use polyclave_protocol::any::{AnyServiceProtocol, AnyShared};
+use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::evaluate::release;
 use polyclave_protocol::ghash::GhashKey;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol};
+use polyclave_protocol::protocol::{Input, Owner, Session};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::service::ServiceProtocol;
+use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::{Mode, NewKey, why_apart};
@@ -68,7 +68,7 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
 
 /// A key that nobody holds. All nodes take part.
 pub(crate) fn generate(
-    protocol: &mut AnyServiceProtocol,
+    protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
     circuits: &Circuits,
 ) -> Result<AnyShared> {
@@ -103,7 +103,7 @@ fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
 pub(crate) fn expand(
     key: &AnyShared,
     modes: &[Mode],
-    protocol: &mut AnyServiceProtocol,
+    protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
     circuits: &Circuits,
 ) -> Result<(Material, Vec<u8>)> {

@@ -1,6 +1,6 @@
 //! What sessions are joined with beyond the common secrets, and the material in stock.
 //!
-//! Schemes that [renew](ServiceScheme::renews) make it afresh whenever a node has started. An epoch belongs to the common secrets and to one start of each
+//! Schemes that [renew](ServiceConfig::renews) make it afresh whenever a node has started. An epoch belongs to the common secrets and to one start of each
 //! node, which all nodes compare; it is in memory only. The first node leads ([`crate::material::preparation`]): as soon as all nodes are
 //! connected, none is under quarantine, and not all have the same epoch, it orders a new one. Every node then gives up the
 //! one before. No node counts on an epoch before all have said that they have it; a node that missed that says in its next
@@ -9,17 +9,17 @@
 //! An epoch ends at once, with its material, when a node greets with another start, when any node is under quarantine, and
 //! when its MAC key was given up.
 //!
-//! Schemes that only [keep stock](ServiceScheme::keeps_stock) have one epoch for good, which every node begins for itself: there
+//! Schemes that only [keep stock](ServiceConfig::keeps_stock) have one epoch for good, which every node begins for itself: there
 //! is nothing to make, and a node that starts again, or says so, takes nothing from the others but its own part of the stock.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use polyclave_protocol::any::{AnyServiceProtocol, AnySetup};
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::service::ServiceScheme;
-use polyclave_protocol::session::{Session, Stream, Terms, hello};
+use polyclave_protocol::any::{AnyServiceSession, AnySetup};
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::session::{AgreedSession, HandshakeParameters, Stream, hello};
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
@@ -64,26 +64,29 @@ impl Epoch {
     }
 }
 
-/// What a request stands on.
-pub(crate) struct Footing {
+/// The common secrets and the epoch under which the sessions of one request run.
+pub(crate) struct SessionContext {
     set_up: Arc<SetUp>,
     epoch: Option<Arc<Epoch>>,
 }
 
 /// The ids of both, for the nodes to compare; zeros for what is not there.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Ground {
+pub(crate) struct SessionContextId {
     pub(crate) set_up: [u8; 32],
     pub(crate) epoch: [u8; 32],
 }
 
-impl Footing {
-    pub(crate) fn ground(&self) -> Ground {
-        Ground { set_up: self.set_up.id, epoch: self.epoch.as_ref().map_or([0; 32], |epoch| epoch.id) }
+impl SessionContext {
+    pub(crate) fn id(&self) -> SessionContextId {
+        SessionContextId {
+            set_up: self.set_up.id,
+            epoch: self.epoch.as_ref().map_or([0; 32], |epoch| epoch.id),
+        }
     }
 
     /// Joins a session.
-    pub(crate) fn join(&self, core: &Core, stream: Stream, serving: PartySet) -> Result<AnyServiceProtocol> {
+    pub(crate) fn join(&self, core: &Core, stream: Stream, serving: PartySet) -> Result<AnyServiceSession> {
         match &self.epoch {
             Some(epoch) => {
                 let (lots, over) = (epoch.lots.clone(), epoch.over.clone());
@@ -94,7 +97,7 @@ impl Footing {
         }
     }
 
-    /// An error if what this stands on was given up: nothing that was computed on it may go out.
+    /// An error if the context was given up: nothing that was computed in it may go out.
     pub(crate) fn still_holds(&self, core: &Core) -> Result<()> {
         if core.is_quarantined() || self.epoch.as_ref().is_some_and(|epoch| epoch.is_over()) {
             return Err(Error::System("what the nodes had made afresh was given up meanwhile".into()));
@@ -104,8 +107,8 @@ impl Footing {
 }
 
 impl Core {
-    /// What a request can stand on now.
-    pub(crate) fn footing(&self) -> Result<Footing, Refusal> {
+    /// The context of a request that begins now; refused while there is none.
+    pub(crate) fn context(&self) -> Result<SessionContext, Refusal> {
         self.refuse_damaged()?;
         self.refuse_quarantined()?;
         if self.is_rotating() {
@@ -126,7 +129,7 @@ impl Core {
             );
             return Err(Refusal::new(Reason::Unavailable, told));
         }
-        Ok(Footing { set_up, epoch })
+        Ok(SessionContext { set_up, epoch })
     }
 
     /// The epoch that stands.
@@ -207,7 +210,7 @@ pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
     let set_up = core.set_up().map_err(told)?;
     let boots = core.boots().ok_or_else(|| Error::System("not all nodes have greeted yet".into()))?;
     let mut net = meet(core, "renew", name)?;
-    let terms = Terms::new(core.nodes)
+    let terms = HandshakeParameters::new(core.nodes)
         .with("cluster", &core.cluster_digest)
         .with("common secrets", &set_up.id)
         .with("view of which start each node is in", &boots.concat())
@@ -226,7 +229,7 @@ pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
     Ok(())
 }
 
-fn make(core: &Core, session: &Session, boots: Vec<[u8; 16]>, net: &mut TlsNet) -> Result<Epoch> {
+fn make(core: &Core, session: &AgreedSession, boots: Vec<[u8; 16]>, net: &mut TlsNet) -> Result<Epoch> {
     // As it was stored, without what sessions have known of its MAC key; that a check failed the quarantine remembers.
     let stored = core.store.setup().map_err(system)?.filter(|stored| stored.agreed);
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::service::ServiceScheme;
-use polyclave_protocol::session::{Terms, random_bytes};
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::session::{HandshakeParameters, random_bytes};
 use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::StockLevel;
@@ -180,7 +180,7 @@ fn make(core: &Core, epoch: &Epoch, name: [u8; 16], kind: usize, count: usize) -
     let mut net = meet(core, "fill", name)?;
     let target = &core.targets[kind];
     let kind = &target.kind;
-    let terms = Terms::new(core.nodes)
+    let terms = HandshakeParameters::new(core.nodes)
         .with("cluster", &core.cluster_digest)
         .with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
     let terms = core.scheme.terms(terms);

@@ -14,7 +14,7 @@
 
 use std::sync::PoisonError;
 
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
 use polyclave_protocol::{EARLIER_CHECK, Error};
 use polyclave_transport::wire::{Reason, Refusal};

@@ -45,9 +45,9 @@ use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::service::{ServiceScheme, Stored};
-use polyclave_protocol::session::{Session, Terms, hello};
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::{ServiceConfig, Stored};
+use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
@@ -115,7 +115,7 @@ pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
 pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
     let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
     let mut net = meet(core, "rotation", name)?;
-    let terms = Terms::new(core.nodes).with("cluster", &core.cluster_digest);
+    let terms = HandshakeParameters::new(core.nodes).with("cluster", &core.cluster_digest);
     let mut session = hello(&core.scheme.terms(terms), &mut net)?;
     core.rotating.store(true, Relaxed);
     let done = Drained::wait(core).and_then(|_drained| round(core, &mut session, &mut net));
@@ -145,7 +145,7 @@ impl Drained<'_> {
     }
 }
 
-fn round(core: &Core, session: &mut Session, net: &mut TlsNet) -> Result<()> {
+fn round(core: &Core, session: &mut AgreedSession, net: &mut TlsNet) -> Result<()> {
     let mine = standing(core)?;
     let mut all: Vec<(Party, Standing)> =
         tell_all(&mine.encode(), net)?.into_iter().map(|(party, s)| (party, Standing::decode(&s))).collect();
@@ -198,7 +198,7 @@ fn give_up(core: &Core) {
 
 /// Makes fresh common secrets, carries all keys over, and stores both beside what is in use. When it returns, all nodes
 /// have stored theirs.
-fn rotate(core: &Core, session: &mut Session, net: &mut TlsNet) -> Result<[u8; 32]> {
+fn rotate(core: &Core, session: &mut AgreedSession, net: &mut TlsNet) -> Result<[u8; 32]> {
     let keys = common_keys(core, net).inspect_err(|e| {
         // Before the operators have mended it, it would end like this again.
         if matches!(e, Error::System(_)) {

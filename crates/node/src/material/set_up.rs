@@ -7,9 +7,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Result;
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::service::ServiceScheme;
-use polyclave_protocol::session::{Terms, hello, random_bytes};
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::session::{HandshakeParameters, hello, random_bytes};
 use polyclave_protocol::{Error, Party, PartySet};
 
 use crate::core::{CONNECT, Core, SetUp, system};
@@ -112,7 +112,7 @@ pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
     let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
     let mut net = core.mesh.open(&format!("set-up {}", hex::encode(name)), all, CONNECT)?;
     net.set_deadline(Some(Instant::now() + WITHIN));
-    let terms = Terms::new(core.nodes).with("cluster", &core.cluster_digest);
+    let terms = HandshakeParameters::new(core.nodes).with("cluster", &core.cluster_digest);
     let session = hello(&core.scheme.terms(terms), &mut net)?;
     let stored = core.store.setup().map_err(system)?;
     let mut mine = [NOTHING; 33];

@@ -326,7 +326,7 @@ impl Lots {
                  or are missing)"
             ),
         };
-        Error::Dry {
+        Error::OutOfMaterial {
             detail: format!(
                 "the stock of the nodes holds {there} {name}{useless}, and {count} are needed at once (for up to {blocks} \
                  blocks); {refilled}, ask for less at once, or raise the level under [stock] in node.toml at every node"

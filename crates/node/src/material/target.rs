@@ -62,7 +62,9 @@ impl Stock for BoundedStock {
         }
         // The targets are the same at all nodes, so all come to it.
         match self.targets.iter().find(|target| target.kind == *kind) {
-            Some(target) if count > target.items() => Err(Error::Dry { detail: too_much(target, count) }),
+            Some(target) if count > target.items() => {
+                Err(Error::OutOfMaterial { detail: too_much(target, count) })
+            }
             // The nodes' stocks differ, if by nothing but a claim that was lost: they begin anew.
             _ => self.lots.take(kind, count, net).inspect_err(|e| {
                 if matches!(e, Error::System(_)) && !self.lots.stands() {
@@ -120,7 +122,7 @@ mod tests {
     #[test]
     fn what_can_never_be_served_is_told_with_the_setting_that_says_so() {
         let (stock, mut nets) = (stock(), mesh(2));
-        let Err(Error::Dry { detail }) = stock.take(&KIND, 321, &mut nets[0]) else {
+        let Err(Error::OutOfMaterial { detail }) = stock.take(&KIND, 321, &mut nets[0]) else {
             panic!("not refused");
         };
         assert!(detail.contains("3 blocks at once") && detail.contains("aes_blocks"), "{detail}");

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use polyclave_config::NodeDir;
 use polyclave_protocol::Error;
-use polyclave_protocol::any::AnyServiceScheme;
+use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::ServiceConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -169,7 +169,7 @@ fn carry_out(
 }
 
 /// An error if a scheme has nothing that a rotation replaces.
-fn refuse_without_renewal(scheme: &AnyServiceScheme) -> Result<()> {
+fn refuse_without_renewal(scheme: &AnyServiceConfig) -> Result<()> {
     if scheme.renews() {
         return Ok(());
     }

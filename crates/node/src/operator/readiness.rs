@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use polyclave_protocol::PartySet;
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::core::Core;
@@ -32,7 +32,7 @@ impl Core {
         {
             return Some(misfit);
         }
-        if let Err(refusal) = self.footing() {
+        if let Err(refusal) = self.context() {
             return Some(self.told(refusal.message));
         }
         let there = self.peers.connected();

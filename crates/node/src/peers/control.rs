@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 

@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::Error;
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::service::ServiceScheme;
-use polyclave_protocol::session::{self, Greeted, Session, Terms};
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::session::{self, AgreedSession, Greeted, HandshakeParameters};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::core::Core;
-use crate::material::epoch::Ground;
+use crate::material::epoch::SessionContextId;
 use crate::requests::channels::announce;
 use crate::requests::lending::{Channel, acquire};
 use crate::requests::plan::{Plan, Task};
@@ -38,15 +38,15 @@ pub(crate) const ONLINE: u32 = 8;
 pub(crate) fn begin<'c>(
     core: &'c Core,
     plan: &Plan,
-    ground: Ground,
+    context_id: SessionContextId,
     client_is_there: &mut dyn FnMut() -> bool,
-) -> Result<(Channel<'c>, Session), Refusal> {
+) -> Result<(Channel<'c>, AgreedSession), Refusal> {
     let deadline = Instant::now() + FOLLOW;
     loop {
         let mut channel = acquire(core, plan, deadline, client_is_there)?;
         let net = channel.net().map_err(unavailable)?;
         let until = Instant::now() + HELLO;
-        match greet(core, plan, ground, net, until) {
+        match greet(core, plan, context_id, net, until) {
             Ok(_) if core.conduct.leaves_hello() => {}
             Ok(greeted) => {
                 let opened = greeted.open(&mut core.conduct.partners(net));
@@ -92,7 +92,7 @@ pub(crate) fn begin<'c>(
 fn greet(
     core: &Core,
     plan: &Plan,
-    ground: Ground,
+    context_id: SessionContextId,
     net: &mut TlsNet,
     until: Instant,
 ) -> Result<Greeted, Error> {
@@ -101,7 +101,7 @@ fn greet(
     if plan.request.serving.iter().next() == Some(core.me) {
         announce(Some(&plan.ticket), net)?;
     }
-    let terms = terms(core, ground, b"accepted", &plan.digest, &plan.key_digest());
+    let terms = terms(core, context_id, b"accepted", &plan.digest, &plan.key_digest());
     let greeted = session::greet(&terms, &mut core.conduct.partners(net));
     if greeted.is_err() {
         net.set_deadline(None);
@@ -139,18 +139,18 @@ fn disagreement(e: &Error) -> String {
 /// What the nodes compare in the hello round.
 pub(crate) fn terms(
     core: &Core,
-    ground: Ground,
+    context_id: SessionContextId,
     acceptance: &[u8],
     digest: &[u8; 32],
     key: &[u8; 32],
-) -> Terms {
+) -> HandshakeParameters {
     // First whether it is accepted: a node that cannot serve now says why in its own answer.
-    let terms = Terms::new(core.nodes)
+    let terms = HandshakeParameters::new(core.nodes)
         .with("cluster", &core.cluster_digest)
         .with("acceptance of the request", acceptance)
         .with("memory_per_request_mib (node.toml)", &core.memory.part_bytes().to_le_bytes())
-        .with("common secrets", &ground.set_up)
-        .with("epoch", &ground.epoch);
+        .with("common secrets", &context_id.set_up)
+        .with("epoch", &context_id.epoch);
     core.scheme.terms(terms).with("request", digest).with("key", key)
 }
 

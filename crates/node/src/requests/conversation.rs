@@ -8,11 +8,11 @@ mod use_key;
 
 use std::sync::Arc;
 
-use polyclave_protocol::any::AnyServiceProtocol;
+use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Faults, Protocol};
-use polyclave_protocol::service::ServiceScheme;
-use polyclave_protocol::session::Session;
+use polyclave_protocol::protocol::{Faults, Session};
+use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::session::AgreedSession;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{self, Operation, Origin, Reason, Refusal, Step};
@@ -22,7 +22,7 @@ use crate::computation::modes::{Fault, misplaced};
 use crate::computation::progress::Progress;
 use crate::core::Core;
 use crate::keys::make::generate;
-use crate::material::epoch::Footing;
+use crate::material::epoch::SessionContext;
 use crate::material::quarantine::judge;
 use crate::requests::begin::{begin, blame, unavailable};
 use crate::requests::lending::Channel;
@@ -47,7 +47,7 @@ pub(crate) struct Outcome {
 struct Serving<'a, 'c> {
     core: &'a Core,
     client: &'a Client,
-    footing: &'a Footing,
+    context: &'a SessionContext,
     channel: &'a mut Channel<'c>,
     line: Line<'a>,
     session: [u8; 32],
@@ -75,19 +75,19 @@ fn try_serve(
     faults: &mut Faults,
 ) -> Result<(), Refusal> {
     let first = plan.request.first.take();
-    let ready = core.footing().and_then(|footing| {
+    let ready = core.context().and_then(|context| {
         *blocks = admit_first(core, &mut plan.task, first.as_ref(), plan.request.serving)?;
-        Ok(footing)
+        Ok(context)
     });
     // The others' channel need not wait for a request that was refused here.
-    let footing = ready.inspect_err(|_| core.pending.refuse(plan.ticket))?;
-    let (mut channel, session) = begin(core, &plan, footing.ground(), &mut || net.is_alive())?;
+    let context = ready.inspect_err(|_| core.pending.refuse(plan.ticket))?;
+    let (mut channel, session) = begin(core, &plan, context.id(), &mut || net.is_alive())?;
     let line = Line::new(net, Party(core.nodes as u8));
     let (id, blocks_paid) = (session.id(), *blocks);
     let mut serving = Serving {
         core,
         client,
-        footing: &footing,
+        context: &context,
         channel: &mut channel,
         line,
         session: id,
@@ -113,9 +113,9 @@ fn try_serve(
         }
         Err(Fault::Own(refusal)) => Err(refusal),
         // All come to this, too. Nothing was used and nothing given out.
-        Err(Fault::Failed(Error::Dry { detail })) => {
+        Err(Fault::Failed(Error::OutOfMaterial { detail })) => {
             channel.sound();
-            Err(Refusal::new(Reason::Dry, detail))
+            Err(Refusal::new(Reason::OutOfMaterial, detail))
         }
         Err(Fault::Failed(e)) => {
             judge(core, "serving a request", &e);
@@ -143,12 +143,12 @@ fn end_among_most(
 ) -> Result<(), Refusal> {
     let lost = channel.net().map(|net| net.lost()).unwrap_or_default();
     faults.silent = faults.silent.and(lost);
-    if lost.is_empty() && matches!(outcome, Ok(()) | Err(Fault::Failed(Error::Dry { .. }))) {
+    if lost.is_empty() && matches!(outcome, Ok(()) | Err(Fault::Failed(Error::OutOfMaterial { .. }))) {
         channel.sound();
     }
     outcome.map_err(|fault| match fault {
         Fault::Refused(refusal) | Fault::Own(refusal) => refusal,
-        Fault::Failed(Error::Dry { detail }) => Refusal::new(Reason::Dry, detail),
+        Fault::Failed(Error::OutOfMaterial { detail }) => Refusal::new(Reason::OutOfMaterial, detail),
         Fault::Failed(e) => {
             tracing::warn!(error = core.told(&e), "a request failed among the nodes");
             let refusal = blame(unavailable(e.clone()), &e);
@@ -179,9 +179,9 @@ fn admit_first(
 }
 
 impl<'a> Serving<'a, '_> {
-    fn run(&mut self, task: Task, first: Option<Step>, mut session: Session) -> Result<(), Fault> {
+    fn run(&mut self, task: Task, first: Option<Step>, mut session: AgreedSession) -> Result<(), Fault> {
         let serving = self.net()?.members();
-        let mut protocol = self.footing.join(self.core, session.stream(), serving)?;
+        let mut protocol = self.context.join(self.core, session.stream(), serving)?;
         match task {
             Task::Use { info, key, mode, right } => {
                 self.complete(&info, key.state)?;
@@ -219,7 +219,7 @@ impl<'a> Serving<'a, '_> {
         Ok(Attended { ends, ..self.partners()? })
     }
 
-    fn circuits(&self, cipher: &str, protocol: &AnyServiceProtocol) -> Result<Arc<Circuits>, Fault> {
+    fn circuits(&self, cipher: &str, protocol: &AnyServiceSession) -> Result<Arc<Circuits>, Fault> {
         let unknown =
             || Fault::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
         self.core.library.of(cipher, protocol).ok_or_else(unknown)

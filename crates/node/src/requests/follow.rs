@@ -54,10 +54,10 @@ pub(crate) fn listen_on_channel(core: &Arc<Core>, leader: Party, serving: PartyS
 
 /// Tells the others in the hello round that the request is not here.
 pub(crate) fn decline(core: &Core, mut net: TlsNet) -> Option<TlsNet> {
-    let ground = core.footing().map(|footing| footing.ground()).unwrap_or_default();
+    let context_id = core.context().map(|context| context.id()).unwrap_or_default();
     let nothing = [0; 32];
     net.set_deadline(Some(Instant::now() + HELLO));
-    let outcome = hello(&terms(core, ground, b"not here", &nothing, &nothing), &mut net);
+    let outcome = hello(&terms(core, context_id, b"not here", &nothing, &nothing), &mut net);
     net.set_deadline(None);
     matches!(outcome, Err(Error::Disagreement { .. })).then_some(net)
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use polyclave_cipher::Cipher;
 use polyclave_protocol::PartySet;
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::{
     self, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, why_apart,

@@ -2,85 +2,85 @@
 
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
 
-use super::values::{AnyBank, AnyBatch, AnyReleased, AnySetup, AnyShared};
+use super::values::{AnyBatch, AnyRegisters, AnyReleased, AnySetup, AnyShared};
 use crate::net::Net;
-use crate::protocol::{Adversary, Faults, Input, Owner, Protocol, Scheme};
-use crate::session::{Stream, Terms};
+use crate::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session};
+use crate::session::{HandshakeParameters, Stream};
 use crate::tally::{Cost, Phase, Tally};
 use crate::{PartySet, Result};
 
 /// A protocol with its parameters.
-pub struct AnyScheme(Box<dyn ErasedScheme>);
+pub struct AnyProtocolConfig(Box<dyn ErasedConfig>);
 
-impl AnyScheme {
+impl AnyProtocolConfig {
     /// A handle to a protocol.
-    pub fn new<S>(scheme: S) -> AnyScheme
+    pub fn new<S>(scheme: S) -> AnyProtocolConfig
     where
-        S: Scheme<Setup: 'static, Protocol: Erasable> + Send + 'static,
+        S: ProtocolConfig<Setup: 'static, Session: Erasable> + Send + 'static,
     {
-        AnyScheme(Box::new(scheme))
+        AnyProtocolConfig(Box::new(scheme))
     }
 }
 
 /// A party in a session.
-pub type AnyProtocol = Handle<dyn ErasedProtocol>;
+pub type AnySession = Handle<dyn ErasedSession>;
 
 /// A party in a session, as far as the trait `D` knows it.
 pub struct Handle<D: ?Sized>(pub(super) Box<D>);
 
-/// A [`Protocol`] that owns all it works with, as all of them do.
-pub trait Erasable: Protocol<Shared: 'static, Bank: 'static, Batch: 'static> + 'static {}
+/// A [`Session`] that owns all it works with, as all of them do.
+pub trait Erasable: Session<Shared: 'static, Registers: 'static, Batch: 'static> + 'static {}
 
-impl<P: Protocol<Shared: 'static, Bank: 'static, Batch: 'static> + 'static> Erasable for P {}
+impl<P: Session<Shared: 'static, Registers: 'static, Batch: 'static> + 'static> Erasable for P {}
 
-pub(super) trait ErasedScheme: Send + Sync {
+pub(super) trait ErasedConfig: Send + Sync {
     fn name(&self) -> &'static str;
     fn parties(&self) -> usize;
     fn adversary(&self) -> Adversary;
     fn promise(&self) -> String;
     fn verifies(&self) -> bool;
-    fn terms(&self, terms: Terms) -> Terms;
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters;
     fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup>;
-    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnyProtocol>;
+    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnySession>;
 }
 
-impl<S: Scheme<Setup: 'static, Protocol: Erasable> + Send> ErasedScheme for S {
+impl<S: ProtocolConfig<Setup: 'static, Session: Erasable> + Send> ErasedConfig for S {
     fn name(&self) -> &'static str {
-        Scheme::name(self)
+        ProtocolConfig::name(self)
     }
 
     fn parties(&self) -> usize {
-        Scheme::parties(self)
+        ProtocolConfig::parties(self)
     }
 
     fn adversary(&self) -> Adversary {
-        Scheme::adversary(self)
+        ProtocolConfig::adversary(self)
     }
 
     fn promise(&self) -> String {
-        Scheme::promise(self)
+        ProtocolConfig::promise(self)
     }
 
     fn verifies(&self) -> bool {
-        Scheme::verifies(self)
+        ProtocolConfig::verifies(self)
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
-        Scheme::terms(self, terms)
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
+        ProtocolConfig::terms(self, terms)
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup> {
-        Scheme::set_up(self, net).map(AnySetup::new)
+        ProtocolConfig::set_up(self, net).map(AnySetup::new)
     }
 
-    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnyProtocol> {
-        Ok(Handle(Box::new(Scheme::join(self, setup.of(), stream, serving)?)))
+    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnySession> {
+        Ok(Handle(Box::new(ProtocolConfig::join(self, setup.of(), stream, serving)?)))
     }
 }
 
-impl Scheme for AnyScheme {
+impl ProtocolConfig for AnyProtocolConfig {
     type Setup = AnySetup;
-    type Protocol = AnyProtocol;
+    type Session = AnySession;
 
     fn name(&self) -> &'static str {
         self.0.name()
@@ -102,7 +102,7 @@ impl Scheme for AnyScheme {
         self.0.verifies()
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         self.0.terms(terms)
     }
 
@@ -110,62 +110,67 @@ impl Scheme for AnyScheme {
         self.0.set_up(net)
     }
 
-    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnyProtocol> {
+    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnySession> {
         self.0.join(setup, stream, serving)
     }
 }
 
-/// [`Protocol`] with handles in place of types. See there for what the methods do.
-pub trait ErasedProtocol: Maps + Send {
-    /// See [`Protocol::cost`].
+/// [`Session`] with handles in place of types. See there for what the methods do.
+pub trait ErasedSession: Maps + Send {
+    /// See [`Session::cost`].
     fn erased_cost(&self, compiled: &Compiled) -> Cost;
-    /// See [`Protocol::lanes_at_once`].
+    /// See [`Session::lanes_at_once`].
     fn erased_lanes_at_once(&self, compiled: &Compiled) -> usize;
-    /// See [`Protocol::prepare`].
+    /// See [`Session::prepare`].
     fn erased_prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<AnyBatch>;
-    /// See [`Protocol::bank`].
-    fn erased_bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut AnyBatch) -> Result<AnyBank>;
-    /// See [`Protocol::inputs`].
+    /// See [`Session::bank`].
+    fn erased_bank(
+        &mut self,
+        compiled: &Compiled,
+        lanes: usize,
+        batch: &mut AnyBatch,
+    ) -> Result<AnyRegisters>;
+    /// See [`Session::inputs`].
     fn erased_inputs(
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, AnyShared>],
-        bank: &mut AnyBank,
+        bank: &mut AnyRegisters,
         net: &mut dyn Net,
     ) -> Result<()>;
-    /// See [`Protocol::linear`].
-    fn erased_linear(&mut self, maps: &[Linear], bank: &mut AnyBank);
-    /// See [`Protocol::lookup`].
+    /// See [`Session::linear`].
+    fn erased_linear(&mut self, maps: &[Linear], bank: &mut AnyRegisters);
+    /// See [`Session::lookup`].
     fn erased_lookup(
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut AnyBank,
+        bank: &mut AnyRegisters,
         batch: &mut AnyBatch,
         net: &mut dyn Net,
     ) -> Result<()>;
-    /// See [`Protocol::output`].
-    fn erased_output(&mut self, port: &CompiledPort, bank: &mut AnyBank) -> AnyShared;
-    /// See [`Protocol::select_lanes`].
+    /// See [`Session::output`].
+    fn erased_output(&mut self, port: &CompiledPort, bank: &mut AnyRegisters) -> AnyShared;
+    /// See [`Session::select_lanes`].
     fn erased_select_lanes(&self, shared: &AnyShared, lanes: &[usize]) -> AnyShared;
-    /// See [`Protocol::check`].
+    /// See [`Session::check`].
     fn erased_check(&mut self, net: &mut dyn Net) -> Result<()>;
-    /// See [`Protocol::release`].
+    /// See [`Session::release`].
     fn erased_release(
         &mut self,
         shared: &AnyShared,
         to: Owner,
         net: &mut dyn Net,
     ) -> Result<Option<AnyReleased>>;
-    /// See [`Protocol::enter`].
+    /// See [`Session::enter`].
     fn erased_enter(&mut self, phase: Phase);
-    /// See [`Protocol::tally`].
+    /// See [`Session::tally`].
     fn erased_tally(&self) -> Tally;
-    /// See [`Protocol::faults`].
+    /// See [`Session::faults`].
     fn erased_faults(&self) -> Faults;
 }
 
-impl<P: Erasable> ErasedProtocol for P {
+impl<P: Erasable> ErasedSession for P {
     fn erased_cost(&self, compiled: &Compiled) -> Cost {
         self.cost(compiled)
     }
@@ -178,15 +183,20 @@ impl<P: Erasable> ErasedProtocol for P {
         self.prepare(compiled, lanes, net).map(AnyBatch::new)
     }
 
-    fn erased_bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut AnyBatch) -> Result<AnyBank> {
-        self.bank(compiled, lanes, batch.of()).map(AnyBank::new)
+    fn erased_bank(
+        &mut self,
+        compiled: &Compiled,
+        lanes: usize,
+        batch: &mut AnyBatch,
+    ) -> Result<AnyRegisters> {
+        self.bank(compiled, lanes, batch.of()).map(AnyRegisters::new)
     }
 
     fn erased_inputs(
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, AnyShared>],
-        bank: &mut AnyBank,
+        bank: &mut AnyRegisters,
         net: &mut dyn Net,
     ) -> Result<()> {
         let typed: Vec<Input<'_, P::Shared>> = inputs
@@ -201,7 +211,7 @@ impl<P: Erasable> ErasedProtocol for P {
         self.inputs(ports, &typed, bank.of(), net)
     }
 
-    fn erased_linear(&mut self, maps: &[Linear], bank: &mut AnyBank) {
+    fn erased_linear(&mut self, maps: &[Linear], bank: &mut AnyRegisters) {
         self.linear(maps, bank.of());
     }
 
@@ -209,14 +219,14 @@ impl<P: Erasable> ErasedProtocol for P {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut AnyBank,
+        bank: &mut AnyRegisters,
         batch: &mut AnyBatch,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.lookup(compiled, lookups, bank.of(), batch.of(), net)
     }
 
-    fn erased_output(&mut self, port: &CompiledPort, bank: &mut AnyBank) -> AnyShared {
+    fn erased_output(&mut self, port: &CompiledPort, bank: &mut AnyRegisters) -> AnyShared {
         AnyShared::new(self.output(port, bank.of()))
     }
 
@@ -250,7 +260,7 @@ impl<P: Erasable> ErasedProtocol for P {
     }
 }
 
-impl<D: ErasedProtocol + ?Sized> Maps for Handle<D> {
+impl<D: ErasedSession + ?Sized> Maps for Handle<D> {
     fn is_local(&self, m: &Matrix) -> bool {
         self.0.is_local(m)
     }
@@ -268,9 +278,9 @@ impl<D: ErasedProtocol + ?Sized> Maps for Handle<D> {
     }
 }
 
-impl<D: ErasedProtocol + ?Sized> Protocol for Handle<D> {
+impl<D: ErasedSession + ?Sized> Session for Handle<D> {
     type Shared = AnyShared;
-    type Bank = AnyBank;
+    type Registers = AnyRegisters;
     type Batch = AnyBatch;
     type Released = AnyReleased;
 
@@ -286,7 +296,7 @@ impl<D: ErasedProtocol + ?Sized> Protocol for Handle<D> {
         self.0.erased_prepare(compiled, lanes, net)
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut AnyBatch) -> Result<AnyBank> {
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut AnyBatch) -> Result<AnyRegisters> {
         self.0.erased_bank(compiled, lanes, batch)
     }
 
@@ -294,7 +304,7 @@ impl<D: ErasedProtocol + ?Sized> Protocol for Handle<D> {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, AnyShared>],
-        bank: &mut AnyBank,
+        bank: &mut AnyRegisters,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.0.erased_inputs(ports, inputs, bank, net)
@@ -304,13 +314,13 @@ impl<D: ErasedProtocol + ?Sized> Protocol for Handle<D> {
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, AnyShared>,
-        bank: &mut AnyBank,
+        bank: &mut AnyRegisters,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.0.erased_inputs(std::slice::from_ref(port), std::slice::from_ref(input), bank, net)
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut AnyBank) {
+    fn linear(&mut self, maps: &[Linear], bank: &mut AnyRegisters) {
         self.0.erased_linear(maps, bank);
     }
 
@@ -318,14 +328,14 @@ impl<D: ErasedProtocol + ?Sized> Protocol for Handle<D> {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut AnyBank,
+        bank: &mut AnyRegisters,
         batch: &mut AnyBatch,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.0.erased_lookup(compiled, lookups, bank, batch, net)
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut AnyBank) -> AnyShared {
+    fn output(&mut self, port: &CompiledPort, bank: &mut AnyRegisters) -> AnyShared {
         self.0.erased_output(port, bank)
     }
 

@@ -5,45 +5,45 @@ use std::ops::Range;
 use polyclave_cipher::{Cipher, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
-use super::engine::{Erasable, ErasedProtocol, Handle};
+use super::engine::{Erasable, ErasedSession, Handle};
 use super::values::{AnyElements, AnyMask, AnyShared};
 use crate::Result;
 use crate::net::Net;
-use crate::service::{Element, ServiceProtocol};
+use crate::service::{Element, ServiceSession};
 
 /// A node in a session.
-pub type AnyServiceProtocol = Handle<dyn ErasedServiceProtocol>;
+pub type AnyServiceSession = Handle<dyn ErasedServiceSession>;
 
-/// A [`ServiceProtocol`] that owns all it works with, as all of them do.
+/// A [`ServiceSession`] that owns all it works with, as all of them do.
 pub trait ErasableService:
-    Erasable + ServiceProtocol<Shared: 'static, Mask: 'static, Elements: 'static>
+    Erasable + ServiceSession<Shared: 'static, Mask: 'static, Elements: 'static>
 {
 }
 
 impl<P> ErasableService for P where
-    P: Erasable + ServiceProtocol<Shared: 'static, Mask: 'static, Elements: 'static>
+    P: Erasable + ServiceSession<Shared: 'static, Mask: 'static, Elements: 'static>
 {
 }
 
-/// [`ServiceProtocol`] with handles in place of types. See there for what the methods do.
-pub trait ErasedServiceProtocol: ErasedProtocol {
-    /// See [`ServiceProtocol::form`].
+/// [`ServiceSession`] with handles in place of types. See there for what the methods do.
+pub trait ErasedServiceSession: ErasedSession {
+    /// See [`ServiceSession::form`].
     fn erased_form(&self, cipher: Cipher) -> Cipher;
-    /// See [`ServiceProtocol::lanes_within`].
+    /// See [`ServiceSession::lanes_within`].
     fn erased_lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize;
-    /// See [`ServiceProtocol::join_lanes`].
+    /// See [`ServiceSession::join_lanes`].
     fn erased_join_lanes(&self, parts: &[&AnyShared]) -> AnyShared;
-    /// See [`ServiceProtocol::save`].
+    /// See [`ServiceSession::save`].
     fn erased_save(&self, value: &AnyShared) -> Zeroizing<Vec<u8>>;
-    /// See [`ServiceProtocol::restore`].
+    /// See [`ServiceSession::restore`].
     fn erased_restore(&self, bytes: &[u8]) -> Result<AnyShared>;
-    /// See [`ServiceProtocol::lanes`].
+    /// See [`ServiceSession::lanes`].
     fn erased_lanes(&self, value: &AnyShared, lanes: Range<usize>) -> AnyShared;
-    /// See [`ServiceProtocol::mask_input`].
+    /// See [`ServiceSession::mask_input`].
     fn erased_mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)>;
-    /// See [`ServiceProtocol::mask_blind`].
+    /// See [`ServiceSession::mask_blind`].
     fn erased_mask_blind(&mut self, net: &mut dyn Net) -> Result<(AnyElements, Vec<u8>)>;
-    /// See [`ServiceProtocol::open_mask_check`].
+    /// See [`ServiceSession::open_mask_check`].
     fn erased_open_mask_check(
         &mut self,
         mask: &AnyMask,
@@ -51,7 +51,7 @@ pub trait ErasedServiceProtocol: ErasedProtocol {
         chi: Element,
         net: &mut dyn Net,
     ) -> Result<Element>;
-    /// See [`ServiceProtocol::unmask`].
+    /// See [`ServiceSession::unmask`].
     fn erased_unmask(
         &mut self,
         mask: &AnyMask,
@@ -59,54 +59,54 @@ pub trait ErasedServiceProtocol: ErasedProtocol {
         masked: &[u8],
         port: &CompiledPort,
     ) -> Result<AnyShared>;
-    /// See [`ServiceProtocol::reveal_to_client`].
+    /// See [`ServiceSession::reveal_to_client`].
     fn erased_reveal_to_client(&mut self, value: &AnyShared, net: &mut dyn Net) -> Result<Vec<u8>>;
-    /// See [`ServiceProtocol::reveal_bytes_to_client`].
+    /// See [`ServiceSession::reveal_bytes_to_client`].
     fn erased_reveal_bytes_to_client(
         &mut self,
         value: &AnyShared,
         bytes: usize,
         net: &mut dyn Net,
     ) -> Result<Vec<u8>>;
-    /// See [`ServiceProtocol::elements`].
+    /// See [`ServiceSession::elements`].
     fn erased_elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<AnyElements>;
-    /// See [`ServiceProtocol::count`].
+    /// See [`ServiceSession::count`].
     fn erased_count(&self, elements: &AnyElements) -> usize;
-    /// See [`ServiceProtocol::part`].
+    /// See [`ServiceSession::part`].
     fn erased_part(&self, elements: &AnyElements, range: Range<usize>) -> AnyElements;
-    /// See [`ServiceProtocol::join_elements`].
+    /// See [`ServiceSession::join_elements`].
     fn erased_join_elements(&self, parts: &[&AnyElements]) -> AnyElements;
-    /// See [`ServiceProtocol::multiply_elements`].
+    /// See [`ServiceSession::multiply_elements`].
     fn erased_multiply_elements(
         &mut self,
         a: &AnyElements,
         b: &AnyElements,
         net: &mut dyn Net,
     ) -> Result<AnyElements>;
-    /// See [`ServiceProtocol::inner_product`].
+    /// See [`ServiceSession::inner_product`].
     fn erased_inner_product(
         &mut self,
         a: &AnyElements,
         b: &AnyElements,
         net: &mut dyn Net,
     ) -> Result<AnyElements>;
-    /// See [`ServiceProtocol::weighted_sums`].
+    /// See [`ServiceSession::weighted_sums`].
     fn erased_weighted_sums(&self, weights: &[Element], elements: &AnyElements) -> AnyElements;
-    /// See [`ServiceProtocol::add_elements`].
+    /// See [`ServiceSession::add_elements`].
     fn erased_add_elements(&self, a: &AnyElements, b: &AnyElements) -> AnyElements;
-    /// See [`ServiceProtocol::add_public`].
+    /// See [`ServiceSession::add_public`].
     fn erased_add_public(&self, a: &AnyElements, public: &[Element]) -> AnyElements;
-    /// See [`ServiceProtocol::is_zero`].
+    /// See [`ServiceSession::is_zero`].
     fn erased_is_zero(&mut self, element: &AnyElements, net: &mut dyn Net) -> Result<bool>;
-    /// See [`ServiceProtocol::reveal_elements`].
+    /// See [`ServiceSession::reveal_elements`].
     fn erased_reveal_elements(&mut self, elements: &AnyElements, net: &mut dyn Net) -> Result<Vec<u8>>;
-    /// See [`ServiceProtocol::save_elements`].
+    /// See [`ServiceSession::save_elements`].
     fn erased_save_elements(&self, elements: &AnyElements) -> Zeroizing<Vec<u8>>;
-    /// See [`ServiceProtocol::restore_elements`].
+    /// See [`ServiceSession::restore_elements`].
     fn erased_restore_elements(&self, bytes: &[u8]) -> Result<AnyElements>;
 }
 
-impl<P: ErasableService> ErasedServiceProtocol for P {
+impl<P: ErasableService> ErasedServiceSession for P {
     fn erased_form(&self, cipher: Cipher) -> Cipher {
         self.form(cipher)
     }
@@ -235,7 +235,7 @@ impl<P: ErasableService> ErasedServiceProtocol for P {
     }
 }
 
-impl ServiceProtocol for AnyServiceProtocol {
+impl ServiceSession for AnyServiceSession {
     type Mask = AnyMask;
     type Elements = AnyElements;
 

@@ -4,30 +4,30 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use super::engine::{ErasedScheme, Handle};
-use super::service_protocol::{AnyServiceProtocol, ErasableService};
+use super::engine::{ErasedConfig, Handle};
+use super::service_protocol::{AnyServiceSession, ErasableService};
 use super::values::AnySetup;
 use crate::net::Net;
-use crate::protocol::{Adversary, Scheme};
-use crate::service::{Element, ServiceScheme, Stored};
-use crate::session::{Stream, Terms};
+use crate::protocol::{Adversary, ProtocolConfig};
+use crate::service::{Element, ServiceConfig, Stored};
+use crate::session::{HandshakeParameters, Stream};
 use crate::stock::{Kind, Stock};
 use crate::{Party, PartySet, Result};
 
 /// A protocol with its parameters that nodes serve with.
-pub struct AnyServiceScheme(Box<dyn ErasedServiceScheme>);
+pub struct AnyServiceConfig(Box<dyn ErasedServiceConfig>);
 
-impl AnyServiceScheme {
+impl AnyServiceConfig {
     /// A handle to a protocol.
-    pub fn new<S>(scheme: S) -> AnyServiceScheme
+    pub fn new<S>(scheme: S) -> AnyServiceConfig
     where
-        S: ServiceScheme<Setup: 'static, Protocol: ErasableService>,
+        S: ServiceConfig<Setup: 'static, Session: ErasableService>,
     {
-        AnyServiceScheme(Box::new(scheme))
+        AnyServiceConfig(Box::new(scheme))
     }
 }
 
-trait ErasedServiceScheme: ErasedScheme {
+trait ErasedServiceConfig: ErasedConfig {
     fn quorum(&self) -> usize;
     fn guarantees_output(&self) -> bool;
     fn save_setup(&self, setup: &AnySetup) -> Zeroizing<Vec<u8>>;
@@ -44,15 +44,14 @@ trait ErasedServiceScheme: ErasedScheme {
         count: usize,
         net: &mut dyn Net,
     ) -> Result<Zeroizing<Vec<u8>>>;
-    fn join_serving(&self, setup: &AnySetup, stream: Stream, serving: PartySet)
-    -> Result<AnyServiceProtocol>;
+    fn join_serving(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnyServiceSession>;
     fn join_stocked(
         &self,
         setup: &AnySetup,
         stream: Stream,
         serving: PartySet,
         stock: Arc<dyn Stock>,
-    ) -> Result<AnyServiceProtocol>;
+    ) -> Result<AnyServiceSession>;
     fn carry_over(
         &self,
         old: &AnySetup,
@@ -65,37 +64,37 @@ trait ErasedServiceScheme: ErasedScheme {
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
 }
 
-impl<S: ServiceScheme<Setup: 'static, Protocol: ErasableService>> ErasedServiceScheme for S {
+impl<S: ServiceConfig<Setup: 'static, Session: ErasableService>> ErasedServiceConfig for S {
     fn quorum(&self) -> usize {
-        ServiceScheme::quorum(self)
+        ServiceConfig::quorum(self)
     }
 
     fn guarantees_output(&self) -> bool {
-        ServiceScheme::guarantees_output(self)
+        ServiceConfig::guarantees_output(self)
     }
 
     fn save_setup(&self, setup: &AnySetup) -> Zeroizing<Vec<u8>> {
-        ServiceScheme::save_setup(self, setup.of())
+        ServiceConfig::save_setup(self, setup.of())
     }
 
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<AnySetup> {
-        ServiceScheme::restore_setup(self, me, bytes).map(AnySetup::new)
+        ServiceConfig::restore_setup(self, me, bytes).map(AnySetup::new)
     }
 
     fn renews(&self) -> bool {
-        ServiceScheme::renews(self)
+        ServiceConfig::renews(self)
     }
 
     fn renew(&self, setup: &AnySetup, net: &mut dyn Net) -> Result<AnySetup> {
-        ServiceScheme::renew(self, setup.of(), net).map(AnySetup::new)
+        ServiceConfig::renew(self, setup.of(), net).map(AnySetup::new)
     }
 
     fn kinds(&self) -> Vec<Kind> {
-        ServiceScheme::kinds(self)
+        ServiceConfig::kinds(self)
     }
 
     fn keeps_stock(&self) -> bool {
-        ServiceScheme::keeps_stock(self)
+        ServiceConfig::keeps_stock(self)
     }
 
     fn make_material(
@@ -106,16 +105,11 @@ impl<S: ServiceScheme<Setup: 'static, Protocol: ErasableService>> ErasedServiceS
         count: usize,
         net: &mut dyn Net,
     ) -> Result<Zeroizing<Vec<u8>>> {
-        ServiceScheme::make_material(self, setup.of(), stream, kind, count, net)
+        ServiceConfig::make_material(self, setup.of(), stream, kind, count, net)
     }
 
-    fn join_serving(
-        &self,
-        setup: &AnySetup,
-        stream: Stream,
-        serving: PartySet,
-    ) -> Result<AnyServiceProtocol> {
-        Ok(Handle(Box::new(Scheme::join(self, setup.of(), stream, serving)?)))
+    fn join_serving(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnyServiceSession> {
+        Ok(Handle(Box::new(ProtocolConfig::join(self, setup.of(), stream, serving)?)))
     }
 
     fn join_stocked(
@@ -124,8 +118,8 @@ impl<S: ServiceScheme<Setup: 'static, Protocol: ErasableService>> ErasedServiceS
         stream: Stream,
         serving: PartySet,
         stock: Arc<dyn Stock>,
-    ) -> Result<AnyServiceProtocol> {
-        Ok(Handle(Box::new(ServiceScheme::join_stocked(self, setup.of(), stream, serving, stock)?)))
+    ) -> Result<AnyServiceSession> {
+        Ok(Handle(Box::new(ServiceConfig::join_stocked(self, setup.of(), stream, serving, stock)?)))
     }
 
     fn carry_over(
@@ -136,21 +130,21 @@ impl<S: ServiceScheme<Setup: 'static, Protocol: ErasableService>> ErasedServiceS
         stored: Stored<'_>,
         net: &mut dyn Net,
     ) -> Result<Zeroizing<Vec<u8>>> {
-        ServiceScheme::carry_over(self, old.of(), new.of(), stream, stored, net)
+        ServiceConfig::carry_over(self, old.of(), new.of(), stream, stored, net)
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
-        ServiceScheme::combine(self, serving, messages)
+        ServiceConfig::combine(self, serving, messages)
     }
 
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
-        ServiceScheme::combine_elements(self, serving, messages)
+        ServiceConfig::combine_elements(self, serving, messages)
     }
 }
 
-impl Scheme for AnyServiceScheme {
+impl ProtocolConfig for AnyServiceConfig {
     type Setup = AnySetup;
-    type Protocol = AnyServiceProtocol;
+    type Session = AnyServiceSession;
 
     fn name(&self) -> &'static str {
         self.0.name()
@@ -172,7 +166,7 @@ impl Scheme for AnyServiceScheme {
         self.0.verifies()
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         self.0.terms(terms)
     }
 
@@ -180,12 +174,12 @@ impl Scheme for AnyServiceScheme {
         self.0.set_up(net)
     }
 
-    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnyServiceProtocol> {
+    fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnyServiceSession> {
         self.0.join_serving(setup, stream, serving)
     }
 }
 
-impl ServiceScheme for AnyServiceScheme {
+impl ServiceConfig for AnyServiceConfig {
     fn quorum(&self) -> usize {
         self.0.quorum()
     }
@@ -235,7 +229,7 @@ impl ServiceScheme for AnyServiceScheme {
         stream: Stream,
         serving: PartySet,
         stock: Arc<dyn Stock>,
-    ) -> Result<AnyServiceProtocol> {
+    ) -> Result<AnyServiceSession> {
         self.0.join_stocked(setup, stream, serving, stock)
     }
 

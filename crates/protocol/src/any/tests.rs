@@ -3,37 +3,37 @@
 use polyclave_cipher::catalog;
 use polyclave_field::Gf2_64;
 
-use super::AnyScheme;
+use super::AnyProtocolConfig;
 use crate::ot::EXPANSION;
-use crate::protocol::Scheme;
-use crate::service::ServiceScheme;
-use crate::shamir::{Inversion, ShamirScheme, Structure, Tables};
-use crate::spdz::{Packing, Preprocessing, SpdzScheme, Way};
+use crate::protocol::ProtocolConfig;
+use crate::service::ServiceConfig;
+use crate::shamir::{Inversion, ShamirConfig, Structure, Tables};
+use crate::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use crate::testkit::conformance::check_circuit;
 
 fn both<S>(typed: impl Fn() -> S)
 where
-    S: Scheme<Setup: 'static, Protocol: super::Erasable> + Send + 'static,
+    S: ProtocolConfig<Setup: 'static, Session: super::Erasable> + Send + 'static,
 {
     let cipher = catalog::find("aes-128").expect("it is in the catalog");
     let circuit = cipher.circuit(polyclave_cipher::Direction::Encrypt).expect("it encrypts");
     let own = check_circuit(&typed(), &circuit, 3, 1);
-    let erased = check_circuit(&AnyScheme::new(typed()), &circuit, 3, 1);
+    let erased = check_circuit(&AnyProtocolConfig::new(typed()), &circuit, 3, 1);
     assert_eq!((own.tallies, own.cost), (erased.tallies, erased.cost));
 }
 
 #[test]
 fn a_handle_computes_and_counts_as_the_protocol_does() {
-    both(|| ShamirScheme {
+    both(|| ShamirConfig {
         structure: Structure::new(3, 1).expect("three parties"),
         inversion: Inversion::Views,
         tables: Tables::Masked,
     });
     both(|| {
         let packing = Packing::of::<Gf2_64>(64).expect("64 bits");
-        SpdzScheme::<Gf2_64>::new(
+        SpdzConfig::<Gf2_64>::new(
             2,
-            Way::MaskedTables,
+            LookupMethod::MaskedTables,
             Preprocessing::Mascot { expansion: EXPANSION },
             packing,
         )

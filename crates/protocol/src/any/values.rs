@@ -54,11 +54,11 @@ impl SharedValue for AnyShared {
 }
 
 /// Shares of an evaluation under way; wiped on drop.
-pub struct AnyBank(Box<dyn Any>);
+pub struct AnyRegisters(Box<dyn Any>);
 
-impl AnyBank {
-    pub(super) fn new<T: 'static>(bank: T) -> AnyBank {
-        AnyBank(Box::new(bank))
+impl AnyRegisters {
+    pub(super) fn new<T: 'static>(bank: T) -> AnyRegisters {
+        AnyRegisters(Box::new(bank))
     }
 
     pub(super) fn of<T: 'static>(&mut self) -> &mut T {

@@ -23,7 +23,7 @@ const APART: usize = 64;
 const NEAR_BYTES: usize = 4 << 20;
 
 /// Labels by slot.
-pub struct Bank {
+pub struct Registers {
     pub(super) lanes: Rows,
     pub(super) uniform: Rows,
     /// By table.
@@ -83,10 +83,10 @@ impl Rows {
     }
 }
 
-impl Bank {
+impl Registers {
     /// Without any label.
-    pub(super) fn new(compiled: &Compiled, lanes: usize, pool: &Pool) -> Bank {
-        Bank {
+    pub(super) fn new(compiled: &Compiled, lanes: usize, pool: &Pool) -> Registers {
+        Registers {
             lanes: Rows::new(compiled.lane_slots(), lanes, pool),
             uniform: Rows::new(compiled.uniform_slots(), 1, pool),
             kinds: compiled.tables().iter().map(|table| Kind::of(table)).collect(),

@@ -1,9 +1,9 @@
 //! The protocols of garbled circuits, for the catalog.
 
-use super::projection::{Labels, ProjectionScheme};
-use super::{GarbledScheme, Gates};
+use super::projection::{Labels, ProjectionConfig};
+use super::{GarbledConfig, Gates};
 use crate::Result;
-use crate::any::AnyScheme;
+use crate::any::AnyProtocolConfig;
 use crate::descriptor::{Choice, Descriptor, Parameters, Threshold, choices};
 use crate::protocol::Adversary;
 
@@ -33,13 +33,13 @@ pub static PROJECTION: Descriptor = Descriptor {
             default: Some("17"),
         },
     ],
-    ..descriptor(ProjectionScheme::NAME, |chosen| {
+    ..descriptor(ProjectionConfig::NAME, |chosen| {
         let labels = if chosen.value("label-bytes") == "16" { Labels::Short } else { Labels::Long };
-        Ok(AnyScheme::new(ProjectionScheme { labels, expansion: chosen.parsed("expansion")? }))
+        Ok(AnyProtocolConfig::new(ProjectionConfig { labels, expansion: chosen.parsed("expansion")? }))
     })
 };
 
-const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyScheme>) -> Descriptor {
+const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyProtocolConfig>) -> Descriptor {
     Descriptor {
         name,
         summary: "",
@@ -54,6 +54,6 @@ const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnySch
     }
 }
 
-fn gates(gates: Gates, chosen: &Parameters) -> Result<AnyScheme> {
-    Ok(AnyScheme::new(GarbledScheme { gates, expansion: chosen.parsed("expansion")? }))
+fn gates(gates: Gates, chosen: &Parameters) -> Result<AnyProtocolConfig> {
+    Ok(AnyProtocolConfig::new(GarbledConfig { gates, expansion: chosen.parsed("expansion")? }))
 }

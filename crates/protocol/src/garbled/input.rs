@@ -10,7 +10,7 @@ use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::label_hash::Label;
 use polyclave_kernels::secret::mask;
 
-use super::bank::{Bank, LABEL};
+use super::bank::{LABEL, Registers};
 use super::source::{ROUNDS, Source, choose};
 use super::{Garbled, Shared, Side};
 use crate::net::Net;
@@ -22,7 +22,7 @@ impl Garbled {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         let is_garbler = matches!(self.side, Side::Garbler { .. });

@@ -7,7 +7,7 @@
 use polyclave_cipher::{Lookup, Slot, Table};
 use polyclave_kernels::label_hash::Negated;
 
-use super::bank::{Bank, LABEL, Rows};
+use super::bank::{LABEL, Registers, Rows};
 use super::flight::{self, Flight, Run, messages};
 use super::{EVALUATOR, GARBLER, Garbled, Gates, Side, half_gates, three_halves};
 use crate::Result;
@@ -43,7 +43,12 @@ impl Kind {
 }
 
 impl Garbled {
-    pub(super) fn look_up(&mut self, lookups: &[Lookup], bank: &mut Bank, net: &mut dyn Net) -> Result<()> {
+    pub(super) fn look_up(
+        &mut self,
+        lookups: &[Lookup],
+        bank: &mut Registers,
+        net: &mut dyn Net,
+    ) -> Result<()> {
         let mut flight = std::mem::take(&mut self.flight);
         flight.runs.clear();
         for lookup in lookups {
@@ -73,7 +78,7 @@ impl Garbled {
     }
 
     /// Does a sum, and makes a note of an AND.
-    fn begin(&self, kind: Kind, from: Slot, to: Slot, bank: &mut Bank, flight: &mut Flight) {
+    fn begin(&self, kind: Kind, from: Slot, to: Slot, bank: &mut Registers, flight: &mut Flight) {
         let (rows, from, to, is_uniform) = match (from, to) {
             (Slot::Lanes(from), Slot::Lanes(to)) => (&mut bank.lanes, from, to, false),
             (Slot::Uniform(from), Slot::Uniform(to)) => (&mut bank.uniform, from, to, true),
@@ -98,7 +103,7 @@ impl Garbled {
         }
     }
 
-    fn garble(&mut self, flight: &mut Flight, bank: &mut Bank, net: &mut dyn Net) -> Result<()> {
+    fn garble(&mut self, flight: &mut Flight, bank: &mut Registers, net: &mut dyn Net) -> Result<()> {
         let Side::Garbler { delta, coins } = &mut self.side else { return Ok(()) };
         for (runs, bytes) in messages(&flight.runs, self.gates.bytes()) {
             // Longer than before at times, and never shorter: what is there is overwritten.
@@ -118,7 +123,7 @@ impl Garbled {
         Ok(())
     }
 
-    fn evaluate(&mut self, flight: &mut Flight, bank: &mut Bank, net: &mut dyn Net) -> Result<()> {
+    fn evaluate(&mut self, flight: &mut Flight, bank: &mut Registers, net: &mut dyn Net) -> Result<()> {
         for (runs, bytes) in messages(&flight.runs, self.gates.bytes()) {
             flight.message.resize(bytes.max(flight.message.len()), 0);
             net.recv(GARBLER, &mut flight.message[..bytes])?;
@@ -137,6 +142,6 @@ impl Garbled {
     }
 }
 
-fn rows_of<'a>(run: &Run, bank: &'a mut Bank) -> &'a mut Rows {
+fn rows_of<'a>(run: &Run, bank: &'a mut Registers) -> &'a mut Rows {
     if run.is_uniform { &mut bank.uniform } else { &mut bank.lanes }
 }

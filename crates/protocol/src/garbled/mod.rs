@@ -70,15 +70,15 @@ use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::label_hash::Label;
 use zeroize::Zeroizing;
 
-pub use bank::Bank;
+pub use bank::Registers;
 pub use descriptor::{HALF, PROJECTION, THREE_HALVES};
-pub use scheme::{GarbledScheme, Gates, Setup};
+pub use scheme::{GarbledConfig, Gates, Setup};
 pub use shared::Shared;
 
 use crate::net::Net;
 use crate::ot::Pairs;
 use crate::pool::Pool;
-use crate::protocol::{Input, Owner, Protocol};
+use crate::protocol::{Input, Owner, Session};
 use crate::release::Unverified;
 use crate::tally::{Cost, Counts, Phase, Tally};
 use crate::{Party, Result};
@@ -141,9 +141,9 @@ impl Maps for Garbled {
 /// Nothing is made before the inputs are known.
 pub struct Batch(());
 
-impl Protocol for Garbled {
+impl Session for Garbled {
     type Shared = Shared;
-    type Bank = Bank;
+    type Registers = Registers;
     type Batch = Batch;
     type Released = Unverified<Cells>;
 
@@ -168,16 +168,16 @@ impl Protocol for Garbled {
         Ok(Batch(()))
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Bank> {
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Registers> {
         bank::refuse_unless_boolean(compiled)?;
-        Ok(Bank::new(compiled, lanes, &self.pool))
+        Ok(Registers::new(compiled, lanes, &self.pool))
     }
 
     fn inputs(
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.put_in(ports, inputs, bank, net)
@@ -187,13 +187,13 @@ impl Protocol for Garbled {
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Shared>,
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), bank, net)
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Bank) {
+    fn linear(&mut self, maps: &[Linear], bank: &mut Registers) {
         bank.linear(maps, &self.side);
     }
 
@@ -201,14 +201,14 @@ impl Protocol for Garbled {
         &mut self,
         _: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Bank,
+        bank: &mut Registers,
         _: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.look_up(lookups, bank, net)
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
+    fn output(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
         self.take_out(port, bank)
     }
 

@@ -14,7 +14,7 @@ use polyclave_kernels::secret::public;
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::Zeroizing;
 
-use super::bank::{Bank, LABEL};
+use super::bank::{LABEL, Registers};
 use super::{EVALUATOR, GARBLER, Garbled, Shared, Side};
 use crate::net::Net;
 use crate::protocol::Owner;
@@ -25,7 +25,7 @@ const HASH: usize = 8;
 
 impl Garbled {
     /// The labels of an output port.
-    pub(super) fn take_out(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
+    pub(super) fn take_out(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
         let (count, lanes) = (port.cells.len(), bank.lanes_of(port));
         let mut labels = self.pool.take(count * lanes * LABEL);
         for (views, row) in port.cells.iter().zip(labels.as_chunks_mut().0.chunks_mut(lanes)) {

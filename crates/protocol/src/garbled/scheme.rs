@@ -11,8 +11,8 @@ use super::{EVALUATOR, GARBLER, Garbled, Side, half_gates, three_halves};
 use crate::net::Net;
 use crate::ot::{Pairs, Shape};
 use crate::pool::Pool;
-use crate::protocol::{Adversary, Scheme};
-use crate::session::{Stream, Terms, random_bytes};
+use crate::protocol::{Adversary, ProtocolConfig};
+use crate::session::{HandshakeParameters, Stream, random_bytes};
 use crate::tally::{Phase, Tally};
 use crate::{Error, Party, PartySet, Result, coins};
 
@@ -72,7 +72,7 @@ impl Gates {
 
 /// Garbled circuits between two parties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GarbledScheme {
+pub struct GarbledConfig {
     /// How lookups are garbled.
     pub gates: Gates,
     /// Of oblivious transfer: 1, 2, 4 or 8.
@@ -86,9 +86,9 @@ pub struct Setup {
     transfers: Pairs,
 }
 
-impl Scheme for GarbledScheme {
+impl ProtocolConfig for GarbledConfig {
     type Setup = Setup;
-    type Protocol = Garbled;
+    type Session = Garbled;
 
     fn name(&self) -> &'static str {
         self.gates.protocol()
@@ -109,7 +109,7 @@ impl Scheme for GarbledScheme {
         )
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         terms.with("protocol", self.name().as_bytes()).with("expansion", &self.expansion.to_le_bytes())
     }
 

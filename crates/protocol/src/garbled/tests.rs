@@ -8,14 +8,14 @@ use super::*;
 use crate::Error;
 use crate::evaluate::{evaluate, prepare};
 use crate::mesh::run_parties;
-use crate::protocol::Scheme;
-use crate::session::{Session, Terms, hello};
+use crate::protocol::ProtocolConfig;
+use crate::session::{AgreedSession, HandshakeParameters, hello};
 
-const SCHEME: GarbledScheme = of(Gates::Half);
+const SCHEME: GarbledConfig = of(Gates::Half);
 const LANES: usize = 3;
 
-const fn of(gates: Gates) -> GarbledScheme {
-    GarbledScheme { gates, expansion: 4 }
+const fn of(gates: Gates) -> GarbledConfig {
+    GarbledConfig { gates, expansion: 4 }
 }
 
 /// x and y, and x and x: the second gate is one of a wire with itself.
@@ -30,8 +30,8 @@ fn circuit() -> Circuit {
     b.finish()
 }
 
-fn sessions(scheme: &GarbledScheme, net: &mut dyn Net) -> Result<(Setup, Session)> {
-    let session = hello(&scheme.terms(Terms::new(2)), net)?;
+fn sessions(scheme: &GarbledConfig, net: &mut dyn Net) -> Result<(Setup, AgreedSession)> {
+    let session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
     Ok((scheme.set_up(net)?, session))
 }
 

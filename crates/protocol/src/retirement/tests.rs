@@ -5,14 +5,14 @@ use polyclave_field::Gf2_64;
 
 use super::*;
 use crate::evaluate::{evaluate, prepare};
-use crate::garbled::projection::{Labels, ProjectionScheme};
-use crate::garbled::{GarbledScheme, Gates};
+use crate::garbled::projection::{Labels, ProjectionConfig};
+use crate::garbled::{GarbledConfig, Gates};
 use crate::mascot::Mascot;
 use crate::mesh::run_parties;
 use crate::net::Net;
 use crate::ot::{Pairs, Shape};
-use crate::protocol::{Input, Scheme};
-use crate::session::{Terms, hello};
+use crate::protocol::{Input, ProtocolConfig};
+use crate::session::{HandshakeParameters, hello};
 use crate::spdz::{MacKey, Source};
 use crate::testkit::tamper::{Fault, Tamper};
 use crate::tinyot::{Kappa, TinyOt};
@@ -161,13 +161,13 @@ fn one_failed_check_ends_all_sessions_of_a_maker_of_material() {
 
 /// The attack: an evaluator that spoils one column of its transfers in each session learns a bit of Delta from each. Now the
 /// garbler goes into no second one.
-fn evaluator_spoils<S: Scheme + Sync>(scheme: &S)
+fn evaluator_spoils<S: ProtocolConfig + Sync>(scheme: &S)
 where
     S::Setup: Sync,
 {
     let ends = sessions(
         |net| {
-            let session = hello(&scheme.terms(Terms::new(2)), net)?;
+            let session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
             Ok((scheme.set_up(net)?, std::sync::Mutex::new(session)))
         },
         |(setup, session), _, net| {
@@ -193,7 +193,7 @@ where
 #[test]
 fn an_evaluator_that_spoils_one_column_a_session_gets_no_second_session() {
     for gates in Gates::ALL {
-        evaluator_spoils(&GarbledScheme { gates, expansion: 4 });
+        evaluator_spoils(&GarbledConfig { gates, expansion: 4 });
     }
-    evaluator_spoils(&ProjectionScheme { labels: Labels::Long, expansion: 4 });
+    evaluator_spoils(&ProjectionConfig { labels: Labels::Long, expansion: 4 });
 }

@@ -5,11 +5,13 @@ use std::time::Duration;
 use super::*;
 use crate::mesh::{Mesh, mesh, mesh_with_timeout, run_members};
 
-fn hello_of_three(terms: [Terms; 3]) -> Vec<Result<Session>> {
+fn hello_of_three(terms: [HandshakeParameters; 3]) -> Vec<Result<AgreedSession>> {
     hello_over(mesh(3).into_iter().zip(terms))
 }
 
-fn hello_over<N: Net + 'static>(parties: impl Iterator<Item = (N, Terms)>) -> Vec<Result<Session>> {
+fn hello_over<N: Net + 'static>(
+    parties: impl Iterator<Item = (N, HandshakeParameters)>,
+) -> Vec<Result<AgreedSession>> {
     let threads = parties.map(|(mut net, terms)| std::thread::spawn(move || hello(&terms, &mut net)));
     let threads: Vec<_> = threads.collect();
     threads.into_iter().map(|t| t.join().expect("no panic")).collect()
@@ -17,7 +19,7 @@ fn hello_over<N: Net + 'static>(parties: impl Iterator<Item = (N, Terms)>) -> Ve
 
 #[test]
 fn equal_terms_give_one_fresh_id() {
-    let terms = || Terms::new(3).with("circuit", b"aes-128");
+    let terms = || HandshakeParameters::new(3).with("circuit", b"aes-128");
     let first = hello_of_three([terms(), terms(), terms()]);
     let second = hello_of_three([terms(), terms(), terms()]);
     assert!(first[0].is_ok() && first.iter().all(|id| *id == first[0]));
@@ -26,15 +28,20 @@ fn equal_terms_give_one_fresh_id() {
 
 #[test]
 fn a_session_hands_out_every_stream_once() {
-    let mut session =
-        hello_of_three([Terms::new(3), Terms::new(3), Terms::new(3)]).remove(0).expect("agreed");
+    let mut session = hello_of_three([
+        HandshakeParameters::new(3),
+        HandshakeParameters::new(3),
+        HandshakeParameters::new(3),
+    ])
+    .remove(0)
+    .expect("agreed");
     let labels = [session.stream().label(), session.stream().label()];
     assert_ne!(labels[0], labels[1]);
 }
 
 #[test]
 fn a_difference_is_named() {
-    let terms = |c: &[u8]| Terms::new(3).with("circuit", c).with("lanes", &[1]);
+    let terms = |c: &[u8]| HandshakeParameters::new(3).with("circuit", c).with("lanes", &[1]);
     let outcomes = hello_of_three([terms(b"aes-128"), terms(b"aes-128"), terms(b"aes-256")]);
     let culprit = |p| Err(Error::Disagreement { peer: Party(p), field: "circuit" });
     assert_eq!(outcomes, [culprit(2), culprit(2), culprit(0)]);
@@ -42,15 +49,15 @@ fn a_difference_is_named() {
 
 #[test]
 fn another_kind_of_session_is_refused() {
-    let other = Terms::new(3).with("colour", b"");
-    let outcomes = hello_of_three([Terms::new(3), Terms::new(3), other]);
+    let other = HandshakeParameters::new(3).with("colour", b"");
+    let outcomes = hello_of_three([HandshakeParameters::new(3), HandshakeParameters::new(3), other]);
     assert_eq!(outcomes[0], Err(Error::Disagreement { peer: Party(2), field: "kind of session" }));
 }
 
 /// A party that sends what it likes to whom it likes, and hears all before.
 struct Cheater {
     net: Mesh,
-    terms: Terms,
+    terms: HandshakeParameters,
     all: PartySet,
 }
 
@@ -84,8 +91,8 @@ impl Cheater {
 }
 
 /// What the others of so many end with if the last cheats.
-fn honest_beside(parties: usize, cheat: impl FnOnce(&mut Cheater) + Send) -> Vec<Result<Session>> {
-    let (all, terms) = (PartySet::all(parties), Terms::new(parties));
+fn honest_beside(parties: usize, cheat: impl FnOnce(&mut Cheater) + Send) -> Vec<Result<AgreedSession>> {
+    let (all, terms) = (PartySet::all(parties), HandshakeParameters::new(parties));
     let mut nets = mesh(parties);
     let net = nets.pop().expect("there are some");
     let honest: Vec<_> = nets.into_iter().map(|net| (net, terms.clone())).collect();
@@ -156,7 +163,7 @@ fn the_commitment_of_another_party_is_of_no_use() {
         let said = opening(&cheater.terms, &nonce, &seen(&commitments_of(&heard, me, &copied)));
         cheater.tell(|_| said.clone());
     });
-    let named = |outcome: &Result<Session>| matches!(outcome, Err(Error::Peer { peer: Party(2), .. }));
+    let named = |outcome: &Result<AgreedSession>| matches!(outcome, Err(Error::Peer { peer: Party(2), .. }));
     assert!(outcomes.iter().all(named), "{outcomes:?}");
 }
 
@@ -205,7 +212,7 @@ fn one_that_tells_different_settings_has_nobody_else_named() {
 fn nothing_is_opened_before_all_have_committed() {
     let mut nets = mesh_with_timeout(2, Duration::from_millis(200));
     let (mut silent, mut net) = (nets.pop().expect("two"), nets.pop().expect("two"));
-    let honest = std::thread::spawn(move || greet(&Terms::new(2), &mut net).map(drop));
+    let honest = std::thread::spawn(move || greet(&HandshakeParameters::new(2), &mut net).map(drop));
     let mut greeting = [0; GREETING];
     silent.recv(Party(0), &mut greeting).expect("it greets");
     assert!(matches!(honest.join().expect("no panic"), Err(Error::Timeout { peer: Party(1), .. })));
@@ -215,7 +222,7 @@ fn nothing_is_opened_before_all_have_committed() {
 #[test]
 fn those_who_serve_agree_without_the_others() {
     let serving = PartySet::from_bits(0b11010);
-    let outcomes = run_members(5, serving, |net| hello(&Terms::new(5), net));
+    let outcomes = run_members(5, serving, |net| hello(&HandshakeParameters::new(5), net));
     assert_eq!(outcomes.len(), 3);
     assert!(outcomes[0].is_ok() && outcomes.iter().all(|session| *session == outcomes[0]));
 }
@@ -249,7 +256,7 @@ fn differing_serving_sets_are_named() {
     }
     let (three, four) = (PartySet::all(3), PartySet::all(4));
     let nets = mesh_with_timeout(4, Duration::from_secs(3)).into_iter().zip([three, three, four, four]);
-    let outcomes = hello_over(nets.map(|(net, set)| (Believes(net, set), Terms::new(4))));
+    let outcomes = hello_over(nets.map(|(net, set)| (Believes(net, set), HandshakeParameters::new(4))));
     for outcome in &outcomes[..2] {
         assert_eq!(*outcome, Err(Error::Disagreement { peer: Party(2), field: "serving set" }));
     }

@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 
 use super::opening::{Opened, Opening};
 use super::prss::Prss;
-use super::security::Security;
+use super::security::AdversaryModel;
 use super::setup::{Setup, Structure, point};
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
@@ -52,7 +52,7 @@ pub struct Arithmetic<S> {
     pub(super) incoming: Vec<Zeroizing<Vec<u8>>>,
 }
 
-impl<S: Security> Arithmetic<S> {
+impl<S: AdversaryModel> Arithmetic<S> {
     pub(super) fn new(setup: &Setup, stream: Stream, serving: PartySet) -> Result<Arithmetic<S>> {
         setup.structure.check_serving(serving)?;
         if stream.serving() != serving || !serving.contains(setup.me) {

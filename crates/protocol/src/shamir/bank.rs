@@ -9,21 +9,21 @@ use crate::pool::{Pool, Shares};
 const LINE: usize = 64;
 
 /// Shares by slot.
-pub struct Bank {
+pub struct Registers {
     lanes: usize,
     stride: usize,
     rows: Shares,
     uniform: Shares,
 }
 
-impl Bank {
+impl Registers {
     /// Every slot is written before it is read.
-    pub(super) fn new(lane_slots: usize, uniform_slots: usize, lanes: usize, pool: &Pool) -> Bank {
+    pub(super) fn new(lane_slots: usize, uniform_slots: usize, lanes: usize, pool: &Pool) -> Registers {
         // Rows begin at cache lines; one line more, so that rows of a power of two do not all meet in the same sets.
         let stride = lanes.next_multiple_of(LINE) + LINE;
         let bytes =
             lane_slots.checked_mul(stride).expect("the shares of an evaluation fit the address space");
-        Bank { lanes, stride, rows: pool.take(bytes), uniform: pool.take(uniform_slots) }
+        Registers { lanes, stride, rows: pool.take(bytes), uniform: pool.take(uniform_slots) }
     }
 
     /// Number of lanes.

@@ -15,7 +15,7 @@
 //! **Once**: the nodes see c. Two inputs under one mask would show them x ^ x'.
 //!
 //! Adversary: passive. A node that sends a client a wrong share makes it compute another mask or output;
-//! the check of masks ([`open_mask_check`](crate::service::ServiceProtocol::open_mask_check)) finds the former, nothing finds
+//! the check of masks ([`open_mask_check`](crate::service::ServiceSession::open_mask_check)) finds the former, nothing finds
 //! the latter.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
@@ -26,7 +26,7 @@ use zeroize::Zeroizing;
 use super::Elements;
 use super::Shared;
 use super::arithmetic::Arithmetic;
-use super::security::Security;
+use super::security::AdversaryModel;
 use super::setup::Structure;
 use crate::masking::{cells_of, masked_cells, powers};
 use crate::net::Net;
@@ -41,7 +41,7 @@ pub struct Mask {
     len: usize,
 }
 
-impl<S: Security> Arithmetic<S> {
+impl<S: AdversaryModel> Arithmetic<S> {
     /// Draws a mask; also what goes to the client. Local.
     pub(super) fn mask_input(&mut self, len: usize) -> (Mask, Vec<u8>) {
         let mask = Mask { parts: self.prss.parts(len), len };
@@ -139,7 +139,7 @@ impl Shared {
 }
 
 /// At a client: the value of which these are the nodes' messages.
-pub(super) fn combine_shares<S: Security>(
+pub(super) fn combine_shares<S: AdversaryModel>(
     structure: Structure,
     serving: PartySet,
     messages: &[&[u8]],
@@ -149,7 +149,7 @@ pub(super) fn combine_shares<S: Security>(
 }
 
 /// [`combine_shares`] for elements.
-pub(super) fn combine_elements<S: Security>(
+pub(super) fn combine_elements<S: AdversaryModel>(
     structure: Structure,
     serving: PartySet,
     messages: &[&[u8]],

@@ -3,15 +3,15 @@
 use polyclave_cipher::{Compiled, Matrix, Slot};
 
 use super::inversion::Inversion;
-use super::security::Security;
+use super::security::AdversaryModel;
 use super::setup::Structure;
-use super::tables::{Tables, Way};
+use super::tables::{LookupMethod, Tables};
 use super::{masked_powers, masked_table, polynomial};
 use crate::tally::Cost;
 
 /// Of all lookups of a circuit, inversions and other tables done in these ways. For masking the expectation of one lookup: a
 /// layer waits for the one that retries most.
-pub(super) fn cost<S: Security>(
+pub(super) fn cost<S: AdversaryModel>(
     compiled: &Compiled,
     security: &S,
     structure: Structure,
@@ -27,9 +27,9 @@ pub(super) fn cost<S: Security>(
         for lookup in &layer.lookups {
             let table = &compiled.tables()[lookup.table];
             let one = match tables.way(table) {
-                Way::Inversion(inversion) => inversion_cost(way, inversion, &lookup.views, images),
-                Way::Polynomial(_) => polynomial_cost(images),
-                Way::Masked => masked_table_cost(table.in_bits()),
+                LookupMethod::Inversion(inversion) => inversion_cost(way, inversion, &lookup.views, images),
+                LookupMethod::Polynomial(_) => polynomial_cost(images),
+                LookupMethod::Masked => masked_table_cost(table.in_bits()),
             };
             inverts |= table.inversion().is_some();
             products[usize::from(lookup.is_uniform())] += products_online(way, tables.way(table));
@@ -110,16 +110,18 @@ fn inversion_cost(
 }
 
 /// Products of shared values that one lookup takes online, without retries.
-pub(super) fn products_online(way: Inversion, table: Way<'_>) -> usize {
+pub(super) fn products_online(way: Inversion, table: LookupMethod<'_>) -> usize {
     match (table, way) {
-        (Way::Masked, _) => 0,
-        (Way::Polynomial(_), _) => polynomial::COST.0,
-        (Way::Inversion(_), Inversion::Views | Inversion::CarriedSquares) => 4,
+        (LookupMethod::Masked, _) => 0,
+        (LookupMethod::Polynomial(_), _) => polynomial::COST.0,
+        (LookupMethod::Inversion(_), Inversion::Views | Inversion::CarriedSquares) => 4,
         // Seven for the comparison with zero, one by the mask.
-        (Way::Inversion(_), Inversion::Masking) => 8,
-        (Way::Inversion(_), Inversion::MaskedExponentiation) => 6,
-        (Way::Inversion(_), Inversion::MaskedPowers) => 1,
-        (Way::Inversion(_), chained) => chained.chain().expect("all other ways are chains").multiplications(),
+        (LookupMethod::Inversion(_), Inversion::Masking) => 8,
+        (LookupMethod::Inversion(_), Inversion::MaskedExponentiation) => 6,
+        (LookupMethod::Inversion(_), Inversion::MaskedPowers) => 1,
+        (LookupMethod::Inversion(_), chained) => {
+            chained.chain().expect("all other ways are chains").multiplications()
+        }
     }
 }
 
@@ -133,7 +135,7 @@ fn preprocessing_rounds(compiled: &Compiled, inverts: bool, way: Inversion, tabl
     let mut widths: Vec<u8> = compiled
         .lookups()
         .map(|lookup| &compiled.tables()[lookup.table])
-        .filter(|table| matches!(tables.way(table), Way::Masked))
+        .filter(|table| matches!(tables.way(table), LookupMethod::Masked))
         .map(|table| table.in_bits())
         .collect();
     widths.sort_unstable();

@@ -6,7 +6,7 @@ use polyclave_cipher::{Compiled, Lookup};
 
 use super::cost;
 use super::inversion::Inversion;
-use super::tables::{Tables, Way};
+use super::tables::{LookupMethod, Tables};
 
 /// Numbers of lookups, and of the products that they take online.
 pub(super) struct Demand {
@@ -28,9 +28,9 @@ impl Demand {
             let table = tables.way(&compiled.tables()[lookup.table]);
             demand.products += count * cost::products_online(way, table);
             match table {
-                Way::Inversion(_) => demand.inversions += count,
-                Way::Masked => *demand.masked.entry(lookup.table).or_insert(0) += count,
-                Way::Polynomial(_) => {}
+                LookupMethod::Inversion(_) => demand.inversions += count,
+                LookupMethod::Masked => *demand.masked.entry(lookup.table).or_insert(0) += count,
+                LookupMethod::Polynomial(_) => {}
             }
         }
         if way == Inversion::Masking {

@@ -1,7 +1,7 @@
 //! `shamir` and `shamir-active`, for the catalog.
 
-use super::{Inversion, MAX_PARTIES, Preprocessing, ShamirActiveScheme, ShamirScheme, Structure, Tables};
-use crate::any::{AnyScheme, AnyServiceScheme};
+use super::{Inversion, MAX_PARTIES, Preprocessing, ShamirActiveConfig, ShamirConfig, Structure, Tables};
+use crate::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::descriptor::{Choice, Descriptor, Threshold, choices};
 use crate::protocol::Adversary;
 
@@ -16,7 +16,7 @@ pub static PASSIVE: Descriptor = Descriptor {
     options: &[choices::inversion("views"), choices::TABLES],
     takes_gates: false,
     scheme: |chosen| {
-        Ok(AnyScheme::new(ShamirScheme {
+        Ok(AnyProtocolConfig::new(ShamirConfig {
             structure: Structure::new(chosen.parties, chosen.threshold)?,
             inversion: chosen.value("inversion").parse()?,
             tables: chosen.value("tables").parse()?,
@@ -24,7 +24,7 @@ pub static PASSIVE: Descriptor = Descriptor {
     },
     // With the fewest rounds.
     service: Some(|nodes, threshold| {
-        Ok(AnyServiceScheme::new(ShamirScheme {
+        Ok(AnyServiceConfig::new(ShamirConfig {
             structure: Structure::new(nodes, threshold)?,
             inversion: Inversion::CarriedSquares,
             tables: Tables::ByLanes,
@@ -34,7 +34,7 @@ pub static PASSIVE: Descriptor = Descriptor {
 
 /// With fewer than a third of cheaters, who cannot stop it.
 pub static ACTIVE: Descriptor = Descriptor {
-    name: ShamirActiveScheme::NAME,
+    name: ShamirActiveConfig::NAME,
     summary: "Shamir sharing over GF(2^8); fewer than a third of the parties may cheat, and cannot stop it",
     adversary: Adversary::GuaranteedOutput,
     parties: 4..=MAX_PARTIES,
@@ -53,16 +53,16 @@ pub static ACTIVE: Descriptor = Descriptor {
     takes_gates: false,
     scheme: |chosen| {
         let structure = Structure::new(chosen.parties, chosen.threshold)?;
-        let scheme = ShamirActiveScheme::new(
+        let scheme = ShamirActiveConfig::new(
             structure,
             chosen.value("inversion").parse()?,
             chosen.value("tables").parse()?,
         )?;
-        Ok(AnyScheme::new(scheme.with_preprocessing(chosen.value("preprocessing").parse()?)))
+        Ok(AnyProtocolConfig::new(scheme.with_preprocessing(chosen.value("preprocessing").parse()?)))
     },
     service: Some(|nodes, threshold| {
         let structure = Structure::new(nodes, threshold)?;
-        Ok(AnyServiceScheme::new(ShamirActiveScheme::new(
+        Ok(AnyServiceConfig::new(ShamirActiveConfig::new(
             structure,
             Inversion::MaskedPowers,
             Tables::InStock,

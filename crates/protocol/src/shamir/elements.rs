@@ -19,13 +19,13 @@ use polyclave_kernels::transpose::rows_to_blocks;
 
 use super::Elements;
 use super::arithmetic::Arithmetic;
-use super::security::Security;
+use super::security::AdversaryModel;
 use super::setup::point;
 use crate::net::Net;
 use crate::service::{ELEMENT_BYTES, Element};
 use crate::{Error, PartySet, Result};
 
-impl<S: Security> Arithmetic<S> {
+impl<S: AdversaryModel> Arithmetic<S> {
     /// Random elements. Local.
     pub(super) fn random_elements(&mut self, count: usize) -> Elements {
         let parts = self.prss.element_parts(count);

@@ -24,14 +24,14 @@ use polyclave_cipher::{Compiled, Lookup, Matrix};
 use polyclave_kernels::affine::{Map, Term, combine};
 
 use super::arithmetic::Arithmetic;
-use super::bank::Bank;
+use super::bank::Registers;
 use super::inversion::Inversion;
 use super::masked_powers::by_masked_powers;
 use super::opening::{Opening, Secret};
 use super::power::{Powers, by_chain, by_masked_exponentiation, by_masking, rivain_prouff};
 use super::prss::View;
 use super::runs::Run;
-use super::security::Security;
+use super::security::AdversaryModel;
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
@@ -56,17 +56,17 @@ impl Run<'_> {
 }
 
 impl<'a> Inversions<'a> {
-    pub(super) fn new(compiled: &'a Compiled, lookups: &[&'a Lookup], bank: &Bank) -> Inversions<'a> {
+    pub(super) fn new(compiled: &'a Compiled, lookups: &[&'a Lookup], bank: &Registers) -> Inversions<'a> {
         let (runs, len) = Run::group(compiled, lookups, bank);
         Inversions { runs, len }
     }
 
     /// Computes all of them.
-    pub(super) fn run<S: Security>(
+    pub(super) fn run<S: AdversaryModel>(
         &self,
         way: Inversion,
         arithmetic: &mut Arithmetic<S>,
-        bank: &mut Bank,
+        bank: &mut Registers,
         powers: Option<&mut Powers>,
         net: &mut dyn Net,
     ) -> Result<()> {
@@ -113,10 +113,10 @@ impl<'a> Inversions<'a> {
     }
 
     /// Shares of before(x): free where that is a product by a constant, otherwise opened.
-    fn plain<S: Security>(
+    fn plain<S: AdversaryModel>(
         &self,
         arithmetic: &mut Arithmetic<S>,
-        bank: &Bank,
+        bank: &Registers,
         net: &mut dyn Net,
     ) -> Result<Shares> {
         let scalar = |run: &&Run<'_>| run.before().matrix.as_scalar().is_some();
@@ -136,23 +136,23 @@ impl<'a> Inversions<'a> {
     }
 
     /// Shares of images of before(x), by one opening of x under a mask.
-    fn open_images<S: Security>(
+    fn open_images<S: AdversaryModel>(
         &self,
         images: &[Matrix],
         arithmetic: &mut Arithmetic<S>,
-        bank: &Bank,
+        bank: &Registers,
         net: &mut dyn Net,
     ) -> Result<Vec<Shares>> {
         self.open_runs(&self.runs.iter().collect::<Vec<_>>(), images, arithmetic, bank, net)
     }
 
     /// [`open_images`](Self::open_images) of some of the runs; what is at the others is unspecified.
-    fn open_runs<S: Security>(
+    fn open_runs<S: AdversaryModel>(
         &self,
         runs: &[&Run<'_>],
         images: &[Matrix],
         arithmetic: &mut Arithmetic<S>,
-        bank: &Bank,
+        bank: &Registers,
         net: &mut dyn Net,
     ) -> Result<Vec<Shares>> {
         let mut x = arithmetic.pool.take(self.len);
@@ -176,7 +176,7 @@ impl<'a> Inversions<'a> {
     }
 
     /// An image of before(x) that came through the linear layers as the lookup's k-th start.
-    fn carried(&self, k: usize, image: &Matrix, bank: &Bank, pool: &Pool) -> Shares {
+    fn carried(&self, k: usize, image: &Matrix, bank: &Registers, pool: &Pool) -> Shares {
         let mut x = pool.take(self.len);
         let identity = Map::identity();
         for run in &self.runs {
@@ -190,11 +190,11 @@ impl<'a> Inversions<'a> {
     }
 
     /// The views that the lookups want of x^254, into the bank.
-    fn finish<S: Security>(
+    fn finish<S: AdversaryModel>(
         &self,
         power: Power<'_>,
         arithmetic: &mut Arithmetic<S>,
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         let local = |run: &&Run<'_>| run.after().iter().all(|(m, _)| m.as_scalar().is_some());

@@ -19,7 +19,7 @@ use polyclave_kernels::gf256::multiply;
 use super::arithmetic::Arithmetic;
 use super::opening::{Opening, Secret};
 use super::power::Powers;
-use super::security::Security;
+use super::security::AdversaryModel;
 use crate::Result;
 use crate::net::Net;
 use crate::pool::Shares;
@@ -40,7 +40,7 @@ const TILE: usize = 512;
 
 impl Powers {
     /// For so many inversions by [`by_masked_powers`].
-    pub(super) fn products<S: Security>(
+    pub(super) fn products<S: AdversaryModel>(
         arithmetic: &mut Arithmetic<S>,
         count: usize,
         net: &mut dyn Net,
@@ -84,7 +84,7 @@ impl Powers {
 }
 
 /// Shares of x^170 and x^84. One operation, one round.
-pub(super) fn by_masked_powers<S: Security>(
+pub(super) fn by_masked_powers<S: AdversaryModel>(
     x: &[u8],
     powers: &mut Powers,
     arithmetic: &mut Arithmetic<S>,

@@ -20,9 +20,9 @@ use polyclave_kernels::transpose::rows_to_blocks;
 use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
-use super::bank::Bank;
+use super::bank::Registers;
 use super::opening::{Opening, Secret};
-use super::security::Security;
+use super::security::AdversaryModel;
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
@@ -61,7 +61,7 @@ pub(super) fn demux_cost(in_bits: u8) -> (usize, usize) {
 
 impl Stock {
     /// For lookups of these numbers, by table of the circuit.
-    pub(super) fn prepare<S: Security>(
+    pub(super) fn prepare<S: AdversaryModel>(
         arithmetic: &mut Arithmetic<S>,
         compiled: &Compiled,
         lookups: &BTreeMap<usize, usize>,
@@ -127,7 +127,7 @@ impl Masks {
     }
 
     /// Demux of `count` random indices.
-    pub(super) fn prepare<S: Security>(
+    pub(super) fn prepare<S: AdversaryModel>(
         arithmetic: &mut Arithmetic<S>,
         in_bits: u8,
         count: usize,
@@ -188,11 +188,11 @@ fn pack(entries: &[Shares], scalars: &[Map], pool: &Pool) -> Shares {
 }
 
 /// All lookups of a layer that go by masked tables: one opening each, one round.
-pub(super) fn lookup<S: Security>(
+pub(super) fn lookup<S: AdversaryModel>(
     compiled: &Compiled,
     lookups: &[&Lookup],
     arithmetic: &mut Arithmetic<S>,
-    bank: &mut Bank,
+    bank: &mut Registers,
     stock: &mut Stock,
     net: &mut dyn Net,
 ) -> Result<()> {

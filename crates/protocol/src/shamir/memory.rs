@@ -5,7 +5,7 @@
 use polyclave_cipher::{Compiled, Layer};
 
 use super::masked_table;
-use super::tables::{Tables, Way};
+use super::tables::{LookupMethod, Tables};
 
 /// About as many bytes as an evaluation of many lanes holds for each of them at a time: its slots, its material with what that is
 /// made from, and the openings of its widest layer.
@@ -33,9 +33,9 @@ fn held(compiled: &Compiled, layer: &Layer, parties: usize, tables: Tables) -> H
         // What is opened goes out to all, and comes in from all.
         held.openings += 4 * parties;
         match tables.way(table) {
-            Way::Inversion(_) => held.openings += 24,
-            Way::Polynomial(_) => held.openings += 56,
-            Way::Masked => {
+            LookupMethod::Inversion(_) => held.openings += 24,
+            LookupMethod::Polynomial(_) => held.openings += 56,
+            LookupMethod::Masked => {
                 held.openings += 16;
                 // While unit vectors are made they are there by entry and by index, and half of them is opened under masks.
                 held.material += masked_table::material_bytes(table.in_bits()) * 9 / 2;
@@ -49,21 +49,21 @@ fn held(compiled: &Compiled, layer: &Layer, parties: usize, tables: Tables) -> H
 mod tests {
     use polyclave_cipher::{Cells, catalog, compile};
 
-    use super::super::{Inversion, ShamirScheme, Structure};
+    use super::super::{Inversion, ShamirConfig, Structure};
     use super::*;
     use crate::evaluate::{evaluate, prepare};
     use crate::mesh::run_parties;
-    use crate::protocol::{Input, Scheme};
-    use crate::session::{Terms, hello};
+    use crate::protocol::{Input, ProtocolConfig};
+    use crate::session::{HandshakeParameters, hello};
 
     /// The bytes that an evaluation of so many lanes held at most, and those planned.
     fn held_and_planned(cipher: &str, tables: Tables, lanes: usize) -> (usize, usize) {
         let structure = Structure::new(3, 1).expect("it is valid");
-        let scheme = ShamirScheme { structure, inversion: Inversion::CarriedSquares, tables };
+        let scheme = ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables };
         let circuit = catalog::find(cipher).expect("the catalog has it").encrypt;
         let outcomes = run_parties(3, |net| {
             let setup = scheme.set_up(net)?;
-            let stream = hello(&Terms::new(3), net)?.stream();
+            let stream = hello(&HandshakeParameters::new(3), net)?.stream();
             let mut protocol = scheme.join(&setup, stream, net.members())?;
             let compiled = compile(&circuit, &protocol);
             let zeros = |port: &polyclave_cipher::CompiledPort| {

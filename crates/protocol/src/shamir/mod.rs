@@ -2,9 +2,9 @@
 //!
 //! Two adversaries, both static; the channels are private and authentic. Any 2t + 1 of the parties can serve a session
 //! (`arithmetic.rs` says why).
-//! * [`ShamirScheme`]: **passive**, at most t < n/2 of 3 <= n <= 9 parties. A party that runs modified code is outside of this
+//! * [`ShamirConfig`]: **passive**, at most t < n/2 of 3 <= n <= 9 parties. A party that runs modified code is outside of this
 //!   model: it can make wrong outputs, and can extract the key.
-//! * [`ShamirActiveScheme`]: **active**, at most t < n/3 of 4 <= n <= 9 parties (`active/`).
+//! * [`ShamirActiveConfig`]: **active**, at most t < n/3 of 4 <= n <= 9 parties (`active/`).
 //!
 //! Secrecy is computational (pseudorandom sharing); what is opened, and why it tells nothing, is argued at each function
 //! of `passive.rs` and in `active/`. Everything above, lookups and inversions, is the same code.
@@ -42,8 +42,8 @@ use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matr
 use polyclave_kernels::affine::{Map, Term, combine};
 use zeroize::Zeroizing;
 
-pub use active::{Active, Preprocessing, ShamirActiveScheme};
-pub use bank::Bank;
+pub use active::{Active, Preprocessing, ShamirActiveConfig};
+pub use bank::Registers;
 pub use client::Mask;
 pub use descriptor::{ACTIVE, PASSIVE};
 pub use inversion::Inversion;
@@ -55,8 +55,8 @@ pub use crate::byte_shares::ByteShares as Shared;
 pub use crate::element_vector::ElementVector as Elements;
 
 use crate::net::Net;
-use crate::protocol::{Adversary, Faults, Input, Owner, Protocol, Scheme, SharedValue, check_cells};
-use crate::session::{Stream, Terms};
+use crate::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session, SharedValue, check_cells};
+use crate::session::{HandshakeParameters, Stream};
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, PartySet, Result};
 use arithmetic::Arithmetic;
@@ -64,12 +64,12 @@ use demand::Demand;
 use invert::Inversions;
 use masked_table::Stock;
 use power::Powers;
-use security::{Image, Security};
-use tables::Way;
+use security::{AdversaryModel, Image};
+use tables::LookupMethod;
 
 /// Shamir sharing among some parties, with one way to invert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShamirScheme {
+pub struct ShamirConfig {
     /// Parties and threshold.
     pub structure: Structure,
     /// How lookups of tables built on inversion run.
@@ -78,9 +78,9 @@ pub struct ShamirScheme {
     pub tables: Tables,
 }
 
-impl Scheme for ShamirScheme {
+impl ProtocolConfig for ShamirConfig {
     type Setup = Setup;
-    type Protocol = Shamir;
+    type Session = Shamir;
 
     fn name(&self) -> &'static str {
         "shamir"
@@ -101,7 +101,7 @@ impl Scheme for ShamirScheme {
         )
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         terms
             .with("protocol", self.name().as_bytes())
             .with("threshold", &self.structure.threshold().to_le_bytes())
@@ -130,7 +130,7 @@ pub struct Shamir<S = Passive> {
 }
 
 /// Material for one evaluation.
-pub struct Batch<S: Security = Passive> {
+pub struct Batch<S: AdversaryModel = Passive> {
     /// The stream it was made on: shares of another one have other polynomials.
     stream: [u8; 40],
     circuit: [u8; 32],
@@ -141,7 +141,7 @@ pub struct Batch<S: Security = Passive> {
 }
 
 /// Products by constants are free; the images that carried squares and polynomials start from are asked of the lookup before.
-impl<S: Security> Maps for Shamir<S> {
+impl<S: AdversaryModel> Maps for Shamir<S> {
     fn is_local(&self, m: &Matrix) -> bool {
         m.as_scalar().is_some()
     }
@@ -160,20 +160,20 @@ impl<S: Security> Maps for Shamir<S> {
 
     fn wants(&self, table: &Table) -> Vec<Matrix> {
         match self.tables.way(table) {
-            Way::Inversion(inversion) if self.inversion == Inversion::CarriedSquares => {
+            LookupMethod::Inversion(inversion) if self.inversion == Inversion::CarriedSquares => {
                 let before = inversion.before.matrix;
                 vec![before, Matrix::frobenius(1).after(&before)]
             }
-            Way::Inversion(inversion) if self.inversion == Inversion::MaskedPowers => {
+            LookupMethod::Inversion(inversion) if self.inversion == Inversion::MaskedPowers => {
                 vec![inversion.before.matrix]
             }
-            Way::Polynomial(polynomials) => polynomial::wants(table, polynomials),
+            LookupMethod::Polynomial(polynomials) => polynomial::wants(table, polynomials),
             _ => vec![Matrix::identity(table.in_bits())],
         }
     }
 }
 
-impl<S: Security> Shamir<S> {
+impl<S: AdversaryModel> Shamir<S> {
     /// Powers of masks and masked tables, made here and now.
     fn make_batch(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Batch<S>> {
         let demand = Demand::of(compiled, lanes, self.inversion, self.tables);
@@ -196,9 +196,9 @@ impl<S: Security> Shamir<S> {
     }
 }
 
-impl<S: Security> Protocol for Shamir<S> {
+impl<S: AdversaryModel> Session for Shamir<S> {
     type Shared = Shared;
-    type Bank = Bank;
+    type Registers = Registers;
     type Batch = Batch<S>;
     type Released = S::Released;
 
@@ -211,15 +211,15 @@ impl<S: Security> Protocol for Shamir<S> {
         S::prepare(self, compiled, lanes, net)
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch<S>) -> Result<Bank> {
-        Ok(Bank::new(compiled.lane_slots(), compiled.uniform_slots(), lanes, &self.arithmetic.pool))
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch<S>) -> Result<Registers> {
+        Ok(Registers::new(compiled.lane_slots(), compiled.uniform_slots(), lanes, &self.arithmetic.pool))
     }
 
     fn input(
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Shared>,
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         let lanes = bank.lanes();
@@ -257,7 +257,7 @@ impl<S: Security> Protocol for Shamir<S> {
         Ok(())
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Bank) {
+    fn linear(&mut self, maps: &[Linear], bank: &mut Registers) {
         bank.linear(maps, &self.arithmetic.scalars);
     }
 
@@ -265,7 +265,7 @@ impl<S: Security> Protocol for Shamir<S> {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Bank,
+        bank: &mut Registers,
         batch: &mut Batch<S>,
         net: &mut dyn Net,
     ) -> Result<()> {
@@ -281,9 +281,9 @@ impl<S: Security> Protocol for Shamir<S> {
         let tables = self.tables.at(bank.lanes());
         for lookup in lookups {
             match tables.way(&compiled.tables()[lookup.table]) {
-                Way::Inversion(_) => inversions.push(lookup),
-                Way::Polynomial(_) => polynomials.push(lookup),
-                Way::Masked => masked.push(lookup),
+                LookupMethod::Inversion(_) => inversions.push(lookup),
+                LookupMethod::Polynomial(_) => polynomials.push(lookup),
+                LookupMethod::Masked => masked.push(lookup),
             }
         }
         if !inversions.is_empty() {
@@ -300,7 +300,7 @@ impl<S: Security> Protocol for Shamir<S> {
         Ok(())
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
+    fn output(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
         Shared::of_port(port, bank.lanes(), |slot| bank.row(slot))
     }
 

@@ -155,7 +155,7 @@ mod tests {
     use super::super::setup::{Setup, Structure, point};
     use super::*;
     use crate::mesh::run_parties;
-    use crate::session::{Terms, hello};
+    use crate::session::{HandshakeParameters, hello};
 
     const VALUES: usize = 40_000;
 
@@ -166,7 +166,7 @@ mod tests {
         let messages = Mutex::new(vec![Vec::new(); 3]);
         let outcomes = run_parties(3, |net| {
             let setup = Setup::agree(Structure::new(3, 1)?, net)?;
-            let stream = hello(&Terms::new(3), net)?.stream();
+            let stream = hello(&HandshakeParameters::new(3), net)?.stream();
             let mut arithmetic = Arithmetic::<Passive>::new(&setup, stream, net.members())?;
             let at = point(net.me());
             // The sharings 5 + 7 x and 9 + 3 x.

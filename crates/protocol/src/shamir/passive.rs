@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::arithmetic::{Arithmetic, recombination, resize, scalar, terms};
 use super::opening::{Layout, Opened, Opening, Secret};
 use super::prss::{Degree, Prss, TILE};
-use super::security::{Image, Security};
+use super::security::{AdversaryModel, Image};
 use super::setup::{Setup, Structure, point};
 use super::{Batch, Shamir};
 use super::{Elements, elements};
@@ -35,7 +35,7 @@ pub struct Passive {
     point_powers: Vec<Vec<Map>>,
 }
 
-impl Security for Passive {
+impl AdversaryModel for Passive {
     type Released = Unverified<Cells>;
     type Material = ();
     const KINDS: [u8; 2] = *b"PS";

@@ -18,10 +18,10 @@ use polyclave_cipher::{Compiled, Lookup, Matrix, Polynomials, Table};
 use polyclave_kernels::affine::{Map, Term, combine};
 
 use super::arithmetic::Arithmetic;
-use super::bank::Bank;
+use super::bank::Registers;
 use super::opening::{Opening, Secret};
 use super::runs::Run;
-use super::security::Security;
+use super::security::AdversaryModel;
 use crate::Result;
 use crate::net::Net;
 use crate::pool::Shares;
@@ -43,11 +43,11 @@ pub(super) fn wants(table: &Table, polynomials: &Polynomials) -> Vec<Matrix> {
 }
 
 /// All lookups of a layer that go by polynomials, together.
-pub(super) fn lookup<S: Security>(
+pub(super) fn lookup<S: AdversaryModel>(
     compiled: &Compiled,
     lookups: &[&Lookup],
     arithmetic: &mut Arithmetic<S>,
-    bank: &mut Bank,
+    bank: &mut Registers,
     net: &mut dyn Net,
 ) -> Result<()> {
     let (runs, len) = Run::group(compiled, lookups, bank);

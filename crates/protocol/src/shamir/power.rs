@@ -21,7 +21,7 @@ use super::chain::Chain;
 use super::masked_powers::EXPONENTS;
 use super::opening::{Opening, Secret};
 use super::prss::View;
-use super::security::Security;
+use super::security::AdversaryModel;
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Result};
@@ -35,7 +35,7 @@ pub(super) struct Powers {
 
 impl Powers {
     /// r, r^2, r^4 .. r^128 for masked exponentiation, by seven squarings, all values together: 7 operations a value, 7 rounds.
-    pub(super) fn squares<S: Security>(
+    pub(super) fn squares<S: AdversaryModel>(
         arithmetic: &mut Arithmetic<S>,
         count: usize,
         net: &mut dyn Net,
@@ -80,7 +80,7 @@ impl Powers {
 
 /// x^14 and x^240 from x and x^2: x^3 = x x^2 with (x^3)^4; then x^14 = x^12 x^2 and x^15 = x^12 x^3 with (x^15)^16. Three
 /// operations, two rounds.
-pub(super) fn rivain_prouff<S: Security>(
+pub(super) fn rivain_prouff<S: AdversaryModel>(
     x: &[u8],
     x2: &[u8],
     arithmetic: &mut Arithmetic<S>,
@@ -99,7 +99,7 @@ pub(super) fn rivain_prouff<S: Security>(
 }
 
 /// The products of an addition chain.
-pub(super) fn by_chain<S: Security>(
+pub(super) fn by_chain<S: AdversaryModel>(
     x: Shares,
     chain: &Chain,
     arithmetic: &mut Arithmetic<S>,
@@ -116,7 +116,7 @@ pub(super) fn by_chain<S: Security>(
 }
 
 /// The product of shared vectors, by a tree.
-fn product_of<S: Security>(
+fn product_of<S: AdversaryModel>(
     mut factors: Vec<Shares>,
     arithmetic: &mut Arithmetic<S>,
     net: &mut dyn Net,
@@ -138,7 +138,7 @@ const MOST_TRIES: usize = 16;
 ///
 /// Opened is a non-zero value times a uniform r. It is 0 only for r = 0, which says nothing about a; those positions draw
 /// another r, together.
-pub(super) fn by_masking<S: Security>(
+pub(super) fn by_masking<S: AdversaryModel>(
     mut shares: Vec<Shares>,
     arithmetic: &mut Arithmetic<S>,
     net: &mut dyn Net,
@@ -187,7 +187,7 @@ pub(super) fn by_masking<S: Security>(
 
 /// Opens x + r once and multiplies the powers x^2 .. x^128 that follow from it (Damgard and Keller 2010, section 4.1, Masked
 /// Exponentiation). Online 7 operations in 4 rounds.
-pub(super) fn by_masked_exponentiation<S: Security>(
+pub(super) fn by_masked_exponentiation<S: AdversaryModel>(
     x: &[u8],
     powers: &mut Powers,
     arithmetic: &mut Arithmetic<S>,

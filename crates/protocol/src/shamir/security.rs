@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 pub type Image<'a> = (usize, &'a Matrix);
 
 /// One party's means against an adversary. Nobody outside can name it.
-pub trait Security: Sized + Send + Sync + 'static {
+pub trait AdversaryModel: Sized + Send + Sync + 'static {
     /// Values that have left the protocol.
     type Released: Released;
 
@@ -144,7 +144,7 @@ pub trait Security: Sized + Send + Sync + 'static {
     /// Makes shares of a value ready for a client, by another sharing of the same value.
     fn hand_out(arithmetic: &mut Arithmetic<Self>, message: &mut [u8], net: &mut dyn Net) -> Result<()>;
 
-    /// [`hand_out`](Security::hand_out) of elements.
+    /// [`hand_out`](AdversaryModel::hand_out) of elements.
     fn hand_out_elements(
         arithmetic: &mut Arithmetic<Self>,
         message: &mut [u8],

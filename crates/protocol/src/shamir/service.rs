@@ -6,15 +6,15 @@ use std::sync::Arc;
 use polyclave_cipher::{Cipher, Compiled, CompiledPort, Table, boolean};
 use zeroize::Zeroizing;
 
-use super::security::Security;
-use super::{Elements, Mask, Passive, Setup, Shamir, ShamirScheme, Shared, Tables, client, memory, storage};
+use super::security::AdversaryModel;
+use super::{Elements, Mask, Passive, Setup, Shamir, ShamirConfig, Shared, Tables, client, memory, storage};
 use crate::net::Net;
-use crate::protocol::Protocol;
-use crate::service::{Element, ServiceProtocol, ServiceScheme};
+use crate::protocol::Session;
+use crate::service::{Element, ServiceConfig, ServiceSession};
 use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
-impl ServiceScheme for ShamirScheme {
+impl ServiceConfig for ShamirConfig {
     fn quorum(&self) -> usize {
         self.structure.quorum()
     }
@@ -36,7 +36,7 @@ impl ServiceScheme for ShamirScheme {
     }
 }
 
-impl<S: Security> ServiceProtocol for Shamir<S> {
+impl<S: AdversaryModel> ServiceSession for Shamir<S> {
     type Mask = Mask;
     type Elements = Elements;
 

@@ -55,13 +55,13 @@ impl Tables {
     }
 
     /// How a table is looked up; by as many lanes as make polynomials worth it, if that depends on them.
-    pub(super) fn way(self, table: &Table) -> Way<'_> {
+    pub(super) fn way(self, table: &Table) -> LookupMethod<'_> {
         match (table.inversion(), self) {
-            (Some(inversion), _) => Way::Inversion(inversion),
-            (None, Tables::Masked) => Way::Masked,
-            (None, Tables::InStock) if table.in_bits() == STOCKED_BITS => Way::Masked,
+            (Some(inversion), _) => LookupMethod::Inversion(inversion),
+            (None, Tables::Masked) => LookupMethod::Masked,
+            (None, Tables::InStock) if table.in_bits() == STOCKED_BITS => LookupMethod::Masked,
             (None, Tables::Polynomial | Tables::ByLanes | Tables::InStock) => {
-                table.pulkus_vivek().map_or(Way::Masked, Way::Polynomial)
+                table.pulkus_vivek().map_or(LookupMethod::Masked, LookupMethod::Polynomial)
             }
         }
     }
@@ -69,7 +69,7 @@ impl Tables {
 
 /// How one table is looked up.
 #[derive(Clone, Copy)]
-pub(super) enum Way<'a> {
+pub(super) enum LookupMethod<'a> {
     Inversion(&'a Inversion),
     Polynomial(&'a Polynomials),
     Masked,

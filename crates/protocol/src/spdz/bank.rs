@@ -12,7 +12,7 @@ use zeroize::{Zeroize, Zeroizing};
 use super::key::MacKey;
 
 /// Shares by slot; wiped on drop.
-pub struct Bank<F: MacField> {
+pub struct Registers<F: MacField> {
     lanes: usize,
     rows: Vec<Row<F>>,
     uniform: Vec<Row<F>>,
@@ -47,11 +47,11 @@ pub(super) fn scalars<F: MacField>() -> Vec<Map> {
     cells.map(|c| Map::new(std::array::from_fn(|i| product(c, i as u8)))).collect()
 }
 
-impl<F: MacField> Bank<F> {
+impl<F: MacField> Registers<F> {
     /// Every slot is written before it is read.
     pub(super) fn new(lane_slots: usize, uniform_slots: usize, lanes: usize) -> Self {
         let rows = |count: usize, len: usize| (0..count).map(|_| Row::zero(len)).collect();
-        Bank { lanes, rows: rows(lane_slots, lanes), uniform: rows(uniform_slots, 1) }
+        Registers { lanes, rows: rows(lane_slots, lanes), uniform: rows(uniform_slots, 1) }
     }
 
     /// Number of lanes.

@@ -3,14 +3,14 @@
 use polyclave_cipher::{Compiled, Lookup};
 use polyclave_field::MacField;
 
+use super::lookup_method::{LookupMethod, Route};
 use super::masked::{Packing, RowShape, Units, demux_cost};
-use super::way::{Route, Way};
 use crate::tally::Cost;
 
 /// Of all lookups of a circuit. Checks are counted where they run, and not here.
 pub(super) fn cost<F: MacField>(
     compiled: &Compiled,
-    way: Way,
+    way: LookupMethod,
     packing: Packing,
     shape: impl Fn(usize) -> RowShape,
 ) -> Cost {

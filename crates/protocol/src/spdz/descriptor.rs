@@ -3,8 +3,8 @@
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 
 use super::scheme::MAX_PARTIES;
-use super::{Packing, Preprocessing, SpdzScheme, Way};
-use crate::any::{AnyScheme, AnyServiceScheme};
+use super::{LookupMethod, Packing, Preprocessing, SpdzConfig};
+use crate::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::descriptor::{Choice, Descriptor, Parameters, Threshold, choices};
 use crate::ot::EXPANSION;
 use crate::protocol::Adversary;
@@ -16,34 +16,39 @@ pub static MASKED_TABLES: Descriptor = Descriptor {
     service: Some(|nodes, _| {
         let material = Preprocessing::Mascot { expansion: EXPANSION };
         let packing = Packing::of::<Gf2_64>(64)?;
-        Ok(AnyServiceScheme::new(SpdzScheme::<Gf2_64>::new(nodes, Way::MaskedTables, material, packing)?))
+        Ok(AnyServiceConfig::new(SpdzConfig::<Gf2_64>::new(
+            nodes,
+            LookupMethod::MaskedTables,
+            material,
+            packing,
+        )?))
     }),
-    ..descriptor("spdz-lt", |chosen| scheme(Way::MaskedTables, chosen))
+    ..descriptor("spdz-lt", |chosen| scheme(LookupMethod::MaskedTables, chosen))
 };
 
 /// Inversion by bit decomposition.
 pub static BIT_DECOMPOSITION: Descriptor = Descriptor {
     summary: "authenticated sharing; inversion by bit decomposition",
-    ..descriptor("spdz-bd", |chosen| scheme(Way::BitDecomposition, chosen))
+    ..descriptor("spdz-bd", |chosen| scheme(LookupMethod::BitDecomposition, chosen))
 };
 
 /// Inversion by four products.
 pub static RIVAIN_PROUFF: Descriptor = Descriptor {
     summary: "authenticated sharing; inversion by the four products of Rivain and Prouff",
-    ..descriptor("spdz-rp", |chosen| scheme(Way::RivainProuff, chosen))
+    ..descriptor("spdz-rp", |chosen| scheme(LookupMethod::RivainProuff, chosen))
 };
 
 /// Small tables by three products.
 pub static PULKUS_VIVEK: Descriptor = Descriptor {
     summary: "authenticated sharing; tables of DES by the three products of Pulkus and Vivek",
-    ..descriptor("spdz-pv", |chosen| scheme(Way::PulkusVivek, chosen))
+    ..descriptor("spdz-pv", |chosen| scheme(LookupMethod::PulkusVivek, chosen))
 };
 
 /// Small tables as polynomials.
 pub static UNIVARIATE: Descriptor = Descriptor {
     summary: "authenticated sharing; tables of DES as polynomials over GF(2^6), power by power",
     options: &[PREPROCESSING, choices::EXPANSION],
-    ..descriptor("spdz-raw", |chosen| with::<Gf2_42>(Way::Univariate, chosen, Gf2_42::BITS as usize))
+    ..descriptor("spdz-raw", |chosen| with::<Gf2_42>(LookupMethod::Univariate, chosen, Gf2_42::BITS as usize))
 };
 
 const PREPROCESSING: Choice = Choice {
@@ -71,7 +76,7 @@ const DEMUX_FIELD: Choice = Choice {
     default: Some("64"),
 };
 
-const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyScheme>) -> Descriptor {
+const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyProtocolConfig>) -> Descriptor {
     Descriptor {
         name,
         summary: "",
@@ -86,7 +91,7 @@ const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnySch
     }
 }
 
-fn scheme(way: Way, chosen: &Parameters) -> Result<AnyScheme> {
+fn scheme(way: LookupMethod, chosen: &Parameters) -> Result<AnyProtocolConfig> {
     match chosen.parsed("demux-field")? {
         40 => with::<Gf2_40>(way, chosen, 40),
         128 => with::<Gf2_128>(way, chosen, 128),
@@ -94,12 +99,17 @@ fn scheme(way: Way, chosen: &Parameters) -> Result<AnyScheme> {
     }
 }
 
-fn with<F: MacField>(way: Way, chosen: &Parameters, k: usize) -> Result<AnyScheme> {
+fn with<F: MacField>(way: LookupMethod, chosen: &Parameters, k: usize) -> Result<AnyProtocolConfig> {
     let preprocessing = match chosen.value("preprocessing") {
         "mascot" => Preprocessing::Mascot { expansion: chosen.parsed("expansion")? },
         #[cfg(feature = "testkit")]
         "insecure_dealer" => Preprocessing::InsecureDealer,
         other => return Err(Error::Misuse(format!("{} has no preprocessing '{other}'", way.name()))),
     };
-    Ok(AnyScheme::new(SpdzScheme::<F>::new(chosen.parties, way, preprocessing, Packing::of::<F>(k)?)?))
+    Ok(AnyProtocolConfig::new(SpdzConfig::<F>::new(
+        chosen.parties,
+        way,
+        preprocessing,
+        Packing::of::<F>(k)?,
+    )?))
 }

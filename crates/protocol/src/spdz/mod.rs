@@ -6,7 +6,7 @@
 //! GF(2^k) of the MACs (`check.rs`); all else is computational, since the material is (`source.rs`).
 //!
 //! A cell is an element of the field of MACs that lies in a smaller field inside: sums, and products by constants, are
-//! free. A lookup goes one of the ways of [`Way`].
+//! free. A lookup goes one of the ways of [`LookupMethod`].
 
 mod arithmetic;
 mod bank;
@@ -18,6 +18,7 @@ mod descriptor;
 mod elements;
 mod guesses;
 mod key;
+mod lookup_method;
 mod masked;
 mod material;
 mod opening;
@@ -31,7 +32,6 @@ mod shared;
 mod source;
 mod stocked;
 mod storage;
-mod way;
 
 use std::collections::BTreeMap;
 
@@ -40,40 +40,40 @@ use polyclave_field::MacField;
 use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
-pub use bank::Bank;
+pub use bank::Registers;
 pub(crate) use check::{Coefficients, check};
 pub use client::Mask;
 pub use descriptor::{BIT_DECOMPOSITION, MASKED_TABLES, PULKUS_VIVEK, RIVAIN_PROUFF, UNIVARIATE};
 pub use elements::Elements;
 pub use guesses::{Guesses, MOST_FORGED_LOG2};
 pub use key::MacKey;
+pub use lookup_method::LookupMethod;
 pub use masked::{Packing, RowShape, Rows, UnitVectors, Units};
 pub use material::Batch;
 pub use opening::Openings;
 pub use rotation::Rotation;
-pub use scheme::{MAX_PARTIES, Preprocessing, SpdzScheme};
+pub use scheme::{MAX_PARTIES, Preprocessing, SpdzConfig};
 pub use setup::Setup;
 pub use share::Authenticated;
 pub use shared::Shared;
 pub use source::{OwnedBits, Product, Source, Triples};
 pub use stocked::{FromStock, kinds};
-pub use way::Way;
 
 use crate::net::Net;
 use crate::pool::Pool;
-use crate::protocol::{Input, Owner, Protocol, check_cells};
+use crate::protocol::{Input, Owner, Session, check_cells};
 use crate::release::Checked;
 use crate::session::Stream;
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, Result};
 use arithmetic::Arithmetic;
+use lookup_method::Route;
 use masked::{Sums, Vectors};
 use products::Products;
-use way::Route;
 
 /// One party in one session.
 pub struct Spdz<F: MacField> {
-    way: Way,
+    way: LookupMethod,
     packing: Packing,
     scalars: Vec<Map>,
     pool: Pool,
@@ -109,7 +109,7 @@ impl<F: MacField> Maps for Spdz<F> {
 impl<F: MacField> Spdz<F> {
     /// A party that takes its material from any source, made under the same key and for the same stream.
     pub fn with_source(
-        way: Way,
+        way: LookupMethod,
         packing: Packing,
         key: MacKey<F>,
         stream: &Stream,
@@ -155,9 +155,9 @@ impl<F: MacField> Spdz<F> {
     }
 }
 
-impl<F: MacField> Protocol for Spdz<F> {
+impl<F: MacField> Session for Spdz<F> {
     type Shared = Shared<F>;
-    type Bank = Bank<F>;
+    type Registers = Registers<F>;
     type Batch = Batch<F>;
     type Released = Checked<Cells>;
 
@@ -214,15 +214,15 @@ impl<F: MacField> Protocol for Spdz<F> {
         })
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch<F>) -> Result<Bank<F>> {
-        Ok(Bank::new(compiled.lane_slots(), compiled.uniform_slots(), lanes))
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch<F>) -> Result<Registers<F>> {
+        Ok(Registers::new(compiled.lane_slots(), compiled.uniform_slots(), lanes))
     }
 
     fn input(
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Shared<F>>,
-        bank: &mut Bank<F>,
+        bank: &mut Registers<F>,
         net: &mut dyn Net,
     ) -> Result<()> {
         let lanes = if port.uniform { 1 } else { bank.lanes() };
@@ -250,7 +250,7 @@ impl<F: MacField> Protocol for Spdz<F> {
         shared.put(port, lanes, bank)
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Bank<F>) {
+    fn linear(&mut self, maps: &[Linear], bank: &mut Registers<F>) {
         bank.linear(maps, &self.scalars, &self.arithmetic.key);
     }
 
@@ -258,7 +258,7 @@ impl<F: MacField> Protocol for Spdz<F> {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Bank<F>,
+        bank: &mut Registers<F>,
         batch: &mut Batch<F>,
         net: &mut dyn Net,
     ) -> Result<()> {
@@ -281,7 +281,7 @@ impl<F: MacField> Protocol for Spdz<F> {
         Ok(())
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Bank<F>) -> Shared<F> {
+    fn output(&mut self, port: &CompiledPort, bank: &mut Registers<F>) -> Shared<F> {
         Shared::of(port, bank, self.arithmetic.unchecked())
     }
 
@@ -293,7 +293,7 @@ impl<F: MacField> Protocol for Spdz<F> {
         self.arithmetic.check(net)
     }
 
-    /// Checks what no [`Protocol::check`] has before; then opens the value, to all or, under a mask that only the owner knows,
+    /// Checks what no [`Session::check`] has before; then opens the value, to all or, under a mask that only the owner knows,
     /// to one; then checks the opening itself.
     fn release(
         &mut self,

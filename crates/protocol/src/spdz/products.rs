@@ -9,10 +9,10 @@ use polyclave_cipher::{Affine, Compiled, Lookup, Matrix, Table, univariate};
 use polyclave_field::{MacField, Word};
 
 use super::arithmetic::{Arithmetic, Decomposed, Decomposing, Step, Stepped};
-use super::bank::Bank;
+use super::bank::Registers;
+use super::lookup_method::LookupMethod;
 use super::material::Batch;
 use super::share::Authenticated;
-use super::way::Way;
 use crate::net::Net;
 use crate::{Error, Result};
 
@@ -31,7 +31,7 @@ impl<'a, F: MacField> Products<'a, F> {
     pub(super) fn new(
         compiled: &'a Compiled,
         lookups: &'a [&'a Lookup],
-        bank: &Bank<F>,
+        bank: &Registers<F>,
         arithmetic: &'a mut Arithmetic<F>,
         batch: &'a mut Batch<F>,
         net: &'a mut dyn Net,
@@ -46,18 +46,18 @@ impl<'a, F: MacField> Products<'a, F> {
         Products { compiled, lookups, ranges, arithmetic, batch, net }
     }
 
-    pub(super) fn run(mut self, way: Way, bank: &mut Bank<F>) -> Result<()> {
+    pub(super) fn run(mut self, way: LookupMethod, bank: &mut Registers<F>) -> Result<()> {
         match way {
-            Way::MaskedTables => Err(Error::misuse("masked tables take no products")),
-            Way::BitDecomposition => self.bit_decomposition(bank),
-            Way::RivainProuff => self.rivain_prouff(bank),
-            Way::PulkusVivek => self.pulkus_vivek(bank),
-            Way::Univariate => self.univariate(bank),
+            LookupMethod::MaskedTables => Err(Error::misuse("masked tables take no products")),
+            LookupMethod::BitDecomposition => self.bit_decomposition(bank),
+            LookupMethod::RivainProuff => self.rivain_prouff(bank),
+            LookupMethod::PulkusVivek => self.pulkus_vivek(bank),
+            LookupMethod::Univariate => self.univariate(bank),
         }
     }
 
     /// X^254 = ((X^2 X^4) (X^8 X^16)) ((X^32 X^64) X^128): six products, five rounds.
-    fn bit_decomposition(&mut self, bank: &mut Bank<F>) -> Result<()> {
+    fn bit_decomposition(&mut self, bank: &mut Registers<F>) -> Result<()> {
         let x = self.decompose(&self.inputs(bank, 0))?;
         let power = |i: u32| self.images(&x, |table| power_of_input(table, i));
         let [x2, x4, x8, x16] = [power(1), power(2), power(3), power(4)];
@@ -71,7 +71,7 @@ impl<'a, F: MacField> Products<'a, F> {
     }
 
     /// {X, X^2} -> {X^3, X^12} -> {X^14}, {X^15, X^240} -> X^254: four products, seven rounds.
-    fn rivain_prouff(&mut self, bank: &mut Bank<F>) -> Result<()> {
+    fn rivain_prouff(&mut self, bank: &mut Registers<F>) -> Result<()> {
         let x = self.decompose(&self.inputs(bank, 0))?;
         let power = |i: u32| self.images(&x, |table| power_of_input(table, i));
         let (x1, x2) = (power(0), power(1));
@@ -88,7 +88,7 @@ impl<'a, F: MacField> Products<'a, F> {
     }
 
     /// p1(X) q1(X) + p2(X) from X, X^3 and X^7: three products, five rounds. X^7 does not wait for the bits of X^3.
-    fn pulkus_vivek(&mut self, bank: &mut Bank<F>) -> Result<()> {
+    fn pulkus_vivek(&mut self, bank: &mut Registers<F>) -> Result<()> {
         let [x, x2, x4] = [0, 1, 2].map(|k| self.inputs(bank, k));
         let [mut p1, mut p2] = [3, 4].map(|k| self.inputs(bank, k));
         let [x3] = self.multiply([(&x, &x2)])?;
@@ -119,7 +119,7 @@ impl<'a, F: MacField> Products<'a, F> {
     }
 
     /// The sum of c_i X^i, i = 0 .. 63, all powers one after another: 62 products, 63 rounds.
-    fn univariate(&mut self, bank: &mut Bank<F>) -> Result<()> {
+    fn univariate(&mut self, bank: &mut Registers<F>) -> Result<()> {
         let tables = self.lookups.iter().map(|lookup| &self.compiled.tables()[lookup.table]);
         let coefficients: Vec<_> = tables.map(|table| univariate::interpolate(table)).collect();
         let coefficients: Vec<_> = coefficients
@@ -149,7 +149,7 @@ impl<'a, F: MacField> Products<'a, F> {
     }
 
     /// Wanted image number k of every input.
-    fn inputs(&self, bank: &Bank<F>, k: usize) -> Authenticated<F> {
+    fn inputs(&self, bank: &Registers<F>, k: usize) -> Authenticated<F> {
         let mut inputs = Authenticated::zero(self.len());
         for (lookup, range) in self.lookups.iter().zip(&self.ranges) {
             let row = bank.row(lookup.xs[k]);
@@ -174,7 +174,7 @@ impl<'a, F: MacField> Products<'a, F> {
     }
 
     /// Puts the wanted images of the outputs into their slots; `after` takes a cell to the output. Local.
-    fn put(&self, bank: &mut Bank<F>, cells: &Decomposed<F>, after: impl Fn(&Table) -> Affine) {
+    fn put(&self, bank: &mut Registers<F>, cells: &Decomposed<F>, after: impl Fn(&Table) -> Affine) {
         for (lookup, range) in self.lookups.iter().zip(&self.ranges) {
             let after = after(&self.compiled.tables()[lookup.table]);
             for (m, slot) in &lookup.views {

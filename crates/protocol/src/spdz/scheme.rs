@@ -5,12 +5,12 @@ use std::marker::PhantomData;
 use polyclave_field::MacField;
 
 use super::Spdz;
+use super::lookup_method::LookupMethod;
 use super::masked::Packing;
 use super::setup::Setup;
-use super::way::Way;
 use crate::net::Net;
-use crate::protocol::{Adversary, Scheme};
-use crate::session::{Stream, Terms};
+use crate::protocol::{Adversary, ProtocolConfig};
+use crate::session::{HandshakeParameters, Stream};
 use crate::{Error, PartySet, Result};
 
 /// Most parties of a scheme.
@@ -51,39 +51,44 @@ impl std::fmt::Display for Preprocessing {
 }
 
 /// Authenticated sharing among some parties, with MACs in a field.
-pub struct SpdzScheme<F: MacField> {
+pub struct SpdzConfig<F: MacField> {
     parties: usize,
-    way: Way,
+    way: LookupMethod,
     pub(super) preprocessing: Preprocessing,
     packing: Packing,
     field: PhantomData<F>,
 }
 
-impl<F: MacField> SpdzScheme<F> {
+impl<F: MacField> SpdzConfig<F> {
     /// For 2 parties or more.
-    pub fn new(parties: usize, way: Way, preprocessing: Preprocessing, packing: Packing) -> Result<Self> {
+    pub fn new(
+        parties: usize,
+        way: LookupMethod,
+        preprocessing: Preprocessing,
+        packing: Packing,
+    ) -> Result<Self> {
         if !(2..=MAX_PARTIES).contains(&parties) {
             return Err(Error::Misuse(format!(
                 "{} runs among 2 to {MAX_PARTIES} parties, not {parties}",
                 way.name()
             )));
         }
-        if (way == Way::Univariate) != (F::CELL_BITS == 6) {
+        if (way == LookupMethod::Univariate) != (F::CELL_BITS == 6) {
             return Err(Error::Misuse(format!("{} does not run over {}", way.name(), F::NAME)));
         }
-        Ok(SpdzScheme { parties, way, preprocessing, packing, field: PhantomData })
+        Ok(SpdzConfig { parties, way, preprocessing, packing, field: PhantomData })
     }
 }
 
-impl<F: MacField> SpdzScheme<F> {
+impl<F: MacField> SpdzConfig<F> {
     pub(super) fn wants_bit_triples(&self) -> bool {
         self.packing == Packing::Bits
     }
 }
 
-impl<F: MacField> Scheme for SpdzScheme<F> {
+impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
     type Setup = Setup<F>;
-    type Protocol = Spdz<F>;
+    type Session = Spdz<F>;
 
     fn name(&self) -> &'static str {
         self.way.name()
@@ -117,7 +122,7 @@ impl<F: MacField> Scheme for SpdzScheme<F> {
         self.preprocessing.is_secure()
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         terms
             .with("protocol", self.name().as_bytes())
             .with("field", F::NAME.as_bytes())

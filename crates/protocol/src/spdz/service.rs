@@ -8,16 +8,16 @@ use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;
 
-use super::{Authenticated, Elements, Mask, Rotation, Setup, Shared, Spdz, SpdzScheme, client, stocked};
+use super::{Authenticated, Elements, Mask, Rotation, Setup, Shared, Spdz, SpdzConfig, client, stocked};
 use crate::net::Net;
-use crate::protocol::{Protocol, Scheme};
-use crate::service::{Element, ServiceProtocol, ServiceScheme, Stored};
+use crate::protocol::{ProtocolConfig, Session};
+use crate::service::{Element, ServiceConfig, ServiceSession, Stored};
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
 use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
-impl ServiceScheme for SpdzScheme<Gf2_64> {
+impl ServiceConfig for SpdzConfig<Gf2_64> {
     fn quorum(&self) -> usize {
         self.parties()
     }
@@ -95,7 +95,7 @@ impl ServiceScheme for SpdzScheme<Gf2_64> {
     }
 }
 
-impl ServiceProtocol for Spdz<Gf2_64> {
+impl ServiceSession for Spdz<Gf2_64> {
     type Mask = Mask;
     type Elements = Elements;
 

@@ -7,7 +7,7 @@ use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
 use super::arithmetic::{Arithmetic, Unchecked};
-use super::bank::{Bank, Row};
+use super::bank::{Registers, Row};
 use super::key::MacKey;
 use super::share::Authenticated;
 use crate::net::Net;
@@ -126,7 +126,7 @@ impl<F: MacField> Shared<F> {
     }
 
     /// From an output port; it rests on this.
-    pub(super) fn of(port: &CompiledPort, bank: &Bank<F>, unchecked: Option<Unchecked>) -> Self {
+    pub(super) fn of(port: &CompiledPort, bank: &Registers<F>, unchecked: Option<Unchecked>) -> Self {
         let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
         let lanes = if port.uniform { 1 } else { bank.lanes() };
         let mut shared = Self::zero(port.bits, port.cells.len(), lanes, views);
@@ -148,7 +148,7 @@ impl<F: MacField> Shared<F> {
     }
 
     /// Into the slots of an input port.
-    pub(super) fn put(&self, port: &CompiledPort, lanes: usize, bank: &mut Bank<F>) -> Result<()> {
+    pub(super) fn put(&self, port: &CompiledPort, lanes: usize, bank: &mut Registers<F>) -> Result<()> {
         if (self.count, self.bits, self.lanes) != (port.cells.len(), port.bits, lanes) {
             return Err(Error::Misuse(format!("the shared value does not fit input {}", port.name)));
         }

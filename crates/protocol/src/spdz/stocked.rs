@@ -29,14 +29,14 @@ use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
 use super::masked::{RowShape, Rows, Units, Vectors};
-use super::scheme::SpdzScheme;
+use super::scheme::SpdzConfig;
 use super::setup::Setup;
 use super::share::Authenticated;
 use super::source::{OwnedBits, Source, Triples};
 use super::{Spdz, bank};
 use crate::net::Net;
 use crate::pool::Pool;
-use crate::protocol::Scheme;
+use crate::protocol::ProtocolConfig;
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
 use crate::{Error, Party, PartySet, Result};
@@ -104,9 +104,9 @@ impl<F: MacField> Spdz<F> {
     }
 }
 
-/// [`ServiceScheme::make_material`](crate::service::ServiceScheme::make_material).
+/// [`ServiceConfig::make_material`](crate::service::ServiceConfig::make_material).
 pub(super) fn make_material<F: MacField>(
-    scheme: &SpdzScheme<F>,
+    scheme: &SpdzConfig<F>,
     setup: &Setup<F>,
     stream: Stream,
     kind: &Kind,
@@ -116,9 +116,9 @@ pub(super) fn make_material<F: MacField>(
     scheme.join(setup, stream, net.members())?.make_items(kind, count, net)
 }
 
-/// [`ServiceScheme::join_stocked`](crate::service::ServiceScheme::join_stocked).
+/// [`ServiceConfig::join_stocked`](crate::service::ServiceConfig::join_stocked).
 pub(super) fn join_stocked<F: MacField>(
-    scheme: &SpdzScheme<F>,
+    scheme: &SpdzConfig<F>,
     setup: &Setup<F>,
     stream: Stream,
     serving: PartySet,

@@ -6,9 +6,9 @@ use polyclave_cipher::{AnyMap, Cells, Circuit, cleartext, compile};
 use crate::evaluate::{evaluate, prepare, release};
 use crate::mesh::run_parties;
 use crate::net::Net;
-use crate::protocol::{Input, Owner, Protocol, Scheme};
+use crate::protocol::{Input, Owner, ProtocolConfig, Session};
 use crate::release::Released;
-use crate::session::{Terms, hello};
+use crate::session::{HandshakeParameters, hello};
 use crate::tally::{Cost, Tally};
 use crate::{Error, Party, Result};
 
@@ -23,10 +23,10 @@ pub struct Run {
 }
 
 /// Runs a circuit with all parties on threads. Input port i is given by party i mod n, and everybody learns the outputs.
-pub fn run(scheme: &impl Scheme, circuit: &Circuit, lanes: usize, inputs: &[Cells]) -> Result<Run> {
+pub fn run(scheme: &impl ProtocolConfig, circuit: &Circuit, lanes: usize, inputs: &[Cells]) -> Result<Run> {
     let parties = scheme.parties();
     let party = |net: &mut dyn Net| -> Result<(Vec<Cells>, Tally, Cost)> {
-        let mut session = hello(&scheme.terms(Terms::new(parties)), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(parties)), net)?;
         let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(circuit, &protocol);
         let batch = prepare(&mut protocol, &compiled, lanes, net)?;
@@ -57,7 +57,7 @@ pub fn run(scheme: &impl Scheme, circuit: &Circuit, lanes: usize, inputs: &[Cell
 ///
 /// # Panics
 /// If anything differs.
-pub fn check_circuit(scheme: &impl Scheme, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
+pub fn check_circuit(scheme: &impl ProtocolConfig, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
     let mut noise = blake3::Hasher::new().update(&[seed]).finalize_xof();
     let inputs: Vec<Cells> = circuit
         .inputs()

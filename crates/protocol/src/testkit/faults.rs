@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::mesh::{Mesh, mesh_with_timeout};
 use crate::net::Net;
-use crate::protocol::{Adversary, Scheme};
+use crate::protocol::{Adversary, ProtocolConfig};
 
 use crate::testkit::tamper::{Fault, Tamper};
 use crate::{Error, Party, PartySet, Result};
@@ -64,7 +64,7 @@ pub enum Promise {
 
 impl Promise {
     /// What a scheme promises.
-    pub fn of<S: Scheme>(scheme: &S) -> Promise {
+    pub fn of<S: ProtocolConfig>(scheme: &S) -> Promise {
         match scheme.adversary() {
             Adversary::Passive => Promise::Anything,
             Adversary::Abort | Adversary::GuaranteedOutput => Promise::RightOrAborted,

@@ -12,7 +12,7 @@ use crate::spdz::MacKey;
 use crate::tally::Counts;
 use crate::tinyot::Key;
 use crate::tinytable::{
-    Bank, Macs, Made, Maker, MaskMaps, Masks, OfBatch, Packing, Place, Plan, pack, product, tag_bytes,
+    Macs, Made, Maker, MaskMaps, Masks, OfBatch, Packing, Place, Plan, Registers, pack, product, tag_bytes,
     unpack, write_tag,
 };
 use crate::{Party, Result};
@@ -227,7 +227,7 @@ impl Maker for InsecureTables {
     fn make(&mut self, plan: &Plan<'_>, pool: &Pool, _: &mut Counts, _: &mut dyn Net) -> Result<Made> {
         let mut maps = MaskMaps::default();
         maps.prepare(plan.compiled);
-        let mut bank = Bank::new(plan.compiled, plan.lanes, pool);
+        let mut bank = Registers::new(plan.compiled, plan.lanes, pool);
         let (mut records, mut planes) = (pool.take(plan.records), pool.take(plan.planes));
         let mut inputs = Vec::new();
         for port in plan.compiled.inputs() {

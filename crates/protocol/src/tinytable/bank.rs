@@ -36,7 +36,7 @@ impl Packing {
 }
 
 /// Values by slot.
-pub struct Bank {
+pub struct Registers {
     pub(crate) packing: Packing,
     lanes: usize,
     stride: usize,
@@ -63,9 +63,9 @@ impl Maps {
     }
 }
 
-impl Bank {
+impl Registers {
     /// Without any value.
-    pub(crate) fn new(compiled: &Compiled, lanes: usize, pool: &Pool) -> Bank {
+    pub(crate) fn new(compiled: &Compiled, lanes: usize, pool: &Pool) -> Registers {
         let packing = Packing::of(compiled);
         let stride = match packing {
             Packing::Cells => lanes.next_multiple_of(64),
@@ -73,7 +73,7 @@ impl Bank {
         };
         let arena = pool.take(compiled.lane_slots() * stride);
         let uniform = vec![0; compiled.uniform_slots()];
-        Bank { packing, lanes, stride, arena, uniform, inputs: Vec::new(), outputs: Vec::new() }
+        Registers { packing, lanes, stride, arena, uniform, inputs: Vec::new(), outputs: Vec::new() }
     }
 
     pub(crate) fn lanes(&self) -> usize {

@@ -11,7 +11,7 @@ use crate::Party;
 use crate::evaluate::{evaluate, prepare, release};
 use crate::mesh::run_parties;
 use crate::release::Checked;
-use crate::session::{Terms, hello};
+use crate::session::{HandshakeParameters, hello};
 use crate::testkit::insecure_tables::{InsecureTables, table_key};
 
 const ACTIVE: [Macs; 3] = [Macs::Lookup32, Macs::Lookup64, Macs::Linear64];
@@ -127,7 +127,7 @@ fn survivals(
     cheat: impl Fn(&mut Cheat<'_>) + Sync,
 ) -> u64 {
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&Terms::new(2), net)?;
+        let mut session = hello(&HandshakeParameters::new(2), net)?;
         let mut survived = 0;
         for run in 0..runs {
             let mut seed = [0; 32];

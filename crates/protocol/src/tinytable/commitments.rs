@@ -30,7 +30,7 @@
 use polyclave_cipher::Lookup;
 use polyclave_kernels::secret::ct_eq;
 
-use super::bank::{Bank, Packing};
+use super::bank::{Packing, Registers};
 use super::batch::{Batch, Made, Place, Plan};
 use super::macs::Macs;
 use super::scratch::Theirs;
@@ -129,7 +129,7 @@ impl Commitments {
         &mut self,
         lookups: &[Lookup],
         places: std::ops::Range<usize>,
-        bank: &Bank,
+        bank: &Registers,
         batch: &Batch,
         theirs: &[u8],
     ) -> Result<()> {

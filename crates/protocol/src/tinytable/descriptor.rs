@@ -2,8 +2,8 @@
 
 use polyclave_cipher::Cells;
 
-use super::{Macs, Preprocessing, ServedScheme, TinyTableScheme, Way};
-use crate::any::{AnyScheme, AnyServiceScheme};
+use super::{Macs, Preprocessing, PreprocessingMethod, ServedConfig, TinyTableConfig};
+use crate::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::descriptor::{Choice, Descriptor, Parameters, Threshold, choices};
 use crate::ot::EXPANSION;
 use crate::protocol::Adversary;
@@ -17,8 +17,8 @@ pub static WITHOUT_MACS: Descriptor = Descriptor {
     adversary: Adversary::Passive,
     ..descriptor("tinytable", |chosen| {
         let scheme =
-            TinyTableScheme::<Unverified<Cells>>::new(Macs::None, preprocessing(Macs::None, chosen)?)?;
-        Ok(AnyScheme::new(scheme))
+            TinyTableConfig::<Unverified<Cells>>::new(Macs::None, preprocessing(Macs::None, chosen)?)?;
+        Ok(AnyProtocolConfig::new(scheme))
     })
 };
 
@@ -38,7 +38,7 @@ pub static LOOKUP_64: Descriptor = Descriptor {
 pub static LINEAR_64: Descriptor = Descriptor {
     summary: "scrambled tables between two parties, with linear MACs of 64 bits: the quickest online",
     service: Some(|_, _| {
-        Ok(AnyServiceScheme::new(ServedScheme::new(spdz::Preprocessing::Mascot { expansion: EXPANSION })?))
+        Ok(AnyServiceConfig::new(ServedConfig::new(spdz::Preprocessing::Mascot { expansion: EXPANSION })?))
     }),
     ..descriptor("tinytable-linear64", |chosen| checked(Macs::Linear64, chosen))
 };
@@ -78,7 +78,7 @@ const KAPPA: Choice = Choice {
     default: Some("64"),
 };
 
-const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyScheme>) -> Descriptor {
+const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyProtocolConfig>) -> Descriptor {
     Descriptor {
         name,
         summary: "",
@@ -93,16 +93,16 @@ const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnySch
     }
 }
 
-fn checked(macs: Macs, chosen: &Parameters) -> Result<AnyScheme> {
-    Ok(AnyScheme::new(TinyTableScheme::<Checked<Cells>>::new(macs, preprocessing(macs, chosen)?)?))
+fn checked(macs: Macs, chosen: &Parameters) -> Result<AnyProtocolConfig> {
+    Ok(AnyProtocolConfig::new(TinyTableConfig::<Checked<Cells>>::new(macs, preprocessing(macs, chosen)?)?))
 }
 
 fn preprocessing(macs: Macs, chosen: &Parameters) -> Result<Preprocessing> {
     let way = match chosen.value("preprocessing") {
         #[cfg(feature = "testkit")]
         "insecure_dealer" => return Ok(Preprocessing::InsecureDealer),
-        "tinyot-demux" => Way::Demux,
-        "tinyot-circuit" => Way::Circuit,
+        "tinyot-demux" => PreprocessingMethod::Demux,
+        "tinyot-circuit" => PreprocessingMethod::Circuit,
         other => return Err(Error::Misuse(format!("{} has no preprocessing '{other}'", macs.protocol()))),
     };
     let kappa = if chosen.value("kappa") == "40" { Kappa::Bits40 } else { Kappa::Bits64 };

@@ -17,7 +17,7 @@ use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::secret::mark_public;
 use zeroize::Zeroizing;
 
-use super::bank::Bank;
+use super::bank::Registers;
 use super::batch::Masks;
 use super::shared::{Shared, Worth};
 use super::{TinyTable, wire};
@@ -42,7 +42,7 @@ impl<R: Worth> TinyTable<R> {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.key.refuse_retired()?;
@@ -100,7 +100,7 @@ impl<R: Worth> TinyTable<R> {
     }
 
     /// Shares of an output port: masked values and shares of their masks, added up.
-    pub(super) fn take_out(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
+    pub(super) fn take_out(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
         let lanes = if port.uniform { 1 } else { bank.lanes() };
         let mut cells = vec![0; port.cells.len() * lanes];
         for (views, row) in port.cells.iter().zip(cells.chunks_mut(lanes)) {

@@ -8,7 +8,7 @@ use polyclave_kernels::memory::prefetch;
 use zeroize::Zeroizing;
 
 use super::TinyTable;
-use super::bank::{Bank, Packing};
+use super::bank::{Packing, Registers};
 use super::batch::{Batch, Place};
 use super::macs::{Macs, product};
 use super::scratch::{AHEAD, Scratch, Theirs};
@@ -21,7 +21,7 @@ impl<R: Worth> TinyTable<R> {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Bank,
+        bank: &mut Registers,
         batch: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {

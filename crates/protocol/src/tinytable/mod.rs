@@ -57,8 +57,8 @@ use uncommitted as commitments;
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
 use zeroize::Zeroizing;
 
-pub use bank::Bank;
 pub(crate) use bank::Packing;
+pub use bank::Registers;
 #[cfg(feature = "testkit")]
 pub(crate) use bank::{Maps as MaskMaps, pack, unpack};
 #[cfg(feature = "testkit")]
@@ -73,14 +73,14 @@ pub use descriptor::{LINEAR_64, LOOKUP_32, LOOKUP_64, WITHOUT_MACS};
 pub use macs::Macs;
 #[cfg(feature = "testkit")]
 pub(crate) use macs::{product, tag_bytes, write_tag};
-pub use preprocessing::Way;
-pub use scheme::{Preprocessing, Setup, TinyTableScheme};
-pub use service::{Served, ServedScheme};
+pub use preprocessing::PreprocessingMethod;
+pub use scheme::{Preprocessing, Setup, TinyTableConfig};
+pub use service::{Served, ServedConfig};
 pub use shared::{Shared, Worth};
 
 use crate::net::Net;
 use crate::pool::Pool;
-use crate::protocol::{Input, Owner, Protocol};
+use crate::protocol::{Input, Owner, Session};
 use crate::session::Stream;
 use crate::tally::{Cost, Counts, Phase, Tally};
 use crate::tinyot::{Key, Openings};
@@ -165,9 +165,9 @@ impl<R> Maps for TinyTable<R> {
     }
 }
 
-impl<R: Worth> Protocol for TinyTable<R> {
+impl<R: Worth> Session for TinyTable<R> {
     type Shared = Shared;
-    type Bank = Bank;
+    type Registers = Registers;
     type Batch = Batch;
     type Released = R;
 
@@ -193,10 +193,10 @@ impl<R: Worth> Protocol for TinyTable<R> {
         Ok(Batch::new(self.stream, plan, made))
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Batch) -> Result<Bank> {
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Batch) -> Result<Registers> {
         batch.refuse_other(&self.stream, compiled, lanes)?;
         self.maps.prepare(compiled);
-        let mut bank = Bank::new(compiled, lanes, &self.pool);
+        let mut bank = Registers::new(compiled, lanes, &self.pool);
         let named = |ports: &[CompiledPort], masks: &mut Vec<Masks>| {
             ports.iter().map(|port| port.name.clone()).zip(std::mem::take(masks)).collect()
         };
@@ -209,7 +209,7 @@ impl<R: Worth> Protocol for TinyTable<R> {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.put_in(ports, inputs, bank, net)
@@ -219,13 +219,13 @@ impl<R: Worth> Protocol for TinyTable<R> {
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Shared>,
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), bank, net)
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Bank) {
+    fn linear(&mut self, maps: &[Linear], bank: &mut Registers) {
         bank.linear(maps, &self.maps, true);
     }
 
@@ -233,14 +233,14 @@ impl<R: Worth> Protocol for TinyTable<R> {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Bank,
+        bank: &mut Registers,
         batch: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.look_up(compiled, lookups, bank, batch, net)
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
+    fn output(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
         self.take_out(port, bank)
     }
 

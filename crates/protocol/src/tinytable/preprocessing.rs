@@ -34,25 +34,25 @@ use crate::session::Stream;
 use crate::tally::Counts;
 use crate::tinyot::{Bits, Key, Source};
 use entries::Entries;
-use masks::MaskBank;
+use masks::MaskRegisters;
 use products::Products;
 use records::Records;
 
 /// How tables of more than two bits are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum PreprocessingMethod {
     /// The table's Boolean circuit for every entry, as in the paper.
     Circuit,
     /// The unit vector of the mask, and sums of it.
     Demux,
 }
 
-impl Way {
+impl PreprocessingMethod {
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Circuit => "tinyot-circuit",
-            Way::Demux => "tinyot-demux",
+            PreprocessingMethod::Circuit => "tinyot-circuit",
+            PreprocessingMethod::Demux => "tinyot-demux",
         }
     }
 }
@@ -69,7 +69,13 @@ pub(super) struct FromBits {
 
 impl FromBits {
     /// From a source of the same stream.
-    pub(super) fn new(way: Way, macs: Macs, key: Key, stream: &Stream, source: Box<dyn Source>) -> Self {
+    pub(super) fn new(
+        way: PreprocessingMethod,
+        macs: Macs,
+        key: Key,
+        stream: &Stream,
+        source: Box<dyn Source>,
+    ) -> Self {
         let label = stream.label();
         FromBits {
             records: Records::new(macs, &key, &label),
@@ -92,7 +98,7 @@ struct Waiting {
 impl Maker for FromBits {
     fn make(&mut self, plan: &Plan<'_>, pool: &Pool, counts: &mut Counts, net: &mut dyn Net) -> Result<Made> {
         let compiled = plan.compiled;
-        let mut bank = MaskBank::new(compiled, plan.lanes);
+        let mut bank = MaskRegisters::new(compiled, plan.lanes);
         let (mut records, mut planes) = (pool.take(plan.records), pool.take(plan.planes));
         self.entries.prepare(compiled);
         self.reserve(plan);

@@ -4,12 +4,12 @@ use std::marker::PhantomData;
 
 #[cfg(feature = "testkit")]
 use super::commitments::Commitments;
-use super::preprocessing::{FromBits, Way};
+use super::preprocessing::{FromBits, PreprocessingMethod};
 use super::{Macs, Maker, TinyTable, Worth};
 use crate::coins;
 use crate::net::Net;
-use crate::protocol::{Adversary, Scheme};
-use crate::session::{Stream, Terms};
+use crate::protocol::{Adversary, ProtocolConfig};
+use crate::session::{HandshakeParameters, Stream};
 use crate::spdz::MacKey;
 #[cfg(feature = "testkit")]
 use crate::testkit::insecure_committed_tables::InsecureCommittedTables;
@@ -24,7 +24,7 @@ pub enum Preprocessing {
     /// From authenticated bits ([`crate::tinyot`]).
     TinyOt {
         /// How tables of more than two bits are made of them.
-        way: Way,
+        way: PreprocessingMethod,
         /// Statistical security of triples.
         kappa: Kappa,
         /// Of oblivious transfer: 1, 2, 4 or 8.
@@ -59,7 +59,7 @@ impl std::fmt::Display for Preprocessing {
 }
 
 /// Scrambled tables between two parties. `R` says what outputs are worth.
-pub struct TinyTableScheme<R> {
+pub struct TinyTableConfig<R> {
     macs: Macs,
     preprocessing: Preprocessing,
     worth: PhantomData<fn() -> R>,
@@ -78,7 +78,7 @@ enum Root {
     Dealer([u8; 32]),
 }
 
-impl<R: Worth> TinyTableScheme<R> {
+impl<R: Worth> TinyTableConfig<R> {
     /// An error if outputs are not worth what `R` says, or if there is no such preprocessing.
     pub fn new(macs: Macs, preprocessing: Preprocessing) -> Result<Self> {
         let name = macs.protocol();
@@ -92,13 +92,13 @@ impl<R: Worth> TinyTableScheme<R> {
             );
             return Err(Error::Misuse(what));
         }
-        Ok(TinyTableScheme { macs, preprocessing, worth: PhantomData })
+        Ok(TinyTableConfig { macs, preprocessing, worth: PhantomData })
     }
 }
 
-impl<R: Worth> Scheme for TinyTableScheme<R> {
+impl<R: Worth> ProtocolConfig for TinyTableConfig<R> {
     type Setup = Setup;
-    type Protocol = TinyTable<R>;
+    type Session = TinyTable<R>;
 
     fn name(&self) -> &'static str {
         self.macs.protocol()
@@ -140,7 +140,7 @@ impl<R: Worth> Scheme for TinyTableScheme<R> {
         self.adversary() != Adversary::Passive && self.preprocessing.is_secure()
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         terms
             .with("protocol", self.name().as_bytes())
             .with("preprocessing", self.preprocessing.to_string().as_bytes())

@@ -5,7 +5,7 @@ use polyclave_kernels::memory::prefetch;
 use polyclave_kernels::secret::mark_public;
 use zeroize::Zeroize;
 
-use super::bank::{Bank, Packing};
+use super::bank::{Packing, Registers};
 use super::batch::{Batch, Place};
 use super::macs::{Macs, tag_bytes};
 use super::wire;
@@ -58,7 +58,7 @@ impl Scratch {
         &mut self,
         lookups: &[Lookup],
         places: &[Place],
-        bank: &Bank,
+        bank: &Registers,
         batch: &Batch,
         macs: Macs,
     ) {
@@ -221,7 +221,7 @@ impl Scratch {
     }
 
     /// Masked outputs: the sums of both parties' shares.
-    pub(super) fn write_sums(&self, lookups: &[Lookup], places: &[Place], bank: &mut Bank) {
+    pub(super) fn write_sums(&self, lookups: &[Lookup], places: &[Place], bank: &mut Registers) {
         let mut row = 0;
         for (lookup, place) in lookups.iter().zip(places) {
             let bytes = place.row_bytes(bank.packing);

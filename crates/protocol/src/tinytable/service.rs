@@ -26,13 +26,13 @@ use zeroize::Zeroizing;
 
 use super::preprocessing::FromBits;
 use super::stocked::{self, FromStock};
-use super::{Bank, Batch, Macs, Shared, TinyTable, Way};
+use super::{Batch, Macs, PreprocessingMethod, Registers, Shared, TinyTable};
 use crate::net::Net;
-use crate::protocol::{Adversary, Input, Owner, Protocol, Scheme};
+use crate::protocol::{Adversary, Input, Owner, ProtocolConfig, Session};
 use crate::release::Checked;
-use crate::service::{Element, ServiceScheme, Stored};
-use crate::session::{Stream, Terms};
-use crate::spdz::{self, Preprocessing, Rotation, Setup, Spdz, SpdzScheme};
+use crate::service::{Element, ServiceConfig, Stored};
+use crate::session::{HandshakeParameters, Stream};
+use crate::spdz::{self, Preprocessing, Rotation, Setup, Spdz, SpdzConfig};
 use crate::stock::{Kind, Stock};
 use crate::tally::{Cost, Phase, Tally};
 use crate::tinyot::Source;
@@ -42,17 +42,17 @@ use crate::{Error, Party, PartySet, Result};
 type Sources = [Box<dyn Source>; 2];
 
 /// Scrambled tables between two nodes, verified by linear tags of 64 bits.
-pub struct ServedScheme {
-    elements: SpdzScheme<Gf2_64>,
+pub struct ServedConfig {
+    elements: SpdzConfig<Gf2_64>,
     preprocessing: Preprocessing,
 }
 
-impl ServedScheme {
+impl ServedConfig {
     /// With material from this source.
     pub fn new(preprocessing: Preprocessing) -> Result<Self> {
         let packing = spdz::Packing::of::<Gf2_64>(1)?;
-        let elements = SpdzScheme::new(2, spdz::Way::MaskedTables, preprocessing, packing)?;
-        Ok(ServedScheme { elements, preprocessing })
+        let elements = SpdzConfig::new(2, spdz::LookupMethod::MaskedTables, preprocessing, packing)?;
+        Ok(ServedConfig { elements, preprocessing })
     }
 
     fn join_with(
@@ -64,7 +64,7 @@ impl ServedScheme {
     ) -> Served {
         let [of_tables, masks] = sources;
         let key = setup.key().clone();
-        let maker = FromBits::new(Way::Demux, MACS, key.clone(), &stream, of_tables);
+        let maker = FromBits::new(PreprocessingMethod::Demux, MACS, key.clone(), &stream, of_tables);
         Served { tables: TinyTable::new(MACS, key, &stream, Box::new(maker), None), elements, masks }
     }
 
@@ -82,7 +82,7 @@ impl ServedScheme {
         let source = setup.source(self.preprocessing, &label)?;
         let packing = spdz::Packing::of::<Gf2_64>(1)?;
         let key = setup.key().clone();
-        let elements = Spdz::with_source(spdz::Way::MaskedTables, packing, key, stream, source);
+        let elements = Spdz::with_source(spdz::LookupMethod::MaskedTables, packing, key, stream, source);
         let bits = |name: &[u8]| setup.bits(self.preprocessing, &[&label, name].concat());
         Ok((elements, [bits(b" of tables")?, bits(b" of masks")?]))
     }
@@ -90,9 +90,9 @@ impl ServedScheme {
 
 const MACS: Macs = Macs::Linear64;
 
-impl Scheme for ServedScheme {
+impl ProtocolConfig for ServedConfig {
     type Setup = Setup<Gf2_64>;
-    type Protocol = Served;
+    type Session = Served;
 
     fn name(&self) -> &'static str {
         MACS.protocol()
@@ -122,7 +122,7 @@ impl Scheme for ServedScheme {
         self.elements.verifies()
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         self.elements.terms(terms).with("tables", self.name().as_bytes())
     }
 
@@ -136,7 +136,7 @@ impl Scheme for ServedScheme {
     }
 }
 
-impl ServiceScheme for ServedScheme {
+impl ServiceConfig for ServedConfig {
     fn quorum(&self) -> usize {
         2
     }
@@ -237,9 +237,9 @@ impl Maps for Served {
 }
 
 /// Circuits are those of the tables.
-impl Protocol for Served {
+impl Session for Served {
     type Shared = Shared;
-    type Bank = Bank;
+    type Registers = Registers;
     type Batch = Batch;
     type Released = Checked<Cells>;
 
@@ -251,7 +251,7 @@ impl Protocol for Served {
         self.tables.prepare(compiled, lanes, net)
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Batch) -> Result<Bank> {
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Batch) -> Result<Registers> {
         self.tables.bank(compiled, lanes, batch)
     }
 
@@ -259,7 +259,7 @@ impl Protocol for Served {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.tables.inputs(ports, inputs, bank, net)
@@ -269,13 +269,13 @@ impl Protocol for Served {
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Shared>,
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.tables.input(port, input, bank, net)
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Bank) {
+    fn linear(&mut self, maps: &[Linear], bank: &mut Registers) {
         self.tables.linear(maps, bank);
     }
 
@@ -283,14 +283,14 @@ impl Protocol for Served {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Bank,
+        bank: &mut Registers,
         batch: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.tables.lookup(compiled, lookups, bank, batch, net)
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
+    fn output(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
         self.tables.output(port, bank)
     }
 

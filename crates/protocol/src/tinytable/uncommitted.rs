@@ -3,7 +3,7 @@
 
 use polyclave_cipher::Lookup;
 
-use super::bank::Bank;
+use super::bank::Registers;
 use super::batch::{Batch, Plan};
 use crate::Result;
 use crate::net::Net;
@@ -34,7 +34,7 @@ impl Commitments {
         &mut self,
         _lookups: &[Lookup],
         _places: std::ops::Range<usize>,
-        _bank: &Bank,
+        _bank: &Registers,
         _batch: &Batch,
         _theirs: &[u8],
     ) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use polyclave_field::Gf128;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::service::{Element, ServiceScheme};
+use polyclave_protocol::service::{Element, ServiceConfig};
 use polyclave_protocol::{PartySet, Result};
 
 /// Pseudorandom bytes that follow from a seed.
@@ -30,14 +30,14 @@ pub fn client_hears(message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
 }
 
 /// What the client makes of these messages.
-pub fn combined(scheme: &impl ServiceScheme, serving: PartySet, messages: &[Vec<u8>]) -> Result<Vec<u8>> {
+pub fn combined(scheme: &impl ServiceConfig, serving: PartySet, messages: &[Vec<u8>]) -> Result<Vec<u8>> {
     let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
     Ok(scheme.combine(serving, &messages)?.to_vec())
 }
 
 /// The same of elements.
 pub fn combined_elements(
-    scheme: &impl ServiceScheme,
+    scheme: &impl ServiceConfig,
     serving: PartySet,
     messages: &[Vec<u8>],
 ) -> Result<Vec<Element>> {
@@ -46,7 +46,7 @@ pub fn combined_elements(
 }
 
 /// The value that the client learns.
-pub fn client_learns(scheme: &impl ServiceScheme, message: &[u8], net: &mut dyn Net) -> Result<Vec<u8>> {
+pub fn client_learns(scheme: &impl ServiceConfig, message: &[u8], net: &mut dyn Net) -> Result<Vec<u8>> {
     let messages = client_hears(message, net)?;
     combined(scheme, net.members(), &messages)
 }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use polyclave_cipher::{Builder, Cells, Circuit, Matrix, Table, aes, boolean, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::{Checked, Released};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTable, TinyTableScheme};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTable, TinyTableConfig};
 use polyclave_protocol::{Error, Result};
 
-pub type Committed = TinyTableScheme<Checked<Cells>>;
+pub type Committed = TinyTableConfig<Checked<Cells>>;
 
 pub fn scheme() -> Committed {
-    TinyTableScheme::new(Macs::Minimac, Preprocessing::InsecureDealer).expect("there is a dealer")
+    TinyTableConfig::new(Macs::Minimac, Preprocessing::InsecureDealer).expect("there is a dealer")
 }
 
 /// Gates in two layers, one of them the same for all lanes.
@@ -54,7 +54,7 @@ pub fn two_layers_of_aes() -> Circuit {
 
 pub fn join(net: &mut dyn Net) -> Result<TinyTable<Checked<Cells>>> {
     let scheme = scheme();
-    let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+    let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
     scheme.join(&scheme.set_up(net)?, session.stream(), net.members())
 }
 

@@ -6,8 +6,8 @@ use polyclave_cipher::{Builder, Cells, Circuit, Matrix, Port, Table, compile};
 use polyclave_protocol::Result;
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Protocol, Scheme};
-use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
+use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
+use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 
 use crate::clients::{client_learns, noise};
 
@@ -24,9 +24,9 @@ pub fn secrets_of(circuit: &Circuit, lanes: usize) -> Vec<Vec<u8>> {
 }
 
 /// Everything comes from a client through one mask and through the disk: the shared output.
-pub fn client_computes<S: ServiceScheme>(
+pub fn client_computes<S: ServiceConfig>(
     scheme: &S,
-    protocol: &mut S::Protocol,
+    protocol: &mut S::Session,
     circuit: &Circuit,
     lanes: usize,
     net: &mut dyn Net,
@@ -50,7 +50,7 @@ pub fn client_computes<S: ServiceScheme>(
 }
 
 /// A shared value under a scheme.
-pub type Shared<S> = <<S as Scheme>::Protocol as Protocol>::Shared;
+pub type Shared<S> = <<S as ProtocolConfig>::Session as Session>::Shared;
 
 /// Five cells of so many bits, some of them through a table.
 pub fn one_table(bits: u8) -> Circuit {

@@ -10,10 +10,10 @@
 use std::collections::HashMap;
 
 use polyclave_cipher::{Cells, Cipher, Circuit, Direction, boolean, catalog};
-use polyclave_protocol::any::AnyScheme;
+use polyclave_protocol::any::AnyProtocolConfig;
 use polyclave_protocol::catalog as protocols;
 use polyclave_protocol::descriptor::Descriptor;
-use polyclave_protocol::protocol::Scheme;
+use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::testkit::conformance;
 
 #[derive(serde::Deserialize)]
@@ -44,7 +44,7 @@ fn known_answers() -> HashMap<String, KnownAnswer> {
 }
 
 /// With material from a dealer, where that is a choice.
-fn scheme(protocol: &Descriptor) -> AnyScheme {
+fn scheme(protocol: &Descriptor) -> AnyProtocolConfig {
     let dealt = protocol.option("preprocessing").filter(|o| (o.values)().contains(&"insecure_dealer"));
     let chosen: Vec<(&str, &str)> =
         dealt.map(|option| (option.name, "insecure_dealer")).into_iter().collect();

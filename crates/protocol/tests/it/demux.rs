@@ -4,10 +4,10 @@ use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField, Word};
 use polyclave_protocol::Result;
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Protocol, Scheme};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::spdz::{Authenticated, Packing, Spdz, UnitVectors, Way};
-use polyclave_protocol::spdz::{MacKey, Preprocessing, SpdzScheme};
+use polyclave_protocol::protocol::{ProtocolConfig, Session};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::spdz::{Authenticated, LookupMethod, Packing, Spdz, UnitVectors};
+use polyclave_protocol::spdz::{MacKey, Preprocessing, SpdzConfig};
 use polyclave_protocol::tally::Counts;
 use polyclave_protocol::testkit::insecure_dealer::{InsecureDealer, mac_key};
 
@@ -23,11 +23,16 @@ struct Made<F: MacField> {
 fn make<F: MacField>(parties: usize, k: usize, in_bits: u8, count: usize) -> Vec<Made<F>> {
     let packing = Packing::of::<F>(k).expect("the field has this packing");
     let party = |net: &mut dyn Net| -> Result<Made<F>> {
-        let stream = hello(&Terms::new(parties), net)?.stream();
+        let stream = hello(&HandshakeParameters::new(parties), net)?.stream();
         let key = mac_key(&SEED, net.me(), parties);
         let dealer = InsecureDealer::new(&SEED, &stream.label(), net.me(), parties);
-        let mut spdz =
-            Spdz::<F>::with_source(Way::MaskedTables, packing, key.clone(), &stream, Box::new(dealer));
+        let mut spdz = Spdz::<F>::with_source(
+            LookupMethod::MaskedTables,
+            packing,
+            key.clone(),
+            &stream,
+            Box::new(dealer),
+        );
         let vectors = spdz.demux(in_bits, count, net)?;
         Ok(Made { key, vectors, counts: spdz.tally().online })
     };
@@ -90,15 +95,15 @@ fn vectors_are_one_at_the_opened_index_in_every_packing_and_width() {
 
 #[test]
 fn indices_without_bits_and_too_wide_ones_are_misuse() {
-    let scheme = SpdzScheme::<Gf2_64>::new(
+    let scheme = SpdzConfig::<Gf2_64>::new(
         2,
-        Way::MaskedTables,
+        LookupMethod::MaskedTables,
         Preprocessing::InsecureDealer,
         Packing::of::<Gf2_64>(64).expect("it has it"),
     )
     .expect("it is valid");
     let outcomes = run_parties(2, |net| {
-        let stream = hello(&scheme.terms(Terms::new(2)), net)?.stream();
+        let stream = hello(&scheme.terms(HandshakeParameters::new(2)), net)?.stream();
         let mut spdz = scheme.join(&scheme.set_up(net)?, stream, net.members())?;
         for (in_bits, count) in [(0, 1), (11, 1), (8, 0)] {
             let outcome = spdz.demux(in_bits, count, net);

@@ -1,14 +1,14 @@
 //! Foreign bytes at what every protocol gives to nodes and clients: setups that are read back, and messages of nodes to a client.
 
 use polyclave_harness::{fuzz, within_memory};
-use polyclave_protocol::any::AnyServiceScheme;
+use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::mesh::run_parties;
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet, catalog};
 
 /// Every protocol that nodes serve with, at its usual size, and at the largest where that is another computation.
-fn schemes() -> Vec<AnyServiceScheme> {
+fn schemes() -> Vec<AnyServiceConfig> {
     let usual = catalog::serving().map(|descriptor| {
         let nodes = descriptor.usual_parties;
         catalog::service(descriptor.name, nodes, descriptor.threshold.most(nodes)).expect("it serves")

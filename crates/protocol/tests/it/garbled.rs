@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use polyclave_cipher::{Builder, Cells, Circuit, Direction, Matrix, Table, boolean, catalog, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
-use polyclave_protocol::garbled::{GarbledScheme, Gates};
+use polyclave_protocol::garbled::{GarbledConfig, Gates};
 use polyclave_protocol::mesh::{mesh, run_parties};
 use polyclave_protocol::metered::Metered;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
-use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
+use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::tally::Tally;
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 use polyclave_protocol::{Error, Party, Result};
 
-fn scheme(gates: Gates) -> GarbledScheme {
-    GarbledScheme { gates, expansion: 4 }
+fn scheme(gates: Gates) -> GarbledConfig {
+    GarbledConfig { gates, expansion: 4 }
 }
 
 /// By every way to garble.
@@ -91,7 +91,7 @@ fn circuits_of_cells_are_refused_and_told_of_the_other_form() {
 fn circuits_of_cells_are_refused(gates: Gates) {
     let scheme = scheme(gates);
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
         let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(&catalog::find("aes-128").expect("it is there").encrypt, &protocol);
         prepare(&mut protocol, &compiled, 1, net).map(|_| ())
@@ -115,7 +115,7 @@ fn counts_are_right(gates: Gates) {
     const LANES: usize = 9;
     let cipher = boolean::cipher("aes-128").expect("it has a Boolean circuit");
     let party = |net: &mut dyn Net| -> Result<(Tally, f64)> {
-        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
         let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(&cipher.encrypt, &protocol);
         let zero = |port: usize, lanes| Cells::zero(compiled.inputs()[port].cells.len(), 1, lanes);
@@ -172,7 +172,7 @@ fn values_go_on(gates: Gates) {
     };
     let (a, b) = ([u64::MAX, 1 << 40], [5, 77]);
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
         let setup = scheme.set_up(net)?;
         let mut streams = [
             scheme.join(&setup, session.stream(), net.members())?,

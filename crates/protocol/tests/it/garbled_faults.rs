@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use polyclave_cipher::{Builder, Cells, Circuit, Matrix, Port, Table, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
-use polyclave_protocol::garbled::{GarbledScheme, Gates};
+use polyclave_protocol::garbled::{GarbledConfig, Gates};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Scheme};
-use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
+use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::testkit::faults::{Promise, Sweep};
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Party, Result};
 
-fn scheme(gates: Gates) -> GarbledScheme {
-    GarbledScheme { gates, expansion: 8 }
+fn scheme(gates: Gates) -> GarbledConfig {
+    GarbledConfig { gates, expansion: 8 }
 }
 
 const LANES: usize = 9;
@@ -50,8 +50,8 @@ fn inputs(circuit: &Circuit) -> Vec<Cells> {
 }
 
 /// Two evaluations, from hello to outputs: one input of each party and a public one, then a shared one.
-fn session(scheme: GarbledScheme, net: &mut dyn Net) -> Result<[Option<Vec<u8>>; 3]> {
-    let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+fn session(scheme: GarbledConfig, net: &mut dyn Net) -> Result<[Option<Vec<u8>>; 3]> {
+    let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let circuit = gates();
     let compiled = compile(&circuit, &protocol);

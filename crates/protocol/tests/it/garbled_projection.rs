@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use polyclave_cipher::{Builder, Cells, Circuit, Direction, Matrix, Table, boolean, catalog, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
-use polyclave_protocol::garbled::projection::{Labels, ProjectionScheme};
+use polyclave_protocol::garbled::projection::{Labels, ProjectionConfig};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
-use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
+use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::tally::Tally;
 use polyclave_protocol::testkit::conformance::check_circuit;
 use polyclave_protocol::testkit::faults::{Promise, Sweep};
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, Result};
 
-const BOTH: [ProjectionScheme; 2] = [
-    ProjectionScheme { labels: Labels::Long, expansion: 4 },
-    ProjectionScheme { labels: Labels::Short, expansion: 4 },
+const BOTH: [ProjectionConfig; 2] = [
+    ProjectionConfig { labels: Labels::Long, expansion: 4 },
+    ProjectionConfig { labels: Labels::Short, expansion: 4 },
 ];
 
 fn with_key_schedule(name: &str, direction: Direction) -> Circuit {
@@ -97,7 +97,7 @@ fn gates_of_every_kind_are_right_for_every_number_of_lanes() {
 fn counted(circuit: &Circuit, of_evaluator: &[&str]) -> [Tally; 2] {
     let scheme = BOTH[1];
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
         let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(circuit, &protocol);
         let zeros: Vec<Cells> =
@@ -156,7 +156,7 @@ fn a_shared_value_goes_from_circuit_to_circuit_with_the_images_it_needs() {
     let whole = with_key_schedule("aes-128", Direction::Encrypt);
     let scheme = BOTH[0];
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
         let setup = scheme.set_up(net)?;
         let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
         let encrypt = compile(&cipher.encrypt, &protocol);
@@ -191,9 +191,9 @@ fn a_shared_value_goes_from_circuit_to_circuit_with_the_images_it_needs() {
 
 /// Small, with every kind of message: transfers, conversions, gates of wide and of narrow cells, labels that are kept, both
 /// ways of opening.
-fn session(scheme: ProjectionScheme, net: &mut dyn Net) -> Result<Vec<u8>> {
+fn session(scheme: ProjectionConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
     use polyclave_protocol::release::Released;
-    let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+    let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let mut b = Builder::new("small");
     let (x, k) = (b.input("x", 2, 5), b.uniform_input("k", 1, 5));

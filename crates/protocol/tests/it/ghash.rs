@@ -4,34 +4,35 @@ use polyclave_field::{Gf2_64, Gf128};
 use polyclave_protocol::ghash::{Ghash, GhashKey, SEGMENT_BLOCKS};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Protocol, Scheme};
-use polyclave_protocol::service::{Element, ServiceProtocol, ServiceScheme};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
-use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
+use polyclave_protocol::protocol::{ProtocolConfig, Session};
+use polyclave_protocol::service::{Element, ServiceConfig, ServiceSession};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use polyclave_protocol::tally::Counts;
 use polyclave_protocol::{Error, PartySet, Result};
 
-type Elements<S> = <<S as Scheme>::Protocol as ServiceProtocol>::Elements;
+type Elements<S> = <<S as ProtocolConfig>::Session as ServiceSession>::Elements;
 
-fn shamir() -> ShamirScheme {
+fn shamir() -> ShamirConfig {
     let structure = Structure::new(3, 1).expect("it is valid");
-    ShamirScheme { structure, inversion: Inversion::Views, tables: Tables::Masked }
+    ShamirConfig { structure, inversion: Inversion::Views, tables: Tables::Masked }
 }
 
-fn spdz() -> SpdzScheme<Gf2_64> {
+fn spdz() -> SpdzConfig<Gf2_64> {
     let packing = Packing::of::<Gf2_64>(64).expect("it is valid");
-    SpdzScheme::new(2, Way::MaskedTables, Preprocessing::InsecureDealer, packing).expect("it is valid")
+    SpdzConfig::new(2, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, packing)
+        .expect("it is valid")
 }
 
 /// Runs all parties, and puts together the elements that they send to a client.
-fn values<S: ServiceScheme>(
+fn values<S: ServiceConfig>(
     scheme: &S,
-    party: impl Fn(&mut S::Protocol, &mut dyn Net) -> Result<Vec<Elements<S>>> + Sync,
+    party: impl Fn(&mut S::Session, &mut dyn Net) -> Result<Vec<Elements<S>>> + Sync,
 ) -> impl Iterator<Item = Element> {
     let n = scheme.parties();
     let messages = run_parties(n, |net| {
-        let mut session = hello(&scheme.terms(Terms::new(n)), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(n)), net)?;
         let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let elements = party(&mut protocol, net)?;
         let elements = protocol.join_elements(&elements.iter().collect::<Vec<_>>());
@@ -53,7 +54,7 @@ fn blocks(count: usize) -> Vec<u8> {
 }
 
 /// Rounds and multiplications of a hash of segments of so many blocks.
-fn hash<P: ServiceProtocol>(
+fn hash<P: ServiceSession>(
     protocol: &mut P,
     key: &GhashKey<P>,
     segments: &[usize],
@@ -72,7 +73,7 @@ fn hash<P: ServiceProtocol>(
 }
 
 /// Hashes all of these under one random key, and compares.
-fn check<S: ServiceScheme>(scheme: &S, messages: &[&[usize]]) {
+fn check<S: ServiceConfig>(scheme: &S, messages: &[&[usize]]) {
     let mut values = values(scheme, |protocol, net| {
         let h = protocol.mask_blind(net)?.0;
         let key = GhashKey::derive(protocol, &h, net)?;
@@ -115,7 +116,7 @@ fn the_published_hash_comes_out() {
     check_published(&spdz());
 }
 
-fn check_published<S: ServiceScheme>(scheme: &S) {
+fn check_published<S: ServiceConfig>(scheme: &S) {
     let h = 0x66e9_4bd4_ef8a_2c3b_884c_fa59_ca34_2b2e_u128.to_be_bytes();
     let blocks =
         [0x0388_dace_60b6_a392_f328_c2b9_71b2_fe78_u128.to_be_bytes(), 0x80_u128.to_be_bytes()].concat();
@@ -167,7 +168,7 @@ fn a_stored_key_hashes_alike_and_other_bytes_are_refused() {
     check_stored(&spdz());
 }
 
-fn check_stored<S: ServiceScheme>(scheme: &S) {
+fn check_stored<S: ServiceConfig>(scheme: &S) {
     let values: Vec<Element> = values(scheme, |protocol, net| {
         let h = protocol.mask_blind(net)?.0;
         let key = GhashKey::derive(protocol, &h, net)?;
@@ -190,7 +191,7 @@ fn what_is_no_segment_is_refused() {
     check_refused(&spdz());
 }
 
-fn check_refused<S: ServiceScheme>(scheme: &S) {
+fn check_refused<S: ServiceConfig>(scheme: &S) {
     let _ = values(scheme, |protocol, net| {
         let h = protocol.mask_blind(net)?.0;
         let key = GhashKey::derive(protocol, &h, net)?;

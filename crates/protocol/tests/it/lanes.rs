@@ -3,16 +3,16 @@
 use polyclave_cipher::{Builder, Cells, Circuit, compile};
 use polyclave_field::Gf2_64;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
-use polyclave_protocol::garbled::projection::{Labels, ProjectionScheme};
+use polyclave_protocol::garbled::projection::{Labels, ProjectionConfig};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::{Checked, Released, Unverified};
-use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
-use polyclave_protocol::spdz::{self, Packing, SpdzScheme, Way};
-use polyclave_protocol::tinytable::{Macs, Preprocessing, ServedScheme, TinyTableScheme};
+use polyclave_protocol::service::{ServiceConfig, ServiceSession};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
+use polyclave_protocol::spdz::{self, LookupMethod, Packing, SpdzConfig};
+use polyclave_protocol::tinytable::{Macs, Preprocessing, ServedConfig, TinyTableConfig};
 use polyclave_protocol::{Error, Party, Result};
 
 const LANES: usize = 5;
@@ -27,8 +27,8 @@ fn sum() -> Circuit {
     b.finish()
 }
 
-fn party<S: Scheme>(scheme: &S, x: &Cells, y: &Cells, net: &mut dyn Net) -> Result<Vec<Cells>> {
-    let mut session = hello(&scheme.terms(Terms::new(scheme.parties())), net)?;
+fn party<S: ProtocolConfig>(scheme: &S, x: &Cells, y: &Cells, net: &mut dyn Net) -> Result<Vec<Cells>> {
+    let mut session = hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(&sum(), &protocol);
     let batch = prepare(&mut protocol, &compiled, LANES, net)?;
@@ -51,7 +51,7 @@ fn party<S: Scheme>(scheme: &S, x: &Cells, y: &Cells, net: &mut dyn Net) -> Resu
         .collect()
 }
 
-fn check(scheme: &impl Scheme) {
+fn check(scheme: &impl ProtocolConfig) {
     let mut x = Cells::zero(3, 4, LANES);
     x.rows_mut().iter_mut().enumerate().for_each(|(i, cell)| *cell = (7 * i % 16) as u8);
     let mut y = Cells::zero(3, 4, 1);
@@ -70,29 +70,29 @@ fn check(scheme: &impl Scheme) {
 #[test]
 fn selected_lanes_are_values_and_inputs_in_the_order_named() {
     for labels in [Labels::Long, Labels::Short] {
-        check(&ProjectionScheme { labels, expansion: 4 });
+        check(&ProjectionConfig { labels, expansion: 4 });
     }
     let structure = Structure::new(3, 1).expect("valid");
-    check(&ShamirScheme { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked });
+    check(&ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked });
     let packing = Packing::of::<Gf2_64>(64).expect("valid");
     let dealer = spdz::Preprocessing::InsecureDealer;
-    check(&SpdzScheme::<Gf2_64>::new(3, Way::MaskedTables, dealer, packing).expect("valid"));
-    check(&ServedScheme::new(dealer).expect("valid"));
+    check(&SpdzConfig::<Gf2_64>::new(3, LookupMethod::MaskedTables, dealer, packing).expect("valid"));
+    check(&ServedConfig::new(dealer).expect("valid"));
     let dealer = Preprocessing::InsecureDealer;
-    check(&TinyTableScheme::<Unverified<Cells>>::new(Macs::None, dealer).expect("passive"));
+    check(&TinyTableConfig::<Unverified<Cells>>::new(Macs::None, dealer).expect("passive"));
     for macs in [Macs::Lookup64, Macs::Linear64] {
-        check(&TinyTableScheme::<Checked<Cells>>::new(macs, dealer).expect("active"));
+        check(&TinyTableConfig::<Checked<Cells>>::new(macs, dealer).expect("active"));
     }
 }
 
 /// What one evaluation of all lanes gives, two of some of them give together; and the whole is an input as any other.
-fn party_in_pieces<S: ServiceScheme>(
+fn party_in_pieces<S: ServiceConfig>(
     scheme: &S,
     x: &Cells,
     y: &Cells,
     net: &mut dyn Net,
 ) -> Result<Vec<Cells>> {
-    let mut session = hello(&scheme.terms(Terms::new(scheme.parties())), net)?;
+    let mut session = hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(&sum(), &protocol);
     let mut parts = Vec::new();
@@ -115,7 +115,7 @@ fn party_in_pieces<S: ServiceScheme>(
         .collect()
 }
 
-fn check_in_pieces(scheme: &impl ServiceScheme) {
+fn check_in_pieces(scheme: &impl ServiceConfig) {
     let mut x = Cells::zero(3, 4, LANES);
     x.rows_mut().iter_mut().enumerate().for_each(|(i, cell)| *cell = (7 * i % 16) as u8);
     let mut y = Cells::zero(3, 4, 1);
@@ -134,9 +134,11 @@ fn check_in_pieces(scheme: &impl ServiceScheme) {
 fn lanes_of_pieces_are_one_value_under_every_protocol_that_serves() {
     let structure = Structure::new(3, 1).expect("valid");
     let (inversion, tables) = (Inversion::CarriedSquares, Tables::ByLanes);
-    check_in_pieces(&ShamirScheme { structure, inversion, tables });
+    check_in_pieces(&ShamirConfig { structure, inversion, tables });
     let packing = Packing::of::<Gf2_64>(64).expect("valid");
     let dealer = spdz::Preprocessing::InsecureDealer;
-    check_in_pieces(&SpdzScheme::<Gf2_64>::new(3, Way::MaskedTables, dealer, packing).expect("valid"));
-    check_in_pieces(&ServedScheme::new(dealer).expect("valid"));
+    check_in_pieces(
+        &SpdzConfig::<Gf2_64>::new(3, LookupMethod::MaskedTables, dealer, packing).expect("valid"),
+    );
+    check_in_pieces(&ServedConfig::new(dealer).expect("valid"));
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use polyclave_cipher::{Builder, Circuit, Table, catalog};
 use polyclave_field::MacField;
-use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 
-pub fn scheme<F: MacField>(parties: usize, way: Way) -> SpdzScheme<F> {
+pub fn scheme<F: MacField>(parties: usize, way: LookupMethod) -> SpdzConfig<F> {
     let packing = Packing::of::<F>(F::BITS as usize).expect("the field has this packing");
-    SpdzScheme::new(parties, way, Preprocessing::InsecureDealer, packing).expect("it is valid")
+    SpdzConfig::new(parties, way, Preprocessing::InsecureDealer, packing).expect("it is valid")
 }
 
 /// T(x + k) + k, with x from party 1 and k from party 2.

@@ -14,6 +14,7 @@ mod shamir_nodes;
 
 mod conformance;
 mod demux;
+mod documents;
 mod fuzz;
 mod garbled;
 mod garbled_faults;

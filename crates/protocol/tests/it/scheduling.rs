@@ -8,14 +8,14 @@ use polyclave_cipher::{Cells, Compiled, catalog, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::{Gathered, Net, Patience};
-use polyclave_protocol::protocol::{Input, Protocol, Scheme};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, ShamirActiveScheme, ShamirScheme, Structure, Tables};
+use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::shamir::{Inversion, ShamirActiveConfig, ShamirConfig, Structure, Tables};
 use polyclave_protocol::{Party, PartySet, Result};
 
-fn passive(inversion: Inversion) -> ShamirScheme {
+fn passive(inversion: Inversion) -> ShamirConfig {
     let structure = Structure::new(3, 1).expect("it is valid");
-    ShamirScheme { structure, inversion, tables: Tables::Masked }
+    ShamirConfig { structure, inversion, tables: Tables::Masked }
 }
 
 /// One part of a batch is done.
@@ -27,13 +27,13 @@ struct Done {
 
 /// Encrypts with AES-128 in parts of so many lanes, each on a stream of its own over what `wrap` makes of its network; when
 /// each part was done at each party.
-fn in_parts<S: Scheme>(
+fn in_parts<S: ProtocolConfig>(
     scheme: &S,
     parts: &[usize],
     wrap: impl Fn(Party, usize, Box<dyn Net>) -> Box<dyn Net> + Sync,
 ) -> Vec<Vec<Done>> {
     let outcomes = run_parties(scheme.parties(), |net| {
-        let mut session = hello(&scheme.terms(Terms::new(net.parties())), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
         let setup = scheme.set_up(net)?;
         let circuit = catalog::find("aes-128").expect("the catalog has it").encrypt;
         let me = net.me();
@@ -43,7 +43,7 @@ fn in_parts<S: Scheme>(
             streams.push((part, *lanes, protocol, wrap(me, part, net.fork()?)));
         }
         let done = Mutex::new(Vec::new());
-        let run = |part: usize, lanes: usize, protocol: &mut S::Protocol, net: &mut dyn Net| -> Result<()> {
+        let run = |part: usize, lanes: usize, protocol: &mut S::Session, net: &mut dyn Net| -> Result<()> {
             let compiled: Compiled = compile(&circuit, protocol);
             let batch = prepare(protocol, &compiled, lanes, net)?;
             let inputs = [Cells::zero(16, 8, lanes), Cells::zero(176, 8, 1)];
@@ -143,7 +143,7 @@ fn lanes_on_other_streams_do_not_wait_for_a_slow_one() {
 fn with_one_to_spare_a_slow_party_holds_up_itself_alone() {
     let structure = Structure::new(4, 1).expect("it is valid");
     let scheme =
-        ShamirActiveScheme::new(structure, Inversion::CarriedSquares, Tables::Masked).expect("t < n/3");
+        ShamirActiveConfig::new(structure, Inversion::CarriedSquares, Tables::Masked).expect("t < n/3");
     let all = in_parts(&scheme, &[1; 2], slow_at_times);
     for (p, parts) in Party::all(4).zip(&all).filter(|(p, _)| *p != Party(2)) {
         let behind = done(&all[2], 0).duration_since(done(parts, 0));

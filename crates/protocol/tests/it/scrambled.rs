@@ -5,10 +5,10 @@ use std::sync::Arc;
 use polyclave_cipher::{AnyMap, Builder, Cells, Circuit, Matrix, Port, Table, catalog, cleartext, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
 use polyclave_protocol::release::Checked;
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableScheme, Worth};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableConfig, Worth};
 use polyclave_protocol::{Party, Result};
 
 /// Lanes of every session: of packed gates more than a byte.
@@ -18,8 +18,8 @@ pub const LANES: usize = 9;
 pub const ACTIVE: [Macs; 3] = [Macs::Lookup32, Macs::Lookup64, Macs::Linear64];
 
 /// One that verifies.
-pub fn active(macs: Macs, from: Preprocessing) -> TinyTableScheme<Checked<Cells>> {
-    TinyTableScheme::new(macs, from).expect("it verifies")
+pub fn active(macs: Macs, from: Preprocessing) -> TinyTableConfig<Checked<Cells>> {
+    TinyTableConfig::new(macs, from).expect("it verifies")
 }
 
 /// T(x + k) + z, with k the same for all lanes; twice the table where outputs are inputs again.
@@ -85,12 +85,12 @@ pub fn inputs(circuit: &Circuit) -> Vec<Cells> {
 /// Two evaluations, from hello to outputs. In the first z is public, in the second it is the first one's output, and x and k come
 /// from the other party. The second output is for all, then the first for one.
 pub fn session<R: Worth>(
-    scheme: &TinyTableScheme<R>,
+    scheme: &TinyTableConfig<R>,
     circuit: &Circuit,
     one: Party,
     net: &mut dyn Net,
 ) -> Result<[Option<Vec<u8>>; 2]> {
-    let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+    let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(circuit, &protocol);
     let cells = inputs(circuit);

@@ -4,10 +4,10 @@ use polyclave_cipher::{Cells, Circuit, Port, compile};
 use polyclave_field::MacField;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::spdz::Way;
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::spdz::LookupMethod;
 use polyclave_protocol::{Party, Result};
 
 use crate::lookups::scheme;
@@ -28,7 +28,7 @@ pub fn inputs(circuit: &Circuit) -> Vec<Cells> {
 
 /// From hello to output; input port i is party i's.
 pub fn session<F: MacField>(
-    way: Way,
+    way: LookupMethod,
     circuit: &Circuit,
     to: Owner,
     net: &mut dyn Net,
@@ -38,12 +38,12 @@ pub fn session<F: MacField>(
 
 /// The same under another scheme.
 pub fn session_under(
-    scheme: &impl Scheme,
+    scheme: &impl ProtocolConfig,
     circuit: &Circuit,
     to: Owner,
     net: &mut dyn Net,
 ) -> Result<Option<Vec<u8>>> {
-    let mut session = hello(&scheme.terms(Terms::new(net.parties())), net)?;
+    let mut session = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(circuit, &protocol);
     let batch = prepare(&mut protocol, &compiled, LANES, net)?;

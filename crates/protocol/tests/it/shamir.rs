@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use polyclave_cipher::{Builder, Circuit, Direction, Matrix, Table, catalog};
 use polyclave_protocol::Error;
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 
-fn scheme(structure: (usize, usize), inversion: Inversion) -> ShamirScheme {
+fn scheme(structure: (usize, usize), inversion: Inversion) -> ShamirConfig {
     let structure = Structure::new(structure.0, structure.1).expect("it is valid");
-    ShamirScheme { structure, inversion, tables: Tables::Masked }
+    ShamirConfig { structure, inversion, tables: Tables::Masked }
 }
 
 fn check(structure: (usize, usize), inversion: Inversion, circuit: &Circuit, lanes: usize) -> Run {
@@ -161,8 +161,8 @@ fn masked_tables_cost_nine_products_ahead_and_one_opening() {
     assert_eq!((tally.preprocessing.operations(), tally.preprocessing.rounds), (384 * 9, 5));
 }
 
-fn polynomials(structure: (usize, usize)) -> ShamirScheme {
-    ShamirScheme { tables: Tables::Polynomial, ..scheme(structure, Inversion::Views) }
+fn polynomials(structure: (usize, usize)) -> ShamirConfig {
+    ShamirConfig { tables: Tables::Polynomial, ..scheme(structure, Inversion::Views) }
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn odd_circuits_are_right_and_cost_what_is_predicted() {
     let circuit = b.finish();
     for inversion in Inversion::ALL {
         for (lanes, tables) in [(1, Tables::Masked), (5, Tables::Masked), (5, Tables::Polynomial)] {
-            let scheme = ShamirScheme { tables, ..scheme((3, 1), inversion) };
+            let scheme = ShamirConfig { tables, ..scheme((3, 1), inversion) };
             let run = check_circuit(&scheme, &circuit, lanes, lanes as u8);
             if inversion != Inversion::Masking {
                 let operations = run.cost.operations_per_lane * lanes as f64 + run.cost.operations_uniform;
@@ -290,7 +290,7 @@ fn odd_circuits_are_right_and_cost_what_is_predicted() {
 fn no_lanes_are_refused() {
     let scheme = scheme((3, 1), Inversion::Views);
     let outcomes = polyclave_protocol::mesh::run_parties(3, |net| {
-        let mut session = hello(&scheme.terms(Terms::new(3)), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(3)), net)?;
         let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let circuit = polyclave_cipher::compile(&encrypt("aes-128"), &protocol);
         polyclave_protocol::evaluate::prepare(&mut protocol, &circuit, 0, net).map(drop)
@@ -302,7 +302,7 @@ fn no_lanes_are_refused() {
 fn a_batch_for_another_circuit_is_refused() {
     let scheme = scheme((3, 1), Inversion::Views);
     let outcomes = polyclave_protocol::mesh::run_parties(3, |net| {
-        let mut session = hello(&scheme.terms(Terms::new(3)), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(3)), net)?;
         let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let [aes, des] = ["aes-128", "des"].map(|n| polyclave_cipher::compile(&encrypt(n), &protocol));
         let batch = polyclave_protocol::evaluate::prepare(&mut protocol, &des, 1, net)?;
@@ -317,7 +317,7 @@ fn a_batch_for_another_circuit_is_refused() {
 /// What nodes use: which way a table goes depends on the number of lanes, what comes of it does not.
 #[test]
 fn polynomials_or_masked_tables_by_the_number_of_lanes_compute_every_cipher() {
-    let by_lanes = ShamirScheme { tables: Tables::ByLanes, ..scheme((3, 1), Inversion::CarriedSquares) };
+    let by_lanes = ShamirConfig { tables: Tables::ByLanes, ..scheme((3, 1), Inversion::CarriedSquares) };
     let rounds = |lanes| {
         let tally = check_circuit(&by_lanes, &encrypt("3des-ede3"), lanes, 6).tallies[0];
         (tally.online.rounds, tally.preprocessing.rounds)

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use polyclave_cipher::{Builder, Circuit, Direction, catalog};
 use polyclave_protocol::Error;
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::shamir::{Inversion, ShamirActiveScheme, Structure, Tables};
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::shamir::{Inversion, ShamirActiveConfig, Structure, Tables};
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 
-fn scheme((n, t): (usize, usize), inversion: Inversion, tables: Tables) -> ShamirActiveScheme {
+fn scheme((n, t): (usize, usize), inversion: Inversion, tables: Tables) -> ShamirActiveConfig {
     let structure = Structure::new(n, t).expect("it is valid");
-    ShamirActiveScheme::new(structure, inversion, tables).expect("enough parties")
+    ShamirActiveConfig::new(structure, inversion, tables).expect("enough parties")
 }
 
 fn check(structure: (usize, usize), inversion: Inversion, circuit: &Circuit, lanes: usize) -> Run {
@@ -82,7 +82,7 @@ fn batches_longer_than_a_tile_are_right() {
 fn a_third_and_more_cheaters_are_refused() {
     for (n, t) in [(3, 1), (5, 2), (6, 2), (9, 3)] {
         let structure = Structure::new(n, t).expect("an honest majority");
-        let outcome = ShamirActiveScheme::new(structure, Inversion::Views, Tables::Masked);
+        let outcome = ShamirActiveConfig::new(structure, Inversion::Views, Tables::Masked);
         assert!(matches!(outcome, Err(Error::Misuse(_))), "{n} {t}");
     }
     assert_eq!(scheme((4, 1), Inversion::Views, Tables::Masked).name(), "shamir-active");

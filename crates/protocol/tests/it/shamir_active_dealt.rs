@@ -5,26 +5,26 @@ use std::time::Duration;
 
 use crate::shamir_cheats::{CHEATER, Habit, only, right, shares, sweep, with_habits, with_wrong_keys};
 use polyclave_cipher::{Builder, Circuit, catalog};
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::service::ServiceScheme;
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, Preprocessing, ShamirActiveScheme, Structure, Tables};
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::shamir::{Inversion, Preprocessing, ShamirActiveConfig, Structure, Tables};
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 use polyclave_protocol::testkit::faults::{LATE, SOON};
 use polyclave_protocol::{Error, Party, PartySet, mesh};
 
-fn scheme((n, t): (usize, usize), inversion: Inversion, tables: Tables) -> ShamirActiveScheme {
+fn scheme((n, t): (usize, usize), inversion: Inversion, tables: Tables) -> ShamirActiveConfig {
     let structure = Structure::new(n, t).expect("it is valid");
-    let scheme = ShamirActiveScheme::new(structure, inversion, tables).expect("enough parties");
+    let scheme = ShamirActiveConfig::new(structure, inversion, tables).expect("enough parties");
     scheme.with_preprocessing(Preprocessing::HyperInvertible)
 }
 
-fn masked_powers(n: usize, t: usize) -> ShamirActiveScheme {
+fn masked_powers(n: usize, t: usize) -> ShamirActiveConfig {
     scheme((n, t), Inversion::MaskedPowers, Tables::Masked)
 }
 
 /// Besides being right, it counts what it predicts: for a batch of one lane.
-fn check(scheme: &ShamirActiveScheme, circuit: &Circuit, lanes: usize) -> Run {
+fn check(scheme: &ShamirActiveConfig, circuit: &Circuit, lanes: usize) -> Run {
     let run = check_circuit(scheme, circuit, lanes, lanes as u8);
     for tally in &run.tallies {
         let (per_lane, uniform) = (run.cost.operations_per_lane, run.cost.operations_uniform);
@@ -117,7 +117,7 @@ fn parties_that_make_triples_in_different_ways_do_not_start() {
         if net.me() == Party(2) {
             scheme = scheme.with_preprocessing(Preprocessing::Pseudorandom);
         }
-        hello(&scheme.terms(Terms::new(4)), net).map(|_| ())
+        hello(&scheme.terms(HandshakeParameters::new(4)), net).map(|_| ())
     });
     let differs = |outcome: &Result<(), Error>| {
         matches!(outcome, Err(Error::Disagreement { field: "preprocessing", .. }))
@@ -132,7 +132,7 @@ fn nodes_keep_dealt_triples_in_stock() {
     let dealt = *kinds.iter().find(|kind| kind.name == "dealt triples").expect("it is among them");
     let outcomes = mesh::run_parties(4, |net| {
         let scheme = masked_powers(4, 1);
-        let stream = hello(&scheme.terms(Terms::new(4)), net)?.stream();
+        let stream = hello(&scheme.terms(HandshakeParameters::new(4)), net)?.stream();
         scheme.make_material(&scheme.set_up(net)?, stream, &dealt, 1001, net)
     });
     for outcome in outcomes {

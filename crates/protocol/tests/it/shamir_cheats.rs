@@ -6,10 +6,10 @@ use polyclave_cipher::{Cells, catalog, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{Mesh, mesh_with_timeout};
 use polyclave_protocol::net::{Gathered, Net, Patience};
-use polyclave_protocol::protocol::{Faults, Input, Owner, Protocol, Scheme};
-use polyclave_protocol::service::ServiceScheme;
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Active, Inversion, Shamir, ShamirActiveScheme, Structure, Tables};
+use polyclave_protocol::protocol::{Faults, Input, Owner, ProtocolConfig, Session};
+use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::shamir::{Active, Inversion, Shamir, ShamirActiveConfig, Structure, Tables};
 use polyclave_protocol::testkit::faults::{LATE, QUICK_FAULTS, SOON, run_over};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
 use polyclave_protocol::{Error, Party, PartySet, Result};
@@ -17,9 +17,9 @@ use polyclave_protocol::{Error, Party, PartySet, Result};
 pub const CHEATER: Party = Party(3);
 pub const LANES: usize = 2;
 
-pub fn scheme(n: usize, t: usize, inversion: Inversion) -> ShamirActiveScheme {
+pub fn scheme(n: usize, t: usize, inversion: Inversion) -> ShamirActiveConfig {
     let structure = Structure::new(n, t).expect("it is valid");
-    ShamirActiveScheme::new(structure, inversion, Tables::Masked).expect("fewer than a third")
+    ShamirActiveConfig::new(structure, inversion, Tables::Masked).expect("fewer than a third")
 }
 
 /// How far a session goes.
@@ -35,13 +35,13 @@ pub type Ended = (Vec<u8>, Faults);
 
 /// Blocks under a key that `owner` gives, from hello to output.
 pub fn session(
-    scheme: &ShamirActiveScheme,
+    scheme: &ShamirActiveConfig,
     cipher: &str,
     owner: Party,
     until: Until,
     net: &mut dyn Net,
 ) -> Result<Ended> {
-    let mut session = hello(&scheme.terms(Terms::new(net.parties())), net)?;
+    let mut session = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     run(&mut protocol, cipher, owner, until, net)
 }
@@ -88,7 +88,7 @@ pub fn four(
 
 /// Every fault on every message of the cheater. Where it is one of set-up, honest parties end right or with an error; where it
 /// is ahead of inputs, too, and with the right answer if a message comes at all; and online always with the right answer.
-pub fn sweep(scheme: ShamirActiveScheme, cipher: &'static str) {
+pub fn sweep(scheme: ShamirActiveConfig, cipher: &'static str) {
     let run = move |until: Until| move |net: &mut dyn Net| session(&scheme, cipher, Party(0), until, net);
     let messages = |until| {
         let (outcomes, tampering) = four(LATE, (u64::MAX, Fault::Drop), run(until));
@@ -211,7 +211,7 @@ impl Net for Habitual {
 
 /// `n` parties of which some have a habit; the outcomes of the others.
 pub fn with_habits(
-    scheme: ShamirActiveScheme,
+    scheme: ShamirActiveConfig,
     timeout: Duration,
     from: usize,
     habit: impl Fn(Party) -> Habit,
@@ -233,11 +233,11 @@ pub fn right() -> Vec<u8> {
 }
 
 /// Parties with other keys than the rest make wrong shares of everything, and stand by them.
-pub fn with_wrong_keys(scheme: ShamirActiveScheme, wrong: PartySet) {
+pub fn with_wrong_keys(scheme: ShamirActiveConfig, wrong: PartySet) {
     let n = scheme.parties();
     let right = right();
     let outcomes = run_over(mesh_with_timeout(n, LATE), move |net| {
-        let mut session = hello(&scheme.terms(Terms::new(net.parties())), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
         let mut setup = scheme.set_up(net)?;
         if wrong.contains(net.me()) {
             let mut bytes = scheme.save_setup(&setup);

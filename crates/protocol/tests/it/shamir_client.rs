@@ -6,13 +6,13 @@ use crate::computing::{client_computes, one_table, secrets_of};
 use crate::shamir_nodes::{Disks, KEY, cluster, scheme, serve, store_round_keys};
 use polyclave_cipher::{Circuit, Direction, catalog, compile};
 use polyclave_field::Gf256;
-use polyclave_protocol::protocol::Protocol;
-use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
-use polyclave_protocol::shamir::ShamirScheme;
+use polyclave_protocol::protocol::Session;
+use polyclave_protocol::service::{ServiceConfig, ServiceSession};
+use polyclave_protocol::shamir::ShamirConfig;
 use polyclave_protocol::{Error, Party, PartySet};
 
 /// Everything comes from a client through one mask and goes back to it; `lanes` blocks under uniform keys.
-fn check_client(scheme: &ShamirScheme, serving: PartySet, circuit: &Circuit, lanes: usize) {
+fn check_client(scheme: &ShamirConfig, serving: PartySet, circuit: &Circuit, lanes: usize) {
     let secrets = secrets_of(circuit, lanes);
     let expected = in_the_clear(circuit, &secrets.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let disks = cluster(scheme, |_, _| Ok(Vec::new()));
@@ -90,7 +90,7 @@ fn masked_bytes_that_do_not_fit_are_refused() {
 }
 
 /// The messages of five nodes about one stored value, in a session of its own.
-fn messages_about(scheme: &ShamirScheme, disks: &Disks, serving: PartySet) -> Vec<Vec<u8>> {
+fn messages_about(scheme: &ShamirConfig, disks: &Disks, serving: PartySet) -> Vec<Vec<u8>> {
     serve(scheme, serving, disks, |protocol, value, net| {
         let value = protocol.restore(value)?;
         protocol.reveal_to_client(&value, net)

@@ -8,25 +8,25 @@ use polyclave_field::Gf256;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{Mesh, mesh_with_timeout};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Scheme};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, ShamirScheme, Structure, Tables};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
 use polyclave_protocol::testkit::faults::{LATE, Promise, SOON, Sweep, run_over};
 use polyclave_protocol::testkit::record::{Direction, Record};
 use polyclave_protocol::{Error, Party, PartySet, Result};
 
-fn scheme(parties: usize, threshold: usize, inversion: Inversion) -> ShamirScheme {
+fn scheme(parties: usize, threshold: usize, inversion: Inversion) -> ShamirConfig {
     let structure = Structure::new(parties, threshold).expect("it is valid");
-    ShamirScheme { structure, inversion, tables: Tables::Masked }
+    ShamirConfig { structure, inversion, tables: Tables::Masked }
 }
 
-fn polynomials() -> ShamirScheme {
-    ShamirScheme { tables: Tables::Polynomial, ..scheme(3, 1, Inversion::Views) }
+fn polynomials() -> ShamirConfig {
+    ShamirConfig { tables: Tables::Polynomial, ..scheme(3, 1, Inversion::Views) }
 }
 
 /// Three blocks from hello to output, under a key of equal cells that party 1 gives.
-fn session(scheme: &ShamirScheme, cipher: &str, key: u8, net: &mut dyn Net) -> Result<Vec<u8>> {
-    let mut session = hello(&scheme.terms(Terms::new(net.parties())), net)?;
+fn session(scheme: &ShamirConfig, cipher: &str, key: u8, net: &mut dyn Net) -> Result<Vec<u8>> {
+    let mut session = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let circuit = catalog::find(cipher).expect("the catalog has it").encrypt;
     let compiled = compile(&circuit, &protocol);
@@ -51,7 +51,7 @@ fn three<N: Net + 'static>(
 }
 
 /// Every message of party 1 with every fault. Whatever lacks bytes is an error at somebody; nothing hangs or panics.
-fn check_faults(scheme: ShamirScheme, cipher: &'static str) {
+fn check_faults(scheme: ShamirConfig, cipher: &'static str) {
     let sweep = Sweep { drop_every: 16, ..Sweep::new(3, Party(0), Promise::of(&scheme)) };
     let swept = sweep.run(move |net| session(&scheme, cipher, 1, net));
     assert!(swept.messages >= 50 && swept.faults > 3 * swept.messages, "{cipher}: {swept:?}");
@@ -131,7 +131,7 @@ fn a_silent_party_is_named_within_the_limit() {
         move |net| {
             if net.me() == Party(2) {
                 // Takes part until the lookups, then falls silent for longer than anybody waits.
-                let mut session = hello(&scheme.terms(Terms::new(3)), net)?;
+                let mut session = hello(&scheme.terms(HandshakeParameters::new(3)), net)?;
                 scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
                 std::thread::sleep(Duration::from_secs(2));
                 return Ok(Vec::new());
@@ -152,7 +152,7 @@ fn parties_with_other_parameters_do_not_start() {
         (scheme(5, 1, Inversion::Views), "threshold"),
         (scheme(5, 2, Inversion::Masking), "inversion"),
         (scheme(4, 1, Inversion::Views), "number of parties"),
-        (ShamirScheme { tables: Tables::Polynomial, ..ours }, "tables"),
+        (ShamirConfig { tables: Tables::Polynomial, ..ours }, "tables"),
     ];
     for (theirs, field) in others {
         let outcomes = three(
@@ -160,7 +160,7 @@ fn parties_with_other_parameters_do_not_start() {
             |net| net,
             move |net| {
                 let scheme = if net.me() == Party(1) { &theirs } else { &ours };
-                hello(&scheme.terms(Terms::new(scheme.parties())), net).map(|_| Vec::new())
+                hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net).map(|_| Vec::new())
             },
         );
         assert_eq!(outcomes[0], Err(Error::Disagreement { peer: Party(1), field }));
@@ -178,7 +178,7 @@ fn is_of_hello(len: usize) -> bool {
 }
 
 /// What all parties sent in several sessions under one key, after the hello: by session, party and peer, the messages in order.
-fn transcripts(scheme: &ShamirScheme, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<Vec<u8>>>>> {
+fn transcripts(scheme: &ShamirConfig, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<Vec<u8>>>>> {
     let n = scheme.structure.parties();
     let sessions = (0..8).map(|_| {
         let transcripts = std::sync::Mutex::new(vec![None; n]);
@@ -206,7 +206,7 @@ fn transcripts(scheme: &ShamirScheme, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<
 
 /// How often each value was opened: what the parties together learn. An opening is an exchange in which every party sends
 /// all others the same. The last one is the output; before the keys nothing is opened.
-fn opened_values(scheme: &ShamirScheme, cipher: &str, key: u8) -> [u32; 256] {
+fn opened_values(scheme: &ShamirConfig, cipher: &str, key: u8) -> [u32; 256] {
     let n = scheme.structure.parties();
     let points: Vec<Gf256> = (1..=n as u8).map(Gf256).collect();
     let lagrange = Gf256::lagrange(&points, Gf256::ZERO);
@@ -238,7 +238,7 @@ fn opened_values(scheme: &ShamirScheme, cipher: &str, key: u8) -> [u32; 256] {
 }
 
 /// Bytes that party 2 receives, by value.
-fn received_bytes(scheme: &ShamirScheme, cipher: &str, key: u8) -> [u32; 256] {
+fn received_bytes(scheme: &ShamirConfig, cipher: &str, key: u8) -> [u32; 256] {
     let mut histogram = [0; 256];
     for session in transcripts(scheme, cipher, key) {
         let messages = session.iter().flat_map(|from| &from[1]);

@@ -4,15 +4,15 @@ use polyclave_cipher::{Cells, catalog, compile, compile_with_views};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::{run_members, run_parties};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Scheme};
-use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, Shamir, ShamirScheme, Structure, Tables};
+use polyclave_protocol::protocol::{Input, ProtocolConfig};
+use polyclave_protocol::service::{ServiceConfig, ServiceSession};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::shamir::{Inversion, Shamir, ShamirConfig, Structure, Tables};
 use polyclave_protocol::{Party, PartySet, Result};
 
-pub fn scheme(parties: usize, threshold: usize) -> ShamirScheme {
+pub fn scheme(parties: usize, threshold: usize) -> ShamirConfig {
     let structure = Structure::new(parties, threshold).expect("it is valid");
-    ShamirScheme { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked }
+    ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked }
 }
 
 /// What the disk of each node holds: its setup, and the value it put there.
@@ -20,12 +20,12 @@ pub type Disks = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// All nodes set up; what `store` returns goes to their disks.
 pub fn cluster(
-    scheme: &ShamirScheme,
+    scheme: &ShamirConfig,
     store: impl Fn(&mut Shamir, &mut dyn Net) -> Result<Vec<u8>> + Sync,
 ) -> Disks {
     let nodes = run_parties(scheme.parties(), |net| {
         let setup = scheme.set_up(net)?;
-        let mut session = hello(&scheme.terms(Terms::new(scheme.parties())), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net)?;
         let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
         let value = store(&mut protocol, net)?;
         Ok((scheme.save_setup(&setup).to_vec(), value))
@@ -35,7 +35,7 @@ pub fn cluster(
 
 /// Some nodes serve from their disks, in a new session.
 pub fn serve<T: Send>(
-    scheme: &ShamirScheme,
+    scheme: &ShamirConfig,
     serving: PartySet,
     disks: &Disks,
     request: impl Fn(&mut Shamir, &[u8], &mut dyn Net) -> Result<T> + Sync,
@@ -43,7 +43,7 @@ pub fn serve<T: Send>(
     let nodes = run_members(scheme.parties(), serving, |net| {
         let (setup, value) = &disks[net.me().index()];
         let setup = scheme.restore_setup(net.me(), setup)?;
-        let mut session = hello(&scheme.terms(Terms::new(scheme.parties())), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net)?;
         let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
         request(&mut protocol, value, net)
     });

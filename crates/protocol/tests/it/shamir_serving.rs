@@ -7,10 +7,10 @@ use polyclave_protocol::catalog::service;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::run_members;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Scheme};
-use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::shamir::{Inversion, Shamir, ShamirScheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
+use polyclave_protocol::service::{ServiceConfig, ServiceSession};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::shamir::{Inversion, Shamir, ShamirConfig};
 use polyclave_protocol::{Error, Party, PartySet, Result};
 
 const BLOCKS: &[u8; 32] = b"two blocks that somebody encrypt";
@@ -55,7 +55,7 @@ fn any_2t_plus_1_or_more_nodes_encrypt_under_round_keys_that_all_stored() {
 fn every_inversion_runs_with_absent_nodes() {
     let serving = PartySet::from_bits(0b11001);
     for inversion in Inversion::ALL {
-        let scheme = ShamirScheme { inversion, ..scheme(5, 1) };
+        let scheme = ShamirConfig { inversion, ..scheme(5, 1) };
         let disks = cluster(&scheme, store_round_keys);
         let outputs = serve(&scheme, serving, &disks, encrypt_with_stored);
         assert!(outputs.iter().all(|output| *output == encrypted()), "{inversion}");
@@ -91,7 +91,7 @@ fn too_few_nodes_and_outsiders_are_refused() {
     let joined = |bits: u16, connected: u16| {
         let outcomes = run_members(5, PartySet::from_bits(connected), |net| {
             let setup = scheme.restore_setup(net.me(), &disks[net.me().index()].0)?;
-            let mut session = hello(&scheme.terms(Terms::new(5)), net)?;
+            let mut session = hello(&scheme.terms(HandshakeParameters::new(5)), net)?;
             scheme.join(&setup, session.stream(), PartySet::from_bits(bits)).map(drop)
         });
         outcomes.into_iter().next().expect("somebody took part")
@@ -108,7 +108,7 @@ fn a_session_is_joined_by_those_who_said_hello() {
     let disks = cluster(&scheme, |_, _| Ok(Vec::new()));
     let outcomes = run_members(5, PartySet::from_bits(0b01111), |net| {
         let setup = scheme.restore_setup(net.me(), &disks[net.me().index()].0)?;
-        let mut session = hello(&scheme.terms(Terms::new(5)), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(5)), net)?;
         scheme.join(&setup, session.stream(), PartySet::from_bits(0b11111)).map(drop)
     });
     assert!(outcomes.iter().all(|o| matches!(o, Err(Error::Misuse(_)))), "{outcomes:?}");

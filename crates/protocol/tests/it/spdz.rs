@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use polyclave_cipher::{Builder, Cells, Circuit, Direction, catalog};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
-use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use polyclave_protocol::testkit::conformance::{self, Run, check_circuit};
 
-fn scheme<F: MacField>(parties: usize, way: Way, k: usize) -> SpdzScheme<F> {
+fn scheme<F: MacField>(parties: usize, way: LookupMethod, k: usize) -> SpdzConfig<F> {
     let packing = Packing::of::<F>(k).expect("the field has this packing");
-    SpdzScheme::new(parties, way, Preprocessing::InsecureDealer, packing).expect("it is valid")
+    SpdzConfig::new(parties, way, Preprocessing::InsecureDealer, packing).expect("it is valid")
 }
 
 /// With material from oblivious transfer.
-fn real<F: MacField>(parties: usize, way: Way) -> SpdzScheme<F> {
+fn real<F: MacField>(parties: usize, way: LookupMethod) -> SpdzConfig<F> {
     let packing = Packing::of::<F>(F::BITS as usize).expect("the field has this packing");
-    SpdzScheme::new(parties, way, Preprocessing::Mascot { expansion: 2 }, packing).expect("it is valid")
+    SpdzConfig::new(parties, way, Preprocessing::Mascot { expansion: 2 }, packing).expect("it is valid")
 }
 
-fn default<F: MacField>(parties: usize, way: Way) -> SpdzScheme<F> {
+fn default<F: MacField>(parties: usize, way: LookupMethod) -> SpdzConfig<F> {
     scheme(parties, way, F::BITS as usize)
 }
 
@@ -39,7 +39,7 @@ const DIRECTIONS: [Direction; 2] = [Direction::Encrypt, Direction::Decrypt];
 
 #[test]
 fn aes_in_every_way_and_size_is_right() {
-    for way in [Way::MaskedTables, Way::BitDecomposition, Way::RivainProuff] {
+    for way in [LookupMethod::MaskedTables, LookupMethod::BitDecomposition, LookupMethod::RivainProuff] {
         for name in ["aes-128", "aes-192", "aes-256"] {
             for direction in DIRECTIONS {
                 check_circuit(&default::<Gf2_64>(2, way), &with_key_schedule(name, direction), 3, 7);
@@ -51,11 +51,16 @@ fn aes_in_every_way_and_size_is_right() {
 #[test]
 fn des_in_every_way_is_right() {
     for direction in DIRECTIONS {
-        for way in [Way::MaskedTables, Way::PulkusVivek] {
+        for way in [LookupMethod::MaskedTables, LookupMethod::PulkusVivek] {
             check_circuit(&default::<Gf2_64>(2, way), &with_key_schedule("3des-ede3", direction), 3, 1);
             check_circuit(&default::<Gf2_40>(3, way), &with_key_schedule("des", direction), 2, 2);
         }
-        check_circuit(&default::<Gf2_42>(2, Way::Univariate), &with_key_schedule("des", direction), 2, 3);
+        check_circuit(
+            &default::<Gf2_42>(2, LookupMethod::Univariate),
+            &with_key_schedule("des", direction),
+            2,
+            3,
+        );
     }
 }
 
@@ -63,17 +68,17 @@ fn des_in_every_way_is_right() {
 fn more_parties_and_other_fields_are_right() {
     let circuit = circuit("aes-128", Direction::Encrypt);
     for parties in [3, 4, 5] {
-        check_circuit(&default::<Gf2_64>(parties, Way::MaskedTables), &circuit, 5, 4);
+        check_circuit(&default::<Gf2_64>(parties, LookupMethod::MaskedTables), &circuit, 5, 4);
     }
-    check_circuit(&default::<Gf2_40>(2, Way::MaskedTables), &circuit, 70, 5);
-    check_circuit(&default::<Gf2_128>(2, Way::MaskedTables), &circuit, 2, 6);
-    check_circuit(&default::<Gf2_128>(3, Way::RivainProuff), &circuit, 2, 7);
+    check_circuit(&default::<Gf2_40>(2, LookupMethod::MaskedTables), &circuit, 70, 5);
+    check_circuit(&default::<Gf2_128>(2, LookupMethod::MaskedTables), &circuit, 2, 6);
+    check_circuit(&default::<Gf2_128>(3, LookupMethod::RivainProuff), &circuit, 2, 7);
 }
 
 /// Keller et al. 2017, Table 2: rounds and openings online, triples and bits of preprocessing, for one block.
 #[test]
 fn table_2_is_what_the_protocol_counts() {
-    fn counted<F: MacField>(way: Way, cipher: &str) -> [u64; 4] {
+    fn counted<F: MacField>(way: LookupMethod, cipher: &str) -> [u64; 4] {
         let lanes = 3;
         let Run { tallies, cost, .. } =
             check_circuit(&default::<F>(2, way), &circuit(cipher, Direction::Encrypt), lanes, 9);
@@ -86,7 +91,7 @@ fn table_2_is_what_the_protocol_counts() {
         let [triples, bits] = [cost.triples_per_lane, cost.bits_per_lane].map(|count| count as u64);
         [online.rounds, online.openings / lanes as u64, triples, bits]
     }
-    use Way::*;
+    use LookupMethod::*;
     assert_eq!(counted::<Gf2_40>(BitDecomposition, "aes-128"), [50, 2240, 960, 2560]);
     assert_eq!(counted::<Gf2_40>(RivainProuff, "aes-128"), [70, 1920, 640, 5120]);
     assert_eq!(counted::<Gf2_40>(MaskedTables, "aes-128"), [10, 160, 1760, 42240]);
@@ -111,18 +116,28 @@ fn one_lookup(in_bits: u8) -> Circuit {
 #[test]
 fn tables_of_every_width_are_right() {
     for in_bits in 1..=8 {
-        check_circuit(&default::<Gf2_64>(2, Way::MaskedTables), &one_lookup(in_bits), 300, in_bits);
+        check_circuit(&default::<Gf2_64>(2, LookupMethod::MaskedTables), &one_lookup(in_bits), 300, in_bits);
     }
 }
 
 #[test]
 fn real_material_gives_right_answers() {
-    check_circuit(&real::<Gf2_64>(2, Way::MaskedTables), &one_lookup(8), 20, 1);
-    check_circuit(&real::<Gf2_40>(3, Way::MaskedTables), &one_lookup(6), 5, 2);
-    check_circuit(&real::<Gf2_64>(2, Way::RivainProuff), &circuit("aes-128", Direction::Encrypt), 1, 3);
-    check_circuit(&real::<Gf2_40>(2, Way::MaskedTables), &circuit("aes-128", Direction::Encrypt), 1, 3);
-    check_circuit(&real::<Gf2_64>(2, Way::PulkusVivek), &circuit("des", Direction::Encrypt), 2, 4);
-    check_circuit(&real::<Gf2_42>(2, Way::Univariate), &one_lookup(6), 2, 4);
+    check_circuit(&real::<Gf2_64>(2, LookupMethod::MaskedTables), &one_lookup(8), 20, 1);
+    check_circuit(&real::<Gf2_40>(3, LookupMethod::MaskedTables), &one_lookup(6), 5, 2);
+    check_circuit(
+        &real::<Gf2_64>(2, LookupMethod::RivainProuff),
+        &circuit("aes-128", Direction::Encrypt),
+        1,
+        3,
+    );
+    check_circuit(
+        &real::<Gf2_40>(2, LookupMethod::MaskedTables),
+        &circuit("aes-128", Direction::Encrypt),
+        1,
+        3,
+    );
+    check_circuit(&real::<Gf2_64>(2, LookupMethod::PulkusVivek), &circuit("des", Direction::Encrypt), 2, 4);
+    check_circuit(&real::<Gf2_42>(2, LookupMethod::Univariate), &one_lookup(6), 2, 4);
 }
 
 #[test]
@@ -130,7 +145,7 @@ fn tables_of_single_bits_are_made_of_triples_of_bits() {
     let mascot = Preprocessing::Mascot { expansion: 2 };
     let bits = |parties| {
         let packing = Packing::of::<Gf2_64>(1).expect("the field has this packing");
-        SpdzScheme::<Gf2_64>::new(parties, Way::MaskedTables, mascot, packing).expect("it is valid")
+        SpdzConfig::<Gf2_64>::new(parties, LookupMethod::MaskedTables, mascot, packing).expect("it is valid")
     };
     let circuit = circuit("des", Direction::Encrypt);
     let run = check_circuit(&bits(2), &circuit, 2, 8);

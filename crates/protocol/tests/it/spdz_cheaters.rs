@@ -12,9 +12,9 @@ use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use polyclave_protocol::testkit::faults::{LATE, run_over};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
 
@@ -35,7 +35,8 @@ fn honest(n: usize, act: Act, at: Range<usize>) -> Vec<(Result<Option<Vec<u8>>>,
     let ends: Vec<_> = ends.collect();
     let sent: Vec<_> = ends.iter().map(|net| net.sent.clone()).collect();
     let circuit = narrow(6);
-    let outcomes = run_over(ends, move |net| session::<Gf2_64>(Way::MaskedTables, &circuit, Owner::All, net));
+    let outcomes =
+        run_over(ends, move |net| session::<Gf2_64>(LookupMethod::MaskedTables, &circuit, Owner::All, net));
     let sent = sent.iter().map(|sent| sent.load(SeqCst));
     outcomes.into_iter().zip(sent).skip(1).collect()
 }
@@ -147,8 +148,8 @@ fn after_a_failed_check_other_streams_of_the_setup_release_nothing() {
         Cheat::new(net, act, 4..5)
     });
     let outcomes = run_over(ends.collect(), |net| {
-        let scheme = scheme::<Gf2_64>(2, Way::MaskedTables);
-        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let scheme = scheme::<Gf2_64>(2, LookupMethod::MaskedTables);
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
         let setup = scheme.set_up(net)?;
         let [mut first, mut second] = [
             scheme.join(&setup, session.stream(), net.members())?,
@@ -183,8 +184,8 @@ fn an_output_is_not_opened_before_the_lookups_are_checked() {
     let ends: Vec<_> = ends.collect();
     let sent = ends[1].sent.clone();
     let outcomes = run_over(ends, |net| {
-        let scheme = scheme::<Gf2_64>(2, Way::MaskedTables);
-        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let scheme = scheme::<Gf2_64>(2, LookupMethod::MaskedTables);
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
         let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let circuit = narrow(6);
         let compiled = compile(&circuit, &protocol);
@@ -208,8 +209,8 @@ fn a_value_serves_other_sessions_only_after_a_check_in_its_own() {
             Cheat::new(net, if cheats { Act::Shift { to: everybody(), bit: 0 } } else { Act::Honest }, 3..4)
         });
         let outcomes = run_over(ends.collect(), move |net| {
-            let scheme = scheme::<Gf2_64>(2, Way::MaskedTables);
-            let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+            let scheme = scheme::<Gf2_64>(2, LookupMethod::MaskedTables);
+            let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
             let setup = scheme.set_up(net)?;
             let mut first = scheme.join(&setup, session.stream(), net.members())?;
             let mut second = scheme.join(&setup, session.stream(), net.members())?;
@@ -238,15 +239,15 @@ fn a_value_serves_other_sessions_only_after_a_check_in_its_own() {
 
 #[test]
 fn material_is_used_once_and_for_what_it_was_made() {
-    for way in [Way::MaskedTables, Way::PulkusVivek] {
+    for way in [LookupMethod::MaskedTables, LookupMethod::PulkusVivek] {
         let outcomes = run_parties(2, |net| {
             let scheme = scheme::<Gf2_64>(2, way);
-            let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+            let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
             let setup = scheme.set_up(net)?;
             let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
             let mut other = scheme.join(&setup, session.stream(), net.members())?;
             let circuit = match way {
-                Way::MaskedTables => narrow(6),
+                LookupMethod::MaskedTables => narrow(6),
                 _ => table_of("des"),
             };
             let compiled = compile(&circuit, &protocol);
@@ -270,7 +271,7 @@ fn material_is_used_once_and_for_what_it_was_made() {
 }
 
 /// The lookups of a circuit, on cells of which all shares are zero.
-fn look_up<P: Protocol>(
+fn look_up<P: Session>(
     protocol: &mut P,
     compiled: &Compiled,
     lanes: usize,
@@ -284,26 +285,28 @@ fn look_up<P: Protocol>(
 
 #[test]
 fn parties_with_other_settings_end_at_the_hello_with_its_name() {
-    fn terms<F: MacField>(parties: usize, way: Way, k: usize) -> Terms {
+    fn terms<F: MacField>(parties: usize, way: LookupMethod, k: usize) -> HandshakeParameters {
         let packing = Packing::of::<F>(k).expect("the field has this packing");
-        let scheme = SpdzScheme::<F>::new(parties, way, Preprocessing::InsecureDealer, packing);
-        scheme.expect("it is valid").terms(Terms::new(parties)).with("circuit", b"a cipher")
+        let scheme = SpdzConfig::<F>::new(parties, way, Preprocessing::InsecureDealer, packing);
+        scheme.expect("it is valid").terms(HandshakeParameters::new(parties)).with("circuit", b"a cipher")
     }
-    let ours = terms::<Gf2_64>(2, Way::MaskedTables, 64);
+    let ours = terms::<Gf2_64>(2, LookupMethod::MaskedTables, 64);
     let mut others = vec![
-        (terms::<Gf2_64>(3, Way::MaskedTables, 64), "number of parties"),
-        (terms::<Gf2_64>(2, Way::MaskedTables, 8), "demux field"),
-        (terms::<Gf2_64>(2, Way::MaskedTables, 1), "demux field"),
-        (terms::<Gf2_40>(2, Way::MaskedTables, 40), "field"),
-        (terms::<Gf2_128>(2, Way::MaskedTables, 128), "field"),
-        (terms::<Gf2_42>(2, Way::Univariate, 42), "protocol"),
+        (terms::<Gf2_64>(3, LookupMethod::MaskedTables, 64), "number of parties"),
+        (terms::<Gf2_64>(2, LookupMethod::MaskedTables, 8), "demux field"),
+        (terms::<Gf2_64>(2, LookupMethod::MaskedTables, 1), "demux field"),
+        (terms::<Gf2_40>(2, LookupMethod::MaskedTables, 40), "field"),
+        (terms::<Gf2_128>(2, LookupMethod::MaskedTables, 128), "field"),
+        (terms::<Gf2_42>(2, LookupMethod::Univariate, 42), "protocol"),
     ];
-    for way in [Way::BitDecomposition, Way::RivainProuff, Way::PulkusVivek] {
+    for way in [LookupMethod::BitDecomposition, LookupMethod::RivainProuff, LookupMethod::PulkusVivek] {
         others.push((terms::<Gf2_64>(2, way, 64), "protocol"));
     }
     let packing = Packing::of::<Gf2_64>(64).expect("the field has this packing");
-    let same = SpdzScheme::<Gf2_64>::new(2, Way::MaskedTables, Preprocessing::InsecureDealer, packing);
-    let cipher = same.expect("it is valid").terms(Terms::new(2)).with("circuit", b"another cipher");
+    let same =
+        SpdzConfig::<Gf2_64>::new(2, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, packing);
+    let cipher =
+        same.expect("it is valid").terms(HandshakeParameters::new(2)).with("circuit", b"another cipher");
     others.push((cipher, "circuit"));
     for (theirs, field) in others {
         let outcomes = run_parties(2, |net| {

@@ -7,37 +7,37 @@ use polyclave_cipher::{Circuit, Direction, catalog, compile};
 use polyclave_field::{Gf2_64, Gf128};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Protocol, Scheme};
-use polyclave_protocol::service::{ServiceProtocol, ServiceScheme};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::spdz::{Packing, Preprocessing, Spdz, SpdzScheme, Way};
+use polyclave_protocol::protocol::{ProtocolConfig, Session};
+use polyclave_protocol::service::{ServiceConfig, ServiceSession};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Spdz, SpdzConfig};
 use polyclave_protocol::tally::Counts;
 use polyclave_protocol::{Error, PartySet, Result};
 
-fn scheme(parties: usize, preprocessing: Preprocessing) -> SpdzScheme<Gf2_64> {
+fn scheme(parties: usize, preprocessing: Preprocessing) -> SpdzConfig<Gf2_64> {
     let packing = Packing::of::<Gf2_64>(64).expect("it is valid");
-    SpdzScheme::new(parties, Way::MaskedTables, preprocessing, packing).expect("it is valid")
+    SpdzConfig::new(parties, LookupMethod::MaskedTables, preprocessing, packing).expect("it is valid")
 }
 
-fn dealt(parties: usize) -> SpdzScheme<Gf2_64> {
+fn dealt(parties: usize) -> SpdzConfig<Gf2_64> {
     scheme(parties, Preprocessing::InsecureDealer)
 }
 
 /// All nodes in a session.
 fn serve<T: Send>(
-    scheme: &SpdzScheme<Gf2_64>,
+    scheme: &SpdzConfig<Gf2_64>,
     request: impl Fn(&mut Spdz<Gf2_64>, &mut dyn Net) -> Result<T> + Sync,
 ) -> Vec<T> {
     let nodes = run_parties(scheme.parties(), |net| {
         let setup = scheme.set_up(net)?;
-        let mut session = hello(&scheme.terms(Terms::new(scheme.parties())), net)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net)?;
         let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
         request(&mut protocol, net)
     });
     nodes.into_iter().map(|node| node.expect("honest nodes finish")).collect()
 }
 
-fn check_client(scheme: &SpdzScheme<Gf2_64>, circuit: &Circuit, lanes: usize) {
+fn check_client(scheme: &SpdzConfig<Gf2_64>, circuit: &Circuit, lanes: usize) {
     let outputs = serve(scheme, |protocol, net| {
         let output = client_computes(scheme, protocol, circuit, lanes, net)?;
         let message = protocol.reveal_to_client(&output, net)?;
@@ -79,11 +79,11 @@ fn a_client_learns_the_same_with_material_from_oblivious_transfer() {
 
 /// A value that a client gave.
 fn given(
-    scheme: &SpdzScheme<Gf2_64>,
+    scheme: &SpdzConfig<Gf2_64>,
     protocol: &mut Spdz<Gf2_64>,
     blocks: &[u8],
     net: &mut dyn Net,
-) -> Result<<Spdz<Gf2_64> as Protocol>::Shared> {
+) -> Result<<Spdz<Gf2_64> as Session>::Shared> {
     let circuit = compile(&catalog::find("aes-128").expect("known").encrypt, protocol);
     let (mask, message) = protocol.mask_input(blocks.len(), net)?;
     let r = client_learns(scheme, &message, net)?;

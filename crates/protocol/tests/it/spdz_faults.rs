@@ -13,12 +13,18 @@ use polyclave_protocol::Party;
 use polyclave_protocol::mesh::mesh_with_timeout;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Owner;
-use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use polyclave_protocol::testkit::faults::{LATE, Promise, Sweep, Swept, run_over};
 use polyclave_protocol::testkit::tamper::Fault;
 
 /// Every message of every party with every fault.
-fn sweep<F: MacField>(way: Way, circuit: &Circuit, parties: usize, to: Owner, drop_every: u64) -> Vec<Swept> {
+fn sweep<F: MacField>(
+    way: LookupMethod,
+    circuit: &Circuit,
+    parties: usize,
+    to: Owner,
+    drop_every: u64,
+) -> Vec<Swept> {
     let party = |circuit: &Circuit| {
         let circuit = circuit.clone();
         move |net: &mut dyn Net| session::<F>(way, &circuit, to, net)
@@ -55,7 +61,7 @@ fn expected(way_rounds: u64, parties: usize, me: usize) -> u64 {
     (2 + 1 + u64::from(me < 2) + way_rounds + 6 + 1 + 6) * (parties as u64 - 1)
 }
 
-fn every_message<F: MacField>(way: Way, circuit: &Circuit, rounds: u64, drop_every: u64) {
+fn every_message<F: MacField>(way: LookupMethod, circuit: &Circuit, rounds: u64, drop_every: u64) {
     for parties in [2, 3] {
         let swept = sweep::<F>(way, circuit, parties, Owner::All, drop_every);
         for (me, swept) in swept.iter().enumerate() {
@@ -66,38 +72,38 @@ fn every_message<F: MacField>(way: Way, circuit: &Circuit, rounds: u64, drop_eve
 
 #[test]
 fn no_fault_in_any_message_makes_a_wrong_output_unit_vectors() {
-    every_message::<Gf2_64>(Way::MaskedTables, &narrow(6), 1, 1);
+    every_message::<Gf2_64>(LookupMethod::MaskedTables, &narrow(6), 1, 1);
 }
 
 #[test]
 fn no_fault_in_any_message_makes_a_wrong_output_masked_rows() {
-    every_message::<Gf2_64>(Way::MaskedTables, &table_of("aes-128"), 1, 1);
+    every_message::<Gf2_64>(LookupMethod::MaskedTables, &table_of("aes-128"), 1, 1);
 }
 
 #[test]
 fn no_fault_in_any_message_makes_a_wrong_output_bit_decomposition() {
-    every_message::<Gf2_64>(Way::BitDecomposition, &table_of("aes-128"), 5, 3);
+    every_message::<Gf2_64>(LookupMethod::BitDecomposition, &table_of("aes-128"), 5, 3);
 }
 
 #[test]
 fn no_fault_in_any_message_makes_a_wrong_output_rivain_prouff() {
-    every_message::<Gf2_64>(Way::RivainProuff, &table_of("aes-128"), 7, 3);
+    every_message::<Gf2_64>(LookupMethod::RivainProuff, &table_of("aes-128"), 7, 3);
 }
 
 #[test]
 fn no_fault_in_any_message_makes_a_wrong_output_pulkus_vivek() {
-    every_message::<Gf2_64>(Way::PulkusVivek, &table_of("des"), 5, 3);
+    every_message::<Gf2_64>(LookupMethod::PulkusVivek, &table_of("des"), 5, 3);
 }
 
 #[test]
 fn no_fault_in_any_message_makes_a_wrong_output_univariate() {
-    every_message::<Gf2_42>(Way::Univariate, &table_of("des"), 63, 16);
+    every_message::<Gf2_42>(LookupMethod::Univariate, &table_of("des"), 63, 16);
 }
 
 #[test]
 fn no_fault_in_any_message_makes_a_wrong_output_for_one_owner() {
     for parties in [2, 3] {
-        sweep::<Gf2_64>(Way::MaskedTables, &narrow(4), parties, Owner::Party(Party(1)), 3);
+        sweep::<Gf2_64>(LookupMethod::MaskedTables, &narrow(4), parties, Owner::Party(Party(1)), 3);
     }
 }
 
@@ -110,7 +116,7 @@ fn no_flip_in_any_message_makes_a_wrong_output_on_real_material() {
     let party = move |net: &mut dyn Net| {
         let packing = Packing::of::<Gf2_40>(40)?;
         let real = Preprocessing::Mascot { expansion: 2 };
-        let scheme = SpdzScheme::<Gf2_40>::new(2, Way::MaskedTables, real, packing)?;
+        let scheme = SpdzConfig::<Gf2_40>::new(2, LookupMethod::MaskedTables, real, packing)?;
         session_under(&scheme, &circuit, Owner::All, net)
     };
     let honest = run_over(mesh_with_timeout(2, LATE), party.clone());
@@ -130,7 +136,7 @@ fn no_flip_in_any_message_makes_a_wrong_output_on_real_material() {
 #[test]
 fn no_fault_in_any_message_makes_a_wrong_block_of_des() {
     let des = (*catalog::find("des").expect("the catalog has it").encrypt).clone();
-    for swept in sweep::<Gf2_64>(Way::MaskedTables, &des, 2, Owner::All, 8) {
+    for swept in sweep::<Gf2_64>(LookupMethod::MaskedTables, &des, 2, Owner::All, 8) {
         assert_eq!(swept.messages, expected(16, 2, 0));
     }
 }

@@ -8,23 +8,26 @@ use polyclave_protocol::catalog::{find, service};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Protocol, Scheme};
-use polyclave_protocol::service::{Element, ServiceProtocol, ServiceScheme};
-use polyclave_protocol::session::{Session, Terms, hello};
-use polyclave_protocol::spdz::{Elements, Packing, Preprocessing, Setup, Shared, Spdz, SpdzScheme, Way};
+use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
+use polyclave_protocol::service::{Element, ServiceConfig, ServiceSession};
+use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
+use polyclave_protocol::spdz::{
+    Elements, LookupMethod, Packing, Preprocessing, Setup, Shared, Spdz, SpdzConfig,
+};
 use polyclave_protocol::testkit::faults::{Promise, Sweep};
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, Result};
 
-fn scheme(parties: usize) -> SpdzScheme<Gf2_64> {
+fn scheme(parties: usize) -> SpdzConfig<Gf2_64> {
     let packing = Packing::of::<Gf2_64>(64).expect("it is valid");
-    SpdzScheme::new(parties, Way::MaskedTables, Preprocessing::InsecureDealer, packing).expect("it is valid")
+    SpdzConfig::new(parties, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, packing)
+        .expect("it is valid")
 }
 
 /// Joins a session of its own.
 fn join(setup: &Setup<Gf2_64>, net: &mut dyn Net) -> Result<Spdz<Gf2_64>> {
     let scheme = scheme(net.parties());
-    let mut session: Session = hello(&scheme.terms(Terms::new(net.parties())), net)?;
+    let mut session: AgreedSession = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
     scheme.join(setup, session.stream(), net.members())
 }
 

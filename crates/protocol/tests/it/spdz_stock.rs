@@ -9,10 +9,10 @@ use polyclave_field::{Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::spdz::{Packing, Preprocessing, SpdzScheme, Way, kinds};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig, kinds};
 use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::{Error, Party, Result};
 use zeroize::Zeroizing;
@@ -21,7 +21,7 @@ use crate::lookups::{narrow, scheme, table_of};
 
 /// A party's items, handed out in order; and what may go wrong with them.
 #[derive(Default)]
-struct Shelf {
+struct BoundedStock {
     items: Mutex<BTreeMap<&'static str, Vec<u8>>>,
     /// Of this kind the first item is put behind the others.
     out_of_order: Option<&'static str>,
@@ -29,7 +29,7 @@ struct Shelf {
     cut: usize,
 }
 
-impl Shelf {
+impl BoundedStock {
     fn put(&self, kind: &Kind, items: &[u8]) {
         let mut items = items.to_vec();
         if self.out_of_order == Some(kind.name) {
@@ -39,13 +39,13 @@ impl Shelf {
     }
 }
 
-impl Stock for Shelf {
+impl Stock for BoundedStock {
     fn take(&self, kind: &Kind, count: usize, _: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         let mut shelf = self.items.lock().expect("no panic");
         let items = shelf.entry(kind.name).or_default();
         let len = count * kind.item_bytes;
         if items.len() < len {
-            return Err(Error::Dry { detail: format!("{count} {}", kind.name) });
+            return Err(Error::OutOfMaterial { detail: format!("{count} {}", kind.name) });
         }
         let rest = items.split_off(len);
         let mut taken = std::mem::replace(items, rest);
@@ -55,22 +55,22 @@ impl Stock for Shelf {
 }
 
 /// With material from oblivious transfer.
-fn real(way: Way) -> SpdzScheme<Gf2_64> {
+fn real(way: LookupMethod) -> SpdzConfig<Gf2_64> {
     let packing = Packing::of::<Gf2_64>(64).expect("the field has this packing");
-    SpdzScheme::new(2, way, Preprocessing::Mascot { expansion: 2 }, packing).expect("it is valid")
+    SpdzConfig::new(2, way, Preprocessing::Mascot { expansion: 2 }, packing).expect("it is valid")
 }
 
 /// One session fills the shelves, another one takes from them: what each party learns. Input port i is party i's.
 fn from_shelves<F: MacField>(
-    scheme: &SpdzScheme<F>,
+    scheme: &SpdzConfig<F>,
     stocked: &[(&str, usize)],
     circuit: &Circuit,
     inputs: &[Cells],
-    shelf: impl Fn(Party) -> Shelf + Sync,
+    shelf: impl Fn(Party) -> BoundedStock + Sync,
 ) -> Vec<Result<Vec<u8>>> {
     run_parties(scheme.parties(), |net| {
         let setup = scheme.set_up(net)?;
-        let terms = scheme.terms(Terms::new(scheme.parties()));
+        let terms = scheme.terms(HandshakeParameters::new(scheme.parties()));
         let shelf = shelf(net.me());
         for (name, count) in stocked {
             let kind = kinds::<F>().into_iter().find(|kind| kind.name == *name).expect("it is a kind");
@@ -120,8 +120,8 @@ const AES_ANSWER: &str = "69c4e0d86a7b0430d8cdb78070b4c55a";
 const DES: [&str; 2] = ["5468652071756663", "0123456789abcdef23456789abcdef01456789abcdef0123"];
 const DES_ANSWER: &str = "a826fd8ce53b855f";
 
-fn one_aes(stocked: &[(&str, usize)], shelf: impl Fn(Party) -> Shelf + Sync) -> Vec<Result<Vec<u8>>> {
-    let (circuit, scheme) = (with_key_schedule("aes-128"), scheme::<Gf2_64>(3, Way::MaskedTables));
+fn one_aes(stocked: &[(&str, usize)], shelf: impl Fn(Party) -> BoundedStock + Sync) -> Vec<Result<Vec<u8>>> {
+    let (circuit, scheme) = (with_key_schedule("aes-128"), scheme::<Gf2_64>(3, LookupMethod::MaskedTables));
     from_shelves(&scheme, stocked, &circuit, &cells(&circuit, &AES), shelf)
 }
 
@@ -130,7 +130,7 @@ const ENOUGH: [(&str, usize); 2] = [("unit vectors of 8 bits", 200), ("triples",
 
 #[test]
 fn aes_from_stock_gives_the_known_answer() {
-    for outcome in one_aes(&ENOUGH, |_| Shelf::default()) {
+    for outcome in one_aes(&ENOUGH, |_| BoundedStock::default()) {
         assert_eq!(hexadecimal(&outcome.expect("honest parties finish")), AES_ANSWER);
     }
 }
@@ -140,8 +140,9 @@ fn triple_des_from_stock_gives_the_known_answer() {
     fn check<F: MacField>() {
         let circuit = with_key_schedule("3des-ede3");
         let stocked = [("unit vectors of 6 bits", 384), ("triples", 64)];
-        let scheme = scheme::<F>(2, Way::MaskedTables);
-        for outcome in from_shelves(&scheme, &stocked, &circuit, &cells(&circuit, &DES), |_| Shelf::default())
+        let scheme = scheme::<F>(2, LookupMethod::MaskedTables);
+        for outcome in
+            from_shelves(&scheme, &stocked, &circuit, &cells(&circuit, &DES), |_| BoundedStock::default())
         {
             assert_eq!(hexadecimal(&outcome.expect("honest parties finish")), DES_ANSWER);
         }
@@ -155,9 +156,9 @@ fn triple_des_from_stock_gives_the_known_answer() {
 fn real_material_from_stock_gives_right_answers() {
     let (aes, des) = (table_of("aes-128"), narrow(6));
     let runs = [
-        (Way::MaskedTables, &aes, vec![("unit vectors of 8 bits", 5), ("triples", 40)]),
-        (Way::MaskedTables, &des, vec![("unit vectors of 6 bits", 5), ("triples", 40)]),
-        (Way::BitDecomposition, &aes, vec![("bits", 100), ("triples", 80)]),
+        (LookupMethod::MaskedTables, &aes, vec![("unit vectors of 8 bits", 5), ("triples", 40)]),
+        (LookupMethod::MaskedTables, &des, vec![("unit vectors of 6 bits", 5), ("triples", 40)]),
+        (LookupMethod::BitDecomposition, &aes, vec![("bits", 100), ("triples", 80)]),
     ];
     for (way, circuit, stocked) in runs {
         let lanes = 5;
@@ -177,7 +178,7 @@ fn real_material_from_stock_gives_right_answers() {
             })
             .collect();
         let expected = cleartext::run(&compile(circuit, &AnyMap), lanes, &inputs).expect("the inputs fit");
-        for outcome in from_shelves(&real(way), &stocked, circuit, &inputs, |_| Shelf::default()) {
+        for outcome in from_shelves(&real(way), &stocked, circuit, &inputs, |_| BoundedStock::default()) {
             assert_eq!(outcome.expect("honest parties finish"), expected[0].to_blocks());
         }
     }
@@ -189,8 +190,8 @@ fn all_parties_say_that_the_stock_is_dry() {
         [("unit vectors of 8 bits", 199), ("triples", 64)],
         [("unit vectors of 8 bits", 200), ("triples", 7)],
     ] {
-        for outcome in one_aes(&short, |_| Shelf::default()) {
-            assert!(matches!(outcome, Err(Error::Dry { .. })), "{outcome:?}");
+        for outcome in one_aes(&short, |_| BoundedStock::default()) {
+            assert!(matches!(outcome, Err(Error::OutOfMaterial { .. })), "{outcome:?}");
         }
     }
 }
@@ -198,7 +199,7 @@ fn all_parties_say_that_the_stock_is_dry() {
 #[test]
 fn items_of_another_length_are_an_error() {
     for cut in [1, 2089, usize::MAX] {
-        let outcomes = one_aes(&ENOUGH, |_| Shelf { cut, ..Shelf::default() });
+        let outcomes = one_aes(&ENOUGH, |_| BoundedStock { cut, ..BoundedStock::default() });
         for outcome in outcomes {
             assert!(matches!(outcome, Err(Error::System(_))), "{outcome:?}");
         }
@@ -208,7 +209,10 @@ fn items_of_another_length_are_an_error() {
 #[test]
 fn a_party_with_other_items_than_the_rest_spoils_the_check_and_nothing_is_learnt() {
     for (kind, _) in ENOUGH {
-        let shelf = |p: Party| Shelf { out_of_order: (p == Party(1)).then_some(kind), ..Shelf::default() };
+        let shelf = |p: Party| BoundedStock {
+            out_of_order: (p == Party(1)).then_some(kind),
+            ..BoundedStock::default()
+        };
         for outcome in one_aes(&ENOUGH, shelf) {
             assert!(matches!(outcome, Err(Error::CheckFailed { .. })), "{kind}: {outcome:?}");
         }

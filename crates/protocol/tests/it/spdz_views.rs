@@ -9,9 +9,9 @@ use polyclave_field::Gf2_64;
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::mesh_with_timeout;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Scheme};
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::spdz::Way;
+use polyclave_protocol::protocol::{Input, ProtocolConfig};
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::spdz::LookupMethod;
 use polyclave_protocol::testkit::faults::{LATE, run_over};
 use polyclave_protocol::testkit::record::{Direction, Message, Record, Transcript};
 use polyclave_protocol::{Party, Result};
@@ -23,7 +23,7 @@ const VIEWER: Party = Party(1);
 
 /// One way of looking one table up, always of the same input, which is party 1's. By session the messages of the viewer from
 /// input to the last lookup.
-fn views(parties: usize, way: Way, circuit: &Circuit) -> Vec<Vec<Message>> {
+fn views(parties: usize, way: LookupMethod, circuit: &Circuit) -> Vec<Vec<Message>> {
     let session = |_| {
         let ends: Vec<_> = mesh_with_timeout(parties, LATE).into_iter().map(Record::new).collect();
         let transcript = ends[VIEWER.index()].transcript();
@@ -38,14 +38,14 @@ fn views(parties: usize, way: Way, circuit: &Circuit) -> Vec<Vec<Message>> {
 }
 
 fn one_session(
-    way: Way,
+    way: LookupMethod,
     circuit: &Circuit,
     transcript: &Transcript,
     begins: &Mutex<usize>,
     net: &mut dyn Net,
 ) -> Result<()> {
     let scheme = scheme::<Gf2_64>(net.parties(), way);
-    let mut session = hello(&scheme.terms(Terms::new(net.parties())), net)?;
+    let mut session = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
     let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(circuit, &protocol);
     let batch = prepare(&mut protocol, &compiled, LANES, net)?;
@@ -106,7 +106,7 @@ const BOUND: f64 = 9.0;
 /// How many values inputs have, and what is opened.
 fn check_views(
     parties: usize,
-    way: Way,
+    way: LookupMethod,
     circuit: &Circuit,
     rounds: usize,
     [of_input, of_opened]: [usize; 2],
@@ -135,16 +135,16 @@ fn check_views(
 #[test]
 fn masked_inputs_and_indices_are_uniform() {
     for parties in [2, 3] {
-        check_views(parties, Way::MaskedTables, &narrow(6), 1, [64, 64]);
-        check_views(parties, Way::MaskedTables, &table_of("aes-128"), 1, [256, 256]);
+        check_views(parties, LookupMethod::MaskedTables, &narrow(6), 1, [64, 64]);
+        check_views(parties, LookupMethod::MaskedTables, &table_of("aes-128"), 1, [256, 256]);
     }
 }
 
 #[test]
 fn masked_factors_and_decomposed_cells_are_uniform() {
     for parties in [2, 3] {
-        check_views(parties, Way::BitDecomposition, &table_of("aes-128"), 5, [256, 256]);
-        check_views(parties, Way::RivainProuff, &table_of("aes-128"), 7, [256, 256]);
+        check_views(parties, LookupMethod::BitDecomposition, &table_of("aes-128"), 5, [256, 256]);
+        check_views(parties, LookupMethod::RivainProuff, &table_of("aes-128"), 7, [256, 256]);
     }
 }
 
@@ -152,6 +152,6 @@ fn masked_factors_and_decomposed_cells_are_uniform() {
 #[test]
 fn masked_factors_of_polynomials_are_uniform() {
     for parties in [2, 3] {
-        check_views(parties, Way::PulkusVivek, &table_of("des"), 5, [64, 256]);
+        check_views(parties, LookupMethod::PulkusVivek, &table_of("des"), 5, [64, 256]);
     }
 }

@@ -6,7 +6,7 @@ use polyclave_cipher::{Builder, Cells, Circuit, Direction, Matrix, Table, boolea
 use polyclave_protocol::release::{Checked, Unverified};
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 use polyclave_protocol::tinyot::Kappa;
-use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableScheme, Way};
+use polyclave_protocol::tinytable::{Macs, Preprocessing, PreprocessingMethod, TinyTableConfig};
 
 const ACTIVE: [Macs; 4] = [Macs::Lookup32, Macs::Lookup64, Macs::Linear64, Macs::Minimac];
 /// Whose tables the parties can make.
@@ -20,11 +20,11 @@ fn run(macs: Macs, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
 fn run_with(from: Preprocessing, macs: Macs, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
     match macs {
         Macs::None => {
-            let scheme = TinyTableScheme::<Unverified<Cells>>::new(macs, from).expect("it is passive");
+            let scheme = TinyTableConfig::<Unverified<Cells>>::new(macs, from).expect("it is passive");
             check_circuit(&scheme, circuit, lanes, seed)
         }
         _ => {
-            let scheme = TinyTableScheme::<Checked<Cells>>::new(macs, from).expect("it is active");
+            let scheme = TinyTableConfig::<Checked<Cells>>::new(macs, from).expect("it is active");
             check_circuit(&scheme, circuit, lanes, seed)
         }
     }
@@ -105,7 +105,7 @@ fn constants_are_right() {
             for lanes in [1, 65] {
                 run(macs, &constants(bits), lanes, 1);
             }
-            run_with(real(Way::Demux), macs, &constants(bits), 3, 2);
+            run_with(real(PreprocessingMethod::Demux), macs, &constants(bits), 3, 2);
         }
     }
 }
@@ -162,33 +162,33 @@ fn sizes_of_table_1_are_exact_for_gates() {
 #[test]
 fn verification_says_what_outputs_are_worth() {
     let dealer = Preprocessing::InsecureDealer;
-    assert!(TinyTableScheme::<Checked<Cells>>::new(Macs::None, dealer).is_err());
-    assert!(ACTIVE.into_iter().all(|macs| TinyTableScheme::<Unverified<Cells>>::new(macs, dealer).is_err()));
+    assert!(TinyTableConfig::<Checked<Cells>>::new(Macs::None, dealer).is_err());
+    assert!(ACTIVE.into_iter().all(|macs| TinyTableConfig::<Unverified<Cells>>::new(macs, dealer).is_err()));
 }
 
-const fn real(way: Way) -> Preprocessing {
+const fn real(way: PreprocessingMethod) -> Preprocessing {
     Preprocessing::TinyOt { way, kappa: Kappa::Bits40, expansion: 2 }
 }
 
 #[test]
 fn tables_that_the_parties_make_are_right() {
     for macs in MADE {
-        run_with(real(Way::Demux), macs, &gates(), 70, 3);
+        run_with(real(PreprocessingMethod::Demux), macs, &gates(), 70, 3);
     }
     for (macs, lanes) in [(Macs::None, 3), (Macs::Linear64, 2)] {
-        run_with(real(Way::Demux), macs, &circuit("des", Direction::Encrypt), lanes, 4);
-        run_with(real(Way::Demux), macs, &circuit("aes-128", Direction::Decrypt), lanes, 5);
+        run_with(real(PreprocessingMethod::Demux), macs, &circuit("des", Direction::Encrypt), lanes, 4);
+        run_with(real(PreprocessingMethod::Demux), macs, &circuit("aes-128", Direction::Decrypt), lanes, 5);
     }
-    run_with(real(Way::Demux), Macs::Lookup32, &circuit("des", Direction::Encrypt), 1, 6);
+    run_with(real(PreprocessingMethod::Demux), Macs::Lookup32, &circuit("des", Direction::Encrypt), 1, 6);
 }
 
 #[test]
 fn tables_made_by_circuits_are_right() {
-    run_with(real(Way::Circuit), Macs::Linear64, &circuit("des", Direction::Encrypt), 2, 7);
-    let Run { tallies, .. } = run_with(real(Way::Circuit), Macs::None, &sub_bytes(), 1, 8);
+    run_with(real(PreprocessingMethod::Circuit), Macs::Linear64, &circuit("des", Direction::Encrypt), 2, 7);
+    let Run { tallies, .. } = run_with(real(PreprocessingMethod::Circuit), Macs::None, &sub_bytes(), 1, 8);
     // The paper's way: 34 ANDs for each of 256 entries.
     assert_eq!(tallies[0].preprocessing.triples, 16 * 34 * 256);
-    let Run { tallies, .. } = run_with(real(Way::Demux), Macs::None, &sub_bytes(), 1, 8);
+    let Run { tallies, .. } = run_with(real(PreprocessingMethod::Demux), Macs::None, &sub_bytes(), 1, 8);
     // One product fewer than 2^j for each bit j but the first.
     assert_eq!(tallies[0].preprocessing.triples, 16 * (254 - 7));
 }

@@ -9,13 +9,15 @@ use polyclave_cipher::{Cells, Circuit, Compiled, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::{Checked, Unverified};
-use polyclave_protocol::session::{Session, Terms, hello};
+use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::testkit::faults::{LATE, run_over};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::tinyot::Kappa;
-use polyclave_protocol::tinytable::{Macs, Preprocessing, Setup, TinyTable, TinyTableScheme, Way};
+use polyclave_protocol::tinytable::{
+    Macs, Preprocessing, PreprocessingMethod, Setup, TinyTable, TinyTableConfig,
+};
 use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
 
 /// Exchanges of a session of two evaluations of one layer each (`scrambled::session`).
@@ -165,11 +167,11 @@ fn who_waits_and_chooses_what_is_opened_is_caught() {
     }
 }
 
-type Joined = (Session, TinyTableScheme<Checked<Cells>>, Setup);
+type Joined = (AgreedSession, TinyTableConfig<Checked<Cells>>, Setup);
 
 fn set_up(macs: Macs, net: &mut dyn Net) -> Result<Joined> {
     let scheme = active(macs, DEALER);
-    let session = hello(&scheme.terms(Terms::new(2)), net)?;
+    let session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
     let setup = scheme.set_up(net)?;
     Ok((session, scheme, setup))
 }
@@ -287,8 +289,8 @@ fn a_value_serves_other_sessions_only_after_a_check_in_its_own() {
 #[test]
 fn a_value_without_tags_is_never_released_as_checked() {
     for outcome in run_parties(2, |net| {
-        let scheme = TinyTableScheme::<Unverified<Cells>>::new(Macs::None, DEALER)?;
-        let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+        let scheme = TinyTableConfig::<Unverified<Cells>>::new(Macs::None, DEALER)?;
+        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
         let mut passive = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let circuit = narrow();
         let compiled = compile(&circuit, &passive);
@@ -357,7 +359,7 @@ fn material_is_used_once_and_for_what_it_was_made() {
 }
 
 /// A bank for the material, and the first layer's lookups.
-fn look_up<P: Protocol>(
+fn look_up<P: Session>(
     protocol: &mut P,
     compiled: &Compiled,
     lanes: usize,
@@ -379,9 +381,10 @@ fn errors_of_preprocessing_do_not_tell_where() {
         let ends: Vec<_> = ends.collect();
         let tampering = ends[0].tampering();
         let mut outcomes = run_over(ends, |net| {
-            let real = Preprocessing::TinyOt { way: Way::Demux, kappa: Kappa::Bits40, expansion: 4 };
+            let real =
+                Preprocessing::TinyOt { way: PreprocessingMethod::Demux, kappa: Kappa::Bits40, expansion: 4 };
             let scheme = active(Macs::Lookup32, real);
-            let mut session = hello(&scheme.terms(Terms::new(2)), net)?;
+            let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
             let setup = scheme.set_up(net)?;
             let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
             let compiled = compile(&gates(), &protocol);

@@ -13,10 +13,10 @@ use polyclave_protocol::release::Unverified;
 use polyclave_protocol::testkit::faults::{LATE, Promise, QUICK_FAULTS, Sweep, Swept, run_over};
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::tinyot::Kappa;
-use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableScheme, Way, Worth};
+use polyclave_protocol::tinytable::{Macs, Preprocessing, PreprocessingMethod, TinyTableConfig, Worth};
 
 /// Every message of every party, with every fault.
-fn sweep<R: Worth>(scheme: impl Fn() -> TinyTableScheme<R>, circuit: &Circuit) -> Vec<Swept> {
+fn sweep<R: Worth>(scheme: impl Fn() -> TinyTableConfig<R>, circuit: &Circuit) -> Vec<Swept> {
     let promise = Promise::of(&scheme());
     std::thread::scope(|scope| {
         let cheaters = Party::all(2).map(|cheater| {
@@ -93,7 +93,7 @@ fn no_fault_in_any_message_makes_a_wrong_output_of_gates() {
 
 #[test]
 fn without_verification_nothing_hangs_or_panics() {
-    let passive = || TinyTableScheme::<Unverified<Cells>>::new(Macs::None, DEALER).expect("it is passive");
+    let passive = || TinyTableConfig::<Unverified<Cells>>::new(Macs::None, DEALER).expect("it is passive");
     for (circuit, layers) in [(cells(small(3, 3)), 2), (cells(table_of("aes-128")), 2), (gates(), 2)] {
         for swept in sweep(passive, &circuit) {
             assert_eq!(swept.messages, messages(Macs::None, layers));
@@ -103,7 +103,7 @@ fn without_verification_nothing_hangs_or_panics() {
 
 /// From hello to output, with tables that the parties make themselves.
 fn real(cheater: Party, macs: Macs, circuit: Circuit, faults: Vec<Fault>) {
-    let real = Preprocessing::TinyOt { way: Way::Demux, kappa: Kappa::Bits40, expansion: 4 };
+    let real = Preprocessing::TinyOt { way: PreprocessingMethod::Demux, kappa: Kappa::Bits40, expansion: 4 };
     let (scheme, honest, count) = (active(macs, real), Party(1 - cheater.0), faults.len() as u64);
     let party = move |net: &mut dyn Net| session(&scheme, &circuit, honest, net);
     let sweep = Sweep { faults, drop_every: 1 << 20, ..Sweep::new(2, cheater, Promise::RightOrAborted) };

@@ -4,11 +4,11 @@
 use polyclave_cipher::{Cells, Circuit, Table, aes, boolean, catalog, compile};
 use polyclave_protocol::Error;
 use polyclave_protocol::mesh::run_parties;
-use polyclave_protocol::protocol::{Input, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
 use polyclave_protocol::release::{Checked, Unverified};
 use polyclave_protocol::testkit::conformance::{Run, check_circuit, run};
 use polyclave_protocol::tinyot::Kappa;
-use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableScheme, Way};
+use polyclave_protocol::tinytable::{Macs, Preprocessing, PreprocessingMethod, TinyTableConfig};
 
 use crate::committed::{evaluations, gates, join, layers, scheme, two_layers_of_aes, zeros};
 
@@ -89,9 +89,9 @@ fn scheme_cost(circuit: &Circuit) -> usize {
 #[test]
 fn only_a_dealer_commits_and_outputs_are_checked() {
     let (macs, dealer) = (Macs::Minimac, Preprocessing::InsecureDealer);
-    let real = Preprocessing::TinyOt { way: Way::Demux, kappa: Kappa::Bits40, expansion: 2 };
-    assert!(matches!(TinyTableScheme::<Checked<Cells>>::new(macs, real), Err(Error::Misuse(_))));
-    assert!(matches!(TinyTableScheme::<Unverified<Cells>>::new(macs, dealer), Err(Error::Misuse(_))));
+    let real = Preprocessing::TinyOt { way: PreprocessingMethod::Demux, kappa: Kappa::Bits40, expansion: 2 };
+    assert!(matches!(TinyTableConfig::<Checked<Cells>>::new(macs, real), Err(Error::Misuse(_))));
+    assert!(matches!(TinyTableConfig::<Unverified<Cells>>::new(macs, dealer), Err(Error::Misuse(_))));
     assert!(!scheme().verifies(), "not with this dealer");
 }
 

@@ -6,7 +6,7 @@ use polyclave_cipher::{Cells, Circuit, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol};
+use polyclave_protocol::protocol::{Input, Owner, Session};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::testkit::faults::{Promise, QUICK_FAULTS, Sweep, run_over};
 use polyclave_protocol::testkit::tamper::Fault;

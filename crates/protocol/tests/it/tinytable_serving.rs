@@ -10,33 +10,33 @@ use polyclave_protocol::catalog::{find, service};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Protocol, Scheme};
-use polyclave_protocol::service::{Element, ServiceProtocol, ServiceScheme, Stored};
-use polyclave_protocol::session::{Session, Terms, hello};
+use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
+use polyclave_protocol::service::{Element, ServiceConfig, ServiceSession, Stored};
+use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::spdz::{Elements, Preprocessing, Setup};
 use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::testkit::faults::{Promise, Sweep};
 use polyclave_protocol::testkit::tamper::Fault;
-use polyclave_protocol::tinytable::{Served, ServedScheme, Shared};
+use polyclave_protocol::tinytable::{Served, ServedConfig, Shared};
 use polyclave_protocol::{Error, Party, Result};
 use zeroize::Zeroizing;
 
 type NodeSetup = Setup<polyclave_field::Gf2_64>;
 
-fn dealt() -> ServedScheme {
-    ServedScheme::new(Preprocessing::InsecureDealer).expect("it is valid")
+fn dealt() -> ServedConfig {
+    ServedConfig::new(Preprocessing::InsecureDealer).expect("it is valid")
 }
 
-fn real() -> ServedScheme {
-    ServedScheme::new(Preprocessing::Mascot { expansion: 2 }).expect("it is valid")
+fn real() -> ServedConfig {
+    ServedConfig::new(Preprocessing::Mascot { expansion: 2 }).expect("it is valid")
 }
 
-fn session(scheme: &ServedScheme, net: &mut dyn Net) -> Result<Session> {
-    hello(&scheme.terms(Terms::new(2)), net)
+fn session(scheme: &ServedConfig, net: &mut dyn Net) -> Result<AgreedSession> {
+    hello(&scheme.terms(HandshakeParameters::new(2)), net)
 }
 
 /// Joins a session of its own.
-fn join(scheme: &ServedScheme, setup: &NodeSetup, net: &mut dyn Net) -> Result<Served> {
+fn join(scheme: &ServedConfig, setup: &NodeSetup, net: &mut dyn Net) -> Result<Served> {
     scheme.join(setup, session(scheme, net)?.stream(), net.members())
 }
 
@@ -257,18 +257,18 @@ fn no_fault_in_any_message_makes_a_wrong_value_at_a_client() {
 
 /// A node's items, handed out in order, or one of them changed.
 #[derive(Default)]
-struct Shelf {
+struct BoundedStock {
     items: Mutex<BTreeMap<&'static str, Vec<u8>>>,
     cut: usize,
 }
 
-impl Stock for Shelf {
+impl Stock for BoundedStock {
     fn take(&self, kind: &Kind, count: usize, _: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         let mut shelf = self.items.lock().expect("no panic");
         let items = shelf.entry(kind.name).or_default();
         let len = count * kind.item_bytes;
         if items.len() < len {
-            return Err(Error::Dry { detail: format!("{count} {}", kind.name) });
+            return Err(Error::OutOfMaterial { detail: format!("{count} {}", kind.name) });
         }
         let rest = items.split_off(len);
         let mut taken = std::mem::replace(items, rest);
@@ -278,13 +278,13 @@ impl Stock for Shelf {
 }
 
 /// One block from stock that real nodes have made, after one of them changed something of it.
-fn from_stock(change: impl Fn(&mut Shelf, &Kind) + Sync) -> Vec<Result<Vec<u8>>> {
+fn from_stock(change: impl Fn(&mut BoundedStock, &Kind) + Sync) -> Vec<Result<Vec<u8>>> {
     let (block, key) = (noise("block", 16), noise("key", 16));
     run_parties(2, |net| {
         let scheme = real();
         let setup = scheme.set_up(net)?;
         let mut making = session(&scheme, net)?;
-        let mut shelf = Shelf::default();
+        let mut shelf = BoundedStock::default();
         for kind in scheme.kinds() {
             // The key schedule takes a quarter of a block's ANDs, and its round keys as many masks again.
             let count = if kind.name == "triples" { 100 } else { 2 * kind.per_block };
@@ -325,7 +325,7 @@ fn items_that_do_not_belong_together_fail_the_check() {
 }
 
 /// A value and an element under one setup, and what they are under another.
-fn carried(scheme: &ServedScheme, net: &mut dyn Net) -> Result<Vec<u8>> {
+fn carried(scheme: &ServedConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
     let (old, new) = (scheme.set_up(net)?, scheme.set_up(net)?);
     let mut session = session(scheme, net)?;
     let mut before = scheme.join(&old, session.stream(), net.members())?;

@@ -16,7 +16,7 @@ const NODES: usize = 4;
 /// Reads a node's shares of the key from its disk.
 fn stored_shares(protocol: &str, disk: &Disk, net: &mut dyn Net) -> Result<Vec<u8>> {
     let scheme = service(protocol, NODES, THRESHOLD)?;
-    let at = At::restore(&scheme, disk, Terms::new(NODES), net).expect("it was stored");
+    let at = At::restore(&scheme, disk, HandshakeParameters::new(NODES), net).expect("it was stored");
     Ok(at.round_keys.reveal_own_shares()[..BLOCK].to_vec())
 }
 

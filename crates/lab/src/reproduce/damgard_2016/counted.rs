@@ -2,16 +2,16 @@
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{AnyMap, Cells, cleartext, compile};
-use polyclave_protocol::any::AnyScheme;
+use polyclave_protocol::any::AnyProtocolConfig;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::{Checked, Unverified};
-use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::tally::Tally;
 use polyclave_protocol::tinyot::Kappa;
-use polyclave_protocol::tinytable::{Macs, Preprocessing, TinyTableScheme, Way, Worth};
+use polyclave_protocol::tinytable::{Macs, Preprocessing, PreprocessingMethod, TinyTableConfig, Worth};
 use polyclave_protocol::{Error, Party, Result as Outcome};
 
 use super::{Row, Version};
@@ -40,11 +40,11 @@ pub fn evaluation(row: Row, version: Version) -> Result<Taken> {
 }
 
 fn evaluate_as<R: Worth>(macs: Macs, version: Version) -> Result<Taken> {
-    let scheme = TinyTableScheme::<R>::new(macs, Preprocessing::InsecureDealer)?;
+    let scheme = TinyTableConfig::<R>::new(macs, Preprocessing::InsecureDealer)?;
     let (circuit, lanes) = (version.circuit()?, version.lanes());
     let inputs = random_inputs(&circuit, lanes)?;
     let party = |net: &mut dyn Net| -> Outcome<(Tally, usize, Cells)> {
-        let terms = scheme.terms(Terms::new(PARTIES)).with("circuit", &circuit.digest());
+        let terms = scheme.terms(HandshakeParameters::new(PARTIES)).with("circuit", &circuit.digest());
         let stream = hello(&terms, net)?.stream();
         let mut protocol = scheme.join(&scheme.set_up(net)?, stream, net.members())?;
         let compiled = compile(&circuit, &protocol);
@@ -71,9 +71,9 @@ fn evaluate_as<R: Worth>(macs: Macs, version: Version) -> Result<Taken> {
 }
 
 /// Products of bits that the parties took to make one table of the S-box.
-pub fn products_of_s_box(way: Way) -> Result<f64> {
+pub fn products_of_s_box(way: PreprocessingMethod) -> Result<f64> {
     let preprocessing = Preprocessing::TinyOt { way, kappa: Kappa::Bits40, expansion: 1 };
-    let scheme = TinyTableScheme::<Unverified<Cells>>::new(Macs::None, preprocessing)?;
+    let scheme = TinyTableConfig::<Unverified<Cells>>::new(Macs::None, preprocessing)?;
     let one = in_series(&polyclave_cipher::aes::s_box(), 1);
-    Ok(evaluations_under(&AnyScheme::new(scheme), &one, 1, 1)?.triples())
+    Ok(evaluations_under(&AnyProtocolConfig::new(scheme), &one, 1, 1)?.triples())
 }

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use polyclave_cipher::Circuit;
 use polyclave_cipher::aes::s_box;
-use polyclave_protocol::any::AnyScheme;
-use polyclave_protocol::shamir::{Inversion, ShamirActiveScheme, Structure, Tables};
+use polyclave_protocol::any::AnyProtocolConfig;
+use polyclave_protocol::shamir::{Inversion, ShamirActiveConfig, Structure, Tables};
 
 use super::super::measure::{Taken, evaluations_under, in_series, mean_over, standard_error};
 use super::super::table::Cell;
@@ -69,6 +69,6 @@ pub fn table_2() -> Result<Vec<Cell>> {
 }
 
 fn taken(way: Inversion, circuit: &Circuit, lanes: usize, times: usize) -> Result<Taken> {
-    let scheme = ShamirActiveScheme::new(Structure::new(4, 1)?, way, Tables::Masked)?;
-    evaluations_under(&AnyScheme::new(scheme), circuit, lanes, times)
+    let scheme = ShamirActiveConfig::new(Structure::new(4, 1)?, way, Tables::Masked)?;
+    evaluations_under(&AnyProtocolConfig::new(scheme), circuit, lanes, times)
 }

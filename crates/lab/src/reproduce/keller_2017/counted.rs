@@ -4,12 +4,14 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
-use polyclave_protocol::any::AnyScheme;
+use polyclave_protocol::any::AnyProtocolConfig;
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Adversary, Protocol, Scheme};
-use polyclave_protocol::session::{Stream, Terms, hello};
-use polyclave_protocol::spdz::{Authenticated, MacKey, OwnedBits, Packing, Source, Spdz, Triples, Way};
+use polyclave_protocol::protocol::{Adversary, ProtocolConfig, Session};
+use polyclave_protocol::session::{HandshakeParameters, Stream, hello};
+use polyclave_protocol::spdz::{
+    Authenticated, LookupMethod, MacKey, OwnedBits, Packing, Source, Spdz, Triples,
+};
 use polyclave_protocol::testkit::insecure_dealer::{InsecureDealer, mac_key};
 use polyclave_protocol::{Error, Party, PartySet, Result as Outcome, coins};
 
@@ -60,14 +62,14 @@ pub fn dealt<F: MacField>(net: &mut dyn Net) -> Outcome<Material<F>> {
 
 /// Authenticated sharing on any material, for one session.
 pub struct OnMaterial<F: MacField> {
-    pub way: Way,
+    pub way: LookupMethod,
     pub packing: Packing,
     pub make: Make<F>,
 }
 
-impl<F: MacField> Scheme for OnMaterial<F> {
+impl<F: MacField> ProtocolConfig for OnMaterial<F> {
     type Setup = Mutex<Option<Material<F>>>;
-    type Protocol = Spdz<F>;
+    type Session = Spdz<F>;
 
     fn name(&self) -> &'static str {
         self.way.name()
@@ -85,7 +87,7 @@ impl<F: MacField> Scheme for OnMaterial<F> {
         "all parties are in one process".into()
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         terms.with("protocol", self.name().as_bytes())
     }
 
@@ -103,7 +105,7 @@ impl<F: MacField> Scheme for OnMaterial<F> {
 /// Encrypts a block and counts, over the paper's field.
 pub fn evaluation(row: Row) -> Result<Taken> {
     match row.way {
-        Way::Univariate => evaluate::<Gf2_42>(row, Gf2_42::BITS as usize, dealt),
+        LookupMethod::Univariate => evaluate::<Gf2_42>(row, Gf2_42::BITS as usize, dealt),
         _ => evaluate::<Gf2_40>(row, Gf2_40::BITS as usize, dealt),
     }
 }
@@ -117,7 +119,7 @@ pub fn evaluation_by_bits(row: Row) -> Result<Taken> {
 pub fn evaluate<F: MacField>(row: Row, k: usize, make: Make<F>) -> Result<Taken> {
     let scheme = OnMaterial { way: row.way, packing: Packing::of::<F>(k)?, make };
     let cipher = polyclave_cipher::catalog::find(row.cipher).context("the catalog lacks a cipher")?;
-    evaluations_under(&AnyScheme::new(scheme), &cipher.encrypt, 1, 1)
+    evaluations_under(&AnyProtocolConfig::new(scheme), &cipher.encrypt, 1, 1)
 }
 
 /// Triples that the unit vector of an index takes, counted while it is made.
@@ -132,9 +134,9 @@ pub fn products_of_demux(in_bits: u8, k: usize) -> Result<u64> {
 fn demux<F: MacField>(in_bits: u8, k: usize) -> Result<u64> {
     let packing = Packing::of::<F>(k)?;
     let counted = run_parties(PARTIES, |net| {
-        let stream = hello(&Terms::new(PARTIES), net)?.stream();
+        let stream = hello(&HandshakeParameters::new(PARTIES), net)?.stream();
         let (key, source) = dealt::<F>(net)?;
-        let mut spdz = Spdz::with_source(Way::MaskedTables, packing, key, &stream, source);
+        let mut spdz = Spdz::with_source(LookupMethod::MaskedTables, packing, key, &stream, source);
         spdz.demux(in_bits, 1, net)?;
         Ok(spdz.tally().online.triples)
     });

@@ -9,9 +9,11 @@ use polyclave_protocol::mascot::Mascot;
 use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::metered::{Meter, Metered};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::Protocol;
-use polyclave_protocol::session::{Terms, hello};
-use polyclave_protocol::spdz::{Authenticated, MacKey, OwnedBits, Packing, Source, Spdz, Triples, Way};
+use polyclave_protocol::protocol::Session;
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::spdz::{
+    Authenticated, LookupMethod, MacKey, OwnedBits, Packing, Source, Spdz, Triples,
+};
 use polyclave_protocol::{Error, Party, Result as Outcome};
 
 use super::Row;
@@ -42,7 +44,7 @@ fn made<F: MacField>(net: &mut dyn Net) -> Outcome<Material<F>> {
 /// A cell of Table 2: megabytes that one party sends to make what a block takes, whatever else it has to be sent included.
 pub fn communication(row: Row, column: &str, published: f64, triples: f64, bits: f64) -> Result<Cell> {
     let (k, taken) = match row.way {
-        Way::Univariate => (42.0, evaluate::<Gf2_42>(row, Gf2_42::BITS as usize, made)?),
+        LookupMethod::Univariate => (42.0, evaluate::<Gf2_42>(row, Gf2_42::BITS as usize, made)?),
         _ => (40.0, evaluate::<Gf2_40>(row, Gf2_40::BITS as usize, made)?),
     };
     let derived = (triples * bits_of_triple(k) + bits * LAMBDA) / 8e6;
@@ -83,11 +85,11 @@ fn one_more<F: MacField>(in_bits: u8, k: usize) -> Result<OneMore> {
 fn tables<F: MacField>(in_bits: u8, k: usize, count: usize) -> Result<(u64, u64)> {
     let packing = Packing::of::<F>(k)?;
     let party = |mut net: Metered<Mesh>| -> Outcome<(u64, u64)> {
-        let stream = hello(&Terms::new(PARTIES), &mut net)?.stream();
+        let stream = hello(&HandshakeParameters::new(PARTIES), &mut net)?.stream();
         let (key, source) = made::<F>(&mut net)?;
         let bytes = Arc::default();
         let source = OfTriples { source, meter: net.meter(), bytes: Arc::clone(&bytes) };
-        let mut spdz = Spdz::with_source(Way::MaskedTables, packing, key, &stream, Box::new(source));
+        let mut spdz = Spdz::with_source(LookupMethod::MaskedTables, packing, key, &stream, Box::new(source));
         spdz.demux(in_bits, count, &mut net)?;
         Ok((spdz.tally().online.triples, bytes.load(Relaxed)))
     };

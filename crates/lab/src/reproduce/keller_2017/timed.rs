@@ -1,7 +1,7 @@
 //! Tables 3 and 5: times of this machine, in this run.
 
 use anyhow::Result;
-use polyclave_protocol::spdz::Way;
+use polyclave_protocol::spdz::LookupMethod;
 
 use super::{AES_BD, AES_LT, AES_RP, DES_LT, DES_PV, DES_RAW, Row, sent};
 use crate::bench::{Rates, Setting};
@@ -21,8 +21,8 @@ const THREADS: usize = 2;
 pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
     // So few that all rows together take a minute or two, though a dealer has to make every one's material.
     let blocks = match row.way {
-        Way::MaskedTables => 256,
-        Way::Univariate => 16,
+        LookupMethod::MaskedTables => 256,
+        LookupMethod::Univariate => 16,
         _ => 64,
     };
     Setting {
@@ -40,13 +40,13 @@ pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
 
 /// The same of making real material. It takes megabytes a block, so a few blocks are enough, unless as many are asked for.
 pub fn setting_ahead(row: Row, parties: usize) -> Setting {
-    let blocks = if row.way == Way::Univariate { 1 } else { 8 };
+    let blocks = if row.way == LookupMethod::Univariate { 1 } else { 8 };
     Setting { options: options(row, REAL_MATERIAL), blocks, repeats: 1, ..setting(row, parties, THREADS) }
 }
 
 /// The field of the index, too, where there is a choice.
 fn options(row: Row, material: &'static str) -> Vec<(&'static str, &'static str)> {
-    let field = (row.way != Way::Univariate).then_some(("demux-field", FIELD));
+    let field = (row.way != LookupMethod::Univariate).then_some(("demux-field", FIELD));
     [("preprocessing", material)].into_iter().chain(field).collect()
 }
 
@@ -123,7 +123,8 @@ pub fn table_5(timer: &mut Timer) -> Result<Vec<Cell>> {
         let (rates, note) = single(row, timer)?;
         cells.push(Cell::compared(row.name, columns[0], latency, rates.latency_ms).note(&note));
         // The paper has AES-LT on many threads here, and AES-RP on one.
-        let (rates, note) = if row.way == Way::MaskedTables { multi(row, timer)? } else { (rates, note) };
+        let (rates, note) =
+            if row.way == LookupMethod::MaskedTables { multi(row, timer)? } else { (rates, note) };
         cells.push(Cell::compared(row.name, columns[1], throughput, rates.online[1]).note(&note));
         cells.push(sent::communication(row, columns[2], mega, triples, bits)?);
     }

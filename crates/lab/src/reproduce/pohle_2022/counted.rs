@@ -2,25 +2,25 @@
 
 use anyhow::{Result, ensure};
 use polyclave_cipher::{AnyMap, Cells, Circuit, boolean, cleartext, compile};
-use polyclave_protocol::any::AnyScheme;
+use polyclave_protocol::any::AnyProtocolConfig;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
-use polyclave_protocol::garbled::projection::{Labels, ProjectionScheme};
-use polyclave_protocol::garbled::{GarbledScheme, Gates};
+use polyclave_protocol::garbled::projection::{Labels, ProjectionConfig};
+use polyclave_protocol::garbled::{GarbledConfig, Gates};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::ot::EXPANSION;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::tally::Tally;
 use polyclave_protocol::{Error, Party, Result as Outcome};
 
 use crate::reproduce::measure::random_inputs;
 
 /// With labels of 16 bytes, as the poster's.
-pub const PROJECTIONS: ProjectionScheme = ProjectionScheme { labels: Labels::Short, expansion: EXPANSION };
-pub const HALF_GATES: GarbledScheme = GarbledScheme { gates: Gates::Half, expansion: EXPANSION };
-const THREE_HALVES: GarbledScheme = GarbledScheme { gates: Gates::ThreeHalves, expansion: EXPANSION };
+pub const PROJECTIONS: ProjectionConfig = ProjectionConfig { labels: Labels::Short, expansion: EXPANSION };
+pub const HALF_GATES: GarbledConfig = GarbledConfig { gates: Gates::Half, expansion: EXPANSION };
+const THREE_HALVES: GarbledConfig = GarbledConfig { gates: Gates::ThreeHalves, expansion: EXPANSION };
 
 /// What one block took, its inputs included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,18 +35,18 @@ pub struct Work {
 
 /// By projection gates. Of the inputs the evaluator gives those that are named, and the garbler the rest.
 pub fn by_projections(circuit: &Circuit, of_evaluator: &[&str]) -> Result<Work> {
-    work(&AnyScheme::new(PROJECTIONS), circuit, of_evaluator)
+    work(&AnyProtocolConfig::new(PROJECTIONS), circuit, of_evaluator)
 }
 
 /// By half gates and by three halves: ANDs, of which each must have taken what these take; three ciphertexts of three halves are
 /// half as long as a label. Inputs take nothing but transfers.
 pub fn ands(circuit: &Circuit, of_evaluator: &[&str]) -> Result<u64> {
     let circuit = boolean::expand(circuit);
-    let counted = work(&AnyScheme::new(HALF_GATES), &circuit, of_evaluator)?;
+    let counted = work(&AnyProtocolConfig::new(HALF_GATES), &circuit, of_evaluator)?;
     let ands = counted.send / 2;
     let of_half_gates = Work { garble: 4 * ands, send: 2 * ands, eval: 2 * ands };
     ensure!(counted == of_half_gates, "half gates took {counted:?}");
-    let counted = work(&AnyScheme::new(THREE_HALVES), &circuit, of_evaluator)?;
+    let counted = work(&AnyProtocolConfig::new(THREE_HALVES), &circuit, of_evaluator)?;
     let of_three_halves = Work { garble: 6 * ands, send: 3 * ands, eval: 3 * ands };
     ensure!(counted == of_three_halves, "three halves took {counted:?}");
     Ok(ands)
@@ -58,10 +58,10 @@ pub fn owner(port: &str, of_evaluator: &[&str]) -> Party {
 }
 
 /// Runs a circuit on one random block, and counts.
-fn work(scheme: &AnyScheme, circuit: &Circuit, of_evaluator: &[&str]) -> Result<Work> {
+fn work(scheme: &AnyProtocolConfig, circuit: &Circuit, of_evaluator: &[&str]) -> Result<Work> {
     let inputs = random_inputs(circuit, 1)?;
     let party = |net: &mut dyn Net| -> Outcome<(Tally, Cells)> {
-        let terms = scheme.terms(Terms::new(2)).with("circuit", &circuit.digest());
+        let terms = scheme.terms(HandshakeParameters::new(2)).with("circuit", &circuit.digest());
         let stream = hello(&terms, net)?.stream();
         let mut protocol = scheme.join(&scheme.set_up(net)?, stream, net.members())?;
         let compiled = compile(circuit, &protocol);

@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{AnyMap, Cells, Circuit, Compiled, Direction, boolean, catalog, cleartext, compile};
-use polyclave_protocol::any::{AnyProtocol, AnyScheme, AnyShared};
+use polyclave_protocol::any::{AnyProtocolConfig, AnySession, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, Protocol, Scheme};
+use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::session::{Terms, hello};
+use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::testkit::alone::{Nobody, Tape};
 use polyclave_protocol::{Error, Party, Result as Outcome};
 
@@ -62,9 +62,13 @@ impl Variant {
         let circuit =
             known.circuit_with_key_schedule(Direction::Encrypt).context("the cipher does not encrypt")?;
         match self {
-            Variant::And => Times::of(&AnyScheme::new(HALF_GATES), &boolean::expand(&circuit), 1, blocks),
-            Variant::Bit => Times::of(&AnyScheme::new(HALF_GATES), &boolean::expand(&circuit), blocks, 1),
-            Variant::Proj => Times::of(&AnyScheme::new(PROJECTIONS), &circuit, blocks, 1),
+            Variant::And => {
+                Times::of(&AnyProtocolConfig::new(HALF_GATES), &boolean::expand(&circuit), 1, blocks)
+            }
+            Variant::Bit => {
+                Times::of(&AnyProtocolConfig::new(HALF_GATES), &boolean::expand(&circuit), blocks, 1)
+            }
+            Variant::Proj => Times::of(&AnyProtocolConfig::new(PROJECTIONS), &circuit, blocks, 1),
         }
     }
 
@@ -209,7 +213,7 @@ struct Times {
 
 impl Times {
     /// So many blocks at once, and that so many times.
-    fn of(scheme: &AnyScheme, circuit: &Circuit, lanes: usize, times: usize) -> Result<Times> {
+    fn of(scheme: &AnyProtocolConfig, circuit: &Circuit, lanes: usize, times: usize) -> Result<Times> {
         let inputs = random_inputs(circuit, lanes)?;
         let [first, second] =
             <[Mesh; 2]>::try_from(mesh(2)).map_err(|_| Error::misuse("a mesh has two ends"))?;
@@ -301,9 +305,9 @@ impl Times {
 /// A party with everything that is made once: inputs are shared, so that gates are all that is left to do.
 struct Seat {
     /// For runs in which the other party has no part.
-    alone: AnyProtocol,
+    alone: AnySession,
     /// For those of which the other one hears.
-    taped: AnyProtocol,
+    taped: AnySession,
     compiled: Compiled,
     shared: Vec<AnyShared>,
     lanes: usize,
@@ -315,8 +319,8 @@ struct Seat {
 
 impl Seat {
     /// The evaluator gives the blocks, the garbler the key.
-    fn of(scheme: &AnyScheme, circuit: &Circuit, inputs: &[Cells], mut net: Mesh) -> Outcome<Seat> {
-        let terms = scheme.terms(Terms::new(2)).with("circuit", &circuit.digest());
+    fn of(scheme: &AnyProtocolConfig, circuit: &Circuit, inputs: &[Cells], mut net: Mesh) -> Outcome<Seat> {
+        let terms = scheme.terms(HandshakeParameters::new(2)).with("circuit", &circuit.digest());
         let mut session = hello(&terms, &mut net)?;
         let setup = scheme.set_up(&mut net)?;
         let mut taped = scheme.join(&setup, session.stream(), net.members())?;

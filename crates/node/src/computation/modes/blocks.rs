@@ -1,8 +1,8 @@
 //! Blocks by themselves: both sides of ECB, and the decryption side of CBC, whose chain the client adds.
 
-use polyclave_protocol::any::{AnyMask, AnyServiceProtocol};
+use polyclave_protocol::any::{AnyMask, AnyServiceSession};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::service::ServiceProtocol;
+use polyclave_protocol::service::ServiceSession;
 use polyclave_transport::wire::{CHUNK, End, MASKED, Reason, Refusal, Step};
 
 use super::{Answer, Fault, Mode, misplaced, whole_blocks};
@@ -106,7 +106,7 @@ impl Masks {
     /// Draws the mask that is due; what the client is sent of it. Empty if none is due.
     pub(crate) fn draw(
         &mut self,
-        protocol: &mut AnyServiceProtocol,
+        protocol: &mut AnyServiceSession,
         net: &mut dyn Net,
     ) -> Result<Vec<u8>, Fault> {
         self.len = self.next;

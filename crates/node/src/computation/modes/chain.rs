@@ -19,7 +19,7 @@
 use polyclave_cipher::Cells;
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::Input;
-use polyclave_protocol::service::ServiceProtocol;
+use polyclave_protocol::service::ServiceSession;
 use polyclave_transport::wire::{End, Reason, Refusal, Step};
 
 use super::blocks::Masks;

@@ -3,7 +3,7 @@
 //! Authenticates nothing. On encryption the nodes derive the first counter block from the session id, so no client can have
 //! the same counters twice or choose them; on decryption the client names it, as it must. A counter never wraps.
 
-use polyclave_protocol::service::ServiceProtocol;
+use polyclave_protocol::service::ServiceSession;
 use polyclave_transport::wire::{Reason, Refusal, Step};
 
 use super::{Answer, Fault, Mode, misplaced, piece};

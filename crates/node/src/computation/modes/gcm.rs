@@ -8,9 +8,9 @@
 //! Nonces have 12 bytes: another length would need J0 as a hash under H, which the nodes would have to keep shared, or open
 //! and with it an equation for H. On encryption the nodes derive the nonce from the session id.
 
-use polyclave_protocol::any::{AnyElements, AnyServiceProtocol, AnyShared};
+use polyclave_protocol::any::{AnyElements, AnyServiceSession, AnyShared};
 use polyclave_protocol::ghash::Ghash;
-use polyclave_protocol::service::{Element, ServiceProtocol};
+use polyclave_protocol::service::{Element, ServiceSession};
 use polyclave_transport::wire::{MOST_ADDITIONAL_DATA, Reason, Refusal, Step};
 
 use super::{Answer, Fault, Mode, misplaced, piece, unauthentic};
@@ -41,7 +41,7 @@ pub(super) fn cover(first: &AnyShared, at: &mut Computation<'_>) -> Result<AnyEl
 
 /// Adds whole blocks to a hash, in pieces of which the first is short.
 pub(super) fn absorb(
-    hash: &mut Ghash<'_, AnyServiceProtocol>,
+    hash: &mut Ghash<'_, AnyServiceSession>,
     bytes: &[u8],
     at: &mut Computation<'_>,
 ) -> Result<(), Fault> {
@@ -166,7 +166,7 @@ impl Message {
 /// The powers of the hash key; a key without them was not made for GCM, which was checked before.
 pub(super) fn hash_key<'k>(
     at: &Computation<'k>,
-) -> Result<&'k polyclave_protocol::ghash::GhashKey<AnyServiceProtocol>, Fault> {
+) -> Result<&'k polyclave_protocol::ghash::GhashKey<AnyServiceSession>, Fault> {
     let missing = || Fault::Refused(Refusal::new(Reason::Key, "the key was not made for gcm"));
     at.key.hash_key.as_ref().ok_or_else(missing)
 }

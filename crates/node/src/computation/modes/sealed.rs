@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use polyclave_protocol::any::{AnyElements, AnyShared};
 use polyclave_protocol::ghash::Ghash;
-use polyclave_protocol::service::ServiceProtocol;
+use polyclave_protocol::service::ServiceSession;
 use polyclave_transport::wire::{CHUNK, Reason, Refusal, Step};
 
 use super::gcm::{BLOCK, absorb, counters, cover, fits, hash_key, lengths, padded};

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Adversary, Scheme};
-use polyclave_protocol::service::{Element, ServiceScheme, Stored};
-use polyclave_protocol::session::{Stream, Terms};
-use polyclave_protocol::shamir::{Inversion, Setup, Shamir, ShamirScheme, Structure, Tables};
+use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
+use polyclave_protocol::service::{Element, ServiceConfig, Stored};
+use polyclave_protocol::session::{HandshakeParameters, Stream};
+use polyclave_protocol::shamir::{Inversion, Setup, Shamir, ShamirConfig, Structure, Tables};
 use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::{Error, Party, PartySet, Result, coins};
 use zeroize::Zeroizing;
@@ -46,21 +46,21 @@ impl Fault {
 }
 
 pub(super) struct Renewing {
-    inner: ShamirScheme,
+    inner: ShamirConfig,
     fault: Fault,
 }
 
 impl Renewing {
     pub(super) fn new(nodes: usize, fault: Fault) -> Renewing {
         let structure = Structure::new(nodes, 1).expect("a structure");
-        let inner = ShamirScheme { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked };
+        let inner = ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked };
         Renewing { inner, fault }
     }
 }
 
-impl Scheme for Renewing {
+impl ProtocolConfig for Renewing {
     type Setup = Setup;
-    type Protocol = Shamir;
+    type Session = Shamir;
 
     fn name(&self) -> &'static str {
         "renewing"
@@ -78,7 +78,7 @@ impl Scheme for Renewing {
         "a test".into()
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         self.inner.terms(terms)
     }
 
@@ -91,7 +91,7 @@ impl Scheme for Renewing {
     }
 }
 
-impl ServiceScheme for Renewing {
+impl ServiceConfig for Renewing {
     fn quorum(&self) -> usize {
         self.inner.quorum()
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_client::{Client, Error as ClientError};
 use polyclave_config::{ClientDir, NodeDir};
-use polyclave_protocol::any::AnyServiceScheme;
+use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::spdz::Guesses;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::{Mode, NewKey, Reason};
@@ -53,7 +53,7 @@ impl Nodes {
         self.nodes[node] = None;
         let scheme = Renewing::new(NODES, self.faults[node].clone());
         self.nodes[node] = Some(
-            Running::start_with(self.dir(node), AnyServiceScheme::new(scheme), conduct).expect("started"),
+            Running::start_with(self.dir(node), AnyServiceConfig::new(scheme), conduct).expect("started"),
         );
     }
 
@@ -177,9 +177,9 @@ fn who_finds_the_stock_dry_is_told_so_and_served_later() {
     let nodes = Nodes::start();
     let client = nodes.client();
     make_key(&client);
-    let dry = Error::Dry { detail: "there is not enough".into() };
+    let dry = Error::OutOfMaterial { detail: "there is not enough".into() };
     nodes.faults.iter().for_each(|fault| fault.set(Place::Request, dry.clone()));
-    assert_eq!(reason(mac(&client)), Reason::Dry);
+    assert_eq!(reason(mac(&client)), Reason::OutOfMaterial);
     mac(&client).expect("computed");
     assert!(nodes.ready());
 }

@@ -7,7 +7,7 @@
 //! held by all that do not cheat.
 
 use polyclave_protocol::net::Net;
-use polyclave_protocol::session::{Stream, Terms, hello};
+use polyclave_protocol::session::{HandshakeParameters, Stream, hello};
 use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party};
 use zeroize::Zeroizing;
@@ -23,7 +23,7 @@ const HELD: [u8; 1] = [1];
 /// `make` makes this node's parts, checked.
 pub(crate) fn fill(
     lots: &Lots,
-    terms: Terms,
+    terms: HandshakeParameters,
     kind: &Kind,
     (count, level): (usize, usize),
     net: &mut dyn Net,

@@ -3,7 +3,7 @@
 //! The lowest node that serves proposes; the others judge its claim. Then every node *echoes* what it heard to every other, and
 //! only if so many heard the same does it mark and take the items. Last, every node tells every other what it has taken, and uses it
 //! only if so many took the same. So many are enough that any two choices of so many have a node in common that does not
-//! cheat ([`quorum`](polyclave_protocol::service::ServiceScheme::quorum)).
+//! cheat ([`quorum`](polyclave_protocol::service::ServiceConfig::quorum)).
 //!
 //! # Why nobody uses an item in two sessions
 //!

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use polyclave_protocol::mesh::{mesh, run_parties};
-use polyclave_protocol::session::{Stream, Terms};
+use polyclave_protocol::session::{HandshakeParameters, Stream};
 
 use super::*;
 use crate::store::testing::{Disk, in_memory, reopen};
@@ -47,7 +47,9 @@ fn positions(items: &[u8]) -> Positions {
 }
 
 fn fill_by(lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<()> {
-    fill::fill(lots, Terms::new(lots.nodes), kind, (count, LEVEL), net, |stream, _| Ok(make(&stream, count)))
+    fill::fill(lots, HandshakeParameters::new(lots.nodes), kind, (count, LEVEL), net, |stream, _| {
+        Ok(make(&stream, count))
+    })
 }
 
 fn fill_all(stocks: &[(Arc<Lots>, Disk)], kind: &Kind, count: usize) {
@@ -112,7 +114,7 @@ fn a_follower_that_has_not_heard_of_all_claims_tells_what_the_proposer_has() {
     // What other sessions have taken, of which the others have not heard yet.
     stocks[0].0.propose(&KIND, 250, PartySet::all(3), 3).expect("marked").expect("there is enough");
     for outcome in take_all(&stocks, &KIND, 20) {
-        let Err(Error::Dry { detail }) = outcome else { panic!("not dry: {outcome:?}") };
+        let Err(Error::OutOfMaterial { detail }) = outcome else { panic!("not dry: {outcome:?}") };
         assert!(detail.contains("holds 6 triples, and 20 are needed"), "{detail}");
     }
 }
@@ -139,20 +141,24 @@ fn dry_is_said_by_all_in_words_for_people_and_costs_nothing() {
     let stocks = in_memory_stocks(3);
     fill_all(&stocks, &KIND, 20);
     for outcome in take_all(&stocks, &KIND, 21) {
-        let Err(Error::Dry { detail }) = outcome else { panic!("not dry: {outcome:?}") };
+        let Err(Error::OutOfMaterial { detail }) = outcome else { panic!("not dry: {outcome:?}") };
         for part in ["20 triples", "21 are needed", "[stock] in node.toml", "wait"] {
             assert!(detail.contains(part), "{part}: {detail}");
         }
     }
     stocks[1].0.note_missing([Party(2)].into_iter().collect());
-    let Err(Error::Dry { detail }) = take_all(&stocks, &KIND, 21).remove(1) else { panic!("not dry") };
+    let Err(Error::OutOfMaterial { detail }) = take_all(&stocks, &KIND, 21).remove(1) else {
+        panic!("not dry")
+    };
     let names = detail.contains(&Party(2).to_string());
     assert!(names && detail.contains("is not refilled") && !detail.contains("being refilled"), "{detail}");
     for outcome in take_all(&stocks, &KIND, 20) {
         assert_eq!(outcome.expect("all of it").len(), 20);
     }
     assert!(
-        take_all(&stocks, &OTHER, 1).into_iter().all(|outcome| matches!(outcome, Err(Error::Dry { .. })))
+        take_all(&stocks, &OTHER, 1)
+            .into_iter()
+            .all(|outcome| matches!(outcome, Err(Error::OutOfMaterial { .. })))
     );
 }
 
@@ -162,14 +168,18 @@ fn a_run_that_fails_leaves_nothing_to_claim() {
     let outcomes = run_parties(3, |net| {
         let lots = &stocks[net.me().index()].0;
         let failing = net.me() == Party(2);
-        fill::fill(lots, Terms::new(3), &KIND, (20, LEVEL), net, |stream, _| match failing {
+        fill::fill(lots, HandshakeParameters::new(3), &KIND, (20, LEVEL), net, |stream, _| match failing {
             true => Err(Error::CheckFailed { what: "something" }),
             false => Ok(make(&stream, 20)),
         })
     });
     assert!(outcomes.iter().all(Result::is_err), "{outcomes:?}");
     assert!(stocks.iter().all(|(lots, _)| left(lots, &KIND) == 0));
-    assert!(take_all(&stocks, &KIND, 1).into_iter().all(|outcome| matches!(outcome, Err(Error::Dry { .. }))));
+    assert!(
+        take_all(&stocks, &KIND, 1)
+            .into_iter()
+            .all(|outcome| matches!(outcome, Err(Error::OutOfMaterial { .. })))
+    );
 }
 
 #[test]
@@ -199,7 +209,11 @@ fn a_lot_in_doubt_serves_if_the_proposer_heard_all_and_not_otherwise() {
         }
     };
     hold(1, [false, false, false]);
-    assert!(take_all(&stocks, &KIND, 1).into_iter().all(|outcome| matches!(outcome, Err(Error::Dry { .. }))));
+    assert!(
+        take_all(&stocks, &KIND, 1)
+            .into_iter()
+            .all(|outcome| matches!(outcome, Err(Error::OutOfMaterial { .. })))
+    );
     hold(2, [true, true, false]);
     assert_eq!(left(&stocks[2].0, &KIND), 0, "not counted");
     for outcome in take_all(&stocks, &KIND, 8) {

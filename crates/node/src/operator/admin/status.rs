@@ -1,7 +1,7 @@
 //! How a running node is, for its operator.
 
-use polyclave_protocol::protocol::Scheme;
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::StockLevel;
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! Requests that make, complete and delete keys.
 
-use polyclave_protocol::any::{AnyServiceProtocol, AnyShared};
+use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::Protocol;
-use polyclave_protocol::service::{ELEMENT_BYTES, ServiceProtocol, ServiceScheme};
+use polyclave_protocol::protocol::Session;
+use polyclave_protocol::service::{ELEMENT_BYTES, ServiceConfig, ServiceSession};
 use polyclave_transport::wire::{self, End, KeyInfo, NewKey, Origin, Reason, Refusal, Reply, Step};
 
 use super::Serving;
@@ -41,7 +41,7 @@ impl Serving<'_, '_> {
     /// Takes a key from the client, under a mask that the client has checked.
     pub(super) fn import(
         &mut self,
-        protocol: &mut AnyServiceProtocol,
+        protocol: &mut AnyServiceSession,
         circuits: &Circuits,
     ) -> Result<AnyShared, Fault> {
         let bytes = circuits.cipher.key_bytes;
@@ -71,7 +71,7 @@ impl Serving<'_, '_> {
     /// Expands a new key and stores it: first everywhere, then announced everywhere, then told to the client.
     pub(super) fn keep(
         &mut self,
-        mut protocol: AnyServiceProtocol,
+        mut protocol: AnyServiceSession,
         key: &AnyShared,
         new: NewKey,
         origin: Origin,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::service::ServiceScheme;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Right, Step};
 
 use super::Serving;
@@ -31,7 +31,7 @@ impl Serving<'_, '_> {
             None => self.line.step(until),
         };
         let judged = received.and_then(|(step, digest)| {
-            self.core.footing()?;
+            self.core.context()?;
             let blocks = admit(&step)?;
             if let Some((info, right)) = paid_by {
                 // The policy may have changed since the request began.

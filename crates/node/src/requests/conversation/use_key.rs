@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclave_protocol::Error;
-use polyclave_protocol::any::AnyServiceProtocol;
+use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Faults, Protocol};
+use polyclave_protocol::protocol::{Faults, Session};
 use polyclave_transport::wire::{KeyInfo, Reply, Right, Step};
 
 use super::Serving;
@@ -20,7 +20,7 @@ use crate::keys::key::{Material, Shares};
 impl Serving<'_, '_> {
     pub(super) fn use_key(
         &mut self,
-        protocol: AnyServiceProtocol,
+        protocol: AnyServiceSession,
         (info, right): (&KeyInfo, Right),
         shares: &Shares,
         mut mode: Box<dyn Mode>,
@@ -43,7 +43,7 @@ impl Serving<'_, '_> {
         let started = held.with(&mut self.partners_for_client()?, |at| mode.start(at));
         self.faults = held.faults();
         let (start, mut mask) = started?;
-        self.footing.still_holds(self.core)?;
+        self.context.still_holds(self.core)?;
         self.core.conduct.spoil([&mut mask]);
         self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask, blind: Vec::new() });
         loop {
@@ -63,7 +63,7 @@ impl Serving<'_, '_> {
             self.faults = held.faults();
             let mut answer = answer?;
             self.core.conduct.spoil([&mut answer.data, &mut answer.mask, &mut answer.initial]);
-            self.footing.still_holds(self.core)?;
+            self.context.still_holds(self.core)?;
             let pause = self.core.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
             let Answer { data, mask, initial } = answer;
             if instead.is_empty() {
@@ -79,7 +79,7 @@ impl Serving<'_, '_> {
 
 /// A protocol between steps.
 struct Held<'k> {
-    protocol: Option<AnyServiceProtocol>,
+    protocol: Option<AnyServiceSession>,
     circuits: &'k Circuits,
     key: &'k Material,
     session: [u8; 32],
@@ -89,7 +89,7 @@ struct Held<'k> {
 
 impl Held<'_> {
     fn faults(&self) -> Faults {
-        self.protocol.as_ref().map(Protocol::faults).unwrap_or_default()
+        self.protocol.as_ref().map(Session::faults).unwrap_or_default()
     }
 
     fn with<T>(

@@ -12,7 +12,7 @@ use polyclave_kernels::affine::Map;
 
 use super::gates::Projection;
 use super::stream::{self, Gate};
-use super::wires::{Bank, Place, Row, RowMut, Wires};
+use super::wires::{Place, Registers, Row, RowMut, Wires};
 use super::{Projected, Shared, Side};
 use crate::garbled::source::{ROUNDS, Source, choose};
 use crate::net::Net;
@@ -24,7 +24,7 @@ impl Projected {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         let is_garbler = matches!(self.side, Side::Garbler(_));
@@ -72,7 +72,7 @@ impl Projected {
     }
 
     /// Active labels from the common generator; at the garbler those for zero.
-    fn put_known(&mut self, port: &CompiledPort, cells: Option<&Cells>, bank: &mut Bank) {
+    fn put_known(&mut self, port: &CompiledPort, cells: Option<&Cells>, bank: &mut Registers) {
         let lanes = bank.lanes_of(port);
         for (cell, views) in port.cells.iter().enumerate() {
             for (view, slot) in views {
@@ -96,12 +96,12 @@ impl Projected {
 }
 
 /// Notes the gates that make cells, and images of them, out of bits.
-fn convert(port: &CompiledPort, input: usize, given: &[Wires], bank: &mut Bank, gates: &mut Vec<Gate>) {
+fn convert(port: &CompiledPort, input: usize, given: &[Wires], bank: &mut Registers, gates: &mut Vec<Gate>) {
     let (bits, lanes) = (usize::from(port.bits), bank.lanes_of(port));
     let identity = Matrix::identity(port.bits);
     for (cell, views) in port.cells.iter().enumerate() {
         let bit = |i: usize| Place::Given { input, slot: cell * bits + i };
-        let mut sum_of_bits = |m: &Matrix, to: Place, bank: &mut Bank| {
+        let mut sum_of_bits = |m: &Matrix, to: Place, bank: &mut Registers| {
             let columns = m.columns().into_iter().take(bits).enumerate().filter(|(_, column)| *column != 0);
             for (nth, (i, column)) in columns.enumerate() {
                 let conversion = bank.add(Projection::new(1, m.outs(), vec![0, column]));
@@ -120,13 +120,13 @@ fn convert(port: &CompiledPort, input: usize, given: &[Wires], bank: &mut Bank, 
         let has_cell = views.iter().any(|(m, _)| *m == identity)
             || views.iter().filter(|(m, _)| loses_nothing(m)).count() > 1;
         let is_projected = |m: &Matrix| has_cell && loses_nothing(m);
-        let wanted = views.iter().find(|(m, _)| *m == identity).map(|(_, slot)| Place::Bank(*slot));
+        let wanted = views.iter().find(|(m, _)| *m == identity).map(|(_, slot)| Place::Registers(*slot));
         let whole = wanted.unwrap_or(Place::Given { input, slot: bits * port.cells.len() + cell });
         if wanted.is_some() || views.iter().any(|(m, _)| is_projected(m)) {
             sum_of_bits(&identity, whole, bank);
         }
         for (m, slot) in views.iter().filter(|(m, _)| !is_projected(m) && *m != identity) {
-            sum_of_bits(m, Place::Bank(*slot), bank);
+            sum_of_bits(m, Place::Registers(*slot), bank);
         }
         for (m, slot) in views.iter().filter(|(m, _)| is_projected(m)) {
             let images = (0..1_u16 << port.bits).map(|x| m.apply(x as u8)).collect();
@@ -141,7 +141,7 @@ fn put_shared(
     port: &CompiledPort,
     shared: &Shared,
     (input, cells): (usize, &mut Wires),
-    bank: &mut Bank,
+    bank: &mut Registers,
     gates: &mut Vec<Gate>,
 ) {
     for (cell, views) in port.cells.iter().enumerate() {

@@ -61,16 +61,16 @@ use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matr
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
-pub use scheme::{ProjectionScheme, Setup};
+pub use scheme::{ProjectionConfig, Setup};
 pub use shared::Shared;
-pub use wires::Bank;
+pub use wires::Registers;
 
 use super::hash::Hash;
 use crate::Result;
 use crate::net::Net;
 use crate::ot::Pairs;
 use crate::pool::Pool;
-use crate::protocol::{Input, Owner, Protocol};
+use crate::protocol::{Input, Owner, Session};
 use crate::release::Unverified;
 use crate::tally::{Cost, Counts, Phase, Tally};
 use gates::Scratch;
@@ -144,9 +144,9 @@ impl Maps for Projected {
 /// Nothing is made before the inputs are known.
 pub struct Batch(());
 
-impl Protocol for Projected {
+impl Session for Projected {
     type Shared = Shared;
-    type Bank = Bank;
+    type Registers = Registers;
     type Batch = Batch;
     type Released = Unverified<Cells>;
 
@@ -170,15 +170,15 @@ impl Protocol for Projected {
         Ok(Batch(()))
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Bank> {
-        Ok(Bank::new(compiled, lanes, &self.pool))
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Registers> {
+        Ok(Registers::new(compiled, lanes, &self.pool))
     }
 
     fn inputs(
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.put_in(ports, inputs, bank, net)
@@ -188,13 +188,13 @@ impl Protocol for Projected {
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Shared>,
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), bank, net)
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Bank) {
+    fn linear(&mut self, maps: &[Linear], bank: &mut Registers) {
         bank.linear(maps, &self.side);
     }
 
@@ -203,7 +203,7 @@ impl Protocol for Projected {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Bank,
+        bank: &mut Registers,
         _: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
@@ -215,7 +215,7 @@ impl Protocol for Projected {
                 let from = lookup.xs[0];
                 let lanes = if matches!(from, Slot::Uniform(_)) { 1 } else { bank.lanes() };
                 let projection = bank.projection(lookup.table, table, view);
-                stream::push(&mut gates, projection, Place::Bank(from), *to, false, lanes);
+                stream::push(&mut gates, projection, Place::Registers(from), *to, false, lanes);
             }
         }
         let is_first = !gates.is_empty() && !bank.is_under_way;
@@ -226,7 +226,7 @@ impl Protocol for Projected {
         outcome
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
+    fn output(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
         self.take_out(port, bank)
     }
 

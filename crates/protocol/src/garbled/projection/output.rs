@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use super::gates::colour;
 use super::offsets::Offsets;
-use super::wires::{Bank, Row, RowMut, Wires};
+use super::wires::{Registers, Row, RowMut, Wires};
 use super::{Projected, Shared, Side};
 use crate::garbled::{EVALUATOR, GARBLER};
 use crate::net::Net;
@@ -29,7 +29,7 @@ const ACTIVE: usize = 17;
 
 impl Projected {
     /// The labels of an output port, with their images.
-    pub(super) fn take_out(&mut self, port: &CompiledPort, bank: &mut Bank) -> Shared {
+    pub(super) fn take_out(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
         let (count, lanes) = (port.cells.len(), bank.lanes_of(port));
         let views = port.cells[0].iter().map(|(m, _)| *m).collect::<Vec<_>>();
         let mut wires = Wires::new(views.len() * count, lanes, &self.pool);

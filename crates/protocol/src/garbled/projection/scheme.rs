@@ -10,14 +10,14 @@ use crate::garbled::{EVALUATOR, GARBLER};
 use crate::net::Net;
 use crate::ot::{Pairs, Shape};
 use crate::pool::Pool;
-use crate::protocol::{Adversary, Scheme};
-use crate::session::{Stream, Terms};
+use crate::protocol::{Adversary, ProtocolConfig};
+use crate::session::{HandshakeParameters, Stream};
 use crate::tally::{Phase, Tally};
 use crate::{Error, PartySet, Result, coins};
 
 /// Garbled circuits with projection gates between two parties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProjectionScheme {
+pub struct ProjectionConfig {
     /// How long labels are.
     pub labels: Labels,
     /// Of oblivious transfer: 1, 2, 4 or 8.
@@ -32,14 +32,14 @@ pub struct Setup {
     offsets: Option<Offsets>,
 }
 
-impl ProjectionScheme {
+impl ProjectionConfig {
     /// The protocol's name on the command line.
     pub const NAME: &str = "garbled-projection";
 }
 
-impl Scheme for ProjectionScheme {
+impl ProtocolConfig for ProjectionConfig {
     type Setup = Setup;
-    type Protocol = Projected;
+    type Session = Projected;
 
     fn name(&self) -> &'static str {
         Self::NAME
@@ -64,7 +64,7 @@ impl Scheme for ProjectionScheme {
         )
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         terms
             .with("protocol", self.name().as_bytes())
             .with("bytes of a label", &self.labels.bytes().to_le_bytes())

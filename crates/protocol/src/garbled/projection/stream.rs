@@ -5,7 +5,7 @@ use polyclave_cipher::Slot;
 use polyclave_kernels::label_hash::Label;
 use zeroize::Zeroizing;
 
-use super::wires::{Bank, Place, Row, RowMut, Wires};
+use super::wires::{Place, Registers, Row, RowMut, Wires};
 use super::{Projected, Side};
 use crate::Result;
 use crate::garbled::{EVALUATOR, GARBLER};
@@ -32,7 +32,7 @@ pub(super) struct Gate {
 
 impl From<Slot> for Place {
     fn from(slot: Slot) -> Place {
-        Place::Bank(slot)
+        Place::Registers(slot)
     }
 }
 
@@ -50,7 +50,7 @@ pub(super) fn push(
 }
 
 /// The same gates, none with more lanes than are garbled at a time.
-fn cut(gates: &[Gate], bank: &Bank) -> Vec<Gate> {
+fn cut(gates: &[Gate], bank: &Registers) -> Vec<Gate> {
     let mut pieces = Vec::with_capacity(gates.len());
     for gate in gates {
         let at_once = (HASHED_AT_ONCE / bank.projections[gate.projection].values()).clamp(1, LANES);
@@ -86,7 +86,7 @@ impl Projected {
         &mut self,
         gates: &[Gate],
         given: &mut [Wires],
-        bank: &mut Bank,
+        bank: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         let gates = cut(gates, bank);
@@ -116,7 +116,7 @@ impl Projected {
         Ok(())
     }
 
-    fn run_one(&mut self, gate: &Gate, given: &mut [Wires], bank: &mut Bank, ciphertexts: &mut [u8]) {
+    fn run_one(&mut self, gate: &Gate, given: &mut [Wires], bank: &mut Registers, ciphertexts: &mut [u8]) {
         let lanes = gate.start..gate.start + gate.lanes;
         // Everything is overwritten.
         let mut out = std::mem::take(&mut self.made);
@@ -124,7 +124,7 @@ impl Projected {
         out.colours.resize(gate.lanes, 0);
         let mut output = RowMut { blocks: &mut out.blocks, colours: &mut out.colours };
         let row = match gate.from {
-            Place::Bank(slot) => bank.row(slot),
+            Place::Registers(slot) => bank.row(slot),
             Place::Given { input, slot } => given[input].row(slot),
         };
         let input = Row { blocks: &row.blocks[lanes.clone()], colours: &row.colours[lanes.clone()] };
@@ -145,7 +145,7 @@ impl Projected {
         counts.hash_calls += (calls * gate.lanes) as u64;
         counts.ciphertexts += (projection.ciphertexts() * gate.lanes) as u64;
         let to = match gate.to {
-            Place::Bank(slot) => bank.row_mut(slot),
+            Place::Registers(slot) => bank.row_mut(slot),
             Place::Given { input, slot } => given[input].row_mut(slot),
         };
         let (blocks, colours) = (&mut to.blocks[lanes.clone()], &mut to.colours[lanes]);

@@ -8,10 +8,10 @@ use super::*;
 use crate::Party;
 use crate::evaluate::{evaluate, prepare, release};
 use crate::mesh::run_parties;
-use crate::protocol::Scheme;
-use crate::session::{Terms, hello};
+use crate::protocol::ProtocolConfig;
+use crate::session::{HandshakeParameters, hello};
 
-const SCHEME: ProjectionScheme = ProjectionScheme { labels: Labels::Long, expansion: 4 };
+const SCHEME: ProjectionConfig = ProjectionConfig { labels: Labels::Long, expansion: 4 };
 const LANES: usize = 3;
 
 /// A table with two images, of a cell that the evaluator gives, and an image of the cell.
@@ -43,7 +43,7 @@ fn taken(protocol: &mut Projected, compiled: &Compiled, net: &mut dyn Net) -> Re
 #[test]
 fn gates_views_conversions_and_outputs_take_numbers_of_their_own_and_streams_roots() {
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&SCHEME.terms(Terms::new(2)), net)?;
+        let mut session = hello(&SCHEME.terms(HandshakeParameters::new(2)), net)?;
         let setup = SCHEME.set_up(net)?;
         let mut seen = Vec::new();
         for _ in 0..2 {
@@ -67,9 +67,9 @@ fn gates_views_conversions_and_outputs_take_numbers_of_their_own_and_streams_roo
 #[test]
 fn a_setup_with_labels_of_another_length_is_refused() {
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&SCHEME.terms(Terms::new(2)), net)?;
+        let mut session = hello(&SCHEME.terms(HandshakeParameters::new(2)), net)?;
         let setup = SCHEME.set_up(net)?;
-        let short = ProjectionScheme { labels: Labels::Short, ..SCHEME };
+        let short = ProjectionConfig { labels: Labels::Short, ..SCHEME };
         short.join(&setup, session.stream(), net.members()).map(|_| ())
     });
     assert!(outcomes.iter().all(|o| matches!(o, Err(crate::Error::Misuse(_)))), "{outcomes:?}");

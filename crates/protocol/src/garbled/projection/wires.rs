@@ -77,7 +77,7 @@ impl Wires {
 /// Where a gate's input is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
-    Bank(Slot),
+    Registers(Slot),
     /// A slot among those of an input that is being put in.
     Given {
         input: usize,
@@ -86,7 +86,7 @@ pub(super) enum Place {
 }
 
 /// Labels by slot.
-pub struct Bank {
+pub struct Registers {
     lanes: Wires,
     uniform: Wires,
     /// Whether any ciphertext has been on its way.
@@ -98,10 +98,10 @@ pub struct Bank {
     known: HashMap<(usize, Matrix), usize>,
 }
 
-impl Bank {
+impl Registers {
     /// Without any label.
-    pub(super) fn new(compiled: &Compiled, lanes: usize, pool: &Pool) -> Bank {
-        Bank {
+    pub(super) fn new(compiled: &Compiled, lanes: usize, pool: &Pool) -> Registers {
+        Registers {
             lanes: Wires::new(compiled.lane_slots(), lanes, pool),
             uniform: Wires::new(compiled.uniform_slots(), 1, pool),
             is_under_way: false,

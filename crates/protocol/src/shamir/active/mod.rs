@@ -57,7 +57,7 @@ use super::Elements;
 use super::arithmetic::Arithmetic;
 use super::demand::Demand;
 use super::opening::{Opened, Opening};
-use super::security::{Image, Security};
+use super::security::{AdversaryModel, Image};
 use super::setup::{Setup, Structure};
 use super::{Batch, Shamir};
 use crate::net::{Gathered, Net, Patience};
@@ -72,7 +72,7 @@ use crate::{Error, Party, PartySet, Result};
 use code::Symbol;
 use dealt_triples::DealtTriples;
 pub use preprocessing::Preprocessing;
-pub use scheme::ShamirActiveScheme;
+pub use scheme::ShamirActiveConfig;
 use triples::Triples;
 
 /// How many of a network's time limits are waited for a peer, by what is at stake.
@@ -133,7 +133,7 @@ enum Fault {
     Common,
 }
 
-impl Security for Active {
+impl AdversaryModel for Active {
     type Released = Checked<Cells>;
     type Material = Material;
     const KINDS: [u8; 2] = *b"QT";

@@ -4,25 +4,25 @@ use super::super::arithmetic::Arithmetic;
 use super::super::{Inversion, Setup, Shamir, Structure, Tables};
 use super::{Active, Preprocessing};
 use crate::net::Net;
-use crate::protocol::{Adversary, Scheme};
-use crate::session::{Stream, Terms};
+use crate::protocol::{Adversary, ProtocolConfig};
+use crate::session::{HandshakeParameters, Stream};
 use crate::{Error, PartySet, Result};
 
 /// Shamir sharing among some parties of which fewer than a third may cheat, with one way to invert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShamirActiveScheme {
+pub struct ShamirActiveConfig {
     structure: Structure,
     inversion: Inversion,
     tables: Tables,
     preprocessing: Preprocessing,
 }
 
-impl ShamirActiveScheme {
+impl ShamirActiveConfig {
     /// The name on the command line.
     pub const NAME: &str = "shamir-active";
 
     /// With at least 3t + 1 parties, and triples by pseudorandom sharing.
-    pub fn new(structure: Structure, inversion: Inversion, tables: Tables) -> Result<ShamirActiveScheme> {
+    pub fn new(structure: Structure, inversion: Inversion, tables: Tables) -> Result<ShamirActiveConfig> {
         let (n, t) = (structure.parties(), structure.threshold());
         if n < 3 * t + 1 {
             return Err(Error::Misuse(format!(
@@ -31,12 +31,12 @@ impl ShamirActiveScheme {
                 3 * t + 1
             )));
         }
-        Ok(ShamirActiveScheme { structure, inversion, tables, preprocessing: Preprocessing::default() })
+        Ok(ShamirActiveConfig { structure, inversion, tables, preprocessing: Preprocessing::default() })
     }
 
     /// The same with triples made in this way.
-    pub fn with_preprocessing(self, preprocessing: Preprocessing) -> ShamirActiveScheme {
-        ShamirActiveScheme { preprocessing, ..self }
+    pub fn with_preprocessing(self, preprocessing: Preprocessing) -> ShamirActiveConfig {
+        ShamirActiveConfig { preprocessing, ..self }
     }
 
     /// The largest threshold for a number of parties.
@@ -55,9 +55,9 @@ impl ShamirActiveScheme {
     }
 }
 
-impl Scheme for ShamirActiveScheme {
+impl ProtocolConfig for ShamirActiveConfig {
     type Setup = Setup;
-    type Protocol = Shamir<Active>;
+    type Session = Shamir<Active>;
 
     fn name(&self) -> &'static str {
         Self::NAME
@@ -79,7 +79,7 @@ impl Scheme for ShamirActiveScheme {
         )
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         terms
             .with("protocol", self.name().as_bytes())
             .with("threshold", &self.structure.threshold().to_le_bytes())

@@ -24,10 +24,10 @@ use super::code::{Symbol, Word, decode};
 use super::dealt_triples::DealtTriples;
 use super::elements::ElementTriples;
 use super::triples::{Triples, bytes_of_triple};
-use super::{Active, Material, Preprocessing, Security, ShamirActiveScheme, dealt_triples};
+use super::{Active, AdversaryModel, Material, Preprocessing, ShamirActiveConfig, dealt_triples};
 use crate::net::Net;
-use crate::protocol::{Protocol, Scheme};
-use crate::service::{ELEMENT_BYTES, Element, ServiceScheme};
+use crate::protocol::{ProtocolConfig, Session};
+use crate::service::{ELEMENT_BYTES, Element, ServiceConfig};
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
 use crate::tally::Phase;
@@ -131,7 +131,7 @@ impl Shamir<Active> {
     }
 }
 
-impl ServiceScheme for ShamirActiveScheme {
+impl ServiceConfig for ShamirActiveConfig {
     /// More than half of all and of those that may cheat: the fewest so that any two choices have t + 1 nodes in common. For n =
     /// 3t + 1 it is 2t + 1, and never less.
     fn quorum(&self) -> usize {

@@ -9,7 +9,7 @@ use super::dealt::{Dealt, Order};
 use super::{Active, Arithmetic};
 use crate::mesh::{Mesh, mesh_with_timeout, run_parties};
 use crate::net::{Gathered, Net, Patience};
-use crate::session::{Terms, hello};
+use crate::session::{HandshakeParameters, hello};
 use crate::testkit::faults::run_over;
 use crate::{Party, PartySet, Result};
 
@@ -155,7 +155,7 @@ fn verdicts_and_openings_wait_for_those_who_had_to_wait_before() {
             mesh_with_timeout(n, Duration::from_secs(10)).into_iter().zip(setups).map(|(net, setup)| {
                 std::thread::spawn(move || {
                     let mut net = Watch(net, Vec::new());
-                    let stream = hello(&Terms::new(n), &mut net)?.stream();
+                    let stream = hello(&HandshakeParameters::new(n), &mut net)?.stream();
                     let mut arithmetic = Arithmetic::<Active>::new(&setup?, stream, net.members())?;
                     let dealt =
                         arithmetic.deal(Order { singles: 1, doubles: 1, columns: 1 << 20 }, &mut net)?;
@@ -199,7 +199,7 @@ fn verdicts_and_openings_wait_for_those_who_had_to_wait_before() {
 fn dealt(n: usize, t: usize, count: usize) -> Vec<[Vec<u8>; 3]> {
     let outcomes = run_parties(n, |net| {
         let setup = Setup::agree(Structure::new(n, t)?, net)?;
-        let stream = hello(&Terms::new(n), net)?.stream();
+        let stream = hello(&HandshakeParameters::new(n), net)?.stream();
         let mut arithmetic = Arithmetic::<Active>::new(&setup, stream, net.members())?;
         let columns = count.div_ceil(Dealt::kept(n, t));
         let dealt = arithmetic.deal(Order { singles: 1, doubles: 1, columns }, net)?;

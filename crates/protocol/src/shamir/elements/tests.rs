@@ -5,7 +5,7 @@ use polyclave_cipher::Matrix;
 use super::*;
 use crate::Party;
 use crate::mesh::{mesh, run_parties};
-use crate::session::{Terms, hello};
+use crate::session::{HandshakeParameters, hello};
 use crate::shamir::passive::Passive;
 use crate::shamir::setup::{Setup, Structure};
 use crate::tally::Counts;
@@ -19,7 +19,8 @@ fn run<T: Send>(
 ) -> Vec<T> {
     let outcomes = run_parties(n, |net| {
         let setup = Setup::agree(Structure::new(n, t)?, net)?;
-        let mut arithmetic = Arithmetic::new(&setup, hello(&Terms::new(n), net)?.stream(), net.members())?;
+        let mut arithmetic =
+            Arithmetic::new(&setup, hello(&HandshakeParameters::new(n), net)?.stream(), net.members())?;
         party(&mut arithmetic, net)
     });
     outcomes.into_iter().map(|outcome| outcome.expect("honest parties finish")).collect()
@@ -219,7 +220,7 @@ fn messages_of(
     let party = move |net| -> Result<Vec<u8>> {
         let mut net = Record::new(net);
         let setup = Setup::agree(Structure::new(3, 1)?, &mut net)?;
-        let session = hello(&Terms::new(3), &mut net)?.stream();
+        let session = hello(&HandshakeParameters::new(3), &mut net)?.stream();
         let mut arithmetic = Arithmetic::new(&setup, session, net.members())?;
         let at = Gf128::embed(point(net.me()));
         let line = |[value, slope]: [u8; 2]| Gf128::embed(Gf256(value)) + Gf128::embed(Gf256(slope)) * at;

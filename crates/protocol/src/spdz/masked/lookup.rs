@@ -5,7 +5,7 @@ use polyclave_field::MacField;
 
 use crate::net::Net;
 use crate::spdz::Spdz;
-use crate::spdz::bank::Bank;
+use crate::spdz::bank::Registers;
 use crate::spdz::material::{Batch, spend};
 use crate::spdz::opening::make_room;
 use crate::spdz::share::Authenticated;
@@ -17,7 +17,7 @@ impl<F: MacField> Spdz<F> {
         &mut self,
         compiled: &Compiled,
         lookups: &[&Lookup],
-        bank: &mut Bank<F>,
+        bank: &mut Registers<F>,
         batch: &mut Batch<F>,
         net: &mut dyn Net,
     ) -> Result<()> {

@@ -13,7 +13,7 @@ use zeroize::Zeroize;
 
 use super::Vectors;
 use crate::pool::Shares;
-use crate::spdz::bank::{Bank, Row};
+use crate::spdz::bank::{Registers, Row};
 
 /// Unit vectors of random indices, one after another. The MACs' memory goes back to a pool, the rest is wiped on drop.
 pub struct Units<F: MacField> {
@@ -90,7 +90,7 @@ impl<F: MacField> Sums<F> {
         entries: &[u64],
         macs: &[u8],
         views: &[(Matrix, Slot)],
-        bank: &mut Bank<F>,
+        bank: &mut Registers<F>,
     ) {
         // A bit that is wanted as it is comes where it is wanted.
         let is_bit =

@@ -4,7 +4,7 @@ use polyclave_field::Gf2_64;
 
 use super::*;
 use crate::mesh::run_parties;
-use crate::session::{Terms, hello};
+use crate::session::{HandshakeParameters, hello};
 use crate::spdz::source::{OwnedBits, Source, Triples};
 use crate::testkit::faults::{Promise, Sweep};
 use crate::testkit::tamper::Fault;
@@ -29,7 +29,7 @@ struct Rotating {
 
 impl Rotating {
     fn begin(preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Self> {
-        let mut session = hello(&Terms::new(net.parties()), net)?;
+        let mut session = hello(&HandshakeParameters::new(net.parties()), net)?;
         let [old, new] =
             [Setup::generate(preprocessing, false, net)?, Setup::generate(preprocessing, false, net)?];
         let stream = session.stream();

@@ -2,7 +2,7 @@ use polyclave_field::{Gf2_40, Gf2_64};
 
 use super::*;
 use crate::mesh::run_parties;
-use crate::session::{Terms, hello};
+use crate::session::{HandshakeParameters, hello};
 use crate::spdz::arithmetic::{Arithmetic, Step};
 
 type F = Gf2_64;
@@ -12,7 +12,7 @@ const BOTH: [Preprocessing; 2] = [MASCOT, Preprocessing::InsecureDealer];
 
 /// A session under a setup.
 fn session(setup: &Setup<F>, preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Arithmetic<F>> {
-    let stream = hello(&Terms::new(net.parties()), net)?.stream();
+    let stream = hello(&HandshakeParameters::new(net.parties()), net)?.stream();
     let source = setup.source(preprocessing, &stream.label())?;
     Ok(Arithmetic::new(setup.key().clone(), stream.label(), source))
 }

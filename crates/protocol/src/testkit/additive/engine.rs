@@ -8,7 +8,7 @@ use super::Setup;
 use super::dealer::{Dealer, MaskedTable};
 use crate::byte_shares::ByteShares;
 use crate::net::Net;
-use crate::protocol::{Input, Owner, Protocol, SharedValue, check_cells};
+use crate::protocol::{Input, Owner, Session, SharedValue, check_cells};
 use crate::release::Unverified;
 use crate::session::Stream;
 use crate::tally::{Cost, Phase, Tally};
@@ -24,7 +24,7 @@ pub struct Additive {
 }
 
 /// Shares by slot; wiped on drop.
-pub struct Bank {
+pub struct Registers {
     lanes: usize,
     rows: Vec<Zeroizing<Vec<u8>>>,
     uniform: Vec<Zeroizing<Vec<u8>>>,
@@ -35,7 +35,7 @@ pub struct Batch {
     tables: std::vec::IntoIter<MaskedTable>,
 }
 
-impl Bank {
+impl Registers {
     fn row(&self, slot: Slot) -> &[u8] {
         match slot {
             Slot::Lanes(i) => &self.rows[i as usize],
@@ -99,9 +99,9 @@ impl Maps for Additive {
     }
 }
 
-impl Protocol for Additive {
+impl Session for Additive {
     type Shared = ByteShares;
-    type Bank = Bank;
+    type Registers = Registers;
     type Batch = Batch;
     type Released = Unverified<Cells>;
 
@@ -130,9 +130,9 @@ impl Protocol for Additive {
         Ok(Batch { tables: tables.into_iter() })
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Bank> {
+    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Registers> {
         let rows = |count: usize, len: usize| vec![Zeroizing::new(vec![0; len]); count];
-        Ok(Bank {
+        Ok(Registers {
             lanes,
             rows: rows(compiled.lane_slots(), lanes),
             uniform: rows(compiled.uniform_slots(), 1),
@@ -144,7 +144,7 @@ impl Protocol for Additive {
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, ByteShares>,
-        bank: &mut Bank,
+        bank: &mut Registers,
         _: &mut dyn Net,
     ) -> Result<()> {
         let lanes = if port.uniform { 1 } else { bank.lanes };
@@ -171,7 +171,7 @@ impl Protocol for Additive {
         Ok(())
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Bank) {
+    fn linear(&mut self, maps: &[Linear], bank: &mut Registers) {
         for linear in maps {
             let constant = if self.is_first() { linear.constant } else { 0 };
             let rows: Vec<_> = linear.terms.iter().map(|(slot, m)| (bank.row(*slot).to_vec(), *m)).collect();
@@ -184,7 +184,7 @@ impl Protocol for Additive {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Bank,
+        bank: &mut Registers,
         batch: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
@@ -212,7 +212,7 @@ impl Protocol for Additive {
         Ok(())
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Bank) -> ByteShares {
+    fn output(&mut self, port: &CompiledPort, bank: &mut Registers) -> ByteShares {
         ByteShares::of_port(port, bank.lanes, |slot| bank.row(slot))
     }
 

@@ -15,11 +15,11 @@ use zeroize::Zeroizing;
 
 pub use engine::Additive;
 
-use crate::any::{AnyScheme, AnyServiceScheme};
+use crate::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::descriptor::{Descriptor, Threshold};
 use crate::net::Net;
-use crate::protocol::{Adversary, Scheme};
-use crate::session::{Stream, Terms, random_bytes};
+use crate::protocol::{Adversary, ProtocolConfig};
+use crate::session::{HandshakeParameters, Stream, random_bytes};
 use crate::{Error, Party, PartySet, Result};
 
 /// For the catalogue.
@@ -32,14 +32,14 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     threshold: Threshold::AllButOne,
     options: &[],
     takes_gates: false,
-    scheme: |chosen| Ok(AnyScheme::new(AdditiveScheme { parties: chosen.parties })),
-    service: Some(|nodes, _| Ok(AnyServiceScheme::new(AdditiveScheme { parties: nodes }))),
+    scheme: |chosen| Ok(AnyProtocolConfig::new(AdditiveConfig { parties: chosen.parties })),
+    service: Some(|nodes, _| Ok(AnyServiceConfig::new(AdditiveConfig { parties: nodes }))),
 };
 
 const NAME: &str = "additive";
 
 /// Additive sharing among so many parties.
-pub struct AdditiveScheme {
+pub struct AdditiveConfig {
     parties: usize,
 }
 
@@ -49,9 +49,9 @@ pub struct Setup {
     seed: Zeroizing<[u8; 32]>,
 }
 
-impl Scheme for AdditiveScheme {
+impl ProtocolConfig for AdditiveConfig {
     type Setup = Setup;
-    type Protocol = Additive;
+    type Session = Additive;
 
     fn name(&self) -> &'static str {
         NAME
@@ -69,7 +69,7 @@ impl Scheme for AdditiveScheme {
         "none: every party holds the dealer's seed, and could compute all secrets; for tests".into()
     }
 
-    fn terms(&self, terms: Terms) -> Terms {
+    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         terms.with("protocol", NAME.as_bytes())
     }
 
@@ -104,7 +104,7 @@ mod tests {
         for (parties, cipher) in [(2, "aes-128"), (3, "present-80"), (5, "3des-ede3")] {
             let cipher = catalog::find(cipher).expect("it is listed");
             let circuit = cipher.circuit_with_key_schedule(Direction::Encrypt).expect("it encrypts");
-            let run = check_circuit(&AdditiveScheme { parties }, &circuit, 3, 1);
+            let run = check_circuit(&AdditiveConfig { parties }, &circuit, 3, 1);
             let (online, cost) = (run.tallies[0].online, run.cost);
             assert_eq!(online.rounds as f64, cost.rounds);
             assert_eq!(online.openings as f64, 3.0 * cost.operations_per_lane + cost.operations_uniform);

@@ -5,13 +5,13 @@ use std::ops::Range;
 use polyclave_cipher::{Cells, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
-use super::{Additive, AdditiveScheme, NAME, Setup};
+use super::{Additive, AdditiveConfig, NAME, Setup};
 use crate::byte_shares::ByteShares;
 use crate::element_vector::ElementVector;
 use crate::masking::{cells_of, masked_cells, powers};
 use crate::net::Net;
-use crate::protocol::Protocol;
-use crate::service::{ELEMENT_BYTES, Element, ServiceProtocol, ServiceScheme};
+use crate::protocol::Session;
+use crate::service::{ELEMENT_BYTES, Element, ServiceConfig, ServiceSession};
 use crate::stored::{Header, Reader};
 use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
@@ -21,7 +21,7 @@ fn header(kind: u8, parties: usize, me: Party) -> Header {
     [kind, 1, parties as u8, 0, me.0]
 }
 
-impl ServiceScheme for AdditiveScheme {
+impl ServiceConfig for AdditiveConfig {
     fn quorum(&self) -> usize {
         self.parties
     }
@@ -74,7 +74,7 @@ fn bytes_of(value: &ByteShares) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(value.cells().to_blocks())
 }
 
-impl ServiceProtocol for Additive {
+impl ServiceSession for Additive {
     type Mask = Zeroizing<Vec<u8>>;
     type Elements = ElementVector;
 

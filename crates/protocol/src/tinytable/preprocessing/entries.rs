@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use polyclave_cipher::{AnyMap, Builder, Compiled, Table, boolean, compile};
 
-use super::Way;
-use super::masks::MaskBank;
+use super::PreprocessingMethod;
+use super::masks::MaskRegisters;
 use super::products::Products;
 use crate::Result;
 use crate::net::Net;
@@ -17,19 +17,21 @@ pub(super) type EntryBits = Vec<Vec<Bits>>;
 
 /// Makes entries in one way.
 pub(super) struct Entries {
-    way: Way,
+    way: PreprocessingMethod,
     /// Boolean circuits of tables.
     circuits: Vec<(Arc<Table>, Compiled)>,
 }
 
 impl Entries {
-    pub(super) fn new(way: Way) -> Self {
+    pub(super) fn new(way: PreprocessingMethod) -> Self {
         Entries { way, circuits: Vec::new() }
     }
 
     /// Gets ready for the tables of a circuit.
     pub(super) fn prepare(&mut self, compiled: &Compiled) {
-        for table in compiled.tables().iter().filter(|t| t.in_bits() > 2 && self.way == Way::Circuit) {
+        for table in
+            compiled.tables().iter().filter(|t| t.in_bits() > 2 && self.way == PreprocessingMethod::Circuit)
+        {
             if self.circuit(table).is_none() {
                 let mut b = Builder::new(table.name());
                 let x = b.input("x", 1, table.in_bits())[0];
@@ -82,7 +84,7 @@ fn evaluate_all(
     net: &mut dyn Net,
 ) -> Result<EntryBits> {
     let (lanes, entries) = (s[0].len(), 1 << s.len());
-    let mut bank = MaskBank::new(circuit, lanes * entries);
+    let mut bank = MaskRegisters::new(circuit, lanes * entries);
     // Most significant first, in a byte if the width does not divide 8.
     let cells = &circuit.inputs()[0].cells;
     for (views, (i, bit)) in cells[cells.len() - s.len()..].iter().zip(s.iter().enumerate().rev()) {

@@ -9,17 +9,17 @@ use crate::tinyot::{Bits, Key};
 use crate::tinytable::{Macs, Masks};
 
 /// Masks by slot.
-pub(super) struct MaskBank {
+pub(super) struct MaskRegisters {
     lanes: Vec<Vec<Bits>>,
     uniform: Vec<Vec<Bits>>,
     width: usize,
 }
 
-impl MaskBank {
+impl MaskRegisters {
     /// Without any mask.
     pub(super) fn new(compiled: &Compiled, lanes: usize) -> Self {
         let empty = |slots| (0..slots).map(|_| Vec::new()).collect();
-        MaskBank {
+        MaskRegisters {
             lanes: empty(compiled.lane_slots()),
             uniform: empty(compiled.uniform_slots()),
             width: lanes,

@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 use super::Served;
 use crate::masking::masked_cells;
 use crate::net::Net;
-use crate::protocol::Protocol;
-use crate::service::{ELEMENT_BYTES, Element, ServiceProtocol};
+use crate::protocol::Session;
+use crate::service::{ELEMENT_BYTES, Element, ServiceSession};
 use crate::spdz::{self, Elements};
 use crate::tinyot::Bits;
 use crate::tinytable::{Masks, Shared};
@@ -85,7 +85,7 @@ impl Served {
     }
 }
 
-impl ServiceProtocol for Served {
+impl ServiceSession for Served {
     type Mask = Mask;
     type Elements = Elements;
 

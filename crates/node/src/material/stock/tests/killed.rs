@@ -181,7 +181,7 @@ impl Node {
     fn fill(&mut self, count: usize, net: &mut dyn Net) -> Result<()> {
         let lots = self.lots.clone().ok_or_else(|| Error::misuse("not started"))?;
         let mut made = None;
-        fill::fill(&lots, Terms::new(NODES), &KIND, (count, LEVEL), net, |stream, _| {
+        fill::fill(&lots, HandshakeParameters::new(NODES), &KIND, (count, LEVEL), net, |stream, _| {
             let items = make(&stream, count);
             made = Some(items.clone());
             Ok(items)

@@ -172,7 +172,7 @@ fn material_that_too_few_hold_is_not_said_to_be_there() {
     let stocks = two_started_again();
     let taken = take_among(&stocks, PartySet::all(4), 5);
     for (node, outcome) in taken {
-        let Err(Error::Dry { detail }) = outcome else { panic!("not dry: {outcome:?}") };
+        let Err(Error::OutOfMaterial { detail }) = outcome else { panic!("not dry: {outcome:?}") };
         assert!(detail.contains("holds 0 triples"), "{detail}");
         assert_eq!(detail.contains("1024 more are of no use"), node.0 < 2, "{detail}");
     }
@@ -195,5 +195,5 @@ fn a_request_waits_a_moment_for_material_that_is_made_after_nodes_have_started_a
 fn all_hear_alike_that_the_stock_is_dry() {
     let stocks = four_stocks();
     let taken = take_among(&stocks, set(0b1101), 4 * 256 + 1);
-    assert!(taken.iter().all(|(_, items)| matches!(items, Err(Error::Dry { .. }))), "{taken:?}");
+    assert!(taken.iter().all(|(_, items)| matches!(items, Err(Error::OutOfMaterial { .. }))), "{taken:?}");
 }

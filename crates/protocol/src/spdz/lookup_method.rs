@@ -6,7 +6,7 @@ use polyclave_field::MacField;
 /// How a scheme looks up the tables that allow it; all others go by masked tables. Rounds, openings, triples and random bits
 /// are those of Keller et al. 2017, Table 2, for one lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum LookupMethod {
     /// Masked tables for every table (section 4): one round, one opening.
     MaskedTables,
     /// Tables built on inversion by squares of a decomposed cell and six products (section 3.1, BitDecomposition).
@@ -22,7 +22,7 @@ pub enum Way {
 /// How one table is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// By the products of a [`Way`].
+    /// By the products of a [`LookupMethod`].
     Products,
     /// By a masked table whose rows are stored.
     Rows,
@@ -33,28 +33,33 @@ pub(super) enum Route {
 /// Tables of more bits store their rows: combining 128 entries or more at use costs more than it saves.
 const MOST_UNIT_BITS: u8 = 6;
 
-impl Way {
+impl LookupMethod {
     /// All of them.
-    pub const ALL: [Way; 5] =
-        [Way::MaskedTables, Way::BitDecomposition, Way::RivainProuff, Way::PulkusVivek, Way::Univariate];
+    pub const ALL: [LookupMethod; 5] = [
+        LookupMethod::MaskedTables,
+        LookupMethod::BitDecomposition,
+        LookupMethod::RivainProuff,
+        LookupMethod::PulkusVivek,
+        LookupMethod::Univariate,
+    ];
 
     /// The name of the protocol on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Way::MaskedTables => "spdz-lt",
-            Way::BitDecomposition => "spdz-bd",
-            Way::RivainProuff => "spdz-rp",
-            Way::PulkusVivek => "spdz-pv",
-            Way::Univariate => "spdz-raw",
+            LookupMethod::MaskedTables => "spdz-lt",
+            LookupMethod::BitDecomposition => "spdz-bd",
+            LookupMethod::RivainProuff => "spdz-rp",
+            LookupMethod::PulkusVivek => "spdz-pv",
+            LookupMethod::Univariate => "spdz-raw",
         }
     }
 
     pub(super) fn route(self, table: &Table) -> Route {
         let by_products = match self {
-            Way::MaskedTables => false,
-            Way::BitDecomposition | Way::RivainProuff => table.inversion().is_some(),
-            Way::PulkusVivek => table.pulkus_vivek().is_some(),
-            Way::Univariate => table.in_bits() == 6 && table.out_bits() <= 6,
+            LookupMethod::MaskedTables => false,
+            LookupMethod::BitDecomposition | LookupMethod::RivainProuff => table.inversion().is_some(),
+            LookupMethod::PulkusVivek => table.pulkus_vivek().is_some(),
+            LookupMethod::Univariate => table.in_bits() == 6 && table.out_bits() <= 6,
         };
         match (by_products, table.in_bits()) {
             (true, _) => Route::Products,
@@ -66,11 +71,11 @@ impl Way {
     /// Of a lookup by products: rounds, openings, triples.
     pub(super) fn cost(self) -> (usize, usize, usize) {
         match self {
-            Way::MaskedTables => (0, 0, 0),
-            Way::BitDecomposition => (5, 6 * 2 + 2, 6),
-            Way::RivainProuff => (7, 4 * 2 + 4, 4),
-            Way::PulkusVivek => (5, 3 * 2 + 3, 3),
-            Way::Univariate => (63, 62 * 2 + 1, 62),
+            LookupMethod::MaskedTables => (0, 0, 0),
+            LookupMethod::BitDecomposition => (5, 6 * 2 + 2, 6),
+            LookupMethod::RivainProuff => (7, 4 * 2 + 4, 4),
+            LookupMethod::PulkusVivek => (5, 3 * 2 + 3, 3),
+            LookupMethod::Univariate => (63, 62 * 2 + 1, 62),
         }
     }
 
@@ -84,7 +89,7 @@ impl Way {
     pub(super) fn wants(self, table: &Table) -> Vec<Matrix> {
         let bits = table.in_bits();
         let mut wants = vec![Matrix::identity(bits)];
-        if let (Way::PulkusVivek, Some(polynomials)) = (self, table.pulkus_vivek()) {
+        if let (LookupMethod::PulkusVivek, Some(polynomials)) = (self, table.pulkus_vivek()) {
             // X^2, X^4, and what p1 and p2 have of X itself.
             let widened = Matrix::of(bits, 8, |x| x);
             let images = [Matrix::frobenius(1), Matrix::frobenius(2)];
