@@ -9,7 +9,7 @@ use std::process::Command;
 use serde::Deserialize;
 use spdx::{Expression, ParseMode};
 
-/// As every Cargo.lock names crates.io.
+/// Rust's own registry, as every Cargo.lock names it.
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// What this test reads of `deny.toml`.
