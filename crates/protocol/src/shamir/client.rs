@@ -159,7 +159,8 @@ pub(super) fn combine_elements<S: AdversaryModel>(
     if let Some((peer, message)) = serving.iter().zip(messages).next()
         && !message.len().is_multiple_of(ELEMENT_BYTES)
     {
-        let detail = format!("{} bytes, as are the others' messages, are no shares of elements", message.len());
+        let detail =
+            format!("{} bytes, as are the others' messages, are no shares of elements", message.len());
         return Err(Error::Peer { peer, detail });
     }
     S::combine_elements(structure, serving, messages)
