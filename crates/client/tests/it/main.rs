@@ -14,6 +14,7 @@ mod listing;
 mod making;
 mod misbehaviour;
 mod modes;
+mod new_protocol;
 mod nodes;
 mod refusals;
 mod rollback;

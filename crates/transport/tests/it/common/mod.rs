@@ -1,5 +1,4 @@
 //! Sessions of several parties in one process, over real TLS on loopback.
-#![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod cluster;
 

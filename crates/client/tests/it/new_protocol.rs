@@ -1,9 +1,7 @@
 //! A protocol that nothing above its own crate names is served by nodes: one folder, and one line of the catalogue.
 
-mod common;
-
-use common::messages::{gcm, open, seal, ungcm};
-use common::{TestCluster, data, key};
+use crate::common::messages::{gcm, open, seal, ungcm};
+use crate::common::{TestCluster, data, key};
 use polyclave_protocol::testkit::additive;
 use polyclave_transport::wire::Mode;
 
