@@ -3,12 +3,13 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Cursor, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle, WeakProgressBar};
+use parking_lot::Mutex;
 use polyclave_config::private::Draft;
 use zeroize::Zeroizing;
 
@@ -259,7 +260,7 @@ pub fn progress(len: Option<u64>) -> ProgressBar {
     };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = len.map_or_else(ProgressBar::no_length, ProgressBar::new).with_style(style);
-    *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.downgrade());
+    *SHOWN.lock() = Some(bar.downgrade());
     bar
 }
 
@@ -268,7 +269,7 @@ static SHOWN: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
 
 /// Shows beside the bar how far nodes are with a piece that takes long.
 pub fn show_work(done: u64, of: u64) {
-    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let shown = SHOWN.lock();
     if let Some(bar) = shown.as_ref().and_then(WeakProgressBar::upgrade) {
         bar.set_message(format!("(the nodes have computed {done} of the next {of} blocks)"));
     }

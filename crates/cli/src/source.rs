@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
+use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 use crate::files::Input;
@@ -49,7 +50,7 @@ impl Source {
     /// Whether it can be read from its beginning once more.
     pub fn can_begin_anew(&self) -> bool {
         match self.path == Path::new("-") {
-            true => self.kept.lock().unwrap_or_else(PoisonError::into_inner).is_all,
+            true => self.kept.lock().is_all,
             false => self.path.is_file(),
         }
     }
@@ -70,7 +71,7 @@ impl Read for Stdin {
 impl Stdin {
     /// Reads what is kept, and then, keeping that, what `rest` has.
     fn read_after(&mut self, rest: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if let Some(left) = kept.bytes.get(self.at..).filter(|left| !left.is_empty()) {
             let count = left.len().min(buffer.len());
             buffer[..count].copy_from_slice(&left[..count]);

@@ -1,9 +1,9 @@
 //! A client of a cluster: who it is, where the nodes are, and the connections that it keeps.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use polyclave_config::{ClientDir, Cluster};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
@@ -105,7 +105,7 @@ impl Client {
 
     /// Says once that some nodes are left out, for each kind of reason.
     pub(crate) fn remark_left_out(&self, nodes: PartySet, reason: Reason, why: &str) {
-        let mut told = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.left_out.lock();
         if told.insert((nodes.bits(), reason)) {
             self.remark(&format!("{why} (left out; the others serve)"));
         }
@@ -264,7 +264,7 @@ impl Client {
             let called = call(&self.identity, self.limits, &self.nodes, self.cluster.id(), which);
             for (party, line) in called {
                 let failed = line.is_err().then(Instant::now);
-                *self.unreached[party.index()].lock().unwrap_or_else(PoisonError::into_inner) = failed;
+                *self.unreached[party.index()].lock() = failed;
                 lines.push((party, line.map_err(|e| self.not_connected(party, e))));
             }
         }
@@ -275,14 +275,14 @@ impl Client {
     /// A node answered as no honest one does, or not: it is left out for a while.
     pub(crate) fn suspect(&self, party: Party) {
         if let Some(suspected) = self.suspected.get(party.index()) {
-            *suspected.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            *suspected.lock() = Some(Instant::now());
         }
     }
 
     /// These nodes have agreed on a request: what spoke against them is over.
     pub(crate) fn trust(&self, nodes: PartySet) {
         for node in nodes.iter() {
-            *self.suspected[node.index()].lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.suspected[node.index()].lock() = None;
         }
     }
 
@@ -302,7 +302,7 @@ impl Client {
     pub(crate) fn suspects(&self) -> PartySet {
         let lately = |party: &Party| {
             [&self.unreached, &self.suspected].into_iter().any(|when| {
-                let at = *when[party.index()].lock().unwrap_or_else(PoisonError::into_inner);
+                let at = *when[party.index()].lock();
                 at.is_some_and(|at| at.elapsed() < SUSPECT)
             })
         };
@@ -310,7 +310,7 @@ impl Client {
     }
 
     fn kept_line(&self, party: Party) -> Option<Line> {
-        let mut kept = self.kept[party.index()].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept[party.index()].lock();
         while let Some(mut line) = kept.pop() {
             if line.is_alive() {
                 return Some(line);
@@ -333,7 +333,7 @@ impl Client {
     pub(crate) fn keep_some(&self, net: TlsNet, which: PartySet) {
         let lines = net.into_lines().unwrap_or_default().into_iter().filter(|(p, _)| which.contains(*p));
         for (party, line) in lines {
-            let mut kept = self.kept[party.index()].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.kept[party.index()].lock();
             if kept.len() < KEPT {
                 kept.push(line);
             }

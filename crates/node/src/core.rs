@@ -1,9 +1,11 @@
 //! What all threads of a node share: its keys, its policy, its connections.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::{Mutex, RwLock};
 
 use crate::{Conduct, Result};
 use polyclave_cipher::{Cipher, catalog};
@@ -130,13 +132,13 @@ impl Core {
 
     /// The name of the client with a certificate.
     pub(crate) fn client_of(&self, certificate: &CertificateDer<'_>) -> Option<String> {
-        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        let policy = self.policy.read();
         policy.client_of(certificate).map(str::to_owned)
     }
 
     /// Whether the policy of this node allows it.
     pub(crate) fn allow(&self, client: &Client, right: Right, key: &str) -> Result<(), Refusal> {
-        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        let policy = self.policy.read();
         if policy.allows(&client.certificate, right, key) {
             return Ok(());
         }
@@ -147,7 +149,7 @@ impl Core {
 
     /// A cipher of the catalog.
     pub(crate) fn cipher(&self, name: &str) -> Result<Cipher, Refusal> {
-        let mut ciphers = self.ciphers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ciphers = self.ciphers.lock();
         if let Some(cipher) = ciphers.get(name) {
             return Ok(cipher.clone());
         }
@@ -223,7 +225,7 @@ impl Core {
     /// The keys that a client may see, a page of them after a name.
     pub(crate) fn keys(&self, client: &Client, after: &str) -> Result<Reply, Refusal> {
         let mut keys = self.store.readable_keys().map_err(of_store)?;
-        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        let policy = self.policy.read();
         keys.retain(|info| {
             let name = info.properties.name.as_str();
             name > after && policy.allows(&client.certificate, Right::List, name)
@@ -260,7 +262,7 @@ impl Core {
     /// The agreed common secrets.
     pub(crate) fn set_up(&self) -> Result<Arc<SetUp>, Refusal> {
         let told = "the nodes have not yet agreed on their common secrets: all of them have to be running at once, this first time";
-        let set_up = self.set_up.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let set_up = self.set_up.read().clone();
         set_up.ok_or_else(|| Refusal::new(Reason::Unavailable, told))
     }
 

@@ -1,14 +1,15 @@
 //! A running node, from start to stop.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed},
 };
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, RwLock};
 use polyclave_config::{Card, ClientPolicy, Cluster, NodeDir, NodeLimits};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
@@ -265,9 +266,7 @@ fn peer_address(card: &Card) -> Address {
 }
 
 fn admits(policy: Arc<RwLock<ClientPolicy>>) -> Arc<dyn Fn(&CertificateDer<'_>) -> bool + Send + Sync> {
-    Arc::new(move |certificate| {
-        policy.read().unwrap_or_else(PoisonError::into_inner).client_of(certificate).is_some()
-    })
+    Arc::new(move |certificate| policy.read().client_of(certificate).is_some())
 }
 
 fn stop(core: &Arc<Core>, threads: Vec<JoinHandle<()>>, http: Option<http::Server>) {

@@ -1,10 +1,10 @@
 //! Two parties on threads of one process, no network: triples and bits by field and by expansion of oblivious transfer. The
 //! bytes that one party sends for each are printed, too.
 
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use parking_lot::Mutex;
 use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::mascot::Mascot;
 use polyclave_protocol::mesh::mesh;
@@ -36,12 +36,12 @@ fn time<F: MacField>(expansion: usize, iterations: u64, make: Make<F>) -> (Durat
                 }
                 let (sent, time) =
                     ((net.meter().snapshot() - before).payload_sent / iterations, began.elapsed());
-                let mut slowest = slowest.lock().expect("no panic");
+                let mut slowest = slowest.lock();
                 *slowest = (slowest.0.max(time), sent);
             });
         }
     });
-    slowest.into_inner().expect("no panic")
+    slowest.into_inner()
 }
 
 fn field<F: MacField>(c: &mut Criterion) {
@@ -61,11 +61,11 @@ fn field<F: MacField>(c: &mut Criterion) {
             group.bench_function(BenchmarkId::from_parameter(format!("expansion {expansion}")), |b| {
                 b.iter_custom(|n| {
                     let (time, bytes) = time::<F>(expansion, n, make);
-                    *sent.lock().expect("no panic") = bytes;
+                    *sent.lock() = bytes;
                     time
                 })
             });
-            let sent = *sent.lock().expect("no panic") as f64 / count as f64;
+            let sent = *sent.lock() as f64 / count as f64;
             // Zero where a filter has left it out.
             if sent > 0.0 {
                 println!("{what}, {}, expansion {expansion}: {sent:.2} bytes each to the peer", F::NAME);

@@ -1,10 +1,10 @@
 //! Two parties on threads of one process, no network: the online phase of `spdz-lt` with a dealer's material, the check of
 //! MACs included. Each measurement is followed by what its stages took, at the first party, in nanoseconds a lookup.
 
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use parking_lot::Mutex;
 use polyclave_cipher::{Cells, Compiled, Linear, Lookup, catalog, compile};
 use polyclave_field::{Gf2_40, Gf2_64, MacField};
 use polyclave_protocol::evaluate::prepare;
@@ -129,12 +129,12 @@ fn measure<F: MacField>(c: &mut Criterion) {
                 let runs = online::<F>(cipher, lanes, n + 1).split_off(1);
                 let time = |run: &Stages| run.stages.iter().sum::<Duration>();
                 let total = runs.iter().map(time).sum();
-                let mut best = best.lock().expect("no panic");
+                let mut best = best.lock();
                 *best = runs.into_iter().chain(*best).min_by_key(time);
                 total
             })
         });
-        if let Some(best) = *best.lock().expect("no panic") {
+        if let Some(best) = *best.lock() {
             let each = |time: Duration| time.as_nanos() as f64 / best.lookups as f64;
             let stages =
                 STAGES.iter().zip(best.stages).map(|(name, time)| format!("{name} {:.1}", each(time)));

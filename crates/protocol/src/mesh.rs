@@ -1,9 +1,11 @@
 //! The parties of a session as threads of one process, joined by in-memory channels: for tests and `eval`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::net::{Gathered, Net, Patience};
 use crate::{Error, Party, PartySet, Result};
@@ -38,8 +40,8 @@ struct Switchboard {
 type End = (Option<Sender<Vec<u8>>>, Option<Receiver<Vec<u8>>>);
 
 impl Switchboard {
-    fn ends(&self) -> std::sync::MutexGuard<'_, HashMap<(String, Party, Party), End>> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ends(&self) -> parking_lot::MutexGuard<'_, HashMap<(String, Party, Party), End>> {
+        self.ends.lock()
     }
 
     fn sender(&self, stream: &str, from: Party, to: Party) -> Option<Sender<Vec<u8>>> {

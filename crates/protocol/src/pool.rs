@@ -4,8 +4,9 @@
 //! pool unwiped, is overwritten by the next user, and is wiped when the last holder of the pool is gone.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use polyclave_kernels::memory::prefer_large_pages;
 use zeroize::Zeroize;
 
@@ -37,7 +38,7 @@ impl Pool {
     /// A vector with unspecified contents, to be overwritten.
     pub fn take(&self, len: usize) -> Shares {
         let len = len + LINE;
-        let mut free = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.0.0.lock();
         // The smallest that fits, and none that is far too large: large ones are for large requests.
         let capacities = free.iter().map(Vec::capacity).enumerate();
         let fitting = capacities.filter(|(_, capacity)| (len..=WASTE * len.max(LEAST)).contains(capacity));
@@ -61,14 +62,14 @@ impl Pool {
 impl Pool {
     /// Bytes that it holds, while none are handed out.
     pub(crate) fn bytes(&self) -> usize {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Vec::capacity).sum()
+        self.0.0.lock().iter().map(Vec::capacity).sum()
     }
 }
 
 impl Drop for Shares {
     fn drop(&mut self) {
         if self.bytes.capacity() > 0 {
-            let mut free = self.pool.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut free = self.pool.0.0.lock();
             free.push(std::mem::take(&mut self.bytes));
         }
     }
@@ -76,7 +77,7 @@ impl Drop for Shares {
 
 impl Drop for Free {
     fn drop(&mut self) {
-        let free = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let free = self.0.get_mut();
         free.iter_mut().for_each(Zeroize::zeroize);
     }
 }

@@ -149,11 +149,11 @@ fn frames_are_the_message_that_was_due_or_an_error() {
     let valid =
         [(0, 1), (1, 1), (7, 10), (10, 10), (23, 10), (255, 256)].map(|(due, most)| frames(due, most));
     let (_peer, socket) = pair();
-    let socket = std::sync::Mutex::new(socket);
+    let socket = parking_lot::Mutex::new(socket);
     fuzz!("frames", &[], valid.to_vec(), |bytes: &[u8]| {
         let &[due, most, ref travels @ ..] = bytes else { return };
         let (mut into, most) = (vec![0; usize::from(due)], usize::from(most) + 1);
-        let mut socket = socket.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut socket = socket.lock();
         preloaded(&mut socket, travels);
         let mut passage = Passage::default();
         let whole = loop {

@@ -6,10 +6,11 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use polyclave_protocol::{Error, Party, Result};
 use rustls::pki_types::CertificateDer;
 
@@ -117,7 +118,7 @@ struct Queue {
 impl Queue {
     fn next(&self, within: Duration) -> Option<Guest> {
         let began = Instant::now();
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         loop {
             if let Some(mut guest) = waiting.pop_front() {
                 if guest.socket.has_left() {
@@ -126,14 +127,14 @@ impl Queue {
                 return Some(guest);
             }
             let left = within.checked_sub(began.elapsed()).filter(|left| !left.is_zero())?;
-            waiting = self.came.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.came.wait_for(&mut waiting, left);
         }
     }
 }
 
 impl Desk for Queue {
     fn welcome(&self, guest: Guest) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if waiting.len() < QUEUE {
             waiting.push_back(guest);
             self.came.notify_one();

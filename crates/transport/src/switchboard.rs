@@ -4,9 +4,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use polyclave_protocol::{Error, Party, Result};
 
 use crate::accept::{Desk, Guest};
@@ -82,8 +82,7 @@ impl Switchboard {
                 return Ok(None);
             }
             let left = attempt.left().ok_or_else(|| self.missing(party, attempt, &state.turned_away))?;
-            let woken = self.changed.wait_timeout(state, left.min(POLL_INTERVAL));
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, left.min(POLL_INTERVAL));
         }
     }
 
@@ -126,7 +125,7 @@ impl Switchboard {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

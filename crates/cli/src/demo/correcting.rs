@@ -2,10 +2,11 @@
 //! from the beginning, one that sends wrong shares in every opening.
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use parking_lot::Mutex;
 use polyclave_client::{Client, Padding};
 use polyclave_config::StockSettings;
 use polyclave_protocol::PartySet;
@@ -85,7 +86,7 @@ fn perform(arguments: &Arguments, properties: &Properties) -> Result<Report> {
     let remarks = Arc::new(Mutex::new(Vec::new()));
     let heard = remarks.clone();
     let client = cluster.client()?.on_remark(move |remark| {
-        heard.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(remark.to_owned());
+        heard.lock().push(remark.to_owned());
     });
     let began = Instant::now();
     fill(&client, true)?;
@@ -154,7 +155,7 @@ fn perform(arguments: &Arguments, properties: &Properties) -> Result<Report> {
                 "\n5. Node {parties} was killed, without warning, and the message decrypted again.\n   {}",
                 if served { "Every byte came back." } else { "The bytes DID NOT come back." }
             ));
-            let remarks = remarks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let remarks = remarks.lock();
             remarks.iter().for_each(|remark| tell(&format!("   note: {remark}")));
             !remarks.is_empty() && outvoted.iter().all(Vec::is_empty)
         }
@@ -170,7 +171,7 @@ fn perform(arguments: &Arguments, properties: &Properties) -> Result<Report> {
         properties.adversary
     ));
     let refused_by_policy = told.is_some();
-    let remarks = remarks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    let remarks = remarks.lock().clone();
     Ok(Report {
         protocol: protocol.clone(),
         parties: *parties,

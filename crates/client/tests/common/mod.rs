@@ -8,9 +8,10 @@ pub mod oracle;
 pub mod raw;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, Cluster, Consent, NodeDir};
 use polyclave_node::Running;
@@ -60,7 +61,7 @@ impl TestCluster {
     /// Three nodes that all tests of a program share which run at the same time.
     pub fn shared() -> Arc<TestCluster> {
         static SHARED: Mutex<Weak<TestCluster>> = Mutex::new(Weak::new());
-        let mut shared = SHARED.lock().expect("no test failed while it started nodes");
+        let mut shared = SHARED.lock();
         let cluster = shared.upgrade().unwrap_or_else(|| Arc::new(TestCluster::start(3, 1)));
         *shared = Arc::downgrade(&cluster);
         cluster
@@ -130,7 +131,7 @@ impl TestCluster {
     pub fn allow_at(&self, nodes: &[PathBuf], name: &str, rights: &[Right], keys: &[&str]) {
         let card = ClientDir::open(&self.dir.path().join(name)).expect("its directory").card();
         static POLICIES: Mutex<()> = Mutex::new(());
-        let _one_at_a_time = POLICIES.lock().expect("no test failed while it wrote a policy");
+        let _one_at_a_time = POLICIES.lock();
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
         for path in nodes {
             let node = NodeDir::open(path).expect("its directory");
@@ -144,7 +145,7 @@ impl TestCluster {
     pub fn shared_with_keys(names: &[&str]) -> Arc<TestCluster> {
         static MAKING: Mutex<()> = Mutex::new(());
         let cluster = TestCluster::shared();
-        let _one_at_a_time = MAKING.lock().expect("no test failed while it made keys");
+        let _one_at_a_time = MAKING.lock();
         let client = cluster.client();
         for name in names.iter().filter(|name| client.info(&name_for(name, Mode::Ecb)).is_err()) {
             for modes in TOGETHER {

@@ -63,7 +63,7 @@ fn every_mode_comes_back_and_is_what_another_program_makes() {
             }
         }
     }
-    assert_eq!(*told.lock().expect("no panic"), Vec::<String>::new());
+    assert_eq!(*told.lock(), Vec::<String>::new());
     let faults = cluster.nodes.iter().flatten().map(Running::status);
     assert!(faults.into_iter().all(|s| s.outvoted.is_empty() && s.silent.is_empty()), "nobody is accused");
 }
@@ -80,7 +80,7 @@ fn answers_are_right_without_any_one_node_and_the_client_says_that_correction_is
         // Over connections that it had with that node, and others.
         within(Duration::from_secs(20), "with old connections", || ecb_is_right(&client, "k"));
         within(Duration::from_secs(20), "without it", || ecb_is_right(&client, "k"));
-        let told = told.lock().expect("no panic").join("\n");
+        let told = told.lock().join("\n");
         assert!(told.contains(&format!("node-{}", node + 1)) && told.contains("Correction is off"), "{told}");
         cluster.restart(node);
         cluster.wait_until_ready();
@@ -107,7 +107,7 @@ fn wrong_shares_in_openings_are_outvoted_and_named() {
         fill(&cluster);
         let sealed = seal(&client, "generated", &data(20)).expect("sealed");
         assert_eq!(open(&client, "generated", &sealed).expect("opened"), data(20));
-        assert_eq!(*told.lock().expect("no panic"), Vec::<String>::new(), "nobody was left out");
+        assert_eq!(*told.lock(), Vec::<String>::new(), "nobody was left out");
         let outvoted = [Party(cheater as u8)].into_iter().collect();
         for (number, node) in cluster.nodes.iter().flatten().enumerate().filter(|(n, _)| *n != cheater) {
             assert_eq!(node.status().outvoted, outvoted, "node {number}");
@@ -130,7 +130,7 @@ fn wrong_bytes_to_the_client_are_corrected() {
     fill(&cluster);
     let sealed = seal(&client, "k", &data(20)).expect("sealed");
     assert_eq!(open(&client, "k", &sealed).expect("opened"), data(20));
-    assert_eq!(*told.lock().expect("no panic"), Vec::<String>::new());
+    assert_eq!(*told.lock(), Vec::<String>::new());
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_stock_that_is_dry_is_told_and_nothing_else_is_tried() {
     let stopped: Vec<_> = (0..12).map(|_| ctr(&client, "k", &data(16 * 8)).err()).collect();
     let dry = stopped.iter().flatten().all(|e| e.to_string().contains("the stock of the nodes holds"));
     assert!(dry && stopped.iter().flatten().count() > 0, "{stopped:?}");
-    assert_eq!(*told.lock().expect("no panic"), Vec::<String>::new());
+    assert_eq!(*told.lock(), Vec::<String>::new());
     fill(&cluster);
     ctr(&client, "k", &data(16 * 8)).expect("when it is full again");
 }

@@ -1,7 +1,9 @@
 //! Under `shamir` with more nodes than it takes one that refuses by itself is left out, and named; who runs it is told in its status.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::common::messages::{cmac, gcm, seal, ungcm};
 use crate::common::{TestCluster, data, key};
@@ -16,7 +18,7 @@ type Told = Arc<Mutex<Vec<String>>>;
 fn listening(client: Client) -> (Client, Told) {
     let told = Told::default();
     let heard = told.clone();
-    (client.on_remark(move |remark| heard.lock().expect("no panic").push(remark.to_owned())), told)
+    (client.on_remark(move |remark| heard.lock().push(remark.to_owned())), told)
 }
 
 /// Every kind of request passes, and the person is told once who is left out and why.
@@ -29,7 +31,7 @@ fn passes_without(cluster: &TestCluster, node: usize, why: &str) {
     seal(&client, "k", &data(40)).expect("sealed");
     assert_eq!(cmac(&client, "k", b"x").expect("a code").len(), 16);
     assert_eq!(client.info("k").expect("shown").properties.name, "k");
-    let told = told.lock().expect("no panic");
+    let told = told.lock();
     let name = format!("node-{}", node + 1);
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].starts_with(&name) && told[0].contains(why), "{told:?}");
@@ -85,7 +87,7 @@ fn nodes_with_another_policy_are_left_out_as_long_as_enough_others_serve() {
     }
     cluster.wait_until(Duration::from_secs(10), || bob.status().iter().all(|(_, s)| s.is_ok()));
     gcm(&bob, "k", b"", b"x").expect("three of five are enough");
-    let said = told.lock().expect("no panic").join("\n");
+    let said = told.lock().join("\n");
     for node in ["node-2", "node-3"] {
         assert!(
             said.contains(&format!("{node} refused: its policy does not allow bob to encrypt")),
@@ -188,7 +190,7 @@ fn a_node_that_holds_another_key_of_the_name_is_left_out() {
         let (client, told) = listening(cluster.client());
         let message = gcm(&client, "k", b"", &data(40)).expect("the others serve");
         assert_eq!(ungcm(&client, "k", b"", &message).expect("decrypted"), data(40));
-        let told = told.lock().expect("no panic").join("\n");
+        let told = told.lock().join("\n");
         let cause = format!("node-{} is taken to be the cause of this", odd + 1);
         assert!(told.contains(&cause) && told.contains("hold different keys of this name"), "{told}");
     }

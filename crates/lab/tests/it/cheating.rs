@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use polyclave_client::{Client, Padding};
 use polyclave_config::{ClientDir, NodeDir, NodeSettings, StockSettings};
 use polyclave_node::admin::{Answer, Order, order};
@@ -94,7 +95,7 @@ impl Cluster {
         let client = ClientDir::open(&local.client).expect("it is there");
         let client = Client::open(&client)
             .expect("it knows its cluster")
-            .on_remark(move |remark| told.lock().expect("no thread panicked").push(remark.to_owned()));
+            .on_remark(move |remark| told.lock().push(remark.to_owned()));
         let cluster = Cluster { _nodes: nodes, local, client, remarks, _dir: dir };
         cluster.wait_until_full();
         cluster
@@ -150,7 +151,7 @@ impl Cluster {
     }
 
     fn nobody_is_missing(&self) {
-        let remarks = self.remarks.lock().expect("no thread panicked");
+        let remarks = self.remarks.lock();
         assert!(!remarks.iter().any(|remark| remark.contains("takes no part")), "{remarks:?}");
     }
 }

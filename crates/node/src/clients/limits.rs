@@ -1,9 +1,9 @@
 //! What one client may have at once.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use polyclave_config::NodeLimits;
 use polyclave_transport::wire::{Reason, Refusal};
 
@@ -125,7 +125,7 @@ impl Clients {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Account>> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.now.lock()
     }
 }
 

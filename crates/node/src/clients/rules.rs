@@ -1,8 +1,6 @@
 //! Which rules for clients are in force, and what of them has changed: a line of the audit log for each client, also for what was
 //! changed while no node ran.
 
-use std::sync::PoisonError;
-
 use polyclave_config::{ClientPolicy, ClientRule};
 
 use crate::Result;
@@ -21,7 +19,7 @@ impl Core {
     /// Takes rules into force at once, whatever becomes of the lines.
     pub(crate) fn take_policy(&self, policy: ClientPolicy) {
         tracing::info!(clients = policy.rules().len(), "rules for clients were read");
-        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
+        *self.policy.write() = policy;
     }
 
     /// Logs what differs between the rules in force and those that were logged last, and remembers that; tried again if it fails.
@@ -29,7 +27,7 @@ impl Core {
         if self.audit.as_ref().is_some_and(|audit| audit.failure().is_some()) {
             return Ok(());
         }
-        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let policy = self.policy.read().clone();
         let (text, noted) = (policy.to_text(), self.store.noted_policy().map_err(system)?);
         if noted.as_ref() == Some(&text) {
             return Ok(());

@@ -1,7 +1,9 @@
 //! The circuits of one cipher, compiled to fit each other.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::Result;
 use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, compile_with_views};
@@ -77,7 +79,7 @@ pub(crate) struct Library(Mutex<HashMap<String, Arc<Circuits>>>);
 impl Library {
     /// The circuits of a cipher of the catalog; none if there is no such cipher.
     pub(crate) fn of(&self, cipher: &str, maps: &AnyServiceSession) -> Option<Arc<Circuits>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if let Some(circuits) = known.get(cipher) {
             return Some(circuits.clone());
         }

@@ -4,9 +4,10 @@
 //! name would be left with a different key at each.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use polyclave_transport::wire::{Reason, Refusal};
 
 /// A request waits so long for the one before: a client can have the answers of all nodes a moment before they are done.
@@ -28,11 +29,8 @@ pub(crate) struct Taken {
 impl Names {
     /// Takes a name.
     pub(crate) fn take(self: &Arc<Self>, name: &str) -> Result<Taken, Refusal> {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut taken, _) = self
-            .changed
-            .wait_timeout_while(taken, WAIT, |taken| taken.contains(name))
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
+        self.changed.wait_while_for(&mut taken, |taken| taken.contains(name), WAIT);
         if !taken.insert(name.to_owned()) {
             let told = format!("another request is making or deleting the key '{name}'; try again later");
             return Err(Refusal::new(Reason::Busy, told));
@@ -43,7 +41,7 @@ impl Names {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.names.taken.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+        self.names.taken.lock().remove(&self.name);
         self.names.changed.notify_all();
     }
 }

@@ -12,8 +12,8 @@
 //! Schemes that only [keep stock](ServiceConfig::keeps_stock) have one epoch for good, which every node begins for itself: there
 //! is nothing to make, and a node that starts again, or says so, takes nothing from the others but its own part of the stock.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use polyclave_protocol::any::{AnyServiceSession, AnySetup};
@@ -134,7 +134,7 @@ impl Core {
 
     /// The epoch that stands.
     pub(crate) fn epoch(&self) -> Option<Arc<Epoch>> {
-        self.epoch.read().unwrap_or_else(PoisonError::into_inner).clone().filter(|epoch| !epoch.is_over())
+        self.epoch.read().clone().filter(|epoch| !epoch.is_over())
     }
 
     /// Gives the epoch up, with its material.
@@ -157,7 +157,7 @@ impl Core {
         if !self.scheme.renews() {
             return;
         }
-        let mut current = self.epoch.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.epoch.write();
         if let Some(epoch) = current.take_if(|epoch| ends(epoch)) {
             epoch.over.store(true, Relaxed);
             tracing::info!(id = %hex::encode(&epoch.id[..8]), why, "an epoch has ended, and its material is given up");
@@ -204,7 +204,7 @@ pub(crate) fn meet(core: &Core, what: &str, name: [u8; 16]) -> Result<TlsNet> {
 
 /// Takes part in making an epoch.
 pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
-    let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = core.setting_up.lock();
     let told = |refusal: Refusal| Error::System(refusal.message);
     core.refuse_quarantined().map_err(told)?;
     let set_up = core.set_up().map_err(told)?;
@@ -243,7 +243,7 @@ fn make(core: &Core, session: &AgreedSession, boots: Vec<[u8; 16]>, net: &mut Tl
 
 /// Takes an epoch into use, unless what it was made for is no more.
 fn take(core: &Core, epoch: Epoch) -> Result<()> {
-    let mut current = core.epoch.write().unwrap_or_else(PoisonError::into_inner);
+    let mut current = core.epoch.write();
     if core.is_quarantined() || core.peers.any(|state| state.quarantined) {
         return Err(Error::System("a node came under quarantine meanwhile".into()));
     }

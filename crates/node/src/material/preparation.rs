@@ -148,7 +148,7 @@ fn lead_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
 /// differ a little between nodes, after a run that not all of them came to the end of. Nothing is given up before all have met, or
 /// one order would be enough to empty the stock of all (`stock/census.rs`).
 pub(crate) fn join_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
-    let Ok(_alone) = core.filling.try_lock() else {
+    let Some(_alone) = core.filling.try_lock() else {
         return Err(Error::System("material is being made already".into()));
     };
     let epoch = core.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;

@@ -12,8 +12,6 @@
 //! the key, and a node that counted anew with each would stand any number of guesses. Every node counts what it has seen: those
 //! are the guesses at its own share, and a forger needs the shares of all nodes that do not cheat.
 
-use std::sync::PoisonError;
-
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
 use polyclave_protocol::{EARLIER_CHECK, Error};
@@ -89,7 +87,7 @@ impl Core {
         let reason = self.told(reason);
         let quarantine = Quarantine { reason: reason.clone(), since: now() };
         {
-            let mut current = self.quarantine.write().unwrap_or_else(PoisonError::into_inner);
+            let mut current = self.quarantine.write();
             if current.is_some() {
                 return;
             }
@@ -105,13 +103,13 @@ impl Core {
     /// Checks under the MAC key in use that did not pass.
     pub(crate) fn guesses(&self) -> Guesses {
         let stored = self.store.guesses().unwrap_or_default();
-        let uncounted = *self.uncounted.lock().unwrap_or_else(PoisonError::into_inner);
+        let uncounted = *self.uncounted.lock();
         sum(stored, uncounted)
     }
 
     fn count_guesses(&self, more: Guesses) {
         {
-            let mut uncounted = self.uncounted.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut uncounted = self.uncounted.lock();
             *uncounted = sum(*uncounted, more);
         }
         self.settle_guesses();
@@ -123,7 +121,7 @@ impl Core {
             return;
         }
         {
-            let mut uncounted = self.uncounted.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut uncounted = self.uncounted.lock();
             if *uncounted != Guesses::default() {
                 match self.store.count_guesses(*uncounted) {
                     Ok(()) => *uncounted = Guesses::default(),
@@ -142,7 +140,7 @@ impl Core {
     pub(crate) fn settle_quarantine(&self) {
         self.settle_guesses();
         // Held until it is written: a rotation that ends it meanwhile must not be followed by it.
-        let current = self.quarantine.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.quarantine.read();
         let Some(quarantine) = &*current else { return };
         let settled = self.store.quarantined().and_then(|stored| match stored {
             Some(_) => Ok(()),
@@ -155,11 +153,11 @@ impl Core {
 
     /// Why this node computes nothing, if that is so.
     pub(crate) fn quarantined(&self) -> Option<Quarantine> {
-        self.quarantine.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.quarantine.read().clone()
     }
 
     pub(crate) fn is_quarantined(&self) -> bool {
-        self.quarantine.read().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.quarantine.read().is_some()
     }
 
     /// What everybody is told who asks for a computation.

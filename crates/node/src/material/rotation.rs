@@ -41,10 +41,10 @@ mod fuzz;
 mod standing;
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::{ServiceConfig, Stored};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
@@ -75,11 +75,7 @@ pub(crate) const ROTATING: &str = "the nodes are making fresh common secrets; tr
 impl Core {
     /// No rotation changes shares of keys while this is held: to be taken before any are read.
     pub(crate) fn hold_off_rotation(&self) -> Result<RwLockReadGuard<'_, ()>, Refusal> {
-        match self.gate.try_read() {
-            Ok(held) => Ok(held),
-            Err(TryLockError::Poisoned(held)) => Ok(held.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(Refusal::new(Reason::Unavailable, ROTATING)),
-        }
+        self.gate.try_read().ok_or_else(|| Refusal::new(Reason::Unavailable, ROTATING))
     }
 
     /// Whether common secrets are being made, or are prepared.
@@ -113,7 +109,7 @@ pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
 
 /// Takes part in a round.
 pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
-    let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = core.setting_up.lock();
     let mut net = meet(core, "rotation", name)?;
     let terms = HandshakeParameters::new(core.nodes).with("cluster", &core.cluster_digest);
     let mut session = hello(&core.scheme.terms(terms), &mut net)?;
@@ -132,10 +128,8 @@ impl Drained<'_> {
     fn wait(core: &Core) -> Result<Drained<'_>> {
         let until = Instant::now() + LAST_REQUESTS;
         loop {
-            match core.gate.try_write() {
-                Ok(gate) => return Ok(Drained { _gate: gate }),
-                Err(TryLockError::Poisoned(gate)) => return Ok(Drained { _gate: gate.into_inner() }),
-                Err(TryLockError::WouldBlock) => {}
+            if let Some(gate) = core.gate.try_write() {
+                return Ok(Drained { _gate: gate });
             }
             if Instant::now() > until || core.is_stopping() {
                 return Err(Error::System("requests that are under way did not end".into()));
@@ -244,7 +238,7 @@ fn shares_of(core: &Core, name: &str, id: [u8; 16], state: KeyState) -> Result<S
 fn commit(core: &Core, id: [u8; 32]) -> Result<()> {
     core.end_epoch("fresh common secrets are taken into use");
     {
-        let mut quarantine = core.quarantine.write().unwrap_or_else(PoisonError::into_inner);
+        let mut quarantine = core.quarantine.write();
         core.store.commit_rotation(id).map_err(system)?;
         *quarantine = None;
     }

@@ -3,7 +3,7 @@
 //! Every node stores what came of it before any says that it is agreed; so after a crash at any moment either nobody counts
 //! on it, and a new agreement replaces it, or everybody has stored it, and it is completed.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::Result;
@@ -43,12 +43,12 @@ fn take(core: &Core, id: [u8; 32], bytes: &[u8]) -> Result<()> {
     if core.scheme.keeps_stock() && !core.scheme.renews() {
         let epoch = Epoch::standing(core, id, core.scheme.restore_setup(core.me, bytes)?)?;
         // Agreed on again, by nodes that were not sure: they are the same, and so is the stock.
-        let mut current = core.epoch.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = core.epoch.write();
         if current.as_ref().is_none_or(|before| before.id != epoch.id) {
             *current = Some(Arc::new(epoch));
         }
     }
-    *core.set_up.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(SetUp { id, setup }));
+    *core.set_up.write() = Some(Arc::new(SetUp { id, setup }));
     Ok(())
 }
 
@@ -109,7 +109,7 @@ fn lead(core: &Core) -> Result<()> {
 pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
     let all = PartySet::all(core.nodes);
     // One at a time: two would replace each other's proposals.
-    let _alone = core.setting_up.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = core.setting_up.lock();
     let mut net = core.mesh.open(&format!("set-up {}", hex::encode(name)), all, CONNECT)?;
     net.set_deadline(Some(Instant::now() + WITHIN));
     let terms = HandshakeParameters::new(core.nodes).with("cluster", &core.cluster_digest);

@@ -35,10 +35,11 @@ mod ranges;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::{Error, Party, PartySet};
@@ -243,7 +244,7 @@ impl Lots {
             if !is_refilled || left.is_zero() {
                 return (lots, None);
             }
-            lots = self.claimed.wait_timeout(lots, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.claimed.wait_for(&mut lots, left);
         }
     }
 
@@ -259,7 +260,7 @@ impl Lots {
                     if left.is_zero() {
                         return Err(refused(why));
                     }
-                    lots = self.claimed.wait_timeout(lots, left).unwrap_or_else(PoisonError::into_inner).0;
+                    self.claimed.wait_for(&mut lots, left);
                 }
                 Err(why) => return Err(refused(why)),
             }
@@ -342,7 +343,7 @@ impl Lots {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Lot>> {
-        self.lots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lots.lock()
     }
 }
 

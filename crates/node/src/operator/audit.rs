@@ -35,8 +35,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use polyclave_config::{AuditSettings, WhenUnwritable};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -203,7 +203,7 @@ impl AuditLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, End> {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+        self.end.lock()
     }
 }
 

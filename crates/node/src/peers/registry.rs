@@ -1,10 +1,11 @@
 //! Which peers are there, what each said last, and what waits to be sent to them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
@@ -137,7 +138,7 @@ impl Peers {
                 return Err(lacking);
             }
             let slice = left.min(RECONNECTING / 5);
-            known = self.holding.wait_timeout(known, slice).unwrap_or_else(PoisonError::into_inner).0;
+            self.holding.wait_for(&mut known, slice);
         }
     }
 
@@ -194,7 +195,7 @@ impl Peers {
     }
 
     fn known(&self) -> MutexGuard<'_, Vec<Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// Gives an order. A full queue means that the peer does not listen.
@@ -208,7 +209,7 @@ impl Peers {
 
     /// What waits to be sent to a peer; for its one sending thread.
     pub(crate) fn queue(&self, peer: Party) -> Option<Receiver<Due>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)[peer.index()].take()
+        self.taken.lock()[peer.index()].take()
     }
 
     /// Sends orders and beats until it fails, `stop` says so, or the peer is in another start than `boot`.

@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::Result;
 use polyclave_protocol::net::Net;
@@ -85,10 +86,8 @@ impl Channels {
         let number = state.turns.enter(client, serving);
         while !state.turns.take(number) {
             let left = deadline.saturating_duration_since(Instant::now());
-            let waited = self.changed.wait_timeout(state, left.min(POLL_INTERVAL));
-            let (locked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = locked;
-            if left.is_zero() || (timeout.timed_out() && !client_is_there()) {
+            let waited = self.changed.wait_for(&mut state, left.min(POLL_INTERVAL));
+            if left.is_zero() || (waited.timed_out() && !client_is_there()) {
                 state.turns.leave(number);
                 self.changed.notify_all();
                 return Turn::Busy;
@@ -152,7 +151,7 @@ impl Channels {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -9,9 +9,9 @@
 //! parts are free again everywhere, and the client asks again.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use polyclave_config::NodeLimits;
 use polyclave_transport::wire::{Reason, Refusal};
 
@@ -79,12 +79,12 @@ impl Memory {
                 return Err(Refusal::new(Reason::Busy, told));
             }
             let wait = left.min(Duration::from_secs(60));
-            state = self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, wait);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -4,7 +4,9 @@
 //! orderly end it does not.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::engine::{Records, Table};
 use super::keys::refuse_deleted;
@@ -36,14 +38,14 @@ struct Range {
 
 impl Budgets {
     fn meter(&self, id: [u8; 16]) -> Arc<Mutex<Meter>> {
-        lock(&self.keys).entry(id).or_default().clone()
+        self.keys.lock().entry(id).or_default().clone()
     }
 
     /// The key was deleted.
     pub(super) fn forget(&self, id: [u8; 16]) {
-        let meter = lock(&self.keys).remove(&id);
+        let meter = self.keys.lock().remove(&id);
         if let Some(meter) = meter {
-            lock(&meter).deleted = true;
+            meter.lock().deleted = true;
         }
     }
 }
@@ -52,7 +54,7 @@ impl Store {
     /// Spends so many blocks of a key, of which there may ever be `limit`. All of them or none.
     pub fn spend(&self, id: [u8; 16], blocks: u64, limit: u64) -> Result<()> {
         let meter = self.budgets.meter(id);
-        let mut meter = lock(&meter);
+        let mut meter = meter.lock();
         if meter.deleted {
             return Err(StoreError::Deleted { id: hex::encode(id) });
         }
@@ -81,19 +83,19 @@ impl Store {
 
     /// How many blocks of a key count as spent.
     pub fn spent(&self, id: [u8; 16]) -> Result<u64> {
-        let known = lock(&self.budgets.keys).get(&id).cloned();
-        let known = known.and_then(|meter| lock(&meter).known);
+        let known = self.budgets.keys.lock().get(&id).cloned();
+        let known = known.and_then(|meter| meter.lock().known);
         Ok(known.map_or_else(|| self.load_range(id), Ok)?.spent)
     }
 
     /// Gives back what was reserved and not spent. Done when the store is dropped, too.
     pub fn settle(&self) -> Result<()> {
         let mut meters: Vec<_> =
-            lock(&self.budgets.keys).iter().map(|(id, meter)| (*id, meter.clone())).collect();
+            self.budgets.keys.lock().iter().map(|(id, meter)| (*id, meter.clone())).collect();
         // Held until it is on the disk, so that nothing is spent of what is given back. Spending takes one of these locks
         // and then the database; so does this, with several, in one order.
         meters.sort_by_key(|(id, _)| *id);
-        let mut held: Vec<_> = meters.iter().map(|(id, meter)| (*id, lock(meter))).collect();
+        let mut held: Vec<_> = meters.iter().map(|(id, meter)| (*id, meter.lock())).collect();
         held.retain(|(_, m)| !m.deleted && m.known.is_some_and(|range| range.spent < range.reserved));
         if held.is_empty() {
             return Ok(());
@@ -118,10 +120,6 @@ impl Store {
         })?;
         Ok(Range { spent, reserved: spent })
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Keys whose records cannot be read: noted for the operator, and no obstacle to the others.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use polyclave_transport::wire::KeyInfo;
 
 use super::engine::Table;
@@ -23,7 +23,7 @@ impl Damage {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -14,9 +14,10 @@ use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Once, OnceLock};
 use std::thread;
 
+use parking_lot::RwLock;
 use redb::{
     Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata,
     TableDefinition, WriteTransaction,
@@ -139,7 +140,7 @@ impl Engine {
         if self.failed.load(Ordering::Acquire) {
             self.open_anew().map_err(|e| self.note_damage(e))?;
         }
-        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let database = self.database.read();
         let Some(database) = database.as_ref() else {
             return Err(StoreError::Failed("it could not be opened anew".into()));
         };
@@ -151,7 +152,7 @@ impl Engine {
     }
 
     fn open_anew(&self) -> Result<()> {
-        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        let mut database = self.database.write();
         if self.failed.load(Ordering::Acquire) {
             // First, since it holds the lock of the file.
             let old = database.take();
@@ -168,7 +169,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let database = self.database.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let database = self.database.get_mut().take();
         // Every change was durable when it was made.
         let _ = contained(|| {
             drop(database);

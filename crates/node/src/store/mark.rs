@@ -8,7 +8,7 @@
 //! they remember; and if it has gone on since, or two copies of it run, it passes the number they remember in another start, or with
 //! another value.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use polyclave_protocol::session::random_bytes;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ pub(super) struct Latest(Mutex<Option<Mark>>);
 impl Latest {
     /// Of two changes that are durable at the same time the later one counts, whoever comes here first.
     fn note(&self, mark: Mark) {
-        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.0.lock();
         if latest.is_none_or(|before| before.number < mark.number) {
             *latest = Some(mark);
         }
@@ -83,7 +83,7 @@ impl Store {
 
     /// The latest such change; it is on the disk.
     pub fn mark(&self) -> Result<Mark> {
-        let known = *self.latest.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = *self.latest.0.lock();
         match known {
             Some(mark) => Ok(mark),
             None => {

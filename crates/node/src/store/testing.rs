@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin};
 use redb::StorageBackend;
 use zeroize::Zeroizing;
@@ -67,7 +68,7 @@ impl Content {
 
 impl Disk {
     fn lock(&self) -> MutexGuard<'_, Content> {
-        self.0.lock().expect("no panic while it is held")
+        self.0.lock()
     }
 
     /// Another disk with the same bytes, as a crash at this moment leaves it.

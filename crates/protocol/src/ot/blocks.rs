@@ -5,8 +5,9 @@
 //! dropped, and need not be before. There is never more of it than was in use at one time.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use polyclave_kernels::memory::{prefer_large_pages, wipe};
 
 /// Memory for blocks, wiped when it is dropped.
@@ -36,7 +37,7 @@ impl Pool {
 
     /// Room for so many blocks that nobody uses. If all there is is too small, one is given up for the larger one to come.
     fn spared(&self, count: usize) -> Option<Vec<u128>> {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = self.spare.lock();
         match spare.iter().rposition(|words| words.capacity() >= count) {
             Some(i) => Some(spare.swap_remove(i)),
             None => {
@@ -49,7 +50,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.spare.get_mut().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(wipe);
+        self.spare.get_mut().iter_mut().for_each(wipe);
     }
 }
 
@@ -79,7 +80,7 @@ impl Drop for Blocks {
     fn drop(&mut self) {
         let words = std::mem::take(&mut self.words);
         if words.capacity() > 0 {
-            self.home.spare.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+            self.home.spare.lock().push(words);
         }
     }
 }
@@ -91,7 +92,7 @@ mod tests {
     #[test]
     fn memory_is_used_again_and_never_more_than_was_in_use() {
         let pool = Arc::new(Pool::default());
-        let spare = || pool.spare.lock().expect("no panic").iter().map(Vec::capacity).collect::<Vec<_>>();
+        let spare = || pool.spare.lock().iter().map(Vec::capacity).collect::<Vec<_>>();
         let (first, second) = (pool.take(100), pool.take(200));
         let memory = second.as_ptr();
         drop((first, second));

@@ -168,10 +168,10 @@ where
     let ends = sessions(
         |net| {
             let session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-            Ok((scheme.set_up(net)?, std::sync::Mutex::new(session)))
+            Ok((scheme.set_up(net)?, parking_lot::Mutex::new(session)))
         },
         |(setup, session), _, net| {
-            let stream = session.lock().expect("no panic").stream();
+            let stream = session.lock().stream();
             let mut protocol = scheme.join(setup, stream, PartySet::all(2))?;
             let mut b = Builder::new("gate");
             let and = b.table(&Arc::new(Table::new("AND", 2, 1, vec![0, 0, 0, 1])));

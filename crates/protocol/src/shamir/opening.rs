@@ -145,7 +145,7 @@ impl Opened {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
 
     use polyclave_cipher::Matrix;
     use polyclave_field::Gf256;
@@ -175,12 +175,11 @@ mod tests {
             let identity = arithmetic.prss.view(&Matrix::identity(8));
             let opening = Opening { secret: Secret::Product(&a, &b), views: vec![identity] };
             let opened = arithmetic.open_masked(vec![opening], net)?;
-            messages.lock().expect("no panic")[net.me().index()] =
-                arithmetic.outgoing[net.me().index()].to_vec();
+            messages.lock()[net.me().index()] = arithmetic.outgoing[net.me().index()].to_vec();
             Ok(opened.shares(0, 0, 0).to_vec())
         });
         let shares: Vec<Vec<u8>> = outcomes.into_iter().map(|o| o.expect("honest parties finish")).collect();
-        let messages = messages.into_inner().expect("no panic");
+        let messages = messages.into_inner();
         let points = [1, 2, 3].map(Gf256);
         let mut histograms = [[0u32; 256]; 3];
         for i in 0..VALUES {

@@ -3,7 +3,9 @@
 //! Wrap one party's network for that party's view. Within an exchange the order is that of the parties, all sent before
 //! all received, whatever the network did; messages of forks in several threads interleave as they happened.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::net::{Gathered, Net, Patience};
 use crate::{Party, PartySet, Result};
@@ -77,7 +79,7 @@ impl Transcript {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Message>> {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.messages.lock()
     }
 }
 

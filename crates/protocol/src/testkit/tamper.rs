@@ -4,9 +4,11 @@
 //! Messages sent are counted from 0, over sends and entries of exchanges and gatherings (in the order of the parties;
 //! without those to lost peers), over the network and its forks together.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::net::{Gathered, Net, Patience};
 use crate::{Party, PartySet, Result};
@@ -82,7 +84,7 @@ impl<N: Net> Tamper<N> {
         };
         if !matches!(delivery, Delivery::Intact) {
             plan.tampering.fired.store(true, SeqCst);
-            *plan.tampering.hit.lock().unwrap_or_else(PoisonError::into_inner) = Some(to);
+            *plan.tampering.hit.lock() = Some(to);
         }
         if plan.fault == Fault::Replay {
             self.previous[to.index()] = Some(message.to_vec());
@@ -127,7 +129,7 @@ impl Tampering {
 
     /// To whom the message was that was tampered with.
     pub fn hit(&self) -> Option<Party> {
-        *self.hit.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.hit.lock()
     }
 }
 

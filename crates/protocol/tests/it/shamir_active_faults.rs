@@ -161,15 +161,15 @@ fn a_slow_party_holds_nobody_up_online() {
     let scheme = scheme(4, 1, Inversion::MaskedPowers);
     let ends = mesh_with_timeout(4, LATE).into_iter();
     let ends = ends.map(|net| Habitual { habit: slow(net.me()), net, from: 16, gatherings: 0 });
-    let times = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let times = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let seen = times.clone();
     let outcomes = run_over(ends.collect(), move |net| {
         let outcome = session(&scheme, "aes-128", Party(0), Until::Released, net);
-        seen.lock().expect("no panic").push((net.me(), Instant::now()));
+        seen.lock().push((net.me(), Instant::now()));
         outcome
     });
     outcomes.iter().for_each(|outcome| assert_eq!(outcome.as_ref().expect("all finish").0, right));
-    let times = times.lock().expect("no panic");
+    let times = times.lock();
     let ended = |p: Party| times.iter().find(|(q, _)| *q == p).expect("it ended").1;
     // The slow one takes a tenth of a second for each of twenty rounds; the others need not be through as soon as they could.
     for p in Party::all(3) {

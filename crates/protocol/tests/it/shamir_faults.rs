@@ -181,10 +181,10 @@ fn is_of_hello(len: usize) -> bool {
 fn transcripts(scheme: &ShamirConfig, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<Vec<u8>>>>> {
     let n = scheme.structure.parties();
     let sessions = (0..8).map(|_| {
-        let transcripts = std::sync::Mutex::new(vec![None; n]);
+        let transcripts = parking_lot::Mutex::new(vec![None; n]);
         let ends = mesh_with_timeout(n, LATE).into_iter().map(|net| {
             let (me, net) = (net.me(), Record::new(net));
-            transcripts.lock().expect("no panic")[me.index()] = Some(net.transcript());
+            transcripts.lock()[me.index()] = Some(net.transcript());
             net
         });
         let ends: Vec<_> = ends.collect();
@@ -194,7 +194,7 @@ fn transcripts(scheme: &ShamirConfig, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<
             });
         });
         let sent_to = |from: usize, to: usize| {
-            let messages = transcripts.lock().expect("no panic")[from].as_ref().expect("recorded").messages();
+            let messages = transcripts.lock()[from].as_ref().expect("recorded").messages();
             let to_peer =
                 messages.into_iter().filter(|m| m.direction == Direction::Sent && m.peer.index() == to);
             to_peer.skip(OF_HELLO).map(|m| m.bytes).collect()

@@ -2,8 +2,9 @@
 //! together.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use polyclave_cipher::{AnyMap, Cells, Circuit, Direction, catalog, cleartext, compile};
 use polyclave_field::{Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
@@ -35,13 +36,13 @@ impl BoundedStock {
         if self.out_of_order == Some(kind.name) {
             items.rotate_left(kind.item_bytes);
         }
-        self.items.lock().expect("no panic").insert(kind.name, items);
+        self.items.lock().insert(kind.name, items);
     }
 }
 
 impl Stock for BoundedStock {
     fn take(&self, kind: &Kind, count: usize, _: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
-        let mut shelf = self.items.lock().expect("no panic");
+        let mut shelf = self.items.lock();
         let items = shelf.entry(kind.name).or_default();
         let len = count * kind.item_bytes;
         if items.len() < len {

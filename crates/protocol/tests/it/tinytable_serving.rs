@@ -1,7 +1,9 @@
 //! What two nodes under scrambled tables do for clients, and with what they stored: right answers, and none with a cheater.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::clients::{client_hears, client_learns, combined_elements, mask_check, noise};
 use polyclave_cipher::{AnyMap, Cells, Cipher, Circuit, Direction, boolean, catalog, cleartext, compile};
@@ -264,7 +266,7 @@ struct BoundedStock {
 
 impl Stock for BoundedStock {
     fn take(&self, kind: &Kind, count: usize, _: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
-        let mut shelf = self.items.lock().expect("no panic");
+        let mut shelf = self.items.lock();
         let items = shelf.entry(kind.name).or_default();
         let len = count * kind.item_bytes;
         if items.len() < len {
@@ -289,7 +291,7 @@ fn from_stock(change: impl Fn(&mut BoundedStock, &Kind) + Sync) -> Vec<Result<Ve
             // The key schedule takes a quarter of a block's ANDs, and its round keys as many masks again.
             let count = if kind.name == "triples" { 100 } else { 2 * kind.per_block };
             let items = scheme.make_material(&setup, making.stream(), &kind, count, net)?;
-            shelf.items.lock().expect("no panic").insert(kind.name, items.to_vec());
+            shelf.items.lock().insert(kind.name, items.to_vec());
             if net.me() == Party(1) {
                 change(&mut shelf, &kind);
             }
@@ -313,7 +315,7 @@ fn items_that_do_not_belong_together_fail_the_check() {
     for name in ["triples of bits", "authenticated bits", "triples"] {
         let outcomes = from_stock(|shelf, kind| {
             if kind.name == name {
-                let mut items = shelf.items.lock().expect("no panic");
+                let mut items = shelf.items.lock();
                 items.get_mut(name).expect("it is there").rotate_left(kind.item_bytes);
             }
         });

@@ -34,10 +34,10 @@ fn no_file_of_known_answers_panics_and_an_answer_has_the_sizes_of_its_cipher() {
         format!("[{}]", entry("aes-128")).into_bytes(),
         format!("[{},{}]", entry("AES-128"), entry("aes-128-gcm")).into_bytes(),
     ];
-    let targets = std::sync::Mutex::new(Targets { form: Form::Tables, known: HashMap::new() });
+    let targets = parking_lot::Mutex::new(Targets { form: Form::Tables, known: HashMap::new() });
     fuzz!("known-answers", &WORDS, valid, |bytes: &[u8]| {
         let Ok(entries) = parse("foreign", &String::from_utf8_lossy(bytes)) else { return };
-        let mut targets = targets.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut targets = targets.lock();
         for (number, entry) in (1..).zip(&entries) {
             if let Ok(Classified::Answer(target, answer)) = classify(number, entry, &mut targets) {
                 assert_eq!(answer.key.len(), target.cipher.key_bytes);

@@ -1,6 +1,6 @@
 //! Runs that count: masked tables are made by Demux from triples and bits, as with real material, though a dealer gives those.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use anyhow::{Context, Result};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
@@ -96,7 +96,7 @@ impl<F: MacField> ProtocolConfig for OnMaterial<F> {
     }
 
     fn join(&self, setup: &Self::Setup, stream: Stream, _: PartySet) -> Outcome<Spdz<F>> {
-        let material = setup.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let material = setup.lock().take();
         let (key, source) = material.ok_or_else(|| Error::misuse("the material is for one session"))?;
         Ok(Spdz::with_source(self.way, self.packing, key, &stream, source))
     }

@@ -1,7 +1,8 @@
 //! Shamir sharing that claims to need renewal and material, and fails where a test wants it to.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::{Element, ServiceConfig, Stored};
@@ -29,16 +30,16 @@ pub(super) struct Fault(Arc<Mutex<Option<(Place, Error)>>>);
 
 impl Fault {
     pub(super) fn set(&self, place: Place, error: Error) {
-        *self.0.lock().expect("no panic") = Some((place, error));
+        *self.0.lock() = Some((place, error));
     }
 
     /// Whether it has happened.
     pub(super) fn is_over(&self) -> bool {
-        self.0.lock().expect("no panic").is_none()
+        self.0.lock().is_none()
     }
 
     fn strike(&self, here: Place) -> Result<()> {
-        match self.0.lock().expect("no panic").take_if(|(place, _)| *place == here) {
+        match self.0.lock().take_if(|(place, _)| *place == here) {
             Some((_, error)) => Err(error),
             None => Ok(()),
         }

@@ -6,8 +6,8 @@ mod quorum;
 mod robust;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use polyclave_protocol::mesh::{mesh, run_parties};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
 
@@ -86,14 +86,14 @@ fn concurrent_sessions_get_different_items_and_all_parties_the_same() {
                             if take % 5 == 0 { (OTHER, 3) } else { (KIND, 1 + (session + take) % 7) };
                         let items = lots.take(&kind, count, &mut net).expect("there is enough");
                         assert_eq!(items.len(), count * kind.item_bytes);
-                        let mut taken = taken.lock().expect("no panic");
+                        let mut taken = taken.lock();
                         taken.entry((session, take)).or_default().push(positions(&items));
                     }
                 });
             }
         }
     });
-    let taken = taken.into_inner().expect("no panic");
+    let taken = taken.into_inner();
     assert_eq!(taken.len(), SESSIONS * TAKES);
     assert!(taken.values().all(|parties| parties.len() == 3 && parties.iter().all(|p| *p == parties[0])));
     let mut all: Positions = taken.values().flat_map(|parties| parties[0].clone()).collect();

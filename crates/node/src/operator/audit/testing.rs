@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
+
+use parking_lot::{Mutex, MutexGuard};
 
 static FULL: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
 
 fn full() -> MutexGuard<'static, HashSet<PathBuf>> {
-    FULL.lock().unwrap_or_else(PoisonError::into_inner)
+    FULL.lock()
 }
 
 /// From now on no byte can be written to this log.

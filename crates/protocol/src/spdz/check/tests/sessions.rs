@@ -39,7 +39,7 @@ fn after_a_failure_in_one_session_all_others_are_refused() {
                 let mut seat = Seat::new(net);
                 seat.key = keys[net.me().index()].clone();
                 seat.open(shift, net)?;
-                if let Some(failed) = waits.lock().expect("no panic").take() {
+                if let Some(failed) = waits.lock().take() {
                     failed.recv().expect("somebody says so");
                     // The other party waits in its check until this one comes, or leaves.
                 }
