@@ -1,4 +1,4 @@
-//! Circuits of single bits with XOR, NOT and AND: for protocols that are fast at just that, and for exchange with others
+//! Circuits of single bits with XOR, NOT and AND: for protocols that are fast at these, and for exchange with other programs
 //! ([`crate::bristol`]).
 //!
 //! They are ordinary circuits: cells have one bit, the only lookup is that of [`and_table`] on a cell of two bits, which

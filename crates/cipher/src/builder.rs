@@ -1,4 +1,4 @@
-//! Writes a [`Circuit`] operation by operation, and puts circuits into circuits.
+//! Builds a [`Circuit`] operation by operation, and inserts circuits into circuits.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Every cipher by its name.
+//! The list of all ciphers, by name.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,4 +1,4 @@
-//! Cells of many lanes, and the bytes people write them in.
+//! Cells of many lanes, and how they are written as bytes.
 //!
 //! A port of cells of 1, 2, 4 or 8 bits is written in bytes with the first cell in the most significant bits; cells of
 //! another width take a byte each (WAGE's words of 7 bits).

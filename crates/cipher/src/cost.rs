@@ -1,4 +1,4 @@
-//! What a circuit consists of, once compiled: the numbers from which every protocol's cost follows.
+//! The size of a compiled circuit: the numbers from which the cost under every protocol follows.
 
 use std::collections::BTreeMap;
 use std::fmt;

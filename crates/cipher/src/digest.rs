@@ -1,4 +1,4 @@
-//! A digest of everything that decides what is computed and how parties talk about it: they compare it before they start.
+//! A digest of everything that determines what is computed and which messages the parties send. They compare it before they start.
 
 use crate::circuit::{Op, Port};
 use crate::gates::Form;

@@ -1,10 +1,10 @@
 //! Block ciphers as data: each is described once, as a circuit of table lookups and GF(2)-linear maps over cells.
 //!
-//! [`Builder`] writes circuits, [`compile`] sorts them into layers for a way of sharing, [`cleartext`] runs them on
-//! plain values, and the [`catalog`] knows every cipher by name. A new cipher is a new file and a line there.
+//! [`Builder`] builds circuits. [`compile`] sorts them into layers that fit a kind of sharing. [`cleartext`] runs them on plain
+//! values. The [`catalog`] lists every cipher by name. A new cipher is a new file and a line there.
 //!
-//! [`boolean`] writes circuits of single bits with XOR and AND (and any other circuit as such), [`bristol`] reads and
-//! writes them as files in Bristol Fashion.
+//! [`boolean`] builds circuits of single bits with XOR and AND, and turns any other circuit into one. [`bristol`] reads and writes
+//! them as files in Bristol Fashion.
 
 pub mod aes;
 pub mod boolean;

@@ -1,6 +1,6 @@
-//! Circuits of modes of operation around a block cipher: what has to stay shared between blocks.
+//! Circuits of modes of operation around a block cipher, for the modes in which values stay shared between blocks.
 //!
-//! Counter mode and the decryption side of CBC need nothing here: what they add to a block is the client's or public.
+//! Counter mode and CBC decryption need no circuit here, because what they add to a block is public or belongs to the client.
 
 use crate::{Builder, Cipher, Circuit, Matrix, Wire};
 

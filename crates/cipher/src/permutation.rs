@@ -1,4 +1,4 @@
-//! Cells in another order.
+//! Permutations of cells.
 
 /// The i-th of the result is the one at `from[i]`.
 pub(crate) fn gathered<T: Copy>(cells: &[T], from: &[u8]) -> Vec<T> {

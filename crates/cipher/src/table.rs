@@ -1,4 +1,4 @@
-//! Public lookup tables: entries, and the algebra behind them where there is one.
+//! Public lookup tables: their entries, and their algebraic structure if they have one.
 
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Which nodes work together, and how: the same file at all nodes and clients.
+//! The cluster file: which nodes work together, where they are, and how. All nodes and clients have the same file.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Errors that name the file and say what to do.
+//! Errors of configuration files. They name the file and say what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};

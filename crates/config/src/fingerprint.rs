@@ -1,4 +1,4 @@
-//! What operators compare to know that they have the same cluster file, and that nobody replaced it on its way.
+//! The fingerprint of a cluster file. Operators compare it to know that they have the same file, and that nobody replaced it on its way.
 //!
 //! It covers all that a node or a client trusts: the cluster's id, protocol and threshold, and every card in full with its name,
 //! addresses and certificates. A digest (BLAKE3, a context of its own) of the fields in order, each with its length in front, so

@@ -1,5 +1,5 @@
-//! Foreign bytes at every parser of this crate: cards, cluster files, rules, settings, identities, fingerprints, and texts that
-//! name parties.
+//! Fuzz targets: arbitrary bytes for every parser of this crate, which are those for cards, cluster files, rules, settings, identities,
+//! fingerprints, and texts that name parties.
 
 use polyclave_harness::{fuzz, within_memory};
 use polyclave_transport::wire::Right;

@@ -1,4 +1,4 @@
-//! A TLS identity at rest: one private PEM file with the key and, after it, the certificate.
+//! A TLS identity on disk: one private PEM file with the key, followed by the certificate.
 //!
 //! Both are in one file so that a rename replaces both or none. The certificate is also written beside it, for people.
 

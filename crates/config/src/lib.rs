@@ -1,4 +1,4 @@
-//! The files that a person keeps: who is where, who may do what.
+//! Files that people keep and exchange: the addresses and certificates of nodes, the rights of clients, and the settings of a node.
 //!
 //! | file | who keeps it | what it says |
 //! |---|---|---|

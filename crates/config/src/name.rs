@@ -1,4 +1,4 @@
-//! Names of nodes, clients and keys.
+//! Names of nodes, clients and keys, and which characters they may have.
 
 use crate::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! Nodes by their names, in whatever people read.
+//! Texts for people in which parties appear by the names of their nodes.
 //!
 //! Protocols know parties by number, and their errors say `party 2`. Operators and clients know nodes by name. Whatever leaves a
 //! node or a client for people is put into names here.

@@ -1,4 +1,4 @@
-//! The directory of a node.
+//! The directory of a node: which files it has, and how they are made, read and joined to a cluster.
 //!
 //! | file | private | |
 //! |---|---|---|

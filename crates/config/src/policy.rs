@@ -1,4 +1,4 @@
-//! `clients.toml`: what which client may do at this node. Who is not in it may do nothing.
+//! `clients.toml`: what each client may do at this node. A client that is not in it may do nothing.
 
 use std::path::Path;
 

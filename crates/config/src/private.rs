@@ -1,4 +1,4 @@
-//! Writing and reading files so that a crash leaves the old or the new, and that what is private stays so.
+//! Writes and reads files safely: after a crash a file is the old one or the new one, and only its owner can read a private file.
 
 mod draft;
 

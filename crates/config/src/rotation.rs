@@ -1,4 +1,4 @@
-//! How a node's identity changes, so that a crash at any point leaves the old one, or both, or the new one.
+//! Rotation of a node's certificate. A crash at any point leaves the old identity, or both, or the new one.
 //!
 //! The commit point is one rename: `identity-next.key`, which holds key and certificate, takes the name `identity.key`.
 //! The files with certificates alone are copies for people; opening writes them again if they do not fit.

@@ -1,4 +1,4 @@
-//! `node.toml`: what a node does, as far as it is its own affair.
+//! `node.toml`: the settings of one node.
 
 use serde::{Deserialize, Serialize};
 

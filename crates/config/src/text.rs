@@ -1,4 +1,4 @@
-//! TOML files, and certificates in them.
+//! Reading and writing TOML files, and the certificates in them.
 
 use std::path::Path;
 

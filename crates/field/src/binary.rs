@@ -1,5 +1,5 @@
-//! What the fields of [`crate::mac_field`] are made of: products of polynomials, and the tables of both maps between cells
-//! and elements, all computed by the compiler.
+//! What the fields of [`crate::mac_field`] are built from: products of polynomials, and the tables of the maps between cells and elements
+//! in both directions. The compiler computes all of it.
 //!
 //! With F the field of cells and X that of the larger field's polynomial, the powers 1, X, X^2, .. below the degree over F
 //! are a basis over F, since X generates the field. `project` takes the coefficient at 1: that is linear over F, and an

@@ -1,4 +1,4 @@
-//! The carry-less product of words, with the multiplication of integers.
+//! The carry-less product of words, computed with the integer multiplication of the processor.
 //!
 //! Carries spoil a carry-less product, unless they have room: of an operand only every fifth bit is kept, in five copies,
 //! so at most 13 ones meet in a place and their sum stays within its five bits, the lowest of which is the parity. (The idea

@@ -1,4 +1,4 @@
-//! Cells, which are bytes, as elements of a larger field, which are words: the GF(2)-linear maps there and back, in rows.
+//! Conversion of cells (bytes) to elements of a larger field (words) and back, in rows: both directions are GF(2)-linear maps.
 //!
 //! Portable words add masked images, or take parities. With registers of 32 bytes, 32 cells are looked up in tables of
 //! nibbles, a byte of the image a table, and transposed into words; the other way the same backwards. All cells and

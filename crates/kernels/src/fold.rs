@@ -1,4 +1,4 @@
-//! Sums of rows by the bits of their numbers, for linear evaluation over GF(2^f) out of `2^f` streams.
+//! Sums of rows, selected by the bits of the rows' numbers: linear evaluation over GF(2^f) from `2^f` streams.
 //!
 //! Row by row, neighbours are added, which halves the rows and gives one bit's sum; so all sums together take two additions
 //! a row. One piece of code, compiled for the registers of any processor and for those of AVX2.

@@ -1,4 +1,4 @@
-//! What large tables need of the machine: rows fetched ahead of their use, large pages, and wiping as fast as memory is.
+//! Memory for large tables: rows fetched before they are used, large pages, and fast wiping.
 //!
 //! The first two are hints: without them everything works, more slowly. Addresses are public here (positions in a table that
 //! come from opened values).

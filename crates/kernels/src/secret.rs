@@ -1,4 +1,4 @@
-//! What secrets need of the machine: masks that stay masks, comparisons that take the same time, and marks for a checker.
+//! Operations on secrets in constant time: masks that the compiler cannot turn into branches, comparisons, and marks for a checker.
 //!
 //! **Masks.** `(x & 1).wrapping_neg()` is all ones or zero, and ANDing with it has no branch as written. The compiler sees
 //! that the mask is made of one bit, takes the AND for a choice by it, and is free to make the choice a branch; it did. So the

@@ -1,4 +1,4 @@
-//! Fields whose elements are words, bit i the coefficient of X^i, and how a product is reduced.
+//! Fields whose elements are words (bit i is the coefficient of X^i), and how a product is reduced.
 //!
 //! A product is `high X^n + low`. With `X^n = 1 + sum of X^tap` a multiple of the modulus is subtracted whose quotient is
 //! `high` and the part of `high sum of X^tap` beyond degree n: as long as no tap exceeds n / 2, nothing beyond degree n

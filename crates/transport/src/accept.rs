@@ -1,9 +1,9 @@
 //! The thread that receives incoming connections.
 //!
-//! It sleeps in `poll` on the listener, on every connection that has not yet shown who it is, and on a pipe whose other
-//! end goes away with its owner. No connection can hold up another by being slow: all steps are non-blocking, a connection has
-//! the handshake limit to show its certificate and stream, and beyond [`STRANGERS`] the oldest unknown one is dropped. (Whoever
-//! can open connections faster than honest handshakes finish can still keep honest ones out.)
+//! It sleeps in `poll` on the listener, on every connection that has not yet shown its certificate and stream, and on a pipe whose
+//! other end closes when its owner is dropped. A slow connection cannot delay another. All steps are non-blocking. A connection has
+//! to show its certificate and stream within the handshake limit. If there are more than [`STRANGERS`] unknown connections, the
+//! oldest is dropped. (Someone who can open connections faster than honest handshakes finish can still keep honest ones out.)
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -20,7 +20,7 @@ use crate::broken::Broken;
 use crate::socket::Socket;
 use crate::stream::StreamId;
 
-/// Connections at one door that have not yet shown who they are, at most. They cost some 10 KB each.
+/// The largest number of connections at one port that have not yet shown who they are. Each takes some 10 KB.
 pub const STRANGERS: usize = 256;
 /// Pause when the machine has no file descriptor or memory for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(100);

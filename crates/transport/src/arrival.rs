@@ -1,4 +1,4 @@
-//! An incoming connection until it is known whose it is and which stream it carries.
+//! An incoming connection, from its acceptance until its peer and its stream are known.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! One attempt to connect, often with several peers: it has a time limit, and when it fails for one it is over for all.
+//! One attempt to connect, often with several peers. It has a time limit, and a failure with one peer ends it for all.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// How often those who wait otherwise look whether the attempt is over.
+/// How often threads that wait for something else check whether the attempt is over.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Shared by the threads that make the attempt.

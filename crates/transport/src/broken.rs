@@ -1,4 +1,4 @@
-//! Why a connection is of no use any more, before it is known (or said) whose it was.
+//! Why a connection failed, before its peer is known or named.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Bytes between a producer and a consumer, in one allocation that is reused.
+//! A buffer of bytes between a producer and a consumer, in one allocation that is reused.
 
 /// A window of filled bytes within a vector; free space behind it.
 #[derive(Default)]

@@ -1,6 +1,6 @@
-//! Calling a peer, again and again until it answers or the time is up: parties start at different times.
+//! Dialling a peer, again and again until it answers or the time limit is reached, because parties start at different times.
 //!
-//! Looking up a host name is left to the system and its time limits; give addresses in digits to be independent of them.
+//! The operating system looks up host names, with its own time limits. Numeric addresses avoid that.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};

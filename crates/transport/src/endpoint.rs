@@ -1,4 +1,4 @@
-//! From an address to a network: bind, tell the others where, join.
+//! The steps from an address to a network: bind a port, tell the other parties where it is, join them.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;

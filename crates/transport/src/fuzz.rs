@@ -1,4 +1,4 @@
-//! Foreign bytes at every parser of this crate: messages, frames, greetings, certificates.
+//! Fuzz targets: arbitrary bytes for every parser of this crate, which are those for messages, frames, greetings and certificates.
 
 use polyclave_harness::{fuzz, within_memory};
 use polyclave_protocol::{Party, PartySet};

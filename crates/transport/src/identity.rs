@@ -1,4 +1,4 @@
-//! Who is who: mutual TLS 1.3 in which a party *is* its certificate.
+//! Mutual TLS 1.3 in which a party *is* its certificate.
 //!
 //! Every party makes a key pair and a self-signed certificate; all parties are given the exact certificates of all
 //! (a session's list, a cluster's nodes, a policy's clients). There is no authority and no name that is looked at: a

@@ -1,4 +1,4 @@
-//! What a peer owes from earlier gatherings, to be thrown away when it comes.
+//! Messages that a peer still owes from earlier gatherings. They are read and discarded when they arrive.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! How long and how large: every step of the transport ends under one of these.
+//! Limits on time and size. Every step of the transport ends under one of them.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! A client's side: connections with some of the nodes, and the network that they make.
+//! The client's side: its connections with some of the nodes, and the network that it builds from them.
 //!
-//! A client has the number after the last node. It keeps its lines between requests and puts those of the nodes that are to
-//! serve together, a [`TlsNet`] at a time.
+//! A client's number is the one after the last node's. It keeps its lines between requests. For a request it combines the lines of
+//! the nodes that serve it to a [`TlsNet`].
 
 use std::sync::Arc;
 use std::thread;

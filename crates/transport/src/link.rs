@@ -1,7 +1,7 @@
 //! This party's side of its connection with one peer, within one stream.
 //!
-//! After a gathering a link may have debts: bytes that the operating system did not take, and messages that the peer owes.
-//! Every later step begins with them.
+//! After a gathering a link may have unfinished work: bytes that the operating system did not take, and messages that the peer
+//! still has to send. Every later step begins with these.
 
 use std::time::{Duration, Instant};
 

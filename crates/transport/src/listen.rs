@@ -1,10 +1,10 @@
-//! Taking a port.
+//! Opening a listening TCP port.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 
 use polyclave_protocol::{Error, Result};
 
-/// Listens on `address`, port 0 being any free one; tells where that is.
+/// Listens on `address` and returns the address with the real port; port 0 means any free port.
 pub(crate) fn listen(address: impl ToSocketAddrs) -> Result<(TcpListener, SocketAddr)> {
     let addresses = address.to_socket_addrs();
     let addresses: Vec<_> =

@@ -1,4 +1,4 @@
-//! One step of the TLS machine: what rustls wants done next, done.
+//! One step of the TLS state machine: this module does what rustls wants done next.
 //!
 //! rustls' unbuffered interface hands out states; each is handled here at once, so that callers see only plaintext, a
 //! buffer of ciphertext to send, and a word on what happened.

@@ -1,4 +1,4 @@
-//! The messages of one call, by peer.
+//! The messages of one call of the network, by peer: what to send, and where to put what arrives.
 
 use polyclave_protocol::Party;
 

@@ -1,4 +1,4 @@
-//! Counts what really crosses the sockets, TLS included.
+//! Counts the bytes that cross the sockets, TLS included.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! Which certificates are accepted: what both sides of the TLS handshake ask.
+//! Which certificates are accepted. Both sides of the TLS handshake ask this module.
 //!
 //! A certificate is accepted if whoever set this up says so (by comparing it, byte for byte, with a list) and it is
 //! within its time; the handshake then proves possession of its key.

@@ -1,8 +1,8 @@
-//! [`Reception`]: a node's door for clients.
+//! [`Reception`]: where a node accepts connections of clients.
 //!
-//! A client is an outside party, known by its certificate. Who is admitted is asked anew for every connection, in the TLS
-//! handshake, so that a policy can change while the node runs; whoever is not gets the alert `access_denied` and nothing
-//! else.
+//! A client is an outside party, identified by its certificate. The TLS handshake of every connection asks the policy anew whether
+//! the client is admitted, so the policy can change while the node runs. A client that is not admitted gets the alert
+//! `access_denied` and nothing else.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -24,10 +24,10 @@ use crate::mesh::MOST_NODES;
 use crate::meter::WireMeter;
 use crate::net::TlsNet;
 
-/// Clients that may wait to be taken by [`Reception::next`]; more are sent away.
+/// How many clients may wait for [`Reception::next`]. More are refused.
 const QUEUE: usize = 256;
 
-/// Accepts clients. Dropping it frees the port; callers that were taken stay connected.
+/// Accepts clients. Dropping it frees the port; clients that [`Reception::next`] returned stay connected.
 pub struct Reception {
     queue: Arc<Queue>,
     me: Party,

@@ -1,4 +1,4 @@
-//! What all streams of a party share: whom it calls, and where it waits for calls.
+//! What all streams of a party share: the peers that it calls, and where it waits for their calls.
 
 use std::net::TcpListener;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What network to imitate: its round-trip time and its rate.
+//! The round-trip time and the rate of a network that is to be imitated.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! A slower network, imitated between parties on one machine.
+//! Imitates a slower network between parties on one machine.
 //!
 //! # The model
 //!

@@ -1,4 +1,4 @@
-//! The TLS machine of either side.
+//! The TLS state machine of the client's or the server's side.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Names of streams: which set of connections belongs together.
+//! Names of streams. The name says which connections belong to one stream.
 
 use polyclave_protocol::PartySet;
 

@@ -1,6 +1,6 @@
-//! Where accepted connections wait for the thread that wants them.
+//! Where accepted connections wait until the thread that needs them takes them.
 //!
-//! Each is for one stream of one peer, and so is each refusal: what goes wrong with one stream is told to nobody else.
+//! A connection belongs to one stream of one peer, and so does a refusal. An error in one stream is reported to that stream only.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;

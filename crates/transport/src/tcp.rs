@@ -1,4 +1,4 @@
-//! How TCP connections are set up.
+//! Options of TCP connections.
 
 use std::net::TcpStream;
 

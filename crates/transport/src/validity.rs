@@ -1,4 +1,4 @@
-//! From when until when a certificate holds.
+//! The dates between which a certificate is valid.
 //!
 //! A certificate is pinned, so its dates add no trust; they make sure that keys are changed. Both sides of every
 //! connection check them, each by its own clock.

@@ -1,4 +1,4 @@
-//! What clients and nodes say to each other, and how it is written.
+//! The messages between clients and nodes, and how they are encoded.
 //!
 //! A message is four bytes of length, little-endian, and a postcard encoding. Nothing is allocated on a peer's word beyond
 //! [`MOST_MESSAGE`]. A client sends one [`Request`] to every node it wants served by, the same to each, then [`Step`]s, the

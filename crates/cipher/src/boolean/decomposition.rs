@@ -1,4 +1,4 @@
-//! Any table as XORs and ANDs: split by two bits into four tables whose bits are sums of products.
+//! Writes any table as XORs and ANDs. Two input bits split it into four tables, whose bits are sums of products.
 //!
 //! In a basis of the input space, let u and v be the last two coordinates and w the others. An output bit is
 //! f0(w) + u f1(w) + v f2(w) + uv f3(w). All products of coordinates of w are made once for all outputs, and a bit takes

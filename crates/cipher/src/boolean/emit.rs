@@ -1,4 +1,4 @@
-//! From gates to the operations of a circuit.
+//! Turns gates into the operations of a circuit.
 
 use std::collections::HashMap;
 use std::sync::Arc;

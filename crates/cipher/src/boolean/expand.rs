@@ -1,4 +1,4 @@
-//! Any circuit as a Boolean circuit: every cell in bits, tables as gates.
+//! Turns any circuit into a Boolean circuit: cells become bits, and tables become gates.
 
 use super::decomposition::Decomposition;
 use super::inversion::InversionGates;

@@ -1,4 +1,4 @@
-//! Tables that are inversion in GF(2^8) between affine maps (the S-boxes of AES) with 34 ANDs, four deep.
+//! Tables that consist of inversion in GF(2^8) between affine maps (such as the S-boxes of AES), with 34 ANDs in four layers.
 //!
 //! GF(2^8) is taken as a tower of quadratic extensions with normal bases (Canright, "A very compact S-box for AES",
 //! CHES 2005): x = a Y^16 + b Y with a, b of GF(2^4) and Y + Y^16 = 1. The inverse of x is x^16 / N with the norm

@@ -1,4 +1,4 @@
-//! Arithmetic on numbers within a larger circuit: what examples and the circuits `adder` and `comparator` are made of.
+//! Arithmetic on numbers within a larger circuit, for examples and for the circuits `adder` and `comparator`.
 
 use super::{Bit, BooleanBuilder, Word};
 

@@ -1,4 +1,4 @@
-//! Foreign bytes where a circuit in Bristol Fashion should be.
+//! Fuzz target: arbitrary bytes for the reader of circuits in Bristol Fashion.
 
 use polyclave_harness::{fuzz, within_memory};
 

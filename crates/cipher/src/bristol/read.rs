@@ -1,5 +1,5 @@
-//! From a file to a circuit. Files come from anywhere: nothing in them panics, and no count in them is believed before
-//! what it counts is there.
+//! Reads a circuit from a file. The file may come from anybody: nothing in it causes a panic, and the reader does not believe a count
+//! before it has seen the items that are counted.
 
 use std::iter::Peekable;
 

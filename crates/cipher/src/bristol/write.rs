@@ -1,4 +1,4 @@
-//! From a circuit to a file.
+//! Writes a circuit to a file.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Where everything lives: slots, reused after the last use.
+//! Assigns a slot to every value. A slot is reused after the last use of its value.
 
 use super::schedule::Schedule;
 use super::values::{Value, Values};

@@ -1,4 +1,4 @@
-//! Which layer everything runs in: lookups as early as possible, sums as late as possible.
+//! Decides in which layer each operation runs: lookups as early as possible, sums as late as possible.
 
 use super::values::{Value, Values};
 use crate::circuit::Op;

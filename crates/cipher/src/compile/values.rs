@@ -1,4 +1,4 @@
-//! Which images of which wires are needed, found by walking from the outputs back.
+//! Decides which images of which wires are needed, by walking from the outputs back.
 
 use super::Maps;
 use crate::circuit::{Op, Port};

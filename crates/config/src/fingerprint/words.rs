@@ -1,4 +1,4 @@
-//! The words that a fingerprint is read out in.
+//! The list of words in which a fingerprint is read aloud.
 
 /// A word for every byte: common English nouns of 5 to 9 letters, of which no two share their first four letters, and no two come
 /// within three changed letters of each other. So a word that was misheard or misspelt is none, rather than another.

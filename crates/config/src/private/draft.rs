@@ -1,4 +1,4 @@
-//! A file on its way: it gets its name, whole and synced, when it is committed; before that it has none.
+//! A file that is being written. It gets its name when it is committed, complete and synced to the disk; before that it has none.
 //!
 //! The file is made without a name (`O_TMPFILE`), so that whatever ends the program, `kill -9` too, the system takes it back. Where
 //! a file system has no such files, and for the moment in which a file takes the place of another, it has a temporary name; it is

@@ -1,4 +1,4 @@
-//! Each field against polynomials as lists of coefficients, its embedding and projection against the field of cells.
+//! Each field is compared with polynomials as lists of coefficients, and its embedding and projection with the field of cells.
 
 mod polynomial;
 

@@ -1,4 +1,4 @@
-//! The hash by way of the `aes` crate.
+//! The hash, computed by the `aes` crate.
 
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};

@@ -1,4 +1,4 @@
-//! The counter stream by way of the `aes` crate, which wipes its round keys itself.
+//! The counter stream, computed by the `aes` crate, which wipes its round keys itself.
 
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};

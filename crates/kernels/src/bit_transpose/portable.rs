@@ -1,4 +1,4 @@
-//! Eight columns and eight blocks at a time, in words of 64 bits.
+//! The transpose of eight columns and eight blocks at a time, in words of 64 bits.
 
 /// Blocks from `done` on, a multiple of eight.
 pub(super) fn columns_to_blocks(

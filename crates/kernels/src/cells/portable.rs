@@ -1,4 +1,4 @@
-//! Masked images added up, and parities.
+//! The conversions by adding up masked images, and by parities.
 
 use crate::secret::mask;
 

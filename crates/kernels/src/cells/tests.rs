@@ -1,4 +1,4 @@
-//! Every implementation against one cell, one word after the other, with maps without a pattern.
+//! Every implementation is compared with converting one cell or one word after the other, with random maps.
 
 use super::*;
 use crate::aes_prg::AesPrg;

@@ -1,4 +1,4 @@
-//! Hash and half gates by way of the `aes` crate.
+//! Hash and half gates, computed by the `aes` crate.
 
 use aes::cipher::BlockCipherEncrypt;
 use aes::{Aes128, Block};

@@ -1,4 +1,4 @@
-//! Every implementation against the definition, and gates against what they compute.
+//! Every implementation is compared with the definition, and gates are compared with the values that they compute.
 
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 

@@ -1,4 +1,4 @@
-//! Entries of 64 bits, or kept in five to seven bytes, four a register: under every mask, into a sum in a register each.
+//! The sums with AVX2: four entries a register, of 64 bits or stored in five to seven bytes. Each mask has its own sum in a register.
 
 #![allow(unsafe_code)]
 

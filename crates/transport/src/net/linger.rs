@@ -1,8 +1,8 @@
-//! What gatherings have left undone when their network is dropped: messages that a slow peer has not taken yet, and those of it that
-//! nobody waited for.
+//! What a network still owes when it is dropped after a gathering: messages that a slow peer has not taken yet, and messages of that peer
+//! that nobody waited for.
 //!
-//! A connection that is closed while the peer still sends is reset, and what the peer has not received by then is lost. So this end
-//! stops sending, takes what comes, and closes when the peer does.
+//! If a connection is closed while the peer still sends, TCP resets it, and the peer loses what it has not received by then. So this
+//! end stops sending, reads what arrives, and closes when the peer does.
 
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;

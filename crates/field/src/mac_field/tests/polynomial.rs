@@ -1,4 +1,4 @@
-//! Polynomials over GF(2), slow and plain, and Rabin's test of irreducibility.
+//! Polynomials over GF(2) in a slow and simple form, and Rabin's test of irreducibility.
 
 /// Coefficients from X^0 upwards, the last one set.
 #[derive(Clone, Debug, PartialEq, Eq)]

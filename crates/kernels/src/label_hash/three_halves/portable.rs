@@ -1,4 +1,4 @@
-//! Three halves by way of the `aes` crate. A label is a number whose lower half is the left one.
+//! Three halves, computed by the `aes` crate. A label is a number whose lower half is the left one.
 
 use aes::Aes128;
 

@@ -1,4 +1,4 @@
-//! The argument of the module step by step, and gates against what they compute.
+//! Tests each step of the module's argument, and that gates give the right results.
 
 use super::super::tests::{ROOT, STARTS, labels, sum};
 use super::*;
