@@ -1,4 +1,4 @@
-//! A shared value of which a party has one byte for each cell: Shamir sharing over GF(2^8), and additive sharing.
+//! Shared values of which each party holds one byte for each cell: for Shamir sharing over GF(2^8), and for additive sharing.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix, Slot};
 use zeroize::Zeroizing;

@@ -1,5 +1,5 @@
-//! Coins that nobody controls: every party commits to a random value, all open, and the coins are a hash of the values
-//! (Blum 1983, "Coin flipping by telephone").
+//! Coin tossing: public random values that nobody controls. Every party commits to a random value, all parties open theirs, and the coins
+//! are a hash of the values (Blum 1983, "Coin flipping by telephone").
 //!
 //! A party that fixes its value before it sees another's cannot steer the outcome; it can refuse to open once it knows the
 //! coins, and then there are none for anybody: it chooses among as many tosses as others try again. So what the coins check must be

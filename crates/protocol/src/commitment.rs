@@ -1,4 +1,4 @@
-//! Everybody says something at once: commitments first, then openings.
+//! Simultaneous broadcast: all parties send a commitment to their message first, and then open it.
 //!
 //! A commitment is a hash of a fresh 256-bit nonce, the party, the context and the message: hiding and binding in the random
 //! oracle model. Nobody's message depends on another's, since all commitments are in before the first opening goes out.

@@ -1,5 +1,5 @@
-//! What is known of a protocol before it runs: its name, whom it withstands, among how many parties it runs, and what one can
-//! choose. Each protocol's folder exports one [`Descriptor`], or one for each of its variants; [`catalog`](crate::catalog) lists them.
+//! What is known about a protocol before it runs: its name, which adversary it tolerates, for how many parties it is, and its options.
+//! Each protocol's folder exports one [`Descriptor`], or one for each of its variants; [`catalog`](crate::catalog) lists them.
 
 use std::fmt;
 use std::ops::RangeInclusive;

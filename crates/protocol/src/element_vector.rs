@@ -1,4 +1,4 @@
-//! Vectors of elements of GF(2^128), as GCM writes them: of shares, or of whatever else is linear in the shared elements.
+//! Vectors of elements of GF(2^128) in the representation of GCM: of shares, or of other values that are linear in the shared elements.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Errors that say whose fault it is: a peer's, the caller's, or the machine's.
+//! Errors. Each says who caused it: a peer, the caller, or the machine.
 
 use std::time::Duration;
 

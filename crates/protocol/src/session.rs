@@ -1,4 +1,4 @@
-//! The hello: the parties agree on what they are about to run, and on a session id, before anything secret is used.
+//! The hello round: before anything secret is used, the parties agree on what they are about to run and on a session id.
 //!
 //! Those who serve ([`Net::members`]) take part, and nobody else. Two rounds:
 //!

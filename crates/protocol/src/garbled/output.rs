@@ -1,4 +1,4 @@
-//! What labels stand for.
+//! Decoding of output labels.
 //!
 //! * To the evaluator the garbler sends, for each wire, hashes of the label for zero and of that for one, 8 bytes of each. Which
 //!   of them is that of the active label tells the bit; a label that is neither (some ciphertext on the way was damaged) ends in

@@ -1,4 +1,4 @@
-//! What an input comes to at both parties, and the transfers of those that the evaluator gives.
+//! What an input is at each of the two parties, and the transfers for inputs that the evaluator gives.
 
 use polyclave_cipher::{Cells, CompiledPort};
 use zeroize::Zeroizing;

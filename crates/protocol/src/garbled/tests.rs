@@ -1,4 +1,4 @@
-//! What only the two parties' own states show: numbers that never come twice, and labels that are none.
+//! Tests that need the inner state of both parties: numbers that are never used twice, and invalid labels.
 
 use parking_lot::Mutex;
 

@@ -1,4 +1,4 @@
-//! Parties that cheat in one particular way: the check that is there for it finds them.
+//! Parties that cheat in one particular way, each of which the check for that case detects.
 
 use polyclave_field::{Gf2_40, Word};
 

@@ -1,4 +1,4 @@
-//! Rows of elements: what the loops over thousands of transfers are made of.
+//! Operations on rows of elements, for the loops over thousands of transfers.
 
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::secret::masks;

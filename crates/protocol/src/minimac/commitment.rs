@@ -1,4 +1,4 @@
-//! A string to which a party is committed, and what opening a part of it once takes.
+//! A string to which a party is committed, and the material that is needed to open a part of it once.
 //!
 //! \[s\] of Damgard et al. 2016, section 6: additive shares of C(s), of a and of a * C(s), for s cut into messages of k symbols. Next
 //! to it a mask \[r\]: r is a uniform word of C* among those whose message is zero, and shares of r and of a * r come with it.

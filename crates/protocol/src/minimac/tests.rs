@@ -1,5 +1,5 @@
-//! Openings by honest parties and by one whose shares are not what the dealer gave it. Messages that are changed on the way:
-//! `tests/it/minimac_faults.rs`.
+//! Openings by honest parties, and by a party whose shares are not those that the dealer gave it. `tests/it/minimac_faults.rs` tests
+//! messages that are changed on the way.
 
 use std::collections::HashSet;
 

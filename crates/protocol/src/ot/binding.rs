@@ -1,4 +1,4 @@
-//! What every hash between two parties is bound to: the session, who sends and who receives.
+//! The values to which every hash between two parties is bound: the session, the sender and the receiver.
 
 use crate::{Error, Party};
 

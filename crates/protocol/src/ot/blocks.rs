@@ -1,4 +1,4 @@
-//! Blocks of transfers, in memory that is used again.
+//! Blocks of transfers, in memory that is reused.
 //!
 //! Extensions are made in batches of some megabytes. If every batch took fresh memory, most of the time would go to having it
 //! mapped, cleared and wiped. So memory goes back to where it came from: it is wiped when the last of those who share it are

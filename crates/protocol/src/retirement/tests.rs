@@ -1,4 +1,4 @@
-//! Cheaters that fail in one session of a set-up, and try another.
+//! Cheaters whose cheating fails a check in one session of a set-up, and who then try another session.
 
 use polyclave_cipher::{Builder, Cells, Matrix, Table, compile};
 use polyclave_field::Gf2_64;

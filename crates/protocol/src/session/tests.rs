@@ -1,4 +1,4 @@
-//! Parties that differ, and parties that cheat in the hello.
+//! Parties whose settings differ, and parties that cheat in the hello round.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Addition chains for the power 254: ways to invert by multiplications only.
+//! Addition chains for the power 254, for inversion by multiplications only.
 
 /// The products that make x^254, in rounds; a product names two earlier values, and value 0 is x.
 #[derive(Clone, Debug, PartialEq, Eq)]

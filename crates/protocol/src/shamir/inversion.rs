@@ -1,4 +1,4 @@
-//! The ways to invert a shared element, by their names.
+//! The names of the methods to invert a shared element.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! The ways to look up tables that are built on no inversion, by their names.
+//! The names of the methods to look up tables that are not built on inversion.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What an evaluation will take, by arithmetic on the circuit alone. Tests hold the running protocol's counts to it.
+//! Predicts the cost of an evaluation by counting on the circuit alone. Tests compare the running protocol's counts with it.
 
 use polyclave_cipher::{Compiled, Lookup};
 use polyclave_field::MacField;

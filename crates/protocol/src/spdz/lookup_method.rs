@@ -1,4 +1,4 @@
-//! The ways to look a table up on authenticated shares, and what each takes.
+//! The methods to look up a table on authenticated shares, and what each takes.
 
 use polyclave_cipher::{Matrix, Table};
 use polyclave_field::MacField;

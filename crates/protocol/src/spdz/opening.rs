@@ -1,4 +1,4 @@
-//! Openings, and the record of them that the check needs.
+//! Openings, and the record of opened values that the MAC check needs.
 //!
 //! An opening sends shares of the value alone: it is provisional until the check has passed (Keller et al. 2017, section 2;
 //! Damgard et al. 2012, "partially opened"). What was opened, and this party's share of the MAC, are kept until then.

@@ -1,4 +1,4 @@
-//! One suite of faults for every protocol: one party cheats in one message, every message and every fault in turn.
+//! The fault suite for every protocol: one party cheats in one message. The suite tries every message and every fault in turn.
 //!
 //! The verdict depends on what a protocol promises ([`Adversary`]). Under an active one every honest party ends with
 //! the right output or with an error, never with a wrong output; under a passive one outputs may be wrong. Under neither

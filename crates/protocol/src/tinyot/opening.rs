@@ -1,4 +1,4 @@
-//! Opening values whose tags are compared later, by one hash (Damgard et al. 2016, section 3.3).
+//! Opening values whose tags are compared later, all by one hash (Damgard et al. 2016, section 3.3).
 //!
 //! Instead of tags the parties send, once for many openings, H(d_1, .., d_n), the sum of AES_K(d_i): the one who opened of its tags,
 //! the other compares it with that of the tags it expects. K is fresh for every stream of a session.

@@ -1,4 +1,4 @@
-//! Uniformly random orders of much memory, from coins; all here is public but what is moved.
+//! Uniformly random permutations of large memory, from coins. Everything here is public except the data that is moved.
 
 use polyclave_kernels::aes_prg::AesPrg;
 

@@ -1,4 +1,4 @@
-//! What one evaluation of one circuit uses up: tables for every lookup and masks for every port, handed out once.
+//! The material of one evaluation of one circuit: tables for every lookup and masks for every port, handed out once.
 //!
 //! Tables stand in the order of the lookups, lane after lane, each entry one record ([`super::macs`]); of Boolean gates the
 //! shares stand apart, a plane for every entry. So an evaluation reads memory from one end to the other.

@@ -1,4 +1,4 @@
-//! The protocols with their parameters, and what a party keeps from session to session.
+//! The TinyTable protocols with their parameters, and what a party keeps between sessions.
 
 use std::marker::PhantomData;
 

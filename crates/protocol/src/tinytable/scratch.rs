@@ -1,4 +1,4 @@
-//! One layer's shares on their way: from tables into a message, and from both messages into masked outputs.
+//! The shares of one layer on their way: from tables to a message, and from both messages to masked outputs.
 
 use polyclave_cipher::{Lookup, Slot};
 use polyclave_kernels::memory::prefetch;

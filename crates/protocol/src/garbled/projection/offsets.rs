@@ -1,4 +1,4 @@
-//! The offsets of the bits of all wires, and every sum of them.
+//! The offsets of the bits of all wires, and all sums of offsets.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What labels stand for.
+//! Decoding of output labels.
 //!
 //! * To the evaluator the garbler sends, for each cell, hashes of the labels of all values in order, 9 bytes of each. Which of them is
 //!   that of the active label tells the value; a label that is none of them (some ciphertext on the way was damaged) ends in

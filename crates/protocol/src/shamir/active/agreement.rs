@@ -1,4 +1,4 @@
-//! Broadcast: what one party says, and all that follow the protocol come to hear alike, whoever cheats.
+//! Broadcast: one party sends a message, and all parties that follow the protocol receive the same message, even if parties cheat.
 //!
 //! Channels between two parties are private, so a party can tell its peers different things. This is the algorithm of Pease,
 //! Shostak and Lamport (1980; "oral messages", Lamport, Shostak and Pease 1982) in its form as a tree of who said that who

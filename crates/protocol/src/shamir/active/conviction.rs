@@ -1,4 +1,4 @@
-//! Products ahead once a fault was seen: shares are broadcast, so that all see the same, and wrong ones convict.
+//! Products ahead after a fault was seen. Shares are broadcast, so all parties see the same shares, and a wrong share convicts its sender.
 //!
 //! If shares that all have heard lie on no polynomial of degree 2t, someone sent a wrong one, and all know at which value. For that
 //! one value, which nobody will use, every party broadcasts what its share was made of: its shares of both factors and of the

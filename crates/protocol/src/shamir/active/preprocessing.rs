@@ -1,4 +1,4 @@
-//! The two ways to make triples, by their names.
+//! The names of the two ways to make triples.
 
 use std::fmt;
 use std::str::FromStr;

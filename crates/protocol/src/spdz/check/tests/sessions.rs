@@ -1,4 +1,4 @@
-//! Sessions under one key, side by side.
+//! Sessions that run side by side under one key.
 
 use std::sync::mpsc::{Receiver, channel};
 
