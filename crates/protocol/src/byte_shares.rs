@@ -43,7 +43,7 @@ impl ByteShares {
         ByteShares { bits: port.bits, count: port.cells.len(), lanes, views, rows }
     }
 
-    /// Of cells.
+    /// Shares from cells.
     #[cfg_attr(not(feature = "testkit"), expect(dead_code, reason = "what is shipped has no use for it"))]
     pub(crate) fn of_cells(cells: &Cells) -> Self {
         let (bits, count, lanes) = (cells.bits(), cells.count(), cells.lanes());

@@ -86,8 +86,8 @@ mod tests {
         }
     }
 
-    /// Of three parties one commits to something else towards one of the others: they contradict each other, and nobody is named. One
-    /// that opens something else to one of them is named by that one.
+    /// One of three parties commits to something else towards one of the others. These two contradict each other, and nobody is named. If
+    /// a party opens something else to one of them, that party names it.
     #[test]
     fn nobody_is_named_for_what_a_third_party_did() {
         for (at, named) in [(0, false), (1, false), (2, true), (3, true)] {

@@ -28,7 +28,7 @@ pub fn commit_and_open(context: &[u8], message: &[u8], net: &mut dyn Net) -> Res
 /// All have committed, and nobody has opened.
 pub(crate) struct Commitments<'c> {
     context: &'c [u8],
-    /// Of all parties.
+    /// The commitments of all parties.
     commitments: Vec<Vec<u8>>,
     /// This party's nonce and message.
     opening: Zeroizing<Vec<u8>>,
@@ -46,7 +46,7 @@ impl<'c> Commitments<'c> {
         Ok(Commitments { context, commitments, opening })
     }
 
-    /// Who has not heard this yet knows nothing of any message. One round.
+    /// Opens the messages. A party that has not received this opening knows nothing of any message. One round.
     pub(crate) fn open(mut self, net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
         let (me, committed) = (net.me(), self.opening.len());
         let seen = self.seen();

@@ -61,7 +61,7 @@ pub struct Choice {
 pub struct Parameters {
     /// Number of parties.
     pub parties: usize,
-    /// So many may be corrupted together.
+    /// How many parties may be corrupt together.
     pub threshold: usize,
     values: Vec<(&'static str, String)>,
 }
@@ -236,7 +236,7 @@ pub(crate) mod choices {
         default: Some("masked"),
     };
 
-    /// Of oblivious transfer.
+    /// The expansion of oblivious transfer.
     pub(crate) const EXPANSION: Choice = Choice {
         name: "expansion",
         summary: "of oblivious transfer: with more, less is sent and more computed; 1 is the classic extension",

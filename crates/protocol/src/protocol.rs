@@ -20,7 +20,7 @@ pub enum Input<'a, S> {
     Shared(&'a S),
 }
 
-/// Who learns an output.
+/// The party or parties that learn an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// Every party.

@@ -92,7 +92,7 @@ pub(crate) struct Shape {
     pub(crate) lanes: usize,
     /// The identity first.
     pub(crate) views: Vec<Matrix>,
-    /// Of all cells, in all views and lanes.
+    /// Shares of all cells, in all views and lanes.
     pub(crate) shares: usize,
 }
 

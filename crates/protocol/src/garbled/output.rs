@@ -88,7 +88,7 @@ impl Garbled {
         Ok(Some(cells))
     }
 
-    /// Of the labels of both values, 8 bytes each.
+    /// Hashes of the labels of both values, 8 bytes each.
     fn hashes_of_both(&mut self, zeros: &[Label], ones: &[Label]) -> Zeroizing<Vec<u8>> {
         let (mut of_zeros, mut of_ones) = (Zeroizing::new(zeros.to_vec()), Zeroizing::new(ones.to_vec()));
         let (hash, first) = self.hash.take(zeros.len());
@@ -99,7 +99,7 @@ impl Garbled {
         Zeroizing::new(both.flat_map(|hash| &hash[..HASH]).copied().collect())
     }
 
-    /// Of active labels.
+    /// Hashes of active labels.
     fn hashes(&mut self, labels: &[Label]) -> Zeroizing<Vec<Label>> {
         let mut hashes = Zeroizing::new(labels.to_vec());
         let (hash, first) = self.hash.take(labels.len());

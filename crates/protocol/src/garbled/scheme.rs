@@ -75,7 +75,7 @@ impl Gates {
 pub struct GarbledConfig {
     /// How lookups are garbled.
     pub gates: Gates,
-    /// Of oblivious transfer: 1, 2, 4 or 8.
+    /// The expansion of oblivious transfer: 1, 2, 4 or 8.
     pub expansion: usize,
 }
 

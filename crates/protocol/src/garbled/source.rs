@@ -23,7 +23,7 @@ pub(super) enum Source<'a, S> {
 }
 
 impl<'a, S> Source<'a, S> {
-    /// Of an input of a port in so many lanes; whether a shared value fits is the caller's to check.
+    /// The source of a port's input in this number of lanes. The caller has to check whether a shared value fits.
     pub(super) fn of(
         port: &CompiledPort,
         input: &'a Input<'_, S>,

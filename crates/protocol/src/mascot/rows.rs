@@ -10,7 +10,7 @@ use crate::session::random_bytes;
 /// Secret elements, wiped on drop.
 pub(super) type Row<F> = Zeroizing<Vec<<F as MacField>::Word>>;
 
-/// So many zeros.
+/// A row of zeros.
 pub(super) fn zeros<F: MacField>(len: usize) -> Row<F> {
     Zeroizing::new(vec![F::Word::ZERO; len])
 }

@@ -49,7 +49,7 @@ impl Debt {
         self.late.front().copied()
     }
 
-    /// That message has come.
+    /// Notes that this message has arrived.
     pub(super) fn settle(&mut self) {
         if let Some(len) = self.late.pop_front() {
             self.bytes -= len + PER_MESSAGE;

@@ -26,13 +26,13 @@ const LANES: usize = 64;
 /// w lanes being bits i w to (i + 1) w: so rows of messages are the string as it is. Bits beyond its end are zeros.
 #[derive(Default)]
 pub struct Shares {
-    /// Of the string: eight bits in a byte, the lowest first, and zeros beyond the last.
+    /// The string: eight bits in a byte, the lowest first, and zeros beyond the last bit.
     pub bits: Vec<u8>,
-    /// Of r: k - 1 rows of each tile.
+    /// Shares of r: k - 1 rows for each tile.
     pub mask: Vec<u16>,
-    /// Of a * C(s): n rows of each tile.
+    /// Shares of a * C(s): n rows for each tile.
     pub macs: Vec<u16>,
-    /// Of a * r: n rows of each tile.
+    /// Shares of a * r: n rows for each tile.
     pub mask_macs: Vec<u16>,
 }
 
@@ -68,7 +68,7 @@ impl Committed {
         Committed { number, owner, code, len, shares }
     }
 
-    /// Who knows the string.
+    /// The party that knows the string.
     pub fn owner(&self) -> Party {
         self.owner
     }

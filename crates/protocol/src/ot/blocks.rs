@@ -24,7 +24,7 @@ pub struct Blocks {
 }
 
 impl Pool {
-    /// So many blocks; what they hold is undefined.
+    /// Takes memory for `count` blocks; what they hold is undefined.
     pub(super) fn take(self: &Arc<Pool>, count: usize) -> Blocks {
         let mut words = self.spared(count).unwrap_or_else(|| {
             let mut words = Vec::with_capacity(count);
@@ -68,7 +68,7 @@ impl DerefMut for Blocks {
     }
 }
 
-/// Of memory that nobody shares.
+/// Blocks in memory of their own, which belongs to no pool.
 #[cfg(test)]
 impl FromIterator<u128> for Blocks {
     fn from_iter<I: IntoIterator<Item = u128>>(words: I) -> Self {

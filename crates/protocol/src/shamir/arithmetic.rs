@@ -110,7 +110,7 @@ impl<S: AdversaryModel> Arithmetic<S> {
         S::reveal_to(self, owner, shares, net)
     }
 
-    /// Of the phase that is going on.
+    /// The counts of the current phase.
     pub(super) fn counts(&mut self) -> &mut Counts {
         self.tally.of(self.phase)
     }

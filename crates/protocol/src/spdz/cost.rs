@@ -7,7 +7,7 @@ use super::lookup_method::{LookupMethod, Route};
 use super::masked::{Packing, RowShape, Units, demux_cost};
 use crate::tally::Cost;
 
-/// Of all lookups of a circuit. Checks are counted where they run, and not here.
+/// The cost of all lookups of a circuit. Checks are not included; they are counted where they run.
 pub(super) fn cost<F: MacField>(
     compiled: &Compiled,
     way: LookupMethod,

@@ -20,9 +20,9 @@ pub const MOST_FORGED_LOG2: f64 = -40.0;
 /// Checks under one MAC key that did not pass, as one party has seen them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guesses {
-    /// That failed, of whatever kind.
+    /// Checks that failed, of any kind.
     pub failed: u32,
-    /// That a peer left without an answer ([`Error::Unanswered`](crate::Error::Unanswered)).
+    /// Checks that a peer left without an answer ([`Error::Unanswered`](crate::Error::Unanswered)).
     pub unanswered: u32,
 }
 

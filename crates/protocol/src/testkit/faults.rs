@@ -77,7 +77,7 @@ impl Promise {
 pub struct Sweep {
     /// Number of parties.
     pub parties: usize,
-    /// Who cheats.
+    /// The party that cheats.
     pub cheater: Party,
     /// What honest parties may end with.
     pub promise: Promise,
@@ -94,7 +94,7 @@ pub struct Swept {
     pub messages: u64,
     /// Faults that were committed.
     pub faults: u64,
-    /// Of these, those after which some honest party had an output.
+    /// How many of these left some honest party with an output.
     pub survived: u64,
 }
 

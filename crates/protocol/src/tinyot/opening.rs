@@ -56,9 +56,9 @@ impl TagHash {
 /// What was opened on one stream of a session, in both directions, and is not checked yet.
 pub struct Openings {
     aes: AesSum,
-    /// Of the tags of this party's openings.
+    /// The hash of the tags of this party's openings.
     shown: TagHash,
-    /// Of the tags that it expects for its peer's.
+    /// The hash of the tags that it expects for its peer's openings.
     expected: TagHash,
     unchecked: bool,
 }

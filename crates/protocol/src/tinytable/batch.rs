@@ -55,7 +55,7 @@ impl Drop for Masks {
 pub(crate) struct Place {
     /// Which table of the circuit.
     pub(crate) table: usize,
-    /// Of every entry.
+    /// The kind of record that every entry has.
     pub(crate) record: Record,
     /// Lanes, or 1.
     pub(crate) width: usize,

@@ -257,7 +257,7 @@ fn who_knows_nothing_is_caught() {
     }
 }
 
-/// Of the first two lookups, which stand on one input, the second becomes the first again.
+/// The first two lookups have the same input. The second table is replaced by a copy of the first.
 fn repeated(plan: &Plan<'_>, made: &mut Made) {
     let [first, second] = [plan.places[0], plan.places[1]];
     let table = first.record.table_bytes();

@@ -56,7 +56,7 @@ impl Projected {
         let counts = self.counts();
         counts.rounds += 1;
         counts.openings += len as u64;
-        // Of the identity, which comes first.
+        // The labels of the identity, which is the first view.
         let rows: Vec<Row<'_>> = (0..shared.count).map(|cell| shared.wires.row(cell)).collect();
         let labels = || rows.iter().flat_map(|row| row.blocks.iter().zip(row.colours));
         let (peer, values) = match &self.side {
@@ -171,6 +171,6 @@ fn all_of(values: impl Iterator<Item = (u8, Choice)>) -> Option<Vec<u8>> {
         x
     });
     let values: Vec<u8> = values.collect();
-    // Whoever learns the output learns whether there is one.
+    // The party that learns the output learns whether there is one.
     public(bool::from(fits)).then_some(values)
 }

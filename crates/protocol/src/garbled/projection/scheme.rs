@@ -20,7 +20,7 @@ use crate::{Error, PartySet, Result, coins};
 pub struct ProjectionConfig {
     /// How long labels are.
     pub labels: Labels,
-    /// Of oblivious transfer: 1, 2, 4 or 8.
+    /// The expansion of oblivious transfer: 1, 2, 4 or 8.
     pub expansion: usize,
 }
 

@@ -70,7 +70,7 @@ impl Arithmetic<Active> {
         Ok(())
     }
 
-    /// Who sent another share of a value than what all said of it makes right.
+    /// The parties that sent another share of a value than follows from what all parties said of it.
     fn judge(&self, symbol: Symbol, sent: &[Word<'_>], said: &[Option<Vec<u8>>]) -> Result<PartySet> {
         let (width, threshold) = (symbol.bytes(), self.structure.threshold());
         let of = |p: Party| said[p.index()].as_deref().unwrap_or(&[]);

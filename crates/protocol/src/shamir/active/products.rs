@@ -47,7 +47,7 @@ impl Arithmetic<Active> {
                 multiply(product, &a[range.clone()], &b[range.clone()]);
                 let shares = masks.chunks_mut(place.len).map(|share| &mut share[range.clone()]);
                 let views = opening.views.iter().map(|v| &**v).zip(shares);
-                // Of degree t: the zero sharing comes with the opening.
+                // A mask of degree t: the zero sharing comes with the opening.
                 self.prss.mask(Degree::Value, product, &mut message[range.clone()], views);
             }
         }

@@ -31,7 +31,7 @@ impl<F: MacField> Vectors<F> {
         1 + F::BYTES + bit_bytes(in_bits) + (F::BYTES << in_bits)
     }
 
-    /// Of shares as they were made.
+    /// Converts shares to the form in which they are kept.
     pub(in crate::spdz) fn of(in_bits: u8, made: UnitVectors<F>, pool: &Pool) -> Self {
         let index_cells = made.index_cells();
         let count = index_cells.len();

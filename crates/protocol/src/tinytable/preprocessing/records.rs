@@ -28,7 +28,7 @@ pub(super) struct Records {
     /// Products of this party's key with every cell.
     products: Box<Zeroizing<[u128; 256]>>,
     strings: AesSum,
-    /// Of strings that prove this party's openings, and the peer's.
+    /// The directions of the strings that prove this party's openings, and of those that prove the peer's.
     directions: [u128; 2],
     next: u64,
 }
