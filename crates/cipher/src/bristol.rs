@@ -88,7 +88,7 @@ pub enum Problem {
     /// More than this program reads.
     #[error("{what} are {found}; at most {limit} are read")]
     TooMany {
-        /// Of what.
+        /// What the number counts.
         what: &'static str,
         /// Announced.
         found: usize,

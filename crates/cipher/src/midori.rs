@@ -50,7 +50,7 @@ fn key_schedule(bits: u8) -> Circuit {
 struct Parts {
     state: Vec<Wire>,
     keys: Vec<Wire>,
-    /// That of cell i is `tables[i % 4]`.
+    /// The S-boxes. Cell i has `tables[i % 4]`.
     tables: [TableId; 4],
 }
 

@@ -16,7 +16,7 @@ pub struct AuditSettings {
     pub when_unwritable: WhenUnwritable,
     /// A file of so many MiB is closed, and another one begun.
     pub rotate_mib: u64,
-    /// So many closed files are kept, and the eldest deleted; all if absent.
+    /// How many closed files are kept; beyond that the oldest is deleted. All are kept if absent.
     pub keep_files: Option<usize>,
     /// A Unix datagram socket to which every line goes as well, such as `/dev/log`.
     pub syslog: Option<PathBuf>,

@@ -26,9 +26,9 @@ pub struct Cluster {
 pub enum Consent {
     /// Nothing: it must be the first file, or one of the same cluster in which every node keeps a certificate.
     None,
-    /// That the certificates in it are the right ones.
+    /// The person confirmed that the certificates in the file are the right ones.
     Certificates,
-    /// That it may be another cluster's.
+    /// The person accepts that the file may be another cluster's.
     Cluster,
 }
 
@@ -75,7 +75,7 @@ impl Cluster {
         &self.protocol
     }
 
-    /// So many nodes together learn nothing.
+    /// How many nodes together learn nothing.
     pub fn threshold(&self) -> usize {
         self.threshold
     }

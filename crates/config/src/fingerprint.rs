@@ -51,7 +51,7 @@ impl Fingerprint {
         self.0[..SPOKEN].iter().map(|byte| WORDS[usize::from(*byte)]).collect::<Vec<_>>().join(" ")
     }
 
-    /// That it is the one that a person expects, whole, in hexadecimal or words. Case, spaces and dashes do not matter.
+    /// Checks that this is the whole fingerprint that a person expects, in hexadecimal or words. Case, spaces and dashes do not matter.
     pub fn check(&self, expected: &str) -> Result<()> {
         let fits = match Expected::parse(expected)? {
             Expected::Whole(bytes) => bytes == self.0,

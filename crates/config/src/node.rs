@@ -107,12 +107,12 @@ impl NodeDir {
         self.save_settings()
     }
 
-    /// Who it is.
+    /// The node's identity.
     pub fn identity(&self) -> &StoredIdentity {
         &self.identity
     }
 
-    /// Who it will be, while its identity changes.
+    /// The node's next identity, while its identity changes.
     pub fn next_identity(&self) -> Option<&StoredIdentity> {
         self.next.as_ref()
     }

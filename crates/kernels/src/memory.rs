@@ -59,7 +59,7 @@ pub fn wipe<T: DefaultIsZeroes>(table: &mut Vec<T>) {
 pub struct Wiped<T: DefaultIsZeroes>(Vec<T>);
 
 impl<T: DefaultIsZeroes> Wiped<T> {
-    /// So many zeros.
+    /// A vector of `len` zeros.
     pub fn zeros(len: usize) -> Wiped<T> {
         Wiped(vec![T::default(); len])
     }

@@ -1,4 +1,4 @@
-//! A shared value of which a party has one byte for each cell: Shamir sharing over GF(2^8), and additive sharing.
+//! Shared values of which each party holds one byte for each cell: for Shamir sharing over GF(2^8), and for additive sharing.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix, Slot};
 use zeroize::Zeroizing;
@@ -43,7 +43,7 @@ impl ByteShares {
         ByteShares { bits: port.bits, count: port.cells.len(), lanes, views, rows }
     }
 
-    /// Of cells.
+    /// Shares from cells.
     #[cfg_attr(not(feature = "testkit"), expect(dead_code, reason = "what is shipped has no use for it"))]
     pub(crate) fn of_cells(cells: &Cells) -> Self {
         let (bits, count, lanes) = (cells.bits(), cells.count(), cells.lanes());

@@ -1,4 +1,4 @@
-//! All protocols. A new one is a folder with a [`Descriptor`], and a line here.
+//! The list of all protocols. A new protocol is a folder with a [`Descriptor`], and one line here.
 
 use crate::any::AnyServiceConfig;
 use crate::descriptor::Descriptor;

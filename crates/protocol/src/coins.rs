@@ -1,5 +1,5 @@
-//! Coins that nobody controls: every party commits to a random value, all open, and the coins are a hash of the values
-//! (Blum 1983, "Coin flipping by telephone").
+//! Coin tossing: public random values that nobody controls. Every party commits to a random value, all parties open theirs, and the coins
+//! are a hash of the values (Blum 1983, "Coin flipping by telephone").
 //!
 //! A party that fixes its value before it sees another's cannot steer the outcome; it can refuse to open once it knows the
 //! coins, and then there are none for anybody: it chooses among as many tosses as others try again. So what the coins check must be
@@ -86,8 +86,8 @@ mod tests {
         }
     }
 
-    /// Of three parties one commits to something else towards one of the others: they contradict each other, and nobody is named. One
-    /// that opens something else to one of them is named by that one.
+    /// One of three parties commits to something else towards one of the others. These two contradict each other, and nobody is named. If
+    /// a party opens something else to one of them, that party names it.
     #[test]
     fn nobody_is_named_for_what_a_third_party_did() {
         for (at, named) in [(0, false), (1, false), (2, true), (3, true)] {

@@ -1,4 +1,4 @@
-//! Everybody says something at once: commitments first, then openings.
+//! Simultaneous broadcast: all parties send a commitment to their message first, and then open it.
 //!
 //! A commitment is a hash of a fresh 256-bit nonce, the party, the context and the message: hiding and binding in the random
 //! oracle model. Nobody's message depends on another's, since all commitments are in before the first opening goes out.
@@ -28,7 +28,7 @@ pub fn commit_and_open(context: &[u8], message: &[u8], net: &mut dyn Net) -> Res
 /// All have committed, and nobody has opened.
 pub(crate) struct Commitments<'c> {
     context: &'c [u8],
-    /// Of all parties.
+    /// The commitments of all parties.
     commitments: Vec<Vec<u8>>,
     /// This party's nonce and message.
     opening: Zeroizing<Vec<u8>>,
@@ -46,7 +46,7 @@ impl<'c> Commitments<'c> {
         Ok(Commitments { context, commitments, opening })
     }
 
-    /// Who has not heard this yet knows nothing of any message. One round.
+    /// Opens the messages. A party that has not received this opening knows nothing of any message. One round.
     pub(crate) fn open(mut self, net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
         let (me, committed) = (net.me(), self.opening.len());
         let seen = self.seen();

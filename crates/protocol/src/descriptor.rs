@@ -1,5 +1,5 @@
-//! What is known of a protocol before it runs: its name, whom it withstands, among how many parties it runs, and what one can
-//! choose. Each protocol's folder exports one [`Descriptor`], or one for each of its variants; [`catalog`](crate::catalog) lists them.
+//! What is known about a protocol before it runs: its name, which adversary it tolerates, for how many parties it is, and its options.
+//! Each protocol's folder exports one [`Descriptor`], or one for each of its variants; [`catalog`](crate::catalog) lists them.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -61,7 +61,7 @@ pub struct Choice {
 pub struct Parameters {
     /// Number of parties.
     pub parties: usize,
-    /// So many may be corrupted together.
+    /// How many parties may be corrupt together.
     pub threshold: usize,
     values: Vec<(&'static str, String)>,
 }
@@ -236,7 +236,7 @@ pub(crate) mod choices {
         default: Some("masked"),
     };
 
-    /// Of oblivious transfer.
+    /// The expansion of oblivious transfer.
     pub(crate) const EXPANSION: Choice = Choice {
         name: "expansion",
         summary: "of oblivious transfer: with more, less is sent and more computed; 1 is the classic extension",

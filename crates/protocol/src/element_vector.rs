@@ -1,4 +1,4 @@
-//! Vectors of elements of GF(2^128), as GCM writes them: of shares, or of whatever else is linear in the shared elements.
+//! Vectors of elements of GF(2^128) in the representation of GCM: of shares, or of other values that are linear in the shared elements.
 
 use std::ops::Range;
 
@@ -15,12 +15,12 @@ pub struct ElementVector {
 }
 
 impl ElementVector {
-    /// So many zeros.
+    /// A vector of `count` zeros.
     pub(crate) fn zero(count: usize) -> Self {
         ElementVector { bytes: Zeroizing::new(vec![0; ELEMENT_BYTES * count]) }
     }
 
-    /// Of these bytes, element after element.
+    /// A vector from its bytes, element after element.
     pub(crate) fn of(bytes: Zeroizing<Vec<u8>>) -> Self {
         ElementVector { bytes }
     }

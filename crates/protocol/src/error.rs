@@ -1,4 +1,4 @@
-//! Errors that say whose fault it is: a peer's, the caller's, or the machine's.
+//! Errors. Each says who caused it: a peer, the caller, or the machine.
 
 use std::time::Duration;
 
@@ -92,9 +92,9 @@ pub enum Error {
          connection is damaged. No material is made until it is found out which, and left away or mended"
     )]
     Disputed {
-        /// Who says that it sent one thing.
+        /// The party that says that it sent one thing.
         dealer: Party,
-        /// Who says that it got another.
+        /// The party that says that it received another.
         receiver: Party,
     },
     /// Too few parties are there, or can be relied on, for what is to be done.
@@ -103,7 +103,7 @@ pub enum Error {
          reachable, and their own errors"
     )]
     Missing {
-        /// Who is.
+        /// The parties that are there.
         there: PartySet,
         /// How many must be.
         needed: usize,

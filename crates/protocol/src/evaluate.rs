@@ -1,4 +1,4 @@
-//! The one function that runs every cipher under every protocol.
+//! The function that runs every cipher under every protocol.
 
 use polyclave_cipher::Compiled;
 

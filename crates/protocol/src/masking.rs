@@ -1,4 +1,4 @@
-//! What the masks of clients' inputs have in common under all protocols.
+//! Masks of clients' inputs: what is the same under all protocols.
 
 use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_field::Gf128;

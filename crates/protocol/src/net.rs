@@ -23,17 +23,17 @@ pub struct Gathered {
 /// How long a gathering waits for a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// So many times the limit of a single wait.
+    /// This many times the limit of a single wait.
     pub limits: u32,
     /// And so many bytes, at [`LEAST_BYTES_PER_SECOND`]: of messages that the peer may still have been waiting for.
     pub bytes: u64,
 }
 
-/// Of a message so many bytes a second must come, beside the limit for its beginning: a byte now and then is no answer.
+/// A message has to arrive at this rate at least, after the time limit for its beginning. So a byte now and then is no answer.
 pub const LEAST_BYTES_PER_SECOND: u64 = 16 << 10;
 
 impl Patience {
-    /// So many limits.
+    /// Patience for this many limits.
     pub const fn of(limits: u32) -> Patience {
         Patience { limits, bytes: 0 }
     }

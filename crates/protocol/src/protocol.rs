@@ -1,4 +1,4 @@
-//! One party's side of one protocol, as [`evaluate`](crate::evaluate::evaluate) drives it.
+//! The interface of a protocol: one party's side of it, as [`evaluate`](crate::evaluate::evaluate) drives it.
 
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps};
 
@@ -20,7 +20,7 @@ pub enum Input<'a, S> {
     Shared(&'a S),
 }
 
-/// Who learns an output.
+/// The party or parties that learn an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// Every party.

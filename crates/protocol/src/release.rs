@@ -1,4 +1,4 @@
-//! Values that have left the protocol, and what they are worth.
+//! Values that have left the protocol, and whether they were verified.
 
 use polyclave_cipher::Cells;
 

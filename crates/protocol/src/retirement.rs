@@ -1,5 +1,5 @@
-//! Whether secrets that cheaters guess at may still be used: one flag, which a set-up shares with everything that is forked
-//! from it and with whoever else is under the same secrets.
+//! Whether secrets that cheaters may have guessed at can still be used. It is one flag. A set-up shares it with everything that is forked
+//! from it, and with everything else that uses the same secrets.
 //!
 //! Of every kind of set-up. A flag of each fork alone lets a cheater go on: a receiver of transfers that spoilt one column in each of
 //! 128 sessions would have all of a sender's Delta, a bit from each failure.

@@ -1,4 +1,4 @@
-//! The hello: the parties agree on what they are about to run, and on a session id, before anything secret is used.
+//! The hello round: before anything secret is used, the parties agree on what they are about to run and on a session id.
 //!
 //! Those who serve ([`Net::members`]) take part, and nobody else. Two rounds:
 //!
@@ -190,8 +190,8 @@ impl Greeted {
     }
 }
 
-/// Of a party, to its nonce. All that is in it but the nonce the parties have compared, so an opening that does not fit is the
-/// peer's own doing.
+/// A party's commitment to its nonce. The parties have compared everything in it except the nonce. So if an opening does not fit, it is
+/// the peer that deviated.
 fn commitment(
     party: Party,
     serving: PartySet,
@@ -236,7 +236,7 @@ fn seen(commitments: &[(Party, Vec<u8>)]) -> [u8; HASH_BYTES] {
     *hasher.finalize().as_bytes()
 }
 
-/// Of all nonces, the set of those who serve, and the settings.
+/// The hash of all nonces, the set of those who serve, and the settings.
 fn session_id(nonces: &[[u8; NONCE_BYTES]], serving: PartySet, terms: &HandshakeParameters) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 session id");
     hasher.update(&serving.bits().to_le_bytes()).update(nonces.as_flattened());

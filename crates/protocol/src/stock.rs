@@ -1,4 +1,4 @@
-//! The port to material that nodes make ahead and keep in stock.
+//! The interface to material that nodes make ahead and keep in stock.
 //!
 //! A party durably marks items as spent, then reads them, then sends; so nothing serves twice. All parties take the same
 //! items: one of them proposes which, and the others see to it that none of those was spent before.

@@ -1,4 +1,4 @@
-//! Reading what a node stored. Bytes that do not fit are an error, never a panic, and nothing is allocated beyond what came.
+//! Reads what a node stored. Malformed bytes are an error and never a panic, and memory is allocated only for bytes that were read.
 
 use polyclave_cipher::Matrix;
 
@@ -92,7 +92,7 @@ pub(crate) struct Shape {
     pub(crate) lanes: usize,
     /// The identity first.
     pub(crate) views: Vec<Matrix>,
-    /// Of all cells, in all views and lanes.
+    /// Shares of all cells, in all views and lanes.
     pub(crate) shares: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a protocol does, counted by the running protocol itself.
+//! Counts of operations and rounds, taken by the running protocol itself.
 //!
 //! An *elementary operation* is a multiplication or an opening of one element (Damgard and Keller 2010, section 3.2):
 //! every party sends one element to every other. A *round* is one exchange in which all parties may send. Hello,

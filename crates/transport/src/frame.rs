@@ -15,7 +15,7 @@ const WASTE: usize = 16 << 10;
 /// How much of one message has passed, in either direction.
 #[derive(Default)]
 pub(crate) struct Passage {
-    /// Of the current frame within the message.
+    /// Where the current frame starts within the message.
     start: usize,
     /// Bytes of the current frame that have passed, header included.
     passed: usize,

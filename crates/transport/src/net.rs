@@ -82,7 +82,7 @@ impl TlsNet {
         Self::connect(Origin { session, acceptor, family, stream, forks: 0 }, Calls::Again, peers, within)
     }
 
-    /// Of connections that are there.
+    /// A network from connections that exist already.
     pub(crate) fn of_sockets(
         me: Party,
         parties: usize,
@@ -316,7 +316,7 @@ impl TlsNet {
         }
     }
 
-    /// That a message may be sent to or received from a peer.
+    /// Checks that a message may be sent to or received from a peer.
     fn check_peer(&self, peer: Party) -> Result<()> {
         match self.lost.get(peer.index()) {
             Some(Some(e)) => Err(e.clone()),

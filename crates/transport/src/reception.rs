@@ -43,7 +43,7 @@ pub struct Reception {
 
 /// A client that has shown its certificate.
 pub struct Caller {
-    /// Who it is.
+    /// The client's certificate.
     pub certificate: CertificateDer<'static>,
     /// Where it called from.
     pub from: SocketAddr,

@@ -31,7 +31,7 @@ pub(crate) struct Switchboard {
 #[derive(Default)]
 struct State {
     waiting: HashMap<(Party, StreamId), Waiting>,
-    /// Who was not let in, lately, and why.
+    /// Who was refused lately, and why.
     turned_away: VecDeque<(Instant, String)>,
     closed: bool,
 }

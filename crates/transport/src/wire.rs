@@ -125,7 +125,7 @@ pub struct Request {
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation {
-    /// Who is there. Answered by every node for itself.
+    /// The state of the node. Every node answers for itself.
     Status,
     /// The keys that this client may see, a page at a time. Answered by every node for itself.
     List {
@@ -216,7 +216,7 @@ pub enum Use {
 /// What a client says after its request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// So many bytes more of keystream, at most [`CHUNK`]. All but the last of a message are whole blocks.
+    /// Asks for the next bytes of keystream, at most [`CHUNK`]. All parts of a message except the last are whole blocks.
     Keystream {
         /// How many.
         bytes: u32,
@@ -231,10 +231,10 @@ pub enum Step {
     },
     /// The next chunk: its keystream, if the tag fits.
     Open {
-        /// Of the chunk.
+        /// The ciphertext of the chunk.
         #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
-        /// Of the chunk.
+        /// The tag of the chunk.
         tag: [u8; 16],
         /// Whether the file ends here.
         last: bool,
@@ -304,7 +304,7 @@ pub enum Reply {
     Accepted {
         /// The key in use.
         key: Option<KeyInfo>,
-        /// Of the session: a file id (32 bytes), nonce (12), or what counter mode begins with, as the use has it; empty if it has none.
+        /// The start value of the session: a file id (32 bytes), nonce (12), or what counter mode begins with, as the use has it; empty if none.
         #[serde(with = "serde_bytes")]
         start: Vec<u8>,
         /// What this node sends of the first mask; empty where there is none.
@@ -330,7 +330,7 @@ pub enum Reply {
     Working {
         /// Blocks that have been computed of it.
         done: u64,
-        /// Of so many.
+        /// Blocks in all.
         of: u64,
     },
     /// Done, with the key that was made or deleted, if it was about one.
@@ -379,7 +379,7 @@ pub struct StockLevel {
     pub ciphers: String,
     /// What it is for, in blocks: whole ones only.
     pub blocks: u64,
-    /// So many are kept.
+    /// How many are kept at most.
     pub level: u64,
 }
 

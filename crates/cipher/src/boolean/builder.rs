@@ -54,9 +54,9 @@ pub type Word = Vec<Bit>;
 pub(super) enum Node {
     Zero,
     Input,
-    /// Of bits that are neither constant nor negated, in order.
+    /// The sum of bits that are neither constant nor negated, in order.
     Xor(Bit, Bit),
-    /// Of bits that are not constant, in order.
+    /// The product of bits that are not constant, in order.
     And(Bit, Bit),
 }
 

@@ -59,7 +59,7 @@ pub fn less(b: &mut BooleanBuilder, x: &Word, y: &Word) -> Bit {
     pairwise(bits, |low, high| joined(b, *high, *low)).map_or(Bit::ZERO, |(less, _)| less)
 }
 
-/// Of two numbers of one width the first if `which`, otherwise the second. One AND a bit.
+/// The first of two numbers of one width if `which`, otherwise the second. One AND a bit.
 pub fn choose(b: &mut BooleanBuilder, which: Bit, first: &[Bit], second: &[Bit]) -> Word {
     let mut chosen = |(x, y): (&Bit, &Bit)| choice(b, which, *x, *y);
     first.iter().zip(second).map(&mut chosen).collect()
@@ -85,7 +85,7 @@ pub(super) fn choice(b: &mut BooleanBuilder, x: Bit, y: Bit, z: Bit) -> Bit {
     b.xor(chosen, z)
 }
 
-/// Of (decided, undecided) for higher and lower bits, those of both.
+/// Combines the pairs (decided, undecided) of higher and lower bits to the pair of both together.
 pub(super) fn joined(b: &mut BooleanBuilder, high: (Bit, Bit), low: (Bit, Bit)) -> (Bit, Bit) {
     let through = b.and(high.1, low.0);
     (b.xor(high.0, through), b.and(high.1, low.1))

@@ -166,7 +166,7 @@ struct Gates {
     wires: Vec<Option<Bit>>,
     /// How many wires have a value.
     set: usize,
-    /// Of the current line.
+    /// The numbers of the current line.
     numbers: Vec<usize>,
 }
 

@@ -10,11 +10,11 @@ use core::arch::x86_64::*;
 /// A sum of products, not reduced.
 #[derive(Clone, Copy)]
 pub(super) struct Wide {
-    /// Of the lower words.
+    /// The product of the lower words.
     pub(super) low: __m128i,
-    /// Of a lower and an upper word.
+    /// The products of a lower and an upper word.
     pub(super) middle: __m128i,
-    /// Of the upper words.
+    /// The product of the upper words.
     pub(super) high: __m128i,
 }
 

@@ -5,11 +5,11 @@ use crate::carryless::carryless;
 /// A sum of products, not reduced.
 #[derive(Clone, Copy, Default)]
 struct Wide {
-    /// Of the lower words.
+    /// The product of the lower words.
     low: u128,
-    /// Of the sums of both words.
+    /// The product of the sums of both words.
     sums: u128,
-    /// Of the upper words.
+    /// The product of the upper words.
     high: u128,
 }
 

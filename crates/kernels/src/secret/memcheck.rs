@@ -41,7 +41,7 @@ pub fn reports() -> Option<u64> {
 
 const RUNNING_ON_VALGRIND: u64 = 0x1001;
 const COUNT_ERRORS: u64 = 0x1201;
-/// Of memcheck: its requests begin with its letters, M and C.
+/// The requests of memcheck. They begin with its letters, M and C.
 const MAKE_UNDEFINED: u64 = 0x4d43_0001;
 const MAKE_DEFINED: u64 = 0x4d43_0002;
 const GET_MARKS: u64 = 0x4d43_0008;

@@ -44,8 +44,8 @@ macro_rules! registers {
                 unsafe { $store(words.as_mut_ptr().cast(), x) }
             }
 
-            /// So many registers from a place on; one with zeros behind the words when `WHOLE` is false and they end
-            /// early.
+            /// Reads registers from a place on. If `WHOLE` is false and the words end early, it reads one register with zeros behind
+            /// the words.
             #[inline]
             #[target_feature(enable = $features)]
             pub(crate) fn load_from<const COUNT: usize, const WHOLE: bool>(

@@ -28,11 +28,11 @@ macro_rules! rows {
             /// A sum of products in every pair of words, not reduced.
             #[derive(Clone, Copy)]
             struct Wide {
-                /// Of the lower words.
+                /// The product of the lower words.
                 low: Register,
-                /// Of the sums of both words.
+                /// The product of the sums of both words.
                 sums: Register,
-                /// Of the upper words.
+                /// The product of the upper words.
                 high: Register,
             }
 

@@ -1,4 +1,4 @@
-//! Protocols without their types: what nodes, clients and commands are written for.
+//! Protocols behind one set of types (type erasure). Nodes, clients and commands are written for these types.
 //!
 //! Inside this crate a protocol is a set of types ([`ProtocolConfig`], [`Session`]), so that its loops are compiled for exactly these.
 //! Above it, which protocol runs is a matter of a name in a file. Here every one of them has the same types: [`AnyProtocolConfig`],

@@ -1,4 +1,4 @@
-//! A handle to a session of a protocol that nodes serve with.
+//! A handle to a session of a protocol with which nodes can serve.
 
 use std::ops::Range;
 

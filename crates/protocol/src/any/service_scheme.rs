@@ -1,4 +1,4 @@
-//! A handle to a protocol that nodes serve with.
+//! A handle to a protocol with which nodes can serve.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Every protocol computes through handles what it computes with its own types, and counts the same.
+//! Every protocol gives the same results and counts through handles as with its own types.
 
 use polyclave_cipher::catalog;
 use polyclave_field::Gf2_64;

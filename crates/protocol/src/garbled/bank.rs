@@ -1,4 +1,4 @@
-//! Where an evaluation's labels live, and sums of them.
+//! The labels of an evaluation, by slot, and sums of them.
 //!
 //! The garbler holds labels for zero, the evaluator those that are active. A slot has two rows, since what a gate starts from is
 //! a cell of two bits; a row has a label for each lane. Slots that are the same for all lanes are rows of one label.

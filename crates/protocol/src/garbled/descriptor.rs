@@ -1,4 +1,4 @@
-//! The protocols of garbled circuits, for the catalog.
+//! The entries of the garbled-circuit protocols in the catalog.
 
 use super::projection::{Labels, ProjectionConfig};
 use super::{GarbledConfig, Gates};

@@ -23,7 +23,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Of a table of two bits; the first operand is the lower one.
+    /// The kind of a table of two bits; the first operand is the lower one.
     pub(super) fn of(table: &Table) -> Kind {
         let at = |x: usize| table.entries().get(x).is_some_and(|entry| entry & 1 == 1);
         let ones = (0..4).filter(|x| at(*x)).count();

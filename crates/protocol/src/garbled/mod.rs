@@ -86,9 +86,9 @@ use flight::Flight;
 use hash::Hash;
 use three_halves::Coins;
 
-/// Who garbles.
+/// The party that garbles.
 const GARBLER: Party = Party(0);
-/// Who evaluates.
+/// The party that evaluates.
 const EVALUATOR: Party = Party(1);
 
 /// What a party does, and what only it knows.
@@ -113,7 +113,7 @@ impl Side {
 pub struct Garbled {
     gates: Gates,
     side: Side,
-    /// Of the set-up, whose labels fit each other.
+    /// The identity of the set-up. Labels of one set-up fit each other.
     setup: [u8; 32],
     hash: Hash,
     /// Active labels that both parties may know.

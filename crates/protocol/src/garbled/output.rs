@@ -1,4 +1,4 @@
-//! What labels stand for.
+//! Decoding of output labels.
 //!
 //! * To the evaluator the garbler sends, for each wire, hashes of the label for zero and of that for one, 8 bytes of each. Which
 //!   of them is that of the active label tells the bit; a label that is neither (some ciphertext on the way was damaged) ends in
@@ -88,7 +88,7 @@ impl Garbled {
         Ok(Some(cells))
     }
 
-    /// Of the labels of both values, 8 bytes each.
+    /// Hashes of the labels of both values, 8 bytes each.
     fn hashes_of_both(&mut self, zeros: &[Label], ones: &[Label]) -> Zeroizing<Vec<u8>> {
         let (mut of_zeros, mut of_ones) = (Zeroizing::new(zeros.to_vec()), Zeroizing::new(ones.to_vec()));
         let (hash, first) = self.hash.take(zeros.len());
@@ -99,7 +99,7 @@ impl Garbled {
         Zeroizing::new(both.flat_map(|hash| &hash[..HASH]).copied().collect())
     }
 
-    /// Of active labels.
+    /// Hashes of active labels.
     fn hashes(&mut self, labels: &[Label]) -> Zeroizing<Vec<Label>> {
         let mut hashes = Zeroizing::new(labels.to_vec());
         let (hash, first) = self.hash.take(labels.len());

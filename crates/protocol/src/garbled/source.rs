@@ -1,4 +1,4 @@
-//! What an input comes to at both parties, and the transfers of those that the evaluator gives.
+//! What an input is at each of the two parties, and the transfers for inputs that the evaluator gives.
 
 use polyclave_cipher::{Cells, CompiledPort};
 use zeroize::Zeroizing;
@@ -23,7 +23,7 @@ pub(super) enum Source<'a, S> {
 }
 
 impl<'a, S> Source<'a, S> {
-    /// Of an input of a port in so many lanes; whether a shared value fits is the caller's to check.
+    /// The source of a port's input in this number of lanes. The caller has to check whether a shared value fits.
     pub(super) fn of(
         port: &CompiledPort,
         input: &'a Input<'_, S>,

@@ -1,4 +1,4 @@
-//! What only the two parties' own states show: numbers that never come twice, and labels that are none.
+//! Tests that need the inner state of both parties: numbers that are never used twice, and invalid labels.
 
 use parking_lot::Mutex;
 
@@ -108,7 +108,7 @@ fn no_tweak_serves_twice(gates: Gates) {
     assert_eq!(outcomes, [Ok(()), Ok(())]);
     let heard = heard.into_inner();
     assert_eq!(heard.len(), 4);
-    // Of each gate the lanes' ciphertexts, and then control bits if it has any.
+    // For each gate: the lanes' ciphertexts, and then control bits if it has any.
     let (size, count) = (scheme.gates.ciphertext_bytes(), scheme.gates.ciphertexts() as usize);
     let of_gates = heard.iter().flat_map(|message| message.chunks_exact(LANES * scheme.gates.bytes()));
     let ciphertexts = of_gates.flat_map(|gate| gate[..LANES * count * size].chunks_exact(size));

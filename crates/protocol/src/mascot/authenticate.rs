@@ -146,7 +146,7 @@ pub(super) struct Zeros {
 }
 
 impl Zeros {
-    /// Of every two parties the first draws the seed. One round.
+    /// The first of every two parties draws the seed. One round.
     pub(super) fn set_up(net: &mut dyn Net) -> Result<Self> {
         let (me, n) = (net.me(), net.parties());
         let mut seeds = vec![Zeroizing::new([0; 16]); n];

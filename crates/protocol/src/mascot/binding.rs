@@ -1,4 +1,4 @@
-//! Random elements, and the test that material made afresh is under the MAC key of stored values.
+//! Random elements, and the check that freshly made material is under the MAC key of stored values.
 //!
 //! Transfers are not stored (security-notes J): after a start of a node [`Mascot::set_up`] makes them anew, with the shares alpha_i
 //! of the key that the parties have stored. Honest parties do as they should; a cheater could come with another share, so that

@@ -60,7 +60,7 @@ impl<F: MacField> Mascot<F> {
 
     /// Random triples of bits.
     pub(super) fn triples_of_bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
-        // Who asks in vain has spoilt nothing.
+        // Outside of `guarded`, because asking in vain spoils nothing.
         if self.tinyot.is_none() {
             return Err(missing());
         }

@@ -1,4 +1,4 @@
-//! Random bits, which nobody or one party knows, from correlated transfers under shares of the MAC key.
+//! Random bits, unknown to all or known to one party, from correlated transfers under shares of the MAC key.
 //!
 //! Party j's Delta is its share alpha_j of the key. Every party i chooses with its random bits b_i, the same towards all peers:
 //! then q_ji = t_ij + b_i alpha_j, so q_ji and t_ij are shares of the MAC of b_i under alpha_j, and

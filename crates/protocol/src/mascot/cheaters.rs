@@ -1,4 +1,4 @@
-//! Parties that cheat in one particular way: the check that is there for it finds them.
+//! Parties that cheat in one particular way, each of which the check for that case detects.
 
 use polyclave_field::{Gf2_40, Word};
 
@@ -204,10 +204,10 @@ fn another_element_towards_another_peer_is_caught() {
     });
 }
 
-/// Whoever lies at the bits of the key, and then falls silent, has learnt nothing before: what honest parties have said by then
-/// does not depend on the key. What it would learn from the failure is told by nobody but the one that has found it, and that
-/// one has given the key up. So it has if the cheater does not answer once it could know the coins; before that, silence
-/// costs the session only.
+/// A cheater that lies at the bits of the key and then falls silent has learnt nothing: what honest parties have said by then
+/// does not depend on the key. Only the party that finds the failure could tell the cheater what the failure reveals, and that party
+/// has given the key up. It also gives the key up if the cheater falls silent once it could know the coins. Silence before that costs
+/// the session only.
 #[test]
 fn the_holder_of_guessed_bits_finds_it_first_whatever_the_cheater_withholds() {
     /// Exchanges up to the commitment to the coins that the check of products with shares of the key tosses.

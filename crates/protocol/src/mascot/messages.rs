@@ -1,4 +1,4 @@
-//! Messages between all pairs of parties, in memory that is used again; what was sent is wiped when it is dropped.
+//! Messages between all pairs of parties, in memory that is reused. Sent data is wiped when it is dropped.
 
 use polyclave_kernels::memory::wipe;
 

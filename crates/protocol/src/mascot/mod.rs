@@ -67,7 +67,7 @@ pub struct Mascot<F: MacField> {
     /// For zero tests.
     products: Vec<Product<F>>,
     stock: Stock<F>,
-    /// Of [`triples`].
+    /// The messages of [`triples`].
     messages: Messages,
     /// For triples of bits, if they were asked for.
     tinyot: Option<Box<TinyOt>>,

@@ -1,4 +1,4 @@
-//! Rows of elements: what the loops over thousands of transfers are made of.
+//! Operations on rows of elements, for the loops over thousands of transfers.
 
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::secret::masks;
@@ -10,7 +10,7 @@ use crate::session::random_bytes;
 /// Secret elements, wiped on drop.
 pub(super) type Row<F> = Zeroizing<Vec<<F as MacField>::Word>>;
 
-/// So many zeros.
+/// A row of zeros.
 pub(super) fn zeros<F: MacField>(len: usize) -> Row<F> {
     Zeroizing::new(vec![F::Word::ZERO; len])
 }

@@ -1,4 +1,4 @@
-//! Every field, two and three parties: what all shares together are.
+//! Checks, for every field and for two and three parties, what the shares of all parties together are.
 
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, Word};
 

@@ -1,4 +1,4 @@
-//! Gathering on channels in memory: asks round the peers for what has come, and sleeps a little when nothing has.
+//! Gathering on in-memory channels: polls the peers for messages, and sleeps briefly when there are none.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::TryRecvError;
@@ -49,7 +49,7 @@ impl Debt {
         self.late.front().copied()
     }
 
-    /// That message has come.
+    /// Notes that this message has arrived.
     pub(super) fn settle(&mut self) {
         if let Some(len) = self.late.pop_front() {
             self.bytes -= len + PER_MESSAGE;

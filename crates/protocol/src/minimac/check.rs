@@ -1,4 +1,4 @@
-//! The MACs of all words that were opened, checked at once.
+//! The check of the MACs of all words that were opened, in one step.
 //!
 //! After the words y_j are opened coins are tossed. They give every place p of every word a coefficient chi_j(p) of its own. Each party
 //! takes, with its shares m_ij of a * y_j and a_i of a, sigma_i(p) = sum_j chi_j(p) m_ij(p) + a_i(p) sum_j chi_j(p) y_j(p).

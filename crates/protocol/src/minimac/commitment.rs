@@ -1,4 +1,4 @@
-//! A string to which a party is committed, and what opening a part of it once takes.
+//! A string to which a party is committed, and the material that is needed to open a part of it once.
 //!
 //! \[s\] of Damgard et al. 2016, section 6: additive shares of C(s), of a and of a * C(s), for s cut into messages of k symbols. Next
 //! to it a mask \[r\]: r is a uniform word of C* among those whose message is zero, and shares of r and of a * r come with it.
@@ -26,13 +26,13 @@ const LANES: usize = 64;
 /// w lanes being bits i w to (i + 1) w: so rows of messages are the string as it is. Bits beyond its end are zeros.
 #[derive(Default)]
 pub struct Shares {
-    /// Of the string: eight bits in a byte, the lowest first, and zeros beyond the last.
+    /// The string: eight bits in a byte, the lowest first, and zeros beyond the last bit.
     pub bits: Vec<u8>,
-    /// Of r: k - 1 rows of each tile.
+    /// Shares of r: k - 1 rows for each tile.
     pub mask: Vec<u16>,
-    /// Of a * C(s): n rows of each tile.
+    /// Shares of a * C(s): n rows for each tile.
     pub macs: Vec<u16>,
-    /// Of a * r: n rows of each tile.
+    /// Shares of a * r: n rows for each tile.
     pub mask_macs: Vec<u16>,
 }
 
@@ -68,7 +68,7 @@ impl Committed {
         Committed { number, owner, code, len, shares }
     }
 
-    /// Who knows the string.
+    /// The party that knows the string.
     pub fn owner(&self) -> Party {
         self.owner
     }

@@ -1,4 +1,4 @@
-//! A party is committed to a long string of bits, and a part of it that nobody foresaw is opened: Damgard et al. 2016 (TinyTable),
+//! Commitments to long strings of bits, of which any selection can be opened later: Damgard et al. 2016 (TinyTable),
 //! section 6, with the representation of Damgard and Zakarias 2013, "Constant-Overhead Secure Computation of Boolean
 //! Circuits using Preprocessing" (MiniMac).
 //!

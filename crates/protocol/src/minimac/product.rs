@@ -1,4 +1,4 @@
-//! I * s for a selection I that both parties know, masked (Damgard et al. 2016, section 6).
+//! The masked product I * s, for a selection I that both parties know (Damgard et al. 2016, section 6).
 //!
 //! C(I) is known to both, so C(I) * C(s) is a word of C* of which each party has a share, C(I) * C(s_i), and a share of the MAC, C(I)
 //! times that of a * C(s): no multiplication protocol, and nothing from the dealer for it. With the mask r added it is the word

@@ -1,5 +1,5 @@
-//! Openings by honest parties and by one whose shares are not what the dealer gave it. Messages that are changed on the way:
-//! `tests/it/minimac_faults.rs`.
+//! Openings by honest parties, and by a party whose shares are not those that the dealer gave it. `tests/it/minimac_faults.rs` tests
+//! messages that are changed on the way.
 
 use std::collections::HashSet;
 
@@ -112,13 +112,13 @@ fn a_changed_share_of_any_kind_is_found() {
         ("many bits", Box::new(|s| s.bits.iter_mut().take(30).for_each(|byte| *byte ^= 0x5a))),
         ("a symbol of the mask", Box::new(|s| s.mask[17] ^= 1)),
         ("all of the mask", Box::new(|s| s.mask.iter_mut().for_each(|x| *x ^= 0x8001))),
-        // Of one of five lanes, at a place beyond the message: where nothing is selected C(I) is zero, and the MAC does not matter.
+        // A MAC of one of five lanes, at a place beyond the message: where nothing is selected C(I) is zero, and the MAC does not matter.
         ("a MAC", Box::new(|s| s.macs[100 * 5 + 1] ^= 0x10)),
         ("a MAC of the mask", Box::new(|s| s.mask_macs[0] ^= 2)),
         ("all MACs of the mask", Box::new(|s| s.mask_macs.iter_mut().for_each(|x| *x ^= 7))),
     ];
     for (what, change) in &changes {
-        // Of its own string, and of the peer's.
+        // Changes the cheater's shares of its own string, and those of the peer's string.
         for of in 0..2 {
             let outcomes = open_all(Code::STANDARD, &strings, &selections, |c, _| change(&mut c[of].shares));
             assert!(

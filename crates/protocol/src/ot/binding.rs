@@ -1,4 +1,4 @@
-//! What every hash between two parties is bound to: the session, who sends and who receives.
+//! The values to which every hash between two parties is bound: the session, the sender and the receiver.
 
 use crate::{Error, Party};
 
@@ -9,7 +9,7 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    /// Of transfers from `sender` to `receiver` under a label of the session; the other end is `peer`.
+    /// The binding of transfers from `sender` to `receiver` under a label of the session; the other end is `peer`.
     pub(super) fn new(label: &[u8], sender: Party, receiver: Party, peer: Party) -> Binding {
         let mut hasher =
             blake3::Hasher::new_derive_key("polyclave 2026 oblivious transfer between two parties");

@@ -1,4 +1,4 @@
-//! Blocks of transfers, in memory that is used again.
+//! Blocks of transfers, in memory that is reused.
 //!
 //! Extensions are made in batches of some megabytes. If every batch took fresh memory, most of the time would go to having it
 //! mapped, cleared and wiped. So memory goes back to where it came from: it is wiped when the last of those who share it are
@@ -24,7 +24,7 @@ pub struct Blocks {
 }
 
 impl Pool {
-    /// So many blocks; what they hold is undefined.
+    /// Takes memory for `count` blocks; what they hold is undefined.
     pub(super) fn take(self: &Arc<Pool>, count: usize) -> Blocks {
         let mut words = self.spared(count).unwrap_or_else(|| {
             let mut words = Vec::with_capacity(count);
@@ -68,7 +68,7 @@ impl DerefMut for Blocks {
     }
 }
 
-/// Of memory that nobody shares.
+/// Blocks in memory of their own, which belongs to no pool.
 #[cfg(test)]
 impl FromIterator<u128> for Blocks {
     fn from_iter<I: IntoIterator<Item = u128>>(words: I) -> Self {

@@ -104,7 +104,7 @@ pub struct Pairs {
 struct Ends {
     sender: extension::Sender,
     receiver: extension::Receiver,
-    /// Of what this party sends.
+    /// The binding of what this party sends.
     outward: Binding,
     hash_sent: Hash,
     hash_received: Hash,
@@ -336,7 +336,7 @@ impl Pairs {
             }
         }
         self.checked = self.next;
-        // Of a fork whose check failed meanwhile nothing says which guess it was.
+        // If the check of a fork has failed meanwhile, nothing says which guess it was.
         self.refuse_retired()
     }
 }

@@ -1,4 +1,5 @@
-//! From correlated to random transfers: the sender's messages are hashes of q and q + Delta, the receiver's of t.
+//! Turns correlated transfers into random transfers: the sender's messages are hashes of q and q + Delta, the receiver's message is the
+//! hash of t.
 //!
 //! Roy 2022, section 5: with a tweakable correlation-robust hash this is secure against active adversaries. Each direction of
 //! each pair in each session has a key of its own for [`AesHash`], so session and direction are in every hash, and the tweak

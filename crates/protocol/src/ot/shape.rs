@@ -1,4 +1,4 @@
-//! How wide blocks are and how much computation is traded for communication.
+//! Parameters of the extension: the width of blocks, and how much computation is spent to save communication.
 
 use crate::{Error, Result};
 

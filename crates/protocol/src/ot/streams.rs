@@ -1,4 +1,4 @@
-//! Vector oblivious linear evaluation over GF(2^f) from all leaves of a tree or all but one: Roy 2022, section 3.1.
+//! Vector oblivious linear evaluation over GF(2^f). One side has all leaves of a tree, the other side all but one: Roy 2022, section 3.1.
 //!
 //! Each leaf x stretches to a stream r_x. The holder of all leaves has u, the sum of all r_x, and v, the sum of x r_x; the
 //! other side, which lacks leaf alpha and numbers the others by z = x - alpha, has w, the sum of z r_x = v + alpha u. In bits:

@@ -1,4 +1,4 @@
-//! Bit columns of a piece of an extension, kept until the check has passed.
+//! The bit columns of one piece of an extension, which are kept until the check has passed.
 
 use polyclave_kernels::memory::Wiped;
 

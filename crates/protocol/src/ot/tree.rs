@@ -1,4 +1,4 @@
-//! All seeds but one for the sender of extended transfers, out of base transfers: punctured pseudorandom functions on trees.
+//! All seeds but one for the sender of extended transfers, from base transfers: punctured pseudorandom functions on trees.
 //!
 //! The receiver grows a binary tree of seeds of depth f (Goldreich, Goldwasser and Micali 1986). The other side, with the
 //! point alpha, learns at each level, by one base transfer, the sum of all nodes on the side where its path does not go; it

@@ -1,4 +1,4 @@
-//! Cheaters that fail in one session of a set-up, and try another.
+//! Cheaters whose cheating fails a check in one session of a set-up, and who then try another session.
 
 use polyclave_cipher::{Builder, Cells, Matrix, Table, compile};
 use polyclave_field::Gf2_64;
@@ -21,8 +21,8 @@ use crate::{Party, PartySet};
 const CHEATER: Party = Party(1);
 const SESSIONS: usize = 16;
 
-/// Of sessions under one set-up, in each of which the second of two parties sends one wrong bit in its first message, each time in
-/// another column: how each ends at the first.
+/// Runs sessions under one set-up. In each, the second of two parties sends one wrong bit in its first message, each time in another
+/// column. Returns how each session ends at the first party.
 fn sessions<S>(
     set_up: impl Fn(&mut dyn Net) -> Result<S> + Sync,
     session: impl Fn(&S, &[u8], &mut dyn Net) -> Result<()> + Sync,

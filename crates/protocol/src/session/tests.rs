@@ -1,4 +1,4 @@
-//! Parties that differ, and parties that cheat in the hello.
+//! Parties whose settings differ, and parties that cheat in the hello round.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ fn honest_beside(parties: usize, cheat: impl FnOnce(&mut Cheater) + Send) -> Vec
 }
 
 const GREETING: usize = HASH_BYTES + SET_BYTES + 2 * DIGEST_BYTES;
-/// Of sessions with the settings that all have.
+/// The length of a second message, in sessions in which all parties have the same settings.
 const SECOND: usize = 1 + NONCE_BYTES + HASH_BYTES;
 
 fn commitments_of(heard: &[(Party, Vec<u8>)], me: Party, own: &[u8; HASH_BYTES]) -> Vec<(Party, Vec<u8>)> {

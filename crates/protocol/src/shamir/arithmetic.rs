@@ -1,5 +1,5 @@
-//! The arithmetic of shared vectors that all of Shamir sharing here has in common: who serves, and the state of one party in
-//! one session. What is opened and multiplied, and how, depends on whom it has to stand against ([`super::security`]).
+//! The arithmetic of shared vectors that passive and active Shamir sharing have in common: who serves, and the state of one party in one
+//! session. The adversary decides how values are opened and multiplied ([`super::security`]).
 //!
 //! Every elementary operation sends one byte to every peer, or two (Damgard and Keller 2010, section 3.2).
 //!
@@ -110,7 +110,7 @@ impl<S: AdversaryModel> Arithmetic<S> {
         S::reveal_to(self, owner, shares, net)
     }
 
-    /// Of the phase that is going on.
+    /// The counts of the current phase.
     pub(super) fn counts(&mut self) -> &mut Counts {
         self.tally.of(self.phase)
     }

@@ -1,4 +1,4 @@
-//! Where the shares of an evaluation live: slots of one byte per lane, one allocation.
+//! The shares of an evaluation, by slot: one byte for each lane, in one allocation.
 
 use polyclave_cipher::{Linear, Slot};
 use polyclave_kernels::affine::{Map, combine_within};

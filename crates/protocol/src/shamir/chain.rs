@@ -1,4 +1,4 @@
-//! Addition chains for the power 254: ways to invert by multiplications only.
+//! Addition chains for the power 254, for inversion by multiplications only.
 
 /// The products that make x^254, in rounds; a product names two earlier values, and value 0 is x.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Chain {
         Chain::new(&[1, 2, 3, 6, 12, 15, 30, 60, 63, 126, 252, 254])
     }
 
-    /// Of the shortest chains one of least depth (Damgard and Keller 2010, section 4.1).
+    /// One of the shortest chains with the least depth (Damgard and Keller 2010, section 4.1).
     pub(super) fn shortest_least_rounds() -> Chain {
         Chain::new(&[1, 2, 4, 8, 9, 18, 19, 36, 55, 72, 127, 254])
     }

@@ -1,4 +1,4 @@
-//! What an evaluation will take, by arithmetic on the circuit alone. Tests hold the running protocol's counts to it.
+//! Predicts the cost of an evaluation by counting on the circuit alone. Tests compare the running protocol's counts with it.
 
 use polyclave_cipher::{Compiled, Matrix, Slot};
 
@@ -9,8 +9,8 @@ use super::tables::{LookupMethod, Tables};
 use super::{masked_powers, masked_table, polynomial};
 use crate::tally::Cost;
 
-/// Of all lookups of a circuit, inversions and other tables done in these ways. For masking the expectation of one lookup: a
-/// layer waits for the one that retries most.
+/// The cost of all lookups of a circuit, with these methods for inversions and for other tables. For masking it is the expectation
+/// of one lookup; a layer waits for the lookup that retries most.
 pub(super) fn cost<S: AdversaryModel>(
     compiled: &Compiled,
     security: &S,
@@ -52,8 +52,8 @@ pub(super) fn cost<S: AdversaryModel>(
 
 struct LookupCost {
     operations: f64,
-    /// Of an inversion: of the map before it, of the power, of the map after it. Then of polynomials, last of a masked
-    /// table: the order in which a layer runs them.
+    /// Rounds of an inversion: of the map before it, of the power, of the map after it; then of polynomials; last of a masked table. A
+    /// layer runs them in this order.
     rounds: [f64; 5],
     /// Operations.
     ahead: f64,
@@ -68,7 +68,7 @@ fn masked_table_cost(in_bits: u8) -> LookupCost {
 
 fn polynomial_cost(images: bool) -> LookupCost {
     let (operations, rounds) = polynomial::COST;
-    // Of each product images are wanted that are no multiples.
+    // From each product images are needed that are not multiples.
     let more = if images { 0 } else { operations };
     let rounds = [0.0, 0.0, 0.0, (rounds + more) as f64, 0.0];
     LookupCost { operations: (operations + more) as f64, rounds, ahead: 0.0, material_bytes: 0 }

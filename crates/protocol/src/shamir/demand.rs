@@ -1,4 +1,4 @@
-//! What an evaluation takes of what is made ahead, by counting lookups.
+//! How much material an evaluation takes, found by counting lookups.
 
 use std::collections::BTreeMap;
 

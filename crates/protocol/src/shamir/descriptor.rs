@@ -1,4 +1,4 @@
-//! `shamir` and `shamir-active`, for the catalog.
+//! The entries of `shamir` and `shamir-active` in the catalog.
 
 use super::{Inversion, MAX_PARTIES, Preprocessing, ShamirActiveConfig, ShamirConfig, Structure, Tables};
 use crate::any::{AnyProtocolConfig, AnyServiceConfig};

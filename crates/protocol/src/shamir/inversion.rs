@@ -1,4 +1,4 @@
-//! The ways to invert a shared element, by their names.
+//! The names of the methods to invert a shared element.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub enum Inversion {
     Standard,
     /// The least number of multiplications (Damgard and Keller 2010, 4.1).
     Shortest,
-    /// Of those, the least rounds (Damgard and Keller 2010, 4.1).
+    /// The shortest chain with the least rounds (Damgard and Keller 2010, 4.1).
     ShortestLeastRounds,
     /// The least rounds by multiplications alone (Damgard and Keller 2010, 4.1).
     LeastRounds,

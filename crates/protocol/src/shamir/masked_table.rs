@@ -73,7 +73,7 @@ impl Stock {
         Ok(Stock::with(masks.collect::<Result<_>>()?, compiled, lookups))
     }
 
-    /// Of what was made before: `items` gives so many masks for tables of so many bits, as [`Masks::save`] wrote them.
+    /// Takes masks that were made before. `items` gives the masks, by the bits of their tables, as [`Masks::save`] wrote them.
     pub(super) fn of(
         compiled: &Compiled,
         lookups: &BTreeMap<usize, usize>,

@@ -1,4 +1,4 @@
-//! What an evaluation holds in memory, planned before it starts, so that nodes can cut a large one into pieces.
+//! Predicts the memory of an evaluation before it starts, so that nodes can cut a large evaluation into pieces.
 //!
 //! The figures of a lookup were found by measuring; the test below holds them to what evaluations really take.
 

@@ -1,4 +1,4 @@
-//! Openings under a mask, of values and of products: the operation that everything else is made of.
+//! Openings of values and products under a mask. All other operations are built on these.
 
 use std::ops::Range;
 use std::sync::Arc;

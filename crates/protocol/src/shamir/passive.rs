@@ -1,4 +1,4 @@
-//! Shamir sharing among parties that follow the protocol, and only look on.
+//! Shamir sharing with a passive adversary: all parties follow the protocol.
 //!
 //! Adversary: passive, at most t < n/2 parties, static. Each function states why what it opens tells nothing.
 

@@ -1,4 +1,4 @@
-//! Lookups of small tables on shares as polynomials of three products, nothing made ahead (Pulkus and Vivek 2016;
+//! Lookups of small tables as polynomials with three products, evaluated on shares with nothing made ahead (Pulkus and Vivek 2016;
 //! DES-PV of Keller et al. 2017, sections 3.2 and 3.3).
 //!
 //! The table is the low bits of p1(X) q1(X) + p2(X), each a sum of GF(2)-linear maps of X, X^3 and X^7

@@ -1,4 +1,4 @@
-//! x -> x^254 on vectors of shares: what every way to invert does once it has x.
+//! Computes x -> x^254 on vectors of shares: the part of each inversion method that comes after x is known in shares.
 //!
 //! # Differences from the paper
 //! The paper (4.1, Masking) and the VIFF note (1.1.1) set `b = 1 - product of (1 - a_i)`, which is 0 for a = 0 and 1 for all

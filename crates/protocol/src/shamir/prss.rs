@@ -1,4 +1,4 @@
-//! Pseudorandom secret sharing (PRSS) and zero sharing (PRZS): shares of random values without talking.
+//! Pseudorandom secret sharing (PRSS) and zero sharing (PRZS): shares of random values without communication.
 //!
 //! Cramer, Damgard and Ishai 2005; Damgard and Keller 2010, section 3.3. With a pseudorandom r_A from the key of every
 //! set A, r = sum of r_A is shared by the polynomial sum of r_A f_A of degree t; a zero sharing of degree 2t is the sum

@@ -1,4 +1,4 @@
-//! The lookups of a layer as one vector, in runs that are treated alike.
+//! Combines the lookups of a layer to one vector, in runs that are computed in the same way.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! What differs between Shamir sharing against parties that only look on ([`super::passive`]) and against parties that cheat
-//! ([`super::active`]): everything that is sent. All else, which ciphers, lookups and inversions are made of, is the same.
+//! The interface between Shamir sharing and its adversary model, passive ([`super::passive`]) or active ([`super::active`]). Everything
+//! that is sent depends on the model. All else, such as ciphers, lookups and inversions, is the same for both.
 
 use polyclave_cipher::{Cells, Compiled, Matrix};
 

@@ -1,4 +1,4 @@
-//! The ways to look up tables that are built on no inversion, by their names.
+//! The names of the methods to look up tables that are not built on inversion.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ pub enum Tables {
 /// Bits that tables take of which unit vectors are in stock: the S-boxes of DES.
 pub(super) const STOCKED_BITS: u8 = 6;
 
-/// So many lanes are few.
+/// Up to this number of lanes, lanes count as few.
 const FEW_LANES: usize = 16;
 
 impl Tables {

@@ -1,4 +1,4 @@
-//! The arithmetic black box: openings, products, bit decomposition and the check, counted.
+//! The arithmetic black box: openings, products, bit decomposition and the MAC check, all counted.
 //!
 //! Adversary: active, all parties but one, static; security with abort. What is opened is masked by a value that is uniform to
 //! whoever lacks one party's share: d = x - a and e = y - b by the two elements of a triple, a cell by random bits. A wrong

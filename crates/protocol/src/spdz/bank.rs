@@ -1,4 +1,4 @@
-//! Where the shares of an evaluation live: by slot a row of cells and a row of MACs.
+//! The shares of an evaluation: for each slot one row of cells and one row of MACs.
 //!
 //! A cell is kept as `F::project` of its share, a byte: what the field of cells can do to cells it can do to these, and the
 //! rest of the share says nothing (`opening.rs`). MACs are whole elements.

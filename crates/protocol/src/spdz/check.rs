@@ -1,4 +1,4 @@
-//! The MAC check: whether everything that was opened is what was shared.
+//! The MAC check: it verifies that everything that was opened is what was shared.
 //!
 //! Coins are tossed after everything is opened, and give every opened value v_j with MAC m_j an independent coefficient chi_j.
 //! Every party takes sigma_i = sum chi_j m_ij - alpha_i sum chi_j v_j; sum sigma_i = sum chi_j (m_j - alpha v_j) is 0 if all

@@ -1,4 +1,4 @@
-//! What an evaluation will take, by arithmetic on the circuit alone. Tests hold the running protocol's counts to it.
+//! Predicts the cost of an evaluation by counting on the circuit alone. Tests compare the running protocol's counts with it.
 
 use polyclave_cipher::{Compiled, Lookup};
 use polyclave_field::MacField;
@@ -7,7 +7,7 @@ use super::lookup_method::{LookupMethod, Route};
 use super::masked::{Packing, RowShape, Units, demux_cost};
 use crate::tally::Cost;
 
-/// Of all lookups of a circuit. Checks are counted where they run, and not here.
+/// The cost of all lookups of a circuit. Checks are not included; they are counted where they run.
 pub(super) fn cost<F: MacField>(
     compiled: &Compiled,
     way: LookupMethod,

@@ -1,4 +1,4 @@
-//! The protocols of authenticated sharing, for the catalog.
+//! The entries of the `spdz` protocols in the catalog.
 
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 

@@ -1,4 +1,4 @@
-//! What checks that fail cost: how likely a forged MAC is after so many, and when a key must not be used any more.
+//! The cost of failed checks: how likely a forged MAC is after a number of them, and when a key must not be used any more.
 //!
 //! A cheater can test a guess at one bit of an honest share of the key ([`crate::mascot`], [`crate::ot`]). A right guess passes and
 //! leaves no trace; a wrong one fails, is seen by the holder of the share, and tells the bit as well. So whoever may fail b times
@@ -20,9 +20,9 @@ pub const MOST_FORGED_LOG2: f64 = -40.0;
 /// Checks under one MAC key that did not pass, as one party has seen them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guesses {
-    /// That failed, of whatever kind.
+    /// Checks that failed, of any kind.
     pub failed: u32,
-    /// That a peer left without an answer ([`Error::Unanswered`](crate::Error::Unanswered)).
+    /// Checks that a peer left without an answer ([`Error::Unanswered`](crate::Error::Unanswered)).
     pub unanswered: u32,
 }
 

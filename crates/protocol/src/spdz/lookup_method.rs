@@ -1,4 +1,4 @@
-//! The ways to look a table up on authenticated shares, and what each takes.
+//! The methods to look up a table on authenticated shares, and what each takes.
 
 use polyclave_cipher::{Matrix, Table};
 use polyclave_field::MacField;
@@ -68,7 +68,7 @@ impl LookupMethod {
         }
     }
 
-    /// Of a lookup by products: rounds, openings, triples.
+    /// The cost of a lookup by products: rounds, openings, triples.
     pub(super) fn cost(self) -> (usize, usize, usize) {
         match self {
             LookupMethod::MaskedTables => (0, 0, 0),
@@ -79,7 +79,7 @@ impl LookupMethod {
         }
     }
 
-    /// Of a lookup by products: random bits. Every decomposition takes one for each bit of a cell.
+    /// The random bits of a lookup by products. Every decomposition takes one for each bit of a cell.
     pub(super) fn bits<F: MacField>(self) -> usize {
         let (_, openings, triples) = self.cost();
         (openings - 2 * triples) * usize::from(F::CELL_BITS)

@@ -1,4 +1,4 @@
-//! What an evaluation uses up, handed out once.
+//! The material of an evaluation. Each item is handed out once.
 
 use std::ops::Range;
 

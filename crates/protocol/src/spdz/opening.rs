@@ -1,4 +1,4 @@
-//! Openings, and the record of them that the check needs.
+//! Openings, and the record of opened values that the MAC check needs.
 //!
 //! An opening sends shares of the value alone: it is provisional until the check has passed (Keller et al. 2017, section 2;
 //! Damgard et al. 2012, "partially opened"). What was opened, and this party's share of the MAC, are kept until then.
@@ -48,9 +48,9 @@ impl<F: MacField> Default for Openings<F> {
 impl<F: MacField> Openings<F> {
     /// Opens elements, `F::BYTES` bytes each to every other party, and cells, one byte each. One round.
     ///
-    /// Of an element that is the image of a cell, the image of its share under `F::project` is a share of the cell, and all
-    /// that is sent (Keller et al. 2017, section 5, "Packing Optimization"). Whoever sends something else opens another
-    /// cell, whose image is what the check is about.
+    /// If an element is the image of a cell, the image of its share under `F::project` is a share of the cell, and only that is
+    /// sent (Keller et al. 2017, section 5, "Packing Optimization"). A party that sends something else opens another cell, and the
+    /// check is about the image of that cell.
     pub fn open(
         &mut self,
         elements: &Authenticated<F>,

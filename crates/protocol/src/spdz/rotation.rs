@@ -1,5 +1,5 @@
-//! Stored values move from one MAC key to another, among the same parties (security-notes F, I): keys outlive a MAC key, of which
-//! every failed check may have told a bit.
+//! Moves stored values from one MAC key to another, among the same parties (security-notes F, I). Stored keys have to outlive a MAC key,
+//! because every failed check may have told a bit of it.
 //!
 //! A value x goes over under a mask r that is authenticated under both keys: x + r is opened under the old one and checked, and
 //! \[x\] = (x + r) + \[r\] under the new one. Masks are sums of random bits.

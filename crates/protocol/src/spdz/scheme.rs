@@ -1,4 +1,4 @@
-//! Authenticated sharing with its parameters.
+//! Authenticated sharing (SPDZ) with its parameters.
 
 use std::marker::PhantomData;
 

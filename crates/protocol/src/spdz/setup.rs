@@ -1,4 +1,4 @@
-//! What a party keeps: its share of the MAC key, and what the material of sessions comes from.
+//! The set-up: a party's share of the MAC key, and the state from which the material of sessions is made.
 //!
 //! The share, and an anchor under it, can be stored; the transfers cannot, and are made anew after every start of a node
 //! ([`Setup::renew`]): a copy of a disk that is restored would repeat streams that have been used (security-notes J). That the new

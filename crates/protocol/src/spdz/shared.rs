@@ -1,4 +1,4 @@
-//! Shared values outside of a bank: inputs, outputs, and what is kept.
+//! Shared values outside of an evaluation: inputs, outputs, and values that are kept.
 
 use std::array::from_fn;
 

@@ -1,4 +1,4 @@
-//! Networks of one party alone, to time it without the other: nobody, and a tape.
+//! Networks for one party alone, to time it without the other: one that discards everything, and one that replays a tape.
 
 use std::hint::black_box;
 

@@ -1,5 +1,5 @@
-//! One suite for every protocol: the circuits of every cipher give the answers of the cleartext evaluator, however their
-//! inputs come in, and the counts that the protocol predicts.
+//! The conformance suite for every protocol. The circuits of every cipher must give the answers of the cleartext evaluator, however the
+//! inputs are given, and take the counts that the protocol predicts.
 
 use polyclave_cipher::{AnyMap, Cells, Circuit, cleartext, compile};
 

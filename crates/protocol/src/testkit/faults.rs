@@ -1,4 +1,4 @@
-//! One suite of faults for every protocol: one party cheats in one message, every message and every fault in turn.
+//! The fault suite for every protocol: one party cheats in one message. The suite tries every message and every fault in turn.
 //!
 //! The verdict depends on what a protocol promises ([`Adversary`]). Under an active one every honest party ends with
 //! the right output or with an error, never with a wrong output; under a passive one outputs may be wrong. Under neither
@@ -77,7 +77,7 @@ impl Promise {
 pub struct Sweep {
     /// Number of parties.
     pub parties: usize,
-    /// Who cheats.
+    /// The party that cheats.
     pub cheater: Party,
     /// What honest parties may end with.
     pub promise: Promise,
@@ -94,7 +94,7 @@ pub struct Swept {
     pub messages: u64,
     /// Faults that were committed.
     pub faults: u64,
-    /// Of these, those after which some honest party had an output.
+    /// How many of these left some honest party with an output.
     pub survived: u64,
 }
 

@@ -36,7 +36,7 @@ impl InsecureCommittedTables {
         self.strings.key()
     }
 
-    /// Of both parties' strings, that of the first one first.
+    /// Commits both parties' strings; the first party's string comes first.
     fn commit(&mut self, mine: &[u8]) -> [Committed; 2] {
         [0, 1].map(|owner| match self.me == Party(owner) {
             true => self.strings.commit(mine),

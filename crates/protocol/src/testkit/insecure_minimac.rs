@@ -66,7 +66,7 @@ impl InsecureMiniMac {
         Committed::new(self.dealt, Party(1 - self.me.0), self.code, len, shares)
     }
 
-    /// Of the party that does not own a string.
+    /// The shares of the party that does not own a string.
     fn others_shares(&mut self, len: usize) -> Shares {
         let (messages, mut stream) = (len.div_ceil(self.code.message()), self.next_stream());
         let mut bits = vec![0; len.div_ceil(8)];

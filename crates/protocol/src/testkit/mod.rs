@@ -1,4 +1,4 @@
-//! What tests and measurements of protocols share: networks that cheat, record or stand for the other party, and one conformance suite
+//! Tools for tests and measurements of protocols: networks that cheat, record or stand in for the other party, and one conformance suite
 //! for every protocol.
 
 pub mod additive;

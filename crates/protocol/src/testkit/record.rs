@@ -1,4 +1,4 @@
-//! A network that writes down every message: to count them, and to compare what two runs showed a party.
+//! A network that records every message, to count messages and to compare what a party saw in two runs.
 //!
 //! Wrap one party's network for that party's view. Within an exchange the order is that of the parties, all sent before
 //! all received, whatever the network did; messages of forks in several threads interleave as they happened.

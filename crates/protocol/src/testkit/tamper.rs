@@ -1,4 +1,4 @@
-//! A network that cheats once: the party around which it is wrapped acts as a malicious one would.
+//! A network that cheats once. The party that uses it acts as a malicious party would.
 //!
 //! TLS guards messages on their way, so the cheating happens above it, in what the party itself hands to the network.
 //! Messages sent are counted from 0, over sends and entries of exchanges and gatherings (in the order of the parties;

@@ -76,7 +76,7 @@ impl Transfers {
         Zeroizing::new(self.0.delta())
     }
 
-    /// So many bits, checked. Four rounds.
+    /// Makes `count` bits, checked. Four rounds.
     pub(super) fn make(&mut self, count: usize, net: &mut dyn Net) -> Result<WideBits> {
         let peer = peer_of(net)?.index();
         let mut seed = Zeroizing::new([0; 16]);
@@ -109,7 +109,7 @@ impl WideBits {
 }
 
 impl<'a> Part<'a> {
-    /// So many from a place on.
+    /// The `len` bits from `start` on.
     pub(super) fn range(self, start: usize, len: usize) -> Part<'a> {
         Part {
             values: &self.values[start..][..len],

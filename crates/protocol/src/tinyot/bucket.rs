@@ -1,4 +1,4 @@
-//! From leaky triples to triples of which nothing is known: buckets (Nielsen, Nordholt, Orlandi, Burra 2012; with the random
+//! Combines leaky triples, in buckets, to triples of which a cheater knows nothing (Nielsen, Nordholt, Orlandi, Burra 2012; with the random
 //! assignment of Wang, Ranellucci, Katz 2017, "Authenticated Garbling", ePrint 2017/030, section on combining leaky triples).
 //!
 //! N B leaky triples are put into N buckets of B at random, by coins that are tossed when all triples are made and

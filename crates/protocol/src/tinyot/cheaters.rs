@@ -1,4 +1,4 @@
-//! Cheaters in leaky triples, who know exactly where they cheat: authenticated bits are dealt.
+//! Parties that cheat in leaky triples and know exactly where they cheat, because a dealer made the authenticated bits.
 
 use super::abit::WideBits;
 use super::leaky_and::{Leaky, LeakyAnd};

@@ -76,7 +76,7 @@ pub(super) struct LeakyAnd {
     inward: AesHash,
     /// The number of the next triple.
     next: u64,
-    /// Of all L since the last comparison.
+    /// The hash of all L since the last comparison.
     compared: blake3::Hasher,
     /// V, kept for the memory as the messages are.
     sums: Zeroizing<Vec<u128>>,

@@ -1,4 +1,4 @@
-//! Opening values whose tags are compared later, by one hash (Damgard et al. 2016, section 3.3).
+//! Opening values whose tags are compared later, all by one hash (Damgard et al. 2016, section 3.3).
 //!
 //! Instead of tags the parties send, once for many openings, H(d_1, .., d_n), the sum of AES_K(d_i): the one who opened of its tags,
 //! the other compares it with that of the tags it expects. K is fresh for every stream of a session.
@@ -56,9 +56,9 @@ impl TagHash {
 /// What was opened on one stream of a session, in both directions, and is not checked yet.
 pub struct Openings {
     aes: AesSum,
-    /// Of the tags of this party's openings.
+    /// The hash of the tags of this party's openings.
     shown: TagHash,
-    /// Of the tags that it expects for its peer's.
+    /// The hash of the tags that it expects for its peer's openings.
     expected: TagHash,
     unchecked: bool,
 }

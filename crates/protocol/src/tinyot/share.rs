@@ -24,7 +24,7 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// So many zeros, which everybody knows.
+    /// Shares of `len` zeros, which everybody knows.
     pub fn zero(len: usize) -> Self {
         Bits { values: vec![0; len], tags: vec![0; len], keys: vec![0; len] }
     }

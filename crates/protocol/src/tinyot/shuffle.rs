@@ -1,4 +1,4 @@
-//! Uniformly random orders of much memory, from coins; all here is public but what is moved.
+//! Uniformly random permutations of large memory, from coins. Everything here is public except the data that is moved.
 
 use polyclave_kernels::aes_prg::AesPrg;
 
@@ -72,7 +72,7 @@ impl Draws {
         loop {
             let product = u64::from(self.next()) * u64::from(bound);
             let low = product as u32;
-            // Of the multiples of the bound, as many have each upper half once the first 2^32 mod bound are left out.
+            // Each upper half has the same number of multiples of the bound, once the first 2^32 mod bound are left out.
             if low >= bound || low >= bound.wrapping_neg() % bound {
                 return (product >> 32) as u32;
             }

@@ -1,4 +1,4 @@
-//! Where authenticated bits come from.
+//! Sources of authenticated bits.
 
 use polyclave_field::Gf2_64;
 

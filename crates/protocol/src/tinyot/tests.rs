@@ -1,4 +1,4 @@
-//! What both parties' parts together are.
+//! Checks that the parts of both parties fit together.
 
 use super::*;
 use crate::Party;

@@ -1,4 +1,4 @@
-//! Where an evaluation's masked values live. They are public to both parties; so are all places in tables that come of them.
+//! The masked values of an evaluation. Both parties know them; so the places in tables that follow from them are public too.
 //!
 //! A row has a byte for every lane, or, for Boolean circuits, bits: a plane of one bit a lane, and a second plane for the
 //! two-bit cells that gates start from. Masks in the making are kept in the same form.

@@ -1,4 +1,4 @@
-//! What one evaluation of one circuit uses up: tables for every lookup and masks for every port, handed out once.
+//! The material of one evaluation of one circuit: tables for every lookup and masks for every port, handed out once.
 //!
 //! Tables stand in the order of the lookups, lane after lane, each entry one record ([`super::macs`]); of Boolean gates the
 //! shares stand apart, a plane for every entry. So an evaluation reads memory from one end to the other.
@@ -55,7 +55,7 @@ impl Drop for Masks {
 pub(crate) struct Place {
     /// Which table of the circuit.
     pub(crate) table: usize,
-    /// Of every entry.
+    /// The kind of record that every entry has.
     pub(crate) record: Record,
     /// Lanes, or 1.
     pub(crate) width: usize,

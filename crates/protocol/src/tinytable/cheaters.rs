@@ -1,5 +1,5 @@
-//! Cheaters that know what they do, inside: they have both parties' tables, since the dealer's seed is known, and of what should be
-//! unknown to them they know all but k bits, which they guess. So the bound can be seen: with 2^-k they get away.
+//! Cheaters with inside knowledge. They know the dealer's seed and so both parties' tables, except k bits of what should be unknown to
+//! them. They guess these k bits. This makes the bound visible: a cheater succeeds with probability 2^-k.
 
 use std::sync::Arc;
 
@@ -257,7 +257,7 @@ fn who_knows_nothing_is_caught() {
     }
 }
 
-/// Of the first two lookups, which stand on one input, the second becomes the first again.
+/// The first two lookups have the same input. The second table is replaced by a copy of the first.
 fn repeated(plan: &Plan<'_>, made: &mut Made) {
     let [first, second] = [plan.places[0], plan.places[1]];
     let table = first.record.table_bytes();

@@ -39,7 +39,7 @@ use crate::net::Net;
 use crate::tinyot::peer_of;
 use crate::{Error, Result};
 
-/// Of an opening of commitments (`minimac/opening.rs`).
+/// Rounds of an opening of commitments (`minimac/opening.rs`).
 const ROUNDS: u64 = 5;
 
 /// What a check has to open, on one stream of a session.
@@ -89,7 +89,7 @@ struct InUse {
     firsts: Vec<usize>,
     /// To the strings of both parties, in their order.
     strings: [Committed; 2],
-    /// Of each bit of the strings 1 if it was sent. Public.
+    /// For each bit of the strings: 1 if it was sent. Public.
     selection: Vec<u8>,
     /// The bits that the peer sent, in the order of its string.
     theirs: Vec<u8>,
@@ -162,7 +162,7 @@ impl Commitments {
             selections.push(selection);
             sent.push(theirs);
         }
-        // Of both strings the same.
+        // The same selections for both strings.
         let selections: Vec<_> = selections.iter().flat_map(|s| [s.as_slice(); 2]).collect();
         // Without strings, too: it refuses after an earlier failure.
         let opened = self.opener.open(strings, &selections, net)?;

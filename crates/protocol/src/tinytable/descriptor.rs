@@ -1,4 +1,4 @@
-//! The protocols of scrambled tables, for the catalog.
+//! The entries of the TinyTable protocols in the catalog.
 
 use polyclave_cipher::Cells;
 

@@ -1,4 +1,4 @@
-//! Values going in and coming out.
+//! Inputs and outputs.
 //!
 //! A value x goes in under the fresh mask r of its wire (figure 7, step 2), all of a circuit in one round:
 //!

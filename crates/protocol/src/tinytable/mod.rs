@@ -113,7 +113,7 @@ impl Strings {
 pub struct TinyTable<R> {
     macs: Macs,
     key: Key,
-    /// Of this party's key with every cell.
+    /// The products of this party's key with every cell.
     products: Box<Zeroizing<[u128; 256]>>,
     openings: Openings,
     strings: Strings,

@@ -1,4 +1,4 @@
-//! Tables that the two parties make themselves, out of authenticated bits (Damgard et al. 2016, section 4, figure 8).
+//! The two parties make the tables themselves, from authenticated bits (Damgard et al. 2016, section 4, figure 8).
 //!
 //! The masks of all wires are authenticated bits: fresh ones for inputs and for what lookups put out, sums of those elsewhere.
 //! A table's entry at M is T(M + s) + o, bit by bit an authenticated bit, and so each party has its share, its tag and the

@@ -1,4 +1,4 @@
-//! The protocols with their parameters, and what a party keeps from session to session.
+//! The TinyTable protocols with their parameters, and what a party keeps between sessions.
 
 use std::marker::PhantomData;
 
@@ -27,7 +27,7 @@ pub enum Preprocessing {
         way: PreprocessingMethod,
         /// Statistical security of triples.
         kappa: Kappa,
-        /// Of oblivious transfer: 1, 2, 4 or 8.
+        /// The expansion of oblivious transfer: 1, 2, 4 or 8.
         expansion: usize,
     },
     /// A dealer that both parties could impersonate: for tests, and to measure the online phase alone.

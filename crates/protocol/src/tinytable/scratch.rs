@@ -1,4 +1,4 @@
-//! One layer's shares on their way: from tables into a message, and from both messages into masked outputs.
+//! The shares of one layer on their way: from tables to a message, and from both messages to masked outputs.
 
 use polyclave_cipher::{Lookup, Slot};
 use polyclave_kernels::memory::prefetch;
@@ -13,7 +13,7 @@ use crate::Result;
 use crate::net::Net;
 use crate::tinyot::peer_of;
 
-/// So many records are on their way from memory while one is read.
+/// How many records are being fetched from memory while one is read.
 pub(super) const AHEAD: usize = 32;
 
 /// Memory of a layer's messages, used again by the next.

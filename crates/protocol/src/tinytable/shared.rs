@@ -1,4 +1,4 @@
-//! Shared values outside of a bank: what goes in, what comes out, and what is kept; and what a revealed one is worth.
+//! Shared values outside of an evaluation (inputs, outputs and values that are kept), and whether a revealed value was verified.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

@@ -1,5 +1,4 @@
-//! It stands in the place of `commitments.rs` unless the feature `testkit` is on: commitments come from a dealer only, so without one
-//! nothing is committed to.
+//! Replaces `commitments.rs` unless the feature `testkit` is on. Commitments come from a dealer only, so without one there are none.
 
 use polyclave_cipher::Lookup;
 

@@ -32,7 +32,7 @@ pub fn warnings(modes: &[Mode]) -> Vec<String> {
     allowed.map(|(mode, other, what)| format!("{mode} undoes {other} under the same key: {what}")).collect()
 }
 
-/// Of these modes those that undo another: which, and how.
+/// Which of these modes undo another one, and how.
 fn pairs(modes: &[Mode]) -> impl Iterator<Item = (Mode, Mode, &'static str)> {
     let pairs = modes.iter().flat_map(|mode| modes.iter().map(move |other| (*mode, *other)));
     pairs.filter_map(|(mode, other)| Some((mode, other, undoing(mode, other)?)))

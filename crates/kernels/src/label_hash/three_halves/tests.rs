@@ -97,7 +97,7 @@ fn there_are_no_other_equations() {
     }
 }
 
-/// Of all that the garbler knows, the evaluator's matrix depends on the coins alone.
+/// The evaluator's matrix depends on the coins alone, and on nothing else that the garbler knows.
 #[test]
 fn any_one_control_matrix_is_uniform_whatever_the_colours_of_zero_are() {
     for n in 0..4_u8 {

@@ -161,14 +161,14 @@ impl Scratch {
             output.blocks[lane] = (u128::from_le_bytes(self.rows[lane]) ^ block).to_le_bytes();
             if labels == Labels::Long {
                 let covered = at.and_then(|at| colours.get(at)).copied().unwrap_or(0);
-                // Of a damaged stream some bit may be beyond the wire: it is no colour.
+                // If the stream was damaged, a bit beyond the wire may be set; it is not part of the colour.
                 output.colours[lane] = (self.second[lane][0] ^ covered) & gate.mask();
             }
         }
     }
 }
 
-/// Of the sixteen bytes of a word, those at which a bit of the place is 0, by bit.
+/// For each bit of the place: which of the sixteen bytes of a word have a 0 there.
 const AT_ZERO: [u128; 4] = [
     u128::from_le_bytes([255, 0, 255, 0, 255, 0, 255, 0, 255, 0, 255, 0, 255, 0, 255, 0]),
     u128::from_le_bytes([255, 255, 0, 0, 255, 255, 0, 0, 255, 255, 0, 0, 255, 255, 0, 0]),

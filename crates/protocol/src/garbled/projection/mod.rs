@@ -109,7 +109,7 @@ enum Side {
 pub struct Projected {
     side: Side,
     labels: Labels,
-    /// Of the set-up, whose labels fit each other.
+    /// The identity of the set-up. Labels of one set-up fit each other.
     setup: [u8; 32],
     hash: Hash,
     /// Active labels that both parties may know.

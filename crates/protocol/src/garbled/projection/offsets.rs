@@ -1,4 +1,4 @@
-//! The offsets of the bits of all wires, and every sum of them.
+//! The offsets of the bits of all wires, and all sums of offsets.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::session::random_bytes;
 pub(super) struct Offsets(Arc<Zeroizing<Sums>>);
 
 struct Sums {
-    /// That of the offsets of the bits that are set in x, for every x. The colour of the sum is x itself.
+    /// For every x, the sum of the offsets of the bits that are set in x. The colour of the sum is x itself.
     all: [u128; 256],
     /// From x to the sum, for many secret x at once.
     map: Embedding<16>,

@@ -1,4 +1,4 @@
-//! What labels stand for.
+//! Decoding of output labels.
 //!
 //! * To the evaluator the garbler sends, for each cell, hashes of the labels of all values in order, 9 bytes of each. Which of them is
 //!   that of the active label tells the value; a label that is none of them (some ciphertext on the way was damaged) ends in
@@ -56,7 +56,7 @@ impl Projected {
         let counts = self.counts();
         counts.rounds += 1;
         counts.openings += len as u64;
-        // Of the identity, which comes first.
+        // The labels of the identity, which is the first view.
         let rows: Vec<Row<'_>> = (0..shared.count).map(|cell| shared.wires.row(cell)).collect();
         let labels = || rows.iter().flat_map(|row| row.blocks.iter().zip(row.colours));
         let (peer, values) = match &self.side {
@@ -171,6 +171,6 @@ fn all_of(values: impl Iterator<Item = (u8, Choice)>) -> Option<Vec<u8>> {
         x
     });
     let values: Vec<u8> = values.collect();
-    // Whoever learns the output learns whether there is one.
+    // The party that learns the output learns whether there is one.
     public(bool::from(fits)).then_some(values)
 }

@@ -1,4 +1,4 @@
-//! The protocol, what a party keeps from session to session, and the way into one.
+//! The protocol with its parameters, what a party keeps between sessions, and how a session starts.
 
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
@@ -20,7 +20,7 @@ use crate::{Error, PartySet, Result, coins};
 pub struct ProjectionConfig {
     /// How long labels are.
     pub labels: Labels,
-    /// Of oblivious transfer: 1, 2, 4 or 8.
+    /// The expansion of oblivious transfer: 1, 2, 4 or 8.
     pub expansion: usize,
 }
 

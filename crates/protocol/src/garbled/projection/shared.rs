@@ -1,4 +1,4 @@
-//! Labels of one port, outside of any bank: an output, or what is kept for a later circuit.
+//! Labels of one port outside of an evaluation: an output, or a value that is kept for a later circuit.
 
 use polyclave_cipher::Matrix;
 

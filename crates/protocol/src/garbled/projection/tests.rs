@@ -1,4 +1,4 @@
-//! Numbers of the hash: none serves twice, whatever takes one.
+//! Numbers of the hash: no number is used twice, whatever takes it.
 
 use std::sync::Arc;
 

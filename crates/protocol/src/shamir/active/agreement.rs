@@ -1,4 +1,4 @@
-//! Broadcast: what one party says, and all that follow the protocol come to hear alike, whoever cheats.
+//! Broadcast: one party sends a message, and all parties that follow the protocol receive the same message, even if parties cheat.
 //!
 //! Channels between two parties are private, so a party can tell its peers different things. This is the algorithm of Pease,
 //! Shostak and Lamport (1980; "oral messages", Lamport, Shostak and Pease 1982) in its form as a tree of who said that who
@@ -25,14 +25,14 @@ type Digest = [u8; 32];
 /// Nothing, or something that no message has as its digest.
 const NOTHING: Digest = [0; 32];
 
-/// Who said that who said: parties from the last to the first, that is, from the sender on.
+/// The way that a message took: the sender first, then the parties that relayed it, in order.
 type Path = Vec<Party>;
 
 /// What the parties take part in.
 pub(super) struct Broadcast<'a> {
     /// The same at all of them, this one included.
     pub(super) members: PartySet,
-    /// So many of them may cheat.
+    /// How many of them may cheat.
     pub(super) threshold: usize,
     /// The length of the message of each party; 0 for those that say nothing.
     pub(super) lens: &'a [usize],

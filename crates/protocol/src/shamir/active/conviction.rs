@@ -1,4 +1,4 @@
-//! Products ahead once a fault was seen: shares are broadcast, so that all see the same, and wrong ones convict.
+//! Products ahead after a fault was seen. Shares are broadcast, so all parties see the same shares, and a wrong share convicts its sender.
 //!
 //! If shares that all have heard lie on no polynomial of degree 2t, someone sent a wrong one, and all know at which value. For that
 //! one value, which nobody will use, every party broadcasts what its share was made of: its shares of both factors and of the
@@ -70,7 +70,7 @@ impl Arithmetic<Active> {
         Ok(())
     }
 
-    /// Who sent another share of a value than what all said of it makes right.
+    /// The parties that sent another share of a value than follows from what all parties said of it.
     fn judge(&self, symbol: Symbol, sent: &[Word<'_>], said: &[Option<Vec<u8>>]) -> Result<PartySet> {
         let (width, threshold) = (symbol.bytes(), self.structure.threshold());
         let of = |p: Party| said[p.index()].as_deref().unwrap_or(&[]);

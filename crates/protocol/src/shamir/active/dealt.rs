@@ -137,7 +137,7 @@ impl Dealt {
         weighted(Symbol::Byte, self.matrix[i].iter().copied().zip(of), dst);
     }
 
-    /// Of four parties, of which one may cheat.
+    /// One column among four parties, of which one may cheat.
     #[cfg(test)]
     pub(super) fn of_one_column(
         order: Order,

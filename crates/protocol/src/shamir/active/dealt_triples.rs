@@ -48,7 +48,7 @@ pub(super) struct DealtTriples {
 }
 
 impl DealtTriples {
-    /// So many. Three rounds, unless shares are broadcast.
+    /// Makes `count` triples. Three rounds, unless shares are broadcast.
     pub(super) fn make(
         arithmetic: &mut Arithmetic<Active>,
         count: usize,

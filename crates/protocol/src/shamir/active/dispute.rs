@@ -1,4 +1,5 @@
-//! Who cheated when what came of dealt sharings is wrong before all.
+//! Finds out who cheated when a value that was made from dealt sharings turns out wrong before all parties: one party is convicted, or two
+//! parties are named of which one cheats.
 //!
 //! What was dealt went through private channels, so all that others can go by is what dealer and receiver say of it. For one column,
 //! which nobody will use, every party broadcasts the polynomials that it dealt and the shares that it got. Then all see the same:

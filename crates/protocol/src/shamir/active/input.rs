@@ -1,4 +1,4 @@
-//! Inputs of a party: what it gives is under a mask that only it knows, and all hear the same of it.
+//! Inputs of a party. The party masks its input by a value that only it knows, and broadcasts the masked input.
 //!
 //! A random r is drawn as a pseudorandom sharing and revealed to the owner alone, who decodes it with correction. The owner
 //! broadcasts c = x + r. \[x\] is c plus \[r\], and every linear image M(x) is M(c) plus \[M(r)\]: of degree t whatever the owner

@@ -1,4 +1,4 @@
-//! The two ways to make triples, by their names.
+//! The names of the two ways to make triples.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use crate::Error;
 /// How triples are made ahead (Damgard, Geisler, Kroigaard and Nielsen 2009).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Preprocessing {
-    /// Of pseudorandom sharings: nothing is dealt, and a product comes with all linear images of it.
+    /// From pseudorandom sharings. Nothing is dealt, and a product comes with all its linear images.
     #[default]
     #[serde(rename = "prss")]
     Pseudorandom,
-    /// Of sharings that all parties deal from their operating systems' randomness, verified by a hyper-invertible matrix.
+    /// From sharings that all parties deal with randomness of their operating systems, verified by a hyper-invertible matrix.
     #[serde(rename = "hyper-invertible")]
     HyperInvertible,
 }

@@ -1,5 +1,5 @@
-//! Products ahead: sharings of degree 2t, opened among all and checked. Powers of masks and masked tables are made of these, whatever
-//! triples are made of: pseudorandom values, opened under pseudorandom masks.
+//! Products ahead: sharings of degree 2t, opened to all parties and checked. Powers of masks and masked tables are made of them,
+//! whichever way triples are made: pseudorandom values, opened under pseudorandom masks.
 //!
 //! What is opened is z + r for a pseudorandom r of degree t, plus a zero sharing of degree 2t: uniform to t parties but for what
 //! they know of it (`prss.rs`). If n shares lie on one polynomial of degree 2t, its value is right: t wrong shares among
@@ -47,7 +47,7 @@ impl Arithmetic<Active> {
                 multiply(product, &a[range.clone()], &b[range.clone()]);
                 let shares = masks.chunks_mut(place.len).map(|share| &mut share[range.clone()]);
                 let views = opening.views.iter().map(|v| &**v).zip(shares);
-                // Of degree t: the zero sharing comes with the opening.
+                // A mask of degree t: the zero sharing comes with the opening.
                 self.prss.mask(Degree::Value, product, &mut message[range.clone()], views);
             }
         }

@@ -1,4 +1,4 @@
-//! Shamir sharing with an active adversary, before any session.
+//! The configuration of Shamir sharing with an active adversary, before any session.
 
 use super::super::arithmetic::Arithmetic;
 use super::super::{Inversion, Setup, Shamir, Structure, Tables};

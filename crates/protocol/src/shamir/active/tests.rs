@@ -1,4 +1,4 @@
-//! Broadcast among liars, and what is dealt.
+//! Broadcast among parties that lie, and sharings that parties deal.
 
 use std::time::Duration;
 

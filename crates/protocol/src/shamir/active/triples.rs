@@ -38,7 +38,7 @@ pub(super) struct Triples {
 }
 
 impl Triples {
-    /// So many. One round.
+    /// Makes `count` triples. One round.
     pub(super) fn make(
         arithmetic: &mut Arithmetic<Active>,
         count: usize,

@@ -1,4 +1,4 @@
-//! Values that are opened against the field, and what polynomials they are shared by.
+//! Compares opened values with the field, and checks the polynomials by which they are shared.
 
 use polyclave_cipher::Matrix;
 

@@ -1,4 +1,4 @@
-//! Parties that cheat in the check itself, with all they could know.
+//! Parties that cheat in the check itself, with everything that they could know.
 
 mod sessions;
 

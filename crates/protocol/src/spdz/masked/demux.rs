@@ -106,7 +106,7 @@ struct Piece<F: MacField> {
 }
 
 impl<F: MacField> UnitVectors<F> {
-    /// Of `count` random indices below 2^in_bits.
+    /// Makes the unit vectors of `count` random indices below 2^in_bits.
     pub(in crate::spdz) fn make(
         arithmetic: &mut Arithmetic<F>,
         in_bits: u8,
@@ -156,8 +156,8 @@ impl<F: MacField> UnitVectors<F> {
 }
 
 impl<F: MacField> Spdz<F> {
-    /// So many unit vectors of random indices below 2^in_bits, checked. The triples, bits and openings that it takes are
-    /// counted in the phase under way: those of Keller et al. 2017, Table 1.
+    /// Makes `count` unit vectors of random indices below 2^in_bits, checked. The triples, bits and openings that this takes are
+    /// counted in the current phase. They are those of Keller et al. 2017, Table 1.
     pub fn demux(&mut self, in_bits: u8, count: usize, net: &mut dyn Net) -> Result<UnitVectors<F>> {
         if !(1..=MOST_INDEX_BITS).contains(&in_bits) || count == 0 {
             return Err(Error::Misuse(format!(

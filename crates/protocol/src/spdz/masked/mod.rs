@@ -1,5 +1,5 @@
-//! Masked tables (Keller et al. 2017, section 4): a random index s that nobody knows, and what the table has at every index
-//! after s. A lookup opens h = x + s and takes row h; one round, one cell opened a lookup.
+//! Masked tables (Keller et al. 2017, section 4): a random index s that nobody knows, and the entry of the table at every index
+//! shifted by s. A lookup opens h = x + s and takes row h. It takes one round, and opens one cell.
 //!
 //! Privacy: s is uniform and serves one lookup, so h is uniform. Correctness: every opening here and there is under the MAC
 //! check.

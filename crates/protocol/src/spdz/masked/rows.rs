@@ -111,7 +111,7 @@ impl<F: MacField> Rows<F> {
         Rows::new(shape, index, index_macs, records)
     }
 
-    /// Of one view the rows of the opened indices `h`, which are public, from the tables that begin at `from`.
+    /// For one view: the rows at the opened indices `h`, which are public, of the tables that begin at `from`.
     pub(in crate::spdz) fn look_up(
         &self,
         from: usize,
@@ -142,7 +142,7 @@ impl<F: MacField> Rows<F> {
     }
 }
 
-/// So many rows are on their way from memory while one is read.
+/// How many rows are being fetched from memory while one is read.
 const AHEAD: usize = 24;
 
 /// Replaces what stands at every index by the sum over all indices that contain its bits.

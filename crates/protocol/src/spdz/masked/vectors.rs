@@ -1,4 +1,4 @@
-//! Unit vectors one after another, in the form in which they are kept in stock and masked tables are made of them.
+//! Unit vectors, one after another, in the form in which nodes keep them in stock. Masked tables are made of them.
 //!
 //! Of an entry a party keeps one bit: the lowest of the image of its share. That map is GF(2)-linear and takes 0 to 0 and 1
 //! to 1, so the bits of all parties add up to the entry, as the images did; the MACs stay what they were.
@@ -31,7 +31,7 @@ impl<F: MacField> Vectors<F> {
         1 + F::BYTES + bit_bytes(in_bits) + (F::BYTES << in_bits)
     }
 
-    /// Of shares as they were made.
+    /// Converts shares to the form in which they are kept.
     pub(in crate::spdz) fn of(in_bits: u8, made: UnitVectors<F>, pool: &Pool) -> Self {
         let index_cells = made.index_cells();
         let count = index_cells.len();

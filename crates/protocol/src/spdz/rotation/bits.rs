@@ -1,4 +1,4 @@
-//! Authenticated bits of two parties move to another key, in the way of the module above.
+//! Moves authenticated bits of two parties to another MAC key, in the same way as the parent module.
 //!
 //! The mask's bits come from [`crate::tinyot`]: r = r_A + r_B under the old key and r' = r'_A + r'_B under the new one, of which
 //! each party knows its own share. So each tells the other d_i = r_i + r'_i, both add d_A + d_B to r', and what was said of bits that

@@ -1,4 +1,4 @@
-//! The dealer, as every party runs it: what it would hand out follows from a seed that all of them hold.
+//! The dealer, simulated by every party: everything that it would hand out follows from a seed that all parties hold.
 
 use polyclave_cipher::Table;
 use polyclave_kernels::aes_prg::AesPrg;

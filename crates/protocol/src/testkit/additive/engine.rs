@@ -1,4 +1,4 @@
-//! One party in a session: circuits.
+//! One party's state in a session: it evaluates circuits.
 
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Slot};
 use polyclave_kernels::affine::{Map, Term, combine};

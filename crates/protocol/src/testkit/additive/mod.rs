@@ -1,4 +1,4 @@
-//! A protocol in one folder and one line of the catalogue: what a new one takes, and a test that nothing else does.
+//! A toy protocol in one folder and one line of the catalog. It shows what a new protocol takes, and tests that nothing else is needed.
 //!
 //! Additive sharing over GF(2) among n parties: a value is the sum of the parties' shares, so every linear map is local. A lookup
 //! opens x + r under a dealt mask r and takes the entry there of a dealt table, whose entries have been moved by r. Elements of

@@ -56,7 +56,7 @@ impl Entries {
         }
     }
 
-    /// Of lookups with these bits of the masks of input and output.
+    /// Makes the entries of lookups whose masks of input and output have these bits.
     pub(super) fn make(
         &self,
         table: &Table,

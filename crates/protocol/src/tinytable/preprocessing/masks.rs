@@ -1,4 +1,4 @@
-//! Masks of wires as authenticated bits: of every slot the bits of its cells, the lowest first.
+//! Masks of wires as authenticated bits: for every slot the bits of its cells, the lowest first.
 //!
 //! Sums of masks are local (figure 8, XOR), and so is every linear map of a cell. Constants are added to masked values, and not to
 //! masks. The Boolean circuits that make tables run in such a bank, too.

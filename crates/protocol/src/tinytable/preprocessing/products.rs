@@ -1,4 +1,4 @@
-//! Products of authenticated bits, by triples (Beaver 1991): of x y with a triple (a, b, c) x + a and y + b are opened, and
+//! Products of authenticated bits, by triples (Beaver 1991). For x y with a triple (a, b, c), x + a and y + b are opened, and
 //! x y = c + (x + a) b + (y + b) a + (x + a)(y + b).
 
 use std::ops::Range;

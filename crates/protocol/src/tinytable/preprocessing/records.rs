@@ -1,4 +1,4 @@
-//! What an entry's record holds, from the authenticated bits of the entry.
+//! Computes an entry's record from the authenticated bits of the entry.
 //!
 //! *Linear*: tags and keys of the bits, times X^i, added up: y = alpha x + beta for the cell x, unreduced, with beta uniform in 63 + n
 //! bits because the keys of all bits are. *Lookup*: strings F(tag), of this party's share, and F of every tag that the peer could
@@ -28,7 +28,7 @@ pub(super) struct Records {
     /// Products of this party's key with every cell.
     products: Box<Zeroizing<[u128; 256]>>,
     strings: AesSum,
-    /// Of strings that prove this party's openings, and the peer's.
+    /// The directions of the strings that prove this party's openings, and of those that prove the peer's.
     directions: [u128; 2],
     next: u64,
 }

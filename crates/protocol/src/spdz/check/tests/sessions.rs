@@ -1,4 +1,4 @@
-//! Sessions under one key, side by side.
+//! Sessions that run side by side under one key.
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -27,7 +27,7 @@ fn checks_of_many_sessions_do_not_disturb_each_other() {
     }
 }
 
-/// Of the sessions under one key one fails; what the others have opened counts no more.
+/// One of several sessions under one key fails. What the other sessions have opened is then refused.
 #[test]
 fn after_a_failure_in_one_session_all_others_are_refused() {
     let keys = [0, 1].map(|p| mac_key::<F>(&SEED, Party(p), 2));
