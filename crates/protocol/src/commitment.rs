@@ -4,10 +4,10 @@
 //! oracle model. Nobody's message depends on another's, since all commitments are in before the first opening goes out.
 //! Parties that see different contexts (another transcript, other coins) cannot open to each other.
 //!
-//! With the openings every party sends a digest of the context and of the commitments that it received. These are compared first:
-//! where two parties have seen different things, some party cheats, perhaps neither of the two, and nobody is named. (Of two
-//! parties it is the other one.) Once a peer's digest is the same as this party's, it checks openings as this one does; an
-//! opening that does not fit is then its own doing, and it is named.
+//! With the openings every party sends a digest of the context and of the commitments that it received. Each party compares these
+//! first. If two parties have seen different things, some party cheats, perhaps neither of the two, and nobody is named. (With only
+//! two parties it is the other one.) A peer whose digest equals this party's has seen the same as this party. If its opening then does
+//! not fit, the peer itself deviated, and it is named.
 
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
