@@ -23,7 +23,7 @@ pub const CHUNK: usize = 256 << 10;
 /// The most bytes of a step under a mask. Its answer carries the next mask, too.
 pub const MASKED: usize = CHUNK / 2;
 
-/// The largest message. What a client verifies by itself is twice as long as what it learns and 52 bytes more, for a chunk or
+/// The largest message. Data that a client verifies by itself is twice as long as what it learns and 52 bytes more, for a chunk or
 /// for masked bytes and the next mask.
 pub const MOST_MESSAGE: usize = 2 * CHUNK + (64 << 10);
 
@@ -309,7 +309,7 @@ pub enum Reply {
         #[serde(with = "serde_bytes")]
         blind: Vec<u8>,
     },
-    /// To a step: what this node sends of what the client is to learn, of the next mask, and of the initial block.
+    /// To a step: this node's part of the values that the client learns, of the next mask, and of the initial block.
     Data {
         /// Bytes or elements.
         #[serde(with = "serde_bytes")]
@@ -321,7 +321,7 @@ pub enum Reply {
         #[serde(with = "serde_bytes")]
         initial: Vec<u8>,
     },
-    /// Said now and then before the reply to a request or step: it is being computed.
+    /// Sent now and then before the reply to a request or step, while it is being computed.
     Working {
         /// Blocks that have been computed of it.
         done: u64,
@@ -386,14 +386,14 @@ pub struct Refusal {
     pub reason: Reason,
     /// For people: what is wrong and what to do.
     pub message: String,
-    /// The node that this one takes to be the cause, if it does: it may be wrong, and it may lie.
+    /// The node that this node takes for the cause, if any. This node may be wrong, and it may lie.
     pub blames: Option<Party>,
 }
 
 /// Kinds of refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reason {
-    /// The message is not one, or does not fit here.
+    /// The message is malformed, or does not fit here.
     Malformed,
     /// The node's policy does not allow it to this client.
     Denied,
@@ -405,7 +405,7 @@ pub enum Reason {
     Busy,
     /// The ciphertext, tag, nonce, key or additional data do not belong together.
     Unauthentic,
-    /// The nodes were told, or hold, different things.
+    /// The nodes were told different things, or hold different things.
     Disagreement,
     /// Other nodes are needed and did not answer.
     Unavailable,

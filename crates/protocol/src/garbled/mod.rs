@@ -39,10 +39,10 @@
 //! one fixed key would lose a bit with every doubling). Three halves need more of the hash, and some 2^115 evaluations
 //! ([`polyclave_kernels::label_hash::three_halves`]).
 //!
-//! **Cost** of an AND: four calls of the hash for the garbler, two for the evaluator, 32 bytes; by three halves six, three and 25. Of an input bit: nothing if the
-//! garbler knows it; 4 bytes each way (128 / expansion bits) if the evaluator gives it. Of an output bit: 16 bytes to each
-//! party that learns it. Rounds: none that wait for an answer while gates are garbled; four for inputs of the evaluator; one for
-//! an output. Memory: the labels of the wires that are in use, 32 bytes a slot and lane, and one message of ciphertexts.
+//! **Cost** of an AND: four calls of the hash for the garbler, two for the evaluator, 32 bytes; by three halves six, three and 25. Of an
+//! input bit: nothing if the garbler knows it; 4 bytes each way (128 / expansion bits) if the evaluator gives it. Of an output bit: 16
+//! bytes to each party that learns it. Rounds: none that wait for an answer while gates are garbled; four for inputs of the evaluator;
+//! one for an output. Memory: the labels of the wires that are in use, 32 bytes a slot and lane, and one message of ciphertexts.
 //!
 //! # Differences from the paper
 //! * Active labels of inputs that the garbler knows come from a generator that both have: the label for zero is made to fit. They

@@ -7,10 +7,10 @@
 //! is what lets any subset of *bits* be selected: a selection I is a message of zeros and ones as well, and (I * s)_i is s_i
 //! or zero.
 //!
-//! **Shares are words of the code**: C(s) = C(s_A) + C(s_B), with s_B uniform *bits*; r = r_A + r_B, both with the message zero. So
-//! a share of C(s) is kept as its k bits, and one of r as the k - 1 places that determine it. Only the shares of MACs, which are no words of
-//! any code, have n symbols. A party holds k bits, k - 1 and 2n symbols for a message:
-//! at n = 2.25 k a little over 11 bytes for a bit of the string, however secure.
+//! **Shares are words of the code**: C(s) = C(s_A) + C(s_B), with s_B uniform *bits*; r = r_A + r_B, both with the message zero. So a
+//! share of C(s) is kept as its k bits, and one of r as the k - 1 places that determine it. Only the shares of MACs, which are no words
+//! of any code, have n symbols. A party holds k bits, k - 1 and 2n symbols for a message: at n = 2.25 k a little over 11 bytes for a bit
+//! of the string, however secure.
 
 use zeroize::Zeroize;
 

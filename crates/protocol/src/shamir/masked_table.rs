@@ -6,7 +6,8 @@
 //! are public. One operation and one round online; sum of ceil(2^j / 8), j = 1 .. l - 1, operations and l - 1 rounds
 //! ahead (Keller et al. 2017, Table 1).
 //!
-//! Adversary: that of the openings, passive below half, or active below a third ([`super::active`]). h is uniform because s is. A mask serves one lookup: stock is moved out when used.
+//! Adversary: that of the openings, passive below half, or active below a third ([`super::active`]). h is uniform because s is. A mask
+//! serves one lookup: stock is moved out when used.
 //!
 //! # Differences from the paper
 //! The paper stores the masked table; here the unit vector is kept and combined at use, so that one vector serves every

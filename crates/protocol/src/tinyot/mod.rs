@@ -21,9 +21,9 @@
 //! key, which every file shows for its own messages, so silence costs the session and not the key; but where it leaves a check of
 //! transfers without an answer ([`crate::ot`]).
 //!
-//! **Cost** of a triple to the peer: B (3 128/f + 129) + B - 1 bits, f the expansion; B = 3 for kappa = 40 where
-//! 276,325 are asked for at once, B = 4 for kappa = 64 where 779,083 are, and more for fewer (`bucket.rs`). For f = 4 and B = 3 that is 85 bytes. Rounds: six for every 2^15 leaky
-//! triples, and six for a batch.
+//! **Cost** of a triple to the peer: B (3 128/f + 129) + B - 1 bits, f the expansion; B = 3 for kappa = 40 where 276,325 are asked for at
+//! once, B = 4 for kappa = 64 where 779,083 are, and more for fewer (`bucket.rs`). For f = 4 and B = 3 that is 85 bytes. Rounds: six for
+//! every 2^15 leaky triples, and six for a batch.
 //!
 //! # Differences from the paper
 //! * TinyOT's own leaky products (aAND, aOT) are replaced by those of Katz et al., and its transfers by Roy's.
