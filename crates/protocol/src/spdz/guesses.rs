@@ -8,8 +8,8 @@
 //! A peer may leave a check of transfers or of products with shares of the key (COPEe) **without an answer** once it could know the
 //! coins. That could be a guess in disguise, because nothing shows that no guess was made. It does not tell the peer a bit: the holder of
 //! the share compares first, and no message before that depends on the share (`ot/`, `mascot/cope.rs`), so when the peer decides to be
-//! silent it does not know whether its guess is right. But it has chosen among coins. A peer that may be silent s times has the best of s
-//! + 1 tosses instead of one, so s silences count as a factor of 1 + s. (That is generous: coins that suit a cheater that has guessed d
+//! silent it does not know whether its guess is right. But it has chosen among coins. A peer that may be silent s times has the best of
+//! s + 1 tosses instead of one, so s silences count as a factor of 1 + s. (That is generous: coins that suit a cheater that has guessed d
 //! bits come with probability 2^(2d+1-k) and give it one bit more, `cope.rs`. For d below 20 they hardly ever come, and for all k bits
 //! together no more than a few times.) So a machine that is killed in the middle of a check costs next to nothing, and a machine that
 //! does this all the time is noticed.
