@@ -1,17 +1,18 @@
 //! Broadcast: one party sends a message, and all parties that follow the protocol receive the same message, even if parties cheat.
 //!
-//! Channels between two parties are private, so a party can tell its peers different things. This is the algorithm of Pease,
-//! Shostak and Lamport (1980; "oral messages", Lamport, Shostak and Pease 1982) in its form as a tree of who said that who
-//! said what: t + 1 rounds, for t < n/3 cheating parties in a synchronous network, where whoever says nothing in time
-//! counts as saying nothing. Digests go through the tree; then all tell all what they heard, for those who lack a message.
+//! Channels between two parties are private, so a party can tell its peers different things. This is the algorithm of Pease, Shostak and
+//! Lamport (1980; "oral messages", Lamport, Shostak and Pease 1982) in its form as a tree of relayed statements ("p says that q said").
+//! It takes t + 1 rounds, for t < n/3 cheating parties in a synchronous network, in which a party that sends nothing in time counts as
+//! saying nothing. Digests go through the tree. Then all parties tell all others what they received, for those that lack a message.
 //!
-//! * If the sender follows the protocol, all hear what it said.
-//! * In any case all that follow the protocol hear the same: a message, or nothing.
+//! * If the sender follows the protocol, all parties receive what it sent.
+//! * In any case all parties that follow the protocol receive the same: a message, or nothing.
 //!
-//! In the last round of the tree, and after it, nobody waits for a cheater: each ends when what is still to come cannot change what
-//! comes of it, and what honest parties say is enough for that. (All that an honest sender's paths lack then are cheaters' words,
-//! a minority; of a cheating sender's paths those that end with an honest party are there.) In the rounds before, whoever waits for
-//! a cheater is behind the others by so much; so each round is patient with those who are behind, and one limit longer.
+//! In the last round of the tree, and after it, nobody waits for a cheater: each party ends when what is still to come cannot change the
+//! result, and the messages of honest parties are enough for that. (For an honest sender, the paths that are still missing then hold
+//! cheaters' statements only, which are a minority. For a cheating sender, the paths that end with an honest party are there.) In the
+//! rounds before, a party that waits for a cheater falls behind the others by that time. So each round is patient with parties that are
+//! behind, and its limit is one longer.
 //!
 //! Assumes that BLAKE3 is collision resistant.
 

@@ -1,33 +1,32 @@
 //! Shamir sharing against parties that cheat: n >= 3t + 1 parties, of whom t may do as they like.
 //!
-//! Damgard and Keller 2010 run their AES on the actively secure scheme of Damgard, Geisler, Kroigaard and Nielsen (PKC 2009): triples
-//! are made ahead, by pseudorandom secret sharing or of sharings that are dealt and verified ([`Preprocessing`]), and online nothing is
-//! opened but sharings of degree t.
+//! Damgard and Keller 2010 run their AES on the actively secure scheme of Damgard, Geisler, Kroigaard and Nielsen (PKC 2009). Triples are
+//! made ahead, by pseudorandom secret sharing or from sharings that are dealt and verified ([`Preprocessing`]). Online only sharings of
+//! degree t are opened.
 //!
-//! **Adversary**: active, static, at most t < n/3 parties, over a **synchronous** network: between two parties that follow the
-//! protocol a message arrives within the network's time limit, and private and authentic. Secrecy is computational
-//! (pseudorandom sharing), and there is no statistical error: every check here is a code's.
+//! **Adversary**: active, static, at most t < n/3 parties, over a **synchronous** network: a message between two parties that follow the
+//! protocol arrives within the network's time limit, privately and authentically. Secrecy is computational (pseudorandom sharing). There
+//! is no statistical error, because every check here is that of a code.
 //!
-//! * **Online** ([`opening`]) every opened value is decoded with correction ([`code`]): a value counts as soon as 2t + 1 shares
-//!   agree. So no party can make it wrong, or hold it up, or stop it: a wrong share is outvoted, a silent or slow party is
-//!   not waited for. Where n = 3t + 1 and one is silent the others' shares detect a wrong one, and correct none: correction
-//!   is off ([`Faults`]).
-//! * **Ahead** ([`triples`], [`products`]) products are opened as sharings of degree 2t, where n shares detect. What was made is
-//!   taken into use once all have said by broadcast ([`agreement`]) that they found nothing wrong; if any has not, it is
-//!   thrown away and made afresh with shares that are broadcast, so that all see the same; shares that are wrong then convict
-//!   those who sent them, before all ([`conviction`]), and the others go on without. A party that only falls silent, or
-//!   is late, ends the making of material: it takes all that are not convicted. It depends on no input.
+//! * **Online** ([`opening`]) every opened value is decoded with correction ([`code`]): a value counts as soon as 2t + 1 shares agree. So
+//!   no party can make it wrong, delay it or stop it. A wrong share is outvoted, and nobody waits for a silent or slow party. If
+//!   n = 3t + 1 and one party is silent, the others' shares detect a wrong one but correct none: correction is off ([`Faults`]).
+//! * **Ahead** ([`triples`], [`products`]) products are opened as sharings of degree 2t, where n shares detect wrong ones. What was made
+//!   is used only after all parties have said by broadcast ([`agreement`]) that they found nothing wrong. If any party has not, the
+//!   material is thrown away and made again with shares that are broadcast, so that all parties see the same. Wrong shares then convict
+//!   their senders before all parties ([`conviction`]), and the others go on without them. A party that is only silent or late ends the
+//!   making of material, because that takes all parties that are not convicted. Material does not depend on any input.
 //! * **Dealt sharings** ([`dealt`], [`dealt_triples`]) are checked by a hyper-invertible matrix ([`hyper_invertible`]), under the same
-//!   verdict. Since dealing is private, a fault may come to two parties that contradict each other ([`dispute`]): that ends the
-//!   making of material, with an error that names the two.
-//! * **Elements** ([`elements`]) have triples of their own. From a stock they are ahead; without one they are made when they are needed,
-//!   by all parties, though inputs are known by then: they depend on none, but one that is silent stops the evaluation there.
-//! * **Inputs** ([`input`]): the owner learns a mask that nobody else knows, and broadcasts what is under it. So every input is
-//!   a sharing of degree t by construction, or none at all: then all know that its owner gave none.
+//!   verdict. Dealing is private. So a fault may come down to two parties that contradict each other ([`dispute`]). That ends the making
+//!   of material, with an error that names the two.
+//! * **Elements** ([`elements`]) have their own triples. With a stock these are made ahead. Without one, all parties make them when they
+//!   are needed, when inputs are already known. The triples do not depend on inputs, but a silent party stops the evaluation there.
+//! * **Inputs** ([`input`]): the owner learns a mask that nobody else knows, and broadcasts its input under that mask. So every input is
+//!   a sharing of degree t by construction, or there is no input, and then all parties know that its owner gave none.
 //!
 //! # Differences from the papers
-//! Triples come with all linear images of their product (`opening.rs`), which the papers' bit decomposition does by an opening
-//! each. Shares are taken as soon as they agree rather than when all are in.
+//! Triples come with all linear images of their product (`opening.rs`); the papers' bit decomposition needs one opening for each. Shares
+//! are accepted as soon as they agree, and not only when all have arrived.
 
 mod agreement;
 mod code;

@@ -1,10 +1,10 @@
 //! Multiplication triples: random a and b with c = a b, made ahead.
 //!
-//! a and b are pseudorandom sharings: the sum of parts a_A, each known to the parties of a set A. c is opened under a mask:
-//! w = a b + r is public, and c = w + r, r pseudorandom likewise. So a triple is 3 parts for every set that a party is in,
-//! and w; every linear image of every one of the three values can be had of it.
+//! a and b are pseudorandom sharings: the sum of parts a_A, each known to the parties of a set A. c is opened under a mask: w = a b + r
+//! is public, and c = w + r, where r is pseudorandom too. So a triple is 3 parts for every set to which a party belongs, and w. Every
+//! linear image of each of the three values follows from it.
 //!
-//! w is opened as a sharing of degree 2t (`products.rs`). It is uniform since r is, and r serves for nothing else.
+//! w is opened as a sharing of degree 2t (`products.rs`). It is uniform because r is, and r is used for nothing else.
 
 use std::ops::Range;
 
