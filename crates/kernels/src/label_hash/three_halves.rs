@@ -55,7 +55,7 @@
 //! # Differences from the paper
 //! * The five control bits are sent as a byte: 25 bytes a gate.
 //! * S is the paper's as others tell of it. `R'` and the formula of r come of our own search: for these S the equations over all
-//!   colours have many solutions, of which this is one of the sparsest. Which of them, is no matter of security.
+//!   colours have many solutions, of which this is one of the sparsest. Security does not depend on which of them is used.
 
 #[cfg(target_arch = "x86_64")]
 mod aesni;

@@ -44,7 +44,7 @@ impl Debt {
         self.lost.clone()
     }
 
-    /// The length of the message that is to be thrown away next.
+    /// The length of the message that is discarded next.
     pub(super) fn front(&self) -> Option<usize> {
         self.late.front().copied()
     }

@@ -264,9 +264,9 @@ impl Pairs {
         self.guarded(net, |pairs, net| pairs.try_extend(choices, count, net))
     }
 
-    /// Checks everything extended since the last check. After an error nothing of it may be used, and this object refuses to do more; so
-    /// does every fork of the set-up, but for a connection that failed before there were coins. Three rounds, or none if there is nothing
-    /// to check.
+    /// Checks everything that was extended since the last check. After an error none of it may be used, and this object refuses to do
+    /// more. So does every fork of the set-up, unless the error is a connection that failed before there were coins. Three rounds, or
+    /// none if there is nothing to check.
     pub fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         self.guarded(net, Pairs::try_check)
     }

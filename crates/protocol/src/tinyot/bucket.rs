@@ -40,7 +40,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// What is to be made next if so many triples are missing, 1 at least: the fewest leaky triples for each that is missing.
+    /// What to make next if this number of triples is missing, 1 at least: the plan with the fewest leaky triples for each of them.
     pub(super) fn of(missing: usize, kappa: Kappa) -> Plan {
         let mut best: Option<Plan> = None;
         for size in 2..=kappa.bits() as usize {

@@ -21,7 +21,7 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// Planes if every cell is a bit but for those that gates of two bits start from.
+    /// Planes, if every cell is a bit except those that are the input of gates of two bits.
     pub(crate) fn of(compiled: &Compiled) -> Packing {
         let ports = || compiled.inputs().iter().chain(compiled.outputs());
         let is_gate = compiled.tables().iter().all(|t| (t.in_bits(), t.out_bits()) == (2, 1));

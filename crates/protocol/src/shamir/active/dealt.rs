@@ -101,7 +101,7 @@ impl Order {
     }
 }
 
-/// What was dealt, and what comes of it. It serves once [`is_accepted`](Arithmetic::is_accepted) said so.
+/// Dealt sharings, and the outputs made of them. They may be used once [`is_accepted`](Arithmetic::is_accepted) said so.
 pub(super) struct Dealt {
     pub(super) order: Order,
     /// The dealers.

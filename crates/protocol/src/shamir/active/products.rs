@@ -22,7 +22,7 @@ use crate::tally::Phase;
 use crate::{Error, Party, Result};
 
 impl Arithmetic<Active> {
-    /// Whether products are to be opened now rather than taken from triples.
+    /// Whether products are opened now rather than taken from triples.
     pub(super) fn is_ahead(&self) -> bool {
         self.phase == Phase::Preprocessing && self.security.stock.is_none()
     }
