@@ -105,7 +105,7 @@ impl Cells {
     /// Some of the lanes.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer.
     pub fn part(&self, lanes: std::ops::Range<usize>) -> Cells {
         let mut part = Cells::zero(self.count, self.bits, lanes.len());
         for cell in 0..self.count {

@@ -20,8 +20,8 @@ pub fn toss(context: &[u8], net: &mut dyn Net) -> Result<[u8; 32]> {
     Ok(coins_of(&Commitments::exchange(context, &*mine, net)?.open(net)?))
 }
 
-/// The same for a check in which a peer's guess at a secret of this party is tested. Once this party has opened, who is
-/// silent may know the coins, and that is [`Error::Unanswered`](crate::Error::Unanswered).
+/// The same for a check that could test a peer's guess at a secret of this party. Once this party has opened, a silent peer may know the
+/// coins, and the error is [`Error::Unanswered`](crate::Error::Unanswered).
 pub(crate) fn toss_for_check(context: &[u8], net: &mut dyn Net) -> Result<[u8; 32]> {
     let mine = fresh()?;
     let committed = Commitments::exchange(context, &*mine, net)?;

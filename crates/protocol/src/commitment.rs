@@ -19,7 +19,7 @@ use crate::{Error, Party, Result};
 const HASH_BYTES: usize = 32;
 const NONCE_BYTES: usize = 32;
 
-/// Sends every member a message of this party, and returns those of all parties, by party; that of a party that is no
+/// Sends every member this party's message, and returns the messages of all parties, by party. The message of a party that is not a
 /// member is empty. All messages have the same length. Two rounds.
 pub fn commit_and_open(context: &[u8], message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
     Commitments::exchange(context, message, net)?.open(net)
@@ -78,8 +78,8 @@ impl<'c> Commitments<'c> {
     }
 }
 
-/// A peer says that it was told something else than this party, which all should have been told alike: of two parties it is the
-/// one that lies, of more it may have been lied to.
+/// The error if a peer says that it received something else than this party, though all parties should have received the same. With
+/// two parties the peer lies; with more it may have been lied to.
 pub(crate) fn saw_other(what: &'static str, peer: Party, net: &dyn Net) -> Error {
     match net.members().len() {
         2 => Error::Peer { peer, detail: format!("it received other {what} than this party") },

@@ -128,9 +128,9 @@ pub fn hello(terms: &HandshakeParameters, net: &mut dyn Net) -> Result<AgreedSes
 
 /// The first round. After an error it may be tried again: nothing is known of this party's nonce, so no session id is.
 ///
-/// The message has a fixed size, so a peer whose terms have other names is told from one that only differs in a value. The
-/// serving set stands in it as it is: parties that differ about it would wait for different peers in a second round. (On a
-/// difference of settings alone, the second round is taken here.)
+/// The message has a fixed size, so that a peer whose settings have other names can be distinguished from one that differs in a value
+/// only. It contains the serving set itself, because parties that differ about the set would wait for different peers in a second round.
+/// (If only settings differ, this function runs the second round.)
 pub fn greet(terms: &HandshakeParameters, net: &mut dyn Net) -> Result<Greeted> {
     let (me, serving) = (net.me(), net.members());
     if !serving.contains(me) {
@@ -166,8 +166,8 @@ pub struct Greeted {
 }
 
 impl Greeted {
-    /// The second round. After an error a peer may know what the session id would have been, and may have seen to the
-    /// error because of that: nothing is tried again without asking.
+    /// The second round. After an error a peer may know what the session id would have been, and may have caused the error because of
+    /// it. So nothing is tried again automatically.
     pub fn open(self, net: &mut dyn Net) -> Result<AgreedSession> {
         let Greeted { terms, serving, nonce, commitments } = self;
         let openings = broadcast(&opening(&terms, &nonce, &seen(&commitments)), serving, net)?;
@@ -267,7 +267,7 @@ fn first_difference(all: &[(Party, Vec<u8>)], range: Range<usize>, me: Party) ->
     all.iter().find(|(_, message)| Some(&message[range.clone()]) != mine).map(|(party, _)| *party)
 }
 
-/// Sends the same message to every peer that serves and returns those of all who do, in their order.
+/// Sends the same message to every peer that serves, and returns the messages of all serving parties, in their order.
 fn broadcast(message: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec<(Party, Vec<u8>)>> {
     let me = net.me();
     let is_peer = |p: Party| p != me && serving.contains(p);

@@ -17,7 +17,7 @@ impl Hash {
         Hash { hash: LabelHash::new(root), next: 0 }
     }
 
-    /// The hash for so many numbers that nobody had before, and the first of them.
+    /// Takes this many new numbers. Returns the hash for them, and the first number.
     pub(super) fn take(&mut self, count: usize) -> (&mut LabelHash, u64) {
         let first = self.next;
         self.next += count as u64;

@@ -115,7 +115,7 @@ fn added(zeros: &[Label], delta: &Label) -> Zeroizing<Vec<Label>> {
     Zeroizing::new(zeros.iter().map(|zero| (u128::from_le_bytes(*zero) ^ delta).to_le_bytes()).collect())
 }
 
-/// Bits of which each is told by the one of two that it equals; none if some equals neither.
+/// Decodes bits: each is given by which of two values it equals. `None` if one equals neither.
 fn decoded<'a, const SIZE: usize>(
     all: impl Iterator<Item = (&'a [u8; SIZE], (&'a [u8; SIZE], &'a [u8; SIZE]))>,
 ) -> Option<Vec<u8>> {

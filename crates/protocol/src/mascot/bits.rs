@@ -122,7 +122,7 @@ impl<F: MacField> Mascot<F> {
         Ok((Authenticated::join(&taken.iter().map(|(shares, _)| shares).collect::<Vec<_>>()), bits))
     }
 
-    /// Puts bits of every party into the stock. Of those that nobody asks for only so many are kept.
+    /// Puts bits of every party into the stock. Of those that nobody asks for only this many are kept.
     fn stock_up(&mut self, asked: Party, count: usize, net: &mut dyn Net) -> Result<()> {
         let me = self.key.me();
         let Extended { own, macs, mask } = self.extend(count, net)?;
@@ -143,7 +143,7 @@ impl<F: MacField> Mascot<F> {
         Ok(())
     }
 
-    /// Correlated transfers for so many bits and k more, and a mask that COPEe authenticates.
+    /// Correlated transfers for this many bits and k more, and a mask that COPEe authenticates.
     fn extend(&mut self, count: usize, net: &mut dyn Net) -> Result<Extended<F>> {
         let all = count + F::BITS as usize;
         let mut seed = Zeroizing::new([0; 16]);

@@ -235,7 +235,7 @@ fn the_holder_of_guessed_bits_finds_it_first_whatever_the_cheater_withholds() {
     }
 }
 
-/// Closes the network after so many exchanges.
+/// Closes the network after this many exchanges.
 struct Until<'a> {
     net: &'a mut dyn Net,
     left: usize,

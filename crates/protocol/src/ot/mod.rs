@@ -86,7 +86,7 @@ pub struct Pairs {
     members: PartySet,
     shape: Shape,
     delta: Zeroizing<u128>,
-    /// By peer; none for this party and for those who are no members.
+    /// By peer; `None` for this party and for parties that are not members.
     ends: Vec<Option<Ends>>,
     /// The number of the next transfer, the same in all pairs.
     next: u64,

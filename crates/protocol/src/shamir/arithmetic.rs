@@ -39,7 +39,7 @@ pub struct Arithmetic<S> {
     pub(super) stream: [u8; 40],
     pub(super) me: Party,
     pub(super) structure: Structure,
-    /// Those who take part, this one included.
+    /// The parties that take part, this one included.
     pub(super) serving: PartySet,
     /// Multiplication by every constant.
     pub(super) scalars: Vec<Map>,

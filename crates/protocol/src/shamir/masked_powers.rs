@@ -39,7 +39,7 @@ pub(super) const EXPONENTS: [u8; 23] = [
 const TILE: usize = 512;
 
 impl Powers {
-    /// For so many inversions by [`by_masked_powers`].
+    /// For this many inversions by [`by_masked_powers`].
     pub(super) fn products<S: AdversaryModel>(
         arithmetic: &mut Arithmetic<S>,
         count: usize,

@@ -54,7 +54,7 @@ pub(super) const fn material_bytes(in_bits: u8) -> usize {
     1 + vector_bytes(in_bits)
 }
 
-/// Products and rounds of Demux for an index of so many bits (Keller et al. 2017, Table 1, k = 8).
+/// Products and rounds of Demux for an index of this many bits (Keller et al. 2017, Table 1, k = 8).
 pub(super) fn demux_cost(in_bits: u8) -> (usize, usize) {
     let products = (1..u32::from(in_bits)).map(|j| (1usize << j).div_ceil(8)).sum();
     (products, usize::from(in_bits) - 1)

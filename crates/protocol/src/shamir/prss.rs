@@ -165,7 +165,7 @@ impl Prss {
         self.random.len()
     }
 
-    /// Room for the parts of so many values, for every set that this party is in.
+    /// Room for the parts of this many values, for every set that this party is in.
     pub(super) fn parts_in(&self, len: usize, pool: &Pool) -> Vec<Shares> {
         self.random.iter().map(|_| pool.take(len)).collect()
     }

@@ -27,7 +27,7 @@ pub struct Guesses {
 }
 
 impl Guesses {
-    /// log2 of the probability that a MAC is forged, after these, under a key of so many bits.
+    /// log2 of the probability that a MAC is forged after these checks, under a key of this many bits.
     pub fn forgery_bound_log2(self, bits: u32) -> f64 {
         if self.failed >= bits {
             return 0.0;
@@ -42,12 +42,13 @@ impl Guesses {
         (sum.log2() + tosses.log2() - f64::from(bits)).min(0.0)
     }
 
-    /// Whether a key of so many bits may still be used, if only to move what is stored under it to a fresh one.
+    /// Whether a key of this many bits may still be used, at least to move stored values from it to a fresh key.
     pub fn may_go_on(self, bits: u32) -> bool {
         self.forgery_bound_log2(bits) <= MOST_FORGED_LOG2
     }
 
-    /// Whether what is stored under a key of so many bits must move to a fresh one now: after one more failure it could not.
+    /// Whether values that are stored under a key of this many bits must move to a fresh key now, because after one more failure they
+    /// could not.
     pub fn must_rotate(self, bits: u32) -> bool {
         let one_more = Guesses { failed: self.failed.saturating_add(1), ..self };
         !one_more.may_go_on(bits)

@@ -8,7 +8,7 @@
 //!
 //! # Sizes, over a field of k = 64
 //!
-//! | kind | bytes of an item | items a block | why so many |
+//! | kind | bytes of an item | items a block | why this many |
 //! |---|---|---|---|
 //! | unit vectors of 8 bits | 2,089 | 160 | lookups of AES-128 |
 //! | unit vectors of 6 bits | 529 | 384 | lookups of 3DES |
@@ -78,7 +78,7 @@ fn bits<F: MacField>() -> Kind {
 }
 
 impl<F: MacField> Spdz<F> {
-    /// Makes so many items of a kind, together with all parties, for their stocks: this party's parts, checked, one after
+    /// Makes this many items of a kind, together with all parties, for their stocks: this party's parts, checked, one after
     /// another. For a session that takes nothing from a stock.
     pub fn make_items(&mut self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         let items = if *kind == triples::<F>() {

@@ -83,7 +83,7 @@ pub struct Sweep {
     pub promise: Promise,
     /// Committed on every message.
     pub faults: Vec<Fault>,
-    /// [`Fault::Drop`] is committed on one message of so many, since it costs a time limit: 1 for all.
+    /// [`Fault::Drop`] is committed on one message of this many, since it costs a time limit: 1 for all.
     pub drop_every: u64,
 }
 

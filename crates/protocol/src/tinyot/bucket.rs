@@ -27,7 +27,7 @@ use crate::net::Net;
 
 /// Leaky triples in a batch: bounds the memory, and lets B = 3 do for kappa = 40 and B = 4 for 64.
 const MOST_LEAKY: usize = 3 << 20;
-/// As many buckets are worth a batch of their own, if they are safe: fewer would cost rounds.
+/// This number of buckets is worth its own batch, if it is safe. A smaller batch would cost more rounds.
 const WORTH_A_BATCH: usize = 1 << 18;
 
 /// One batch.

@@ -162,7 +162,7 @@ impl TinyOt {
         Ok(made)
     }
 
-    /// Replaces what is there by so many leaky triples, compared.
+    /// Replaces the triples by this many new leaky triples, compared.
     fn leaky_triples(&mut self, count: usize, made: &mut Vec<Leaky>, net: &mut dyn Net) -> Result<()> {
         if made.capacity() < count {
             // Growing would leave copies behind.

@@ -12,7 +12,7 @@ pub(super) fn shuffle<T>(coin: &[u8; 32], items: &mut [T]) {
     shuffle_through(coin, (items.len() / BIN).next_power_of_two(), items);
 }
 
-/// With so many bins, a power of two.
+/// With this many bins, a power of two.
 fn shuffle_through<T>(coin: &[u8; 32], bins: usize, items: &mut [T]) {
     let seed = blake3::derive_key("polyclave 2026 TinyOT buckets", coin);
     let mut draws = Draws::new(seed.first_chunk().expect("it has 32 bytes"));

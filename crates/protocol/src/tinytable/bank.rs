@@ -29,7 +29,7 @@ impl Packing {
         if is_boolean { Packing::Planes } else { Packing::Cells }
     }
 
-    /// Bytes of a plane of so many lanes: whole words.
+    /// Bytes of a plane of this many lanes: whole words.
     pub(crate) fn plane_bytes(lanes: usize) -> usize {
         lanes.div_ceil(64) * 8
     }

@@ -80,7 +80,7 @@ impl Macs {
     }
 }
 
-/// Bytes of a tag of so many bits under a key of 64.
+/// Bytes of a tag of this many bits under a key of 64.
 pub(crate) fn tag_bytes(bits: u8) -> usize {
     (63 + usize::from(bits)).div_ceil(8)
 }

@@ -57,7 +57,7 @@ impl PreprocessingMethod {
     }
 }
 
-/// Lookups are gathered until their tables take so many products.
+/// Lookups are gathered until their tables take this many products.
 const ENOUGH_PRODUCTS: usize = 1 << 18;
 
 /// Makes tables on one stream of a session.

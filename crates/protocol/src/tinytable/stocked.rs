@@ -35,7 +35,7 @@ pub(super) fn kinds() -> Vec<Kind> {
     [TRIPLES, BITS].into_iter().chain(elements).collect()
 }
 
-/// Makes so many items of a kind of bits; `None` if it is another kind.
+/// Makes this many items of a kind of bits; `None` if it is another kind.
 pub(super) fn make(
     source: &mut dyn Source,
     kind: &Kind,

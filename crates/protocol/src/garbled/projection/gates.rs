@@ -25,7 +25,7 @@ pub(super) struct Projection {
 }
 
 impl Projection {
-    /// An image for every value of so many bits.
+    /// An image for every value of this many bits.
     pub(super) fn new(in_bits: u8, out_bits: u8, images: Vec<u8>) -> Projection {
         assert_eq!(images.len(), 1 << in_bits, "an image for every value");
         Projection { in_bits, out_bits, images }
@@ -56,7 +56,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// With room for so many labels at once: growing would leave copies behind.
+    /// With room for this many labels at once: growing would leave copies behind.
     pub(super) fn new(labels: usize) -> Scratch {
         let rows = || Zeroizing::new(Vec::with_capacity(labels));
         let images = Zeroizing::new(Vec::with_capacity(labels));
@@ -64,7 +64,7 @@ impl Scratch {
     }
 }
 
-/// The colour of a label on a wire of so many bits.
+/// The colour of a label on a wire of this many bits.
 pub(super) fn colour(labels: Labels, bits: u8, block: &Label, beside: u8) -> u8 {
     match labels {
         Labels::Long => beside,

@@ -136,7 +136,7 @@ fn convert(port: &CompiledPort, input: usize, given: &[Wires], bank: &mut Regist
     }
 }
 
-/// Labels that are there, and projections of the cells to images that are not.
+/// Labels that exist, and projections of the cells to images that do not.
 fn put_shared(
     port: &CompiledPort,
     shared: &Shared,

@@ -36,7 +36,7 @@ impl From<Slot> for Place {
     }
 }
 
-/// Notes a gate of so many lanes.
+/// Notes a gate of this many lanes.
 pub(super) fn push(
     gates: &mut Vec<Gate>,
     projection: usize,

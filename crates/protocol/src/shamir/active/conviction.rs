@@ -115,7 +115,7 @@ impl Arithmetic<Active> {
         if wrong.is_empty() { Err(doubtful()) } else { Ok(wrong) }
     }
 
-    /// All have heard who said nothing.
+    /// An error if a party has broadcast nothing, which all parties know.
     pub(super) fn refuse_silence(&self, said: &[Option<Vec<u8>>]) -> Result<()> {
         let there: PartySet = self.partners().iter().filter(|p| said[p.index()].is_some()).collect();
         if there == self.partners() {

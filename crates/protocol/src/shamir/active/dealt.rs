@@ -117,12 +117,12 @@ pub(super) struct Dealt {
 }
 
 impl Dealt {
-    /// Number of outputs that are kept of m parties' contributions, so many of whom may cheat.
+    /// How many outputs are kept of the contributions of m parties, given how many of these may cheat.
     pub(super) fn kept(makers: usize, cheaters: usize) -> usize {
         makers - 2 * cheaters
     }
 
-    /// This party's shares of so many values of a row, output after output.
+    /// This party's shares of this many values of a row, output after output.
     pub(super) fn shares(&self, row: usize, count: usize, arithmetic: &Arithmetic<Active>) -> Shares {
         let columns = self.order.columns;
         let mut shares = arithmetic.pool.take(count);
@@ -170,7 +170,7 @@ impl Arithmetic<Active> {
         self.structure.threshold().saturating_sub(self.security.convicted.len())
     }
 
-    /// Verified random sharings, so many columns of them. One round to deal and one to check, unless outputs are broadcast.
+    /// Verified random sharings, this many columns of them. One round to deal and one to check, unless outputs are broadcast.
     pub(super) fn deal(&mut self, order: Order, net: &mut dyn Net) -> Result<Dealt> {
         self.check_makers()?;
         let makers = self.partners();
@@ -249,7 +249,7 @@ impl Arithmetic<Active> {
         Ok(())
     }
 
-    /// Half of the checked outputs, each before all; if one is wrong, all settle who cheated.
+    /// Opens half of the checked outputs to all parties. If one is wrong, all find out who cheated.
     fn check_before_all(&mut self, dealt: &Dealt, net: &mut dyn Net) -> Result<()> {
         let (order, checked) = (dealt.order, dealt.first_kept / 2);
         let len = order.rows() * order.columns;
@@ -271,7 +271,7 @@ impl Arithmetic<Active> {
         self.settle(dealt, column, &sent, &|outputs| outputs[..checked].concat(), net)
     }
 
-    /// One exchange ahead, in which all of some are to answer. Returns who did.
+    /// One exchange ahead, in which all parties of `from` have to answer. Returns which did.
     fn exchange_ahead(
         &mut self,
         from: PartySet,

@@ -28,7 +28,7 @@ use crate::{Error, Party, PartySet, Result};
 /// What a party has to send, by the rows of its shares of every output in the column.
 pub(super) type Due<'a> = dyn Fn(&[Vec<u8>]) -> Vec<u8> + 'a;
 
-/// What comes of a column's broadcast.
+/// The result of a column's broadcast.
 #[derive(Debug, PartialEq, Eq)]
 enum Judgement {
     Convicted(PartySet),
@@ -39,7 +39,8 @@ enum Judgement {
 }
 
 impl Arithmetic<Active> {
-    /// All say of a column what they dealt and got; `sent` is what all have heard of each maker before, wrong in that column.
+    /// All parties broadcast what they dealt and got in a column. `sent` is what all have received from each maker before; it is wrong
+    /// in that column.
     pub(super) fn settle(
         &mut self,
         dealt: &Dealt,

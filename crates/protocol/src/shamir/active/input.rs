@@ -40,7 +40,7 @@ impl Arithmetic<Active> {
         self.receive(owner, cells, len, lanes, images, dst, net)
     }
 
-    /// [`share_by_broadcast`](Arithmetic::share_by_broadcast) of another party's: so many cells in so many lanes.
+    /// [`share_by_broadcast`](Arithmetic::share_by_broadcast) of another party's: this many cells in this many lanes.
     pub(super) fn receive_by_broadcast(
         &mut self,
         owner: Party,

@@ -74,17 +74,17 @@ pub use preprocessing::Preprocessing;
 pub use scheme::ShamirActiveConfig;
 use triples::Triples;
 
-/// How many of a network's time limits are waited for a peer, by what is at stake.
+/// How many of a network's time limits a party waits for a peer, depending on the phase.
 ///
-/// Verdicts and openings must not give up an honest party because it waited for a cheater. Ahead each round needs a message of every
-/// party: so when this one has it, no other is behind by more than it waits itself in that round, which is [`AHEAD`] and the time
-/// for the largest message. That is [`Active::behind`]. Of a broadcast each round waits for one limit more than that, and when it was
-/// one in which a cheater may have been waited for, parties may be behind by so much from then on. Online nobody waits for a
-/// cheater, but for one that owns an input and can end the evaluation anyway: whoever is waited for there is behind by no more than at
-/// the last verdict.
+/// Verdicts and openings must not give up an honest party because it waited for a cheater. Ahead, each round needs a message of every
+/// party. So when this party has all messages, no other party is behind by more than the time that it may wait itself in that round:
+/// [`AHEAD`] and the time for the largest message. That is [`Active::behind`]. Each round of a broadcast waits one limit longer than
+/// that. If a party may have waited for a cheater in that round, parties may be behind by as much from then on. Online nobody waits
+/// for a cheater, except for one that owns an input and can end the evaluation anyway. So a party that is waited for online is behind
+/// by no more than at the last verdict.
 ///
-/// Ahead itself a cheater can answer one party late and the others in time, so that these give up that one: all it does is to end the
-/// making of material, as silence would. Who is named as missing there may be innocent.
+/// Ahead, a cheater can answer one party late and the others in time, so that the others give that party up. This only ends the making
+/// of material, as silence would. So a party that is named as missing there may be innocent.
 mod patience {
     /// Ahead: what all must give.
     pub(super) const AHEAD: u32 = 1;
@@ -341,7 +341,7 @@ impl AdversaryModel for Active {
 }
 
 impl Material {
-    /// For so many products.
+    /// Makes the material for `count` products.
     fn make(arithmetic: &mut Arithmetic<Active>, count: usize, net: &mut dyn Net) -> Result<Material> {
         let mut material = Material::default();
         match arithmetic.security.preprocessing {
@@ -353,13 +353,13 @@ impl Material {
 }
 
 impl Arithmetic<Active> {
-    /// Those who may still take part: all who serve but those that all know to have cheated.
+    /// The parties that may still take part: all that serve, except those that all parties know to have cheated.
     fn partners(&self) -> PartySet {
         self.serving.without(self.security.convicted)
     }
 
-    /// Refuses to make material without all but those that were convicted: then n - c shares of degree 2t find the t - c wrong
-    /// ones that there can still be.
+    /// Refuses to make material unless all parties take part that were not convicted. If c were convicted, n - c shares of degree 2t
+    /// detect the t - c wrong ones that are still possible.
     fn check_makers(&self) -> Result<()> {
         let needed = self.partners().len().max(self.structure.parties() - self.structure.threshold());
         let there = self.partners().without(self.security.lost);
@@ -375,14 +375,14 @@ impl Arithmetic<Active> {
         Patience { limits: patience::ONLINE.max(behind.limits + 1), ..behind }
     }
 
-    /// After a round ahead, of messages of so many bytes at most.
+    /// To be called after a round ahead whose messages had `bytes` bytes at most.
     fn heard_ahead(&mut self, gathered: Gathered, bytes: usize) -> Result<()> {
         self.security.behind = Patience { limits: patience::AHEAD, bytes: bytes as u64 };
         self.heard_of(gathered);
         self.check_makers()
     }
 
-    /// Whether all found the material right that was made since the last time. One broadcast.
+    /// Whether all parties found the material right that was made since the last call. One broadcast.
     fn is_accepted(&mut self, net: &mut dyn Net) -> Result<bool> {
         let fault = self.security.fault.take();
         if self.security.broadcasts {
@@ -401,7 +401,7 @@ impl Arithmetic<Active> {
         Ok(accepted)
     }
 
-    /// All parties say what they have to say; what all hear alike, by party.
+    /// All parties broadcast a message. Returns the messages by party, the same at all of them.
     fn broadcast(&mut self, lens: &[usize], mine: &[u8], net: &mut dyn Net) -> Result<Vec<Option<Vec<u8>>>> {
         let lens: Vec<usize> = Party::all(lens.len())
             .zip(lens)

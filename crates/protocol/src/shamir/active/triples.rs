@@ -21,7 +21,7 @@ use crate::{Error, Result};
 /// Rounds to make triples.
 pub(super) const ROUNDS: usize = 1;
 
-/// Bytes of a triple at a party in so many sets.
+/// Bytes of a triple at a party in this many sets.
 pub(super) const fn bytes_of_triple(sets: usize) -> usize {
     3 * sets + 1
 }
@@ -135,7 +135,7 @@ impl Triples {
         items
     }
 
-    /// From what [`save`](Triples::save) wrote, for a party in so many sets.
+    /// From what [`save`](Triples::save) wrote, for a party in this many sets.
     pub(super) fn restore(items: &[u8], sets: usize, pool: &Pool) -> Triples {
         let width = bytes_of_triple(sets);
         let len = items.len() / width;

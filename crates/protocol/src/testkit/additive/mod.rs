@@ -38,7 +38,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 
 const NAME: &str = "additive";
 
-/// Additive sharing among so many parties.
+/// Additive sharing among this many parties.
 pub struct AdditiveConfig {
     parties: usize,
 }
