@@ -20,7 +20,6 @@ mod cost;
 pub mod craft;
 pub mod des;
 mod digest;
-pub mod fides;
 mod gates;
 pub mod gift;
 pub mod mantis;

@@ -51,15 +51,21 @@ pub fn subkeys(cipher: &Cipher) -> Circuit {
 
 /// The check value of a key, given a block of zeros: the first bytes of the CMAC of one block of zeros (ANSI X9.24-1 takes
 /// CMAC for AES keys). `zero` and `round_keys` to `check_value`, which has [`check_value_bytes`]. Not E(0), which is the hash
-/// key of GCM and what CMAC's subkeys come from; and not more bytes, which would be a forged CMAC.
+/// key of GCM and what CMAC's subkeys come from; and not more bytes, which would be a forged CMAC. A cipher that takes a tweak has
+/// one of zeros there; tweaks have the shape of a block.
 pub fn check_value(cipher: &Cipher) -> Circuit {
-    let (block, keys) = (&cipher.encrypt.inputs()[0], &cipher.encrypt.inputs()[1]);
+    let (block, keys) =
+        (&cipher.encrypt.inputs()[0], &cipher.encrypt.inputs()[cipher.encrypt.inputs().len() - 1]);
     let mut b = Builder::new(&format!("{}-check-value", cipher.name));
     let zero = b.input("zero", block.cells.len(), block.bits);
     let round_keys = b.uniform_input("round_keys", keys.cells.len(), keys.bits);
-    let l = b.call(&cipher.encrypt, &[&zero, &round_keys]).remove(0);
+    let encrypted = |b: &mut Builder, block: &[Wire]| match cipher.tweak_bytes {
+        0 => b.call(&cipher.encrypt, &[block, &round_keys]).remove(0),
+        _ => b.call(&cipher.encrypt, &[block, &zero, &round_keys]).remove(0),
+    };
+    let l = encrypted(&mut b, &zero);
     let k1 = doubled(&mut b, cipher, &l, 1);
-    let y = b.call(&cipher.encrypt, &[&k1, &round_keys]).remove(0);
+    let y = encrypted(&mut b, &k1);
     let cells = 8 * check_value_bytes(cipher) / usize::from(block.bits);
     b.output("check_value", &y[..cells]);
     b.finish()

@@ -36,6 +36,11 @@ pub struct Common {
     #[arg(long, value_name = "HEX")]
     aad: Option<String>,
 
+    /// The tweak of the first block, in hexadecimal, such as its address; each block after it has the next number (ecb with a
+    /// cipher that takes a tweak)
+    #[arg(long, value_name = "HEX")]
+    tweak: Option<String>,
+
     /// The data are whole blocks: no padding (cbc and ecb)
     #[arg(long)]
     no_padding: bool,
@@ -70,6 +75,10 @@ impl Common {
             self.aad.is_none() || (self.raw && mode == Mode::Gcm),
             "--aad is for gcm with --raw; sealed files have additional data of their own"
         );
+        ensure!(
+            self.tweak.is_none() || mode == Mode::Ecb,
+            "--tweak is for ecb; with ctr the nodes choose the first tweak, and it is at the beginning of the ciphertext"
+        );
         ensure!(!self.no_padding || matches!(mode, Mode::Cbc | Mode::Ecb), "--no-padding is for cbc and ecb");
         Ok(())
     }
@@ -82,15 +91,21 @@ impl Common {
         self.aad.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal("--aad", text))
     }
 
+    /// The tweak of the first block; empty where none was given.
+    fn first_tweak(&self) -> Result<Vec<u8>> {
+        self.tweak.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal("--tweak", text))
+    }
+
     /// Whether the mode begins with a block that is not encrypted.
     fn has_initial_block(&self) -> bool {
         matches!(self.mode, Mode::Ctr | Mode::Cbc)
     }
 }
 
-/// Bytes of a block of the key's cipher.
-fn block_bytes(client: &Client, key: &str) -> Result<usize> {
-    Ok(cipher(&client.info(key)?.properties.cipher)?.block_bytes)
+/// Bytes that a mode begins with: a block, and in counter mode the tweak before it if the key's cipher takes one.
+fn initial_bytes(client: &Client, key: &str, mode: Mode) -> Result<usize> {
+    let cipher = cipher(&client.info(key)?.properties.cipher)?;
+    Ok(cipher.block_bytes + if mode == Mode::Ctr { cipher.tweak_bytes } else { 0 })
 }
 
 /// An error, and what to do with what is on standard output already.

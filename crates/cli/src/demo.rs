@@ -272,7 +272,7 @@ fn known_answer(client: &Client) -> Result<bool> {
     client.import(new_key("fips-197", Mode::Ecb), &hex::decode(KNOWN_KEY)?)?;
     let mut ciphertext = Vec::new();
     let plaintext = hex::decode(KNOWN_PLAINTEXT)?;
-    client.encrypt_ecb("fips-197", Padding::None, &mut &plaintext[..], &mut ciphertext, &mut |_| ())?;
+    client.encrypt_ecb("fips-197", &[], Padding::None, &mut &plaintext[..], &mut ciphertext, &mut |_| ())?;
     Ok(hex::encode(ciphertext) == KNOWN_CIPHERTEXT)
 }
 

@@ -4,6 +4,7 @@
 
 use std::io::{Read, Write};
 
+use polyclave_cipher::{Cipher, catalog};
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::{CHUNK, End, MASKED, Operation, Step, Use};
 use zeroize::Zeroizing;
@@ -44,16 +45,19 @@ impl Client {
         self.encrypt_blocks(key, padding, CHAINED, how, input, output, Some(start), progress)
     }
 
-    /// Encrypts every block by itself, under a key made for it.
+    /// Encrypts every block by itself, under a key made for it. `tweak` is that of the first block where the key's cipher takes one:
+    /// a big-endian number, such as the address of the block. Every block after it has the next number. Empty for other ciphers.
     pub fn encrypt_ecb(
         &self,
         key: &str,
+        tweak: &[u8],
         padding: Padding,
         input: &mut dyn Read,
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        let how = |mask| Use::EcbEncrypt { mask };
+        self.refuse_wrong_tweak(key, tweak)?;
+        let how = |mask| Use::EcbEncrypt { mask, tweak: tweak.to_vec() };
         self.encrypt_blocks(key, padding, MASKED, how, input, output, None, progress)
     }
 
@@ -133,16 +137,19 @@ impl Client {
         self.decrypt_blocks(key, padding, Use::CbcDecrypt, Some(initial.to_vec()), input, output, progress)
     }
 
-    /// Decrypts every block by itself.
+    /// Decrypts every block by itself; `tweak` as in encryption.
     pub fn decrypt_ecb(
         &self,
         key: &str,
+        tweak: &[u8],
         padding: Padding,
         input: &mut dyn Read,
         output: &mut dyn Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
-        self.decrypt_blocks(key, padding, Use::EcbDecrypt, None, input, output, progress)
+        self.refuse_wrong_tweak(key, tweak)?;
+        let how = Use::EcbDecrypt { tweak: tweak.to_vec() };
+        self.decrypt_blocks(key, padding, how, None, input, output, progress)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the two public functions above are its callers")]
@@ -229,12 +236,29 @@ impl Client {
 
     /// Bytes of a block of the key's cipher.
     fn block_bytes(&self, key: &str) -> Result<usize> {
+        Ok(self.cipher(key)?.block_bytes)
+    }
+
+    fn refuse_wrong_tweak(&self, key: &str, tweak: &[u8]) -> Result<()> {
+        let cipher = self.cipher(key)?;
+        let (name, bytes) = (&cipher.name, cipher.tweak_bytes);
+        match bytes {
+            _ if tweak.len() == bytes => Ok(()),
+            0 => Err(Error::Misuse(format!("the key '{key}' is one of {name}, which takes no tweak"))),
+            _ => Err(Error::Misuse(format!(
+                "the key '{key}' is one of {name}, which takes a tweak of {bytes} bytes with each block; {} bytes were given for the first",
+                tweak.len()
+            ))),
+        }
+    }
+
+    /// The key's cipher.
+    fn cipher(&self, key: &str) -> Result<Cipher> {
         let cipher = self.info(key)?.properties.cipher;
-        let known = polyclave_cipher::catalog::find(&cipher);
         let unknown = || {
             Error::Misuse(format!("the nodes know a cipher '{cipher}' that this program does not; update it"))
         };
-        Ok(known.ok_or_else(unknown)?.block_bytes)
+        catalog::find(&cipher).ok_or_else(unknown)
     }
 }
 

@@ -17,7 +17,8 @@ pub type OnStart<'f> = dyn FnMut(&[u8], &mut dyn Write) -> std::io::Result<()> +
 const WINDOW: usize = 2;
 
 impl Client {
-    /// Encrypts a stream; `start` is given the first counter block, which the nodes chose, before anything is written.
+    /// Encrypts a stream; `start` is given the first counter block, which the nodes chose, before anything is written. If the key's
+    /// cipher takes a tweak, that is the first tweak, which counts, and the block that is encrypted under each.
     pub fn encrypt_ctr(
         &self,
         key: &str,
@@ -32,7 +33,7 @@ impl Client {
         add_keystream(conversation, input, output, progress)
     }
 
-    /// Decrypts a stream that began with this counter block.
+    /// Decrypts a stream that began with this counter block, or tweak and block.
     pub fn decrypt_ctr(
         &self,
         key: &str,

@@ -9,12 +9,8 @@ use common::messages::{ctr, ecb, unctr, unecb};
 use common::oracle::Oracle;
 use common::raw::{Raw, request};
 use common::{TestCluster, data, key};
-use polyclave_cipher::{AnyMap, Cells, Cipher, Direction, catalog, cleartext, compile};
 use polyclave_client::{Error, Padding};
 use polyclave_config::{NodeDir, NodeLimits};
-use polyclave_protocol::catalog as protocols;
-use polyclave_protocol::descriptor::Descriptor;
-use polyclave_protocol::protocol::Adversary;
 use polyclave_transport::wire::{CHUNK, Mode, Operation, Reason, Reply, Step, Use};
 
 /// A cipher of many ANDs: a chunk of it takes seconds on any machine.
@@ -81,72 +77,6 @@ fn what_is_computed_in_pieces_is_what_another_program_computes() {
     client.generate(key("a", "aes-128", &[Mode::Gcm])).expect("a key");
     let sealed = common::messages::seal(&client, "a", &data(CHUNK + 5)).expect("sealed");
     assert!(common::messages::open(&client, "a", &sealed).expect("opened") == data(CHUNK + 5));
-}
-
-/// A cipher that has a key and decrypts, with a key of it and some blocks, and what comes of them in the clear.
-fn known_answer(cipher: &Cipher, blocks: usize) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
-    let secret: Vec<u8> = (1..=cipher.key_bytes as u8).collect();
-    let circuit = cipher.circuit_with_key_schedule(Direction::Encrypt).expect("it encrypts");
-    let plain = data(blocks * cipher.block_bytes);
-    let cells =
-        circuit.inputs().iter().zip([&plain, &secret]).map(|(port, bytes)| {
-            Cells::from_blocks(port.cells.len(), port.bits, bytes).expect("whole blocks")
-        });
-    let cells: Vec<Cells> = cells.collect();
-    let compiled = compile(&circuit, &AnyMap);
-    let expected = cleartext::run(&compiled, blocks, &cells).expect("the inputs fit").remove(0).to_blocks();
-    (secret, plain, expected)
-}
-
-fn served_ciphers() -> Vec<Cipher> {
-    let is_served =
-        |cipher: &Cipher| cipher.key_bytes > 0 && cipher.tweak_bytes == 0 && cipher.decrypt.is_some();
-    catalog::all().into_iter().filter(is_served).collect()
-}
-
-/// Few blocks go by masked tables, many by polynomials; ciphers with larger tables run by their ANDs.
-#[test]
-fn every_cipher_is_served_for_few_blocks_and_for_many() {
-    let cluster = TestCluster::start(3, 1);
-    let client = cluster.client();
-    for cipher in served_ciphers() {
-        for blocks in [1, 40] {
-            let (secret, plain, expected) = known_answer(&cipher, blocks);
-            let name = format!("{}-{blocks}", cipher.name);
-            client.import(key(&name, &cipher.name, &[Mode::Ecb]), &secret).expect("a key");
-            let ciphertext = ecb(&client, &name, Padding::None, &plain).expect("encrypted");
-            assert!(ciphertext == expected, "{name}");
-            let back = unecb(&client, &name, Padding::None, &ciphertext).expect("decrypted");
-            assert!(back == plain, "{name}");
-        }
-    }
-}
-
-/// Under `shamir-active` a key of a cipher with tables of 4 bits could not even be made: no material of that width was in stock.
-#[test]
-fn every_cipher_is_served_under_shamir_active_and_every_width_of_tables_where_stocks_are_dear() {
-    let keeps_stock = |protocol: &&Descriptor| protocol.adversary != Adversary::Passive;
-    for protocol in protocols::serving().filter(keeps_stock) {
-        let is_cheap = protocol.adversary == Adversary::GuaranteedOutput;
-        let widths = ["aes-128", "3des-ede3", "skinny-64-128", "skinny-128-128"];
-        let nodes = protocol.usual_parties;
-        let mut cluster = TestCluster::define_with(protocol.name, nodes, protocol.threshold.most(nodes));
-        (0..nodes).for_each(|node| cluster.restart(node));
-        cluster.wait_until_ready();
-        let client = cluster.client();
-        for cipher in served_ciphers() {
-            if !is_cheap && !widths.contains(&&*cipher.name) {
-                continue;
-            }
-            let what = format!("{} under {}", cipher.name, protocol.name);
-            let (secret, plain, expected) = known_answer(&cipher, 1);
-            common::active::fill(&cluster);
-            client.import(key(&cipher.name, &cipher.name, &[Mode::Ecb]), &secret).expect(&what);
-            common::active::fill(&cluster);
-            let ciphertext = ecb(&client, &cipher.name, Padding::None, &plain).expect(&what);
-            assert!(ciphertext == expected, "{what}");
-        }
-    }
 }
 
 /// Has all nodes compute a chunk of the slow cipher.

@@ -15,7 +15,7 @@ pub use codec::{decode, encode, receive_bytes, send};
 pub use pairs::{warnings, why_apart};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
@@ -183,7 +183,7 @@ pub enum Use {
     CtrEncrypt,
     /// Counter mode (`Keystream`).
     CtrDecrypt {
-        /// The first counter block.
+        /// The first counter block; for a cipher that takes a tweak the first tweak and the block that is encrypted under each.
         counter: Vec<u8>,
     },
     /// Cipher block chaining (`Masked`). The initial block comes with the first answer, and the last block of a step with the
@@ -198,9 +198,14 @@ pub enum Use {
     EcbEncrypt {
         /// Bytes of the first step's mask.
         mask: u32,
+        /// The tweak of the first block, big-endian; every block after it has the next number. Empty if the cipher takes none.
+        tweak: Vec<u8>,
     },
     /// Single blocks (`Blocks`).
-    EcbDecrypt,
+    EcbDecrypt {
+        /// As for encryption.
+        tweak: Vec<u8>,
+    },
     /// A message authentication code (`Masked`).
     Cmac {
         /// Bytes of the first step's mask.
@@ -299,7 +304,7 @@ pub enum Reply {
     Accepted {
         /// The key in use.
         key: Option<KeyInfo>,
-        /// The start value of the session: a file id (32 bytes), nonce (12), or first counter block, as the use has it; empty if none.
+        /// The start value of the session: a file id (32 bytes), nonce (12), or what counter mode begins with, as the use has it; empty if none.
         #[serde(with = "serde_bytes")]
         start: Vec<u8>,
         /// What this node sends of the first mask; empty where there is none.

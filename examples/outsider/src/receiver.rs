@@ -6,7 +6,6 @@ use rsa::pkcs1::EncodeRsaPublicKey;
 use rsa::pkcs8::{DecodePublicKey, EncodePrivateKey, EncodePublicKey, LineEnding};
 use rsa::rand_core::UnwrapErr;
 use rsa::traits::PublicKeyParts;
-use rsa::{RsaPrivateKey, RsaPublicKey};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -24,7 +23,7 @@ pub struct PublicKey {
 impl PublicKey {
     /// From PEM, `BEGIN PUBLIC KEY`. That it is the receiver's, somebody else has to make sure: a certificate, a telephone.
     pub fn from_pem(pem: &str) -> Result<PublicKey> {
-        let key = RsaPublicKey::from_public_key_pem(pem)
+        let key = rsa::PublicKey::from_public_key_pem(pem)
             .context("the receiver's key is no RSA public key in PEM ('openssl pkey -pubout' writes one)")?;
         ensure!(
             key.e_bytes()[..] == EXPONENT.to_be_bytes()[1..],
@@ -53,7 +52,7 @@ impl PublicKey {
 
 /// A fresh pair in PEM: private and public.
 pub fn generate(bits: usize) -> Result<(Zeroizing<String>, String)> {
-    let private = RsaPrivateKey::new(&mut UnwrapErr(SysRng), bits).context("no RSA key could be made")?;
+    let private = rsa::PrivateKey::new(&mut UnwrapErr(SysRng), bits).context("no RSA key could be made")?;
     let public = private.to_public_key().to_public_key_pem(LineEnding::LF).context("cannot write a key")?;
     Ok((private.to_pkcs8_pem(LineEnding::LF).context("cannot write a key")?, public))
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use polyclave_client::Client;
 use polyclave_transport::wire::Mode;
 
-use super::{Common, block_bytes, outcome};
+use super::{Common, initial_bytes, outcome};
 use crate::client::persist;
 use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
@@ -60,12 +60,12 @@ fn attempt(
     let initial = match (common.has_initial_block(), given) {
         (false, _) => Vec::new(),
         (true, Some(given)) => {
-            let block = block_bytes(client, key)?;
-            ensure!(given.len() == block, "--iv has {} bytes; this key takes {block}", given.len());
+            let bytes = initial_bytes(client, key, common.mode)?;
+            ensure!(given.len() == bytes, "--iv has {} bytes; this key takes {bytes}", given.len());
             given.to_vec()
         }
         (true, None) => {
-            let mut first = vec![0; block_bytes(client, key)?];
+            let mut first = vec![0; initial_bytes(client, key, common.mode)?];
             input.read_exact(&mut first).map_err(|e| match e.kind() {
                 ErrorKind::UnexpectedEof => anyhow!(
                     "the input is shorter than the initial block that it begins with; if that is elsewhere, give it as --iv"
@@ -75,6 +75,7 @@ fn attempt(
             first
         }
     };
+    let tweak = common.first_tweak()?;
     let bar = progress(input.len());
     let mut tell = |done| bar.set_position(done);
     let to = &mut output;
@@ -83,7 +84,7 @@ fn attempt(
         Mode::Gcm => client.decrypt_gcm(key, additional, &mut input.seekable()?, to, &mut tell),
         Mode::Ctr => client.decrypt_ctr(key, &initial, &mut input, to, &mut tell),
         Mode::Cbc => client.decrypt_cbc(key, common.padding(), &initial, &mut input, to, &mut tell),
-        Mode::Ecb => client.decrypt_ecb(key, common.padding(), &mut input, to, &mut tell),
+        Mode::Ecb => client.decrypt_ecb(key, &tweak, common.padding(), &mut input, to, &mut tell),
         Mode::Cmac => bail!("cmac encrypts nothing"),
     };
     bar.finish_and_clear();

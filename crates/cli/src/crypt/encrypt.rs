@@ -24,7 +24,8 @@ use crate::source::Source;
     openssl enc -d -aes-128-cbc -K $KEY -iv $(cat iv.hex) -in cipher.bin\n\n\
     Without --raw: a sealed file, which cannot be altered, cut or reordered unnoticed, of any size.\n\
     With --raw: gcm is nonce (12 bytes), ciphertext, tag (16 bytes); ctr and cbc are the initial block and the ciphertext (or \
-    with --iv-out the ciphertext alone); ecb is the ciphertext. CTR, CBC and ECB authenticate nothing: who can change the \
+    with --iv-out the ciphertext alone); ecb is the ciphertext. \
+    With ciphers that take a tweak ctr counts the tweak, and begins with the first tweak and a block; ecb takes --tweak. CTR, CBC and ECB authenticate nothing: who can change the \
     ciphertext can change the data.")]
 pub struct Arguments {
     /// Write the initial block to this file, in hexadecimal, and the ciphertext alone to OUT (ctr and cbc)
@@ -60,6 +61,7 @@ fn attempt(arguments: &Arguments, source: &Source, client: &Client, additional: 
     let (key, apart) = (&common.key, arguments.iv_out.is_some());
     let mut input = source.open()?;
     let mut output = Output::begin(common.output.as_deref(), Readers::All, common.force)?;
+    let tweak = common.first_tweak()?;
     let bar = progress(input.len());
     let mut initial = Vec::new();
     let mut start = |block: &[u8], output: &mut dyn Write| {
@@ -73,7 +75,7 @@ fn attempt(arguments: &Arguments, source: &Source, client: &Client, additional: 
         Mode::Gcm => client.encrypt_gcm(key, additional, from, to, &mut tell),
         Mode::Ctr => client.encrypt_ctr(key, from, to, &mut start, &mut tell),
         Mode::Cbc => client.encrypt_cbc(key, common.padding(), from, to, &mut start, &mut tell),
-        Mode::Ecb => client.encrypt_ecb(key, common.padding(), from, to, &mut tell),
+        Mode::Ecb => client.encrypt_ecb(key, &tweak, common.padding(), from, to, &mut tell),
         Mode::Cmac => bail!("cmac encrypts nothing"),
     };
     bar.finish_and_clear();

@@ -269,7 +269,7 @@ fn known_answers(client: &Client) -> Result<(bool, bool)> {
     }
     let block = hex::decode(KNOWN_BLOCK)?;
     let mut ciphertext = Vec::new();
-    client.encrypt_ecb("known", Padding::None, &mut &block[..], &mut ciphertext, &mut |_| ())?;
+    client.encrypt_ecb("known", &[], Padding::None, &mut &block[..], &mut ciphertext, &mut |_| ())?;
     let code = client.cmac("known-mac", &mut &block[..], &mut |_| ())?;
     Ok((hex::encode(ciphertext) == KNOWN_CIPHERTEXT, hex::encode(code) == KNOWN_MAC))
 }

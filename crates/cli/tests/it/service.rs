@@ -278,6 +278,33 @@ fn openssl_reads_what_is_written_and_writes_what_is_read() {
     }
 }
 
+/// The vector of the paper (Beierle et al. 2016, appendix B.2), and two blocks that continue from its tweak.
+#[test]
+fn a_tweak_is_the_address_of_a_block() {
+    let place = Place::new();
+    let _cluster = place.cluster();
+    place.write("key.hex", b"92f09952c625e3e9d7a060f714c0292b");
+    chmod(&place, "key.hex", 0o600);
+    place.run("key import m --cipher mantis7 --modes ecb,ctr --key-file key.hex");
+    let block = hex::decode("60e43457311936fd").expect("hex");
+    let ours = "--key m --mode ecb --raw --no-padding --tweak";
+    let ciphertext = place.pipe(&format!("encrypt {ours} ba912e6f1055fed2 -"), &block);
+    assert_eq!(hex::encode(&ciphertext), "308e8a07f168f517");
+    let two = place.pipe(&format!("encrypt {ours} ba912e6f1055fed1 -"), &block.repeat(2));
+    assert_eq!(two[8..], ciphertext, "the second block has the next tweak");
+    assert_eq!(place.pipe(&format!("decrypt {ours} ba912e6f1055fed1 -"), &two), block.repeat(2));
+    place.write("f", &block);
+    let without = place.fails("encrypt --key m --mode ecb --raw --no-padding f c");
+    assert!(without.contains("takes a tweak of 8 bytes with each block"), "{without}");
+    assert!(place.fails("encrypt --key m --mode ctr --raw --tweak 00 f c").contains("--tweak is for ecb"));
+    let stream = place.pipe("encrypt --key m --mode ctr --raw -", &noise(100));
+    assert_eq!(stream.len(), 8 + 8 + 100, "the first tweak, the block, the ciphertext");
+    assert_eq!(place.pipe("decrypt --key m --mode ctr --raw -", &stream), noise(100));
+    assert!(
+        place.fails("key generate n --cipher craft --modes cbc").contains("only ctr and ecb give, not cbc")
+    );
+}
+
 fn chmod(place: &Place, name: &str, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     let permissions = std::fs::Permissions::from_mode(mode);

@@ -64,13 +64,13 @@ pub fn uncbc(client: &Client, key: &str, padding: Padding, initial: &[u8], data:
 
 pub fn ecb(client: &Client, key: &str, padding: Padding, data: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    client.encrypt_ecb(key, padding, &mut &data[..], &mut out, &mut nothing)?;
+    client.encrypt_ecb(key, &[], padding, &mut &data[..], &mut out, &mut nothing)?;
     Ok(out)
 }
 
 pub fn unecb(client: &Client, key: &str, padding: Padding, data: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    client.decrypt_ecb(key, padding, &mut &data[..], &mut out, &mut nothing)?;
+    client.decrypt_ecb(key, &[], padding, &mut &data[..], &mut out, &mut nothing)?;
     Ok(out)
 }
 

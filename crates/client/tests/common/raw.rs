@@ -132,7 +132,7 @@ impl Raw {
 pub fn use_of(name: &str, how: Use) -> Operation {
     let mode = match how {
         Use::CtrEncrypt | Use::CtrDecrypt { .. } | Use::CbcEncrypt { .. } | Use::CbcDecrypt => Mode::Ctr,
-        Use::EcbEncrypt { .. } | Use::EcbDecrypt => Mode::Ecb,
+        Use::EcbEncrypt { .. } | Use::EcbDecrypt { .. } => Mode::Ecb,
         _ => Mode::Gcm,
     };
     Operation::Use { key: name_for(name, mode), id: None, how }

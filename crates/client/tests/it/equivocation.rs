@@ -57,7 +57,12 @@ fn a_node_that_is_told_another_request_stops_all_before_anything_is_computed() {
             Some(Step::Absorb { ciphertext: data(16) }),
         )
     };
-    let blocks = |fill| request(using(Use::EcbDecrypt), Some(Step::Blocks { ciphertext: vec![fill; 32] }));
+    let blocks = |fill| {
+        request(
+            using(Use::EcbDecrypt { tweak: Vec::new() }),
+            Some(Step::Blocks { ciphertext: vec![fill; 32] }),
+        )
+    };
     let pairs: Vec<(&str, Request, Request)> = vec![
         ("another key", request(named("k"), keystream(16)), request(named("l"), keystream(16))),
         ("an unknown key", request(named("k"), keystream(16)), request(named("m"), keystream(16))),
@@ -138,7 +143,12 @@ fn a_node_that_is_told_another_step_stops_all_before_it_is_computed() {
         ("count", using(Use::CtrEncrypt), Step::Keystream { bytes: 16 }, Step::Keystream { bytes: 32 }),
         ("finish", using(Use::CtrEncrypt), Step::Keystream { bytes: 16 }, Step::Finish),
         ("masked data", using(Use::CbcEncrypt { mask: 16 }), masked(1, 0, End::No), masked(2, 0, End::No)),
-        ("next mask", using(Use::EcbEncrypt { mask: 16 }), masked(1, 0, End::No), masked(1, 16, End::No)),
+        (
+            "next mask",
+            using(Use::EcbEncrypt { mask: 16, tweak: Vec::new() }),
+            masked(1, 0, End::No),
+            masked(1, 16, End::No),
+        ),
         ("end", using(Use::Cmac { mask: 16 }), masked(1, 0, End::Whole), masked(1, 0, End::Filled)),
         (
             "chi",

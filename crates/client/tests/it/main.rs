@@ -8,6 +8,7 @@ mod active;
 mod active_faults;
 mod budgets;
 mod chosen_blocks;
+mod ciphers;
 mod equivocation;
 mod left_out;
 mod listing;

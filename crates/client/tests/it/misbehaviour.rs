@@ -78,7 +78,7 @@ fn steps_out_of_order_are_refused_by_all() {
     refused("a mask after the end", using(Use::Cmac { mask: 16 }), &[masked(16, 16, End::Whole)]);
     refused(
         "a mask used twice",
-        using(Use::EcbEncrypt { mask: 16 }),
+        using(Use::EcbEncrypt { mask: 16, tweak: Vec::new() }),
         &[masked(16, 0, End::No), masked(16, 0, End::No)],
     );
     let import = || request(Operation::Import(key("n", "aes-128", &[Mode::Ctr])), None);
@@ -97,7 +97,7 @@ fn lengths_that_are_not_allowed_are_refused_by_all() {
         at_once.push(("a first mask", using(Use::Cmac { mask })));
     }
     for mask in [0, 8, CHUNK as u32 + 16, u32::MAX] {
-        at_once.push(("a first mask", using(Use::EcbEncrypt { mask })));
+        at_once.push(("a first mask", using(Use::EcbEncrypt { mask, tweak: Vec::new() })));
     }
     at_once.push(("additional data", using(Use::GcmEncrypt { additional: vec![0; (32 << 10) + 1] })));
     for bytes in [0, CHUNK as u32 + 1, u32::MAX] {

@@ -130,7 +130,7 @@ impl Cluster {
         self.wait_until_full();
         let (block, mut encrypted) = (hex::decode(BLOCK).expect("hexadecimal"), Vec::new());
         self.client
-            .encrypt_ecb("known", Padding::None, &mut &block[..], &mut encrypted, &mut |_| ())
+            .encrypt_ecb("known", &[], Padding::None, &mut &block[..], &mut encrypted, &mut |_| ())
             .expect("encrypted");
         hex::encode(encrypted)
     }

@@ -24,7 +24,8 @@ struct Account {
     bytes: Bucket,
 }
 
-/// A rate with a second's worth in store.
+/// A rate with a second's worth in store. Not a library's (governor): those admit or refuse an amount before it is used, and have
+/// no debt for bytes that have been computed already, which a client pays for by waiting.
 #[derive(Default)]
 struct Bucket {
     /// What was used beyond the rate, as of `at`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::Result;
-use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, compile_with_views};
+use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, Port, compile_with_views};
 use polyclave_cipher::{catalog, compile, modes};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceSession;
@@ -17,38 +17,56 @@ pub(crate) struct Circuits {
     pub(crate) cipher: Cipher,
     /// `key` to `round_keys`, with the views that all the others want of them.
     pub(crate) key_schedule: Compiled,
-    /// `block` and `round_keys` to `block`.
+    /// `block`, `tweak` if the cipher takes one, and `round_keys` to `block`.
     pub(crate) encrypt: Compiled,
     /// The same backwards.
     pub(crate) decrypt: Option<Compiled>,
+    /// None for a cipher that takes a tweak: no mode that chains blocks gives one.
+    chained: Option<Chained>,
+    /// `zero` and `round_keys` to `check_value`.
+    pub(crate) check_value: Compiled,
+}
+
+/// Circuits of the modes that put one block after another: CBC, CMAC, and the hash key of GCM.
+pub(crate) struct Chained {
     /// `message`, `chain` and `round_keys` to `block`, with the views that its own `chain` wants.
     pub(crate) chain: Compiled,
     /// `message`, `chain`, `subkey` and `round_keys` to `block`.
     pub(crate) last_of_cmac: Compiled,
     /// `zero` and `round_keys` to `hash_key`, `k1` and `k2`.
     pub(crate) subkeys: Compiled,
-    /// `zero` and `round_keys` to `check_value`.
-    pub(crate) check_value: Compiled,
 }
 
-impl Circuits {
-    fn new(cipher: Cipher, maps: &AnyServiceSession) -> Circuits {
-        let encrypt = compile(&cipher.encrypt, maps);
-        let decrypt = cipher.circuit(Direction::Decrypt).map(|circuit| compile(&circuit, maps));
-        let last_of_cmac = compile(&modes::last_of_cmac(&cipher), maps);
-        let chain = modes::chain(&cipher);
+impl Chained {
+    fn new(cipher: &Cipher, maps: &AnyServiceSession) -> Chained {
+        let last_of_cmac = compile(&modes::last_of_cmac(cipher), maps);
+        let chain = modes::chain(cipher);
         let wants_of_chain = |port: &CompiledPort| port.views();
         let chained = union(
             [&compile(&chain, maps).inputs()[1], &last_of_cmac.inputs()[1]].map(wants_of_chain).into_iter(),
         );
         let chain = compile_with_views(&chain, maps, |_| chained.clone());
         let subkey = last_of_cmac.inputs()[2].views();
-        let subkeys = compile_with_views(&modes::subkeys(&cipher), maps, |_| subkey.clone());
+        let subkeys = compile_with_views(&modes::subkeys(cipher), maps, |_| subkey.clone());
+        Chained { chain, last_of_cmac, subkeys }
+    }
+
+    fn all(&self) -> [&Compiled; 3] {
+        [&self.chain, &self.last_of_cmac, &self.subkeys]
+    }
+}
+
+impl Circuits {
+    fn new(cipher: Cipher, maps: &AnyServiceSession) -> Circuits {
+        let encrypt = compile(&cipher.encrypt, maps);
+        let decrypt = cipher.circuit(Direction::Decrypt).map(|circuit| compile(&circuit, maps));
+        let chained = (cipher.tweak_bytes == 0).then(|| Chained::new(&cipher, maps));
         let check_value = compile(&modes::check_value(&cipher), maps);
-        let users = [&encrypt, &chain, &last_of_cmac, &subkeys, &check_value].into_iter().chain(&decrypt);
+        let users = [&encrypt, &check_value].into_iter().chain(&decrypt);
+        let users = users.chain(chained.iter().flat_map(Chained::all));
         let round_keys = union(users.map(|c| c.inputs().last().map(CompiledPort::views).unwrap_or_default()));
         let key_schedule = compile_with_views(&cipher.key_schedule, maps, |_| round_keys.clone());
-        Circuits { cipher, key_schedule, encrypt, decrypt, chain, last_of_cmac, subkeys, check_value }
+        Circuits { cipher, key_schedule, encrypt, decrypt, chained, check_value }
     }
 
     /// A block of zeros in the cells of this cipher.
@@ -59,9 +77,27 @@ impl Circuits {
 
     /// Whole blocks in the cells of this cipher.
     pub(crate) fn blocks(&self, bytes: &[u8]) -> Result<Cells> {
-        let block = &self.cipher.encrypt.inputs()[0];
-        Cells::from_blocks(block.cells.len(), block.bits, bytes).map_err(|e| Error::misuse(e.to_string()))
+        cells(&self.cipher.encrypt.inputs()[0], bytes)
     }
+
+    /// Tweaks in the cells of this cipher, one a block; none if it takes none.
+    pub(crate) fn tweaks(&self, bytes: &[u8]) -> Result<Option<Cells>> {
+        match self.cipher.tweak_bytes {
+            0 => Ok(None),
+            _ => cells(&self.cipher.encrypt.inputs()[1], bytes).map(Some),
+        }
+    }
+
+    /// The circuits of modes that chain blocks.
+    pub(crate) fn chained(&self) -> Result<&Chained> {
+        self.chained
+            .as_ref()
+            .ok_or_else(|| Error::misuse("no mode that chains blocks gives a cipher its tweak"))
+    }
+}
+
+fn cells(port: &Port, bytes: &[u8]) -> Result<Cells> {
+    Cells::from_blocks(port.cells.len(), port.bits, bytes).map_err(|e| Error::misuse(e.to_string()))
 }
 
 /// All of some views, the identity first.
@@ -83,9 +119,8 @@ impl Library {
         if let Some(circuits) = known.get(cipher) {
             return Some(circuits.clone());
         }
-        // No mode gives a tweak, or does without a key.
-        let serves = |cipher: &Cipher| cipher.key_bytes > 0 && cipher.tweak_bytes == 0;
-        let cipher_found = catalog::find(cipher).filter(serves)?;
+        // No mode does without a key.
+        let cipher_found = catalog::find(cipher).filter(|cipher| cipher.key_bytes > 0)?;
         let circuits = Arc::new(Circuits::new(maps.form(cipher_found), maps));
         known.insert(cipher.to_owned(), circuits.clone());
         Some(circuits)

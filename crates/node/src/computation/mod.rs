@@ -6,7 +6,7 @@ pub(crate) mod pieces;
 pub(crate) mod progress;
 
 use crate::Result;
-use polyclave_cipher::{Cells, Compiled};
+use polyclave_cipher::Compiled;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
@@ -29,16 +29,21 @@ pub(crate) struct Computation<'a> {
 }
 
 impl Computation<'_> {
-    /// Encrypts public blocks (counters); the result stays shared.
-    pub(crate) fn encrypt(&mut self, blocks: &[u8]) -> Result<AnyShared> {
-        let cells = self.circuits.blocks(blocks)?;
-        self.one(&self.circuits.encrypt, cells.lanes(), &[Input::Public(&cells)])
+    /// Encrypts public blocks (counters), with the tweaks of a cipher that takes any; the result stays shared.
+    pub(crate) fn encrypt(&mut self, blocks: &[u8], tweaks: &[u8]) -> Result<AnyShared> {
+        self.of_public(&self.circuits.encrypt, blocks, tweaks)
     }
 
-    /// Decrypts public blocks; the result stays shared. The cipher must have a decryption.
-    pub(crate) fn decrypt(&mut self, circuit: &Compiled, blocks: &[u8]) -> Result<AnyShared> {
-        let cells: Cells = self.circuits.blocks(blocks)?;
-        self.one(circuit, cells.lanes(), &[Input::Public(&cells)])
+    /// Decrypts public blocks by the cipher's decryption; the result stays shared.
+    pub(crate) fn decrypt(&mut self, circuit: &Compiled, blocks: &[u8], tweaks: &[u8]) -> Result<AnyShared> {
+        self.of_public(circuit, blocks, tweaks)
+    }
+
+    fn of_public(&mut self, circuit: &Compiled, blocks: &[u8], tweaks: &[u8]) -> Result<AnyShared> {
+        let (blocks, tweaks) = (self.circuits.blocks(blocks)?, self.circuits.tweaks(tweaks)?);
+        let inputs: Vec<Input<'_, AnyShared>> =
+            [&blocks].into_iter().chain(&tweaks).map(Input::Public).collect();
+        self.one(circuit, blocks.lanes(), &inputs)
     }
 
     /// Evaluates a circuit with one output whose last input are the round keys, in pieces if there are many lanes.

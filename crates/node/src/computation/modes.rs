@@ -7,12 +7,15 @@ mod blocks;
 mod chain;
 mod counter;
 mod gcm;
+mod numbers;
 mod sealed;
 
+use polyclave_cipher::Cipher;
 use polyclave_protocol::Error;
 use polyclave_transport::wire::{self, Reason, Refusal, Right, Step, Use};
 
 use crate::computation::Computation;
+use crate::computation::modes::numbers::Tweaks;
 
 /// What the client is answered to a step.
 pub(crate) struct Answer {
@@ -71,23 +74,27 @@ pub(crate) fn needs(how: &Use) -> (wire::Mode, Right) {
         Use::CbcEncrypt { .. } => (wire::Mode::Cbc, Right::Encrypt),
         Use::CbcDecrypt => (wire::Mode::Cbc, Right::Decrypt),
         Use::EcbEncrypt { .. } => (wire::Mode::Ecb, Right::Encrypt),
-        Use::EcbDecrypt => (wire::Mode::Ecb, Right::Decrypt),
+        Use::EcbDecrypt { .. } => (wire::Mode::Ecb, Right::Decrypt),
         Use::Cmac { .. } => (wire::Mode::Cmac, Right::Mac),
     }
 }
 
-/// The machine for a use of a key with blocks of so many bytes.
-pub(crate) fn machine(how: &Use, block: usize, key_id: [u8; 16]) -> Result<Box<dyn Mode>, Refusal> {
+/// The machine for a use of a key of a cipher.
+pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Box<dyn Mode>, Refusal> {
+    let (block, tweak) = (cipher.block_bytes, cipher.tweak_bytes);
     Ok(match how {
         Use::Seal => Box::new(sealed::Seal::new(key_id)),
         Use::Open { file } => Box::new(sealed::Open::new(key_id, *file)),
         Use::GcmEncrypt { additional } => Box::new(gcm::Encrypt::new(additional)?),
         Use::GcmDecrypt { nonce, additional } => Box::new(gcm::Decrypt::new(*nonce, additional)?),
-        Use::CtrEncrypt => Box::new(counter::Counter::fresh(block)),
-        Use::CtrDecrypt { counter } => Box::new(counter::Counter::from(block, counter)?),
+        Use::CtrEncrypt => Box::new(counter::Counter::fresh(block, tweak)),
+        Use::CtrDecrypt { counter } => Box::new(counter::Counter::from(block, tweak, counter)?),
         Use::CbcEncrypt { mask } => Box::new(chain::Chain::cbc(block, *mask)?),
-        Use::CbcDecrypt | Use::EcbDecrypt => Box::new(blocks::Decrypt::new(block)),
-        Use::EcbEncrypt { mask } => Box::new(blocks::Encrypt::new(block, *mask)?),
+        Use::CbcDecrypt => Box::new(blocks::Decrypt::new(block, Tweaks::new(tweak, &[])?)),
+        Use::EcbEncrypt { mask, tweak: first } => {
+            Box::new(blocks::Encrypt::new(block, Tweaks::new(tweak, first)?, *mask)?)
+        }
+        Use::EcbDecrypt { tweak: first } => Box::new(blocks::Decrypt::new(block, Tweaks::new(tweak, first)?)),
         Use::Cmac { mask } => Box::new(chain::Chain::cmac(block, *mask)?),
     })
 }

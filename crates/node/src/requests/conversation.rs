@@ -246,7 +246,7 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
             | Use::GcmDecrypt { .. }
             | Use::CtrDecrypt { .. }
             | Use::CbcDecrypt
-            | Use::EcbDecrypt => "decrypt",
+            | Use::EcbDecrypt { .. } => "decrypt",
             Use::Cmac { .. } => "mac",
         },
     }

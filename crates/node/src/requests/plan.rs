@@ -102,8 +102,7 @@ impl Plan {
                     return Err(key_refusal(told));
                 }
                 refuse_undoing(&info, wanted, right)?;
-                let block = core.cipher(&info.properties.cipher)?.block_bytes;
-                let mode = machine(how, block, info.id)?;
+                let mode = machine(how, &core.cipher(&info.properties.cipher)?, info.id)?;
                 Task::Use { info, key: stored, mode, right }
             }
             Operation::Status | Operation::List { .. } | Operation::Show { .. } => {

@@ -5,7 +5,7 @@ use aes_gcm::{Aes128Gcm, Nonce};
 use polyclave_protocol::mesh::mesh_with_timeout;
 use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use rsa::pkcs8::DecodePrivateKey;
-use rsa::{Pkcs1v15Encrypt, RsaPrivateKey};
+use rsa::{Pkcs1v15Encrypt, PrivateKey};
 
 use super::*;
 use crate::bids::bid;
@@ -35,9 +35,9 @@ fn run(protocol: &str, receiver: &PublicKey, amounts: &[u32], at: u64) -> Vec<Re
     })
 }
 
-fn pair() -> (RsaPrivateKey, PublicKey) {
+fn pair() -> (PrivateKey, PublicKey) {
     let (private, public) = generate(2048).expect("a key is made");
-    let private = RsaPrivateKey::from_pkcs8_pem(&private).expect("it was just written");
+    let private = PrivateKey::from_pkcs8_pem(&private).expect("it was just written");
     (private, PublicKey::from_pem(&public).expect("it was just written"))
 }
 

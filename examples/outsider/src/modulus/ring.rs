@@ -23,7 +23,7 @@ impl Ring {
     /// Modulo the number with these bytes, the most significant first and not 0.
     pub fn new(modulus: &[u8]) -> Result<Ring> {
         let n = BoxedUint::from_be_slice_vartime(modulus);
-        let bits = n.bits_vartime();
+        let bits = n.bit_width_vartime();
         if !BITS.contains(&bits) || bits as usize != 8 * modulus.len() || !bits.is_multiple_of(64) {
             return Err(Error::Misuse(format!(
                 "the receiver's modulus has {bits} bits; it needs {} to {}, a multiple of 64",

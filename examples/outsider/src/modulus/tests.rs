@@ -7,16 +7,16 @@ use polyclave_protocol::shamir::Structure;
 use polyclave_protocol::testkit::tamper::{Fault, Tamper};
 use polyclave_protocol::{Error, Party, Result};
 use rsa::pkcs8::DecodePrivateKey;
-use rsa::{Pkcs1v15Encrypt, RsaPrivateKey};
+use rsa::{Pkcs1v15Encrypt, PrivateKey};
 
 use super::ring::{Residue, add, multiply};
 use super::*;
 use crate::receiver::{PublicKey, generate};
 
 /// The receiver, and what the nodes know of it.
-static RECEIVER: LazyLock<(RsaPrivateKey, PublicKey)> = LazyLock::new(|| {
+static RECEIVER: LazyLock<(PrivateKey, PublicKey)> = LazyLock::new(|| {
     let (private, public) = generate(2048).expect("a key is made");
-    let private = RsaPrivateKey::from_pkcs8_pem(&private).expect("it was just written");
+    let private = PrivateKey::from_pkcs8_pem(&private).expect("it was just written");
     (private, PublicKey::from_pem(&public).expect("it was just written"))
 });
 

@@ -1,21 +1,24 @@
 //! Blocks by themselves: both sides of ECB, and the decryption side of CBC, whose chain the client adds.
 
-use polyclave_protocol::any::{AnyMask, AnyServiceSession};
+use polyclave_protocol::any::{AnyMask, AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
 use polyclave_transport::wire::{CHUNK, End, MASKED, Reason, Refusal, Step};
 
+use super::numbers::Tweaks;
 use super::{Answer, Fault, Mode, misplaced, whole_blocks};
 use crate::computation::Computation;
 
 /// Decrypts blocks that are public among the nodes.
 pub(crate) struct Decrypt {
     block: usize,
+    tweaks: Tweaks,
 }
 
 impl Decrypt {
-    pub(crate) fn new(block: usize) -> Decrypt {
-        Decrypt { block }
+    pub(crate) fn new(block: usize, tweaks: Tweaks) -> Decrypt {
+        Decrypt { block, tweaks }
     }
 }
 
@@ -29,7 +32,11 @@ impl Mode for Decrypt {
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
         match step {
-            Step::Blocks { ciphertext } => whole_blocks(ciphertext.len(), self.block, CHUNK),
+            Step::Blocks { ciphertext } => {
+                let count = whole_blocks(ciphertext.len(), self.block, CHUNK)?;
+                self.tweaks.admit(count)?;
+                Ok(count)
+            }
             other => Err(misplaced(other)),
         }
     }
@@ -38,7 +45,8 @@ impl Mode for Decrypt {
         let (Step::Blocks { ciphertext }, Some(circuit)) = (&step, &at.circuits.decrypt) else {
             return Err(Fault::Refused(misplaced(&step)));
         };
-        let plaintext = at.decrypt(circuit, ciphertext)?;
+        let tweaks = self.tweaks.take((ciphertext.len() / self.block) as u64);
+        let plaintext = at.decrypt(circuit, ciphertext, &tweaks)?;
         Ok(Answer::data(at.protocol.reveal_to_client(&plaintext, at.net)?))
     }
 }
@@ -46,12 +54,13 @@ impl Mode for Decrypt {
 /// Encrypts a client's secret blocks, each by itself.
 pub(crate) struct Encrypt {
     block: usize,
+    tweaks: Tweaks,
     masks: Masks,
 }
 
 impl Encrypt {
-    pub(crate) fn new(block: usize, mask: u32) -> Result<Self, Refusal> {
-        Ok(Encrypt { block, masks: Masks::new(block, MASKED, mask)? })
+    pub(crate) fn new(block: usize, tweaks: Tweaks, mask: u32) -> Result<Self, Refusal> {
+        Ok(Encrypt { block, tweaks, masks: Masks::new(block, MASKED, mask)? })
     }
 }
 
@@ -62,7 +71,11 @@ impl Mode for Encrypt {
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
         match step {
-            Step::Masked { data, next, end: End::No } => self.masks.admit(data, *next),
+            Step::Masked { data, next, end: End::No } => {
+                let count = self.masks.admit(data, *next)?;
+                self.tweaks.admit(count)?;
+                Ok(count)
+            }
             other => Err(misplaced(other)),
         }
     }
@@ -72,8 +85,11 @@ impl Mode for Encrypt {
         let mask = self.masks.take()?;
         let circuit = &at.circuits.encrypt;
         let blocks = at.protocol.unmask(&mask, 0, data, &circuit.inputs()[0])?;
-        let input = polyclave_protocol::protocol::Input::Shared(&blocks);
-        let ciphertext = at.one(circuit, data.len() / self.block, &[input])?;
+        let lanes = data.len() / self.block;
+        let tweaks = at.circuits.tweaks(&self.tweaks.take(lanes as u64))?;
+        let inputs: Vec<Input<'_, AnyShared>> =
+            [Input::Shared(&blocks)].into_iter().chain(tweaks.as_ref().map(Input::Public)).collect();
+        let ciphertext = at.one(circuit, lanes, &inputs)?;
         let data = at.protocol.reveal_to_client(&ciphertext, at.net)?;
         Ok(Answer { mask: self.masks.draw(&mut at.protocol, at.net)?, ..Answer::data(data) })
     }

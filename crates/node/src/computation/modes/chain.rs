@@ -87,7 +87,7 @@ impl Chain {
                 return Err(Fault::Refused(Refusal::new(Reason::Malformed, "the message has ended")));
             }
         };
-        let circuits = at.circuits;
+        let circuits = at.circuits.chained()?;
         let out = match subkey {
             Some(subkey) => {
                 at.one(&circuits.last_of_cmac, 1, &[Input::Shared(block), chain, Input::Shared(subkey)])?
@@ -108,7 +108,12 @@ impl Mode for Chain {
             Kind::Cbc => {
                 let (random, initial) = at.protocol.mask_input(self.block, at.net)?;
                 self.initial = initial;
-                Link::Shared(at.protocol.unmask(&random, 0, &zero, &at.circuits.chain.inputs()[1])?)
+                Link::Shared(at.protocol.unmask(
+                    &random,
+                    0,
+                    &zero,
+                    &at.circuits.chained()?.chain.inputs()[1],
+                )?)
             }
             Kind::Cmac => Link::Public(at.circuits.blocks(&zero)?),
         });
@@ -141,8 +146,8 @@ impl Mode for Chain {
         for (i, block) in data.chunks(self.block).enumerate() {
             let last = i + 1 == count;
             let port = match last && subkey.is_some() {
-                true => &at.circuits.last_of_cmac.inputs()[0],
-                false => &at.circuits.chain.inputs()[0],
+                true => &at.circuits.chained()?.last_of_cmac.inputs()[0],
+                false => &at.circuits.chained()?.chain.inputs()[0],
             };
             let block = at.protocol.unmask(&mask, i * self.block, block, port)?;
             let out = self.push(&block, subkey.filter(|_| last), at)?;

@@ -2,10 +2,16 @@
 //!
 //! Authenticates nothing. On encryption the nodes derive the first counter block from the session id, so no client can have
 //! the same counters twice or choose them; on decryption the client names it, as it must. A counter never wraps.
+//!
+//! With a cipher that takes a tweak, the tweak counts and the block stays the same in a message: counter-in-tweak (Peyrin and
+//! Seurin, "Counter-in-tweak: authenticated encryption modes for tweakable block ciphers", CRYPTO 2016, mode CTRT; cited from
+//! memory). Different tweaks are different permutations, so the keystream shows no missing repetitions of blocks. The first
+//! tweak and the block both come from the session: messages meet only if both do.
 
 use polyclave_protocol::service::ServiceSession;
 use polyclave_transport::wire::{Reason, Refusal, Step};
 
+use super::numbers::Numbers;
 use super::{Answer, Fault, Mode, misplaced, piece};
 use crate::computation::Computation;
 
@@ -14,63 +20,77 @@ const NUMBER_BYTES: usize = 4;
 
 pub(crate) struct Counter {
     block: usize,
-    /// The next counter block; `None` until the session gives it.
-    next: Option<u128>,
-    /// The first number that the counter must not reach.
-    end: u128,
+    /// Bytes of the cipher's tweak, 0 if it takes none.
+    tweak: usize,
+    /// What counts; `None` until the session gives it.
+    counters: Option<Numbers>,
+    /// With a tweak: the block that is encrypted under every one.
+    fixed: Vec<u8>,
     /// Part of a block was given: nothing can follow.
     ended: bool,
 }
 
 impl Counter {
-    /// For encryption.
-    pub(crate) fn fresh(block: usize) -> Counter {
-        Counter { block, next: None, end: 0, ended: false }
+    /// For encryption with blocks and tweaks of so many bytes.
+    pub(crate) fn fresh(block: usize, tweak: usize) -> Counter {
+        Counter { block, tweak, counters: None, fixed: Vec::new(), ended: false }
     }
 
-    /// For decryption.
-    pub(crate) fn from(block: usize, counter: &[u8]) -> Result<Counter, Refusal> {
-        if counter.len() != block {
-            let told = format!("a first counter block of {} bytes; this cipher takes {block}", counter.len());
+    /// For decryption: from the first counter block, or the first tweak and the block after it.
+    pub(crate) fn from(block: usize, tweak: usize, start: &[u8]) -> Result<Counter, Refusal> {
+        if start.len() != tweak + block {
+            let told = format!(
+                "a first counter block of {} bytes; this cipher takes {}",
+                start.len(),
+                tweak + block
+            );
             return Err(Refusal::new(Reason::Malformed, told));
         }
-        let end = 1u128.checked_shl(8 * block as u32).map_or(u128::MAX, |end| end - 1);
-        Ok(Counter { block, next: Some(number(counter)), end, ended: false })
+        let (counter, fixed) = start.split_at(if tweak > 0 { tweak } else { block });
+        let (counters, fixed) = (Some(Numbers::from(counter)), fixed.to_vec());
+        Ok(Counter { block, tweak, counters, fixed, ended: false })
     }
 
-    /// The next counter blocks.
-    fn take(&mut self, count: u64) -> Vec<u8> {
-        let first = self.next.unwrap_or_default();
-        self.next = Some(first + u128::from(count));
-        let mut blocks = Vec::with_capacity(count as usize * self.block);
-        for i in 0..u128::from(count) {
-            blocks.extend_from_slice(&(first + i).to_be_bytes()[16 - self.block..]);
+    /// The next blocks to encrypt, and their tweaks if the cipher takes any.
+    fn take(&mut self, count: u64) -> (Vec<u8>, Vec<u8>) {
+        let numbers = self.counters.as_mut().map(|counters| counters.take(count)).unwrap_or_default();
+        match self.tweak {
+            0 => (numbers, Vec::new()),
+            _ => (self.fixed.repeat(count as usize), numbers),
         }
-        blocks
     }
-}
 
-fn number(block: &[u8]) -> u128 {
-    block.iter().fold(0, |n, byte| n << 8 | u128::from(*byte))
+    /// The first counter block of a new message, or its first tweak.
+    fn begin(&mut self, mut first: Vec<u8>) -> Vec<u8> {
+        self.counters = Some(match first.len() {
+            16 => {
+                first[16 - NUMBER_BYTES..].fill(0);
+                let end =
+                    u128::from_be_bytes(first[..].try_into().unwrap_or_default()) + (1 << (8 * NUMBER_BYTES));
+                Numbers::until(&first, end)
+            }
+            _ => {
+                // The number of blocks under a key of such a cipher is small; in the lower half of all numbers none wraps.
+                first[0] &= 0x7f;
+                Numbers::from(&first)
+            }
+        });
+        first
+    }
 }
 
 impl Mode for Counter {
     fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
-        if self.next.is_some() {
+        if self.counters.is_some() {
             return Ok((Vec::new(), Vec::new()));
         }
-        let mut block = at.derived::<16>("polyclave 2026 first counter block").to_vec();
-        block.truncate(self.block);
-        if self.block == 16 {
-            block[16 - NUMBER_BYTES..].fill(0);
-            self.end = number(&block) + (1 << (8 * NUMBER_BYTES));
-        } else {
-            // The number of blocks under a key of such a cipher is small; in the lower half of all numbers none wraps.
-            block[0] &= 0x7f;
-            self.end = 1 << (8 * self.block);
+        let first = at.derived::<16>("polyclave 2026 first counter block");
+        if self.tweak == 0 {
+            return Ok((self.begin(first[..self.block].to_vec()), Vec::new()));
         }
-        self.next = Some(number(&block));
-        Ok((block, Vec::new()))
+        self.fixed = at.derived::<16>("polyclave 2026 block under counting tweaks")[..self.block].to_vec();
+        let tweak = self.begin(first[..self.tweak].to_vec());
+        Ok(([&tweak[..], &self.fixed].concat(), Vec::new()))
     }
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
@@ -83,20 +103,14 @@ impl Mode for Counter {
         self.ended = !bytes.is_multiple_of(self.block);
         let count = bytes.div_ceil(self.block) as u64;
         // Before the session has begun the counter is far from its end.
-        let wraps = |next: u128| next.checked_add(u128::from(count)).is_none_or(|after| after > self.end);
-        if self.next.is_some_and(wraps) {
-            return Err(Refusal::new(
-                Reason::Malformed,
-                "the counter would wrap around; start a new message",
-            ));
-        }
+        self.counters.as_ref().map_or(Ok(()), |counters| counters.admit(count, "counter"))?;
         Ok(count)
     }
 
     fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
         let Step::Keystream { bytes } = step else { return Err(Fault::Refused(misplaced(&step))) };
-        let counters = self.take((bytes as usize).div_ceil(self.block) as u64);
-        let keystream = at.encrypt(&counters)?;
+        let (blocks, tweaks) = self.take((bytes as usize).div_ceil(self.block) as u64);
+        let keystream = at.encrypt(&blocks, &tweaks)?;
         Ok(Answer::data(at.protocol.reveal_bytes_to_client(&keystream, bytes as usize, at.net)?))
     }
 }
@@ -110,10 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn counters_go_on_over_byte_borders() {
-        let mut counter = Counter::from(8, &[0, 0, 0, 0, 0, 0, 1, 255]).expect("it fits");
-        assert_eq!(counter.take(2), [0, 0, 0, 0, 0, 0, 1, 255, 0, 0, 0, 0, 0, 0, 2, 0]);
-        assert_eq!(counter.take(1), [0, 0, 0, 0, 0, 0, 2, 1]);
+    fn counters_are_blocks_or_tweaks() {
+        let start = [0, 0, 0, 0, 0, 0, 1, 255];
+        let counted = vec![0, 0, 0, 0, 0, 0, 1, 255, 0, 0, 0, 0, 0, 0, 2, 0];
+        let mut counter = Counter::from(8, 0, &start).expect("it fits");
+        assert_eq!(counter.take(2), (counted.clone(), Vec::new()));
+        let mut counter = Counter::from(8, 8, &[start, [7; 8]].concat()).expect("it fits");
+        assert_eq!(counter.take(2), (vec![7; 16], counted));
+        assert!(Counter::from(8, 8, &start).is_err() && Counter::from(8, 0, &[0; 16]).is_err());
     }
 
     #[test]
@@ -121,7 +139,7 @@ mod tests {
         for block in [8, 16] {
             let mut all_but_two = vec![0xff; block];
             all_but_two[block - 1] = 0xfd;
-            let mut counter = Counter::from(block, &all_but_two).expect("it fits");
+            let mut counter = Counter::from(block, 0, &all_but_two).expect("it fits");
             assert!(admit(&mut counter, 3 * block as u32).is_err());
             assert_eq!(admit(&mut counter, 2 * block as u32).ok(), Some(2));
         }
@@ -129,7 +147,7 @@ mod tests {
 
     #[test]
     fn nothing_follows_a_part_of_a_block() {
-        let mut counter = Counter::from(16, &[0; 16]).expect("it fits");
+        let mut counter = Counter::from(16, 0, &[0; 16]).expect("it fits");
         assert_eq!(admit(&mut counter, 17).ok(), Some(2));
         assert!(admit(&mut counter, 16).is_err());
     }

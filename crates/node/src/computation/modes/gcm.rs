@@ -105,7 +105,7 @@ impl Message {
 
     /// E(J0) and the hash of the additional data.
     fn begin(&mut self, at: &mut Computation<'_>) -> Result<(), Fault> {
-        let first = at.encrypt(&counters(&self.nonce, 1, 1))?;
+        let first = at.encrypt(&counters(&self.nonce, 1, 1), &[])?;
         self.cover = Some(cover(&first, at)?);
         self.hash(&padded(&self.additional.clone()), at)
     }
@@ -151,7 +151,7 @@ impl Message {
     fn keystream(&mut self, bytes: u32, at: &mut Computation<'_>) -> Result<Answer, Fault> {
         let before = (self.given - u64::from(bytes)) / BLOCK as u64;
         let count = u64::from(bytes).div_ceil(BLOCK as u64);
-        let keystream = at.encrypt(&counters(&self.nonce, 2 + before, count))?;
+        let keystream = at.encrypt(&counters(&self.nonce, 2 + before, count), &[])?;
         Ok(Answer::data(at.protocol.reveal_bytes_to_client(&keystream, bytes as usize, at.net)?))
     }
 

@@ -55,7 +55,7 @@ fn evaluated(
     at: &mut Computation<'_>,
 ) -> Result<(AnyElements, Option<AnyShared>), Fault> {
     let count = bytes.div_ceil(BLOCK);
-    let blocks = at.encrypt(&counters(&nonce(file, number), 1, 1 + count as u64))?;
+    let blocks = at.encrypt(&counters(&nonce(file, number), 1, 1 + count as u64), &[])?;
     let keystream = (count > 0).then(|| at.protocol.lanes(&blocks, 1..1 + count));
     Ok((cover(&blocks, at)?, keystream))
 }

@@ -1,8 +1,10 @@
 //! Which items of a lot are spent.
 
-/// Ranges of numbers, in order, that neither overlap nor touch.
+use rangemap::RangeSet;
+
+/// A set of numbers as ranges, in order, that neither overlap nor touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ranges(Vec<(u64, u64)>);
+pub(super) struct Ranges(RangeSet<u64>);
 
 impl Ranges {
     /// All numbers below one.
@@ -14,40 +16,44 @@ impl Ranges {
 
     /// Behind the last number.
     pub(super) fn end(&self) -> u64 {
-        self.0.last().map_or(0, |(_, to)| *to)
+        self.0.last().map_or(0, |range| range.end)
     }
 
     /// How many numbers.
     pub(super) fn len(&self) -> u64 {
-        self.0.iter().map(|(from, to)| to - from).sum()
+        self.iter().map(|(from, to)| to - from).sum()
     }
 
     /// Whether one of them is in `from..to`.
     pub(super) fn meets(&self, from: u64, to: u64) -> bool {
-        from < to && self.first_met(from, to).is_some()
+        self.first_met(from, to).is_some()
     }
 
-    /// They, in order.
+    /// The ranges, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.0.iter().copied()
+        self.0.iter().map(|range| (range.start, range.end))
     }
 
-    /// How many there are of them.
+    /// How many ranges there are.
     pub(super) fn pieces(&self) -> usize {
         self.0.len()
     }
 
-    /// The first of them that has a number in `from..to`.
+    /// The first range that has a number in `from..to`.
     pub(super) fn first_met(&self, from: u64, to: u64) -> Option<(u64, u64)> {
-        let at = self.0.partition_point(|(_, end)| *end <= from);
-        self.0.get(at).copied().filter(|(start, _)| *start < to)
+        // The library takes no empty ranges.
+        if from >= to {
+            return None;
+        }
+        self.0.overlapping(from..to).next().map(|range| (range.start, range.end))
     }
 
     /// What they leave out of the numbers below `count`, in order.
     pub(super) fn gaps(&self, count: u64) -> impl Iterator<Item = (u64, u64)> {
-        let from = std::iter::once(0).chain(self.0.iter().map(|(_, to)| *to));
-        let to = self.0.iter().map(|(from, _)| *from).chain([count]);
-        from.zip(to).filter(|(from, to)| from < to)
+        // The same for a count of zero.
+        let below = (count > 0).then_some(0..count);
+        let gaps: Vec<_> = below.iter().flat_map(|below| self.0.gaps(below)).collect();
+        gaps.into_iter().map(|gap| (gap.start, gap.end))
     }
 
     /// The numbers that are in so many of some sets.
@@ -67,15 +73,9 @@ impl Ranges {
 
     /// Adds the numbers of `from..to`.
     pub(super) fn add(&mut self, from: u64, to: u64) {
-        if from >= to {
-            return;
+        if from < to {
+            self.0.insert(from..to);
         }
-        let first = self.0.partition_point(|(_, end)| *end < from);
-        let behind = self.0.partition_point(|(start, _)| *start <= to);
-        let met = &self.0[first..behind];
-        let start = met.first().map_or(from, |(start, _)| from.min(*start));
-        let end = met.last().map_or(to, |(_, end)| to.max(*end));
-        self.0.splice(first..behind, [(start, end)]);
     }
 }
 
@@ -96,7 +96,8 @@ mod tests {
                     assert_eq!(ranges.len(), (0..7).filter(|x| is_in(*x)).count() as u64);
                     assert_eq!(ranges.end(), (0..7).rev().find(|x| is_in(*x)).map_or(0, |x| x + 1));
                     assert_eq!(ranges.meets(c.0, c.1), (c.0..c.1).any(is_in), "{a:?} {b:?} {c:?}");
-                    assert!(ranges.0.windows(2).all(|pair| pair[0].1 < pair[1].0));
+                    let pieces: Vec<(u64, u64)> = ranges.iter().collect();
+                    assert!(pieces.windows(2).all(|pair| pair[0].1 < pair[1].0));
                     assert!(
                         (0..9).all(|x| is_in(x) != ranges.gaps(9).any(|(from, to)| (from..to).contains(&x)))
                     );
