@@ -68,12 +68,12 @@ pub fn mask<N: Number>(bit: N) -> N {
     N::of_word(hidden(bit.low_word() & 1).wrapping_neg())
 }
 
-/// [`mask`] in constants, and in functions that also run there. It passes through memory: not for loops that have to be fast.
+/// [`mask`] for constants, and for functions that also run in constants. It passes through memory, so it is not for fast loops.
 pub const fn const_mask(bit: u128) -> u128 {
     core::hint::black_box(bit & 1).wrapping_neg()
 }
 
-/// Sets `masks[i]` to the mask of `bit(i)`. The bits are put down first, and the compiler forgets what it knew of them, so that
+/// Sets `masks[i]` to the mask of `bit(i)`. The bits are written to memory first, and the compiler forgets what it knew of them, so that
 /// all masks of the row are made with vector instructions.
 #[inline(always)]
 pub fn masks<N: Number>(masks: &mut [N], bit: impl Fn(usize) -> N) {
@@ -81,7 +81,7 @@ pub fn masks<N: Number>(masks: &mut [N], bit: impl Fn(usize) -> N) {
     hide_row(masks);
 }
 
-/// The lowest bit in all places, as the compiler sees it: for what is hidden right after.
+/// The lowest bit in all places, without a barrier: only for values that are hidden from the compiler right after.
 #[inline(always)]
 fn spread<N: Number>(bit: N) -> N {
     N::of_word((bit.low_word() & 1).wrapping_neg())
@@ -101,7 +101,7 @@ pub fn is_zero<N: Number>(row: &[N]) -> bool {
     public(sum) == N::default()
 }
 
-/// A word of which the compiler forgets all that it knows.
+/// Returns the word unchanged, but the compiler forgets everything that it knows of it.
 #[inline(always)]
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), allow(unsafe_code))]
 fn hidden(word: u64) -> u64 {
@@ -118,7 +118,7 @@ fn hidden(word: u64) -> u64 {
     core::hint::black_box(word)
 }
 
-/// The same of a row in memory.
+/// The same for a row in memory.
 #[inline(always)]
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), allow(unsafe_code))]
 fn hide_row<N>(row: &mut [N]) {

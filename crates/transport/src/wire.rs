@@ -304,7 +304,8 @@ pub enum Reply {
     Accepted {
         /// The key in use.
         key: Option<KeyInfo>,
-        /// The start value of the session: a file id (32 bytes), nonce (12), or what counter mode begins with, as the use has it; empty if none.
+        /// The start value of the session: a file id (32 bytes), nonce (12), or what counter mode begins with, as the use has it; empty
+        /// if none.
         #[serde(with = "serde_bytes")]
         start: Vec<u8>,
         /// What this node sends of the first mask; empty where there is none.

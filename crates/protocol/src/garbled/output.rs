@@ -126,6 +126,6 @@ fn decoded<'a, const SIZE: usize>(
         fits &= is_zero ^ is_one;
         bits.push(is_one.unwrap_u8());
     }
-    // The output, or that there is none: whoever learns it learns that.
+    // The party that learns the output also learns whether there is one.
     public(bool::from(fits)).then_some(bits)
 }

@@ -148,7 +148,7 @@ impl<F: MacField> Cope<F> {
         net: &mut dyn Net,
     ) -> Result<Vec<Row<F>>> {
         assert_eq!(own.len(), counts[self.me.index()], "this party's elements");
-        // One more masks the check. Who has no elements has nothing to be checked.
+        // One more element masks the check. A party without elements has nothing to check.
         let own = if own.is_empty() { zeros::<F>(0) } else { with_mask::<F>(own)? };
         self.extend_towards(&vec![own; counts.len()], counts, net)
     }

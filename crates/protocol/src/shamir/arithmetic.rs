@@ -12,7 +12,7 @@
 //!   all others. So absent parties are not missed, whichever they are.
 //! * Secrecy: t parties, serving or not, miss the key of the set A that is their complement. All of its n - t parties are
 //!   honest, and among any 2t + 1 who serve are t + 1 of them at least. r_A and the t zero sharings of A stay unknown to the
-//!   t parties, so a polynomial that is opened is random but for its value at 0 and at their points. That is a statement
+//!   t parties, so an opened polynomial is random except for its value at 0 and at their points. That is a statement
 //!   about the polynomial; it does not matter at which points it was opened.
 //! * Two sessions never draw the same values, though (for n >= 4t + 2) two serving sets can have no party in common: the
 //!   session id hashes the set and a fresh nonce of every member.

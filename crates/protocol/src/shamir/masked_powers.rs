@@ -10,7 +10,7 @@
 //! Online 2 operations in 2 rounds, ahead 4 operations in 2 rounds. In neither paper; the idea is masked exponentiation
 //! (Damgard and Keller 2010, section 4.1) with the powers multiplied ahead.
 //!
-//! What is opened: d, uniform since a is and serves once; and products under masks of their own.
+//! What is opened: d, which is uniform because a is uniform and used once; and products under their own masks.
 
 use polyclave_cipher::Matrix;
 use polyclave_kernels::affine::{Map, Term, combine};

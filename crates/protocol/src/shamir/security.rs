@@ -54,7 +54,7 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
         true
     }
 
-    /// Adds to the cost of an evaluation what its products, this many a lane and this many once, take ahead.
+    /// Adds to the cost of an evaluation what its products take ahead: some for each lane, and some once for all lanes.
     fn cost_of_products(&self, cost: &mut Cost, per_lane: usize, uniform: usize, structure: Structure);
 
     /// Takes material in, for the products that follow, and gives back what was there.

@@ -195,7 +195,7 @@ pub(super) struct Decomposing<'a, F: MacField> {
     pub(super) bits: Authenticated<F>,
 }
 
-/// What came of it.
+/// The result.
 pub(super) struct Stepped<F: MacField> {
     pub(super) products: Vec<Authenticated<F>>,
     pub(super) decomposed: Option<Decomposed<F>>,
