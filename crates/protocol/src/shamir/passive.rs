@@ -1,6 +1,6 @@
 //! Shamir sharing with a passive adversary: all parties follow the protocol.
 //!
-//! Adversary: passive, at most t < n/2 parties, static. Each function states why what it opens tells nothing.
+//! Adversary: passive, at most t < n/2 parties, static. Each function states why what it opens reveals nothing.
 
 use polyclave_cipher::{Cells, Compiled};
 use polyclave_kernels::aes_prg::AesPrg;
