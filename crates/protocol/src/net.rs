@@ -1,11 +1,11 @@
-//! The network port: authenticated, private, ordered channels between the parties of a session.
+//! The interface to the network: authenticated, private, ordered channels between the parties of a session.
 //!
-//! Protocols talk through [`Net`] only. The in-memory [`crate::mesh`] implements it for tests and `eval`; the
-//! `transport` crate implements it over TLS. All lengths are known to both sides beforehand, so a message carries
-//! no type: a peer that sends another length is out of step, and that is an error, never a guess.
+//! Protocols communicate through [`Net`] only. The in-memory [`crate::mesh`] implements it for tests and `eval`; the `transport` crate
+//! implements it over TLS. Both sides know all lengths beforehand, so a message carries no type. A peer that sends another length is out
+//! of step, and that is an error, never a guess.
 //!
-//! For a protocol that stops when anybody does, a peer's failure is an error. One that goes on without some of its parties
-//! uses [`Net::gather`], to which a peer that fails is merely *lost*.
+//! For a protocol that stops if any party does, a peer's failure is an error. A protocol that goes on without some of its parties uses
+//! [`Net::gather`], for which a peer that fails is merely *lost*.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Predicts the memory of an evaluation before it starts, so that nodes can cut a large evaluation into pieces.
 //!
-//! The figures of a lookup were found by measuring; the test below holds them to what evaluations really take.
+//! The figures for a lookup were measured. The test below compares them with what evaluations really take.
 
 use polyclave_cipher::{Compiled, Layer};
 

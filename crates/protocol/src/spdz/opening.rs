@@ -1,7 +1,7 @@
 //! Openings, and the record of opened values that the MAC check needs.
 //!
-//! An opening sends shares of the value alone: it is provisional until the check has passed (Keller et al. 2017, section 2;
-//! Damgard et al. 2012, "partially opened"). What was opened, and this party's share of the MAC, are kept until then.
+//! An opening sends shares of the value only, so it is provisional until the check has passed (Keller et al. 2017, section 2; Damgard et
+//! al. 2012, "partially opened"). Until then the opened value and this party's share of the MAC are kept.
 
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::secret::mark_public;
