@@ -1,10 +1,9 @@
 //! Circuits of single bits with XOR, NOT and AND: for protocols that are fast at these, and for exchange with other programs
 //! ([`crate::bristol`]).
 //!
-//! They are ordinary circuits: cells have one bit, the only lookup is that of [`and_table`] on a cell of two bits, which
-//! one linear map puts together from the operands. [`Circuit::lookups`] is therefore the number of ANDs and
-//! [`Circuit::layers`] their depth. Ports hold bytes as ever, the most significant bit of the first byte in the first cell;
-//! numbers are big-endian.
+//! They are ordinary circuits. Cells have one bit, and the only lookup is that of [`and_table`] on a cell of two bits, which one linear
+//! map combines from the operands. So [`Circuit::lookups`] is the number of ANDs and [`Circuit::layers`] their depth. Ports hold bytes as
+//! in other circuits, with the most significant bit of the first byte in the first cell. Numbers are big-endian.
 //!
 //! [`expand`] turns a cipher of the catalog into such a circuit.
 
@@ -43,10 +42,10 @@ pub fn expanded(cipher: Cipher) -> Cipher {
     }
 }
 
-/// A name, and what makes the circuit of that name.
+/// A name, and the function that makes the circuit with that name.
 pub type Named = (&'static str, fn() -> Circuit);
 
-/// The circuits that are shipped as files (folder `circuits`), by name, each made when it is asked for:
+/// The circuits that are shipped as files (folder `circuits`), by name. Each is made when it is asked for:
 ///
 /// * `aes-128`: `block` and `round_keys` to `block`;
 /// * `aes-128-with-keyschedule`, `des`: `block` and `key` to `block`;

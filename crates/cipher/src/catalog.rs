@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use crate::{Builder, Circuit, Wire};
 use crate::{aes, craft, des, gift, mantis, midori, piccolo, present, skinny, twine, wage};
 
-/// A block cipher as three circuits; or a permutation, which is one without a key.
+/// A block cipher as three circuits; or a permutation, which is a block cipher without a key.
 #[derive(Clone, Debug)]
 pub struct Cipher {
     /// In lower case, as the command line takes it.
@@ -24,7 +24,7 @@ pub struct Cipher {
     pub decrypt: Option<Arc<Circuit>>,
 }
 
-/// Which way a cipher runs.
+/// Whether a cipher encrypts or decrypts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Plaintext to ciphertext.
@@ -61,7 +61,7 @@ impl Cipher {
     }
 }
 
-/// Made when somebody asks first.
+/// Made when it is first needed.
 static CIPHERS: LazyLock<Vec<Cipher>> = LazyLock::new(|| {
     [
         aes::ciphers(),

@@ -1,7 +1,7 @@
 //! Cells of many lanes, and how they are written as bytes.
 //!
-//! A port of cells of 1, 2, 4 or 8 bits is written in bytes with the first cell in the most significant bits; cells of
-//! another width take a byte each (WAGE's words of 7 bits).
+//! A port of cells of 1, 2, 4 or 8 bits is written in bytes with the first cell in the most significant bits. Cells of
+//! any other width take a byte each (WAGE's words of 7 bits).
 
 use zeroize::Zeroize;
 
@@ -105,7 +105,7 @@ impl Cells {
     /// Some of the lanes.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer.
     pub fn part(&self, lanes: std::ops::Range<usize>) -> Cells {
         let mut part = Cells::zero(self.count, self.bits, lanes.len());
         for cell in 0..self.count {

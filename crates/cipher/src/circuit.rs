@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{Matrix, Table};
 
-/// The value that the operation of this number puts out.
+/// The output of the operation with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wire(pub(crate) u32);
 
@@ -45,7 +45,7 @@ pub enum Op {
         /// Width of the result.
         bits: u8,
     },
-    /// A public table on a secret cell: the only operation that talks.
+    /// A public table applied to a secret cell: the only operation that needs communication.
     Lookup {
         /// Which table.
         table: TableId,
@@ -83,7 +83,7 @@ impl Circuit {
         &self.name
     }
 
-    /// The operations, in order of dependency; wire i is what operation i puts out.
+    /// The operations, in order of dependency; wire i is the output of operation i.
     pub fn ops(&self) -> &[Op] {
         &self.ops
     }

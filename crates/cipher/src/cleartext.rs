@@ -1,4 +1,4 @@
-//! Evaluates compiled circuits on plain values, all lanes at once: the reference that every protocol is held to.
+//! Evaluates compiled circuits on plain values, all lanes at once: the reference with which every protocol is compared.
 //!
 //! Not constant time (tables are indexed by the data): for known answers and comparison, not for secrets in use.
 

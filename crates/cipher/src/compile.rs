@@ -1,11 +1,11 @@
 //! Turns a circuit into layers of (linear maps, then lookups) that a protocol can run.
 //!
-//! A protocol's shares do some linear maps freely and others not ([`Maps::is_local`]). Every map that is not free is
-//! folded backwards, through the sums before it, into a *view* of the lookup or input that the cell comes from: a
-//! second output M(T(x)) beside T(x). Views are memoised on (wire, matrix). What nobody needs is dropped.
+//! With a protocol's shares some linear maps are free and others are not ([`Maps::is_local`]). Every map that is not free is moved
+//! backwards, through the sums before it, to become a *view* of the lookup or input from which the cell comes: a second output
+//! M(T(x)) beside T(x). Views are memoised on (wire, matrix). Values that nobody needs are dropped.
 //!
-//! Lookups run as early as their inputs allow, which gives the least number of layers; linear maps as late as their
-//! first use allows, and slots are reused after the last use, which keeps the working set small.
+//! Lookups run as early as their inputs allow, which gives the least number of layers. Linear maps run as late as their first use
+//! allows, and slots are reused after the last use. This keeps the working set small.
 
 mod allocation;
 mod maps_as_lookups;
@@ -20,13 +20,13 @@ use allocation::Allocation;
 use schedule::Schedule;
 use values::Values;
 
-/// What a protocol's shares can do freely, and what it wants of a table's input.
+/// Which linear maps are free with a protocol's shares, and which images of a table's input it needs.
 pub trait Maps {
-    /// Whether shares of M(x) follow from shares of x without talking.
+    /// Whether shares of M(x) follow from shares of x without communication.
     fn is_local(&self, m: &Matrix) -> bool;
 
-    /// A map as a local one after another. The inner one is asked as a view of the cell's source, so two maps that
-    /// can share an inner one should.
+    /// Splits a map into an inner map and a local map that follows it. The inner map becomes a view of the cell's source, so two maps
+    /// that can share an inner map should do so.
     fn split(&self, m: &Matrix) -> (Matrix, Matrix) {
         match self.is_local(m) {
             true => (*m, Matrix::identity(m.ins())),
@@ -40,8 +40,8 @@ pub trait Maps {
         false
     }
 
-    /// The images of the input cell that a lookup of this table starts from. (The cleartext evaluator, which takes the first
-    /// for the cell itself, needs that to be the identity.)
+    /// The images of the input cell from which a lookup of this table starts. (The cleartext evaluator uses the first one as the cell
+    /// itself, so that has to be the identity.)
     fn wants(&self, table: &Table) -> Vec<Matrix> {
         vec![Matrix::identity(table.in_bits())]
     }
@@ -56,7 +56,7 @@ impl Maps for AnyMap {
     }
 }
 
-/// A place in a protocol's bank.
+/// A place in a protocol's registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
     /// A value per lane.
@@ -83,7 +83,7 @@ pub struct Lookup {
     pub table: usize,
     /// Where the input is, one slot for each of [`Maps::wants`].
     pub xs: Vec<Slot>,
-    /// The outputs wanted: M(T(x)) goes to the slot. Never a slot that a lookup of the same layer reads.
+    /// The outputs that are needed: M(T(x)) goes to the slot. Never a slot that a lookup of the same layer reads.
     pub views: Vec<(Matrix, Slot)>,
 }
 
@@ -97,9 +97,9 @@ impl Lookup {
 /// Linear maps in order, then lookups that are independent of each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layer {
-    /// Run first, in this order.
+    /// Linear maps, which run first, in this order.
     pub linear: Vec<Linear>,
-    /// Run together. Only the last layer has none.
+    /// Lookups, which run together. Only the last layer has none.
     pub lookups: Vec<Lookup>,
 }
 
@@ -127,7 +127,7 @@ impl CompiledPort {
     }
 }
 
-/// A circuit in layers, for one way of sharing.
+/// A circuit in layers, for one kind of sharing.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     name: String,
@@ -146,7 +146,7 @@ impl Compiled {
         &self.name
     }
 
-    /// The digest of the circuit this was made of.
+    /// The digest of the circuit from which this was made.
     pub fn digest(&self) -> [u8; 32] {
         self.digest
     }
@@ -192,7 +192,7 @@ pub fn compile(circuit: &Circuit, maps: &dyn Maps) -> Compiled {
     compile_with_views(circuit, maps, |_| Vec::new())
 }
 
-/// Compiles for a protocol. `views` names the images of an output port's cells that are wanted beside the cells
+/// Compiles for a protocol. `views` names the images of an output port's cells that are needed beside the cells
 /// themselves, because a later circuit starts from them ([`CompiledPort::views`] of its input).
 pub fn compile_with_views(
     circuit: &Circuit,

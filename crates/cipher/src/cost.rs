@@ -14,11 +14,11 @@ pub struct CircuitCost {
     pub lookups: BTreeMap<String, usize>,
     /// Lookups that run once for all lanes, by table.
     pub uniform_lookups: BTreeMap<String, usize>,
-    /// Outputs wanted of all lookups together: what protocols pay for whose views are not free.
+    /// Outputs that are needed of all lookups together. Protocols whose views are not free pay for each.
     pub views: usize,
     /// Sums of linear maps.
     pub sums: usize,
-    /// Terms of all sums, and how many of them are more than an XOR.
+    /// Terms of all sums.
     pub terms: usize,
     /// Terms with a matrix that is not the identity.
     pub maps: usize,

@@ -2,7 +2,7 @@
 //!
 //! Over the field of AES a cell of at most 6 bits is an element with zeros above it, and a table of at most 4 output bits
 //! the low bits of P(X) = p1(X) q1(X) + p2(X). The monomials of p1, q1 and p2 are those of the cyclotomic classes of X,
-//! X^3 and X^7: the powers X^(e 2^i), which are GF(2)-linear in X^e. So whoever has linear maps for free multiplies three
+//! X^3 and X^7: the powers X^(e 2^i), which are GF(2)-linear in X^e. So a protocol with free linear maps multiplies three
 //! times: X^3 = X X^2, X^7 = X^3 X^4, p1 q1.
 //!
 //! q1 is drawn once and for all; then the 4 low bits at 64 inputs are 256 equations over GF(2) in the bits of the

@@ -50,8 +50,8 @@ pub struct Table {
     polynomials: Found,
 }
 
-/// What was found for a table's entries, once it was asked for. It follows from them, so it is no part of what a table is:
-/// all are equal.
+/// A result that was computed for a table's entries when it was first needed. It follows from the entries, so it does not count in
+/// comparisons: all are equal.
 #[derive(Clone, Debug, Default)]
 struct Found(OnceLock<Option<Box<Polynomials>>>);
 
@@ -144,12 +144,12 @@ impl Table {
         &self.entries
     }
 
-    /// The inversion this table is built on, if it is.
+    /// The inversion on which this table is built, if it is.
     pub fn inversion(&self) -> Option<&Inversion> {
         self.inversion.as_ref()
     }
 
-    /// How to compute it by few ANDs, if somebody wrote that down.
+    /// How to compute it by few ANDs, if it was given.
     pub(crate) fn gates(&self) -> Option<&Gates> {
         self.gates.as_ref()
     }

@@ -29,7 +29,7 @@ fn cipher(key_bits: usize) -> Cipher {
 
 const ROUNDS: usize = 36;
 
-/// `key` of so many nibbles to eight nibbles a round.
+/// `key` of this many nibbles to eight nibbles a round.
 fn key_schedule(name: &str, nibbles: usize) -> Circuit {
     let mut b = Builder::new(name);
     let s = b.table(&Arc::new(s_box()));

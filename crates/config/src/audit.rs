@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// How a node logs who did what.
+/// The settings of a node's audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuditSettings {
-    /// Whether it does.
+    /// Whether the node writes one.
     pub enabled: bool,
-    /// What becomes of requests while no line can be written.
+    /// What happens to requests while no line can be written.
     pub when_unwritable: WhenUnwritable,
-    /// A file of so many MiB is closed, and another one begun.
+    /// A file that reaches this size in MiB is closed, and another one begun.
     pub rotate_mib: u64,
     /// How many closed files are kept; beyond that the oldest is deleted. All are kept if absent.
     pub keep_files: Option<usize>,
@@ -22,7 +22,7 @@ pub struct AuditSettings {
     pub syslog: Option<PathBuf>,
 }
 
-/// What becomes of requests while no line can be written.
+/// What happens to requests while no line can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenUnwritable {

@@ -19,12 +19,12 @@ pub struct Card {
     pub address: String,
     /// `host:port` for clients.
     pub client_address: String,
-    /// By which it is known: one, or while it changes them two. Base64 of DER in the file.
+    /// The certificates by which it is known: one, or two while they change. Base64 of DER in the file.
     #[serde(with = "text::certificates")]
     pub certificates: Vec<CertificateDer<'static>>,
 }
 
-/// The digest by which other programs show a certificate: SHA-256, as `openssl x509 -fingerprint -sha256` does.
+/// The digest by which other programs show a certificate: SHA-256, as in `openssl x509 -fingerprint -sha256`.
 pub fn certificate_fingerprint(certificate: &CertificateDer<'_>) -> String {
     let digits: Vec<String> = Sha256::digest(certificate).iter().map(|byte| format!("{byte:02X}")).collect();
     format!("SHA-256 {}", digits.join(":"))
@@ -36,7 +36,7 @@ pub fn certificate_fingerprint(certificate: &CertificateDer<'_>) -> String {
 pub struct ClientCard {
     /// Its name, for rules and for the audit log.
     pub name: String,
-    /// By which it is known.
+    /// The certificate by which it is known.
     #[serde(with = "text::certificate")]
     pub certificate: CertificateDer<'static>,
 }
@@ -45,14 +45,14 @@ pub struct ClientCard {
 const MOST_CERTIFICATES: usize = 4;
 
 impl Card {
-    /// Reads one.
+    /// Reads a card.
     pub fn parse(text: &str) -> Result<Card> {
         let card: Card = text::parse(text)?;
         card.check()?;
         Ok(card)
     }
 
-    /// As text, to be given to others.
+    /// The card as text, to be given to others.
     pub fn to_text(&self) -> String {
         text::render(
             "A node of Polyclave. Public, but only worth what the way is worth on which it came.",
@@ -60,7 +60,7 @@ impl Card {
         )
     }
 
-    /// Reads one from a file.
+    /// Reads a card from a file.
     pub fn load(path: &Path) -> Result<Card> {
         Card::parse(&private::read_public(path)?).map_err(|e| e.in_file(path))
     }
@@ -99,14 +99,14 @@ impl Card {
 }
 
 impl ClientCard {
-    /// Reads one.
+    /// Reads a card.
     pub fn parse(text: &str) -> Result<ClientCard> {
         let card: ClientCard = text::parse(text)?;
         check_name("client", &card.name)?;
         Ok(card)
     }
 
-    /// As text, to be given to nodes.
+    /// The card as text, to be given to nodes.
     pub fn to_text(&self) -> String {
         text::render(
             "A client of Polyclave. Public, but only worth what the way is worth on which it came.",
@@ -114,7 +114,7 @@ impl ClientCard {
         )
     }
 
-    /// Reads one from a file.
+    /// Reads a card from a file.
     pub fn load(path: &Path) -> Result<ClientCard> {
         ClientCard::parse(&private::read_public(path)?).map_err(|e| e.in_file(path))
     }

@@ -55,7 +55,7 @@ impl ClientDir {
         Ok(ClientDir { path: path.into(), settings, identity })
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -65,7 +65,7 @@ impl ClientDir {
         &self.settings.name
     }
 
-    /// Who it is.
+    /// The client's identity.
     pub fn identity(&self) -> &StoredIdentity {
         &self.identity
     }
@@ -81,7 +81,7 @@ impl ClientDir {
         path.exists().then(|| Cluster::load(&path)).transpose()
     }
 
-    /// Takes a cluster, or a changed file of it.
+    /// Accepts the file of a cluster, or a changed file of the same cluster.
     pub fn set_cluster(&self, cluster: &Cluster, consent: Consent) -> Result<()> {
         // Whoever wants another cluster need not be able to read the file of the one before.
         let before = if consent == Consent::Cluster { None } else { self.cluster()? };

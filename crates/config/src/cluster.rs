@@ -21,10 +21,10 @@ pub struct Cluster {
     cards: Vec<Card>,
 }
 
-/// What whoever gives a directory a cluster file has made sure of.
+/// What the person who gives a directory a cluster file has confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consent {
-    /// Nothing: it must be the first file, or one of the same cluster in which every node keeps a certificate.
+    /// Nothing. It must be the first file, or a file of the same cluster in which every node keeps a certificate.
     None,
     /// The person confirmed that the certificates in the file are the right ones.
     Certificates,
@@ -43,19 +43,19 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Reads one.
+    /// Reads a cluster file.
     pub fn parse(text: &str) -> Result<Cluster> {
         let cluster: Cluster = text::parse(text)?;
         cluster.check()?;
         Ok(cluster)
     }
 
-    /// As text, to be given to all.
+    /// The file as text, to be given to all nodes and clients.
     pub fn to_text(&self) -> String {
         text::render("A cluster of Polyclave: the same file at all nodes and clients.", self)
     }
 
-    /// Reads one from a file.
+    /// Reads a cluster from a file.
     pub fn load(path: &Path) -> Result<Cluster> {
         Cluster::parse(&private::read_public(path)?).map_err(|e| e.in_file(path))
     }
@@ -65,7 +65,7 @@ impl Cluster {
         private::write_public(path, self.to_text().as_bytes())
     }
 
-    /// Tells it from all other clusters.
+    /// The id of the cluster, which no other cluster has.
     pub fn id(&self) -> [u8; 16] {
         self.id
     }
@@ -96,19 +96,19 @@ impl Cluster {
         self.cards.iter().zip(0..).find(|(card, _)| known(card)).map(|(_, number)| Party(number))
     }
 
-    /// The node of a name.
+    /// The node with this name.
     pub fn party_named(&self, name: &str) -> Option<Party> {
         self.cards.iter().zip(0..).find(|(card, _)| card.name == name).map(|(_, number)| Party(number))
     }
 
-    /// What people compare: it covers the whole file.
+    /// The fingerprint, which people compare. It covers the whole file.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(self)
     }
 
-    /// A digest of what lasts as long as the cluster, which running nodes compare. Certificates and addresses are not part of it:
-    /// they change at one node after the other. That they are the right ones rests on each node's own file, whose
-    /// [`fingerprint`](Cluster::fingerprint) its operator has compared: TLS lets nobody in by a certificate that is not in it.
+    /// A digest of what lasts as long as the cluster. Running nodes compare it. It does not cover certificates and addresses, which
+    /// change at one node after the other. That these are the right ones depends on each node's own file, whose
+    /// [`fingerprint`](Cluster::fingerprint) its operator has compared: TLS accepts no certificate that is not in that file.
     pub fn lasting_digest(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 what lasts of a cluster");
         let mut text = |t: &str| {
@@ -122,8 +122,8 @@ impl Cluster {
         *hasher.finalize().as_bytes()
     }
 
-    /// Refuses a changed file that has a node with none of its certificates from before. In a rotation old and new ones stand
-    /// side by side for a while; so here somebody replaced them, for better or worse.
+    /// Refuses a changed file that has a node with none of its certificates from before. In a rotation, old and new certificates are
+    /// in the file together for a while. So in such a file somebody replaced them, rightly or wrongly.
     pub(crate) fn refuse_replaced(&self, before: &Cluster) -> Result<()> {
         let pairs = self.cards.iter().filter_map(|card| Some((card, before.card_named(&card.name)?)));
         let replaced: Vec<String> = pairs
@@ -144,7 +144,7 @@ impl Cluster {
         )))
     }
 
-    /// The card of the node of a name.
+    /// The card of the node with this name.
     pub fn card_named(&self, name: &str) -> Option<&Card> {
         self.cards.iter().find(|card| card.name == name)
     }

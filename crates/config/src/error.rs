@@ -10,7 +10,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
+    /// The operating system refused an operation.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
         /// Which file or directory.
@@ -20,7 +20,7 @@ pub enum Error {
         /// What it said.
         source: io::Error,
     },
-    /// A private file that others can read.
+    /// A private file that other users can read.
     #[error(
         "{} is private, but others can read it (mode {mode:o}); run `chmod 600 {}`, and replace what is in it if \
          somebody may have read it",
@@ -32,13 +32,13 @@ pub enum Error {
         /// Its permission bits.
         mode: u32,
     },
-    /// Something is there already.
+    /// Something exists already.
     #[error("{} is there already; choose another place, or move it away if it is not needed", path.display())]
     Exists {
         /// What.
         path: PathBuf,
     },
-    /// The file is not what it should be.
+    /// The content of the file is wrong.
     #[error("{}: {detail}", path.display())]
     Malformed {
         /// Which.
@@ -46,7 +46,7 @@ pub enum Error {
         /// What is wrong and what to do.
         detail: String,
     },
-    /// The caller asked for what cannot be done.
+    /// The caller asked for something that cannot be done.
     #[error("{0}")]
     Misuse(String),
 }
@@ -66,7 +66,7 @@ impl Error {
         move |source| Error::Io { path, doing, source }
     }
 
-    /// The same complaint, now that it is known which file it is about.
+    /// The same error, with the file that it is about.
     pub(crate) fn in_file(self, path: &Path) -> Error {
         match self {
             Error::Misuse(detail) => Error::malformed(path, detail),

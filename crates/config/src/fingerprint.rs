@@ -1,16 +1,17 @@
 //! The fingerprint of a cluster file. Operators compare it to know that they have the same file, and that nobody replaced it on its way.
 //!
-//! It covers all that a node or a client trusts: the cluster's id, protocol and threshold, and every card in full with its name,
-//! addresses and certificates. A digest (BLAKE3, a context of its own) of the fields in order, each with its length in front, so
-//! that no two files have the same bytes digested. It changes when a node rotates its certificate: then people compare anew. What
-//! running nodes compare, of which each takes a changed file in its own time, is [`Cluster::lasting_digest`].
+//! It covers everything that a node or a client trusts: the cluster's id, protocol and threshold, and every card in full with its
+//! name, addresses and certificates. It is a digest (BLAKE3, with its own context) of the fields in order. Each field has its length
+//! in front, so no two files give the same input to the digest. It changes when a node rotates its certificate, and then people
+//! compare it again. Running nodes accept a changed file each in its own time, so they compare [`Cluster::lasting_digest`] instead.
 //!
 //! # How hard it is to forge
 //!
-//! Who forges a file searches offline and as long as he likes, so a fingerprint is never compared in part. In hexadecimal it has
-//! 256 bits; as 16 words, the first 16 bytes, 128 bits. A file with the fingerprint of another one (a second preimage) takes
-//! 2^256 and 2^128 tries. Who makes the first file, too, can look for two files with one fingerprint (a collision): 2^128 tries
-//! in hexadecimal, but 2^64 in words. So compare words with whoever is trusted to define the cluster, and else hexadecimal.
+//! A forger searches offline for as long as he likes, so people must never compare only a part of a fingerprint. In hexadecimal it
+//! has 256 bits; as 16 words it has the first 16 bytes, 128 bits. To find a file with the fingerprint of a given file (a second
+//! preimage) takes 2^256 tries for hexadecimal and 2^128 for words. A person who also makes the first file can look for two files with
+//! one fingerprint (a collision): that takes 2^128 tries for hexadecimal, but 2^64 for words. So compare words only if you trust the
+//! person who defines the cluster, and hexadecimal otherwise.
 
 mod words;
 
@@ -19,7 +20,7 @@ use std::fmt;
 use crate::{Card, Cluster, Error, Result};
 use words::WORDS;
 
-/// Words of the short form, one for a byte.
+/// The number of words in the short form, one for each byte.
 const SPOKEN: usize = 16;
 
 /// A digest of a whole cluster file.
@@ -46,7 +47,7 @@ impl Fingerprint {
         Fingerprint(*fields.0.finalize().as_bytes())
     }
 
-    /// The same, shorter, to be read to somebody: 16 words, 128 bits.
+    /// The short form, to be read aloud: 16 words, 128 bits.
     pub fn words(&self) -> String {
         self.0[..SPOKEN].iter().map(|byte| WORDS[usize::from(*byte)]).collect::<Vec<_>>().join(" ")
     }
@@ -75,7 +76,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Fields of which each can be told from the next.
+/// Fields with their lengths, so that each can be told from the next.
 struct Fields(blake3::Hasher);
 
 impl Fields {
@@ -89,7 +90,7 @@ impl Fields {
     }
 }
 
-/// A fingerprint as a person gave it.
+/// A fingerprint as a person entered it.
 enum Expected {
     Whole([u8; 32]),
     Spoken([u8; SPOKEN]),

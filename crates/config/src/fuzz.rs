@@ -40,12 +40,12 @@ const WORDS: [&str; 28] = [
     "9223372036854775807",
 ];
 
-/// What a parser may hold of a file: TOML makes a tree of it first.
+/// The memory that a parser may hold for a file, of which TOML makes a tree first.
 fn room(bytes: &[u8]) -> usize {
     (1 << 20) + 512 * bytes.len()
 }
 
-/// A text is an error or a value, which is the same once more written and read.
+/// A text is an error, or a value that stays the same if it is written and read again.
 fn comes_back<T: PartialEq + std::fmt::Debug>(
     bytes: &[u8],
     parse: impl Fn(&str) -> Result<T>,

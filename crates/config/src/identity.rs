@@ -25,7 +25,7 @@ pub struct StoredIdentity {
 }
 
 impl StoredIdentity {
-    /// From DER. What is in it is not looked at here.
+    /// From DER. The content is not checked here.
     pub fn new(certificate: &[u8], key: &[u8]) -> Result<StoredIdentity> {
         if certificate.first() != Some(&0x30) || key.first() != Some(&0x30) {
             return Err(Error::misuse("an identity is a certificate and a key, both in DER"));
@@ -40,7 +40,7 @@ impl StoredIdentity {
             .map_err(|what| Error::malformed(path, format!("{what}; restore it from a backup")))
     }
 
-    /// What is wrong, if it is not what [`to_pem`](StoredIdentity::to_pem) wrote.
+    /// Says what is wrong, if the file is not what [`to_pem`](StoredIdentity::to_pem) writes.
     pub(crate) fn from_pem(bytes: &[u8]) -> std::result::Result<StoredIdentity, String> {
         let text = str::from_utf8(bytes).map_err(|_| "is not text")?;
         let key = section(text, KEY).ok_or("holds no private key")?;
@@ -50,7 +50,7 @@ impl StoredIdentity {
         Ok(StoredIdentity { certificate, key })
     }
 
-    /// The key, and after it the certificate.
+    /// The key, followed by the certificate.
     pub(crate) fn to_pem(&self) -> Zeroizing<String> {
         let key = Zeroizing::new(STANDARD.encode(&*self.key));
         let both = armour(KEY, &key);

@@ -1,20 +1,20 @@
 //! Texts for people in which parties appear by the names of their nodes.
 //!
-//! Protocols know parties by number, and their errors say `party 2`. Operators and clients know nodes by name. Whatever leaves a
-//! node or a client for people is put into names here.
+//! Protocols know parties by number, and their errors say `party 2`. Operators and clients know nodes by name. This module puts the
+//! names into everything that a node or a client shows to people.
 
 use crate::Cluster;
 
 impl Cluster {
-    /// A text in which nodes are called by their names. `reader` is what the text calls `this party`: a node or a client.
+    /// A text in which nodes have their names. `reader` is what the text calls `this party`: a node or a client.
     pub fn in_names(&self, text: &str, reader: &str) -> String {
         let names: Vec<&str> = self.cards().iter().map(|card| card.name.as_str()).collect();
         in_names(text, &names, reader)
     }
 }
 
-/// `party 2` becomes the name of the second, `parties 1, 3` those of two, `party n + 1` the client; any other party is a node, but
-/// `this party` is who reads it. Names of keys and clients have no spaces, so none is taken for such words.
+/// `party 2` becomes the name of the second node, `parties 1, 3` the names of two nodes, `party n + 1` the client. Any other party is a
+/// node; only `this party` is the reader. Names of keys and clients have no spaces, so none of them is taken for these words.
 fn in_names(text: &str, names: &[&str], reader: &str) -> String {
     let mut told: Vec<String> = Vec::new();
     let mut words = text.split(' ').peekable();
@@ -45,7 +45,7 @@ fn in_names(text: &str, names: &[&str], reader: &str) -> String {
     told.join(" ")
 }
 
-/// The name for a number, with what follows it; and whether no comma does, which would go on a list.
+/// The name for a number, with the text that follows it; and whether no comma follows, which would continue a list.
 fn numbered(word: &str, names: &[&str]) -> Option<(String, bool)> {
     let (start, number, end) = parts(word, char::is_numeric);
     let number: usize = number.parse().ok().filter(|_| start.is_empty())?;
@@ -53,7 +53,7 @@ fn numbered(word: &str, names: &[&str]) -> Option<(String, bool)> {
     Some((format!("{name}{end}"), !end.starts_with(',')))
 }
 
-/// What is before the first run of such characters, the run, and what is behind it; all of it before, if there are quotes.
+/// The text before the first run of these characters, the run, and the text behind it; all of it before, if there are quotes.
 fn parts(word: &str, is_of_it: impl Fn(char) -> bool) -> (&str, &str, &str) {
     if word.contains('\'') && !word.contains("'s") {
         return (word, "", "");

@@ -44,13 +44,13 @@ pub struct KeptFile {
     pub name: &'static str,
     /// Whether only its owner may read it.
     pub private: bool,
-    /// Whether there is no node without it.
+    /// Whether the node cannot exist without it.
     pub needed: bool,
 }
 
 impl NodeDir {
-    /// All files but the store. The next identity comes before the current one: read in this order while the one takes the
-    /// other's place, the new one is read twice rather than not at all.
+    /// All files except the store. The next identity comes before the current one. If they are read in this order while the next takes the
+    /// place of the current one, the new one is read twice rather than not at all.
     pub const KEPT: [KeptFile; 9] = [
         KeptFile { name: SETTINGS, private: false, needed: true },
         KeptFile { name: rotation::NEXT_KEY, private: true, needed: false },
@@ -77,7 +77,7 @@ impl NodeDir {
         Ok(dir.card())
     }
 
-    /// Opens a node's directory. If a change of identity was broken off by a crash, it is finished or undone first.
+    /// Opens a node's directory. If a crash interrupted a change of identity, it is finished or undone first.
     pub fn open(path: &Path) -> Result<NodeDir> {
         if !path.join(SETTINGS).is_file() {
             let detail =
@@ -90,17 +90,17 @@ impl NodeDir {
         Ok(NodeDir { path: path.into(), settings, identity, next })
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the node does.
+    /// The settings of the node.
     pub fn settings(&self) -> &NodeSettings {
         &self.settings
     }
 
-    /// Changes what the node does.
+    /// Changes the settings of the node.
     pub fn set_settings(&mut self, settings: NodeSettings) -> Result<()> {
         settings.check()?;
         self.settings = settings;
@@ -117,7 +117,7 @@ impl NodeDir {
         self.next.as_ref()
     }
 
-    /// What others need to know of it: both certificates while its identity changes.
+    /// What others need to know about it. It has both certificates while the identity changes.
     pub fn card(&self) -> Card {
         let settings = &self.settings;
         let identities = [Some(&self.identity), self.next.as_ref()];
@@ -131,8 +131,8 @@ impl NodeDir {
         }
     }
 
-    /// Begins to change the node's identity: the card that is returned has the certificates of both, and has to reach all
-    /// other nodes and clients before [`NodeDir::finish_rotation`].
+    /// Begins to change the node's identity. The returned card has the certificates of both identities. It has to reach all other nodes
+    /// and clients before [`NodeDir::finish_rotation`].
     pub fn begin_rotation(&mut self, certificate: &[u8], key: &[u8]) -> Result<Card> {
         if self.next.is_some() {
             return Err(Error::misuse("the identity is already being changed; finish that first"));
@@ -157,7 +157,7 @@ impl NodeDir {
         Ok(self.card())
     }
 
-    /// What seals the store.
+    /// The secret that seals the store.
     pub fn secret(&self) -> Result<Zeroizing<[u8; 32]>> {
         private::load_secret(&self.file(SECRET))
     }
@@ -168,7 +168,7 @@ impl NodeDir {
         path.exists().then(|| Cluster::load(&path)).transpose()
     }
 
-    /// Joins a cluster, or takes a changed file of it. It has to be the same cluster, and this node in it as it is.
+    /// Joins a cluster, or accepts a changed file of it. It has to be the same cluster, and contain this node unchanged.
     pub fn set_cluster(&self, cluster: &Cluster, consent: Consent) -> Result<()> {
         if let Some(before) = self.cluster()? {
             if before.lasting_digest() != cluster.lasting_digest() {
@@ -197,8 +197,8 @@ impl NodeDir {
         cluster.save(&self.file(CLUSTER))
     }
 
-    /// Each node answers for its own card: so a file that all nodes have, and whose fingerprint is the same everywhere, has no
-    /// card that was changed before the cluster was defined.
+    /// Each node checks its own card. So if all nodes have a file with the same fingerprint, no card in it was changed before the cluster
+    /// was defined.
     fn check_listed(&self, listed: &Card) -> Result<()> {
         let own = self.card();
         let name = &own.name;

@@ -22,24 +22,24 @@ pub struct ClientPolicy {
 pub struct ClientRule {
     /// Its name.
     pub name: String,
-    /// By which it is known.
+    /// The certificate by which it is known.
     #[serde(with = "text::certificate")]
     pub certificate: CertificateDer<'static>,
     /// What it may do.
     pub rights: Vec<Right>,
-    /// To which keys: names, or beginnings of names with a `*` after them.
+    /// The keys that it may use: names, or beginnings of names followed by a `*`.
     pub keys: Vec<String>,
 }
 
 impl ClientPolicy {
-    /// Reads one.
+    /// Reads rules.
     pub fn parse(text: &str) -> Result<ClientPolicy> {
         let policy: ClientPolicy = text::parse(text)?;
         policy.check()?;
         Ok(policy)
     }
 
-    /// Reads one from a file.
+    /// Reads rules from a file.
     pub fn load(path: &Path) -> Result<ClientPolicy> {
         ClientPolicy::parse(&private::read_public(path)?).map_err(|e| e.in_file(path))
     }
@@ -49,7 +49,7 @@ impl ClientPolicy {
         private::write_public(path, self.to_text().as_bytes())
     }
 
-    /// As its file has it.
+    /// The rules as text, as their file has them.
     pub fn to_text(&self) -> String {
         text::render("What which client may do at this node. Who is not here may do nothing.", self)
     }
@@ -59,22 +59,22 @@ impl ClientPolicy {
         &self.rules
     }
 
-    /// Whether a client may do this to the key of that name.
+    /// Whether a client has this right for the key with this name.
     pub fn allows(&self, certificate: &CertificateDer<'_>, right: Right, key: &str) -> bool {
         self.rule_of(certificate).is_some_and(|rule| rule.allows(right, key))
     }
 
-    /// The name of a client.
+    /// The name of the client with this certificate.
     pub fn client_of(&self, certificate: &CertificateDer<'_>) -> Option<&str> {
         self.rule_of(certificate).map(|rule| rule.name.as_str())
     }
 
-    /// The certificates of all clients: nobody else is let in.
+    /// The certificates of all clients. Nobody else may connect.
     pub fn certificates(&self) -> Vec<CertificateDer<'static>> {
         self.rules.iter().map(|rule| rule.certificate.clone()).collect()
     }
 
-    /// Lets a client do this, and nothing else: an older rule for it is replaced. Not one for another certificate under its name.
+    /// Gives a client these rights and no others. It replaces an older rule for the client, but not for another certificate with its name.
     pub fn allow(&mut self, client: &ClientCard, rights: &[Right], keys: &[String]) -> Result<()> {
         let known = self.rules.iter().find(|rule| rule.name == client.name);
         if let Some(known) = known.filter(|rule| rule.certificate != client.certificate) {
@@ -90,7 +90,7 @@ impl ClientPolicy {
         self.replace(client, rights, keys)
     }
 
-    /// The same, in place of whatever certificate had this name.
+    /// Gives a client these rights, and replaces whatever certificate had this name.
     pub fn replace(&mut self, client: &ClientCard, rights: &[Right], keys: &[String]) -> Result<()> {
         let mut rights = rights.to_vec();
         rights.sort();
@@ -148,7 +148,7 @@ impl ClientRule {
     }
 }
 
-/// A pattern is a name, or the beginning of one and a `*`.
+/// A pattern is a name, or the beginning of a name and a `*`.
 fn matches(pattern: &str, key: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(beginning) => key.starts_with(beginning),

@@ -40,7 +40,7 @@ pub fn open(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// A directory can be opened like a file, and then every complaint about it would mislead.
+/// A directory can be opened like a file, and then every error about it would mislead.
 fn open_file(path: &Path) -> Result<File> {
     let file = File::open(path).map_err(Error::io(path, "read"))?;
     let is_dir = file.metadata().map_err(Error::io(path, "read"))?.is_dir();
@@ -58,7 +58,7 @@ pub fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
     read_all(open(path)?, path)
 }
 
-/// Reads a file that is no secret.
+/// Reads a file that is not secret.
 pub(crate) fn read_public(path: &Path) -> Result<String> {
     let mut bytes = read_all(open_file(path)?, path)?;
     String::from_utf8(std::mem::take(&mut *bytes)).map_err(|_| Error::malformed(path, "is not text"))
@@ -75,7 +75,7 @@ fn read_all(file: File, path: &Path) -> Result<Zeroizing<Vec<u8>>> {
     Ok(bytes)
 }
 
-/// Makes a directory that only its owner can enter. It must not be there; its parent must.
+/// Makes a directory that only its owner can enter. It must not exist yet; its parent must.
 pub fn make_dir(path: &Path) -> Result<()> {
     DirBuilder::new().mode(0o700).create(path).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => Error::Exists { path: path.into() },
@@ -94,7 +94,7 @@ pub fn parent(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Draws 32 bytes and keeps them, in hexadecimal, in a private file that must not be there yet.
+/// Draws 32 bytes and stores them, in hexadecimal, in a private file that must not exist yet.
 pub fn generate_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>> {
     if path.symlink_metadata().is_ok() {
         return Err(Error::Exists { path: path.into() });

@@ -27,7 +27,7 @@ pub(crate) fn finish(dir: &Path, next: &StoredIdentity) -> Result<()> {
     remove(&dir.join(NEXT_CERTIFICATE))
 }
 
-/// The current identity, and the next one if it is changing; copies of certificates are made to fit.
+/// The current identity, and the next one if it is changing. Rewrites copies of certificates that do not fit.
 pub(crate) fn recover(dir: &Path) -> Result<(StoredIdentity, Option<StoredIdentity>)> {
     let identity = StoredIdentity::load(&dir.join(KEY))?;
     let next_path = dir.join(NEXT_KEY);

@@ -19,12 +19,12 @@ pub struct NodeSettings {
     pub listen: String,
     /// `host:port` on which it listens for clients.
     pub client_listen: String,
-    /// `host:port` on which it answers HTTP about its health and its counts; none if absent.
+    /// `host:port` on which it answers HTTP requests about its health and metrics; none if absent.
     pub http_listen: Option<String>,
-    /// How it logs who did what.
+    /// The settings of its audit log.
     #[serde(default)]
     pub audit: AuditSettings,
-    /// What clients may use up.
+    /// How much clients may use.
     #[serde(default)]
     pub limits: NodeLimits,
     /// How much material the nodes keep in stock, under protocols that need some. The same at all nodes.
@@ -34,12 +34,12 @@ pub struct NodeSettings {
 
 /// The most bytes of material that settings can ask a node to hold: it is held in memory.
 const MOST_STOCK_BYTES: u64 = 16 << 30;
-/// About what the material for one block takes.
+/// About how much memory the material for one block takes.
 const AES_BLOCK_BYTES: u64 = 470 << 10;
 const DES_BLOCK_BYTES: u64 = 230 << 10;
 
-/// Levels of the stock, in blocks: the nodes make material in the background until so much is there, and hold it in memory. One
-/// request can use no more at once.
+/// Levels of the stock, in blocks. The nodes make material in the background up to this level, and hold it in memory. One request can
+/// use no more than that at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StockSettings {
@@ -79,7 +79,7 @@ impl StockSettings {
     }
 }
 
-/// What clients may use up at a node.
+/// How much clients may use at a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeLimits {
@@ -89,18 +89,18 @@ pub struct NodeLimits {
     pub connections_per_client: usize,
     /// Connections of all clients together.
     pub connections: usize,
-    /// Payload of one client; no limit if absent.
+    /// Bytes of payload per second and client; no limit if absent.
     pub bytes_per_second_per_client: Option<u64>,
-    /// New requests of one client; no limit if absent.
+    /// New requests per second and client; no limit if absent.
     pub requests_per_second_per_client: Option<u64>,
-    /// Computations at the same time with the same other nodes.
+    /// Concurrent computations with the same other nodes.
     pub channels: usize,
-    /// Memory, in MiB, in which one use of a key is computed; one that takes more is cut into pieces. The same at all nodes, which
-    /// have to cut alike.
+    /// Memory, in MiB, in which one use of a key is computed. A use that takes more is cut into pieces. It must be the same at all nodes,
+    /// because all have to cut in the same way.
     pub memory_per_request_mib: usize,
-    /// The same for all that are computed at a time: more wait.
+    /// The same for all concurrent computations. Further requests wait.
     pub memory_mib: usize,
-    /// Keys of all clients together; none is made beyond.
+    /// Keys of all clients together. Beyond that none is made.
     pub keys: usize,
 }
 
@@ -121,7 +121,7 @@ impl Default for NodeLimits {
 }
 
 impl NodeSettings {
-    /// The settings of a node that listens where it is reached, with default limits.
+    /// The settings of a node that listens on the addresses under which it is reached, with default limits.
     pub fn new(name: &str, address: &str, client_address: &str) -> NodeSettings {
         NodeSettings {
             name: name.into(),

@@ -10,12 +10,12 @@ use serde::de::DeserializeOwned;
 
 use crate::{Error, Result, private};
 
-/// Reads TOML. What does not fit is said with its line.
+/// Reads TOML. An error names the line.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
     toml::from_str(text).map_err(|e| Error::misuse(format!("this does not fit here:\n{e}")))
 }
 
-/// Writes TOML below a line that says what it is.
+/// Writes TOML, after a first line that says what the file is.
 pub(crate) fn render<T: Serialize>(head: &str, value: &T) -> String {
     let body = toml::to_string(value).expect("these types have a form in TOML");
     format!("# {head}\n\n{body}")

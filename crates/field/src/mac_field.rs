@@ -32,7 +32,7 @@ pub trait Word:
     /// One.
     const ONE: Self;
 
-    /// The word of so many bytes, at most its own, little-endian.
+    /// The word of this many bytes, at most its own, little-endian.
     fn from_bytes(bytes: &[u8]) -> Self;
 
     /// Writes the lowest bytes, little-endian, as many as there is room for.

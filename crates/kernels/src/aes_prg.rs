@@ -32,7 +32,7 @@ pub struct AesPrg {
     nonce: u64,
     /// The number of the next block.
     counter: u64,
-    /// The last block of which only a part was asked for.
+    /// The last block, if only a part of it was read.
     partial: Block,
     /// How much of `partial` has been read.
     read: usize,

@@ -1,20 +1,19 @@
 //! The hash of wire labels in garbled circuits, and the half gates and [three halves](three_halves) that are made of it.
 //!
-//! `H(x, t) = AES_k(m) ^ m` with `m = sigma(x) ^ t`, where sigma maps the halves `(l, r)` of a label to `(l ^ r, l)` and the key k
-//! is another one for every 1024 tweaks: `k = AES_root(t / 1024)`. All keys are public. That is the hash of Guo, Katz, Wang,
-//! Weng and Yu 2020, "Better concrete security for half-gates garbling (in the multi-instance setting)", ePrint 2019/1168,
-//! where t is the key itself, at the label `x ^ sigma^-1(t mod 1024)`. So its theorem holds, in which a key may serve more
-//! than once:
+//! `H(x, t) = AES_k(m) ^ m` with `m = sigma(x) ^ t`, where sigma maps the halves `(l, r)` of a label to `(l ^ r, l)`. The key k changes
+//! every 1024 tweaks: `k = AES_root(t / 1024)`. All keys are public. This is the hash of Guo, Katz, Wang, Weng and Yu 2020, "Better
+//! concrete security for half-gates garbling (in the multi-instance setting)", ePrint 2019/1168, where t is the key itself, at the label
+//! `x ^ sigma^-1(t mod 1024)`. So its theorem holds, in which a key may be used more than once:
 //!
 //! *With AES as an ideal cipher, an unknown offset of rho bits of entropy, p evaluations of AES by the attacker, q hashes at the
 //! offset, and mu of them under one key at most, H differs from a random function (tweakable, circular) by no more than about
-//! (2 mu p + mu q) / 2^rho, constants aside.* With one label hidden for each tweak mu = 1024, and rho = 127, so 2^116 evaluations,
-//! however many hashes there are; where a tweak hides more ([`LabelHash::hash_gates`]) mu is as many times as large.
+//! (2 mu p + mu q) / 2^rho, constants aside.* With one label hidden for each tweak, mu = 1024 and rho = 127, which leaves 2^116
+//! evaluations, however many hashes there are. If a tweak hides more labels ([`LabelHash::hash_gates`]), mu is larger by that factor.
 //! One fixed key (mu = q) would leave 2^87 after 2^40 hashes.
 //!
-//! What the caller owes: under one root **no tweak serves two wires**. And labels of two wires under one key must not differ by
-//! the difference of their tweaks' images under `sigma^-1`: equal ones do not, and random ones and their sums do with probability
-//! mu^2 / 2^128.
+//! The caller has to guarantee that under one root **no tweak is used for two wires**. And labels of two wires under one key must not
+//! differ by the difference of their tweaks' images under `sigma^-1`: equal labels do not, and random ones and their sums do with
+//! probability mu^2 / 2^128.
 //!
 //! A *gate number* n stands for the tweaks 2n and 2n + 1, and in [`three_halves`] for 2n + 2^64 too, under the same key.
 //! Cost: one AES call a hash, and a key's expansion for every 512 gates.

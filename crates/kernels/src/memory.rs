@@ -1,13 +1,13 @@
 //! Memory for large tables: rows fetched before they are used, large pages, and fast wiping.
 //!
-//! The first two are hints: without them everything works, more slowly. Addresses are public here (positions in a table that
+//! The first two are hints: without them everything works, but more slowly. Addresses are public here (positions in a table that
 //! come from opened values).
 
 use core::ops::{Deref, DerefMut};
 
 use zeroize::{DefaultIsZeroes, optimization_barrier};
 
-/// Asks for the cache line of a byte, which will be read soon. Nothing happens beyond the end.
+/// Prefetches the cache line of a byte, which will be read soon. Nothing happens beyond the end.
 #[inline(always)]
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
 pub fn prefetch(bytes: &[u8], at: usize) {
@@ -44,8 +44,8 @@ pub fn prefer_large_pages<T>(table: &mut Vec<T>) {
     let _ = table;
 }
 
-/// Overwrites everything that a vector holds or held in its present memory with zeros, and leaves it empty. The same as
-/// `zeroize`, which writes element by element, in the largest steps there are.
+/// Overwrites everything that a vector holds or held in its present memory with zeros, and leaves it empty. It does the same as
+/// `zeroize`, which writes element by element, but in the largest possible steps.
 pub fn wipe<T: DefaultIsZeroes>(table: &mut Vec<T>) {
     table.fill(T::default());
     // Not beyond the capacity, so nothing moves.
@@ -54,7 +54,7 @@ pub fn wipe<T: DefaultIsZeroes>(table: &mut Vec<T>) {
     table.clear();
 }
 
-/// A vector of secrets that is [wiped](wipe) on drop. It should not outgrow its capacity: what is moved leaves a copy behind.
+/// A vector of secrets that is [wiped](wipe) on drop. It should not outgrow its capacity, because growing leaves a copy behind.
 #[derive(Default)]
 pub struct Wiped<T: DefaultIsZeroes>(Vec<T>);
 

@@ -1,17 +1,17 @@
 //! Operations on secrets in constant time: masks that the compiler cannot turn into branches, comparisons, and marks for a checker.
 //!
-//! **Masks.** `(x & 1).wrapping_neg()` is all ones or zero, and ANDing with it has no branch as written. The compiler sees
-//! that the mask is made of one bit, takes the AND for a choice by it, and is free to make the choice a branch; it did. So the
-//! bit passes through an empty piece of assembly first: what comes out could be any number, and an AND with it stays one. All
-//! masks of secret bits in this workspace are made here: [`mask`] where there is one for a row, or few; [`masks`] for a row of
-//! masks, which costs vector instructions less than a barrier for each.
+//! **Masks.** `(x & 1).wrapping_neg()` is all ones or zero, and as written an AND with it has no branch. But the compiler sees that the
+//! mask comes from one bit, understands the AND as a choice by that bit, and may turn the choice into a branch; it did. So the bit
+//! passes through an empty piece of assembly first. For the compiler the result could be any number, and an AND with it stays an AND.
+//! All masks of secret bits in this workspace are made here: by [`mask`] if a row has one or few of them; by [`masks`] for a row of
+//! masks, which with vector instructions costs less than a barrier for each.
 //!
-//! **Comparisons.** [`ct_eq`] looks at everything and says only whether all is equal. The answer is public, and marked as such.
-//! Where it is not, because a caller goes on in silence, `subtle` has the type for it.
+//! **Comparisons.** [`ct_eq`] looks at everything and returns only whether all is equal. The answer is public, and marked as such. If it
+//! must stay secret, because a caller goes on in silence, use the type that `subtle` has for it.
 //!
-//! **Marks** ([`mark_secret`], [`mark_public`], [`public`]) are for Valgrind's memcheck, under which what is secret counts as
-//! uninitialised: it reports every branch on it and every address made of it. `crates/constant-time` is the check. Elsewhere
-//! they take a few instructions and do nothing.
+//! **Marks** ([`mark_secret`], [`mark_public`], [`public`]) are for Valgrind's memcheck. Under it, secrets count as uninitialised, and
+//! it reports every branch on them and every address made of them. `crates/constant-time` runs this check. Elsewhere the marks take a
+//! few instructions and do nothing.
 
 mod memcheck;
 #[cfg(test)]
@@ -68,12 +68,12 @@ pub fn mask<N: Number>(bit: N) -> N {
     N::of_word(hidden(bit.low_word() & 1).wrapping_neg())
 }
 
-/// [`mask`] in constants, and in functions that also run there. It passes through memory: not for loops that have to be fast.
+/// [`mask`] for constants, and for functions that also run in constants. It passes through memory, so it is not for fast loops.
 pub const fn const_mask(bit: u128) -> u128 {
     core::hint::black_box(bit & 1).wrapping_neg()
 }
 
-/// Sets `masks[i]` to the mask of `bit(i)`. The bits are put down first, and the compiler forgets what it knew of them, so that
+/// Sets `masks[i]` to the mask of `bit(i)`. The bits are written to memory first, and the compiler forgets what it knew of them, so that
 /// all masks of the row are made with vector instructions.
 #[inline(always)]
 pub fn masks<N: Number>(masks: &mut [N], bit: impl Fn(usize) -> N) {
@@ -81,7 +81,7 @@ pub fn masks<N: Number>(masks: &mut [N], bit: impl Fn(usize) -> N) {
     hide_row(masks);
 }
 
-/// The lowest bit in all places, as the compiler sees it: for what is hidden right after.
+/// The lowest bit in all places, without a barrier: only for values that are hidden from the compiler right after.
 #[inline(always)]
 fn spread<N: Number>(bit: N) -> N {
     N::of_word((bit.low_word() & 1).wrapping_neg())
@@ -101,7 +101,7 @@ pub fn is_zero<N: Number>(row: &[N]) -> bool {
     public(sum) == N::default()
 }
 
-/// A word of which the compiler forgets all that it knows.
+/// Returns the word unchanged, but the compiler forgets everything that it knows of it.
 #[inline(always)]
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), allow(unsafe_code))]
 fn hidden(word: u64) -> u64 {
@@ -118,7 +118,7 @@ fn hidden(word: u64) -> u64 {
     core::hint::black_box(word)
 }
 
-/// The same of a row in memory.
+/// The same for a row in memory.
 #[inline(always)]
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), allow(unsafe_code))]
 fn hide_row<N>(row: &mut [N]) {

@@ -27,7 +27,7 @@ pub trait Entry: Copy + 'static + BitAnd<Output = Self> + BitXor<Output = Self> 
     /// All bits set.
     const ALL: Self;
 
-    /// The entry of so many bytes, at most its own, little-endian.
+    /// The entry of this many bytes, at most its own, little-endian.
     fn of_bytes(bytes: &[u8]) -> Self;
 }
 
@@ -70,7 +70,7 @@ pub struct Sums<E> {
 }
 
 impl<E: Entry> Sums<E> {
-    /// For a table of 2^l outputs of so many bits.
+    /// For a table of 2^l outputs of this many bits.
     ///
     /// # Panics
     /// If the table has fewer than four entries, or their number is not a power of two.

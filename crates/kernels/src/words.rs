@@ -15,7 +15,7 @@ pub trait Modulus {
     const TAPS: &'static [u32];
 }
 
-/// Fails to compile for a modulus that does not keep the rules, or not in words of so many bits.
+/// Fails to compile for a modulus that does not keep the rules, or not in words of this many bits.
 pub(crate) const fn check<M: Modulus>(bits: u32) {
     assert!(
         M::DEGREE == bits || (bits == 64 && M::DEGREE > 32 && M::DEGREE < 64),

@@ -26,7 +26,7 @@ impl SharedValue for ByteShares {
 }
 
 impl ByteShares {
-    /// From an output port, whose slots have these rows in so many lanes.
+    /// From an output port, whose slots have these rows in this many lanes.
     pub(crate) fn of_port<'a>(port: &CompiledPort, lanes: usize, row: impl Fn(Slot) -> &'a [u8]) -> Self {
         let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
         let lanes = if port.uniform { 1 } else { lanes };

@@ -31,12 +31,12 @@ pub fn find(name: &str) -> Option<&'static Descriptor> {
     ALL.iter().copied().find(|descriptor| descriptor.name.eq_ignore_ascii_case(name))
 }
 
-/// Those that nodes can serve with.
+/// The protocols with which nodes can serve.
 pub fn serving() -> impl Iterator<Item = &'static Descriptor> {
     ALL.iter().copied().filter(|descriptor| descriptor.serves())
 }
 
-/// The protocol of a name, as so many nodes serve with it.
+/// The protocol with this name, as this number of nodes serve with it.
 pub fn service(name: &str, nodes: usize, threshold: usize) -> Result<AnyServiceConfig> {
     let unknown = || {
         let names: Vec<&str> = serving().map(|descriptor| descriptor.name).collect();

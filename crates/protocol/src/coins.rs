@@ -1,10 +1,10 @@
 //! Coin tossing: public random values that nobody controls. Every party commits to a random value, all parties open theirs, and the coins
 //! are a hash of the values (Blum 1983, "Coin flipping by telephone").
 //!
-//! A party that fixes its value before it sees another's cannot steer the outcome; it can refuse to open once it knows the
-//! coins, and then there are none for anybody: it chooses among as many tosses as others try again. So what the coins check must be
-//! fixed before the toss, nothing is tried again after a failed check, and where a secret of this party is guessed at, silence after
-//! the toss counts (`toss_for_check`).
+//! A party fixes its value before it sees another's, so it cannot steer the outcome. It can refuse to open once it knows the coins,
+//! and then nobody has coins. If the others then try again, it can choose among as many tosses as they make. Three rules follow. What
+//! the coins check must be fixed before the toss. Nothing is tried again after a failed check. And if somebody could be guessing at a
+//! secret of this party, silence after the toss counts as a failed check (`toss_for_check`).
 
 use zeroize::Zeroizing;
 
@@ -20,8 +20,8 @@ pub fn toss(context: &[u8], net: &mut dyn Net) -> Result<[u8; 32]> {
     Ok(coins_of(&Commitments::exchange(context, &*mine, net)?.open(net)?))
 }
 
-/// The same for a check in which a peer's guess at a secret of this party is tested. Once this party has opened, who is
-/// silent may know the coins, and that is [`Error::Unanswered`](crate::Error::Unanswered).
+/// The same for a check that could test a peer's guess at a secret of this party. Once this party has opened, a silent peer may know the
+/// coins, and the error is [`Error::Unanswered`](crate::Error::Unanswered).
 pub(crate) fn toss_for_check(context: &[u8], net: &mut dyn Net) -> Result<[u8; 32]> {
     let mine = fresh()?;
     let committed = Commitments::exchange(context, &*mine, net)?;

@@ -4,10 +4,10 @@
 //! oracle model. Nobody's message depends on another's, since all commitments are in before the first opening goes out.
 //! Parties that see different contexts (another transcript, other coins) cannot open to each other.
 //!
-//! With the openings every party sends a digest of the context and of the commitments that it received. These are compared first:
-//! where two parties have seen different things, some party cheats, perhaps neither of the two, and nobody is named. (Of two
-//! parties it is the other one.) Once a peer's digest is the same as this party's, it checks openings as this one does; an
-//! opening that does not fit is then its own doing, and it is named.
+//! With the openings every party sends a digest of the context and of the commitments that it received. Each party compares these
+//! first. If two parties have seen different things, some party cheats, perhaps neither of the two, and nobody is named. (With only
+//! two parties it is the other one.) A peer whose digest equals this party's has seen the same as this party. If its opening then does
+//! not fit, the peer itself deviated, and it is named.
 
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
@@ -19,7 +19,7 @@ use crate::{Error, Party, Result};
 const HASH_BYTES: usize = 32;
 const NONCE_BYTES: usize = 32;
 
-/// Sends every member a message of this party, and returns those of all parties, by party; that of a party that is no
+/// Sends every member this party's message, and returns the messages of all parties, by party. The message of a party that is not a
 /// member is empty. All messages have the same length. Two rounds.
 pub fn commit_and_open(context: &[u8], message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
     Commitments::exchange(context, message, net)?.open(net)
@@ -78,8 +78,8 @@ impl<'c> Commitments<'c> {
     }
 }
 
-/// A peer says that it was told something else than this party, which all should have been told alike: of two parties it is the
-/// one that lies, of more it may have been lied to.
+/// The error if a peer says that it received something else than this party, though all parties should have received the same. With
+/// two parties the peer lies; with more it may have been lied to.
 pub(crate) fn saw_other(what: &'static str, peer: Party, net: &dyn Net) -> Error {
     match net.members().len() {
         2 => Error::Peer { peer, detail: format!("it received other {what} than this party") },

@@ -9,21 +9,21 @@ use crate::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::protocol::Adversary;
 use crate::{Error, Result};
 
-/// One protocol, as people choose it.
+/// One protocol, as users choose it.
 pub struct Descriptor {
-    /// On the command line and in files.
+    /// Its name on the command line and in files.
     pub name: &'static str,
     /// One line for people: how it computes.
     pub summary: &'static str,
-    /// Which cheating it withstands.
+    /// Which adversary it tolerates.
     pub adversary: Adversary,
-    /// It runs among so many parties.
+    /// The numbers of parties for which it can run.
     pub parties: RangeInclusive<usize>,
-    /// And among so many if nobody says otherwise.
+    /// The default number of parties.
     pub usual_parties: usize,
-    /// How many of them may be corrupted together.
+    /// How many of them may be corrupt together.
     pub threshold: Threshold,
-    /// What one can choose.
+    /// Its options.
     pub options: &'static [Choice],
     /// Whether it looks tables up bit by bit, so that a cipher is best given to it as gates.
     pub takes_gates: bool,
@@ -41,31 +41,31 @@ pub struct Serving {
     pub(crate) config: fn(usize, usize) -> Result<AnyServiceConfig>,
 }
 
-/// How many parties may be corrupted together.
+/// How many parties may be corrupt together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threshold {
     /// Fewer than half; fewer can be chosen.
     Minority,
     /// Fewer than a third; fewer can be chosen.
     FewerThanAThird,
-    /// All but one, without a choice.
+    /// All but one; nothing else can be chosen.
     AllButOne,
 }
 
-/// Something that one can choose about a protocol.
+/// An option of a protocol.
 #[derive(Debug)]
 pub struct Choice {
-    /// As on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
     /// What is chosen, for people.
     pub summary: &'static str,
     /// What can be chosen.
     pub values: fn() -> Vec<&'static str>,
-    /// What is taken if nothing is chosen; none where one has to choose.
+    /// The default; none if the user has to choose.
     pub default: Option<&'static str>,
 }
 
-/// What was chosen for a protocol: fit for its [`Descriptor`].
+/// The parameters that were chosen for a protocol. They fit its [`Descriptor`].
 pub struct Parameters {
     /// Number of parties.
     pub parties: usize,
@@ -75,7 +75,7 @@ pub struct Parameters {
 }
 
 impl Threshold {
-    /// The most corrupted parties among so many.
+    /// The largest threshold for this number of parties.
     pub fn most(self, parties: usize) -> usize {
         match self {
             Threshold::Minority => parties.saturating_sub(1) / 2,
@@ -84,8 +84,8 @@ impl Threshold {
         }
     }
 
-    /// The threshold that was asked for, or else the largest. An error where there is no choice; whether so many are too many says
-    /// the protocol.
+    /// The threshold that was asked for, or else the largest. An error if there is no choice. The protocol itself checks whether the
+    /// threshold is too large.
     fn of(self, protocol: &str, parties: usize, asked: Option<usize>) -> Result<usize> {
         let most = self.most(parties);
         match asked {
@@ -109,7 +109,7 @@ impl Parameters {
             .unwrap_or_else(|| panic!("{option} is an option of the protocol"))
     }
 
-    /// The same, read.
+    /// The value of an option, parsed.
     pub(crate) fn parsed<T: FromStr>(&self, option: &str) -> Result<T> {
         let value = self.value(option);
         value.parse().map_err(|_| Error::Misuse(format!("{option} cannot be '{value}'")))
@@ -117,12 +117,12 @@ impl Parameters {
 }
 
 impl Descriptor {
-    /// The option of a name.
+    /// The option with this name.
     pub fn option(&self, name: &str) -> Option<&'static Choice> {
         self.options.iter().find(|option| option.name == name)
     }
 
-    /// The protocol among some parties, with what was chosen by option.
+    /// The protocol for this number of parties, with the values chosen for its options.
     pub fn scheme(
         &self,
         parties: Option<usize>,
@@ -132,7 +132,7 @@ impl Descriptor {
         (self.scheme)(&self.parameters(parties, threshold, chosen)?)
     }
 
-    /// What was chosen and what is taken otherwise; an error says what does not fit the protocol.
+    /// The chosen values, and defaults for the others. The error says which value does not fit the protocol.
     pub fn parameters(
         &self,
         parties: Option<usize>,

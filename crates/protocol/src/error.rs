@@ -7,8 +7,8 @@ use crate::{Party, PartySet};
 /// What every fallible operation of a protocol returns.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a [`Error::CheckFailed`] says that is none of its own: a check of another session under the same secrets (a MAC key, the
-/// Delta of transfers) failed, and they were given up with it.
+/// The text of an [`Error::CheckFailed`] if the check that failed was one of another session under the same secrets (a MAC key, the
+/// Delta of transfers), which were given up with it.
 pub const EARLIER_CHECK: &str = "an earlier check under the same secrets";
 
 /// Why a session ended early.
@@ -31,12 +31,12 @@ pub enum Error {
         /// The limit that ran out.
         waited: Duration,
     },
-    /// The peer sent what the protocol does not allow at this point. **Whoever is named deserves it**: what does not fit came from
-    /// that party itself, over its own authenticated channel to this one, and no message of a third party could have made one
-    /// that follows the protocol send it. Where a third party could have, the error is [`Error::Equivocation`] or
-    /// [`Error::CheckFailed`], which name nobody. This party knows it; to others it is its word against the peer's. (So under protocols
-    /// that verify. A passive one assumes that all follow it: whoever does not can lead two others apart, whose messages to each other
-    /// then do not fit.)
+    /// The peer sent something that the protocol does not allow at this point. **The named party did deviate**: the wrong message came
+    /// from that party itself, over its own authenticated channel to this one, and no message of a third party could have made an
+    /// honest party send it. If a third party could have caused it, the error is [`Error::Equivocation`] or [`Error::CheckFailed`],
+    /// which name nobody. This party knows who deviated; for others it is this party's word against the peer's. (This holds under
+    /// protocols that verify. A passive protocol assumes that all parties follow it. A party that does not can mislead two others, so
+    /// that their messages to each other do not fit.)
     #[error(
         "{peer} sent something that does not fit: {detail}; both sides must run the same version and command"
     )]
@@ -54,18 +54,19 @@ pub enum Error {
         /// The setting that differs.
         field: &'static str,
     },
-    /// This party and a peer were told different things by some party, which may be a third one. Nobody is named: the peer that
-    /// said what does not fit may have been lied to.
+    /// Some party told this party and a peer different things. It may be a third party. Nobody is named, because the peer whose
+    /// message does not fit may have been lied to.
     #[error(
         "parties were told different {what}: some party cheats, and this one cannot tell which. What depends on it is given up; see \
          the errors of the others"
     )]
     Equivocation {
-        /// What all should have been told alike.
+        /// What all parties should have been told in the same way.
         what: &'static str,
     },
-    /// The peer fell silent in the middle of a check, after it could know the coins and before it answered. Nothing says that it
-    /// cheats; but one whose guess at a secret was wrong could do the same, so what was checked is given up, and it counts.
+    /// The peer fell silent in the middle of a check, after it could know the coins and before it answered. That does not show that it
+    /// cheats. But a cheater whose guess at a secret was wrong could do the same, so what was checked is given up, and the silence
+    /// counts.
     #[error(
         "{peer} did not answer a check that was under way ({detail}); see whether it is still running, and its own error"
     )]
@@ -75,8 +76,8 @@ pub enum Error {
         /// What this party saw.
         detail: String,
     },
-    /// A check found that some party departed from the protocol, or that a message was damaged. It does not say who: with
-    /// a dishonest majority that cannot be told. Nothing was revealed, and what was checked must not be used again.
+    /// A check found that some party departed from the protocol, or that a message was damaged. It does not say which party, because
+    /// with a dishonest majority that cannot be found out. Nothing was revealed, and what was checked must not be used again.
     #[error(
         "a check failed: {what}. A party departed from the protocol; nothing is revealed, and the material in use is given \
          up, and a MAC key with it if there is one"
@@ -85,8 +86,8 @@ pub enum Error {
         /// What was checked.
         what: &'static str,
     },
-    /// Two parties contradict each other about what one sent the other over their private channel, before all. One of them cheats;
-    /// the others cannot tell which.
+    /// Two parties contradict each other before all about what one sent the other over their private channel. One of them cheats;
+    /// the others cannot find out which.
     #[error(
         "{dealer} and {receiver} contradict each other about what {dealer} sent {receiver}: one of these two cheats, or its memory or \
          connection is damaged. No material is made until it is found out which, and left away or mended"
@@ -97,7 +98,7 @@ pub enum Error {
         /// The party that says that it received another.
         receiver: Party,
     },
-    /// Too few parties are there, or can be relied on, for what is to be done.
+    /// Too few parties are present, or can be relied on, for the operation.
     #[error(
         "{needed} parties are needed to {purpose}, and only {there} are there; see whether the others are running and \
          reachable, and their own errors"
@@ -110,13 +111,13 @@ pub enum Error {
         /// What for.
         purpose: &'static str,
     },
-    /// The stock does not hold enough material. All parties come to it at the same place; nothing was used.
+    /// The stock does not hold enough material. All parties get this error at the same place, and nothing was used.
     #[error("{detail}")]
     OutOfMaterial {
         /// What was asked for, and what is there.
         detail: String,
     },
-    /// The caller asked for what cannot be done.
+    /// The caller asked for something that cannot be done.
     #[error("{0}")]
     Misuse(String),
     /// The machine failed: no randomness, no socket, no thread.
@@ -125,7 +126,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The same, of a message that answers a check or opens its coins: silence is [`Error::Unanswered`].
+    /// The error of a message that answers a check or opens its coins: silence becomes [`Error::Unanswered`].
     pub(crate) fn in_a_check(self) -> Self {
         match self {
             Error::Closed { peer, detail } => Error::Unanswered { peer, detail },
@@ -136,8 +137,9 @@ impl Error {
         }
     }
 
-    /// Whether it can be that of a cheater whose guess at a secret was wrong, so that the secret must be given up: a check failed, a
-    /// peer sent what cannot be, some party told others different things, or a check was left without an answer.
+    /// Whether a cheater whose wrong guess at a secret was detected could have caused this error, so that the secret must be given up.
+    /// This holds if a check failed, a peer sent something impossible, some party told others different things, or a check was left
+    /// without an answer.
     pub fn may_be_a_wrong_guess(&self) -> bool {
         matches!(
             self,

@@ -1,22 +1,22 @@
-//! The network port: authenticated, private, ordered channels between the parties of a session.
+//! The interface to the network: authenticated, private, ordered channels between the parties of a session.
 //!
-//! Protocols talk through [`Net`] only. The in-memory [`crate::mesh`] implements it for tests and `eval`; the
-//! `transport` crate implements it over TLS. All lengths are known to both sides beforehand, so a message carries
-//! no type: a peer that sends another length is out of step, and that is an error, never a guess.
+//! Protocols communicate through [`Net`] only. The in-memory [`crate::mesh`] implements it for tests and `eval`; the `transport` crate
+//! implements it over TLS. Both sides know all lengths beforehand, so a message carries no type. A peer that sends another length is out
+//! of step, and that is an error, never a guess.
 //!
-//! For a protocol that stops when anybody does, a peer's failure is an error. One that goes on without some of its parties
-//! uses [`Net::gather`], to which a peer that fails is merely *lost*.
+//! For a protocol that stops if any party does, a peer's failure is an error. A protocol that goes on without some of its parties uses
+//! [`Net::gather`], for which a peer that fails is merely *lost*.
 
 use std::time::Duration;
 
 use crate::{Party, PartySet, Result};
 
-/// What came of a [`Net::gather`].
+/// The result of a [`Net::gather`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gathered {
     /// Peers whose messages are complete.
     pub arrived: PartySet,
-    /// Peers that are given up, now or earlier. One that failed right after its message came is in both.
+    /// Peers that were given up, now or earlier. A peer that failed right after its message came is in both sets.
     pub lost: PartySet,
 }
 
@@ -25,7 +25,8 @@ pub struct Gathered {
 pub struct Patience {
     /// This many times the limit of a single wait.
     pub limits: u32,
-    /// And so many bytes, at [`LEAST_BYTES_PER_SECOND`]: of messages that the peer may still have been waiting for.
+    /// In addition, the time for this many bytes at [`LEAST_BYTES_PER_SECOND`]: those of messages that the peer may still have been
+    /// waiting for.
     pub bytes: u64,
 }
 
@@ -38,12 +39,12 @@ impl Patience {
         Patience { limits, bytes: 0 }
     }
 
-    /// The time that a message may take to begin, where `limit` is that of a single wait.
+    /// The time that a message may take to begin, if `limit` is the limit of a single wait.
     pub fn to_begin(self, limit: Duration) -> Duration {
         limit.saturating_mul(self.limits) + Duration::from_secs(self.bytes / LEAST_BYTES_PER_SECOND)
     }
 
-    /// The time that a message of so many bytes may take in all.
+    /// The time that a message of `bytes` bytes may take in all.
     pub fn to_end(self, limit: Duration, bytes: usize) -> Duration {
         let more = Patience { bytes: self.bytes.saturating_add(bytes as u64), ..self };
         more.to_begin(limit)
@@ -75,16 +76,17 @@ pub trait Net: Send {
     /// arrived and everything has been handed to the operating system.
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()>;
 
-    /// [`Net::exchange`] in which peers may be late or fail. At the beginning, and after each peer's message is complete, `enough`
-    /// is asked, with all peers whose messages are complete so far and with the buffers; once it says yes, the call returns.
-    /// Otherwise it returns when every awaited peer has arrived or is lost.
+    /// A [`Net::exchange`] in which peers may be late or fail. At the beginning, and whenever a peer's message is complete, the call
+    /// asks `enough`, with all peers whose messages are complete so far and with the buffers. Once `enough` returns true, the call
+    /// returns. Otherwise it returns when every awaited peer has arrived or is lost.
     ///
-    /// What is still owed then is *late*. Later calls on this stream, of whatever kind, first receive and throw away what
-    /// is late from a peer before what they want from it; and they send what the operating system has not taken yet, of
-    /// which a copy is kept, before anything later to the same peer. A buffer whose peer has not arrived holds anything.
+    /// Messages that are incomplete then are *late*. Later calls on this stream, of any kind, first receive and discard what is late
+    /// from a peer, and then receive the message that they need from it. Bytes that the operating system has not taken yet are
+    /// kept as a copy, and later calls send them before anything else to the same peer. The content of a buffer whose peer has not
+    /// arrived is undefined.
     ///
-    /// **What is kept moves with later calls on this stream, or when it is dropped.** Whoever waits elsewhere in between for parties
-    /// that may be behind here (on another stream, for a process to end) first waits for them here.
+    /// **The kept bytes move only during later calls on this stream, or when it is dropped.** A caller that waits elsewhere in between
+    /// for parties that may be behind here (on another stream, or for a process to end) first has to wait for them here.
     ///
     /// A peer is *lost* when its connection ends or breaks; when its message has another length than is due; when it is too
     /// many bytes behind, in what it owes or in what it does not take; when it moves no byte for the time that `patience` gives a
@@ -92,8 +94,8 @@ pub trait Net: Send {
     /// takes longer in all than `patience` gives one of its length. A lost peer is neither sent to nor waited for again. The other
     /// calls, if they involve it, return the error by which it was lost.
     ///
-    /// An error is a misuse, or this machine's, or that of an earlier call, but never a peer's: unless the network knows no
-    /// lost peers, which is the default and fails as an exchange does.
+    /// An error is a misuse, a failure of this machine, or the error of an earlier call, but never a peer's. The exception is a
+    /// network that does not know lost peers. That is the default; it fails as an exchange does.
     fn gather(
         &mut self,
         out: &[&[u8]],

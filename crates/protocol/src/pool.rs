@@ -1,7 +1,7 @@
 //! Vectors of shares and of material, and the pool their memory comes from.
 //!
-//! Wiping a vector after each use costs as much as computing it, and so do fresh pages. So memory goes back to the session's
-//! pool unwiped, is overwritten by the next user, and is wiped when the last holder of the pool is gone.
+//! Wiping a vector after each use costs as much as computing it, and so do fresh pages. So memory returns to the session's pool
+//! without being wiped, and the next user overwrites it. It is wiped when the last holder of the pool is dropped.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ pub struct Pool(Arc<Free>);
 #[derive(Default)]
 struct Free(Mutex<Vec<Vec<u8>>>);
 
-/// A request gets at most so many times what it asked for.
+/// A request gets at most this many times the memory that it asked for.
 const WASTE: usize = 2;
-/// Smaller pieces are not worth telling apart.
+/// Smaller pieces count as this size.
 const LEAST: usize = 4096;
 
-/// What begins here begins a line of a cache: registers that are read one after another lie across no two.
+/// Vectors are aligned to a cache line, so that a register that is read never lies across two lines.
 const LINE: usize = 64;
 
 /// Shares of a vector, one byte or more each; it begins a line.
@@ -35,7 +35,7 @@ pub struct Shares {
 }
 
 impl Pool {
-    /// A vector with unspecified contents, to be overwritten.
+    /// A vector with unspecified contents. The caller has to overwrite it.
     pub fn take(&self, len: usize) -> Shares {
         let len = len + LINE;
         let mut free = self.0.0.lock();

@@ -8,7 +8,7 @@ use crate::session::{HandshakeParameters, Stream};
 use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, Party, PartySet, Result};
 
-/// Where the value of an input port comes from. All parties name the same source.
+/// The source of an input port's value. All parties name the same source.
 pub enum Input<'a, S> {
     /// All parties know it.
     Public(&'a Cells),
@@ -29,18 +29,18 @@ pub enum Owner {
     Party(Party),
 }
 
-/// Which cheating a protocol withstands.
+/// Which adversary a protocol tolerates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Adversary {
-    /// None: corrupted parties are curious, and run the program as it is.
+    /// Corrupt parties are curious, but run the program unmodified.
     Passive,
-    /// Any, and it ends the session: an honest party has the right output or none.
+    /// Corrupt parties may do anything, but cheating ends the session: an honest party gets the right output or none.
     Abort,
-    /// Any, and honest parties have the right output all the same.
+    /// Corrupt parties may do anything, and honest parties still get the right output.
     GuaranteedOutput,
 }
 
-/// What one party has seen of others' faults that its protocol made up for.
+/// Faults of other parties that this party saw and that its protocol corrected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Parties whose messages were wrong and were outvoted. Known to this party; the others may have been told other things.
@@ -62,13 +62,13 @@ pub trait ProtocolConfig: Sync {
     /// Number of parties.
     fn parties(&self) -> usize;
 
-    /// Which cheating it withstands, with material that is what it should be.
+    /// Which adversary it tolerates, provided that its material is correct.
     fn adversary(&self) -> Adversary;
 
-    /// One sentence on whom it protects against: shown to people.
+    /// One sentence, shown to people, that says against whom the protocol protects.
     fn promise(&self) -> String;
 
-    /// Whether an output is right whatever the other parties do. Not with material that they could have made themselves.
+    /// Whether an output is right whatever the other parties do. It is not if they could have made the material themselves.
     fn verifies(&self) -> bool {
         self.adversary() != Adversary::Passive
     }
@@ -79,15 +79,15 @@ pub trait ProtocolConfig: Sync {
     /// Agrees on fresh long-lived secrets with the peers.
     fn set_up(&self, net: &mut dyn Net) -> Result<Self::Setup>;
 
-    /// Joins a session on one of its streams; every thread takes its own. `serving` are the parties that take part
-    /// ([`Net::members`]): the same at all of them.
+    /// Joins a session on one of its streams. Every thread takes its own stream. `serving` are the parties that take part
+    /// ([`Net::members`]); all of them name the same set.
     fn join(&self, setup: &Self::Setup, stream: Stream, serving: PartySet) -> Result<Self::Session>;
 }
 
-/// A value of which this party has its part.
+/// This party's part of a shared value.
 pub trait SharedValue: Send + Sync {
-    /// This party's shares, cell by cell: what lies on its disk if it stores the value. Of no use without those of other
-    /// parties.
+    /// This party's shares, cell by cell, as they are on its disk if it stores the value. Without the shares of other parties they
+    /// are of no use.
     fn reveal_own_shares(&self) -> &[u8];
 }
 
@@ -105,11 +105,11 @@ pub trait Session: Maps + Send {
     /// A revealed value: [`Unverified`](crate::release::Unverified) for passive protocols.
     type Released: Released;
 
-    /// What evaluating `compiled` will take, by the protocol's own arithmetic.
+    /// The predicted cost of evaluating `compiled`.
     fn cost(&self, compiled: &Compiled) -> Cost;
 
-    /// The most lanes worth evaluating together, for whoever has the choice. Fewer where shares are so large that more would not
-    /// stay near the processor, and nothing waits for an answer.
+    /// The most lanes that are worth evaluating together, for callers that can choose. It is small if shares are so large that more
+    /// would not fit the processor's cache, and if nothing waits for an answer.
     fn lanes_at_once(&self, _: &Compiled) -> usize {
         usize::MAX
     }
@@ -141,7 +141,7 @@ pub trait Session: Maps + Send {
         net: &mut dyn Net,
     ) -> Result<()>;
 
-    /// Local maps, in order. Never talks.
+    /// Applies linear maps, in order. Never communicates.
     fn linear(&mut self, maps: &[Linear], bank: &mut Self::Registers);
 
     /// The lookups of one layer, together.
@@ -157,14 +157,14 @@ pub trait Session: Maps + Send {
     /// Takes the shares of an output port out of a bank, once.
     fn output(&mut self, port: &CompiledPort, bank: &mut Self::Registers) -> Self::Shared;
 
-    /// The lanes of these numbers, in this order and as often as they are named, as a value of their own: so that what one
-    /// circuit put out in its lanes goes into the lanes or the ports of another. Never talks.
+    /// The lanes with these numbers as a new value, in this order and as often as they are named. With it the lanes of one circuit's
+    /// output become lanes or ports of another circuit. Never communicates.
     ///
     /// # Panics
     /// If the value has no lane of such a number.
     fn select_lanes(&self, shared: &Self::Shared, lanes: &[usize]) -> Self::Shared;
 
-    /// Whatever the protocol must verify before anything is revealed; once per release. Passive protocols have
+    /// Verifies everything that the protocol must verify before a value is revealed; once per release. Passive protocols have
     /// nothing to verify.
     fn check(&mut self, net: &mut dyn Net) -> Result<()>;
 
@@ -182,13 +182,13 @@ pub trait Session: Maps + Send {
     /// What this party has done so far.
     fn tally(&self) -> Tally;
 
-    /// What it has seen of others' faults, where the protocol goes on in spite of them.
+    /// The faults of others that it has seen, if the protocol goes on in spite of them.
     fn faults(&self) -> Faults {
         Faults::default()
     }
 }
 
-/// Refuses cells that are not those of a port in so many lanes.
+/// Refuses cells that are not those of a port in this many lanes.
 pub(crate) fn check_cells(port: &CompiledPort, cells: &Cells, lanes: usize) -> Result<()> {
     let lanes = if port.uniform { 1 } else { lanes };
     if (cells.count(), cells.bits(), cells.lanes()) == (port.cells.len(), port.bits, lanes) {

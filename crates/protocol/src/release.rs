@@ -2,12 +2,12 @@
 
 use polyclave_cipher::Cells;
 
-/// A revealed value whose reader knows what it is worth.
+/// A revealed value that says whether it was verified.
 pub trait Released {
     /// Whether every party's messages were checked before the value was revealed.
     fn is_verified(&self) -> bool;
 
-    /// The value. Where it is not verified, this trusts all parties with its correctness.
+    /// The value. If it is not verified, the caller trusts all parties with its correctness.
     fn accept(self) -> Cells;
 }
 
@@ -30,7 +30,7 @@ impl<T> Unverified<T> {
         Unverified(value)
     }
 
-    /// The value, by somebody who has decided to trust all parties with its correctness.
+    /// The value, for a caller that has decided to trust all parties with its correctness.
     pub fn trust_all_parties(self) -> T {
         self.0
     }
@@ -41,7 +41,7 @@ impl<T> Unverified<T> {
 pub struct Checked<T>(T);
 
 impl<T> Checked<T> {
-    /// Only what has passed a check.
+    /// Wraps a value. It must have passed a check.
     pub(crate) fn new(value: T) -> Self {
         Checked(value)
     }

@@ -1,8 +1,8 @@
 //! Whether secrets that cheaters may have guessed at can still be used. It is one flag. A set-up shares it with everything that is forked
 //! from it, and with everything else that uses the same secrets.
 //!
-//! Of every kind of set-up. A flag of each fork alone lets a cheater go on: a receiver of transfers that spoilt one column in each of
-//! 128 sessions would have all of a sender's Delta, a bit from each failure.
+//! Every kind of set-up has such a flag. If each fork had its own flag, a cheater could go on: a receiver of transfers that spoilt one
+//! column in each of 128 sessions would learn all of a sender's Delta, one bit from each failure.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

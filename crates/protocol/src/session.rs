@@ -1,35 +1,36 @@
 //! The hello round: before anything secret is used, the parties agree on what they are about to run and on a session id.
 //!
-//! Those who serve ([`Net::members`]) take part, and nobody else. Two rounds:
+//! The parties that serve ([`Net::members`]) take part, and no others. There are two rounds:
 //!
-//! 1. Each sends a commitment to a fresh 256-bit nonce, the set of parties that serve as it sees it, and a digest of its settings.
-//! 2. If all of these fit, each opens its nonce, and says which commitments it has received. If not, each sends a digest of each
-//!    of its settings instead, and the session ends with the name of the one that differs.
+//! 1. Each party sends a commitment to a fresh 256-bit nonce, the set of serving parties as it sees it, and a digest of its settings.
+//! 2. If all of these fit, each party opens its nonce, and says which commitments it has received. If not, each party sends a digest
+//!    of each of its settings instead, and the session ends with the name of the setting that differs.
 //!
-//! The session id is a hash of the nonces of all serving parties, their set and all settings. It never comes twice
-//! as long as one of them draws fresh randomness, and two sessions of other parties (which need have no member in common)
-//! never share one: pseudorandom sharing takes it as input and needs no counter that could roll back.
+//! The session id is a hash of the nonces of all serving parties, their set and all settings. It does not repeat as long as one
+//! of them draws fresh randomness. Two sessions of different sets of parties (which need not have a member in common) never share
+//! an id. So pseudorandom sharing takes the id as input and needs no counter that could roll back.
 //!
-//! * *All have one id.* A party goes on only if every peer says, over its own channel, that it has received the same commitments, and
-//!   if every opening fits. So of two parties that follow the protocol and both go on, both have the same commitments, hence the
-//!   same nonces (the hash is binding) and the same id. A party that was told something else ends. Somebody who tells two
-//!   parties different things would otherwise have them compute with different pseudorandom values, though all else
-//!   that they say to each other fits: shares of one of them would look wrong, and where wrong shares convict, an honest party would
-//!   be convicted.
-//! * *Nobody chooses it.* Nonces used to be told at once, and who spoke last had the others' before it named its own: it tried nonces
-//!   until the id, and what is derived from it (nonces of GCM, counters of CTR), looked as it wished. Now let P be the first honest
-//!   party that opens. It has all commitments then. If any honest party goes on, P's commitments are the same as its own, as P has
-//!   told it; so every cheater's commitment in them was fixed before any honest nonce was known to anybody (a commitment
-//!   hides 256 bits), and by it the cheater's nonce. A commitment names its party, so another's is of no use. The id is
-//!   then a random oracle's answer at a point with an honest nonce in it that nobody knew when the rest was fixed: uniform.
-//! * *What is left* is to choose among draws. A cheater hears all nonces before it has to open its own, sees the id, and may end
-//!   the session by silence. Every attempt that others make after that is another draw, and q draws give it the best of q ids:
-//!   log2 q bits, and a given id of b bits with probability q 2^-b. So nobody tries again by itself after it has opened:
-//!   [`greet`] tells an attempt that may be repeated (no nonce of this party is known, so no id is) from
-//!   [`Greeted::open`], after which an error is the caller's last. Nodes make one draw for a request (`node/src/requests/begin.rs`), and its
-//!   client sees it fail. What they make ahead (epochs, lots, fresh secrets) they do try again: there the id is a name and a label
-//!   of pseudorandom values, of which only matters that it does not come twice.
-//! * (A restored image of a party's memory, taken after the hello, is another matter: see SECURITY.md.)
+//! * *All have the same id.* A party goes on only if every peer says, over its own channel, that it has received the same commitments,
+//!   and if every opening fits. So two parties that follow the protocol and both go on have the same commitments, hence the same
+//!   nonces (the hash is binding) and the same id. A party that was told something else ends the session. Otherwise a cheater that
+//!   tells two parties different things would make them compute with different pseudorandom values, while everything else that they
+//!   send to each other fits. The shares of one of them would look wrong, and where wrong shares convict, an honest party would be
+//!   convicted.
+//! * *Nobody chooses the id.* In an earlier version nonces were sent without commitments. The party that sent last knew the others'
+//!   nonces before it named its own, and could try nonces until the id, and what is derived from it (nonces of GCM, counters of CTR),
+//!   looked as it wished. Now let P be the first honest party that opens. It has all commitments then. If any honest party goes on, it
+//!   has the same commitments as P, as P has told it. So every cheater's commitment among them, and with it the cheater's nonce, was
+//!   fixed before anybody else knew any honest nonce (a commitment hides 256 bits). A commitment names its party, so a copied one is
+//!   of no use. The id is then a random oracle's answer at a point that contains an honest nonce which nobody knew when the rest was
+//!   fixed: it is uniform.
+//! * *A cheater can still choose among draws.* It receives all nonces before it has to open its own, sees the id, and can end the
+//!   session by silence. Every attempt that the others make after that is another draw. With q draws it gets the best of q ids, which
+//!   is worth log2 q bits; it gets a given id of b bits with probability q 2^-b. So no party tries again by itself after it has
+//!   opened. [`greet`] is the part of an attempt that may be repeated (no nonce of this party is known, so no id is). An error
+//!   after [`Greeted::open`] is final for the caller. Nodes make one draw for a request (`node/src/requests/begin.rs`), and its client
+//!   sees the failure. What they make ahead (epochs, lots, fresh secrets) they do try again: there the id is only a name and a label of
+//!   pseudorandom values, and it only matters that it does not repeat.
+//! * SECURITY.md covers another case: an image of a party's memory that was taken after the hello round and is restored.
 
 use std::ops::Range;
 
@@ -127,9 +128,9 @@ pub fn hello(terms: &HandshakeParameters, net: &mut dyn Net) -> Result<AgreedSes
 
 /// The first round. After an error it may be tried again: nothing is known of this party's nonce, so no session id is.
 ///
-/// The message has a fixed size, so a peer whose terms have other names is told from one that only differs in a value. The
-/// serving set stands in it as it is: parties that differ about it would wait for different peers in a second round. (On a
-/// difference of settings alone, the second round is taken here.)
+/// The message has a fixed size, so that a peer whose settings have other names can be distinguished from one that differs in a value
+/// only. It contains the serving set itself, because parties that differ about the set would wait for different peers in a second round.
+/// (If only settings differ, this function runs the second round.)
 pub fn greet(terms: &HandshakeParameters, net: &mut dyn Net) -> Result<Greeted> {
     let (me, serving) = (net.me(), net.members());
     if !serving.contains(me) {
@@ -165,8 +166,8 @@ pub struct Greeted {
 }
 
 impl Greeted {
-    /// The second round. After an error a peer may know what the session id would have been, and may have seen to the
-    /// error because of that: nothing is tried again without asking.
+    /// The second round. After an error a peer may know what the session id would have been, and may have caused the error because of
+    /// it. So nothing is tried again automatically.
     pub fn open(self, net: &mut dyn Net) -> Result<AgreedSession> {
         let Greeted { terms, serving, nonce, commitments } = self;
         let openings = broadcast(&opening(&terms, &nonce, &seen(&commitments)), serving, net)?;
@@ -266,7 +267,7 @@ fn first_difference(all: &[(Party, Vec<u8>)], range: Range<usize>, me: Party) ->
     all.iter().find(|(_, message)| Some(&message[range.clone()]) != mine).map(|(party, _)| *party)
 }
 
-/// Sends the same message to every peer that serves and returns those of all who do, in their order.
+/// Sends the same message to every peer that serves, and returns the messages of all serving parties, in their order.
 fn broadcast(message: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec<(Party, Vec<u8>)>> {
     let me = net.me();
     let is_peer = |p: Party| p != me && serving.contains(p);

@@ -25,7 +25,7 @@ pub const STRANGERS: usize = 256;
 /// Pause when the machine has no file descriptor or memory for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// One who has shown who it is and on which terms it comes.
+/// A connection that has shown its peer, its stream and its terms.
 pub(crate) struct Guest {
     pub(crate) party: Party,
     pub(crate) stream: StreamId,
@@ -33,15 +33,15 @@ pub(crate) struct Guest {
     pub(crate) from: SocketAddr,
 }
 
-/// Where the accepting thread brings those who come. None of it may wait.
+/// Where the accepting thread delivers connections. None of these calls may wait.
 pub(crate) trait Desk: Send + Sync {
-    /// Takes one in.
+    /// Accepts a connection.
     fn welcome(&self, guest: Guest);
 
-    /// Hears why one was not let in.
+    /// Is told why a connection was refused.
     fn refused(&self, from: SocketAddr, refusal: Refusal);
 
-    /// Lets go of those who have waited too long; tells when it must look again.
+    /// Drops connections that have waited too long. Returns when it has to be called again.
     fn tidy(&self) -> Option<Instant>;
 }
 
@@ -80,7 +80,7 @@ impl Drop for Acceptor {
 
 struct Porch {
     listener: TcpListener,
-    /// Readable (by its end) when it is time to end.
+    /// A pipe whose end becomes readable when it is time to end.
     until: UnixStream,
     door: Door,
     handshake: Duration,
@@ -98,7 +98,7 @@ impl Porch {
         }
     }
 
-    /// Sleeps until something happens; whether the listener is ready, or `None` when it is time to end.
+    /// Sleeps until something happens. Returns whether the listener is ready, or `None` when it is time to end.
     fn wait(&self) -> Option<bool> {
         let mut fds =
             vec![PollFd::new(&self.until, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];

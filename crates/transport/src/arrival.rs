@@ -15,7 +15,7 @@ use crate::side::Tls;
 use crate::socket::Socket;
 use crate::stream::StreamId;
 
-/// Whom to let in, and on which terms.
+/// Which connections to admit, and on which terms.
 pub(crate) struct Door {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) guests: Guests,
@@ -23,7 +23,7 @@ pub(crate) struct Door {
     pub(crate) meter: Arc<WireMeter>,
 }
 
-/// How those whom TLS lets in are known.
+/// How connections that TLS admits are identified.
 pub(crate) enum Guests {
     /// As parties, by number, each by any of its certificates.
     Parties(Vec<Vec<CertificateDer<'static>>>),
@@ -43,11 +43,11 @@ pub(crate) struct Arrival {
     known: Option<(Party, StreamId)>,
 }
 
-/// Why an arrival was turned away.
+/// Why a connection was refused.
 pub(crate) enum Refusal {
-    /// By someone who has not shown to be a party.
+    /// The other side has not shown that it is a party.
     Stranger(Broken),
-    /// By a party, for this stream, on other terms.
+    /// A party has other terms for this stream.
     Party(Party, StreamId, Error),
 }
 
@@ -59,7 +59,7 @@ impl Arrival {
         Ok(Arrival { socket, from, since, greeting: [0; GREETING], read: 0, known: None })
     }
 
-    /// Goes on as far as possible without waiting; whose connection it is once that is settled.
+    /// Goes on as far as possible without waiting. Returns whose connection it is once that is known.
     pub(crate) fn advance(&mut self, door: &Door) -> Result<Option<(Party, StreamId)>, Refusal> {
         if !self.socket.handshake().map_err(Refusal::Stranger)? {
             return Ok(None);
@@ -79,7 +79,7 @@ impl Arrival {
         Ok(self.known.filter(|_| self.socket.is_flushed()))
     }
 
-    /// Answers the greeting, before judging it: so the other side can find the difference too.
+    /// Answers the greeting before judging it, so that the other side can find the difference too.
     fn answer(&mut self, door: &Door) -> Result<(Party, StreamId), Refusal> {
         let party = self.socket.peer_certificate().and_then(|shown| door.guests.party(shown));
         let party = party.ok_or_else(|| {

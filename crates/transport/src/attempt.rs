@@ -24,12 +24,12 @@ impl Attempt {
         self.limit.checked_sub(self.began.elapsed()).filter(|left| !left.is_zero())
     }
 
-    /// To be called by the one that cannot go on.
+    /// To be called by a thread that cannot go on.
     pub(crate) fn fail(&self) {
         self.failed.store(true, Relaxed);
     }
 
-    /// Whether another one cannot go on.
+    /// Whether another thread cannot go on.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Relaxed)
     }

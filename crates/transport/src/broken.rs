@@ -31,8 +31,8 @@ impl Broken {
 }
 
 impl Broken {
-    /// After the handshake: a record that does not authenticate is not the peer's, but somebody's on the way, and an alert that
-    /// breaks off tells no more. Only that a certificate is refused comes this late and is the peer's word.
+    /// The error after the handshake. A record that does not authenticate was changed by somebody on the way and is not the peer's, and an
+    /// alert that ends the connection says no more. Only the refusal of a certificate comes this late and is really from the peer.
     pub(crate) fn after_handshake(e: rustls::Error) -> Broken {
         use AlertDescription::{AccessDenied, CertificateExpired};
         let refused = matches!(e, rustls::Error::AlertReceived(AccessDenied | CertificateExpired));

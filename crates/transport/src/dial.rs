@@ -26,18 +26,18 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// For how long [`Patience::Client`] lets a refused connection be tried again: a node may just be starting.
 const BRIEFLY: Duration = Duration::from_millis(300);
 
-/// What a caller puts up with.
+/// What a caller tolerates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Parties start at about the same time, and their hosts are there before.
+    /// Parties start at about the same time, and their hosts exist before.
     Session,
     /// Nodes come and go, and sometimes their host names with them.
     Mesh,
-    /// A client goes to another node rather than wait for one that is not there.
+    /// A client uses another node rather than wait for one that is not there.
     Client,
 }
 
-/// Whom to call and how.
+/// Which peer to call and how.
 pub(crate) struct Dialer {
     pub(crate) peer: Party,
     pub(crate) address: String,
@@ -48,8 +48,8 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// A connection for `stream` on which the peer has shown its certificate and accepted ours; none once the attempt
-    /// has failed elsewhere.
+    /// A connection for `stream` on which the peer has shown its certificate and accepted ours; `None` once the attempt has failed
+    /// elsewhere.
     pub(crate) fn dial(&self, stream: StreamId, attempt: &Attempt) -> Result<Option<Socket>, Error> {
         let mut pause = PAUSE;
         loop {
@@ -76,7 +76,7 @@ impl Dialer {
         }
     }
 
-    /// A TCP connection. The outer error is final, the inner one may pass.
+    /// A TCP connection. The outer error is final; after the inner one a new try may succeed.
     fn reach(&self, attempt: &Attempt) -> Result<Result<TcpStream, String>, Error> {
         let wrong =
             |why: String| format!("the address of {}, {:?}, is of no use: {why}", self.peer, self.address);
@@ -113,7 +113,7 @@ impl Dialer {
         Err(failure)
     }
 
-    /// TLS handshake and greetings. The outer error is final, the inner one may pass.
+    /// TLS handshake and greetings. The outer error is final; after the inner one a new try may succeed.
     fn introduce(
         &self,
         tcp: TcpStream,
@@ -162,7 +162,7 @@ impl Dialer {
     }
 }
 
-/// Sleeps until the socket is ready or it is time to look again; that the time is up is an error.
+/// Sleeps until the socket is ready or it is time to check again. If the time is up, that is an error.
 fn wait(socket: &Socket, attempt: &Attempt) -> Result<(), Broken> {
     let left = attempt.left().filter(|_| !attempt.has_failed());
     let left = left.ok_or_else(|| Broken::Closed("it accepts connections but does not answer".into()))?;

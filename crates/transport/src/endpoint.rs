@@ -16,7 +16,7 @@ use crate::meter::WireMeter;
 use crate::net::TlsNet;
 use crate::session::{Session, Setup};
 
-/// Where a party listens and what it identifies itself with.
+/// Where a party listens, and its certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerAddress {
     /// `host:port`.
@@ -25,7 +25,7 @@ pub struct PeerAddress {
     pub certificate: CertificateDer<'static>,
 }
 
-/// A party's place on the network before a session. Listens from the start, so that its port can be told to others.
+/// A party's place on the network before a session. It listens from the start, so that its port can be told to others.
 pub struct Endpoint {
     listener: TcpListener,
     local_addr: SocketAddr,
@@ -47,18 +47,18 @@ impl Endpoint {
         self.local_addr
     }
 
-    /// What the peers must be given to recognise this party.
+    /// The certificate, by which the peers recognise this party.
     pub fn certificate(&self) -> CertificateDer<'static> {
         self.identity.certificate()
     }
 
-    /// Bytes on the wire, of all streams that will come of this endpoint.
+    /// Bytes on the wire, of all streams that this endpoint opens.
     pub fn wire_meter(&self) -> Arc<WireMeter> {
         self.meter.clone()
     }
 
-    /// Connects with all other parties. `parties` lists all, this one included, in the same order at every party. Of two
-    /// parties the one with the lower number calls.
+    /// Connects with all other parties. `parties` lists all of them, this one included, in the same order at every party. The party with
+    /// the lower number calls the other.
     pub fn join(self, me: Party, parties: &[PeerAddress]) -> Result<TlsNet> {
         if !(2..=usize::from(u8::MAX)).contains(&parties.len()) {
             return Err(Error::misuse(format!("a session of {} parties; it takes 2 to 255", parties.len())));

@@ -1,15 +1,15 @@
 //! Messages as frames: four bytes of length, big-endian, then that many bytes.
 //!
-//! Both sides know every length beforehand; the header only proves that they agree. A message longer than the frame
-//! limit travels as frames of exactly the limit and a last one with the rest; an empty message is one empty frame. No
-//! memory is ever allocated on a peer's word.
+//! Both sides know every length beforehand; the header only proves that they agree. A message that is longer than the frame limit
+//! travels as several frames, of which all but the last have exactly the limit. An empty message is one empty frame. No memory is
+//! allocated because a peer announced a length.
 
 use crate::broken::Broken;
 use crate::buffer::Buffer;
 use crate::socket::Socket;
 
 const HEADER: usize = 4;
-/// The most that is thrown away at once: what one TLS record holds.
+/// The most that is discarded at once: what one TLS record holds.
 const WASTE: usize = 16 << 10;
 
 /// How much of one message has passed, in either direction.
@@ -23,7 +23,7 @@ pub(crate) struct Passage {
 }
 
 impl Passage {
-    /// Hands a piece of `message` to the socket; true once all of it is there.
+    /// Passes a piece of `message` to the socket; true once all of it has been passed.
     pub(crate) fn send(
         &mut self,
         socket: &mut Socket,
@@ -53,7 +53,7 @@ impl Passage {
         Ok(self.turn(len, into.len()))
     }
 
-    /// [`Passage::receive`] for a message of `message` bytes that nobody wants.
+    /// [`Passage::receive`] for a message of `message` bytes that is discarded.
     pub(crate) fn skip(
         &mut self,
         socket: &mut Socket,
@@ -68,7 +68,7 @@ impl Passage {
         Ok(self.turn(len, message))
     }
 
-    /// Appends, as it travels, what the socket has not been handed of `message`.
+    /// Appends, in its encoded form, the part of `message` that the socket has not taken.
     pub(crate) fn keep_rest(mut self, message: &[u8], max_frame: usize, kept: &mut Buffer) {
         loop {
             let len = self.frame_len(message.len(), max_frame);
@@ -81,7 +81,7 @@ impl Passage {
         }
     }
 
-    /// Whether the header, if it is there, tells what is due.
+    /// Whether the header, if it has arrived, announces the length that is due.
     fn check(&self, len: usize, max_frame: usize) -> Result<(), Broken> {
         if self.passed >= HEADER {
             let claim = u32::from_be_bytes(self.header) as usize;

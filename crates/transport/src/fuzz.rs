@@ -24,7 +24,7 @@ fn room(bytes: &[u8]) -> usize {
     (4 << 20) + 64 * bytes.len()
 }
 
-/// A message is an error or a value, which is the same once more written and read.
+/// A message is an error, or a value that stays the same if it is written and read again.
 fn is_read_with_limits<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
     within_memory(room(bytes), || {
         if let Ok(message) = decode::<T>(bytes, PEER) {

@@ -1,7 +1,7 @@
 //! The first bytes on a connection after its TLS handshake: what both sides must agree on, and which stream it is.
 //!
-//! The dialling side sends its greeting, the accepting side answers with its own, naming the same stream. Each
-//! compares; so both report a difference, and the dialling side knows that it was let in.
+//! The dialling side sends its greeting. The accepting side answers with its own, which names the same stream. Both sides compare. So
+//! both report a difference, and the dialling side knows that it was accepted.
 
 use polyclave_protocol::{Error, Party};
 use rustls::pki_types::CertificateDer;
@@ -11,9 +11,9 @@ use crate::stream::StreamId;
 
 /// Bytes of a greeting.
 pub(crate) const GREETING: usize = 10 + 4 + 32 + 32;
-/// Names the protocol, for whoever else speaks TLS here.
+/// Names the protocol, in case another TLS program connects.
 const MAGIC: [u8; 8] = *b"polyclav";
-/// Counted up with every change of what follows the TLS handshake.
+/// The version of everything that follows the TLS handshake. It grows with every change.
 const VERSION: u16 = 1;
 
 /// What both sides of a connection must agree on.
@@ -21,14 +21,14 @@ const VERSION: u16 = 1;
 pub(crate) struct Terms {
     /// [`Limits::max_frame`](crate::Limits::max_frame).
     pub(crate) max_frame: u32,
-    /// A digest of the rest.
+    /// A digest of all other terms.
     pub(crate) digest: [u8; 32],
-    /// What that is of, for people.
+    /// What the digest covers, for people.
     pub(crate) of: &'static str,
 }
 
 impl Terms {
-    /// Between the parties of a session: all their certificates, in order.
+    /// The terms between the parties of a session: all their certificates, in order.
     pub(crate) fn session<'a>(
         limits: &Limits,
         certificates: impl Iterator<Item = &'a CertificateDer<'a>>,
@@ -40,7 +40,7 @@ impl Terms {
         Self::new(limits, hasher.finalize().into(), "list of certificates")
     }
 
-    /// Between the nodes of a cluster: its name. Not their certificates, which change; TLS has checked those.
+    /// The terms between the nodes of a cluster: its name. Certificates are not part of it, because they change; TLS has checked them.
     pub(crate) fn nodes(limits: &Limits, cluster: &[u8; 16]) -> Self {
         Self::new(
             limits,
@@ -49,7 +49,7 @@ impl Terms {
         )
     }
 
-    /// Between a client and a node of a cluster.
+    /// The terms between a client and a node of a cluster.
     pub(crate) fn clients(limits: &Limits, cluster: &[u8; 16]) -> Self {
         Self::new(
             limits,

@@ -1,10 +1,10 @@
 //! Mutual TLS 1.3 in which a party *is* its certificate.
 //!
-//! Every party makes a key pair and a self-signed certificate; all parties are given the exact certificates of all
-//! (a session's list, a cluster's nodes, a policy's clients). There is no authority and no name that is looked at: a
-//! certificate is accepted if it is, byte for byte, one of the list and within its time, and the handshake proves
-//! possession of its key. So a peer is known by what it can sign, never by what it claims. One suite only
-//! (TLS_AES_128_GCM_SHA256, X25519), no resumption, no early data.
+//! Every party makes a key pair and a self-signed certificate. All parties are given the exact certificates of the others (those of a
+//! session's list, of a cluster's nodes, or of a policy's clients). There is no certificate authority, and no name is checked. A
+//! certificate is accepted if it equals one of the list byte for byte and is within its dates, and the handshake proves possession of its
+//! key. So a peer is identified by what it can sign, never by what it claims. There is only one cipher suite (TLS_AES_128_GCM_SHA256,
+//! X25519), no resumption and no early data.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -23,7 +23,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::pinned::{Admits, Pinned, listed};
 use crate::validity;
 
-/// How far a new certificate's beginning lies in the past, for clocks that are slow.
+/// How far in the past a new certificate's validity begins, for clocks that are slow.
 const CLOCKS_DIFFER: Duration = Duration::HOUR;
 /// The longest common name that X.509 allows.
 const LONGEST_NAME: usize = 64;
@@ -38,13 +38,13 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A fresh key pair with its self-signed certificate, for a session that ends before any certificate does. The key
-    /// is born here and leaves the process only through [`reveal_private_key`](Self::reveal_private_key).
+    /// A fresh key pair with its self-signed certificate, for a session that ends before any certificate does. The key is generated here
+    /// and leaves the process only through [`reveal_private_key`](Self::reveal_private_key).
     pub fn generate() -> Result<Identity> {
         Self::self_signed(CertificateParams::new(["polyclave.invalid".to_owned()]).map_err(broken)?)
     }
 
-    /// The same for years: under a name, for people to recognise it, and valid for so many days from now.
+    /// A fresh key pair for years: its certificate has a name, so that people recognise it, and is valid for this many days from now.
     pub fn generate_named(name: &str, valid_days: u32) -> Result<Identity> {
         if name.is_empty() || name.chars().count() > LONGEST_NAME {
             return Err(Error::misuse(format!("the name {name:?} has not 1 to {LONGEST_NAME} characters")));
@@ -61,19 +61,19 @@ impl Identity {
         Self::self_signed(parameters)
     }
 
-    /// From where it was kept: an X.509 certificate and its Ed25519 key in PKCS#8, both in DER.
+    /// An identity from storage: an X.509 certificate and its Ed25519 key in PKCS#8, both in DER.
     pub fn from_der(certificate: &[u8], pkcs8_key: &[u8]) -> Result<Identity> {
         let certificate = CertificateDer::from(certificate.to_vec());
         validity::expiry(&certificate)?;
         Self::new(certificate, Zeroizing::new(pkcs8_key.to_vec()))
     }
 
-    /// The public half, to be given to every other party over a channel that cannot be forged.
+    /// The certificate, to be given to every other party over a channel on which nobody can replace it.
     pub fn certificate(&self) -> CertificateDer<'static> {
         self.certified.cert[0].clone()
     }
 
-    /// The secret half, in PKCS#8 in DER, to be kept where nobody else can read it.
+    /// The private key, in PKCS#8 in DER, to be kept where nobody else can read it.
     pub fn reveal_private_key(&self) -> Zeroizing<Vec<u8>> {
         Zeroizing::clone(&self.key)
     }
@@ -92,7 +92,7 @@ impl Identity {
         Identity { provider: provider(suite), ..self }
     }
 
-    /// For the side that dials: it insists on one peer, whichever of its certificates that shows.
+    /// The TLS configuration of the dialling side. It insists on one peer, with any of that peer's certificates.
     pub(crate) fn client_config(&self, peer: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>> {
         let pinned = Pinned::new(listed(peer), &self.provider, Arc::default());
         let mut config = ClientConfig::builder_with_provider(self.provider.clone())
@@ -106,7 +106,7 @@ impl Identity {
         Ok(Arc::new(config))
     }
 
-    /// For the side that accepts: whoever is admitted may call. `refused` counts the others.
+    /// The TLS configuration of the accepting side. Any admitted peer may call. `refused` counts the others.
     pub(crate) fn server_config(&self, admits: Admits, refused: Arc<AtomicU64>) -> Result<Arc<ServerConfig>> {
         let pinned = Pinned::new(admits, &self.provider, refused);
         let mut config = ServerConfig::builder_with_provider(self.provider.clone())
@@ -148,7 +148,7 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// rustls asks the dialling side for the name of whom it calls. No one sees or checks this one.
+/// rustls asks the dialling side for the name of the server. Nobody sees or checks this one.
 pub(crate) fn no_name() -> ServerName<'static> {
     ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into())
 }

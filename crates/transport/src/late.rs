@@ -15,7 +15,7 @@ pub(crate) struct Late {
 
 struct Message {
     len: usize,
-    /// What had come of it in time. Of the first one only; nothing comes of the next ones before.
+    /// How much of the first message came in time. Of the following messages nothing can have come before.
     passage: Passage,
 }
 
@@ -31,7 +31,7 @@ impl Late {
         self.messages.is_empty()
     }
 
-    /// How much is owed.
+    /// How many bytes are owed.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -43,7 +43,7 @@ impl Late {
         self.messages.push_back(message);
     }
 
-    /// Throws away a piece of what has come.
+    /// Discards a piece of what has arrived.
     pub(crate) fn skip(&mut self, socket: &mut Socket, max_frame: usize) -> Result<(), Broken> {
         if let Some(message) = self.messages.front_mut()
             && message.passage.skip(socket, message.len, max_frame)?

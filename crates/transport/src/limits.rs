@@ -10,17 +10,17 @@ const LARGEST_FRAME: usize = u32::MAX as usize;
 /// Limits on time and size of everything that a peer or a stranger can cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// For all peers to be connected, from the beginning of `join`, `fork` or `stream`, and for a client's call of a node.
+    /// Until all peers are connected, from the beginning of `join`, `fork` or `stream`; and for a client's call of a node.
     pub connect: Duration,
-    /// For an incoming connection to show who it is.
+    /// Until an incoming connection has shown who it is.
     pub handshake: Duration,
-    /// For a peer that owes bytes, or a place to put ours, to move at least one; and at a mesh, for a connection to be
-    /// asked for.
+    /// Until a peer that owes bytes, or that should take ours, moves at least one; and at a mesh, until somebody asks for a
+    /// connection.
     pub idle: Duration,
     /// Bytes of one frame; a larger message travels as several. The same at every party.
     pub max_frame: usize,
-    /// Bytes by which a peer may be behind in gatherings: that it owes and nobody waits for any more, and as many that are
-    /// kept for it since it does not take them.
+    /// By how many bytes a peer may be behind in gatherings: bytes that it owes and nobody waits for any more, and the same number of bytes
+    /// that are kept for it because it does not take them.
     pub max_backlog: usize,
 }
 
@@ -37,12 +37,12 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Between clients and nodes: frames no larger than their messages, so that little of what a client sends ahead is kept.
+    /// Limits between clients and nodes: frames no larger than their messages, so that little of what a client sends ahead is kept.
     pub fn for_clients() -> Limits {
         Limits { max_frame: 1 << 20, ..Limits::default() }
     }
 
-    /// Refuses limits under which nothing could move.
+    /// Refuses limits under which nothing could be sent.
     pub(crate) fn check(&self) -> Result<()> {
         if self.max_frame == 0 || self.max_frame > LARGEST_FRAME {
             let told =

@@ -18,13 +18,13 @@ use crate::net::TlsNet;
 use crate::socket::Socket;
 use crate::stream::StreamId;
 
-/// One connection with one node, on which no message is on its way.
+/// A connection with one node, on which no message is on its way.
 pub struct Line {
     socket: Socket,
 }
 
-/// Calls the nodes of `which` at once; for each the connection or why there is none. Each attempt ends within
-/// [`Limits::connect`], and soon where nothing listens. That a node lets the client in says nothing yet about what it may do.
+/// Calls the nodes of `which` at once. Returns for each the connection, or why there is none. Each attempt ends within
+/// [`Limits::connect`], and soon if nothing listens. That a node accepts the connection does not mean that the client may do anything.
 pub fn call(
     identity: &Identity,
     limits: Limits,
@@ -72,7 +72,7 @@ fn dial(identity: &Identity, limits: &Limits, peer: Party, node: &Node, terms: T
 }
 
 impl Line {
-    /// Whether the node has not ended it, as far as can be told without waiting.
+    /// Whether the node has not ended it, as far as that is known without waiting.
     pub fn is_alive(&mut self) -> bool {
         // Between two messages there is nothing to read.
         self.socket.is_open(1) && !self.socket.has_early()
@@ -80,15 +80,15 @@ impl Line {
 }
 
 impl TlsNet {
-    /// The network of a client, `Party(nodes)`, and these of `nodes` nodes. A line to a party that is none of them, or a
-    /// second one to the same, is a misuse that the first call on the network tells.
+    /// The network of a client, `Party(nodes)`, from these lines to `nodes` nodes. A line to any other party, or a second one to the same
+    /// node, is a misuse, which the first call on the network reports.
     pub fn of_lines(nodes: usize, limits: Limits, lines: Vec<(Party, Line)>) -> TlsNet {
         let me = Party(nodes.min(MOST_NODES) as u8);
         let sockets = lines.into_iter().map(|(party, line)| (party, line.socket)).collect();
         TlsNet::of_sockets(me, me.index() + 1, limits, Arc::default(), sockets)
     }
 
-    /// Takes a client's network apart, unless it has failed: then its connections are closed.
+    /// Takes a client's network apart into its lines. If the network has failed, its connections are closed instead.
     pub fn into_lines(self) -> Result<Vec<(Party, Line)>> {
         let sockets = self.into_sockets()?;
         Ok(sockets.into_iter().map(|(party, socket)| (party, Line { socket })).collect())

@@ -15,16 +15,16 @@ use crate::late::Late;
 use crate::limits::Limits;
 use crate::socket::Socket;
 
-/// A peer may owe so many times what may be kept for it.
+/// A peer may owe this many times as much as may be kept for it.
 const LATE_FOR_UNSENT: usize = 16;
 
-/// A connection and the messages that are on their way over it.
+/// A connection and the messages that are being sent and received over it.
 pub(crate) struct Link {
     pub(crate) peer: Party,
     socket: Socket,
     sending: Option<Passage>,
     receiving: Option<Passage>,
-    /// Whether the present call sends anything.
+    /// Whether the current call sends anything.
     sends: bool,
     /// Frames of earlier gatherings that are still to be sent.
     unsent: Buffer,
@@ -54,7 +54,7 @@ impl Link {
         }
     }
 
-    /// A message is to be sent, or received, or both.
+    /// Begins to send a message, or to receive one, or both.
     pub(crate) fn begin(&mut self, send: bool, receive: bool, now: Instant) {
         self.sends = send;
         self.sending = send.then(Passage::default);
@@ -65,7 +65,7 @@ impl Link {
         self.began_at = now;
     }
 
-    /// The same in a gathering, which gives no new time to a peer that owes messages.
+    /// The same in a gathering. There a peer that owes messages gets no new time.
     pub(crate) fn begin_gathering(&mut self, send: bool, receive: bool, now: Instant) {
         let moved_at = self.moved_at;
         self.begin(send && self.deaf.is_none(), receive, now);
@@ -81,7 +81,7 @@ impl Link {
         Ok(self.note_moved())
     }
 
-    /// The same in a gathering: one that takes nothing any more may have left messages, for this call and for later ones.
+    /// The same in a gathering. A peer that takes nothing any more may have left messages, for this call and for later ones.
     pub(crate) fn step_gathering(
         &mut self,
         out: &[u8],
@@ -93,15 +93,15 @@ impl Link {
         Ok(self.note_moved())
     }
 
-    /// Sends what it can, unless and until the peer takes nothing any more.
+    /// Sends what it can, until the peer takes nothing any more.
     fn push_while_it_hears(&mut self, out: &[u8], max_frame: usize) {
         if let Err(broken) = self.push(out, max_frame) {
             (self.deaf, self.sending, self.unsent) = (Some(broken), None, Buffer::default());
         }
     }
 
-    /// Ends the call in a gathering: what the operating system does not take now is kept, and what has not come of the
-    /// message of `due` bytes is late. An error if that is too much, or if messages were late before and nothing has moved for `patience`.
+    /// Ends the call in a gathering. What the operating system does not take now is kept, and what has not arrived of the message of `due`
+    /// bytes is late. An error if that is too much, or if messages were late before and nothing has moved for `patience`.
     pub(crate) fn suspend(
         &mut self,
         out: &[u8],
@@ -135,8 +135,8 @@ impl Link {
         Ok(())
     }
 
-    /// Sends as long as the operating system takes something, and throws away some of what is late. That a peer takes nothing any
-    /// more is no error: it may have left messages.
+    /// Sends as long as the operating system takes something, and discards some of what is late. If the peer takes nothing any more, that
+    /// is no error, because it may have left messages.
     pub(crate) fn settle(&mut self, out: &[u8], max_frame: usize) -> Result<(), Broken> {
         while self.deaf.is_none() && !self.is_flushed() {
             self.push_while_it_hears(out, max_frame);
@@ -149,7 +149,7 @@ impl Link {
         Ok(())
     }
 
-    /// Takes in what has arrived; an end that leaves nothing to be read is an error.
+    /// Takes in what has arrived. If the connection has ended and there is nothing left to read, that is an error.
     pub(crate) fn look(&mut self, limit: usize) -> Result<(), Broken> {
         while !self.late.is_empty() {
             self.late.skip(&mut self.socket, limit)?;
@@ -165,7 +165,7 @@ impl Link {
         self.socket.say_goodbye();
     }
 
-    /// Whether something lies here that nobody has received.
+    /// Whether something has arrived that nobody has received.
     pub(crate) fn has_early(&self) -> bool {
         self.late.is_empty() && self.socket.has_early()
     }
@@ -178,17 +178,17 @@ impl Link {
         Ok(self.socket.take_moved())
     }
 
-    /// Whether all that the present call sends is with the operating system.
+    /// Whether the operating system has taken everything that the current call sends.
     pub(crate) fn is_sent(&self) -> bool {
         !self.sends || self.is_flushed()
     }
 
-    /// Whether the present call waits for a message.
+    /// Whether the current call waits for a message.
     pub(crate) fn is_receiving(&self) -> bool {
         self.receiving.is_some()
     }
 
-    /// Whether there is nothing left to do in the present call.
+    /// Whether the current call is finished.
     pub(crate) fn is_done(&self) -> bool {
         self.is_sent() && self.receiving.is_none()
     }
@@ -213,7 +213,7 @@ impl Link {
         self.sending.is_none() && self.receiving.is_none() && !self.has_debts()
     }
 
-    /// What to wait for; with `ahead` also for what `read_ahead` would take.
+    /// The events to wait for; with `ahead` also those for what `read_ahead` would take.
     pub(crate) fn interest(&self, ahead: Option<usize>) -> PollFlags {
         let mut interest = PollFlags::empty();
         interest.set(PollFlags::OUT, self.deaf.is_none() && !self.is_flushed());
@@ -222,22 +222,22 @@ impl Link {
         interest
     }
 
-    /// Whether the connection has not ended, as far as can be told without waiting.
+    /// Whether the connection has not ended, as far as that is known without waiting.
     pub(crate) fn is_open(&mut self, limit: usize) -> bool {
         self.socket.is_open(limit)
     }
 
-    /// The connection, which is between two messages unless one failed.
+    /// The connection. It is between two messages unless a call failed.
     pub(crate) fn into_socket(self) -> Socket {
         self.socket
     }
 
-    /// For readiness.
+    /// The socket, to wait for its readiness.
     pub(crate) fn tcp(&self) -> &std::net::TcpStream {
         self.socket.tcp()
     }
 
-    /// Sends what it can: debts first.
+    /// Sends what it can, unfinished messages first.
     fn push(&mut self, out: &[u8], max_frame: usize) -> Result<(), Broken> {
         if let Some(broken) = &self.deaf {
             return if self.sending.is_some() { Err(broken.clone()) } else { Ok(()) };
@@ -262,7 +262,7 @@ impl Link {
         Ok(())
     }
 
-    /// Receives what it can: debts first.
+    /// Receives what it can, late messages first.
     fn pull(&mut self, into: &mut [u8], max_frame: usize) -> Result<(), Broken> {
         self.late.skip(&mut self.socket, max_frame)?;
         if self.late.is_empty()

@@ -1,32 +1,32 @@
 //! One step of the TLS state machine: this module does what rustls wants done next.
 //!
-//! rustls' unbuffered interface hands out states; each is handled here at once, so that callers see only plaintext, a
-//! buffer of ciphertext to send, and a word on what happened.
+//! rustls' unbuffered interface returns states. Each is handled here at once, so that callers see only plaintext, a buffer of ciphertext to
+//! send, and a short report of what happened.
 
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
 
 use crate::buffer::Buffer;
 
-/// What the TLS machine is asked to do besides reading.
+/// What the TLS state machine is asked to do besides reading.
 pub(crate) enum Task<'a> {
     Read,
     Encrypt(&'a [u8]),
     SayGoodbye,
 }
 
-/// What the TLS machine did.
+/// What the TLS state machine did.
 pub(crate) enum Did {
-    /// Handed out plaintext, or did something of its own: ask again.
+    /// It returned plaintext, or did something of its own. Ask it again.
     Something,
-    /// The task, having read all there was.
+    /// It did the task, and has read everything there was.
     Task,
-    /// Nothing: it needs more from the peer.
+    /// Nothing. It needs more from the peer.
     Nothing,
-    /// Learned that the peer will send nothing more.
+    /// It learned that the peer will send nothing more.
     Ended,
 }
 
-/// Handles one state of the TLS machine; also tells how many bytes of its input are done with.
+/// Handles one state of the TLS state machine. Also returns how many bytes of its input are used up.
 pub(crate) fn step<Side>(
     status: UnbufferedStatus<'_, '_, Side>,
     outbound: &mut Buffer,
@@ -86,7 +86,7 @@ pub(crate) fn step<Side>(
     (discard, did)
 }
 
-/// Where plaintext is wanted.
+/// Where plaintext is to be written.
 pub(crate) struct Sink<'a> {
     pub(crate) head: &'a mut [u8],
     pub(crate) body: &'a mut [u8],
@@ -118,7 +118,7 @@ impl Sink<'_> {
     }
 }
 
-/// What becomes of arriving plaintext.
+/// What happens to arriving plaintext.
 pub(crate) struct Arrived<'a, 's, 'm> {
     pub(crate) sink: Option<&'a mut Sink<'s>>,
     pub(crate) early: &'m mut Buffer,

@@ -1,8 +1,8 @@
 //! [`Mesh`]: a node's connections with the other nodes of its cluster, for as long as it runs.
 //!
-//! Nodes come and go: a stream is opened among those that are to take part in something, under a name that they have
-//! agreed on, and is gone with it. Nothing is left behind by a node that left, so one that comes back, under the same
-//! address and any of its certificates, takes part in the next stream.
+//! Nodes come and go. A stream is opened among the nodes that take part in something, under a name that they have agreed on, and ends
+//! with it. A node that left leaves nothing behind. So a node that comes back, under the same address and any of its certificates, takes
+//! part in the next stream.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -25,28 +25,28 @@ use crate::stream::StreamId;
 /// The most nodes of a cluster: a set of parties also names its client.
 pub(crate) const MOST_NODES: usize = PartySet::MOST - 1;
 
-/// Where a node listens and what it identifies itself with.
+/// Where a node listens, and its certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// `host:port`.
     pub address: String,
-    /// Any of these: several while a certificate is being replaced.
+    /// Any of these certificates: several while one is being replaced.
     pub certificates: Vec<CertificateDer<'static>>,
 }
 
-/// Opens streams to other nodes and accepts theirs, from many threads at once. Dropping it frees the port; streams that
-/// are open stay.
+/// Opens streams to other nodes and accepts theirs, from many threads at once. If it is dropped, its port is free; open streams
+/// stay open.
 pub struct Mesh {
     session: Arc<Session>,
     local_addr: SocketAddr,
-    /// Held for its `Drop`.
+    /// Kept because dropping it ends the acceptor.
     #[expect(dead_code, reason = "ends the accepting thread when the mesh is dropped")]
     acceptor: Acceptor,
 }
 
 impl Mesh {
-    /// Listens on `listen` as node `me` of `nodes`, which lists all, in the same order at every node. Only nodes that
-    /// use the same `cluster` and the same limit on frames connect.
+    /// Listens on `listen` as node `me`. `nodes` lists all nodes, in the same order at every node. Only nodes that use the same
+    /// `cluster` and the same limit on frames connect.
     pub fn start(
         address: impl ToSocketAddrs,
         identity: Identity,
@@ -81,10 +81,9 @@ impl Mesh {
         self.local_addr
     }
 
-    /// Opens a stream among `members`, this node included, under a name that all of them use; nobody else need do
-    /// anything. Members with lower numbers are waited for, those with higher numbers are called again and again, all
-    /// within `within`; one that was reached may still be busy and answer later. An error concerns this stream only. One
-    /// name stands for one stream at a time.
+    /// Opens a stream among `members`, this node included, under a name that all of them use. Other nodes need not do anything. This node
+    /// waits for members with lower numbers and calls those with higher numbers again and again, all within `within`. A member that was
+    /// reached may still be busy and answer later. An error concerns this stream only. A name stands for one stream at a time.
     pub fn open(&self, name: &str, members: PartySet, within: Duration) -> Result<TlsNet> {
         let (me, nodes) = (self.session.me, self.session.parties);
         let strangers = members.iter().any(|member| member.index() >= nodes);

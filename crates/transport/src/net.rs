@@ -1,11 +1,11 @@
 //! [`TlsNet`]: the network port over TLS.
 //!
-//! One thread drives all connections of a stream: it sends and receives a piece at a time, going round the peers, so no
-//! order of sizes can deadlock and data for one peer flows while that for the next is encrypted. When nothing moves it
-//! yields its core a few times, since answers on a fast network take microseconds, and then sleeps in `poll`.
+//! One thread drives all connections of a stream. It sends and receives a piece at a time, going round the peers. So no order of sizes can
+//! deadlock, and data for one peer flows while that for the next is encrypted. When nothing moves, the thread yields its core a few times,
+//! because answers on a fast network take microseconds, and then sleeps in `poll`.
 //!
-//! A call that fails leaves messages half sent; so the first error is final, and every later call returns it again. In a
-//! gathering a peer's failure is no error: its link alone is closed.
+//! A call that fails leaves messages half sent. So the first error is final, and every later call returns it again. In a gathering, a
+//! peer's failure is not an error: only its link is closed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,21 +37,21 @@ pub struct TlsNet {
     parties: usize,
     limits: Limits,
     meter: Arc<WireMeter>,
-    /// None where a client is involved.
+    /// `None` if a client is involved.
     origin: Option<Origin>,
-    /// By party; none for this one, for those that are not members, and for those that are lost.
+    /// By party; `None` for this one, for those that are not members, and for those that are lost.
     links: Vec<Option<Link>>,
-    /// By party; how it was lost.
+    /// By party: the error by which it was lost.
     lost: Vec<Option<Error>>,
     failed: Option<Error>,
-    /// When everything has to be through, however it trickles.
+    /// When everything has to be finished, even if bytes still arrive.
     deadline: Option<Instant>,
 }
 
-/// Where further streams come from.
+/// Where further streams are opened.
 struct Origin {
     session: Arc<Session>,
-    /// Keeps an endpoint's listener as long as any of its streams.
+    /// Keeps the listener of an endpoint as long as any of its streams lives.
     acceptor: Option<Arc<Acceptor>>,
     /// The root of named streams.
     family: StreamId,
@@ -69,7 +69,7 @@ impl TlsNet {
         Self::connect(origin, Calls::Again, &peers, within)
     }
 
-    /// The stream of this name in a family.
+    /// The stream with this name in a family.
     pub(crate) fn open(
         session: Arc<Session>,
         acceptor: Option<Arc<Acceptor>>,
@@ -120,31 +120,31 @@ impl TlsNet {
         }
     }
 
-    /// A stream to the same parties under a name that all of them use, in whatever order. Also reaches a peer that has
-    /// closed its old streams or lost them.
+    /// A stream to the same parties under a name that all of them use, in any order. It also reaches a peer that has closed or lost its
+    /// old streams.
     pub fn stream(&self, name: &str) -> Result<TlsNet> {
         let Origin { session, acceptor, family, .. } = self.origin()?;
         let (session, acceptor) = (session.clone(), acceptor.clone());
         Self::open(session, acceptor, *family, name, &self.peers(), self.limits.connect)
     }
 
-    /// Bytes on the wire: of all streams of this endpoint or mesh, or of all callers of a reception, or of a client's
-    /// lines since they became a network.
+    /// Bytes on the wire: of all streams of this endpoint or mesh, of all callers of a reception, or of a client's lines since they became
+    /// a network.
     pub fn wire_meter(&self) -> Arc<WireMeter> {
         self.meter.clone()
     }
 
-    /// Waits this long from now on for a peer that owes bytes, or a place to put ours, to move at least one.
+    /// From now on, waits this long for a peer that owes bytes, or that should take ours, to move at least one.
     pub fn set_idle_limit(&mut self, idle: Duration) {
         self.limits.idle = idle;
     }
 
-    /// From now on nothing may last beyond this moment, even if a byte moves now and then; `None` takes it back.
+    /// From now on nothing may last beyond this moment, even if bytes move now and then. `None` removes the limit.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
     }
 
-    /// Whether nothing has failed and no peer has ended its connection, as far as can be told without waiting.
+    /// Whether nothing has failed and no peer has ended its connection, as far as that is known without waiting.
     pub fn is_alive(&mut self) -> bool {
         let limit = self.limits.max_frame;
         self.failed.is_none()
@@ -152,8 +152,8 @@ impl TlsNet {
             && self.links.iter_mut().flatten().all(|link| link.is_open(limit))
     }
 
-    /// Waits until one of some peers has sent something that nobody has received yet, and says which, or until the time is
-    /// over. That such a peer is gone and has left nothing is an error, as it would be of [`Net::recv`].
+    /// Waits until one of some peers has sent something that nobody has received yet, and returns which; or until the time is over. If
+    /// such a peer is gone and has left nothing, that is an error, as it would be of [`Net::recv`].
     pub fn wait(&mut self, among: PartySet, within: Duration) -> Result<Option<Party>> {
         if let Some(e) = &self.failed {
             return Err(e.clone());
@@ -187,8 +187,8 @@ impl TlsNet {
         }
     }
 
-    /// The peers that have sent something that nobody has received yet, as far as can be told without waiting. That one is gone is
-    /// no error here: its last words can still be received.
+    /// The peers that have sent something that nobody has received yet, as far as that is known without waiting. A peer that is gone is no
+    /// error here, because its last messages can still be received.
     pub fn arrived(&mut self) -> PartySet {
         let limit = self.limits.max_frame;
         let mut arrived = PartySet::default();
@@ -227,7 +227,7 @@ impl TlsNet {
             .ok_or_else(|| Error::misuse("the connections of a client have no further streams"))
     }
 
-    /// Begins the given messages and moves them until all are through.
+    /// Begins the given messages and moves them until all are done.
     fn run(&mut self, out: Out<'_>, into: In<'_, '_>) -> Result<()> {
         match &self.failed {
             Some(e) => Err(e.clone()),

@@ -1,7 +1,7 @@
 //! Which certificates are accepted. Both sides of the TLS handshake ask this module.
 //!
-//! A certificate is accepted if whoever set this up says so (by comparing it, byte for byte, with a list) and it is
-//! within its time; the handshake then proves possession of its key.
+//! A certificate is accepted if the list or policy that was set up for the connection admits it, byte for byte, and it is within its
+//! dates. The handshake then proves possession of its key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) fn listed(certificates: Vec<CertificateDer<'static>>) -> Admits {
     Arc::new(move |certificate| certificates.iter().any(|listed| listed == certificate))
 }
 
-/// Accepts what its owner admits, within its time.
+/// Accepts the certificates that its owner admits, within their dates.
 pub(crate) struct Pinned {
     admits: Admits,
     algorithms: WebPkiSupportedAlgorithms,

@@ -36,7 +36,7 @@ pub struct Reception {
     local_addr: SocketAddr,
     meter: Arc<WireMeter>,
     turned_away: Arc<AtomicU64>,
-    /// Held for its `Drop`.
+    /// Kept because dropping it ends the acceptor.
     #[expect(dead_code, reason = "ends the accepting thread when the reception is dropped")]
     acceptor: Acceptor,
 }
@@ -52,9 +52,8 @@ pub struct Caller {
 }
 
 impl Reception {
-    /// Listens on `address` as node `me` of `nodes`. `admits` is asked whether a certificate may enter; it is asked in
-    /// the one thread that accepts, so it must neither wait nor panic. Only clients that use the same `cluster` and the
-    /// same limit on frames connect.
+    /// Listens on `address` as node `me` of `nodes`. `admits` decides whether a certificate is admitted. It runs in the one thread that
+    /// accepts, so it must neither wait nor panic. Only clients that use the same `cluster` and the same limit on frames connect.
     pub fn start(
         address: impl ToSocketAddrs,
         identity: Identity,
@@ -88,7 +87,7 @@ impl Reception {
         self.local_addr
     }
 
-    /// The next client; none if nobody came within this time. Several threads may wait.
+    /// The next client; `None` if nobody came within this time. Several threads may wait.
     pub fn next(&self, within: Duration) -> Option<Caller> {
         let Guest { party, socket, from, .. } = self.queue.next(within)?;
         let certificate = socket.peer_certificate()?.clone();
@@ -97,7 +96,7 @@ impl Reception {
         Some(Caller { certificate, from, net })
     }
 
-    /// How many connections were refused for their certificate: not admitted, or not within its time.
+    /// How many connections were refused for their certificate: it was not admitted, or not within its dates.
     pub fn turned_away(&self) -> u64 {
         self.turned_away.load(Relaxed)
     }

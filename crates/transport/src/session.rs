@@ -21,10 +21,10 @@ use crate::socket::Socket;
 use crate::stream::StreamId;
 use crate::switchboard::{Calls, Switchboard};
 
-/// A party's means to open streams, as long as its acceptor runs.
+/// What a party needs to open streams, as long as its acceptor runs.
 pub(crate) struct Session {
     pub(crate) me: Party,
-    /// How many, this one included.
+    /// The number of parties, this one included.
     pub(crate) parties: usize,
     pub(crate) limits: Limits,
     pub(crate) switchboard: Arc<Switchboard>,
@@ -42,13 +42,13 @@ pub(crate) struct Setup<'a> {
     pub(crate) nodes: &'a [Node],
     pub(crate) terms: Terms,
     pub(crate) patience: Patience,
-    /// How long connections may wait for their stream to be asked for.
+    /// How long connections may wait until their stream is asked for.
     pub(crate) keep: Option<Duration>,
     pub(crate) meter: Arc<WireMeter>,
 }
 
 impl Session {
-    /// Starts to accept the calls of lower numbers.
+    /// Starts to accept the calls of parties with lower numbers.
     pub(crate) fn start(listener: TcpListener, setup: Setup<'_>) -> Result<(Session, Acceptor)> {
         let Setup { identity, limits, me, nodes, terms, patience, keep, meter } = setup;
         check(identity, me, nodes)?;
@@ -72,7 +72,7 @@ impl Session {
         Ok((Session { me, parties: nodes.len(), limits, switchboard, meter, dialers }, acceptor))
     }
 
-    /// Connections to these peers for one stream. All at once, since each may take the whole time limit.
+    /// Connects to these peers for one stream. All at once, because each may take the whole time limit.
     pub(crate) fn open(
         &self,
         stream: StreamId,

@@ -9,14 +9,14 @@ use polyclave_protocol::{Error, Result};
 /// A network's delay and rate, the same between any two parties and in both directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
-    /// There and back, for a single bit. One way takes half of it.
+    /// The round-trip time of a single bit. One way takes half of it.
     pub rtt: Duration,
-    /// From one party to one other; `None` is as fast as the machine.
+    /// The rate from one party to another; `None` is as fast as the machine.
     pub bytes_per_second: Option<f64>,
 }
 
 impl Shape {
-    /// The machine's own network, as it is.
+    /// The machine's own network, without changes.
     pub const LOOPBACK: Shape = Shape { rtt: Duration::ZERO, bytes_per_second: None };
     /// One data centre: 0.2 ms, 1 Gb/s.
     pub const LAN: Shape = Shape { rtt: Duration::from_micros(200), bytes_per_second: Some(1e9 / 8.0) };
@@ -82,7 +82,7 @@ fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     Some(number * factor)
 }
 
-/// As it can be parsed again.
+/// In the form in which it can be parsed again.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.bytes_per_second {

@@ -2,11 +2,11 @@
 //!
 //! # The model
 //!
-//! Between any two parties there is one line in each direction, shared by all streams. A message of b bytes occupies its
-//! line for b / rate, after the messages before it, and arrives whole half a round-trip time later. Lines to several
-//! peers work at the same time. So an exchange that all parties begin together takes rtt/2 + b/rate, b the longest
-//! message; a party that begins late delays the others by as much as it would in truth; and a party that receives late
-//! finds what has arrived meanwhile.
+//! Between any two parties there is one line in each direction, shared by all streams. A message of b bytes occupies its line for
+//! b / rate, after the messages before it, and arrives as a whole half a round-trip time later. Lines to several peers work at the
+//! same time. So an exchange that all parties begin together takes rtt/2 + b/rate, where b is the length of the longest message. A
+//! party that begins late delays the others by as much as on a real network. A party that receives late finds what has arrived
+//! meanwhile.
 //!
 //! Every message carries, in 8 bytes before it, the moment at which its last bit leaves the line, by the machine's
 //! monotonic clock, which all its processes share; the receiver holds the message back until half a round-trip time
@@ -17,8 +17,8 @@
 //! Headers of frames, TLS and TCP/IP take no line time; nothing is lost; TCP needs no time to gain speed; senders never
 //! wait for room; one party's lines do not share a common uplink. Connecting (`fork` too) is not delayed. Waits are met to
 //! within some 10 us, and never shorter than what the real network below takes. A gathering takes messages in the order in
-//! which the network below delivers them, so one that left its line early may wait for one that left later. The 8 bytes show on a wire meter but not
-//! in a `Metered` around this. For measurements only: a peer's stamp is believed.
+//! which the network below delivers them, so one that left its line early may wait for one that left later. The 8 bytes show on a
+//! wire meter but not in a `Metered` around this. For measurements only, because the receiver believes a peer's stamp.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -34,7 +34,7 @@ use crate::shape::Shape;
 const STAMP: usize = 8;
 /// The last part of a wait is spent yielding, since sleeps end late by about this much.
 const OVERSLEEP: Duration = Duration::from_micros(100);
-/// A stamp farther ahead than this is no delay but a mistake.
+/// A stamp that lies farther ahead than this is not a delay but an error.
 const FARTHEST: Duration = Duration::from_secs(3600);
 
 /// A network as slow as its shape.
@@ -45,7 +45,7 @@ pub struct Shaped<N> {
     /// Stamped messages on their way, by party; kept for their memory.
     out: Vec<Vec<u8>>,
     into: Vec<Vec<u8>>,
-    /// Peers whose stamps cannot be, by party; the network below does not know.
+    /// Peers whose stamps are impossible, by party; the network below does not know of them.
     lost: Vec<Option<Error>>,
 }
 
@@ -65,7 +65,7 @@ impl<N: Net> Shaped<N> {
         Shaped { net, shape, lines, out: buffers.clone(), into: buffers, lost }
     }
 
-    /// Puts the message, stamped, where it is sent from.
+    /// Copies the message, with its stamp, to the buffer from which it is sent.
     fn stamp(&mut self, to: Party, message: &[u8]) {
         let leaves = self.lines.occupy(to, self.shape.line_time(message.len()));
         let stamped = &mut self.out[to.index()];
@@ -74,7 +74,8 @@ impl<N: Net> Shaped<N> {
         stamped.extend_from_slice(message);
     }
 
-    /// Puts the messages to all, stamped, where they are sent from, and makes room for theirs; but not for those of `without`.
+    /// Copies the messages to all peers, with stamps, to the buffers from which they are sent, and makes room for theirs; but not for
+    /// those of `without`.
     fn prepare(&mut self, out: &[&[u8]], into: &[&mut [u8]], without: PartySet) {
         for p in Party::all(self.parties()) {
             let (message, expected) = (out[p.index()], into[p.index()].len());
@@ -95,7 +96,7 @@ impl<N: Net> Shaped<N> {
 }
 
 impl Shape {
-    /// Takes the message out of what arrived; the moment until which to hold it back.
+    /// Takes the message out of the bytes that arrived. Returns until when to hold it back.
     fn unstamp(&self, from: Party, arrived: &[u8], into: &mut [u8]) -> Result<u64> {
         let (stamp, message) = arrived.split_at(STAMP);
         into.copy_from_slice(message);
@@ -110,7 +111,7 @@ impl Shape {
 }
 
 impl Lines {
-    /// Queues something on the line to a party; when its last bit leaves.
+    /// Queues a message on the line to a party. Returns when its last bit leaves.
     fn occupy(&self, to: Party, time: Duration) -> u64 {
         let (now, time) = (now(), nanoseconds(time));
         let leaves = |free: u64| free.max(now).saturating_add(time);

@@ -45,7 +45,7 @@ impl Tls {
         certificates.and_then(<[_]>::first)
     }
 
-    /// One step, and how many bytes of `inbound` are done with.
+    /// Does one step. Also returns how many bytes of `inbound` are used up.
     pub(crate) fn step(
         &mut self,
         inbound: &mut [u8],

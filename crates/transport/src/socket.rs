@@ -1,9 +1,8 @@
 //! One non-blocking TCP connection under TLS, as a stream of bytes in both directions.
 //!
-//! rustls runs without buffers of its own here: ciphertext is received in large pieces into one buffer and decrypted
-//! in place, plaintext goes from there straight to the caller's memory; plaintext to send is encrypted from the
-//! caller's memory into one outgoing buffer. No call blocks; each does what it can now, and `take_moved` tells whether
-//! that was anything.
+//! rustls runs here without buffers of its own. Ciphertext is received in large pieces into one buffer and decrypted in place, and
+//! the plaintext goes from there directly to the caller's memory. Plaintext to send is encrypted from the caller's memory into one
+//! outgoing buffer. No call blocks. Each does what it can at once, and `take_moved` says whether that was anything.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -21,13 +20,13 @@ use crate::tcp::set_up;
 
 /// Plaintext of one full TLS record.
 const RECORD: usize = 16 << 10;
-/// Plaintext encrypted before it is handed to the socket: large enough to make system calls rare, small enough to
-/// stay in cache and to let data for one peer flow while the next is encrypted.
+/// How much plaintext is encrypted before it is passed to the socket. Large enough to make system calls rare; small enough to stay in
+/// cache, and to let data for one peer flow while that for the next is encrypted.
 const CHUNK: usize = 64 << 10;
-/// Free space offered to each receive, once the peer has shown who it is. Measured: twice as much costs a tenth more
-/// processor time, for caches.
+/// Free space offered to each receive, once the peer has shown who it is. Measured: twice as much costs a tenth more processor time,
+/// because of caches.
 const RECEIVE: usize = 64 << 10;
-/// The same before: strangers get little memory.
+/// The same before the peer has shown who it is: strangers get little memory.
 const RECEIVE_FROM_STRANGER: usize = 4 << 10;
 /// The most unprocessed ciphertext that the TLS machine may leave: a handshake message or a record in progress.
 const MOST_UNPROCESSED: usize = 128 << 10;
@@ -102,7 +101,7 @@ impl Socket {
         self.tls.peer_certificate()
     }
 
-    /// Encrypts and sends a piece of `head` and then `body`; tells how many bytes were taken, 0 if the socket is full.
+    /// Encrypts and sends a piece of `head` and then `body`. Returns how many bytes were taken; 0 if the socket is full.
     pub(crate) fn write(&mut self, head: &[u8], body: &[u8]) -> Result<usize, Broken> {
         self.flush()?;
         if !self.outbound.is_empty() {
@@ -129,7 +128,7 @@ impl Socket {
         Ok(head.len() + taken)
     }
 
-    /// Hands to the operating system what it takes.
+    /// Passes as many bytes to the operating system as it takes.
     pub(crate) fn flush(&mut self) -> Result<(), Broken> {
         while !self.outbound.is_empty() {
             match self.tcp.write(self.outbound.filled()) {
@@ -146,12 +145,12 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether everything written is with the operating system.
+    /// Whether the operating system has taken everything that was written.
     pub(crate) fn is_flushed(&self) -> bool {
         self.outbound.is_empty()
     }
 
-    /// Fills `head` and then `body` with what has arrived; tells how many bytes that were.
+    /// Fills `head` and then `body` with what has arrived. Returns how many bytes that were.
     pub(crate) fn read(&mut self, head: &mut [u8], body: &mut [u8]) -> Result<usize, Broken> {
         let mut sink = Sink { head, body, filled: 0 };
         sink.take_from(&mut self.early);
@@ -171,16 +170,15 @@ impl Socket {
         Ok(sink.filled)
     }
 
-    /// Takes bytes off the network that nobody waits for yet, so that a peer can get rid of them; true if there are no
-    /// more for now.
+    /// Reads bytes from the network that nobody waits for yet, so that the peer can go on sending. True if there are no more for now.
     pub(crate) fn read_ahead(&mut self) -> Result<bool, Broken> {
         let drained = self.ended.is_some() || self.receive(RECEIVE)?;
         while matches!(self.advance(Task::Read, None)?, Did::Something) {}
         Ok(drained)
     }
 
-    /// Whether the connection has not ended, as far as can be told without waiting or holding more than `limit` bytes
-    /// that nobody asked for.
+    /// Whether the connection has not ended, as far as that is known without waiting, and without holding more than `limit` bytes that
+    /// nobody asked for.
     pub(crate) fn is_open(&mut self, limit: usize) -> bool {
         while !self.inbound_is_full_or_ended(limit) {
             match self.read_ahead() {
@@ -192,7 +190,7 @@ impl Socket {
         self.ended.is_none()
     }
 
-    /// Takes in what has arrived; an end that leaves nothing to be read is an error.
+    /// Takes in what has arrived. If the connection has ended and there is nothing left to read, that is an error.
     pub(crate) fn look(&mut self, limit: usize) -> Result<(), Broken> {
         while !self.inbound_is_full_or_ended(limit) {
             if self.read_ahead()? {
@@ -205,7 +203,7 @@ impl Socket {
         }
     }
 
-    /// Whether something lies here that nobody has received.
+    /// Whether something has arrived that nobody has received.
     pub(crate) fn has_early(&self) -> bool {
         !self.early.is_empty()
     }
@@ -215,7 +213,7 @@ impl Socket {
         !self.is_open(1) && self.early.is_empty()
     }
 
-    /// Whether `read_ahead` makes no sense: nothing will come, or more than `limit` lies here already.
+    /// Whether `read_ahead` is useless, because nothing will come, or more than `limit` bytes are here already.
     pub(crate) fn inbound_is_full_or_ended(&self, limit: usize) -> bool {
         self.ended.is_some() || self.early.len() >= limit
     }
@@ -230,7 +228,7 @@ impl Socket {
         self.meter = meter;
     }
 
-    /// Says goodbye, once, so that the peer can tell an end from a cut. Never waits.
+    /// Sends the closing alert, once, so that the peer can distinguish an end from a broken connection. Never waits.
     pub(crate) fn say_goodbye(&mut self) {
         if !self.has_said_goodbye && !self.failed && !self.tls.is_handshaking() && self.outbound.is_empty() {
             self.has_said_goodbye = true;
@@ -239,7 +237,7 @@ impl Socket {
         }
     }
 
-    /// For readiness.
+    /// The TCP socket, to wait for its readiness.
     pub(crate) fn tcp(&self) -> &TcpStream {
         &self.tcp
     }

@@ -39,13 +39,13 @@ struct State {
 /// Whether the peers of a stream may call for it more than once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Calls {
-    /// As with a fork: one that has hung up is all that will ever come.
+    /// No, as with a fork. If the connection has ended, no other will come.
     Once,
-    /// As with a stream that has a name: one that has hung up may have given up waiting, and begin anew.
+    /// Yes, as with a named stream. A peer that has closed its connection may have given up waiting, and may call again.
     Again,
 }
 
-/// What came of a peer's call: a connection, or that it wants other terms.
+/// The result of a peer's call: a connection, or the fact that it has other terms.
 struct Waiting {
     outcome: Result<Socket>,
     since: Instant,
@@ -57,7 +57,7 @@ impl Switchboard {
         Switchboard { keep, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Waits for the connection of `stream` from `party`; for none once the attempt has failed elsewhere.
+    /// Waits for the connection of `stream` from `party`. `None` once the attempt has failed elsewhere.
     pub(crate) fn take(
         &self,
         party: Party,
@@ -86,7 +86,7 @@ impl Switchboard {
         }
     }
 
-    /// Nobody will come any more.
+    /// Ends all waiting: no connection will come any more.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -136,7 +136,7 @@ impl Desk for Switchboard {
         self.put(guest.party, guest.stream, Ok(guest.socket));
     }
 
-    /// Remembers why a connection was refused, for whoever waits for one.
+    /// Remembers why a connection was refused, for threads that wait for one.
     fn refused(&self, from: SocketAddr, refusal: Refusal) {
         let told = match refusal {
             Refusal::Party(party, stream, e) => {

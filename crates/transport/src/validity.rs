@@ -1,7 +1,7 @@
 //! The dates between which a certificate is valid.
 //!
-//! A certificate is pinned, so its dates add no trust; they make sure that keys are changed. Both sides of every
-//! connection check them, each by its own clock.
+//! A certificate is pinned, so its dates add no trust. They make sure that keys are changed. Both sides of every connection check
+//! them, each by its own clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,7 +22,7 @@ pub fn expiry(certificate: &CertificateDer<'_>) -> Result<(SystemTime, SystemTim
     }
 }
 
-/// Refuses a certificate outside its time.
+/// Refuses a certificate outside its dates.
 pub(crate) fn check(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), CertificateError> {
     let validity = expiry(certificate).map_err(|_| CertificateError::BadEncoding)?;
     let (not_before, not_after) = (unix_time(validity.0), unix_time(validity.1));

@@ -1,9 +1,9 @@
 //! The messages between clients and nodes, and how they are encoded.
 //!
-//! A message is four bytes of length, little-endian, and a postcard encoding. Nothing is allocated on a peer's word beyond
-//! [`MOST_MESSAGE`]. A client sends one [`Request`] to every node it wants served by, the same to each, then [`Step`]s, the
-//! same to each; every node answers each of them with one [`Reply`], and says that it works on it until then. The nodes compare digests of all of it among
-//! themselves before they use any.
+//! A message is four bytes of length, little-endian, and a postcard encoding. No more than [`MOST_MESSAGE`] bytes are ever allocated
+//! because a peer announced them. A client sends one [`Request`] to every node that is to serve it, and then [`Step`]s; every node
+//! gets the same. Every node answers each of them with one [`Reply`], and says meanwhile that it is working. The nodes compare digests
+//! of the request and of each step with each other before they use them.
 
 mod codec;
 mod pairs;
@@ -14,16 +14,16 @@ use serde::{Deserialize, Serialize};
 pub use codec::{decode, encode, receive_bytes, send};
 pub use pairs::{warnings, why_apart};
 
-/// Counted up with every change of what follows.
+/// The version of the protocol between clients and nodes. It grows with every change of the types below.
 pub const VERSION: u16 = 5;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
 
-/// The most bytes of a step under a mask: its answer carries the next mask, too.
+/// The most bytes of a step under a mask. Its answer carries the next mask, too.
 pub const MASKED: usize = CHUNK / 2;
 
-/// The largest message. What a client verifies by itself is twice as long as what it learns and 52 bytes more, for a chunk or
+/// The largest message. Data that a client verifies by itself is twice as long as what it learns and 52 bytes more, for a chunk or
 /// for masked bytes and the next mask.
 pub const MOST_MESSAGE: usize = 2 * CHUNK + (64 << 10);
 
@@ -55,7 +55,7 @@ pub enum Mode {
 pub enum Right {
     /// Make keys.
     Generate,
-    /// Bring keys.
+    /// Import keys.
     Import,
     /// See names and properties of keys.
     List,
@@ -69,17 +69,17 @@ pub enum Right {
     Mac,
 }
 
-/// How a key came to be.
+/// How a key was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// From fresh randomness of every node: never assembled.
+    /// It was generated from fresh randomness of every node, and never assembled.
     Generated,
-    /// From a client: once it was in one place.
+    /// A client imported it, so it was in one place once.
     Imported,
 }
 
-/// What is fixed when a key is made.
+/// The properties of a key that are fixed when it is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewKey {
     /// 1 to 64 letters, digits, `-`, `_` or `.`.
@@ -92,12 +92,12 @@ pub struct NewKey {
     pub budget_blocks: u64,
 }
 
-/// What everybody may know of a key.
+/// The public properties of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyInfo {
     /// As asked for.
     pub properties: NewKey,
-    /// Drawn when the key was made: tells it from others that had its name.
+    /// Drawn when the key was made. It distinguishes the key from others that had its name.
     pub id: [u8; 16],
     /// Where it comes from.
     pub origin: Origin,
@@ -107,18 +107,18 @@ pub struct KeyInfo {
     pub check_value: Vec<u8>,
 }
 
-/// What a client asks for first. The same at every node that is to serve.
+/// The first message of a client. It sends the same to every node that is to serve.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// [`VERSION`].
     pub version: u16,
-    /// Drawn by the client, so that nodes know which requests belong together.
+    /// An id that the client draws, so that nodes know which requests belong together.
     pub id: [u8; 16],
     /// The nodes that are to serve.
     pub serving: PartySet,
     /// What to do.
     pub operation: Operation,
-    /// The first step, where there is one already: saves a round trip.
+    /// The first step, if there is one already. This saves a round trip.
     pub first: Option<Step>,
 }
 
@@ -129,7 +129,7 @@ pub enum Operation {
     Status,
     /// The keys that this client may see, a page at a time. Answered by every node for itself.
     List {
-        /// The page begins after this name; with the first key if it is empty.
+        /// The page begins after this name, or with the first key if the name is empty.
         after: String,
     },
     /// One key that this client may use in some way. Answered by every node for itself.
@@ -139,7 +139,7 @@ pub enum Operation {
     },
     /// Make a key. All nodes must take part.
     Generate(NewKey),
-    /// Take a key from the client. All nodes must take part. Steps: `Chi`, `Masked`.
+    /// Import a key from the client. All nodes must take part. Steps: `Chi`, `Masked`.
     Import(NewKey),
     /// Delete a key. All nodes must take part.
     Delete {
@@ -150,7 +150,7 @@ pub enum Operation {
     Use {
         /// Its name.
         key: String,
-        /// The key's id where the client knows it, from what is to be decrypted.
+        /// The key's id, if the client knows it from the data that it wants decrypted.
         id: Option<[u8; 16]>,
         /// How.
         how: Use,
@@ -187,7 +187,7 @@ pub enum Use {
         counter: Vec<u8>,
     },
     /// Cipher block chaining (`Masked`). The initial block comes with the first answer, and the last block of a step with the
-    /// answer to the next one: what is chained to a block is told once that block is fixed.
+    /// answer to the next one: the nodes reveal what is chained to a block only once that block is fixed.
     CbcEncrypt {
         /// Bytes of the first step's mask.
         mask: u32,
@@ -213,7 +213,7 @@ pub enum Use {
     },
 }
 
-/// What a client says after its request.
+/// What a client sends after its request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     /// Asks for the next bytes of keystream, at most [`CHUNK`]. All parts of a message except the last are whole blocks.
@@ -304,7 +304,8 @@ pub enum Reply {
     Accepted {
         /// The key in use.
         key: Option<KeyInfo>,
-        /// The start value of the session: a file id (32 bytes), nonce (12), or what counter mode begins with, as the use has it; empty if none.
+        /// The start value of the session: a file id (32 bytes), nonce (12), or what counter mode begins with, as the use has it; empty
+        /// if none.
         #[serde(with = "serde_bytes")]
         start: Vec<u8>,
         /// What this node sends of the first mask; empty where there is none.
@@ -314,7 +315,7 @@ pub enum Reply {
         #[serde(with = "serde_bytes")]
         blind: Vec<u8>,
     },
-    /// To a step: what this node sends of what the client is to learn, of the next mask, and of the initial block.
+    /// To a step: this node's part of the values that the client learns, of the next mask, and of the initial block.
     Data {
         /// Bytes or elements.
         #[serde(with = "serde_bytes")]
@@ -326,7 +327,7 @@ pub enum Reply {
         #[serde(with = "serde_bytes")]
         initial: Vec<u8>,
     },
-    /// Said now and then before the reply to a request or step: it is being computed.
+    /// Sent now and then before the reply to a request or step, while it is being computed.
     Working {
         /// Blocks that have been computed of it.
         done: u64,
@@ -335,11 +336,11 @@ pub enum Reply {
     },
     /// Done, with the key that was made or deleted, if it was about one.
     Done(Option<KeyInfo>),
-    /// Not done. The conversation about this request is over.
+    /// Refused or failed. The conversation about this request is over.
     Refused(Refusal),
 }
 
-/// What a node says of itself.
+/// The state of a node, as the node reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatus {
     /// Version of the program.
@@ -352,21 +353,21 @@ pub struct NodeStatus {
     pub set_up: bool,
     /// Number of keys.
     pub keys: u64,
-    /// Whether what the nodes make afresh after each start of one of them is there, or not needed.
+    /// Whether the material that the nodes make anew after each start of one of them is there, or not needed.
     pub prepared: bool,
     /// The material that the nodes keep in stock, by kind; none if the protocol needs none.
     pub stock: Vec<StockLevel>,
-    /// Whether this node serves nothing because a check failed.
+    /// Whether this node is in quarantine: it serves nothing because a check failed.
     pub quarantined: bool,
     /// The nodes whose operators have ordered fresh common secrets, as far as this one knows.
     pub rotating: PartySet,
-    /// Nodes whose shares were wrong in some request since this node started, and were outvoted. Known to this node alone.
+    /// Nodes whose shares were wrong in some request since this node started, and were outvoted. This is what this node alone saw.
     pub outvoted: PartySet,
     /// Nodes that fell silent in the middle of some request since this node started.
     pub silent: PartySet,
-    /// Keys of which a record at this node cannot be read: others have to serve them.
+    /// Keys of which this node cannot read a record. Other nodes have to serve them.
     pub damaged: u64,
-    /// How many keys fewer it has than other nodes.
+    /// How many keys it lacks that other nodes have.
     pub lacking: u64,
 }
 
@@ -377,13 +378,13 @@ pub struct StockLevel {
     pub kind: String,
     /// The ciphers that it is for, as in the setting that says how much is kept; its own name, if all ciphers take of it.
     pub ciphers: String,
-    /// What it is for, in blocks: whole ones only.
+    /// For how many whole blocks it is enough.
     pub blocks: u64,
     /// How many are kept at most.
     pub level: u64,
 }
 
-/// Why not.
+/// Why a node refused a request or failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct Refusal {
@@ -391,14 +392,14 @@ pub struct Refusal {
     pub reason: Reason,
     /// For people: what is wrong and what to do.
     pub message: String,
-    /// The node that this one takes to be the cause, if it does: it may be wrong, and it may lie.
+    /// The node that this node takes for the cause, if any. This node may be wrong, and it may lie.
     pub blames: Option<Party>,
 }
 
 /// Kinds of refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reason {
-    /// The message is not one, or does not fit here.
+    /// The message is malformed, or does not fit here.
     Malformed,
     /// The node's policy does not allow it to this client.
     Denied,
@@ -410,7 +411,7 @@ pub enum Reason {
     Busy,
     /// The ciphertext, tag, nonce, key or additional data do not belong together.
     Unauthentic,
-    /// The nodes were told, or hold, different things.
+    /// The nodes were told different things, or hold different things.
     Disagreement,
     /// Other nodes are needed and did not answer.
     Unavailable,

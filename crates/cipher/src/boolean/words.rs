@@ -2,7 +2,7 @@
 
 use super::{Bit, BooleanBuilder, Word};
 
-/// A number that is known, of so many bits.
+/// A public number of this many bits.
 pub fn number(value: u64, width: usize) -> Word {
     (0..width).map(|i| Bit::constant(i < 64 && value >> i & 1 == 1)).collect()
 }

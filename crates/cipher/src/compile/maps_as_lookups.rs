@@ -59,7 +59,7 @@ impl Writer<'_> {
         Wire(self.ops.len() as u32 - 1)
     }
 
-    /// A term that is the same as a map of a wire, but for a constant.
+    /// A term that equals a map of a wire except for a constant.
     fn term(&mut self, wire: Wire, m: Matrix) -> (Wire, Matrix, u8) {
         if self.maps.is_local(&m) || m.is_zero() {
             return (wire, m, 0);

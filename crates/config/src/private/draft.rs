@@ -1,8 +1,8 @@
 //! A file that is being written. It gets its name when it is committed, complete and synced to the disk; before that it has none.
 //!
-//! The file is made without a name (`O_TMPFILE`), so that whatever ends the program, `kill -9` too, the system takes it back. Where
-//! a file system has no such files, and for the moment in which a file takes the place of another, it has a temporary name; it is
-//! locked as long as its program lives, and who writes to the same place next removes those that nobody locks.
+//! The file is made without a name (`O_TMPFILE`), so that the system removes it however the program ends, even by `kill -9`. It has
+//! a temporary name if the file system has no such files, and at the moment in which it takes the place of another file. Then it is
+//! locked as long as its program lives, and the next program that writes to the same place removes those that nobody locks.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,25 +18,25 @@ use crate::{Error, Result};
 
 const PRIVATE: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
-/// Bytes of what tells temporary names apart.
+/// The number of random bytes that distinguish temporary names.
 const SALT: usize = 8;
 
-/// A file on its way: it gets its name, and replaces an older one, when it is committed. Dropped before, it is gone.
+/// A file that is being written. When it is committed, it gets its name and replaces an older file. If it is dropped before, it is gone.
 #[derive(Debug)]
 pub struct Draft {
     file: File,
-    /// Its name until then, if it has one.
+    /// Its temporary name, if it has one.
     temporary: Option<PathBuf>,
     path: PathBuf,
 }
 
 impl Draft {
-    /// One that only its owner can read.
+    /// A draft of a file that only its owner can read.
     pub fn private(path: &Path) -> Result<Draft> {
         Draft::create(path, PRIVATE)
     }
 
-    /// One that everybody can read.
+    /// A draft of a file that everybody can read.
     pub fn public(path: &Path) -> Result<Draft> {
         Draft::create(path, PUBLIC)
     }
@@ -63,12 +63,12 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Where it will be.
+    /// The path that the file will have.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where it is until then, if it has a name: to be removed by who ends the program without dropping this.
+    /// The temporary path, if it has one. Code that ends the program without dropping this has to remove that file.
     pub fn temporary(&self) -> Option<&Path> {
         self.temporary.as_deref()
     }
@@ -87,7 +87,7 @@ impl Draft {
         sync_dir(parent(&self.path))
     }
 
-    /// Takes the name it is to have, unless another file has it.
+    /// Gives the file its final name, unless another file has that name.
     fn take_free_name(&self) -> Result<bool> {
         match link(&self.file, &self.path) {
             Ok(()) => Ok(true),
@@ -129,7 +129,7 @@ fn without_name(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).mode(mode).custom_flags(flags).open(parent(path))
 }
 
-/// Gives an open file without a name this one.
+/// Gives this name to an open file that has none.
 fn link(file: &File, name: &Path) -> io::Result<()> {
     let open = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(linkat(CWD, open, CWD, name, AtFlags::SYMLINK_FOLLOW)?)
@@ -143,7 +143,7 @@ fn temporary_name(path: &Path) -> Result<PathBuf> {
     Ok(path.with_file_name(format!(".{name}.{}.tmp", hex::encode(salt))))
 }
 
-/// Removes what programs that were killed left here on the way to this file.
+/// Removes files that killed programs left here while they wrote this file.
 fn sweep(path: &Path) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_salt = |salt: &str| salt.len() == 2 * SALT && salt.bytes().all(|b| b.is_ascii_hexdigit());

@@ -10,7 +10,7 @@ fn random(seed: u8, count: usize) -> Vec<u128> {
     bytes.as_chunks().0.iter().map(|word| u128::from_le_bytes(*word)).collect()
 }
 
-/// Eight words of so many bytes.
+/// Eight words of this many bytes.
 fn columns<const BYTES: usize>(seed: u8) -> [u128; 8] {
     let words = random(seed, 8);
     std::array::from_fn(|i| words[i] >> (128 - 8 * BYTES))

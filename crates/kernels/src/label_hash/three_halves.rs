@@ -10,10 +10,10 @@
 //! C_R = h(B_j) + h(X_n) + j G_1 + n G_2 + what R_R takes of (A_i, B_j)
 //! ```
 //!
-//! where the *control matrix* `R_ij` says which of the halves `(A_L, A_R, B_L, B_R)` are added. Whoever has other colours has three other
-//! hashes, so each G is masked by one that the evaluator does not know. For eight equations there are the five unknowns C and G, so
-//! that three sums of equations contain no hash and no unknown; they must hold by the choice of R alone. Let `D_ij = t_ij Delta +
-//! R_ij (A_i, B_j)`, where `t_ij = (i + a)(j + b)` is the result and a, b are the colours of the labels for zero:
+//! where the *control matrix* `R_ij` says which of the halves `(A_L, A_R, B_L, B_R)` are added. An evaluator with other colours has three
+//! other hashes, so each G is masked by one that the evaluator does not know. For eight equations there are the five unknowns C and G, so
+//! that three sums of equations contain no hash and no unknown; they must hold by the choice of R alone. Let `D_ij = t_ij Delta + R_ij
+//! (A_i, B_j)`, where `t_ij = (i + a)(j + b)` is the result and a, b are the colours of the labels for zero:
 //!
 //! ```text
 //! the sum of all D_L is 0, the sum of all D_R is 0, and D_00,L + D_01,L = D_00,R + D_10,R,  whatever A_0, B_0 and Delta are
@@ -55,7 +55,7 @@
 //! # Differences from the paper
 //! * The five control bits are sent as a byte: 25 bytes a gate.
 //! * S is the paper's as others tell of it. `R'` and the formula of r come of our own search: for these S the equations over all
-//!   colours have many solutions, of which this is one of the sparsest. Which of them, is no matter of security.
+//!   colours have many solutions, of which this is one of the sparsest. Security does not depend on which of them is used.
 
 #[cfg(target_arch = "x86_64")]
 mod aesni;

@@ -1,24 +1,24 @@
 //! Marks for Valgrind's memcheck, which tell it what is secret (Langley's ctgrind; BoringSSL and others do the same).
 //!
-//! Memcheck follows every bit that was never written through the program, and reports a branch on such a bit and an address made of
-//! it: just what must not happen to a secret. A mark is a *client request* (`valgrind.h`, amd64 Linux): rotations that add up to a
-//! whole turn and an exchange of a register with itself, which Valgrind knows when it translates the program and which change
-//! nothing anywhere else. They are compiled into every build, so what is checked is what is shipped. On other machines the
-//! functions do nothing but hide values from the compiler.
+//! Memcheck follows every uninitialised bit through the program, and reports each branch on such a bit and each address made of it. These
+//! are exactly the things that must not happen to a secret. A mark is a *client request* (`valgrind.h`, amd64 Linux): rotations that add
+//! up to a whole turn, and an exchange of a register with itself. Valgrind recognises them when it translates the program; elsewhere they
+//! change nothing. They are compiled into every build, so the program that is checked is the one that is shipped. On other machines the
+//! functions only hide values from the compiler.
 
-/// Has memcheck take these bytes for secret.
+/// Makes memcheck treat these bytes as secret.
 #[inline]
 pub fn mark_secret<T>(row: &mut [T]) {
     request(MAKE_UNDEFINED, [address(row.as_ptr()), size_of_val(row) as u64, 0]);
 }
 
-/// Has memcheck take these bytes for public: say at the call why they are.
+/// Makes memcheck treat these bytes as public. Say at the call why they are.
 #[inline]
 pub fn mark_public<T>(row: &[T]) {
     request(MAKE_DEFINED, [address(row.as_ptr()), size_of_val(row) as u64, 0]);
 }
 
-/// [`mark_public`] for a value: what a check has come to, or what everybody was sent.
+/// [`mark_public`] for a value, such as the result of a check, or a message that everybody was sent.
 #[inline]
 pub fn public<T: Copy>(value: T) -> T {
     let mut value = core::hint::black_box(value);
@@ -26,7 +26,7 @@ pub fn public<T: Copy>(value: T) -> T {
     core::hint::black_box(value)
 }
 
-/// Whether memcheck takes any bit of these bytes for secret. Never without Valgrind.
+/// Whether memcheck treats any bit of these bytes as secret. Never without Valgrind.
 pub fn is_secret<T>(row: &[T]) -> bool {
     let mut marks = vec![0_u8; size_of_val(row)];
     let [bytes, to] = [row.as_ptr().cast::<u8>(), marks.as_mut_ptr().cast_const()];

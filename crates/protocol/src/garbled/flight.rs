@@ -1,7 +1,7 @@
 //! Which gates share a message: as many as fit, in the order of the layer, so that both parties know every length.
 //!
-//! The garbler sends a message as soon as it is full and keeps none; the evaluator uses one up before it takes the next. So
-//! memory is bounded however large the circuit is, and neither waits for an answer.
+//! The garbler sends a message as soon as it is full and keeps none. The evaluator uses up one message before it receives the next. So
+//! memory is bounded however large the circuit is, and neither party waits for an answer.
 
 use polyclave_kernels::label_hash::Negated;
 

@@ -1,7 +1,7 @@
 //! The hash of one stream, and the number of the next gate. The number only grows, over all circuits, calls and lanes.
 //!
-//! A gate takes a number for each of its lanes, and so does an output that is decoded. Both parties take the same numbers in the
-//! same order. Under one root no number serves twice, and a root is one stream's: so no tweak does under one Delta.
+//! A gate takes a number for each of its lanes, and so does an output that is decoded. Both parties take the same numbers in the same
+//! order. Under one root no number is used twice, and a root belongs to one stream. So no tweak is used twice under one Delta.
 
 use polyclave_kernels::label_hash::LabelHash;
 
@@ -17,7 +17,7 @@ impl Hash {
         Hash { hash: LabelHash::new(root), next: 0 }
     }
 
-    /// The hash for so many numbers that nobody had before, and the first of them.
+    /// Takes this many new numbers. Returns the hash for them, and the first number.
     pub(super) fn take(&mut self, count: usize) -> (&mut LabelHash, u64) {
         let first = self.next;
         self.next += count as u64;

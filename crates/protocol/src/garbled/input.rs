@@ -1,10 +1,10 @@
 //! Labels of inputs.
 //!
-//! * What the garbler knows, because it is public or its own: both take the active label from a generator that both have, and
-//!   the garbler moves its label for zero by `x Delta`. Nothing is sent, and the evaluator sees uniform labels.
-//! * What the evaluator gives: it chooses by oblivious transfer ([`crate::ot`]). The sender's block q and the receiver's t have
-//!   `q = t + x Delta`, so q is the label for zero and t the active one. All inputs of a circuit together, in four rounds.
-//! * What is shared: the labels that are there.
+//! * If the garbler knows the input, because it is public or its own, both parties take the active label from a generator that both have,
+//!   and the garbler changes its label for zero by `x Delta`. Nothing is sent, and the evaluator sees uniform labels.
+//! * If the evaluator gives the input, it chooses by oblivious transfer ([`crate::ot`]). The sender's block q and the receiver's t
+//!   satisfy `q = t + x Delta`, so q is the label for zero and t the active label. All inputs of a circuit together take four rounds.
+//! * If the input is shared, its labels exist already.
 
 use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::label_hash::Label;

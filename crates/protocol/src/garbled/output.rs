@@ -1,12 +1,12 @@
 //! Decoding of output labels.
 //!
-//! * To the evaluator the garbler sends, for each wire, hashes of the label for zero and of that for one, 8 bytes of each. Which
-//!   of them is that of the active label tells the bit; a label that is neither (some ciphertext on the way was damaged) ends in
-//!   an error. The hash of the other label tells the evaluator nothing of it: the wire takes a number of its own
-//!   (`hash.rs`).
-//! * To the garbler the evaluator sends the active label itself: the other one it does not know, whatever it does.
+//! * To the evaluator the garbler sends, for each wire, hashes of the label for zero and of the label for one, 8 bytes of each. The
+//!   evaluator compares them with the hash of the active label, which gives the bit. If the label is neither (some ciphertext was damaged
+//!   on its way), the run ends in an error. The hash of the other label tells the evaluator nothing of it, because the wire takes a
+//!   number of its own (`hash.rs`).
+//! * To the garbler the evaluator sends the active label itself. It does not know the other label, whatever it does.
 //!
-//! One round, to both at once. Constant time: what is compared is secret until it has all been compared.
+//! One round, to both parties at once. Constant time: what is compared is secret until all of it has been compared.
 
 use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::label_hash::Label;
@@ -115,7 +115,7 @@ fn added(zeros: &[Label], delta: &Label) -> Zeroizing<Vec<Label>> {
     Zeroizing::new(zeros.iter().map(|zero| (u128::from_le_bytes(*zero) ^ delta).to_le_bytes()).collect())
 }
 
-/// Bits of which each is told by the one of two that it equals; none if some equals neither.
+/// Decodes bits: each is given by which of two values it equals. `None` if one equals neither.
 fn decoded<'a, const SIZE: usize>(
     all: impl Iterator<Item = (&'a [u8; SIZE], (&'a [u8; SIZE], &'a [u8; SIZE]))>,
 ) -> Option<Vec<u8>> {
@@ -126,6 +126,6 @@ fn decoded<'a, const SIZE: usize>(
         fits &= is_zero ^ is_one;
         bits.push(is_one.unwrap_u8());
     }
-    // The output, or that there is none: whoever learns it learns that.
+    // The party that learns the output also learns whether there is one.
     public(bool::from(fits)).then_some(bits)
 }

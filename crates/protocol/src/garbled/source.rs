@@ -18,7 +18,7 @@ pub(super) enum Source<'a, S> {
     Known(Option<&'a Cells>),
     /// The evaluator knows it; at the garbler without the value.
     Chosen(Option<&'a Cells>),
-    /// Labels that are there.
+    /// It is shared: the labels exist already.
     Shared(&'a S),
 }
 
@@ -47,7 +47,7 @@ impl<'a, S> Source<'a, S> {
 }
 
 /// This party's blocks of the transfers of all inputs that the evaluator gives: cell by cell, the lowest bit of a cell first, each in
-/// all lanes. None if there are no such inputs, and then nothing is sent; otherwise [`ROUNDS`].
+/// all lanes. `None` if there are no such inputs, and then nothing is sent. Otherwise it takes [`ROUNDS`].
 pub(super) fn choose<S>(
     transfers: &mut Pairs,
     ports: &[CompiledPort],

@@ -1,22 +1,22 @@
 //! Random elements, and the check that freshly made material is under the MAC key of stored values.
 //!
-//! Transfers are not stored (security-notes J): after a start of a node [`Mascot::set_up`] makes them anew, with the shares alpha_i
-//! of the key that the parties have stored. Honest parties do as they should; a cheater could come with another share, so that
-//! the new material is under alpha + e. By whether a check of stored values together with new ones fails it would then learn
-//! bits of the values. So before the material is used for anything else, an old value is tested together with a new one: the
-//! *anchor* A, a random element that was authenticated when the key was made and is kept for this, and a new random element r. All
-//! open y = A + r and check its MAC by the zero test.
+//! Transfers are not stored (security-notes J). After a start of a node [`Mascot::set_up`] makes them anew, with the shares alpha_i of
+//! the key that the parties have stored. Honest parties use their stored shares. A cheater could use another share, so that the new
+//! material is under alpha + e. Whether a check of stored values together with new ones fails would then tell it bits of the values. So
+//! before the material is used for anything else, an old value is tested together with a new one. The old value is the *anchor* A, a
+//! random element that was authenticated when the key was made and is kept for this purpose. The new value is a random element r. All
+//! parties open y = A + r and check its MAC by the zero test.
 //!
-//! * *It binds.* The shares of the MAC of r add up to (alpha + e) r, so what is tested is e r plus what the cheater adds
-//!   (sum e_i r_i plus that, if its share differs from peer to peer and r_i is the part of honest party i). It knows y, but as A
-//!   is uniform, r is uniform to it: passes with 2^-k, but for e = 0. It must be an element of the whole field. If r were a bit,
-//!   e r would be nothing half of the time, and a cheater that guessed r = 0 would go on with another key.
-//! * *The anchor can be used again*: every r is fresh and uniform, so all y together say nothing of A. Should the cheater fail, it
-//!   learns that e r was not what it had guessed, and the key is given up.
-//! * *Elements and bits together.* r is an element of COPEe; that all other material is under the same share as those is checked
-//!   when it is made (`authenticate.rs`, `bits.rs`).
-//! * *Nothing of alpha is told*: as for every zero test; and in new transfers a cheater learns no more of an honest share than in
-//!   the first ones. Guesses at its bits retire the key if they fail (`cope.rs`, [`crate::ot`]).
+//! * *It binds.* The shares of the MAC of r add up to (alpha + e) r. So what is tested is e r plus what the cheater adds (or sum e_i r_i
+//!   plus that, if its share differs from peer to peer; r_i is the part of honest party i). The cheater knows y; but A is uniform, so r
+//!   is uniform to it. It passes with probability 2^-k unless e = 0. r must be an element of the whole field. If r were a bit, e r would
+//!   be zero half of the time, and a cheater that guessed r = 0 would go on with another key.
+//! * *The anchor can be used again*: every r is fresh and uniform, so all y together reveal nothing of A. If the cheater fails, it learns
+//!   that e r was not what it had guessed, and the key is given up.
+//! * *Elements and bits together.* r is an element of COPEe. That all other material is under the same share is checked when it is made
+//!   (`authenticate.rs`, `bits.rs`).
+//! * *Nothing of alpha is revealed*, as for every zero test. In new transfers a cheater learns no more of an honest share than in the
+//!   first ones. Guesses at its bits retire the key if they fail (`cope.rs`, [`crate::ot`]).
 
 use polyclave_field::MacField;
 

@@ -1,16 +1,17 @@
-//! Triples of bits between two parties, from TinyOT ([`crate::tinyot`]): cheaper than triples of elements by far, for masked tables
-//! with k = 1.
+//! Triples of bits between two parties, from TinyOT ([`crate::tinyot`]): much cheaper than triples of elements, for masked tables with
+//! k = 1.
 //!
-//! TinyOT has transfers of its own under the parties' shares of the MAC key, and its authenticated bits are shares under the whole
-//! key at once ([`Bits::to_spdz`](crate::tinyot::Bits::to_spdz)). An honest party takes the same share for both. That a cheater does is
-//! tested when the two are joined, once, since forks keep what was fixed then: a random element r of COPEe and the sum
-//! z = sum X^i b_i of 64 random bits of TinyOT add up to y, which is opened and whose MAC is checked by the zero test.
+//! TinyOT has its own transfers under the parties' shares of the MAC key, and its authenticated bits are shares under the whole key at
+//! once ([`Bits::to_spdz`](crate::tinyot::Bits::to_spdz)). An honest party uses the same share for both. A test makes sure that a cheater
+//! does, too. It is run once, when the two are joined, because forks keep what was fixed then. A random element r of COPEe and the sum
+//! z = sum X^i b_i of 64 random bits of TinyOT add up to y, which is opened, and whose MAC is checked by the zero test.
 //!
-//! * *It binds.* Let the cheater's share be e in COPEe and d in TinyOT. With z_h the part of z that the honest party's bits make, the
-//!   MAC of y is off by z_h (d + e) and what the cheater adds. It knows y; r hides z, so z_h is uniform to it: it passes with 2^-64
-//!   unless d = e. (64 bits, so that z_h is an element of the whole field: of a single bit the error would be nothing half of the
-//!   time.)
-//! * *Nothing is told*: r and the bits are used for nothing else; the zero test tells only whether it failed, and then the key is given up.
+//! * *It binds.* Let the cheater's share be e in COPEe and d in TinyOT. Let z_h be the part of z that the honest party's bits make. The
+//!   MAC of y is wrong by z_h (d + e) and what the cheater adds. The cheater knows y, but r hides z, so z_h is uniform to it. It passes
+//!   with probability 2^-64 unless d = e. (There are 64 bits, so that z_h is an element of the whole field. With a single bit the error
+//!   would be zero half of the time.)
+//! * *Nothing is revealed*: r and the bits are used for nothing else. The zero test tells only whether it failed, and then the key is
+//!   given up.
 
 use polyclave_field::{MacField, Word};
 

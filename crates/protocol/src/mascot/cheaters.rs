@@ -11,7 +11,7 @@ const FAILED: Error = Error::CheckFailed { what: "the MACs of opened values" };
 
 type F = Gf2_40;
 
-/// What the honest ones of three parties end with when the third cheats. Whoever finds it gives the key up.
+/// How the honest parties of three end when the third cheats. A party that detects it gives the key up.
 fn honest(party: impl Fn(&mut Mascot<F>, &mut dyn Net) -> Result<()> + Sync) -> [Result<()>; 2] {
     let outcomes = run_parties(3, |net| {
         let key = MacKey::<F>::generate(net)?;
@@ -235,7 +235,7 @@ fn the_holder_of_guessed_bits_finds_it_first_whatever_the_cheater_withholds() {
     }
 }
 
-/// Closes the network after so many exchanges.
+/// Closes the network after this many exchanges.
 struct Until<'a> {
     net: &'a mut dyn Net,
     left: usize,

@@ -12,7 +12,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Among so many parties.
+    /// Among this many parties.
     pub(super) fn new(parties: usize) -> Messages {
         Messages { out: vec![Vec::new(); parties], into: vec![Vec::new(); parties] }
     }

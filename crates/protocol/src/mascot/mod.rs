@@ -1,34 +1,33 @@
-//! Material for authenticated sharing from oblivious transfer, among n parties of which all but one may cheat: Keller, Orsini,
-//! Scholl 2016, "MASCOT: Faster Malicious Arithmetic Secure Computation with Oblivious Transfer" (CCS 2016, ePrint 2016/505).
+//! Material for authenticated sharing from oblivious transfer, among n parties of which all but one may cheat: Keller, Orsini, Scholl
+//! 2016, "MASCOT: Faster Malicious Arithmetic Secure Computation with Oblivious Transfer" (CCS 2016, ePrint 2016/505).
 //!
 //! | file | what | source |
 //! |---|---|---|
 //! | `cope.rs` | products with shares of the MAC key, by bits | figure 3, COPEe |
-//! | `authenticate.rs` | authenticated elements, and the check of it | authenticated sharing, "Input" |
+//! | `authenticate.rs` | authenticated elements, and their check | authenticated sharing, "Input" |
 //! | `triples.rs` | multiplication triples | Multiply, Combine, Authenticate, Sacrifice |
-//! | `bits.rs` | random bits, of nobody and of one party | transfers under the MAC key |
-//! | `messages.rs` | messages in memory that is used again | |
-//! | `binding.rs` | material made afresh under a stored key | |
+//! | `bits.rs` | random bits, unknown to all or known to one party | transfers under the MAC key |
+//! | `messages.rs` | messages in memory that is reused | |
+//! | `binding.rs` | fresh material under a stored key | |
 //! | `bit_triples.rs` | triples of bits between two parties | [`crate::tinyot`] |
-//! | `zero_tests.rs` | the check of what is opened on the way | `spdz/check.rs` |
+//! | `zero_tests.rs` | the check of values that are opened on the way | `spdz/check.rs` |
 //!
-//! **Adversary**: active, static, any number of parties but one; secure with abort, and no culprit is named by a failed check of
-//! MACs. Channels are private and authentic. Every file says why its checks suffice.
+//! **Adversary**: active, static, any number of parties but one; secure with abort. A failed check of MACs does not name the cheater.
+//! Channels are private and authentic. Every file says why its checks are enough.
 //!
-//! **Parameters.** Computational: that of oblivious transfer, 128 bits. Statistical: every check errs with probability about
-//! 2^-k for a field of 2^k elements, and of what leaks to a cheater that guesses bits and is right, triples stay uniform but for
-//! 2^-kappa, kappa = 40 for k = 40 and 42, and 64 for 64 and 128. Over Q attempts the loss is Q 2^-k.
+//! **Parameters.** Computational: that of oblivious transfer, 128 bits. Statistical: every check errs with probability about 2^-k for a
+//! field of 2^k elements. A cheater that guesses bits and is right learns something, and triples still stay uniform except with
+//! probability 2^-kappa; kappa = 40 for k = 40 and 42, and 64 for 64 and 128. Over Q attempts the loss is Q 2^-k.
 //!
-//! **A check that fails** of whatever kind can tell a cheater about a bit of the key: the key is given up
-//! ([`MacKey::retire`]), nothing is made any more, and the error tells what was checked, not where. A batch is checked as a whole,
-//! so when it fails does not depend on where the error is. Where errors can depend on bits of a share of the key, it is the
-//! holder of the share that checks, and no cheater knows before it whether a guess was right (`cope.rs`, and the check of transfers
-//! under the key, [`crate::ot`]). So a peer that falls silent has learnt nothing of the key, and the key is kept; but for one that leaves
-//! such a check without an answer once it could know the coins: then the key is given up in this process, and that is counted
-//! ([`crate::spdz::Guesses`]).
+//! **A failed check** of any kind can tell a cheater about one bit of the key. So the key is given up ([`MacKey::retire`]), and nothing
+//! more is made. The error says what was checked, but not where the fault was. A batch is checked as a whole, so when it fails does not
+//! depend on where the error is. If errors can depend on bits of a share of the key, the holder of the share does the check, and no
+//! cheater knows before it whether a guess was right (`cope.rs`, and the check of transfers under the key, [`crate::ot`]). So a peer that
+//! falls silent has learnt nothing of the key, and the key is kept. The exception is a peer that leaves such a check without an answer
+//! once it could know the coins: then the key is given up in this process, and that is counted ([`crate::spdz::Guesses`]).
 //!
-//! **Memory**: batches of 2^18 transfers for triples and 2^17 for bits, some twenty megabytes for every peer, which stay for the
-//! next batch, and the result.
+//! **Memory**: batches of 2^18 transfers for triples and 2^17 for bits. They take some twenty megabytes for every peer, which are kept
+//! for the next batch, and the result.
 
 mod authenticate;
 mod binding;

@@ -15,7 +15,7 @@ pub(super) fn zeros<F: MacField>(len: usize) -> Row<F> {
     Zeroizing::new(vec![F::Word::ZERO; len])
 }
 
-/// An element so many times. (`vec!` would look first whether it is zero.)
+/// An element this many times. (`vec!` would look first whether it is zero.)
 pub(super) fn repeated<F: MacField>(element: F::Word, len: usize) -> Row<F> {
     let mut row = zeros::<F>(len);
     row.fill(element);

@@ -44,7 +44,7 @@ impl Debt {
         self.lost.clone()
     }
 
-    /// The length of the message that is to be thrown away next.
+    /// The length of the message that is discarded next.
     pub(super) fn front(&self) -> Option<usize> {
         self.late.front().copied()
     }
@@ -130,7 +130,7 @@ impl Mesh {
         }
     }
 
-    /// Sends everything; who is awaited.
+    /// Sends everything. Returns which peers are awaited.
     fn begin(&mut self, out: &[&[u8]], into: &[&mut [u8]]) -> PartySet {
         let mut awaited = Vec::new();
         let now = Instant::now();
@@ -151,7 +151,7 @@ impl Mesh {
         awaited.into_iter().collect()
     }
 
-    /// Those of some peers that are not lost.
+    /// The peers of `pending` that are not lost.
     fn still(&self, pending: PartySet) -> PartySet {
         pending.iter().filter(|p| self.debts[p.index()].lost.is_none()).collect()
     }

@@ -30,8 +30,8 @@ impl Code {
     /// Error 2^-270.
     pub const STANDARD: Code = Code { message: 64, extra: 16 };
 
-    /// Messages of so many symbols, 2 to 2^14, and so many places beyond those that determine a word of the square, at most as many
-    /// as a message has symbols; both a power of two.
+    /// A code for messages of `message` symbols, 2 to 2^14, with `extra` places beyond those that determine a word of the square. `extra`
+    /// is at most `message`, and both are powers of two.
     pub fn new(message: usize, extra: usize) -> Result<Code> {
         let is_fit = message.is_power_of_two() && extra.is_power_of_two();
         if !is_fit || !(2..=1 << 14).contains(&message) || extra > message {

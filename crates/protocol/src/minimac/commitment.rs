@@ -7,23 +7,23 @@
 //! is what lets any subset of *bits* be selected: a selection I is a message of zeros and ones as well, and (I * s)_i is s_i
 //! or zero.
 //!
-//! **Shares are words of the code**: C(s) = C(s_A) + C(s_B), with s_B uniform *bits*; r = r_A + r_B, both with the message zero. So
-//! a share of C(s) is kept as its k bits, and one of r as the k - 1 places that determine it. Only the shares of MACs, which are no words of
-//! any code, have n symbols. A party holds k bits, k - 1 and 2n symbols for a message:
-//! at n = 2.25 k a little over 11 bytes for a bit of the string, however secure.
+//! **Shares are words of the code**: C(s) = C(s_A) + C(s_B), with s_B uniform *bits*; r = r_A + r_B, both with the message zero. So a
+//! share of C(s) is kept as its k bits, and one of r as the k - 1 places that determine it. Only the shares of MACs, which are no words
+//! of any code, have n symbols. A party holds k bits, k - 1 and 2n symbols for a message: at n = 2.25 k a little over 11 bytes for a bit
+//! of the string, however secure.
 
 use zeroize::Zeroize;
 
 use super::Code;
 use crate::Party;
 
-/// Messages that are worked on at once: rows of so many lanes.
+/// Messages that are worked on at once: rows of this many lanes.
 const LANES: usize = 64;
 
 /// One party's shares of a committed string and of its mask; wiped on drop.
 ///
-/// The messages are taken together 64 at a time, and the last ones. Such a tile of w messages is the next k w bits, row i of
-/// w lanes being bits i w to (i + 1) w: so rows of messages are the string as it is. Bits beyond its end are zeros.
+/// The messages are processed in tiles of 64; the last tile can be smaller. A tile of w messages consists of the next k w bits of the
+/// string. Its row i, of w lanes, has bits i w to (i + 1) w. So rows of messages are directly the string. Bits beyond its end are zeros.
 #[derive(Default)]
 pub struct Shares {
     /// The string: eight bits in a byte, the lowest first, and zeros beyond the last bit.
@@ -88,7 +88,7 @@ impl Committed {
         Self::bytes_of(self.code, self.len)
     }
 
-    /// Bytes of shares that a party holds of a string of so many bits.
+    /// Bytes of shares that a party holds of a string of this many bits.
     pub fn bytes_of(code: Code, len: usize) -> usize {
         let symbols = code.free() + 2 * code.places();
         len.div_ceil(8) + len.div_ceil(code.message()) * symbols * size_of::<u16>()
@@ -105,18 +105,18 @@ pub(crate) struct Tile {
 }
 
 impl Tile {
-    /// Those of a string.
+    /// The tiles of a string.
     pub(crate) fn all(code: Code, len: usize) -> impl Iterator<Item = Tile> {
         let messages = len.div_ceil(code.message());
         (0..messages).step_by(LANES).map(move |before| Tile { before, lanes: LANES.min(messages - before) })
     }
 
-    /// Its part of what has so many rows for each tile.
+    /// The tile's part of `of`, which has `rows` rows for each tile.
     pub(crate) fn part<'a>(&self, of: &'a [u16], rows: usize) -> &'a [u16] {
         &of[self.before * rows..(self.before + self.lanes) * rows]
     }
 
-    /// [`Tile::part`], to be written to.
+    /// [`Tile::part`], mutable.
     pub(crate) fn part_mut<'a>(&self, of: &'a mut [u16], rows: usize) -> &'a mut [u16] {
         &mut of[self.before * rows..(self.before + self.lanes) * rows]
     }

@@ -1,10 +1,9 @@
-//! Commitments to long strings of bits, of which any selection can be opened later: Damgard et al. 2016 (TinyTable),
-//! section 6, with the representation of Damgard and Zakarias 2013, "Constant-Overhead Secure Computation of Boolean
-//! Circuits using Preprocessing" (MiniMac).
+//! Commitments to long strings of bits, of which any selection can be opened later: Damgard et al. 2016 (TinyTable), section 6, with the
+//! representation of Damgard and Zakarias 2013, "Constant-Overhead Secure Computation of Boolean Circuits using Preprocessing" (MiniMac).
 //!
-//! For L bits what the parties keep and what they send is O(L) whatever the security parameter is: a MAC of every bit would be that
-//! many times as long. Computation is O(L log k) products in GF(2^16), by an additive transform, with k the length of a
-//! message of the code, which is a constant times the security parameter.
+//! For L bits the parties keep and send O(L), whatever the security parameter is; MACs for every bit would multiply that by the security
+//! parameter. Computation is O(L log k) products in GF(2^16), by an additive transform, where k is the length of a message of the code, a
+//! constant times the security parameter.
 //!
 //! | file | what | source |
 //! |---|---|---|

@@ -1,33 +1,32 @@
 //! Opening selected bits of committed strings: pi_MiniMac of Damgard et al. 2016, section 6.
 //!
 //! 1. Each party sends its share of the masked product of every string (`product.rs`), all in one message.
-//! 2. Coins are tossed, the MACs combined and compared (`check.rs`). Only then is a bit handed out.
+//! 2. Coins are tossed, and the MACs are combined and compared (`check.rs`). Only then is a bit handed out.
 //!
-//! **Nothing but the selected bits is revealed.** Opened as it is C(I) * C(s) would tell more than I * s: its places k to n are sums
-//! over bits of s that are not selected. With the mask the sum y = C(I) * C(s) + r is uniform among the words of C* with message
-//! I * s: adding words whose message is zero moves those of one message around among themselves, and r is uniform among them. What
-//! a party sees is its peer's share, which is a uniform word with message I * s_i for the same reason: the selected bits
-//! of s_i, which with its own are those of s, and k - 1 uniform symbols. So a simulator that knows I * s and
-//! the cheater's shares samples it exactly. It then opens the digest of what the cheater's own sigma must be, if that has
-//! opened as it should, and otherwise one of noise (lemma 1; `check.rs` for what can go wrong). A mask is used with one
-//! selection only, as a second one would tell the difference of two products: [`Committed`] is consumed.
+//! **Nothing but the selected bits is revealed.** If C(I) * C(s) were opened without a mask, it would reveal more than I * s: its places
+//! k to n are sums over bits of s that are not selected. With the mask, the sum y = C(I) * C(s) + r is uniform among the words of C* with
+//! message I * s: adding words whose message is zero permutes the words of one message, and r is uniform among the words with message
+//! zero. A party sees its peer's share. For the same reason this is a uniform word with message I * s_i. It consists of the selected bits
+//! of s_i, which together with the party's own give those of s, and k - 1 uniform symbols. So a simulator that knows I * s and the
+//! cheater's shares samples it exactly. It then opens the digest of what the cheater's own sigma must be, if the cheater has opened as it
+//! should, and otherwise a digest of noise (lemma 1; `check.rs` for what can go wrong). A mask is used with one selection only, because a
+//! second one would reveal the difference of two products: [`Committed`] is consumed.
 //!
-//! **Nothing else is accepted**, but with a probability of 2^-270 with [`Code::STANDARD`] (2^-256 for the digests), however many strings
-//! are opened at once; openings of a key end with the first that fails. After an
-//! error of any kind in the course of an opening, a peer's silence too, the key is used no more: what began to be opened
-//! is neither finished nor repeated. Checks under a key come one after the other, since an [`Opener`] is the key's only
-//! holder.
+//! **Nothing else is accepted**, except with a probability of 2^-270 with [`Code::STANDARD`] (2^-256 for the digests), however many
+//! strings are opened at once. The first failed opening ends all openings under a key. After an error of any kind in an opening, a peer's
+//! silence too, the key is not used any more: an opening that has begun is neither finished nor repeated. Checks under a key come one
+//! after the other, because an [`Opener`] is the key's only holder.
 //!
 //! # Differences from the paper
-//! * The code is over GF(2^16), not binary, with a symbol for every bit. The paper names Reed-Solomon codes over a field that grows as
-//!   the alternative with complexities O(polylog(k) s); MACs of 16 bits a place come with it.
-//! * \[I\] is never formed. For a public I the product of representations that the paper calls for is local (`product.rs`); what the
-//!   preprocessing supplies is the mask alone.
-//! * Shares of C(s) and of r are words themselves (`commitment.rs`), so it need not be checked that what is opened is one, and a
-//!   message is sent as k - 1 symbols and the selected bits. Hiding is the same: s_B is uniform.
-//! * Coefficients are stretched from 256 coins by AES, and sigma is compared by digests under commitments: what is statistical in the
-//!   paper, given preprocessing, is computational in these two places.
-//! * Both parties learn what is opened (the owner knows it); the paper opens to the other one.
+//! * The code is over GF(2^16), not binary, with one symbol for every bit. The paper names Reed-Solomon codes over a growing field as the
+//!   alternative, with complexities O(polylog(k) s). MACs of 16 bits a place come with it.
+//! * \[I\] is never formed. For a public I the product of representations that the paper asks for is local (`product.rs`). Preprocessing
+//!   supplies only the mask.
+//! * Shares of C(s) and of r are words themselves (`commitment.rs`). So nobody has to check that an opened value is a word, and a message
+//!   is sent as k - 1 symbols and the selected bits. Hiding is the same: s_B is uniform.
+//! * AES expands the coefficients from 256 coins, and sigma is compared by digests under commitments. So security, which in the paper is
+//!   statistical given preprocessing, is computational in these two places.
+//! * Both parties learn what is opened (the owner knows it). The paper opens to the other party only.
 
 use blake3::Hasher;
 use zeroize::Zeroizing;

@@ -11,7 +11,7 @@
 //! Of the two sums `r[j] + H(j, r[1-j])` a receiver can know the logarithm of one only: that of the oracle's earlier query,
 //! which tells the simulator b; the other is an answer of the oracle and Diffie-Hellman's challenge.
 //!
-//! **Endemic** means that whoever cheats can influence its own outputs: a sender both keys, a receiver the one it learns. Here
+//! **Endemic** means that a cheater can influence its own outputs: a sender both keys, a receiver the one it learns. Here
 //! keys only encrypt what the sender chooses (`tree.rs`), as the paper's section on other notions of security allows.
 //!
 //! **In a batch** a shared Y, or hashes without an index, let a receiver correlate transfers (McQuoid, Rosulek and Roy 2021,

@@ -64,7 +64,7 @@ impl Receiver {
         }
     }
 
-    /// Extends by so many transfers with choices, 8 a byte: t. Overwrites `message` with that to the sender.
+    /// Extends by this many transfers with choices, 8 a byte: t. Overwrites `message` with that to the sender.
     pub(super) fn extend(
         &mut self,
         choices: &[u8],
@@ -133,7 +133,7 @@ impl Sender {
         message_bytes(self.shape, count, self.tiles.used().is_empty())
     }
 
-    /// Extends by so many transfers: q.
+    /// Extends by this many transfers: q.
     pub(super) fn extend(&mut self, message: &[u8], count: usize, pool: &Arc<Pool>) -> Blocks {
         let mut message = message;
         if self.tiles.used().is_empty() {

@@ -1,8 +1,8 @@
-//! Oblivious transfer between all pairs of parties, actively secure: Roy 2022, "SoftSpokenOT: Quieter OT Extension from
-//! Small-Field Silent VOLE in the Minicrypt Model" (CRYPTO 2022, ePrint 2022/192).
+//! Oblivious transfer between all pairs of parties, actively secure: Roy 2022, "SoftSpokenOT: Quieter OT Extension from Small-Field
+//! Silent VOLE in the Minicrypt Model" (CRYPTO 2022, ePrint 2022/192).
 //!
-//! A correlated transfer: the sender holds Delta and gets q, the receiver chooses a bit u and gets t, and q = t + u Delta over
-//! GF(2). Every party is sender and receiver towards every other. From bottom to top:
+//! A correlated transfer: the sender holds Delta and gets q, the receiver chooses a bit u and gets t, and q = t + u Delta over GF(2).
+//! Every party is sender and receiver towards every other party. From bottom to top:
 //!
 //! | file | what | source |
 //! |---|---|---|
@@ -12,45 +12,45 @@
 //! | `extension.rs` | the same choices in all columns, with a check | Roy 2022, sections 3.2 and 4 |
 //! | `random.rs` | random transfers | Roy 2022, section 5 |
 //!
-//! **Adversary**: active, static, any number of parties; the channels are private and authentic. With abort: who cheats is
-//! caught or has guessed, and a guess is of bits of Delta:
+//! **Adversary**: active, static, any number of parties; the channels are private and authentic. Secure with abort: a cheater is caught
+//! or has guessed right, and what it guesses is bits of Delta:
 //!
-//! * A sender of transfers (who lacks leaves) learns nothing about choices: corrections are hidden by streams that it lacks,
-//!   computationally (AES, BLAKE3, Diffie-Hellman), and the check's answer by a mask that is used once.
+//! * A sender of transfers (which lacks leaves) learns nothing about choices. Corrections are hidden by streams that it lacks,
+//!   computationally (AES, BLAKE3, Diffie-Hellman), and the check's answer is hidden by a mask that is used once.
 //! * A receiver of transfers learns nothing about Delta unless it risks a guess, in trees with wrong sums or in extension with
-//!   inconsistent choices. A guess about b bits of Delta passes with probability 2^-b; if it passes, the receiver knows these
-//!   b bits, and nothing else went wrong but with probability 2^-115 (`Sender::check` in `extension.rs`, for every f: the check
-//!   hashes to 128 bits). So statistical security is that of the guess, and **a check that fails leaks about a bit**: nothing
-//!   may be tried again, the caller quarantines the peer and everything under this Delta is retired, in all forks of the set-up
-//!   at once ([`Pairs::fork`]). A receiver that is silent once it may know the coins, and before it has answered, ends them as
-//!   well ([`Error::Unanswered`]): it does not know whether a guess was right, since the sender compares first and no message before
-//!   depends on Delta, but it has chosen among coins. Silence before that has seen no coins, and costs the session only.
-//! * Coins are tossed by commitment and opening after all messages of the receivers have come ([`crate::coins`]); they are
-//!   good if one party is honest.
+//!   inconsistent choices. A guess about b bits of Delta passes with probability 2^-b. If it passes, the receiver knows these b bits, and
+//!   nothing else went wrong except with probability 2^-115 (`Sender::check` in `extension.rs`, for every f: the check hashes to 128
+//!   bits). So statistical security is that of the guess, and **a failed check leaks about one bit**. Nothing may be tried again, the
+//!   caller quarantines the peer, and everything under this Delta is retired, in all forks of the set-up at once ([`Pairs::fork`]). A
+//!   receiver that is silent once it may know the coins, and before it has answered, also ends them ([`Error::Unanswered`]). It does not
+//!   know whether a guess was right, because the sender compares first and no message before depends on Delta; but it has chosen among
+//!   coins. A receiver that is silent before that has seen no coins, and its silence costs the session only.
+//! * Coins are tossed by commitment and opening after all messages of the receivers have come ([`crate::coins`]). They are good if one
+//!   party is honest.
 //!
-//! **Columns.** Blocks of 128 bits serve any purpose. With 64 or 40 columns messages are shorter in proportion. The receiver's
-//! choices are as safe as with 128; what shrinks is Delta: a receiver guesses it with probability 2^-columns, once. That is
-//! the soundness error of a message authentication code whose key is Delta, so such blocks are good for those; they must not
-//! be hashed to random transfers, where Delta can be searched for offline, and [`Pairs::random_sent`] refuses to.
+//! **Columns.** Blocks of 128 bits serve any purpose. With 64 or 40 columns messages are shorter in proportion. The receiver's choices
+//! are as safe as with 128 columns. Only Delta shrinks: a receiver guesses it with probability 2^-columns, once. That is the soundness
+//! error of a message authentication code whose key is Delta, so such blocks are good for those. They must not be hashed to random
+//! transfers, where Delta can be searched for offline, and [`Pairs::random_sent`] refuses to do so.
 //!
-//! **Delta** is the caller's: its lowest bits can be a share of a key. It must be uniform in all columns that the purpose
-//! relies on, since the choices of the base transfers are its bits, and everything above counts guesses of it.
+//! **Delta** is chosen by the caller: its lowest bits can be a share of a key. It must be uniform in all columns on which the purpose
+//! relies, because the choices of the base transfers are its bits, and everything above counts guesses of it.
 //!
-//! **Rounds**: two for [`Pairs::set_up`], one for each [`Pairs::extend`], three for [`Pairs::check`]. **Bytes** in each
-//! direction of a pair: about 32 KiB to set up; columns / f bits for a transfer; 16 / f bytes a column for each check's mask
-//! and 16 bytes a column for its answer. **Memory**: until the check, columns / 8 bytes for each transfer at each end, and 16 for
-//! its block. All of it is used again; forks share that of blocks (`blocks.rs`).
+//! **Rounds**: two for [`Pairs::set_up`], one for each [`Pairs::extend`], three for [`Pairs::check`]. **Bytes** in each direction of a
+//! pair: about 32 KiB to set up; columns / f bits for a transfer; 16 / f bytes a column for each check's mask and 16 bytes a column for
+//! its answer. **Memory**: until the check, columns / 8 bytes for each transfer at each end, and 16 for its block. All of it is reused;
+//! forks share the memory of blocks (`blocks.rs`).
 //!
-//! Constant time in Delta and in choices. All that is secret is wiped when it is dropped, blocks with the last of all forks.
+//! Constant time in Delta and in choices. All secrets are wiped when they are dropped, blocks when the last of all forks is dropped.
 //!
 //! # Differences from the paper
 //!
-//! * Base transfers encrypt sums that the grower of a tree chooses, from a root that it draws; the paper takes the outputs of
-//!   random base transfers for the first level. It costs 32 bytes a tree and makes endemic base transfers enough.
-//! * Choices are chosen, so the correction of every tree is sent; the paper's random choices save that of the first.
-//! * All digests of all trees of a pair go into one hash, instead of one a tree: it accepts the same points.
-//! * The universal hash goes to 128 bits with independent coefficients, expanded from the coin by AES: those of the paper
-//!   are uniform.
+//! * Base transfers encrypt sums that the grower of a tree chooses, from a root that it draws. The paper takes the outputs of random base
+//!   transfers for the first level. Ours costs 32 bytes a tree, and endemic base transfers are enough for it.
+//! * The receiver chooses its choice bits, so the correction of every tree is sent. The paper's random choices save that of the first
+//!   tree.
+//! * All digests of all trees of a pair go into one hash, instead of one hash a tree. It accepts the same points.
+//! * The universal hash goes to 128 bits with independent coefficients, which AES expands from the coin. Those of the paper are uniform.
 //! * One check covers all extensions since the last, and the parties of all pairs use one coin.
 
 mod base;
@@ -86,7 +86,7 @@ pub struct Pairs {
     members: PartySet,
     shape: Shape,
     delta: Zeroizing<u128>,
-    /// By peer; none for this party and for those who are no members.
+    /// By peer; `None` for this party and for parties that are not members.
     ends: Vec<Option<Ends>>,
     /// The number of the next transfer, the same in all pairs.
     next: u64,
@@ -264,8 +264,9 @@ impl Pairs {
         self.guarded(net, |pairs, net| pairs.try_extend(choices, count, net))
     }
 
-    /// Checks everything extended since the last check. After an error nothing of it may be used, and this object refuses to
-    /// do more; so does every fork of the set-up, but for a connection that failed before there were coins. Three rounds, or none if there is nothing to check.
+    /// Checks everything that was extended since the last check. After an error none of it may be used, and this object refuses to do
+    /// more. So does every fork of the set-up, unless the error is a connection that failed before there were coins. Three rounds, or
+    /// none if there is nothing to check.
     pub fn check(&mut self, net: &mut dyn Net) -> Result<()> {
         self.guarded(net, Pairs::try_check)
     }

@@ -1,9 +1,9 @@
 //! Turns correlated transfers into random transfers: the sender's messages are hashes of q and q + Delta, the receiver's message is the
 //! hash of t.
 //!
-//! Roy 2022, section 5: with a tweakable correlation-robust hash this is secure against active adversaries. Each direction of
-//! each pair in each session has a key of its own for [`AesHash`], so session and direction are in every hash, and the tweak
-//! is the running index of the transfer. What the hash assumes and leaves is said there; it needs all 128 columns, since who
+//! Roy 2022, section 5: with a tweakable correlation-robust hash this is secure against active adversaries. Each direction of each pair
+//! in each session has its own key for [`AesHash`]. So session and direction are in every hash, and the tweak is the running index of the
+//! transfer. [`AesHash`] says what the hash assumes and how much security is left. All 128 columns are needed, because a receiver that
 //! guesses Delta has both messages. Random means endemic: a party that cheats can influence its own messages.
 
 use polyclave_kernels::aes_hash::AesHash;

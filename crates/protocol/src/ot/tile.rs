@@ -69,13 +69,13 @@ impl Tiles {
     }
 }
 
-/// The lengths of tiles for so many transfers: whole ones and a rest, rounded up to the grain.
+/// The lengths of tiles for this many transfers: whole ones and a rest, rounded up to the grain.
 pub(super) fn column_lengths(count: usize) -> impl Iterator<Item = usize> {
     let bytes = padded_bytes(count);
     (0..bytes).step_by(TILE_BYTES).map(move |start| TILE_BYTES.min(bytes - start))
 }
 
-/// Bytes of a column of so many transfers.
+/// Bytes of a column of this many transfers.
 pub(super) fn padded_bytes(count: usize) -> usize {
     count.div_ceil(8).next_multiple_of(GRAIN_BYTES)
 }

@@ -1,19 +1,19 @@
 //! All seeds but one for the sender of extended transfers, from base transfers: punctured pseudorandom functions on trees.
 //!
-//! The receiver grows a binary tree of seeds of depth f (Goldreich, Goldwasser and Micali 1986). The other side, with the
-//! point alpha, learns at each level, by one base transfer, the sum of all nodes on the side where its path does not go; it
-//! knows all of them but one from the levels above, and so it gets every leaf but number alpha (Boyle et al. 2019; Roy 2022,
-//! "SoftSpokenOT", ePrint 2022/192, section 6). Base transfers encrypt the two sums of each level.
+//! The receiver grows a binary tree of seeds of depth f (Goldreich, Goldwasser and Micali 1986). The other side has the point alpha. At
+//! each level it learns, by one base transfer, the sum of all nodes on the side to which its path does not go. It knows all of these
+//! nodes but one from the levels above. So it gets every leaf except number alpha (Boyle et al. 2019; Roy 2022, "SoftSpokenOT", ePrint
+//! 2022/192, section 6). Base transfers encrypt the two sums of each level.
 //!
-//! **Check** against sums that are wrong (the same section, for malicious security): from each leaf comes a digest of 256 bits
-//! besides the seed. The grower sends the sum of a tree's digests, and a hash of all digests of all trees. The other side
-//! computes the digest it misses from the sum and compares the hash. If two points alpha pass, the digests are the same
-//! (collisions aside) and so are the leaves that stand behind them. What is left is a guess: wrong sums may be found or not as
-//! bits of alpha say, which is the selective failure that extension allows for; the caller quarantines the peer.
+//! **Check** against wrong sums (the same section, for malicious security): each leaf gives a digest of 256 bits besides the seed. The
+//! grower sends the sum of a tree's digests, and a hash of all digests of all trees. The other side computes the digest that it lacks
+//! from the sum, and compares the hash. If two points alpha pass, the digests are the same (collisions aside), and so are the leaves from
+//! which they come. A guess remains possible: whether wrong sums are found can depend on bits of alpha. That is the selective failure
+//! that extension allows for; the caller quarantines the peer.
 //!
-//! Assumes that keyed BLAKE3 is a random oracle; node, level and tree are part of each input. Constant time in alpha: the
-//! punctured side numbers its nodes by their difference to the path, so that the unknown one is always number 0.
-//! Cost: 32 bytes for each bit of alpha and 32 for each tree, and 2^(f+1) hashes a tree at either side.
+//! Assumes that keyed BLAKE3 is a random oracle; node, level and tree are part of each input. Constant time in alpha: the punctured side
+//! numbers its nodes by their difference to the path, so that the unknown node is always number 0. Cost: 32 bytes for each bit of alpha
+//! and 32 for each tree, and 2^(f+1) hashes a tree at either side.
 
 use polyclave_kernels::secret::ct_eq;
 use subtle::{Choice, ConditionallySelectable};

@@ -111,7 +111,7 @@ fn silence_counts_once_the_coins_may_be_known_and_not_before() {
     }
 }
 
-/// Says nothing after so many exchanges.
+/// Says nothing after this many exchanges.
 struct Until<'a> {
     net: &'a mut dyn Net,
     left: usize,

@@ -90,7 +90,7 @@ impl Cheater {
     }
 }
 
-/// What the others of so many end with if the last cheats.
+/// What the others of this many end with if the last cheats.
 fn honest_beside(parties: usize, cheat: impl FnOnce(&mut Cheater) + Send) -> Vec<Result<AgreedSession>> {
     let (all, terms) = (PartySet::all(parties), HandshakeParameters::new(parties));
     let mut nets = mesh(parties);

@@ -4,17 +4,18 @@
 //! Every elementary operation sends one byte to every peer, or two (Damgard and Keller 2010, section 3.2).
 //!
 //! # Who serves
-//! Shares belong to the whole cluster of n parties; any 2t + 1 of them, or more, can serve a session.
-//! * Correctness: what is recombined has degree 2t at most, so the shares of any 2t + 1 parties determine it; the Lagrange
-//!   coefficients are those of the serving set. Resharing gives shares to those who serve, by polynomials of degree t, and
-//!   they are not used outside of the session (whatever is stored was made by all n parties).
-//! * Pseudorandom sharing: party p's share of the sum of r_A f_A needs the r_A of the sets p is in only, since f_A is 0 at
-//!   all others. So absent parties are not missed, whichever they are.
-//! * Secrecy: t parties, serving or not, miss the key of the set A that is their complement. All of its n - t parties are
-//!   honest, and among any 2t + 1 who serve are t + 1 of them at least. r_A and the t zero sharings of A stay unknown to the
-//!   t parties, so a polynomial that is opened is random but for its value at 0 and at their points. That is a statement
-//!   about the polynomial; it does not matter at which points it was opened.
-//! * Two sessions never draw the same values, though (for n >= 4t + 2) two serving sets can have no party in common: the
+//! Shares belong to the whole cluster of n parties. Any 2t + 1 of them, or more, can serve a session.
+//!
+//! * Correctness: recombined values have degree 2t at most, so the shares of any 2t + 1 parties determine them. The Lagrange coefficients
+//!   are those of the serving set. Resharing gives shares to the serving parties, by polynomials of degree t, and these shares are not
+//!   used outside the session (all n parties together made everything that is stored).
+//! * Pseudorandom sharing: for its share of the sum of r_A f_A, party p needs only the r_A of the sets to which p belongs, because f_A is
+//!   0 at all other parties. So it does not matter which parties are absent.
+//! * Secrecy: t parties, serving or not, lack the key of the set A that is their complement. All of its n - t parties are honest, and any
+//!   2t + 1 serving parties include at least t + 1 of them. r_A and the t zero sharings of A stay unknown to the t parties, so an opened
+//!   polynomial is random except for its value at 0 and at their points. That is a statement about the polynomial; it does not matter at
+//!   which points it was opened.
+//! * Two sessions never draw the same values, even though two serving sets may have no party in common (for n >= 4t + 2), because the
 //!   session id hashes the set and a fresh nonce of every member.
 
 use polyclave_cipher::Matrix;
@@ -39,7 +40,7 @@ pub struct Arithmetic<S> {
     pub(super) stream: [u8; 40],
     pub(super) me: Party,
     pub(super) structure: Structure,
-    /// Those who take part, this one included.
+    /// The parties that take part, this one included.
     pub(super) serving: PartySet,
     /// Multiplication by every constant.
     pub(super) scalars: Vec<Map>,

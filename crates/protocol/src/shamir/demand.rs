@@ -40,7 +40,7 @@ impl Demand {
     }
 }
 
-/// Each of so many masks is zero with probability 1/256, and so is each that replaces one: about count/255 draws more than
+/// Each of this many masks is zero with probability 1/256, and so is each that replaces one: about count/255 draws more than
 /// `count`, a sum of geometric variables. Ten times its standard deviation and 64 beyond the mean is exceeded with
 /// probability far below 2^-40 (Chernoff's bound, at every mean).
 fn spare_for_retries(count: usize) -> usize {

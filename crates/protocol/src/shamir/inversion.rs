@@ -31,7 +31,7 @@ pub enum Inversion {
     Views,
     /// The same without opening the input: its square is carried through the linear layers. Not in the papers.
     CarriedSquares,
-    /// One opening under a mask of which powers were made ahead, and one product of what comes of it. Not in the papers.
+    /// One opening under a mask whose powers were made ahead, and one product of the results. Not in the papers.
     MaskedPowers,
 }
 

@@ -1,16 +1,15 @@
 //! Inversion by one opening and one product: x^254 = x^170 x^84.
 //!
-//! 254 is the sum of the powers of two 2^1 .. 2^7. With d = x + a opened for a shared random a, x^(2^i) = d^(2^i) + a^(2^i), and
-//! the product of some of these is a sum over the subsets S of them of public powers of d times a^(sum of S). So with powers of a
-//! made ahead any product of powers x^(2^i) is local once d is public. For 170 = 2 + 8 + 32 + 128 and 84 = 4 + 16 + 64 the
-//! exponents that occur are, up to squarings (which every opening under a mask gives for nothing, `opening.rs`), 5, 17, 21 and
-//! 85 alone: four products ahead. (All exponents below 254 would take 33.) Then x^170 x^84 is one product, opened under a mask,
-//! so that every image of it follows.
+//! 254 is the sum of the powers of two 2^1 .. 2^7. With d = x + a opened for a shared random a, x^(2^i) = d^(2^i) + a^(2^i). The product
+//! of some of these is a sum, over the subsets S of them, of public powers of d times a^(sum of S). So with powers of a made ahead, any
+//! product of powers x^(2^i) is local once d is public. For 170 = 2 + 8 + 32 + 128 and 84 = 4 + 16 + 64 only the exponents 5, 17, 21 and
+//! 85 occur, up to squarings (which every opening under a mask gives without cost, `opening.rs`): four products ahead. (All exponents
+//! below 254 would take 33.) Then x^170 x^84 is one product, opened under a mask, so that every image of it follows.
 //!
-//! Online 2 operations in 2 rounds, ahead 4 operations in 2 rounds. In neither paper; the idea is masked exponentiation
-//! (Damgard and Keller 2010, section 4.1) with the powers multiplied ahead.
+//! Online 2 operations in 2 rounds, ahead 4 operations in 2 rounds. Neither paper has this; the idea is masked exponentiation (Damgard
+//! and Keller 2010, section 4.1) with the powers multiplied ahead.
 //!
-//! What is opened: d, uniform since a is and serves once; and products under masks of their own.
+//! What is opened: d, which is uniform because a is uniform and used once; and products under their own masks.
 
 use polyclave_cipher::Matrix;
 use polyclave_kernels::affine::{Map, Term, combine};
@@ -39,7 +38,7 @@ pub(super) const EXPONENTS: [u8; 23] = [
 const TILE: usize = 512;
 
 impl Powers {
-    /// For so many inversions by [`by_masked_powers`].
+    /// For this many inversions by [`by_masked_powers`].
     pub(super) fn products<S: AdversaryModel>(
         arithmetic: &mut Arithmetic<S>,
         count: usize,

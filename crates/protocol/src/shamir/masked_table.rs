@@ -1,16 +1,17 @@
 //! Lookups of any table on shares: one-time masked tables (Keller et al. 2017, Protocols 1 to 3), over GF(2^8).
 //!
-//! Made ahead: a random index s, shared by bits, and its unit vector e with e_j = \[j = s\] (Demux, Protocol 3 with k = 8:
-//! eight entries are packed into an element and multiplied by a bit of s at once; the product is opened under a mask, which
-//! unpacks it). Online (Protocol 1): h = x + s is opened, and T(x) = sum of e_j T(j + h) is a local sum, since T and h
-//! are public. One operation and one round online; sum of ceil(2^j / 8), j = 1 .. l - 1, operations and l - 1 rounds
-//! ahead (Keller et al. 2017, Table 1).
+//! Made ahead: a random index s, shared by bits, and its unit vector e with e_j = \[j = s\]. Demux (Protocol 3 with k = 8) makes it:
+//! eight entries are packed into an element and multiplied by a bit of s at once, and the product is opened under a mask, which unpacks
+//! it. Online (Protocol 1): h = x + s is opened, and T(x) = sum of e_j T(j + h) is a local sum, because T and h are public. Online this
+//! takes one operation and one round; ahead it takes the sum of ceil(2^j / 8), j = 1 .. l - 1, operations and l - 1 rounds (Keller et al.
+//! 2017, Table 1).
 //!
-//! Adversary: that of the openings, passive below half, or active below a third ([`super::active`]). h is uniform because s is. A mask serves one lookup: stock is moved out when used.
+//! Adversary: that of the openings, passive below half, or active below a third ([`super::active`]). h is uniform because s is. A mask is
+//! used for one lookup: stock is moved out when it is used.
 //!
 //! # Differences from the paper
-//! The paper stores the masked table; here the unit vector is kept and combined at use, so that one vector serves every
-//! output bit and any linear image of the outputs.
+//! The paper stores the masked table. Here the unit vector is stored and combined when it is used, so that one vector serves every output
+//! bit and any linear image of the outputs.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +54,7 @@ pub(super) const fn material_bytes(in_bits: u8) -> usize {
     1 + vector_bytes(in_bits)
 }
 
-/// Products and rounds of Demux for an index of so many bits (Keller et al. 2017, Table 1, k = 8).
+/// Products and rounds of Demux for an index of this many bits (Keller et al. 2017, Table 1, k = 8).
 pub(super) fn demux_cost(in_bits: u8) -> (usize, usize) {
     let products = (1..u32::from(in_bits)).map(|j| (1usize << j).div_ceil(8)).sum();
     (products, usize::from(in_bits) - 1)

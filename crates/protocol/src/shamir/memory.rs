@@ -1,6 +1,6 @@
 //! Predicts the memory of an evaluation before it starts, so that nodes can cut a large evaluation into pieces.
 //!
-//! The figures of a lookup were found by measuring; the test below holds them to what evaluations really take.
+//! The figures for a lookup were measured. The test below compares them with what evaluations really take.
 
 use polyclave_cipher::{Compiled, Layer};
 
@@ -56,7 +56,7 @@ mod tests {
     use crate::protocol::{Input, ProtocolConfig};
     use crate::session::{HandshakeParameters, hello};
 
-    /// The bytes that an evaluation of so many lanes held at most, and those planned.
+    /// The bytes that an evaluation of this many lanes held at most, and those planned.
     fn held_and_planned(cipher: &str, tables: Tables, lanes: usize) -> (usize, usize) {
         let structure = Structure::new(3, 1).expect("it is valid");
         let scheme = ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables };

@@ -1,16 +1,17 @@
 //! Shamir sharing over GF(2^8) with pseudorandom secret sharing: Damgard and Keller 2010, and the VIFF note of 2009.
 //!
-//! Two adversaries, both static; the channels are private and authentic. Any 2t + 1 of the parties can serve a session
+//! There are two adversaries, both static; the channels are private and authentic. Any 2t + 1 of the parties can serve a session
 //! (`arithmetic.rs` says why).
-//! * [`ShamirConfig`]: **passive**, at most t < n/2 of 3 <= n <= 9 parties. A party that runs modified code is outside of this
-//!   model: it can make wrong outputs, and can extract the key.
+//!
+//! * [`ShamirConfig`]: **passive**, at most t < n/2 of 3 <= n <= 9 parties. A party that runs modified code is outside this model: it can
+//!   make wrong outputs, and can extract the key.
 //! * [`ShamirActiveConfig`]: **active**, at most t < n/3 of 4 <= n <= 9 parties (`active/`).
 //!
-//! Secrecy is computational (pseudorandom sharing); what is opened, and why it tells nothing, is argued at each function
-//! of `passive.rs` and in `active/`. Everything above, lookups and inversions, is the same code.
+//! Secrecy is computational (pseudorandom sharing). Each function of `passive.rs` and `active/` argues what is opened and why that
+//! reveals nothing. Everything above them, lookups and inversions, is the same code.
 //!
-//! A cell is a field element, so sums and products by constants are free. A lookup of a table that is built on inversion goes
-//! one of the ways of [`Inversion`]; any other table goes by one-time masked tables (`masked_table.rs`).
+//! A cell is a field element, so sums and products by constants are free. A table that is built on inversion is looked up by one of the
+//! methods of [`Inversion`]. Any other table is looked up by one-time masked tables (`masked_table.rs`).
 
 mod active;
 mod arithmetic;

@@ -54,7 +54,7 @@ pub(super) struct Place {
 }
 
 impl Layout {
-    /// With so many bytes sent for a value of each secret.
+    /// With this many bytes sent for a value of each secret.
     pub(super) fn of(openings: &[Opening<'_>], sent: impl Fn(&Secret<'_>) -> usize) -> Layout {
         let (mut messages, mut masks) = (0, 0);
         let places = openings.iter().map(|opening| {

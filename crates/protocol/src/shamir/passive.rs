@@ -1,6 +1,6 @@
 //! Shamir sharing with a passive adversary: all parties follow the protocol.
 //!
-//! Adversary: passive, at most t < n/2 parties, static. Each function states why what it opens tells nothing.
+//! Adversary: passive, at most t < n/2 parties, static. Each function states why what it opens reveals nothing.
 
 use polyclave_cipher::{Cells, Compiled};
 use polyclave_kernels::aes_prg::AesPrg;
@@ -280,8 +280,8 @@ impl AdversaryModel for Passive {
         Ok(())
     }
 
-    /// Adds a fresh zero sharing of degree 2t. Whoever gets all of these learns a polynomial that is uniform but for its value at
-    /// 0 (and, if t parties tell the client what they hold, but for what those know already).
+    /// Adds a fresh zero sharing of degree 2t. A receiver of all these shares learns a polynomial that is uniform except for its value
+    /// at 0 (and, if t parties tell the client what they hold, except for what these know already).
     fn hand_out_elements(
         arithmetic: &mut Arithmetic<Passive>,
         message: &mut [u8],

@@ -1,17 +1,17 @@
 //! Pseudorandom secret sharing (PRSS) and zero sharing (PRZS): shares of random values without communication.
 //!
-//! Cramer, Damgard and Ishai 2005; Damgard and Keller 2010, section 3.3. With a pseudorandom r_A from the key of every
-//! set A, r = sum of r_A is shared by the polynomial sum of r_A f_A of degree t; a zero sharing of degree 2t is the sum
-//! over A and k = 1 .. t of z_(A,k) x^k f_A. Any linear image M(r) is shared by the sum of M(r_A) f_A, just as locally:
-//! this is what makes every view of a masked opening free.
+//! Cramer, Damgard and Ishai 2005; Damgard and Keller 2010, section 3.3. With a pseudorandom r_A from the key of every set A, r = sum of
+//! r_A is shared by the polynomial sum of r_A f_A of degree t. A zero sharing of degree 2t is the sum over A and k = 1 .. t of z_(A,k)
+//! x^k f_A. Any linear image M(r) is shared by the sum of M(r_A) f_A, also locally. This is what makes every view of a masked opening
+//! free.
 //!
-//! GF(2^8) lies in GF(2^128) ([`Gf128::embed`]), so the same parts r_A, 16 bytes each, make two sharings of the same 16
-//! bytes r: byte by byte, and as one element, by the sum of r_A times the image of f_A. Parts of elements come from the same
-//! generators in the order of the calls, which all parties make alike.
+//! GF(2^8) lies in GF(2^128) ([`Gf128::embed`]). So the same parts r_A, 16 bytes each, make two sharings of the same 16 bytes r: byte by
+//! byte, and as one element, by the sum of r_A times the image of f_A. Parts of elements come from the same generators in the order of
+//! the calls, which is the same at all parties.
 //!
-//! Security: t parties miss the key of one set. To them the values of that set are independent of everything else as long
-//! as the generator (AES-128 in counter mode under a key that BLAKE3 derives from set, domain, session id and stream) is
-//! pseudorandom; so r, and the t + 1 free coefficients of an opened product, are.
+//! Security: t parties lack the key of one set. To them the values of that set are independent of everything else, as long as the
+//! generator is pseudorandom (AES-128 in counter mode under a key that BLAKE3 derives from set, domain, session id and stream). So r is
+//! independent too, and so are the t + 1 free coefficients of an opened product.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -165,7 +165,7 @@ impl Prss {
         self.random.len()
     }
 
-    /// Room for the parts of so many values, for every set that this party is in.
+    /// Room for the parts of this many values, for every set that this party is in.
     pub(super) fn parts_in(&self, len: usize, pool: &Pool) -> Vec<Shares> {
         self.random.iter().map(|_| pool.take(len)).collect()
     }

@@ -54,7 +54,7 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
         true
     }
 
-    /// Adds to the cost of an evaluation what its products, so many a lane and so many once, take ahead.
+    /// Adds to the cost of an evaluation what its products take ahead: some for each lane, and some once for all lanes.
     fn cost_of_products(&self, cost: &mut Cost, per_lane: usize, uniform: usize, structure: Structure);
 
     /// Takes material in, for the products that follow, and gives back what was there.
@@ -99,7 +99,7 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
         net: &mut dyn Net,
     ) -> Result<()>;
 
-    /// Receives shares of images of another party's cells: so many, in so many lanes.
+    /// Receives shares of images of another party's cells: this many, in this many lanes.
     fn receive_share(
         arithmetic: &mut Arithmetic<Self>,
         from: Party,

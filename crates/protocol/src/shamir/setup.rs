@@ -49,12 +49,12 @@ impl Structure {
         self.parties
     }
 
-    /// t: so many parties together learn nothing.
+    /// t: any t parties together learn nothing.
     pub fn threshold(&self) -> usize {
         self.threshold
     }
 
-    /// 2t + 1: so many parties must serve, since they recombine polynomials of degree 2t.
+    /// 2t + 1: the number of parties that must serve, because they recombine polynomials of degree 2t.
     pub fn quorum(&self) -> usize {
         2 * self.threshold + 1
     }
@@ -159,9 +159,9 @@ impl Setup {
         Ok(Setup { structure, me, keys: keys.into_iter().map(weigh).collect() })
     }
 
-    /// [`agree`](Setup::agree), and then compares the keys: the members of each set tell each other a digest of the key they
-    /// hold. Where a cheater gave them different keys what is derived from those would be no sharing at all, so then an error
-    /// ends it, at each party that sees a difference. Two rounds.
+    /// [`agree`](Setup::agree), and then compares the keys: the members of each set send each other a digest of the key they hold. If a
+    /// cheater gave them different keys, values derived from these would not be a sharing at all. So each party that sees a difference
+    /// ends with an error. Two rounds.
     pub(super) fn agree_and_compare(structure: Structure, net: &mut dyn Net) -> Result<Setup> {
         let setup = Setup::agree(structure, net)?;
         let (me, n) = (setup.me, structure.parties);

@@ -16,12 +16,11 @@ pub enum Tables {
     /// Polynomials of three products for tables of at most 6 bits to at most 4, nothing made ahead (Pulkus and Vivek 2016;
     /// Keller et al. 2017, section 3.2). Larger tables are masked.
     Polynomial,
-    /// Polynomials for many lanes, masked tables for few. A polynomial takes three rounds, a masked table one and those ahead that all
-    /// lookups have together; but what is made ahead costs a lane of Triple DES 40 times as much as its polynomials. What
-    /// nodes use.
+    /// Polynomials for many lanes, masked tables for few. A polynomial takes three rounds. A masked table takes one, and rounds ahead
+    /// that all lookups share; but the material for a lane of Triple DES costs 40 times as much as its polynomials. Nodes use this.
     ByLanes,
-    /// Masked tables of 6 bits, those of DES, for which there is a stock of unit vectors, and polynomials for smaller ones, out of the
-    /// stock of triples. What nodes use that correct each other.
+    /// Masked tables for tables of 6 bits, those of DES, for which there is a stock of unit vectors; and polynomials for smaller tables,
+    /// with triples from the stock. Nodes with guaranteed output use this.
     InStock,
 }
 
@@ -32,10 +31,10 @@ pub(super) const STOCKED_BITS: u8 = 6;
 const FEW_LANES: usize = 16;
 
 impl Tables {
-    /// Those that are the same for any number of lanes.
+    /// The methods that do not depend on the number of lanes.
     pub const ALL: [Tables; 2] = [Tables::Masked, Tables::Polynomial];
 
-    /// The name on the command line. Parties compare it before they start, so who changes the polynomials changes it.
+    /// The name on the command line. Parties compare it before they start, so it has to change with the polynomials.
     pub fn name(self) -> &'static str {
         match self {
             Tables::Masked => "masked",
@@ -45,7 +44,7 @@ impl Tables {
         }
     }
 
-    /// What is used for so many lanes. Any circuit that was compiled for polynomials has what masked tables take.
+    /// The method that is used for `lanes` lanes. Any circuit that was compiled for polynomials can also run with masked tables.
     pub(super) fn at(self, lanes: usize) -> Tables {
         match self {
             Tables::ByLanes if lanes <= FEW_LANES => Tables::Masked,
@@ -54,7 +53,7 @@ impl Tables {
         }
     }
 
-    /// How a table is looked up; by as many lanes as make polynomials worth it, if that depends on them.
+    /// How a table is looked up. If that depends on the number of lanes, it is the method for many.
     pub(super) fn way(self, table: &Table) -> LookupMethod<'_> {
         match (table.inversion(), self) {
             (Some(inversion), _) => LookupMethod::Inversion(inversion),

@@ -1,8 +1,8 @@
 //! The arithmetic black box: openings, products, bit decomposition and the MAC check, all counted.
 //!
-//! Adversary: active, all parties but one, static; security with abort. What is opened is masked by a value that is uniform to
-//! whoever lacks one party's share: d = x - a and e = y - b by the two elements of a triple, a cell by random bits. A wrong
-//! opening makes a difference that everybody carries along, and that the check finds before anything is revealed.
+//! Adversary: active, all parties but one, static; secure with abort. Every opened value is masked by a value that is uniform to parties
+//! that lack one party's share: d = x - a and e = y - b by the two elements of a triple, and a cell by random bits. A wrong opening
+//! causes a difference that all parties compute with, and the check finds it before anything is revealed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -195,7 +195,7 @@ pub(super) struct Decomposing<'a, F: MacField> {
     pub(super) bits: Authenticated<F>,
 }
 
-/// What came of it.
+/// The result.
 pub(super) struct Stepped<F: MacField> {
     pub(super) products: Vec<Authenticated<F>>,
     pub(super) decomposed: Option<Decomposed<F>>,

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::net::Net;
 
 impl Spdz<Gf2_64> {
-    /// The elements that GCM reads in so many bytes. Local.
+    /// The elements that GCM reads in this many bytes. Local.
     pub(crate) fn elements_of_bits(&self, bits: &Authenticated<Gf2_64>, bytes: usize) -> Elements {
         Elements::of_bits(bits, bytes)
     }
@@ -25,7 +25,7 @@ impl Spdz<Gf2_64> {
         self.arithmetic.mask_of_bits(bits, len, net)
     }
 
-    /// What goes to a client that is to learn so many bytes. The bits have been checked.
+    /// What goes to a client that is to learn this many bytes. The bits have been checked.
     pub(crate) fn reveal_bits(
         &mut self,
         bits: &Authenticated<Gf2_64>,

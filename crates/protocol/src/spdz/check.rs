@@ -1,36 +1,38 @@
 //! The MAC check: it verifies that everything that was opened is what was shared.
 //!
-//! Coins are tossed after everything is opened, and give every opened value v_j with MAC m_j an independent coefficient chi_j.
-//! Every party takes sigma_i = sum chi_j m_ij - alpha_i sum chi_j v_j; sum sigma_i = sum chi_j (m_j - alpha v_j) is 0 if all
-//! is right. If some v_j is off by d_j, it is alpha times sum chi_j d_j plus whatever a cheater adds to its own part, which it
-//! has fixed before it could know alpha: 0 with probability at most 2 / |F|, however many values there are (security-notes H;
-//! Damgard et al. 2012, figure "MACCheck"; Keller et al. 2017, section 2). Among three parties and more the digests
-//! of what each has seen are compared first, so all v_j are the same at all honest parties.
+//! Coins are tossed after everything is opened. They give every opened value v_j with MAC m_j an independent coefficient chi_j. Every
+//! party computes sigma_i = sum chi_j m_ij - alpha_i sum chi_j v_j. The sum of all sigma_i is sum chi_j (m_j - alpha v_j), which is 0 if
+//! everything is right. If some v_j are off by d_j, the sum is alpha times sum chi_j d_j, plus whatever a cheater adds to its own part.
+//! The cheater fixes that before it can know alpha, so the sum is 0 with probability at most 2 / |F|, however many values there are
+//! (security-notes H; Damgard et al. 2012, figure "MACCheck"; Keller et al. 2017, section 2). If there are three parties or more, they
+//! first compare digests of what each has seen. So all v_j are the same at all honest parties.
 //!
-//! Whether the sum is zero tells a **zero test**, and nothing else: with a random product c = a b that is used for nothing else,
-//! d = sigma - a is opened and then z = d b + c = sigma b; both by commitment. (In the plain check of the papers all open their
-//! parts of sigma: who opens with an error learns alpha from the others' and can then withhold its own; security-notes F.)
+//! A **zero test** reveals whether the sum is zero, and nothing else. It takes a random product c = a b that is used for nothing else:
+//! the parties open d = sigma - a and then z = d b + c = sigma b, both by commitment. (In the plain check of the papers all parties open
+//! their parts of sigma. A party that opened with an error learns alpha from the others' parts, and can then withhold its own;
+//! security-notes F.)
 //!
-//! * *It finds errors.* If a cheater shifts d by e and z by f, z = (sigma + e) b + f. It has fixed e before it saw d, so
-//!   sigma + e = 0 for sigma = alpha times something needs a guess at alpha; otherwise z = 0 needs a guess at b: 2 / |F| together.
-//! * *The product need not be verified.* What is off in c, but depends on nothing that is secret, is a part of f. A cheater
-//!   can make c off by a function g of bits of honest shares of a, by other offers from transfer to transfer, and by sums of
-//!   Delta_i b_i, with b_i the share of honest party i, by other factors from peer to peer (`mascot/triples.rs`). All in all
-//!   z = sum (sigma + e + Delta_i) b_i + g(a) + f. The b_i are uniform, whatever is known of a and alpha, as no message tells
-//!   anything of them; so z is uniform, and says nothing of g(a), unless all sigma + e + Delta_i are zero. They are if sigma = 0
-//!   and the cheater has left all of that as it should be, or by a guess at alpha. Then z says something of a; but a has hidden
-//!   nothing that the cheater does not know: sigma. (The parts of sigma of single honest parties are hidden by their shares of
-//!   MACs besides.) So neither a sacrifice nor a combination of several products is needed; whoever has c off fails its own test.
-//! * *It tells nothing of alpha*, even if it fails and the cheater, who sees z first, withholds its own part for ever: d is uniform
-//!   as a is, z independent of d and alpha as said. What it learns is whether sigma + e is zero: that one value, which it has
-//!   chosen beforehand, is not alpha. So silence does not cost the key; a failure does, as in every check. Over Q tests that end
-//!   in either way the loss is Q 2 / |F|.
-//! * *Side by side* with another test under the same key it tells nothing more: each has its own product and its own coins. After a
-//!   failure in one session the key is given up, and a test of another that ends later does not count.
+//! * *It finds errors.* If a cheater shifts d by e and z by f, then z = (sigma + e) b + f. The cheater fixed e before it saw d. So
+//!   sigma + e = 0 for a sigma that is alpha times something needs a guess at alpha, and otherwise z = 0 needs a guess at b: 2 / |F|
+//!   together.
+//! * *The product need not be verified.* An error in c that depends on nothing secret is a part of f. In addition a cheater can make c
+//!   wrong by a function g of bits of honest shares of a, if it makes other offers from transfer to transfer; and by sums of Delta_i b_i,
+//!   where b_i is the share of honest party i, if it uses other factors from peer to peer (`mascot/triples.rs`). Together z = sum
+//!   (sigma + e + Delta_i) b_i + g(a) + f. The b_i are uniform, whatever is known of a and alpha, because no message reveals anything of
+//!   them. So z is uniform, and reveals nothing of g(a), unless all sigma + e + Delta_i are zero. They are zero if sigma = 0 and the
+//!   cheater changed none of these values, or by a guess at alpha. Then z reveals something of a; but all that a has hidden is sigma,
+//!   which the cheater knows. (The parts of sigma of single honest parties are also hidden by their shares of MACs.) So neither a
+//!   sacrifice nor a combination of several products is needed. A cheater that makes c wrong fails its own test.
+//! * *It reveals nothing of alpha*, even if it fails and the cheater, who sees z first, withholds its own part for ever: d is uniform
+//!   because a is, and z is independent of d and alpha, as said. The cheater learns whether sigma + e is zero, that is, that one value
+//!   which it has chosen beforehand is not alpha. So silence does not cost the key; a failure does, as in every check. Over Q tests that
+//!   end in either way the loss is Q 2 / |F|.
+//! * *Tests that run side by side* under the same key reveal nothing more, because each has its own product and its own coins. After a
+//!   failure in one session the key is given up, and a test of another session that ends later does not count.
 //!
-//! That sigma is alpha times something, and not made of bits of alpha that a cheater has guessed one by one, which silence would
-//! then tell, is what `mascot/cope.rs` sees to, and the check of transfers: there the holder of a share of alpha is the first to
-//! know.
+//! All this needs sigma to be alpha times something, and not to consist of bits of alpha that a cheater has guessed one by one, because
+//! silence would then reveal something. `mascot/cope.rs` and the check of transfers guarantee that: there the holder of a share of alpha
+//! is the first to know.
 //!
 //! Coins are the same at all honest parties (`commitment.rs`).
 

@@ -1,18 +1,18 @@
 //! The cost of failed checks: how likely a forged MAC is after a number of them, and when a key must not be used any more.
 //!
 //! A cheater can test a guess at one bit of an honest share of the key ([`crate::mascot`], [`crate::ot`]). A right guess passes and
-//! leaves no trace; a wrong one fails, is seen by the holder of the share, and tells the bit as well. So whoever may fail b times
-//! guesses at all k bits one after the other, and has the whole share if no more than b of the k guesses are wrong: with probability
-//! sum over j <= b of C(k, j) 2^-k. That is the bound, and not 2^(b-k): for k = 64 and b = 5 it is 2^-41, and not 2^-59.
+//! leaves no trace. A wrong guess fails and is seen by the holder of the share, but it tells the cheater the bit as well. So a cheater
+//! that may fail b times can guess all k bits one after the other. It has the whole share if no more than b of the k guesses are wrong:
+//! with probability sum over j <= b of C(k, j) 2^-k. That is the bound, and not 2^(b-k): for k = 64 and b = 5 it is 2^-41, and not 2^-59.
 //!
-//! A check of transfers or of products with shares of the key (COPEe) that a peer leaves **without an answer**, once it could know
-//! the coins, could be a guess in disguise: nothing shows that none was made. It tells no bit, since the holder of the share compares
-//! first, and no message before that depends on the share (`ot/`, `mascot/cope.rs`): when the peer decides to be silent it does
-//! not know whether its guess is right. What it has done is to choose among coins. Who may be silent s times has the best of s + 1
-//! tosses where it had one; so s of them count as a factor of 1 + s. (That is generous: coins that suit a cheater that has
-//! guessed d bits come with probability 2^(2d+1-k) and give it one bit more, `cope.rs`: for d below 20 hardly ever, and for k bits in
-//! all no more than a few times.) So a machine that is killed in the middle of a check costs next to nothing, and one that does nothing
-//! else is found.
+//! A peer may leave a check of transfers or of products with shares of the key (COPEe) **without an answer** once it could know the
+//! coins. That could be a guess in disguise, because nothing shows that no guess was made. It does not tell the peer a bit: the holder of
+//! the share compares first, and no message before that depends on the share (`ot/`, `mascot/cope.rs`), so when the peer decides to be
+//! silent it does not know whether its guess is right. But it has chosen among coins. A peer that may be silent s times has the best of
+//! s + 1 tosses instead of one, so s silences count as a factor of 1 + s. (That is generous: coins that suit a cheater that has guessed d
+//! bits come with probability 2^(2d+1-k) and give it one bit more, `cope.rs`. For d below 20 they hardly ever come, and for all k bits
+//! together no more than a few times.) So a machine that is killed in the middle of a check costs next to nothing, and a machine that
+//! does this all the time is noticed.
 
 /// log2 of the most that a forged MAC may be likely: beyond it a key is not used any more.
 pub const MOST_FORGED_LOG2: f64 = -40.0;
@@ -27,7 +27,7 @@ pub struct Guesses {
 }
 
 impl Guesses {
-    /// log2 of the probability that a MAC is forged, after these, under a key of so many bits.
+    /// log2 of the probability that a MAC is forged after these checks, under a key of this many bits.
     pub fn forgery_bound_log2(self, bits: u32) -> f64 {
         if self.failed >= bits {
             return 0.0;
@@ -42,12 +42,13 @@ impl Guesses {
         (sum.log2() + tosses.log2() - f64::from(bits)).min(0.0)
     }
 
-    /// Whether a key of so many bits may still be used, if only to move what is stored under it to a fresh one.
+    /// Whether a key of this many bits may still be used, at least to move stored values from it to a fresh key.
     pub fn may_go_on(self, bits: u32) -> bool {
         self.forgery_bound_log2(bits) <= MOST_FORGED_LOG2
     }
 
-    /// Whether what is stored under a key of so many bits must move to a fresh one now: after one more failure it could not.
+    /// Whether values that are stored under a key of this many bits must move to a fresh key now, because after one more failure they
+    /// could not.
     pub fn must_rotate(self, bits: u32) -> bool {
         let one_more = Guesses { failed: self.failed.saturating_add(1), ..self };
         !one_more.may_go_on(bits)

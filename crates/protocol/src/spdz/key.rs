@@ -1,11 +1,12 @@
 //! The MAC key, and whether it may still be used.
 //!
-//! After a check that failed under it, of whatever kind, a key is given up, for all sessions: a failure can be that of a guess at
-//! bits of the key, and tells whether it was right (security-notes G). So it is after a check of transfers or of products with shares
-//! of the key that a peer leaves without an answer once it could know the coins ([`Error::Unanswered`]). Other silence is no failure: what honest parties say before a check has passed at all of them tells nothing of the key but whether one value,
-//! which cheaters chose beforehand, is right: of the zero test `check.rs` says why, of products with shares of the key
-//! `mascot/cope.rs`. So a peer that is killed costs the session, and not what is stored under the key. How many failures a key can
-//! stand that is used again, at the operators' order, says `guesses.rs`.
+//! After a check under it has failed, of any kind, a key is given up for all sessions. The failure may be that of a guess at bits of the
+//! key, and then it tells the cheater whether the guess was right (security-notes G). The key is also given up if a peer leaves a check
+//! of transfers, or of products with shares of the key, without an answer once it could know the coins ([`Error::Unanswered`]). Any other
+//! silence is no failure. What honest parties say before a check has passed at all of them reveals nothing of the key, except whether one
+//! value, which cheaters chose beforehand, is right: `check.rs` argues this for the zero test, and `mascot/cope.rs` for products with
+//! shares of the key. So a peer that is killed costs the session, but not what is stored under the key. `guesses.rs` says how many
+//! failures are tolerable for a key that is used again at the operators' order.
 
 use std::sync::Arc;
 

@@ -41,7 +41,7 @@ impl<F: MacField> Batch<F> {
     }
 }
 
-/// The next `count` of `len`; an error if there are no more so many.
+/// The next `count` of `len` items; an error if fewer are left.
 pub(super) fn spend(spent: &mut usize, count: usize, len: usize) -> Result<Range<usize>> {
     match spent.checked_add(count).filter(|end| *end <= len) {
         Some(end) => Ok(std::mem::replace(spent, end)..end),

@@ -1,7 +1,7 @@
 //! Openings, and the record of opened values that the MAC check needs.
 //!
-//! An opening sends shares of the value alone: it is provisional until the check has passed (Keller et al. 2017, section 2;
-//! Damgard et al. 2012, "partially opened"). What was opened, and this party's share of the MAC, are kept until then.
+//! An opening sends shares of the value only, so it is provisional until the check has passed (Keller et al. 2017, section 2; Damgard et
+//! al. 2012, "partially opened"). Until then the opened value and this party's share of the MAC are kept.
 
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::secret::mark_public;
@@ -19,8 +19,8 @@ pub struct Openings<F: MacField> {
     /// Opened cells.
     pub(super) cells: Vec<u8>,
     pub(super) cell_macs: Zeroizing<Vec<F::Word>>,
-    /// Everything that was opened and broadcast in the session, to be compared among three parties and more: one party can
-    /// send different shares to different others. Two parties have nobody to be told apart from.
+    /// Everything that was opened and broadcast in the session. Three parties or more compare it, because one party can send different
+    /// shares to different others. With two parties there is nothing to compare.
     transcript: blake3::Hasher,
     /// Whether something was noted since the last check.
     noted: bool,
@@ -142,7 +142,7 @@ fn send_all(message: &[u8], received: &mut Vec<Zeroizing<Vec<u8>>>, net: &mut dy
     net.exchange(&out, &mut received.iter_mut().map(|m| m.as_mut_slice()).collect::<Vec<_>>())
 }
 
-/// Room for so many, with unspecified contents. What lay there is wiped when it moves.
+/// Gives the buffer `len` elements, with unspecified contents. If the buffer moves, its old memory is wiped.
 pub(super) fn make_room<T: Zeroize + Default + Clone>(buffer: &mut Zeroizing<Vec<T>>, len: usize) {
     if buffer.capacity() < len {
         *buffer = Zeroizing::new(Vec::with_capacity(len));

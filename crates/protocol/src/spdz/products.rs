@@ -1,7 +1,7 @@
 //! Lookups by products: the polynomials of Keller et al. 2017, section 3, on all cells of a layer at once.
 //!
-//! Squares are linear over GF(2) but not over the field, so with MACs they are not free: a cell is decomposed by random bits
-//! (one opening of a cell), and every linear image of it follows. Adversary and what openings tell: `arithmetic.rs`.
+//! Squares are linear over GF(2) but not over the field, so with MACs they are not free. Instead a cell is decomposed by random bits (one
+//! opening of a cell), and every linear image of it follows. `arithmetic.rs` states the adversary, and what openings reveal.
 
 use std::ops::Range;
 

@@ -1,28 +1,29 @@
 //! Moves stored values from one MAC key to another, among the same parties (security-notes F, I). Stored keys have to outlive a MAC key,
 //! because every failed check may have told a bit of it.
 //!
-//! A value x goes over under a mask r that is authenticated under both keys: x + r is opened under the old one and checked, and
-//! \[x\] = (x + r) + \[r\] under the new one. Masks are sums of random bits.
+//! A value x is moved under a mask r that is authenticated under both keys. The parties open x + r under the old key and check it, and
+//! \[x\] = (x + r) + \[r\] under the new key. Masks are sums of random bits.
 //!
-//! * *Bits under both keys.* Each party i has random bits that it knows under either key, b under the old one and b' under the
-//!   new ([`Source::bits_of`], which vouches that they are bits). It tells all others d = b + b', and everybody adds d to b'. The
-//!   sums over all parties of the former and the latter are r and r', equal if nobody lied, and uniform as long as one party is
-//!   honest: d says nothing of b, since b' is uniform.
-//! * *The check.* Coins give every bit an independent coefficient chi_j of the field; V = sum chi_j r_j + sum X^i s_i, with k more
-//!   bits s_i in the same way, is opened under the old key, V' of r' and s' under the new one. Both pass their MAC check, then
-//!   V = V' is required. s makes V uniform. Let r'_j = r_j + e_j and s'_i = s_i + f_i: V + V' = sum chi_j e_j + sum X^i f_i, which the
-//!   cheater has fixed before the coins; if some e_j is not zero, it is zero with probability 2^-k. The errors are the cheater's
-//!   own and depend on no secret, so a failure tells it nothing. Among three parties and more d is noted under both keys, and
-//!   the checks find that somebody heard another one.
-//! * *The value.* x + r is used when its MAC has been checked under the old key, so it is right but for 2 / 2^k. The identity's
-//!   bits alone are opened; the other images of a cell are made anew from x + r and the bits of r, and so agree with it.
+//! * *Bits under both keys.* Each party i has random bits that it knows: b under the old key and b' under the new one
+//!   ([`Source::bits_of`], which guarantees that they are bits). It tells all others d = b + b', and everybody adds d to b'. The sums
+//!   over all parties of the former and the latter are r and r'. They are equal if nobody lied, and uniform as long as one party is
+//!   honest; d reveals nothing of b, because b' is uniform.
+//! * *The check.* Coins give every bit an independent coefficient chi_j of the field. With k more bits s_i made in the same way, V = sum
+//!   chi_j r_j + sum X^i s_i is opened under the old key, and V', made of r' and s', under the new one. Both pass their MAC check, and
+//!   then V = V' is required. s makes V uniform. Let r'_j = r_j + e_j and s'_i = s_i + f_i. Then V + V' = sum chi_j e_j + sum X^i f_i,
+//!   where the cheater has fixed the errors before the coins. If some e_j is not zero, the sum is zero with probability 2^-k. The errors
+//!   are the cheater's own and depend on no secret, so a failure tells it nothing. If there are three parties or more, d is noted under
+//!   both keys, and the checks detect it if some party received another d.
+//! * *The value.* x + r is used after its MAC has been checked under the old key, so it is right except with probability 2 / 2^k. Only
+//!   the bits of the identity view are opened. The other images of a cell are made anew from x + r and the bits of r, and so agree with
+//!   it.
 //!
-//! **What it asks of the old key**: that nobody knows it. After b checks that failed under it the MAC check of x + r errs with sum over
-//! j <= b of C(k, j) 2^-k (`guesses.rs`). A setup that was given up in this process is refused; nodes read it anew from what they
-//! stored, after an operator's order, and refuse to when that is too much (`node/src/material/rotation.rs`).
+//! **What it requires of the old key**: that nobody knows it. After b failed checks under it, the MAC check of x + r errs with
+//! probability sum over j <= b of C(k, j) 2^-k (`guesses.rs`). A setup that was given up in this process is refused. Nodes read it anew
+//! from what they stored, after an operator's order, and refuse if that probability is too large (`node/src/material/rotation.rs`).
 //!
-//! Cost of a bit: two bits of each party's from the source, n bits told to all. Rounds, beside the source's: one for d, two for
-//! coins, two openings, and two checks for the bits; one opening and one check for the value.
+//! Cost of a bit: two bits of each party's from the source, and n bits told to all. Rounds, in addition to the source's: one for d, two
+//! for coins, two openings, and two checks for the bits; one opening and one check for the value.
 
 mod bits;
 

@@ -123,7 +123,7 @@ impl<F: MacField> Setup<F> {
         bytes
     }
 
-    /// Reads what party `me` of so many has stored. It serves when it is [renewed](Setup::renew).
+    /// Reads what party `me` of this many has stored. It can be used after it is [renewed](Setup::renew).
     pub fn restore(me: Party, parties: usize, bytes: &[u8]) -> Result<Self> {
         let damaged = |what: &str| Error::Misuse(format!("the stored setup of authenticated sharing {what}"));
         let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() else {

@@ -20,7 +20,7 @@ pub struct Authenticated<F: MacField> {
 }
 
 impl<F: MacField> Authenticated<F> {
-    /// Shares of so many zeros.
+    /// Shares of this many zeros.
     pub fn zero(len: usize) -> Self {
         let zeros = || Zeroizing::new(vec![F::Word::ZERO; len]);
         Authenticated { values: zeros(), macs: zeros() }
@@ -46,7 +46,7 @@ impl<F: MacField> Authenticated<F> {
     /// Some of the elements.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer.
     pub fn part(&self, range: Range<usize>) -> Self {
         let part = |words: &[F::Word]| Zeroizing::new(words[range.clone()].to_vec());
         Authenticated { values: part(&self.values), macs: part(&self.macs) }

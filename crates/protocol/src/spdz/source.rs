@@ -65,8 +65,8 @@ pub trait Source<F: MacField>: Send {
     /// Random triples of bits: c = a and b.
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>>;
 
-    /// Adds this party's shares of zeros: with them a party can show its shares of a value to whoever is to learn the value,
-    /// and shows nothing else.
+    /// Adds this party's shares of zeros. With them a party can show its shares of a value to a party that learns the value, and
+    /// reveals nothing else.
     fn zeros(&mut self, shares: &mut [F::Word]);
 
     /// Unit vectors of random indices, from sources that have them whole: a stock, a dealer.

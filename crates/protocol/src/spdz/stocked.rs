@@ -1,26 +1,25 @@
-//! Material that is made in one session and used in another, under the same MAC key, from a node's stock
-//! ([`crate::stock`]).
+//! Material that is made in one session and used in another, under the same MAC key, from a node's stock ([`crate::stock`]).
 //!
-//! What goes into the stock has been checked: the parts of a run are written down behind the check of everything that was
-//! opened for them. What comes out of it is authenticated under the MAC key, so a party whose stock is damaged, or that
-//! takes other items than the rest, can no more change a result than one that sends wrong shares: the next check fails.
-//! It is one party's part of secrets that serve once: that they do so is up to the stock.
+//! What goes into the stock has been checked: the parts of a run are written down after the check of everything that was opened for them.
+//! What comes out of it is authenticated under the MAC key. So a party whose stock is damaged, or that takes other items than the rest,
+//! can change a result no more than one that sends wrong shares: the next check fails. Each item is one party's part of secrets that are
+//! used once; the stock has to ensure that.
 //!
 //! # Sizes, over a field of k = 64
 //!
-//! | kind | bytes of an item | items a block | why so many |
+//! | kind | bytes of an item | items a block | why this many |
 //! |---|---|---|---|
 //! | unit vectors of 8 bits | 2,089 | 160 | lookups of AES-128 |
 //! | unit vectors of 6 bits | 529 | 384 | lookups of 3DES |
 //! | triples | 48 | 1,024 | see below |
 //! | bits | 16 | 1,024 | see below |
 //!
-//! Triples and bits do not go into blocks but into what stands around them. A key takes 254 products in GF(2^128) when it is
-//! made, 3 triples each over smaller fields: 762. A session takes 8 for its checks, an answer about 10, and 3 more for each
-//! block; that makes at most 800 for making a key and encrypting one block with it, the most that one block can ask for.
-//! Bits: 128 for each block that a client sends or is sent, 128 for the check of each of these masks, 256 of a key:
-//! less than 800. So a stock of one block is not dry after the first request, and one of many blocks is a store that requests
-//! hardly touch; since only what was used is made again, they cost space (64 KiB a block) and no time.
+//! Triples and bits are not used for blocks but for what surrounds them. A key takes 254 products in GF(2^128) when it is made, 3 triples
+//! each over smaller fields: 762. A session takes 8 for its checks, an answer about 10, and each block 3 more. So making a key and
+//! encrypting one block with it, the most that one block can ask for, takes at most 800. Bits: 128 for each block that a client sends or
+//! is sent, 128 for the check of each of these masks, 256 for a key: less than 800. So a stock of one block is not dry after the first
+//! request, and a stock of many blocks is hardly touched by requests. Only what was used is made again, so triples and bits cost space
+//! (64 KiB a block) and no time.
 
 use std::sync::Arc;
 
@@ -78,7 +77,7 @@ fn bits<F: MacField>() -> Kind {
 }
 
 impl<F: MacField> Spdz<F> {
-    /// Makes so many items of a kind, together with all parties, for their stocks: this party's parts, checked, one after
+    /// Makes this many items of a kind, together with all parties, for their stocks: this party's parts, checked, one after
     /// another. For a session that takes nothing from a stock.
     pub fn make_items(&mut self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         let items = if *kind == triples::<F>() {

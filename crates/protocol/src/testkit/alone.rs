@@ -5,7 +5,7 @@ use std::hint::black_box;
 use crate::net::Net;
 use crate::{Error, Party, Result};
 
-/// Takes everything and gives nothing, at once: what is to be received into stays as it was.
+/// Discards everything that is sent, and receives nothing, at once: buffers for received messages stay unchanged.
 pub struct Nobody(
     /// The party that is alone.
     pub Party,
@@ -39,7 +39,7 @@ impl Net for Nobody {
     }
 }
 
-/// What one party says while it waits for nothing, in memory; the other one hears it afterwards.
+/// Records in memory what one party sends without waiting for answers. The other party receives it afterwards.
 pub struct Tape {
     me: Party,
     said: Vec<u8>,

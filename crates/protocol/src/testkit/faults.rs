@@ -1,10 +1,9 @@
 //! The fault suite for every protocol: one party cheats in one message. The suite tries every message and every fault in turn.
 //!
-//! The verdict depends on what a protocol promises ([`Adversary`]). Under an active one every honest party ends with
-//! the right output or with an error, never with a wrong output; under a passive one outputs may be wrong. Under neither
-//! does a party panic, or go on for longer than any sum of time limits explains. Under an active one no error of a party that follows
-//! the protocol accuses another that does; under a passive one parties that were led apart cannot tell why the other's messages do
-//! not fit.
+//! The verdict depends on what a protocol promises ([`Adversary`]). Under an active protocol every honest party ends with the right
+//! output or with an error, never with a wrong output. Under a passive protocol outputs may be wrong. Under neither does a party panic,
+//! or run for longer than the time limits explain. Under an active protocol no error of an honest party accuses another honest party.
+//! Under a passive protocol, honest parties that were misled cannot tell why the other's messages do not fit.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -83,7 +82,7 @@ pub struct Sweep {
     pub promise: Promise,
     /// Committed on every message.
     pub faults: Vec<Fault>,
-    /// [`Fault::Drop`] is committed on one message of so many, since it costs a time limit: 1 for all.
+    /// [`Fault::Drop`] is committed on one message of this many, since it costs a time limit: 1 for all.
     pub drop_every: u64,
 }
 

@@ -1,7 +1,7 @@
 //! A dealer of material for authenticated sharing: **every party could compute everybody's shares and the MAC key**.
 //!
-//! For tests, and for measuring the online phase alone. All parties hold one seed; what the dealer would hand out each party
-//! derives for itself, the first one as the sum that the others leave.
+//! For tests, and for measuring the online phase alone. All parties hold one seed. Each party derives from it what the dealer would hand
+//! out to it; the first party's shares are what is missing to the sum.
 
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;

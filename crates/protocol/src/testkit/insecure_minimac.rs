@@ -59,7 +59,7 @@ impl InsecureMiniMac {
         Committed::new(self.dealt, self.me, code, len, shares)
     }
 
-    /// The other party is committed to a string of so many bits.
+    /// The other party is committed to a string of this many bits.
     pub fn commit_peer(&mut self, len: usize) -> Committed {
         let shares = self.others_shares(len);
         _ = self.next_stream();

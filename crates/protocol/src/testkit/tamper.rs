@@ -1,6 +1,6 @@
 //! A network that cheats once. The party that uses it acts as a malicious party would.
 //!
-//! TLS guards messages on their way, so the cheating happens above it, in what the party itself hands to the network.
+//! TLS protects messages on their way, so the cheating happens above it, in what the party itself passes to the network.
 //! Messages sent are counted from 0, over sends and entries of exchanges and gatherings (in the order of the parties;
 //! without those to lost peers), over the network and its forks together.
 

@@ -1,25 +1,26 @@
-//! Authenticated bits from correlated transfers (Nielsen, Nordholt, Orlandi, Burra 2012, section 4, where they are called aBit;
-//! the transfers are those of Roy 2022, [`crate::ot`]).
+//! Authenticated bits from correlated transfers (Nielsen, Nordholt, Orlandi, Burra 2012, section 4, where they are called aBit; the
+//! transfers are those of Roy 2022, [`crate::ot`]).
 //!
-//! A party chooses with random bits x, and its peer's Delta is the offset: M = K + x Delta, where M is the receiver's block, and K the
-//! sender's. M is the tag of x, K the key of the tag. Both directions are extended at once, so each of `count` authenticated bits
-//! is the sum of one bit of each party. A block has 128 bits. Its upper half is the tag that is kept, y = beta + x alpha
-//! (`share.rs`); all of it is hashed by `leaky_and.rs`.
+//! A party chooses with random bits x, and its peer's Delta is the offset: M = K + x Delta, where M is the receiver's block and K the
+//! sender's. M is the tag of x, K the key of the tag. Both directions are extended at once, so each of `count` authenticated bits is the
+//! sum of one bit of each party. A block has 128 bits. Its upper half is the tag that is kept, y = beta + x alpha (`share.rs`);
+//! `leaky_and.rs` hashes the whole block.
 //!
-//! **Delta.** Upper 64 bits: alpha, the party's key, which is uniform. The lowest bit is 1 at the first party and 0 at the second,
-//! so that the lowest bit of Delta_A + Delta_B is 1. The other 63 bits are random and never used elsewhere. What the fixed
-//! bit costs:
+//! **Delta.** The upper 64 bits are alpha, the party's key, which is uniform. The lowest bit is 1 at the first party and 0 at the second,
+//! so that the lowest bit of Delta_A + Delta_B is 1. The other 63 bits are random and never used elsewhere. The fixed bit has these
+//! consequences:
+//!
 //! * *Forging a tag* takes alpha, all 64 bits of which are uniform, as before.
-//! * *Hashes* hide behind 127 unknown bits instead of 128.
-//! * *Transfers.* A receiver that chooses another bit in the one column whose bit of Delta it knows gets away with it, and has
-//!   won nothing: this column of K is t + u' Delta_0, which is what t + (u + u') Delta_0 with the choice u gives, so it
-//!   has only written its own t in another way. Of a tree of f columns that holds this one, it guesses f - 1 bits.
+//! * *Hashes* are hidden by 127 unknown bits instead of 128.
+//! * *Transfers.* A receiver may choose another bit in the one column whose bit of Delta it knows. That passes, but gains nothing: this
+//!   column of K is t + u' Delta_0, which equals t + (u + u') Delta_0 with the choice u. So the receiver has only written its own t in
+//!   another way. In a tree of f columns that contains this column, it has to guess f - 1 bits.
 //! * *A party that has another lowest bit* spoils every triple with probability 1/2 (`leaky_and.rs`).
 //!
-//! **Why it suffices** to check the transfers: with two parties a cheater has one peer, and so one choice for each transfer and
-//! one Delta, but for guesses of bits of Delta that pass with probability 2^-c for c bits. The check comes before anything that is
-//! made of the blocks is sent. The sender checks, and the receiver, before it hears of the outcome, has nothing that tells
-//! whether a guess was right: so silence tells it nothing.
+//! **Why the check of the transfers is enough**: with two parties, a cheater has one peer. So it has one choice for each transfer and one
+//! Delta, except for guesses of bits of Delta, which pass with probability 2^-c for c bits. The check comes before anything that is made
+//! of the blocks is sent. The sender checks. Before the receiver hears of the outcome, it has nothing that tells whether a guess was
+//! right, so it learns nothing by silence.
 
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::secret;

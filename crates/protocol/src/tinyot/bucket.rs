@@ -1,23 +1,21 @@
-//! Combines leaky triples, in buckets, to triples of which a cheater knows nothing (Nielsen, Nordholt, Orlandi, Burra 2012; with the random
-//! assignment of Wang, Ranellucci, Katz 2017, "Authenticated Garbling", ePrint 2017/030, section on combining leaky triples).
+//! Combines leaky triples, in buckets, to triples of which a cheater knows nothing (Nielsen, Nordholt, Orlandi, Burra 2012; with the
+//! random assignment of Wang, Ranellucci, Katz 2017, "Authenticated Garbling", ePrint 2017/030, section on combining leaky triples).
 //!
-//! N B leaky triples are put into N buckets of B at random, by coins that are tossed when all triples are made and
-//! compared. In a bucket d_b = y_1 + y_b is opened for b > 1, and
-//! x = sum x_b, y = y_1, z = sum z_b + sum d_b x_b: since x_b (y_b + d_b) = x_b y_1, z is x y. As the x of a cheater's guess is the
-//! only thing that leaks (`leaky_and.rs`), x is uniform to it as soon as one x_b of the bucket is; y_1 stays hidden, as y_b masks it in
-//! d_b.
+//! N B leaky triples are put into N buckets of B at random, by coins that are tossed when all triples have been made and compared. In a
+//! bucket d_b = y_1 + y_b is opened for b > 1, and x = sum x_b, y = y_1, z = sum z_b + sum d_b x_b. Because x_b (y_b + d_b) = x_b y_1, z
+//! is x y. Only the x that a cheater guessed leaks (`leaky_and.rs`). So x is uniform to the cheater as soon as one x_b of the bucket is.
+//! y_1 stays hidden, because y_b masks it in d_b.
 //!
-//! **Error.** With c guesses a cheater passes with probability 2^-c. It has broken a bucket if all B triples in one are guessed: for
-//! each of the N with probability C(c,B) / C(NB,B). So it wins with probability at most
-//! max over c of 2^-c N C(c,B) / C(NB,B), which is to be at most 2^-kappa. Going from c to c + 1 multiplies this by
-//! (c + 1) / (2 (c + 1 - B)), at least 1 up to c + 1 = 2B: the most is at c = 2B, or at c = B if there is one bucket only.
-//! Loss over Q batches: Q 2^-kappa.
+//! **Error.** With c guesses a cheater passes with probability 2^-c. It has broken a bucket if it guessed all B triples in it: for each
+//! of the N buckets with probability C(c,B) / C(NB,B). So it wins with probability at most max over c of 2^-c N C(c,B) / C(NB,B). This
+//! must be at most 2^-kappa. Going from c to c + 1 multiplies the value by (c + 1) / (2 (c + 1 - B)), which is at least 1 up to
+//! c + 1 = 2B. So the maximum is at c = 2B, or at c = B if there is only one bucket. Loss over Q batches: Q 2^-kappa.
 //!
-//! The larger N, the smaller B can be. A [`Plan`] takes the size that makes the fewest leaky triples for what is asked for,
-//! even if some are then thrown away: these are as good as the others.
+//! The larger N, the smaller B can be. A [`Plan`] takes the size that makes the fewest leaky triples for the number that is asked for,
+//! even if some triples are then thrown away; these are as good as the others.
 //!
-//! **Opened values** are checked (`opening.rs`) before anything is handed out. A cheater that opens another d_b is found but for 2^-64,
-//! and learns from the failure nothing but that it failed.
+//! **Opened values** are checked (`opening.rs`) before anything is handed out. A cheater that opens another d_b is found except with
+//! probability 2^-64, and learns from the failure only that it failed.
 //!
 //! Memory: 56 bytes a leaky triple, 168 MB at most, and 17 bytes for each value opened.
 
@@ -29,7 +27,7 @@ use crate::net::Net;
 
 /// Leaky triples in a batch: bounds the memory, and lets B = 3 do for kappa = 40 and B = 4 for 64.
 const MOST_LEAKY: usize = 3 << 20;
-/// As many buckets are worth a batch of their own, if they are safe: fewer would cost rounds.
+/// This number of buckets is worth its own batch, if it is safe. A smaller batch would cost more rounds.
 const WORTH_A_BATCH: usize = 1 << 18;
 
 /// One batch.
@@ -42,7 +40,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// What is to be made next if so many triples are missing, 1 at least: the fewest leaky triples for each that is missing.
+    /// What to make next if this number of triples is missing, 1 at least: the plan with the fewest leaky triples for each of them.
     pub(super) fn of(missing: usize, kappa: Kappa) -> Plan {
         let mut best: Option<Plan> = None;
         for size in 2..=kappa.bits() as usize {

@@ -1,10 +1,10 @@
-//! Authenticated bits of two parties, and products of them: Nielsen, Nordholt, Orlandi, Burra 2012, "A New Approach to
-//! Practical Active-Secure Two-Party Computation" (TinyOT), as Damgard et al. 2016, section 4, takes it for preprocessing.
+//! Authenticated bits of two parties, and products of them: Nielsen, Nordholt, Orlandi, Burra 2012, "A New Approach to Practical
+//! Active-Secure Two-Party Computation" (TinyOT), as Damgard et al. 2016, section 4, uses it for preprocessing.
 //!
 //! | file | what | source |
 //! |---|---|---|
 //! | `share.rs` | authenticated bits | Damgard et al. 2016, section 4 |
-//! | `opening.rs` | opening them, tags compared by one hash | section 3.3 |
+//! | `opening.rs` | opening them, with all tags compared by one hash | section 3.3 |
 //! | `source.rs` | where random bits and triples come from | |
 //! | `abit.rs` | random authenticated bits | TinyOT, aBit, from [`crate::ot`] |
 //! | `leaky_and.rs` | triples of which a cheater may guess a bit | Katz, Ranellucci, Rosulek, Wang 2018 |
@@ -13,17 +13,17 @@
 //!
 //! **Adversary**: active, static, one of the two; secure with abort. Channels are private and authentic.
 //!
-//! **Parameters.** Computational: 128 bits of oblivious transfer, 127 of Delta. Statistical: a tag is forged with 2^-64; triples
-//! are right and uniform but for 2^-kappa a batch ([`Kappa`]). Over Q attempts the loss is Q times that.
+//! **Parameters.** Computational: 128 bits of oblivious transfer, 127 of Delta. Statistical: a tag is forged with probability 2^-64;
+//! triples are right and uniform except with probability 2^-kappa a batch ([`Kappa`]). Over Q attempts the loss is Q times that.
 //!
-//! **A check that fails** of whatever kind gives up the key ([`Key::retire`](crate::spdz::MacKey::retire)), nothing is made any more, and
-//! the error tells what was checked, not where: everything is checked by the batch. A peer that falls silent has learnt nothing of the
-//! key, which every file shows for its own messages, so silence costs the session and not the key; but where it leaves a check of
+//! **A failed check** of any kind gives up the key ([`Key::retire`](crate::spdz::MacKey::retire)), and nothing more is made. The error
+//! says what was checked, but not where the fault was: everything is checked by the batch. A peer that falls silent has learnt nothing of
+//! the key; every file argues this for its own messages. So silence costs the session and not the key, unless it leaves a check of
 //! transfers without an answer ([`crate::ot`]).
 //!
-//! **Cost** of a triple to the peer: B (3 128/f + 129) + B - 1 bits, f the expansion; B = 3 for kappa = 40 where
-//! 276,325 are asked for at once, B = 4 for kappa = 64 where 779,083 are, and more for fewer (`bucket.rs`). For f = 4 and B = 3 that is 85 bytes. Rounds: six for every 2^15 leaky
-//! triples, and six for a batch.
+//! **Cost** of a triple to the peer: B (3 128/f + 129) + B - 1 bits, where f is the expansion; B = 3 for kappa = 40 if at least 276,325
+//! are asked for at once, B = 4 for kappa = 64 if at least 779,083 are, and more for fewer (`bucket.rs`). For f = 4 and B = 3 that is 85
+//! bytes. Rounds: six for every 2^15 leaky triples, and six for a batch.
 //!
 //! # Differences from the paper
 //! * TinyOT's own leaky products (aAND, aOT) are replaced by those of Katz et al., and its transfers by Roy's.
@@ -162,7 +162,7 @@ impl TinyOt {
         Ok(made)
     }
 
-    /// Replaces what is there by so many leaky triples, compared.
+    /// Replaces the triples by this many new leaky triples, compared.
     fn leaky_triples(&mut self, count: usize, made: &mut Vec<Leaky>, net: &mut dyn Net) -> Result<()> {
         if made.capacity() < count {
             // Growing would leave copies behind.

@@ -1,18 +1,18 @@
 //! Opening values whose tags are compared later, all by one hash (Damgard et al. 2016, section 3.3).
 //!
-//! Instead of tags the parties send, once for many openings, H(d_1, .., d_n), the sum of AES_K(d_i): the one who opened of its tags,
-//! the other compares it with that of the tags it expects. K is fresh for every stream of a session.
+//! Instead of tags the parties send, once for many openings, H(d_1, .., d_n), the sum of AES_K(d_i). The party that opened sends the hash
+//! of its tags; the other party compares it with the hash of the tags that it expects. K is fresh for every stream of a session.
 //!
 //! # Differences from the paper
-//! * d_i is not the tag alone but tag, position and direction: with the tags alone equal ones cancel and order is lost. A tag
-//!   of up to 71 bits leaves 57 for position (56) and direction (1).
-//! * Both hashes are sent at once, in one round; a party that was sent a wrong one gives the keys up.
+//! * d_i is not the tag alone, but tag, position and direction. With the tags alone, equal tags cancel and their order is lost. A tag of
+//!   up to 71 bits leaves 57 bits for position (56) and direction (1).
+//! * Both hashes are sent at once, in one round. A party that receives a wrong one gives the keys up.
 //!
-//! Why it suffices: in the model of AES under a fresh key as a random permutation, a party that opened a wrong value somewhere
-//! does not know the tag that is expected there (2^-64 each), so it has not asked for the image of that block, and the hash
-//! expected of it is unknown but for 2^-128. The hash of honest tags says nothing that the peer cannot compute: it follows from
-//! what was opened to it and its own keys. So a check that fails tells a cheater that it failed, and nothing of the key but
-//! that a guess at all of it was wrong.
+//! Why this is enough, in the model in which AES under a fresh key is a random permutation: a party that opened a wrong value somewhere
+//! does not know the tag that is expected there (2^-64 each). So it has not asked for the image of that block, and the expected hash is
+//! unknown to it except with probability 2^-128. The hash of honest tags tells the peer nothing that it cannot compute: it follows from
+//! what was opened to it and its own keys. So a failed check tells a cheater that it failed, and of the key only that a guess at all of
+//! it was wrong.
 
 use polyclave_kernels::aes_sum::AesSum;
 use polyclave_kernels::secret::{ct_eq, mark_public};

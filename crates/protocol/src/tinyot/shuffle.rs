@@ -6,13 +6,13 @@ use polyclave_kernels::aes_prg::AesPrg;
 const BIN: usize = 1 << 12;
 
 /// Puts items into a uniformly random order, by coins (Rao 1961, Sandelius 1962): each goes to a bin that is drawn for it alone, and then
-/// every bin is shuffled. Given who is in a bin all orders of it are as likely, so all orders of all are. No step goes through
-/// more memory at random than the second-level cache holds, or more places at once than there are bins.
+/// every bin is shuffled. Given the items in a bin, all their orders are equally likely, so all orders of all items are. No step
+/// accesses more memory at random than the second-level cache holds, or more places at once than there are bins.
 pub(super) fn shuffle<T>(coin: &[u8; 32], items: &mut [T]) {
     shuffle_through(coin, (items.len() / BIN).next_power_of_two(), items);
 }
 
-/// With so many bins, a power of two.
+/// With this many bins, a power of two.
 fn shuffle_through<T>(coin: &[u8; 32], bins: usize, items: &mut [T]) {
     let seed = blake3::derive_key("polyclave 2026 TinyOT buckets", coin);
     let mut draws = Draws::new(seed.first_chunk().expect("it has 32 bytes"));

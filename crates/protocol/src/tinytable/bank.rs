@@ -21,7 +21,7 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// Planes if every cell is a bit but for those that gates of two bits start from.
+    /// Planes, if every cell is a bit except those that are the input of gates of two bits.
     pub(crate) fn of(compiled: &Compiled) -> Packing {
         let ports = || compiled.inputs().iter().chain(compiled.outputs());
         let is_gate = compiled.tables().iter().all(|t| (t.in_bits(), t.out_bits()) == (2, 1));
@@ -29,7 +29,7 @@ impl Packing {
         if is_boolean { Packing::Planes } else { Packing::Cells }
     }
 
-    /// Bytes of a plane of so many lanes: whole words.
+    /// Bytes of a plane of this many lanes: whole words.
     pub(crate) fn plane_bytes(lanes: usize) -> usize {
         lanes.div_ceil(64) * 8
     }

@@ -1,7 +1,7 @@
 //! The material of one evaluation of one circuit: tables for every lookup and masks for every port, handed out once.
 //!
-//! Tables stand in the order of the lookups, lane after lane, each entry one record ([`super::macs`]); of Boolean gates the
-//! shares stand apart, a plane for every entry. So an evaluation reads memory from one end to the other.
+//! Tables are stored in the order of the lookups, lane after lane, each entry as one record ([`super::macs`]). For Boolean gates the
+//! shares are stored apart, with one plane for every entry. So an evaluation reads memory from one end to the other.
 
 use polyclave_cipher::Compiled;
 use zeroize::Zeroize;
@@ -24,7 +24,7 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// Shares of so many zeros.
+    /// Shares of this many zeros.
     pub(crate) fn zero(len: usize, macs: Macs) -> Masks {
         let tags = if macs == Macs::None { 0 } else { len };
         Masks { values: vec![0; len], tags: vec![0; tags], keys: vec![0; tags] }
@@ -36,7 +36,7 @@ impl Masks {
         self.keys.iter_mut().zip(&other.keys).for_each(|(x, y)| *x ^= y);
     }
 
-    /// Bytes of so many.
+    /// Bytes of `len` masks.
     fn bytes(len: usize, macs: Macs) -> usize {
         len * if macs == Macs::None { 1 } else { 1 + 2 * size_of::<u128>() }
     }

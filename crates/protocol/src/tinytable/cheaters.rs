@@ -115,7 +115,7 @@ fn and() -> Table {
     Table::new("AND", 2, 1, vec![0, 0, 0, 1])
 }
 
-/// In how many of so many sessions, each under fresh keys, a cheater gets away. What fails must fail in the same way, and
+/// In how many of this many sessions, each under fresh keys, a cheater gets away. What fails must fail in the same way, and
 /// retire the key. `dealt` changes both parties' material, as a dealer could have made it.
 fn survivals(
     macs: Macs,

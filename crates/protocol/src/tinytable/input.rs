@@ -1,17 +1,17 @@
 //! Inputs and outputs.
 //!
-//! A value x goes in under the fresh mask r of its wire (figure 7, step 2), all of a circuit in one round:
+//! A value x goes in under the fresh mask r of its wire (figure 7, step 2), all values of a circuit in one round:
 //!
-//! * x that one party gives: the giver sends x + its share of r, the other party its share of r, with a tag. So the giver
-//!   knows r and the other does not, as in the paper, where the preprocessing tells r to the giver.
-//! * x that both know: both send their shares of r.
-//! * x that is shared: both send their shares of x + r.
+//! * If one party gives x, the giver sends x plus its share of r, and the other party its share of r with a tag. So the giver knows r and
+//!   the other party does not, as in the paper, where the preprocessing tells r to the giver.
+//! * If both parties know x, both send their shares of r.
+//! * If x is shared, both send their shares of x + r.
 //!
-//! Every share of a mask is verified by its tag with the next check; what the giver sends is its choice.
+//! The next check verifies every share of a mask by its tag. What the giver sends is its own choice.
 //!
 //! # Differences from the paper
-//! The preprocessing of the paper knows who gives an input and tells that party the mask, and tells both the masks of outputs.
-//! Here masks stay shared until they are needed, so that a result can stay shared, too, and go into the next circuit.
+//! In the paper, preprocessing knows who gives an input and tells that party the mask, and tells both parties the masks of outputs. Here
+//! masks stay shared until they are needed. So a result can stay shared, too, and be the input of the next circuit.
 
 use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::secret::mark_public;

@@ -1,7 +1,8 @@
-//! Lookups in scrambled tables (Damgard et al. 2016, figure 7, step 3; section 2.3): each party sends the entry of its table at
-//! the masked input, and the sum of both is the masked output. One round a layer, the bits of an entry a lookup.
+//! Lookups in scrambled tables (Damgard et al. 2016, figure 7, step 3; section 2.3): each party sends the entry of its table at the
+//! masked input, and the sum of both entries is the masked output. A layer takes one round; a lookup takes the bits of one entry.
 //!
-//! The place in a table is public: both parties know it. What is read there is a uniform share until the peer's is there.
+//! The place in a table is public: both parties know it. The entry that is read there is a uniform share until the peer's share has
+//! arrived.
 
 use polyclave_cipher::{Compiled, Lookup};
 use polyclave_kernels::memory::prefetch;

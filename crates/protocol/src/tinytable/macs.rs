@@ -7,7 +7,7 @@
 //! | `Minimac` | nothing: the parties are committed to all shares together (`commitments.rs`) | section 6 |
 //! | `Linear64` | the tag of it, and the key of the peer's tag: y = alpha x + beta, unreduced, of 63 + n bits | section 3 |
 //!
-//! A record is packed: bytes of unlike things one after another. Of Boolean gates the shares lie apart, as bits.
+//! A record is packed: its parts follow each other byte by byte. For Boolean gates the shares are stored apart, as bits.
 
 use polyclave_cipher::Table;
 
@@ -80,7 +80,7 @@ impl Macs {
     }
 }
 
-/// Bytes of a tag of so many bits under a key of 64.
+/// Bytes of a tag of this many bits under a key of 64.
 pub(crate) fn tag_bytes(bits: u8) -> usize {
     (63 + usize::from(bits)).div_ceil(8)
 }

@@ -58,14 +58,14 @@ impl std::fmt::Display for Preprocessing {
     }
 }
 
-/// Scrambled tables between two parties. `R` says what outputs are worth.
+/// Scrambled tables between two parties. `R` says whether outputs are verified.
 pub struct TinyTableConfig<R> {
     macs: Macs,
     preprocessing: Preprocessing,
     worth: PhantomData<fn() -> R>,
 }
 
-/// What a party keeps: its key, and what tables come from.
+/// What a party keeps between sessions: its key, and the source of its tables.
 pub struct Setup {
     key: Key,
     root: Root,
@@ -79,7 +79,7 @@ enum Root {
 }
 
 impl<R: Worth> TinyTableConfig<R> {
-    /// An error if outputs are not worth what `R` says, or if there is no such preprocessing.
+    /// An error if `R` does not fit the variant, or if there is no such preprocessing for it.
     pub fn new(macs: Macs, preprocessing: Preprocessing) -> Result<Self> {
         let name = macs.protocol();
         if !R::allows(macs) {

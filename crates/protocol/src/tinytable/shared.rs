@@ -125,7 +125,7 @@ impl Checks {
     }
 }
 
-/// What a released value is worth: [`Unverified`] without verification, [`Checked`] with.
+/// Whether a released value was verified: [`Checked`] if so, [`Unverified`] if not.
 pub trait Worth: Released + Send + Sync + Sized + 'static {
     /// Whether it is only released after a check.
     const VERIFIED: bool;
@@ -134,7 +134,7 @@ pub trait Worth: Released + Send + Sync + Sized + 'static {
     #[doc(hidden)]
     fn of(cells: Cells) -> Self;
 
-    /// Whether it may come of a protocol that verifies so.
+    /// Whether a variant with these MACs releases such values.
     fn allows(macs: Macs) -> bool {
         Self::VERIFIED == (macs != Macs::None)
     }

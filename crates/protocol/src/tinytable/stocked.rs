@@ -1,9 +1,9 @@
 //! Authenticated bits and triples that are made in one session and used in another, under the same keys, from a node's stock
 //! ([`crate::stock`]).
 //!
-//! What tables are made of fits every circuit; the tables that come of it fit one and live in memory, from the request that
-//! asks for them to its end. What goes into the stock has been checked, and what comes out of it is authenticated: a party
-//! whose stock is damaged, or that takes other items than its peer, fails the next check.
+//! This material fits every circuit. The tables that are made of it fit one circuit, and exist in memory from the request that asks for
+//! them to its end. What goes into the stock has been checked, and what comes out of it is authenticated. So a party whose stock is
+//! damaged, or that takes other items than its peer, fails the next check.
 //!
 //! | kind | bytes of an item | items a block of AES-128 |
 //! |---|---|---|
@@ -35,7 +35,7 @@ pub(super) fn kinds() -> Vec<Kind> {
     [TRIPLES, BITS].into_iter().chain(elements).collect()
 }
 
-/// Makes so many items of a kind of bits; `None` if it is another kind.
+/// Makes this many items of a kind of bits; `None` if it is another kind.
 pub(super) fn make(
     source: &mut dyn Source,
     kind: &Kind,

@@ -1,12 +1,12 @@
 //! Cells in messages, in as few bytes as hold them. Bits beyond a cell's width are written as zeros and ignored when read, so every
 //! message from a peer decodes to cells.
 
-/// Cells of so many bits in a byte.
+/// Cells of this many bits in a byte.
 fn cells_a_byte(bits: u8) -> usize {
     if bits <= 4 { usize::from(8 / bits) } else { 1 }
 }
 
-/// Bytes of so many cells.
+/// Bytes of this many cells.
 pub(super) fn cells_bytes(cells: usize, bits: u8) -> usize {
     cells.div_ceil(cells_a_byte(bits))
 }
@@ -31,7 +31,7 @@ pub(super) fn read_cells(bytes: &[u8], bits: u8, cells: &mut [u8]) {
     }
 }
 
-/// Appends the bits of so many lanes.
+/// Appends the bits of this many lanes.
 pub(super) fn write_plane(plane: &[u8], lanes: usize, to: &mut Vec<u8>) {
     to.extend_from_slice(&plane[..lanes.div_ceil(8)]);
     if let Some(last) = to.last_mut()

@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{TlsNet, YIELD};
 
-/// Whether those who have come, and what they sent, are enough.
+/// Whether the peers that have arrived, and what they sent, are enough.
 type Enough<'a> = dyn FnMut(PartySet, &[&mut [u8]]) -> bool + 'a;
 
 impl TlsNet {
@@ -41,7 +41,7 @@ impl TlsNet {
         Ok(Gathered { arrived, lost: self.lost() })
     }
 
-    /// Moves messages until those that are awaited have come, or enough of them; whose.
+    /// Moves messages until the awaited ones have arrived, or enough of them. Returns whose have.
     fn collect(
         &mut self,
         out: &[&[u8]],
@@ -88,7 +88,7 @@ impl TlsNet {
         }
     }
 
-    /// Loses those whose time is over, or else sleeps until a socket is ready.
+    /// Gives up the peers whose time is over, or else sleeps until a socket is ready.
     fn sleep_gathering(&mut self, into: &[&mut [u8]], patience: Patience) -> Result<()> {
         let (now, to_begin) = (Instant::now(), patience.to_begin(self.limits.idle));
         let over = self.deadline.is_some_and(|deadline| deadline <= now);
@@ -129,8 +129,8 @@ impl TlsNet {
         }
     }
 
-    /// [`TlsNet::wait`] in which a peer that is gone is lost, as in a gathering, and what was not taken before is sent meanwhile.
-    /// `None` also when all that are awaited are lost.
+    /// [`TlsNet::wait`] in a gathering: a peer that is gone is lost, and what was not taken before is sent meanwhile. `None` also if all
+    /// awaited peers are lost.
     pub fn wait_for_any(&mut self, among: PartySet, within: Duration) -> Result<Option<Party>> {
         if let Some(e) = &self.failed {
             return Err(e.clone());

@@ -15,18 +15,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::TlsNet;
 use crate::link::Link;
 
-/// Time limits that a gathering waits for at most.
+/// How many time limits a gathering waits at most.
 const LONGEST: u32 = 8;
-/// Networks of this process that linger at once, each with a thread. More are dropped as they are.
+/// How many networks of this process linger at once, each with a thread. Any more are dropped without lingering.
 const MOST_LINGERING: usize = 256;
-/// Read at once, to be thrown away.
+/// How many bytes are read at once, to be discarded.
 const PIECE: usize = 16 << 10;
 
 static LINGERING: AtomicUsize = AtomicUsize::new(0);
 
 impl Drop for TlsNet {
-    /// Never waits. Others may count on messages that a slow peer has not taken yet: they are sent by a thread of its own,
-    /// for as long as those who wait for them may wait, if the process lives.
+    /// Never waits. Others may count on messages that a slow peer has not taken yet. A separate thread sends these, for as long as those
+    /// who wait for them may wait, if the process lives.
     fn drop(&mut self) {
         if self.failed.is_some() {
             return;
@@ -55,11 +55,11 @@ impl Drop for TlsNet {
 /// A link that is being ended.
 struct Leaving {
     link: Link,
-    /// Everything, and the goodbye.
+    /// Whether everything has been sent, the closing alert too.
     has_sent: bool,
 }
 
-/// Sends what is left and takes what comes, until the peers have closed, or the time is over.
+/// Sends what is left and reads what arrives, until the peers have closed or the time is over.
 fn part_from(mut leaving: Vec<Leaving>, within: Duration, max_frame: usize) {
     let until = Instant::now() + within;
     loop {

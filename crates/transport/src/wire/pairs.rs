@@ -1,20 +1,22 @@
 //! Which modes one key may be made for together.
 //!
-//! A mode undoes another if what a right to use it gives breaks what the other promises. The right to decrypt in CTR and the
-//! right to encrypt in ECB give E_K(x) for every x. The right to decrypt in CBC or ECB gives D_K(y) for every y.
+//! A mode undoes another if a right to use it gives something that breaks what the other promises. The right to decrypt in CTR and
+//! the right to encrypt in ECB give E_K(x) for every x. The right to decrypt in CBC or ECB gives D_K(y) for every y.
 //!
-//! * E_K(0) is the hash key of GCM, with which tags are forged, and what the subkeys of CMAC come from. E_K of a counter block is
-//!   keystream of GCM and of CTR, whose right to encrypt is no right to decrypt.
+//! * E_K(0) is the hash key of GCM, with which tags can be forged, and the subkeys of CMAC follow from it. E_K of a counter block is
+//!   keystream of GCM and of CTR, where a right to encrypt is no right to decrypt.
 //! * D_K of a CMAC of one block is that block plus the subkey.
-//! * The right to encrypt in CBC gives E_K of no block that the client chose (`modes/chain.rs` of a node). It is kept apart from GCM
-//!   all the same, so that GCM does not rest on that alone.
+//! * The right to encrypt in CBC does not give E_K of a block that the client chose (`modes/chain.rs` of a node). CBC is still kept
+//!   apart from GCM, so that GCM does not depend on that alone.
 //!
-//! **Refused** is what nobody expects: CBC with GCM or CMAC. CTR and ECB say of themselves that they give E_K(anything); programs
-//! written for an HSM use one key in them and in others, so whoever makes such a key is **warned** and gets it.
+//! Pairs that nobody expects to be harmful are **refused**: CBC with GCM or CMAC. CTR and ECB give E_K(anything) by definition.
+//! Programs written for an HSM use one key in them and in other modes, so a client that makes such a key is **warned** and gets it.
 //!
-//! Nothing is undone by GCM with CMAC, since CMAC shows E_K under a secret subkey or chain only, and neither shows E_K(0), as long as
-//! fewer than 2^(n/2) blocks of n bits are computed (our own argument, as in EAX, which has counter mode and CMAC under one key).
-//! CTR with CBC: who may decrypt may do so in both. CBC with ECB: but the right to encrypt in ECB confirms guesses of CBC's blocks.
+//! These pairs undo nothing:
+//! * GCM with CMAC. CMAC shows E_K under a secret subkey or chain only, and neither shows E_K(0), as long as fewer than 2^(n/2) blocks
+//!   of n bits are computed (our own argument, as in EAX, which has counter mode and CMAC under one key).
+//! * CTR with CBC, because a client that may decrypt may do so in both.
+//! * CBC with ECB, except that the right to encrypt in ECB confirms guesses of CBC's blocks.
 
 use super::Mode;
 
@@ -26,7 +28,7 @@ pub fn why_apart(modes: &[Mode]) -> Option<String> {
     ))
 }
 
-/// What whoever makes a key for these modes should know: which of them undo others.
+/// A warning for a client that makes a key for these modes: which of them undo others.
 pub fn warnings(modes: &[Mode]) -> Vec<String> {
     let allowed = pairs(modes).filter(|(mode, ..)| *mode != Mode::Cbc);
     allowed.map(|(mode, other, what)| format!("{mode} undoes {other} under the same key: {what}")).collect()

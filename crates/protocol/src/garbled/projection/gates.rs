@@ -1,11 +1,11 @@
 //! Projection gates (Pohle et al. 2022, II.A.4), in many lanes at once.
 //!
-//! The garbler goes through the colours of the input, which are public, and not through its values. With c, the colour of `W_a^0`,
-//! the value of colour p is p + c: a secret. Labels are linear in values, so that of colour p is the one of colour 0 plus the offset
-//! of p, which is public. Of the table only the images are brought into the order of colours, byte by byte: f(p + c) at p, by swaps
-//! under masks. Their offsets, sums of secret bits, come of [`Offsets::of_secrets`]. Then `H(W_a) + f R` of the first colour is the
-//! label for zero of the output, and those of the others with it added are the ciphertexts. No branch and no index depends on
-//! a label. The evaluator's index is a colour, which is public to it.
+//! The garbler goes through the colours of the input, which are public, and not through its values. Let c be the colour of `W_a^0`. The
+//! value of colour p is p + c, which is secret. Labels are linear in values, so the label of colour p is the one of colour 0 plus the
+//! offset of p, which is public. Only the images in the table are brought into the order of colours, byte by byte, by swaps under masks:
+//! f(p + c) at p. Their offsets are sums selected by secret bits, and come from [`Offsets::of_secrets`]. Then `H(W_a) + f R` of the first
+//! colour is the label for zero of the output. The same values of the other colours, with that label added, are the ciphertexts. No
+//! branch and no index depends on a label. The evaluator's index is a colour, which is public to it.
 
 use polyclave_kernels::label_hash::{Label, LabelHash, Tweak};
 use polyclave_kernels::secret;
@@ -25,7 +25,7 @@ pub(super) struct Projection {
 }
 
 impl Projection {
-    /// An image for every value of so many bits.
+    /// An image for every value of this many bits.
     pub(super) fn new(in_bits: u8, out_bits: u8, images: Vec<u8>) -> Projection {
         assert_eq!(images.len(), 1 << in_bits, "an image for every value");
         Projection { in_bits, out_bits, images }
@@ -56,7 +56,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// With room for so many labels at once: growing would leave copies behind.
+    /// With room for this many labels at once: growing would leave copies behind.
     pub(super) fn new(labels: usize) -> Scratch {
         let rows = || Zeroizing::new(Vec::with_capacity(labels));
         let images = Zeroizing::new(Vec::with_capacity(labels));
@@ -64,7 +64,7 @@ impl Scratch {
     }
 }
 
-/// The colour of a label on a wire of so many bits.
+/// The colour of a label on a wire of this many bits.
 pub(super) fn colour(labels: Labels, bits: u8, block: &Label, beside: u8) -> u8 {
     match labels {
         Labels::Long => beside,

@@ -1,11 +1,11 @@
 //! Labels of inputs.
 //!
-//! * What the garbler knows, because it is public or its own: both take the active label from a generator that both have, and
-//!   the garbler moves its label for zero. Every image is a wire of its own. Nothing is sent.
-//! * What the evaluator gives: it chooses labels of its bits by oblivious transfer, whose offset is R_0. A bit becomes part of a cell
-//!   by a *conversion*, a projection from one bit. An image that loses nothing is a projection of the cell, if that is there, one call
-//!   of the hash for the evaluator; another is made of conversions of its bits.
-//! * What is shared: the labels that are there; an image that is not is a projection of the cell.
+//! * If the garbler knows the input, because it is public or its own, both parties take the active label from a generator that both have,
+//!   and the garbler changes its label for zero to fit. Every image is a wire of its own. Nothing is sent.
+//! * If the evaluator gives the input, it chooses labels of its bits by oblivious transfer, whose offset is R_0. A bit becomes part of a
+//!   cell by a *conversion*, a projection from one bit. An image that loses nothing is a projection of the cell, if the cell is there:
+//!   one call of the hash for the evaluator. Any other image is made from conversions of its bits.
+//! * If the input is shared, its labels exist already. An image that does not exist is a projection of the cell.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_kernels::affine::Map;
@@ -136,7 +136,7 @@ fn convert(port: &CompiledPort, input: usize, given: &[Wires], bank: &mut Regist
     }
 }
 
-/// Labels that are there, and projections of the cells to images that are not.
+/// Labels that exist, and projections of the cells to images that do not.
 fn put_shared(
     port: &CompiledPort,
     shared: &Shared,

@@ -1,5 +1,5 @@
 //! Garbled circuits with wires of several bits and projection gates (Pohle, Abidin and Preneel 2022; the arithmetic case is Ball, Malkin
-//! and Rosulek 2016): a table of n bits is 2^n ciphertexts, and one call of the hash for the evaluator.
+//! and Rosulek 2016). A table of n bits takes 2^n ciphertexts, and one call of the hash for the evaluator.
 //!
 //! The label of x on a wire of n bits is `W^x = W^0 + x R`, with x R the sum of the offsets R_i of the bits that are set. It has a block
 //! and a *colour* of n bits; the colour of R_i is the unit vector e_i, so offsets are independent and the colours of a wire's labels are
@@ -19,23 +19,24 @@
 //! colour is a second call of AES. Short: 16 bytes with the colour in the lowest 8 bits, so kappa = 120, as in the poster for wires of
 //! up to 8 bits (it has kappa = 124 where no wire is wider than 4).
 //!
-//! **Which maps are free**: sums, and putting zeros above a cell. Every other map is a projection ([`Maps::pays_for_views`]): of the
-//! lookup behind it, of a sum, or of an input. So AES takes S(x) and 2 S(x), 304 projections.
+//! **Free maps** are sums, and putting zeros above a cell. Every other map is a projection ([`Maps::pays_for_views`]) of the lookup
+//! before it, of a sum, or of an input. So AES takes S(x) and 2 S(x): 304 projections.
 //!
-//! **Adversary**: passive, one of the two. Labels are authentic: an evaluator that departs from the protocol, or a damaged stream, ends in
-//! an error and not in a wrong output, but for 2^-64 a cell at the evaluator and 2^-120 at the garbler. A garbler that departs from it can
-//! learn the evaluator's inputs.
+//! **Adversary**: passive, one of the two. Labels are authentic: if the evaluator departs from the protocol, or a stream was damaged, the
+//! run ends in an error and not in a wrong output, except with probability 2^-64 a cell at the evaluator and 2^-120 at the garbler. A
+//! garbler that departs from the protocol can learn the evaluator's inputs.
 //!
-//! **Assumption.** H must look random at `W + x R` for every x other than 0 and all wires, though what it covers contains offsets:
-//! circular correlation robustness generalized to sums of offsets, from which the poster claims privacy and obliviousness (II.A.4,
-//! without a proof). The full paper is Pohle, Abidin, Preneel: *Fast Evaluation of S-boxes with Garbled Circuits*, arXiv 2405.20713; its
-//! abstract and the beginning of its introduction were all that could be read here. They call the scheme projective, with a
-//! generalization of free XOR, and name neither the property of the hash nor a theorem. So no proof was checked, least of all of several
-//! projections of one input, and what follows is our own argument. It is that of Guo et al. 2020 for one offset, with AES as an ideal
-//! cipher ([`polyclave_kernels::label_hash`]). Every sum of offsets other than the empty one is uniform given the colours, so one label
-//! of a wire is known and any other is hit by a guess as hardly as with one offset. A key serves for 512 gates of at most 256 labels, so
-//! mu = 2^18 of their bound, and what is left is about 2^108 evaluations of AES (short labels: 2^101). A gate's labels share a tweak, and
-//! no two gates or views do (`../hash.rs`): several projections of one input are functions that are independent of each other.
+//! **Assumption.** H must look random at `W + x R` for every x other than 0 and all wires, although the values that it masks contain
+//! offsets. This is circular correlation robustness generalized to sums of offsets. The poster claims privacy and obliviousness from it
+//! (II.A.4, without a proof). The full paper is Pohle, Abidin, Preneel: *Fast Evaluation of S-boxes with Garbled Circuits*, arXiv
+//! 2405.20713; only its abstract and the beginning of its introduction could be read here. They call the scheme projective, with a
+//! generalization of free XOR, and name neither the property of the hash nor a theorem. So no proof was checked, neither for one
+//! projection of an input nor for several, and what follows is our own argument. It follows that of Guo et al. 2020 for one offset, with
+//! AES as an ideal cipher ([`polyclave_kernels::label_hash`]). Every sum of offsets other than the empty one is uniform given the
+//! colours. So one label of a wire is known, and any other is as hard to guess as with one offset. A key serves for 512 gates of at most
+//! 256 labels, so mu = 2^18 in their bound, which leaves about 2^108 evaluations of AES (short labels: 2^101). A gate's labels share a
+//! tweak, and no two gates or views do (`../hash.rs`). So several projections of one input are functions that are independent of each
+//! other.
 //!
 //! **Offsets** live as long as the set-up, as Delta does in `../mod.rs`, for the same reason.
 //!

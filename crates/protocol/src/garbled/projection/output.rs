@@ -1,11 +1,12 @@
 //! Decoding of output labels.
 //!
-//! * To the evaluator the garbler sends, for each cell, hashes of the labels of all values in order, 9 bytes of each. Which of them is
-//!   that of the active label tells the value; a label that is none of them (some ciphertext on the way was damaged) ends in
-//!   an error. Hashes of other labels tell nothing of them: a cell takes a number of its own (`../hash.rs`).
-//! * To the garbler the evaluator sends the active label itself: another one it does not know, whatever it does.
+//! * To the evaluator the garbler sends, for each cell, hashes of the labels of all values in order, 9 bytes of each. The evaluator
+//!   compares them with the hash of the active label, which gives the value. If the label is none of them (some ciphertext was damaged on
+//!   its way), the run ends in an error. Hashes of other labels reveal nothing of them, because a cell takes a number of its own
+//!   (`../hash.rs`).
+//! * To the garbler the evaluator sends the active label itself. It does not know another label, whatever it does.
 //!
-//! One round, to both at once. Constant time: what is compared is secret until it has all been compared.
+//! One round, to both parties at once. Constant time: what is compared is secret until all of it has been compared.
 
 use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::label_hash::{Label, Tweak};

@@ -1,5 +1,5 @@
-//! Gates in messages: as many as fit share one, in order, so that both parties know every length. The garbler sends a message as
-//! soon as it is full and keeps none; the evaluator uses one up before it takes the next.
+//! Gates in messages: as many as fit share one, in order, so that both parties know every length. The garbler sends a message as soon as
+//! it is full and keeps none. The evaluator uses up one message before it receives the next.
 
 use polyclave_cipher::Slot;
 use polyclave_kernels::label_hash::Label;
@@ -36,7 +36,7 @@ impl From<Slot> for Place {
     }
 }
 
-/// Notes a gate of so many lanes.
+/// Notes a gate of this many lanes.
 pub(super) fn push(
     gates: &mut Vec<Gate>,
     projection: usize,

@@ -1,17 +1,18 @@
 //! Broadcast: one party sends a message, and all parties that follow the protocol receive the same message, even if parties cheat.
 //!
-//! Channels between two parties are private, so a party can tell its peers different things. This is the algorithm of Pease,
-//! Shostak and Lamport (1980; "oral messages", Lamport, Shostak and Pease 1982) in its form as a tree of who said that who
-//! said what: t + 1 rounds, for t < n/3 cheating parties in a synchronous network, where whoever says nothing in time
-//! counts as saying nothing. Digests go through the tree; then all tell all what they heard, for those who lack a message.
+//! Channels between two parties are private, so a party can tell its peers different things. This is the algorithm of Pease, Shostak and
+//! Lamport (1980; "oral messages", Lamport, Shostak and Pease 1982) in its form as a tree of relayed statements ("p says that q said").
+//! It takes t + 1 rounds, for t < n/3 cheating parties in a synchronous network, in which a party that sends nothing in time counts as
+//! saying nothing. Digests go through the tree. Then all parties tell all others what they received, for those that lack a message.
 //!
-//! * If the sender follows the protocol, all hear what it said.
-//! * In any case all that follow the protocol hear the same: a message, or nothing.
+//! * If the sender follows the protocol, all parties receive what it sent.
+//! * In any case all parties that follow the protocol receive the same: a message, or nothing.
 //!
-//! In the last round of the tree, and after it, nobody waits for a cheater: each ends when what is still to come cannot change what
-//! comes of it, and what honest parties say is enough for that. (All that an honest sender's paths lack then are cheaters' words,
-//! a minority; of a cheating sender's paths those that end with an honest party are there.) In the rounds before, whoever waits for
-//! a cheater is behind the others by so much; so each round is patient with those who are behind, and one limit longer.
+//! In the last round of the tree, and after it, nobody waits for a cheater: each party ends when what is still to come cannot change the
+//! result, and the messages of honest parties are enough for that. (For an honest sender, the paths that are still missing then hold
+//! cheaters' statements only, which are a minority. For a cheating sender, the paths that end with an honest party are there.) In the
+//! rounds before, a party that waits for a cheater falls behind the others by that time. So each round is patient with parties that are
+//! behind, and its limit is one longer.
 //!
 //! Assumes that BLAKE3 is collision resistant.
 
@@ -41,8 +42,8 @@ pub(super) struct Broadcast<'a> {
 }
 
 impl Broadcast<'_> {
-    /// Says `mine`, and hears what all others say: by party, `None` for who says nothing. Also who is lost, and the number of
-    /// rounds.
+    /// Broadcasts `mine`, and returns what all others broadcast, by party; `None` for a party that sends nothing. Also returns which
+    /// parties are lost, and the number of rounds.
     pub(super) fn run(&self, mine: &[u8], net: &mut dyn Net) -> Result<Heard> {
         let (me, n) = (net.me(), net.parties());
         let mut messages: Vec<Vec<u8>> = Party::all(n)
@@ -81,7 +82,7 @@ impl Broadcast<'_> {
         Ok(Heard { messages, lost: gathered.lost, rounds, behind })
     }
 
-    /// All say what they heard in the round before, of paths that they are not on.
+    /// All parties relay what they received in the round before, for the paths that they are not on.
     fn relay(
         &self,
         depth: usize,
@@ -130,8 +131,8 @@ impl Broadcast<'_> {
         paths
     }
 
-    /// What the members together say of a path: the majority of what each says, in turn, of what each says. Who has said nothing
-    /// has said that it heard nothing.
+    /// The members' joint statement about a path: the majority of their statements, each resolved in the same way. A member that has sent
+    /// nothing counts as saying that it received nothing.
     fn resolve(&self, path: &Path, tree: &BTreeMap<Path, Digest>) -> Digest {
         if path.len() == self.threshold + 1 {
             return tree.get(path).copied().unwrap_or(NOTHING);
@@ -140,7 +141,7 @@ impl Broadcast<'_> {
         majority(&said, said.len()).unwrap_or(NOTHING)
     }
 
-    /// The same if it does not depend on what is still to come.
+    /// The same, if it does not depend on messages that are still to come.
     fn settled(&self, path: &Path, tree: &BTreeMap<Path, Digest>) -> Option<Digest> {
         if path.len() == self.threshold + 1 {
             return tree.get(path).copied();
@@ -156,8 +157,8 @@ impl Broadcast<'_> {
         others.map(|p| path.iter().copied().chain([p]).collect())
     }
 
-    /// All tell all what they heard of the senders, as well as they can; whoever lacks a message takes it from there. Nobody
-    /// waits who lacks none.
+    /// All parties pass on to all others the messages of the senders that they have. A party that lacks a message takes it from there. A
+    /// party that lacks none does not wait.
     fn supply(
         &self,
         agreed: &[Digest],
@@ -205,18 +206,18 @@ fn gather(
     net.gather(out, &mut into, one_round_more(behind, 0), enough)
 }
 
-/// How far others may be behind after a round in which somebody may have waited in vain for a message of so many bytes.
+/// How far others may be behind after a round in which a party may have waited in vain for a message of `bytes` bytes.
 fn one_round_more(behind: Patience, bytes: usize) -> Patience {
     Patience { limits: behind.limits + 1, bytes: behind.bytes + bytes as u64 }
 }
 
-/// What more than half of so many say.
+/// The statement of more than half of `of` parties.
 fn majority(said: &[Digest], of: usize) -> Option<Digest> {
     let most = |one: &&Digest| 2 * said.iter().filter(|other| other == one).count() > of;
     said.iter().find(most).copied()
 }
 
-/// What came of a broadcast.
+/// The result of a broadcast.
 pub(super) struct Heard {
     /// By party.
     pub(super) messages: Vec<Option<Vec<u8>>>,

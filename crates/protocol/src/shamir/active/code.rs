@@ -1,18 +1,18 @@
-//! Shares as words of a Reed-Solomon code: the shares of one value, of all parties that sent theirs, are a polynomial's values at
-//! the parties' points.
+//! Shares as words of a Reed-Solomon code: the shares of one value, of all parties that sent theirs, are a polynomial's values at the
+//! parties' points.
 //!
-//! **Degree t, corrected.** Polynomials of degree t that differ agree at t points at most. Of 2t + 1 shares that lie on one
-//! polynomial of degree t, t + 1 at least come from parties that do not cheat, and these determine it: it is the right one.
-//! So a value is taken as soon as 2t + 1 shares agree, whoever sent them and whoever is missing; with n >= 3t + 1 parties
-//! that happens at the latest when all have answered that do not cheat. Parties off that polynomial are outvoted: they sent
-//! a wrong share, for certain.
+//! **Degree t, corrected.** Two different polynomials of degree t agree at t points at most. Of 2t + 1 shares that lie on one polynomial
+//! of degree t, at least t + 1 come from parties that do not cheat, and these determine it. So it is the right one. A value is taken as
+//! soon as 2t + 1 shares agree, whoever sent them and whoever is missing. With n >= 3t + 1 parties that happens at the latest when all
+//! parties that do not cheat have answered. Parties whose shares are not on that polynomial are outvoted: they certainly sent a wrong
+//! share.
 //!
-//! **Degree 2t, checked.** n >= 3t + 1 shares of degree 2t still find t wrong ones, and correct none for n = 3t + 1: two polynomials
-//! of degree 2t can agree at 2t points, so n - 2t - 1 >= t of the shares would have to be wrong for a wrong value to pass.
-//! All of n shares must be there for that.
+//! **Degree 2t, checked.** n >= 3t + 1 shares of degree 2t detect t wrong ones, but correct none for n = 3t + 1. Two polynomials of
+//! degree 2t can agree at 2t points, so n - 2t >= t + 1 of the shares would have to be wrong for a wrong value to pass. All n shares
+//! must be there for that.
 //!
-//! What is decoded here is about to be public. A whole vector is decoded with one set of outvoted parties: cheaters are t at
-//! most, in all places together.
+//! What is decoded here is about to become public. A whole vector is decoded with one set of outvoted parties, because there are t
+//! cheaters at most in all places together.
 
 use std::sync::LazyLock;
 

@@ -1,13 +1,14 @@
-//! Products ahead after a fault was seen. Shares are broadcast, so all parties see the same shares, and a wrong share convicts its sender.
+//! Products ahead after a fault was seen. Shares are broadcast, so all parties see the same shares, and a wrong share convicts its
+//! sender.
 //!
-//! If shares that all have heard lie on no polynomial of degree 2t, someone sent a wrong one, and all know at which value. For that
-//! one value, which nobody will use, every party broadcasts what its share was made of: its shares of both factors and of the
-//! mask, which are of degree t and so can be corrected, and the zero sharings' parts, each of which n - t parties know and at
-//! most t of those lie about. So all compute every party's right share, and who sent another is a cheater: before all, and
-//! for certain. Parties that follow the protocol are never convicted: all that they say is right.
+//! If the broadcast shares of a value do not lie on a polynomial of degree 2t, some party sent a wrong one, and all parties know for
+//! which value. That value will not be used. For it, every party broadcasts what its share was made of. These are its shares of both
+//! factors and of the mask, which have degree t and so can be corrected; and the parts of the zero sharings, each of which n - t parties
+//! know and at most t of them lie about. So all parties compute the right share of every party. A party that sent another share is a
+//! cheater, for certain and before all. Parties that follow the protocol are never convicted, because everything that they say is right.
 //!
-//! This opens random values of material that is thrown away, and nothing that any other value was made of: the factors of that
-//! value may have entered other products of the same material, which is thrown away too, and of none else.
+//! This opens random values of material that is thrown away, and nothing from which any other value was made. The factors of that value
+//! may have entered other products of the same material, which is thrown away too, but no other products.
 
 use polyclave_kernels::gf128;
 use polyclave_kernels::gf256::multiply;
@@ -114,7 +115,7 @@ impl Arithmetic<Active> {
         if wrong.is_empty() { Err(doubtful()) } else { Ok(wrong) }
     }
 
-    /// All have heard who said nothing.
+    /// An error if a party has broadcast nothing, which all parties know.
     pub(super) fn refuse_silence(&self, said: &[Option<Vec<u8>>]) -> Result<()> {
         let there: PartySet = self.partners().iter().filter(|p| said[p.index()].is_some()).collect();
         if there == self.partners() {

@@ -1,27 +1,30 @@
-//! Random sharings that the parties deal and verify: of degree t, and of the same value by degree t and by degree 2t (double
-//! sharings). Damgard, Geisler, Kroigaard and Nielsen 2009 after Beerliova-Trubiniova and Hirt 2008, section 4: with four parties of
-//! which one may cheat four contributions, two checked, two kept.
+//! Random sharings that the parties deal and verify: of degree t, and of the same value by degree t and by degree 2t (double sharings).
+//! Damgard, Geisler, Kroigaard and Nielsen 2009 after Beerliova-Trubiniova and Hirt 2008, section 4. With four parties, one of which may
+//! cheat: four contributions, two checked, two kept.
 //!
-//! Every one of m parties deals sharings of random values, from randomness of its operating system. All apply a hyper-invertible
-//! matrix to the m contributions, locally. Of the m outputs 2t are checked, each by one party to which all send their shares of it,
-//! and m - 2t are kept. Two rounds for any number of columns (places at which each party deals once).
+//! Every one of m parties deals sharings of random values, with randomness of its operating system. All parties apply a hyper-invertible
+//! matrix to the m contributions, locally. Of the m outputs, 2t are checked, each by one party to which all parties send their shares of
+//! it, and m - 2t are kept. This takes two rounds for any number of columns (places at which each party deals once).
 //!
-//! **Correct**: the shares that parties hold which follow the protocol are *good* if they lie on polynomials of degrees t and 2t with
-//! one value at 0. Good contributions make good outputs, since that is a linear subspace. m - t dealers are honest, and t checkers at
-//! least; one who is finds the output good, or complains: m shares on a polynomial of the degree contain those of m - t >= 2t + 1
-//! honest parties, which are thus on it, and determine its value. m - t good inputs and t good outputs are m, of which all inputs and
-//! outputs are linear combinations (`hyper_invertible.rs`): all are good. No statistical error.
+//! **Correct**: call a sharing *good* if the shares of the parties that follow the protocol lie on polynomials of degrees t and 2t with
+//! the same value at 0. Good contributions make good outputs, because good sharings form a linear subspace. At least m - t dealers are
+//! honest, and at least t checkers. An honest checker finds its output good, or complains: m shares on a polynomial of the right degree
+//! contain those of m - t >= 2t + 1 honest parties, which are thus on it and determine its value. The m - t good inputs and t good
+//! outputs are m values, of which all inputs and outputs are linear combinations (`hyper_invertible.rs`). So all are good. There is no
+//! statistical error.
 //!
-//! **Secret**: t parties know what they dealt, and t outputs at most, as checkers. The other outputs that they see by their points
-//! alone. The m - 2t kept ones and those t are a bijective linear image of what m - t honest parties dealt, for any fixed
-//! contributions of the others: so the kept are uniform, jointly, but for these parties' own points of them. Fixed they are, though
-//! cheaters may deal last: nothing that they can know depends on the values that others dealt.
+//! **Secret**: t parties know what they dealt, and as checkers they know t outputs at most. Of the other outputs they see only their own
+//! points. For any fixed contributions of the t parties, the m - 2t kept outputs and those t are a bijective linear image of what m - t
+//! honest parties dealt. So the kept outputs are jointly uniform, except for these parties' own points of them. The contributions of
+//! cheaters are fixed even if they deal last, because nothing that they can know depends on the values that others dealt.
 //!
-//! **Each checked output goes to one party.** Opened to all, 2t outputs would be known to cheaters, and of the randomness of m - t
-//! honest dealers m - 3t values would be left, not m - 2t. Where all must see the same, after a fault, t outputs are opened to all,
-//! which are all right or seen to be wrong by everybody, and t more are not used at all: m - t - t are left, as many as before.
+//! **Each checked output goes to one party only.** If 2t outputs were opened to all parties, cheaters would know them, and of the
+//! randomness of m - t honest dealers only m - 3t values would be left, not m - 2t. After a fault all parties must see the same. Then t
+//! outputs are opened to all parties, which either are right or are seen to be wrong by everybody, and t more are not used at all. So
+//! m - t - t are left, as many as before.
 //!
-//! Of m parties that are left once some were convicted so many fewer may still cheat; t above is that number, but for the degrees.
+//! If some parties were convicted and m are left, correspondingly fewer of these may still cheat. In the text above t is that smaller
+//! number, except in the degrees.
 
 use polyclave_field::Gf256;
 use polyclave_kernels::secret::ct_eq;
@@ -98,7 +101,7 @@ impl Order {
     }
 }
 
-/// What was dealt, and what comes of it. It serves once [`is_accepted`](Arithmetic::is_accepted) said so.
+/// Dealt sharings, and the outputs made of them. They may be used once [`is_accepted`](Arithmetic::is_accepted) said so.
 pub(super) struct Dealt {
     pub(super) order: Order,
     /// The dealers.
@@ -114,12 +117,12 @@ pub(super) struct Dealt {
 }
 
 impl Dealt {
-    /// Number of outputs that are kept of m parties' contributions, so many of whom may cheat.
+    /// How many outputs are kept of the contributions of m parties, given how many of these may cheat.
     pub(super) fn kept(makers: usize, cheaters: usize) -> usize {
         makers - 2 * cheaters
     }
 
-    /// This party's shares of so many values of a row, output after output.
+    /// This party's shares of this many values of a row, output after output.
     pub(super) fn shares(&self, row: usize, count: usize, arithmetic: &Arithmetic<Active>) -> Shares {
         let columns = self.order.columns;
         let mut shares = arithmetic.pool.take(count);
@@ -167,7 +170,7 @@ impl Arithmetic<Active> {
         self.structure.threshold().saturating_sub(self.security.convicted.len())
     }
 
-    /// Verified random sharings, so many columns of them. One round to deal and one to check, unless outputs are broadcast.
+    /// Verified random sharings, this many columns of them. One round to deal and one to check, unless outputs are broadcast.
     pub(super) fn deal(&mut self, order: Order, net: &mut dyn Net) -> Result<Dealt> {
         self.check_makers()?;
         let makers = self.partners();
@@ -246,7 +249,7 @@ impl Arithmetic<Active> {
         Ok(())
     }
 
-    /// Half of the checked outputs, each before all; if one is wrong, all settle who cheated.
+    /// Opens half of the checked outputs to all parties. If one is wrong, all find out who cheated.
     fn check_before_all(&mut self, dealt: &Dealt, net: &mut dyn Net) -> Result<()> {
         let (order, checked) = (dealt.order, dealt.first_kept / 2);
         let len = order.rows() * order.columns;
@@ -268,7 +271,7 @@ impl Arithmetic<Active> {
         self.settle(dealt, column, &sent, &|outputs| outputs[..checked].concat(), net)
     }
 
-    /// One exchange ahead, in which all of some are to answer. Returns who did.
+    /// One exchange ahead, in which all parties of `from` have to answer. Returns which did.
     fn exchange_ahead(
         &mut self,
         from: PartySet,

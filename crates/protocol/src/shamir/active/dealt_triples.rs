@@ -1,13 +1,14 @@
 //! Triples of sharings that the parties deal ([`super::dealt`]), and products by them.
 //!
-//! a and b are random sharings of degree t, r a double sharing. \[a\]\[b\] - \[r\] of degree 2t is opened among all and checked on all
-//! points, as other products ahead (`products.rs`), and c = that + \[r\] of degree t (Damgard, Geisler, Kroigaard and Nielsen 2009).
-//! Opened is a b - r, uniform since r is, by a polynomial of degree 2t that is uniform but for t parties' points, since \[r\] of degree
-//! 2t is. Nothing waits for the check of what was dealt: all of it is random, and serves only if nobody complains.
+//! a and b are random sharings of degree t, and r is a double sharing. \[a\]\[b\] - \[r\], of degree 2t, is opened to all parties and
+//! checked on all points, as other products ahead (`products.rs`). c is that value plus \[r\] of degree t (Damgard, Geisler, Kroigaard
+//! and Nielsen 2009). So a b - r is opened. It is uniform because r is, and its polynomial of degree 2t is uniform except for t parties'
+//! points, because \[r\] of degree 2t is. The multiplication does not wait for the check of what was dealt: everything is random, and is
+//! used only if nobody complains.
 //!
-//! A triple is three shares; there are no parts of it that sets of parties know, so of a product no images but multiples follow.
-//! A product that others are wanted of is multiplied and then opened under a mask, as the papers do: one operation and one round
-//! more. Masks stay pseudorandom, as in the papers, whose random bits are.
+//! A triple is three shares. It has no parts that sets of parties know, so the only images of a product that follow are multiples. If
+//! other images are needed, the parties multiply and then open the product under a mask, as in the papers: one operation and one round
+//! more. Masks stay pseudorandom, as the random bits in the papers are.
 
 use std::ops::Range;
 

@@ -1,18 +1,20 @@
-//! Finds out who cheated when a value that was made from dealt sharings turns out wrong before all parties: one party is convicted, or two
-//! parties are named of which one cheats.
+//! Finds out who cheated when a value that was made from dealt sharings turns out wrong before all parties: one party is convicted, or
+//! two parties are named of which one cheats.
 //!
-//! What was dealt went through private channels, so all that others can go by is what dealer and receiver say of it. For one column,
-//! which nobody will use, every party broadcasts the polynomials that it dealt and the shares that it got. Then all see the same:
-//! * a share that was broadcast before is not what its sender, by its own word, had to make of the shares it got; or it says that it
-//!   got another share from itself than it dealt: it **is convicted**, and the others go on without it (`conviction.rs`);
-//! * a dealer and a receiver **contradict each other**. One of them cheats, and nobody else can tell which. Who contradicts more
-//!   parties than may cheat is convicted. Otherwise no material is made any more, and the error names the two.
+//! Dealt sharings went through private channels. So the other parties can only go by what dealer and receiver say. For one column, which
+//! nobody will use, every party broadcasts the polynomials that it dealt and the shares that it got. Then all parties see the same, and
+//! two kinds of fault:
 //!
-//! If none of this is so, all contributions are polynomials of their degrees and all shares what linear maps and one product make of
-//! those: then nothing was wrong. Parties that follow the protocol are never convicted: what they say of what they dealt and got is
-//! what they computed with, and only cheaters contradict them, of whom there are no more than may cheat.
+//! * A share that was broadcast before is not what its sender, by its own word, had to make of the shares it got; or a party says that it
+//!   got another share from itself than it dealt. This party **is convicted**, and the others go on without it (`conviction.rs`).
+//! * A dealer and a receiver **contradict each other**. One of them cheats, and nobody else can tell which. A party that contradicts more
+//!   parties than may cheat is convicted. Otherwise no more material is made, and the error names the two.
 //!
-//! What is opened is one column of material that is thrown away. Columns are independent of each other, and of all other material.
+//! If neither is the case, all contributions are polynomials of their degrees, and all shares are what linear maps and one product make
+//! of those: then nothing was wrong. Parties that follow the protocol are never convicted. What they say about what they dealt and got is
+//! what they computed with. Only cheaters contradict them, and no more parties cheat than may.
+//!
+//! This opens one column of material that is thrown away. Columns are independent of each other, and of all other material.
 
 use polyclave_field::Gf256;
 
@@ -26,7 +28,7 @@ use crate::{Error, Party, PartySet, Result};
 /// What a party has to send, by the rows of its shares of every output in the column.
 pub(super) type Due<'a> = dyn Fn(&[Vec<u8>]) -> Vec<u8> + 'a;
 
-/// What comes of a column's broadcast.
+/// The result of a column's broadcast.
 #[derive(Debug, PartialEq, Eq)]
 enum Judgement {
     Convicted(PartySet),
@@ -37,7 +39,8 @@ enum Judgement {
 }
 
 impl Arithmetic<Active> {
-    /// All say of a column what they dealt and got; `sent` is what all have heard of each maker before, wrong in that column.
+    /// All parties broadcast what they dealt and got in a column. `sent` is what all have received from each maker before; it is wrong
+    /// in that column.
     pub(super) fn settle(
         &mut self,
         dealt: &Dealt,

@@ -1,8 +1,8 @@
 //! Hyper-invertible matrices (Beerliova-Trubiniova and Hirt 2008, section 3): every square submatrix is invertible.
 //!
-//! Row i takes the values of a polynomial of degree below n at n points to its value at the i-th of n other points. Any n of these
-//! 2n values determine the polynomial, hence the others; so of inputs and outputs together any n determine all, by a bijection.
-//! That is what makes of honest dealers' randomness that of outputs, and of correct outputs the correctness of all inputs
+//! Row i maps the values of a polynomial of degree below n at n points to its value at the i-th of n other points. Any n of these 2n
+//! values determine the polynomial, and so the others. So any n of the inputs and outputs together determine all of them, by a bijection.
+//! That is why the outputs are random if honest dealers' inputs are, and why all inputs are correct if enough outputs are
 //! ([`super::dealt`]).
 
 use polyclave_field::Gf256;

@@ -1,20 +1,22 @@
 //! Inputs of a party. The party masks its input by a value that only it knows, and broadcasts the masked input.
 //!
-//! A random r is drawn as a pseudorandom sharing and revealed to the owner alone, who decodes it with correction. The owner
-//! broadcasts c = x + r. \[x\] is c plus \[r\], and every linear image M(x) is M(c) plus \[M(r)\]: of degree t whatever the owner
-//! said, since all who follow the protocol have the same c. An owner of which nothing is heard gives no input, and all know it.
+//! A random r is drawn as a pseudorandom sharing and revealed to the owner alone, who decodes it with correction. The owner broadcasts
+//! c = x + r. \[x\] is c plus \[r\], and every linear image M(x) is M(c) plus \[M(r)\]. These have degree t whatever the owner sent,
+//! because all parties that follow the protocol have the same c. If nothing is received from an owner, it gives no input, and all parties
+//! know it.
 //!
-//! What is opened: c, uniform to all but the owner, since r serves once.
+//! What is opened: c, which is uniform to all parties but the owner, because r is used once.
 //!
 //! # Keys that nobody holds
-//! Nodes generate a key as the sum of an input of each, drawn from its operating system. That is as good as to keep outputs of
+//! Nodes generate a key as the sum of one input of each node, drawn from its operating system. That is as good as keeping outputs of
 //! [`super::dealt`]:
-//! * One honest party's input is uniform, and t others see c and their points of \[r\] alone; so they choose theirs without knowing
-//!   anything of it, and the sum is uniform. Whoever gives none ends the generation, knowing nothing of the others' inputs.
-//! * Either is a sharing of degree t that no cheater can make inconsistent.
-//! * What dealt sharings have beyond that is that the keys for pseudorandom sharing have no part in them: of c and of those keys,
-//!   which t + 1 parties hold together, an input follows. But all lookups, from the key schedule on, open the key under pseudorandom
-//!   masks, and so would the images of it that they start from. The key is no longer covered by anything else, however it was made.
+//!
+//! * One honest party's input is uniform, and t others see only c and their points of \[r\]. So they choose theirs without knowing
+//!   anything of it, and the sum is uniform. A party that gives no input ends the generation, and knows nothing of the others' inputs.
+//! * Both are sharings of degree t that no cheater can make inconsistent.
+//! * In one point dealt sharings have more: the keys for pseudorandom sharing have no part in them. An input follows from c and those
+//!   keys, which t + 1 parties hold together. But all lookups, from the key schedule on, open the key, and the images of it
+//!   from which they start, under pseudorandom masks. So the key is protected by nothing beyond those keys, however it was made.
 
 use polyclave_kernels::affine::{Map, Term, combine};
 
@@ -38,7 +40,7 @@ impl Arithmetic<Active> {
         self.receive(owner, cells, len, lanes, images, dst, net)
     }
 
-    /// [`share_by_broadcast`](Arithmetic::share_by_broadcast) of another party's: so many cells in so many lanes.
+    /// [`share_by_broadcast`](Arithmetic::share_by_broadcast) of another party's: this many cells in this many lanes.
     pub(super) fn receive_by_broadcast(
         &mut self,
         owner: Party,

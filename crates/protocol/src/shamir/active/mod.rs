@@ -1,33 +1,32 @@
 //! Shamir sharing against parties that cheat: n >= 3t + 1 parties, of whom t may do as they like.
 //!
-//! Damgard and Keller 2010 run their AES on the actively secure scheme of Damgard, Geisler, Kroigaard and Nielsen (PKC 2009): triples
-//! are made ahead, by pseudorandom secret sharing or of sharings that are dealt and verified ([`Preprocessing`]), and online nothing is
-//! opened but sharings of degree t.
+//! Damgard and Keller 2010 run their AES on the actively secure scheme of Damgard, Geisler, Kroigaard and Nielsen (PKC 2009). Triples are
+//! made ahead, by pseudorandom secret sharing or from sharings that are dealt and verified ([`Preprocessing`]). Online only sharings of
+//! degree t are opened.
 //!
-//! **Adversary**: active, static, at most t < n/3 parties, over a **synchronous** network: between two parties that follow the
-//! protocol a message arrives within the network's time limit, and private and authentic. Secrecy is computational
-//! (pseudorandom sharing), and there is no statistical error: every check here is a code's.
+//! **Adversary**: active, static, at most t < n/3 parties, over a **synchronous** network: a message between two parties that follow the
+//! protocol arrives within the network's time limit, privately and authentically. Secrecy is computational (pseudorandom sharing). There
+//! is no statistical error, because every check here is that of a code.
 //!
-//! * **Online** ([`opening`]) every opened value is decoded with correction ([`code`]): a value counts as soon as 2t + 1 shares
-//!   agree. So no party can make it wrong, or hold it up, or stop it: a wrong share is outvoted, a silent or slow party is
-//!   not waited for. Where n = 3t + 1 and one is silent the others' shares detect a wrong one, and correct none: correction
-//!   is off ([`Faults`]).
-//! * **Ahead** ([`triples`], [`products`]) products are opened as sharings of degree 2t, where n shares detect. What was made is
-//!   taken into use once all have said by broadcast ([`agreement`]) that they found nothing wrong; if any has not, it is
-//!   thrown away and made afresh with shares that are broadcast, so that all see the same; shares that are wrong then convict
-//!   those who sent them, before all ([`conviction`]), and the others go on without. A party that only falls silent, or
-//!   is late, ends the making of material: it takes all that are not convicted. It depends on no input.
+//! * **Online** ([`opening`]) every opened value is decoded with correction ([`code`]): a value counts as soon as 2t + 1 shares agree. So
+//!   no party can make it wrong, delay it or stop it. A wrong share is outvoted, and nobody waits for a silent or slow party. If
+//!   n = 3t + 1 and one party is silent, the others' shares detect a wrong one but correct none: correction is off ([`Faults`]).
+//! * **Ahead** ([`triples`], [`products`]) products are opened as sharings of degree 2t, where n shares detect wrong ones. What was made
+//!   is used only after all parties have said by broadcast ([`agreement`]) that they found nothing wrong. If any party has not, the
+//!   material is thrown away and made again with shares that are broadcast, so that all parties see the same. Wrong shares then convict
+//!   their senders before all parties ([`conviction`]), and the others go on without them. A party that is only silent or late ends the
+//!   making of material, because that takes all parties that are not convicted. Material does not depend on any input.
 //! * **Dealt sharings** ([`dealt`], [`dealt_triples`]) are checked by a hyper-invertible matrix ([`hyper_invertible`]), under the same
-//!   verdict. Since dealing is private, a fault may come to two parties that contradict each other ([`dispute`]): that ends the
-//!   making of material, with an error that names the two.
-//! * **Elements** ([`elements`]) have triples of their own. From a stock they are ahead; without one they are made when they are needed,
-//!   by all parties, though inputs are known by then: they depend on none, but one that is silent stops the evaluation there.
-//! * **Inputs** ([`input`]): the owner learns a mask that nobody else knows, and broadcasts what is under it. So every input is
-//!   a sharing of degree t by construction, or none at all: then all know that its owner gave none.
+//!   verdict. Dealing is private. So a fault may come down to two parties that contradict each other ([`dispute`]). That ends the making
+//!   of material, with an error that names the two.
+//! * **Elements** ([`elements`]) have their own triples. With a stock these are made ahead. Without one, all parties make them when they
+//!   are needed, when inputs are already known. The triples do not depend on inputs, but a silent party stops the evaluation there.
+//! * **Inputs** ([`input`]): the owner learns a mask that nobody else knows, and broadcasts its input under that mask. So every input is
+//!   a sharing of degree t by construction, or there is no input, and then all parties know that its owner gave none.
 //!
 //! # Differences from the papers
-//! Triples come with all linear images of their product (`opening.rs`), which the papers' bit decomposition does by an opening
-//! each. Shares are taken as soon as they agree rather than when all are in.
+//! Triples come with all linear images of their product (`opening.rs`); the papers' bit decomposition needs one opening for each. Shares
+//! are accepted as soon as they agree, and not only when all have arrived.
 
 mod agreement;
 mod code;
@@ -75,17 +74,17 @@ pub use preprocessing::Preprocessing;
 pub use scheme::ShamirActiveConfig;
 use triples::Triples;
 
-/// How many of a network's time limits are waited for a peer, by what is at stake.
+/// How many of a network's time limits a party waits for a peer, depending on the phase.
 ///
-/// Verdicts and openings must not give up an honest party because it waited for a cheater. Ahead each round needs a message of every
-/// party: so when this one has it, no other is behind by more than it waits itself in that round, which is [`AHEAD`] and the time
-/// for the largest message. That is [`Active::behind`]. Of a broadcast each round waits for one limit more than that, and when it was
-/// one in which a cheater may have been waited for, parties may be behind by so much from then on. Online nobody waits for a
-/// cheater, but for one that owns an input and can end the evaluation anyway: whoever is waited for there is behind by no more than at
-/// the last verdict.
+/// Verdicts and openings must not give up an honest party because it waited for a cheater. Ahead, each round needs a message of every
+/// party. So when this party has all messages, no other party is behind by more than the time that it may wait itself in that round:
+/// [`AHEAD`] and the time for the largest message. That is [`Active::behind`]. Each round of a broadcast waits one limit longer than
+/// that. If a party may have waited for a cheater in that round, parties may be behind by as much from then on. Online nobody waits
+/// for a cheater, except for one that owns an input and can end the evaluation anyway. So a party that is waited for online is behind
+/// by no more than at the last verdict.
 ///
-/// Ahead itself a cheater can answer one party late and the others in time, so that these give up that one: all it does is to end the
-/// making of material, as silence would. Who is named as missing there may be innocent.
+/// Ahead, a cheater can answer one party late and the others in time, so that the others give that party up. This only ends the making
+/// of material, as silence would. So a party that is named as missing there may be innocent.
 mod patience {
     /// Ahead: what all must give.
     pub(super) const AHEAD: u32 = 1;
@@ -342,7 +341,7 @@ impl AdversaryModel for Active {
 }
 
 impl Material {
-    /// For so many products.
+    /// Makes the material for `count` products.
     fn make(arithmetic: &mut Arithmetic<Active>, count: usize, net: &mut dyn Net) -> Result<Material> {
         let mut material = Material::default();
         match arithmetic.security.preprocessing {
@@ -354,13 +353,13 @@ impl Material {
 }
 
 impl Arithmetic<Active> {
-    /// Those who may still take part: all who serve but those that all know to have cheated.
+    /// The parties that may still take part: all that serve, except those that all parties know to have cheated.
     fn partners(&self) -> PartySet {
         self.serving.without(self.security.convicted)
     }
 
-    /// Refuses to make material without all but those that were convicted: then n - c shares of degree 2t find the t - c wrong
-    /// ones that there can still be.
+    /// Refuses to make material unless all parties take part that were not convicted. If c were convicted, n - c shares of degree 2t
+    /// detect the t - c wrong ones that are still possible.
     fn check_makers(&self) -> Result<()> {
         let needed = self.partners().len().max(self.structure.parties() - self.structure.threshold());
         let there = self.partners().without(self.security.lost);
@@ -376,14 +375,14 @@ impl Arithmetic<Active> {
         Patience { limits: patience::ONLINE.max(behind.limits + 1), ..behind }
     }
 
-    /// After a round ahead, of messages of so many bytes at most.
+    /// To be called after a round ahead whose messages had `bytes` bytes at most.
     fn heard_ahead(&mut self, gathered: Gathered, bytes: usize) -> Result<()> {
         self.security.behind = Patience { limits: patience::AHEAD, bytes: bytes as u64 };
         self.heard_of(gathered);
         self.check_makers()
     }
 
-    /// Whether all found the material right that was made since the last time. One broadcast.
+    /// Whether all parties found the material right that was made since the last call. One broadcast.
     fn is_accepted(&mut self, net: &mut dyn Net) -> Result<bool> {
         let fault = self.security.fault.take();
         if self.security.broadcasts {
@@ -402,7 +401,7 @@ impl Arithmetic<Active> {
         Ok(accepted)
     }
 
-    /// All parties say what they have to say; what all hear alike, by party.
+    /// All parties broadcast a message. Returns the messages by party, the same at all of them.
     fn broadcast(&mut self, lens: &[usize], mine: &[u8], net: &mut dyn Net) -> Result<Vec<Option<Vec<u8>>>> {
         let lens: Vec<usize> = Party::all(lens.len())
             .zip(lens)

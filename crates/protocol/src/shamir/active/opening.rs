@@ -1,9 +1,9 @@
 //! Openings online: sharings of degree t, decoded with correction.
 //!
-//! What is opened is a masked value, x + r with the whole polynomial of a fresh random r of degree t, or one that is meant to be
-//! known; given the shares of t parties and the value, the polynomial is determined, so it tells nothing else. All shares come
-//! from sharings that are of degree t at the parties that follow the protocol: pseudorandom ones are by construction, inputs by
-//! broadcast, products ahead because all of those parties know the same public value.
+//! Two kinds of values are opened: a masked value x + r, where r is fresh and random and its whole polynomial of degree t is added; or a
+//! value that is meant to become known. The shares of t parties and the value determine the polynomial, so it reveals nothing else. All
+//! shares come from sharings that have degree t at the parties that follow the protocol: pseudorandom sharings by construction, inputs by
+//! broadcast, and products ahead because all of those parties know the same public value.
 
 use std::sync::Arc;
 

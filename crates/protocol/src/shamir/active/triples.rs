@@ -1,10 +1,10 @@
 //! Multiplication triples: random a and b with c = a b, made ahead.
 //!
-//! a and b are pseudorandom sharings: the sum of parts a_A, each known to the parties of a set A. c is opened under a mask:
-//! w = a b + r is public, and c = w + r, r pseudorandom likewise. So a triple is 3 parts for every set that a party is in,
-//! and w; every linear image of every one of the three values can be had of it.
+//! a and b are pseudorandom sharings: the sum of parts a_A, each known to the parties of a set A. c is opened under a mask: w = a b + r
+//! is public, and c = w + r, where r is pseudorandom too. So a triple is 3 parts for every set to which a party belongs, and w. Every
+//! linear image of each of the three values follows from it.
 //!
-//! w is opened as a sharing of degree 2t (`products.rs`). It is uniform since r is, and r serves for nothing else.
+//! w is opened as a sharing of degree 2t (`products.rs`). It is uniform because r is, and r is used for nothing else.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use crate::{Error, Result};
 /// Rounds to make triples.
 pub(super) const ROUNDS: usize = 1;
 
-/// Bytes of a triple at a party in so many sets.
+/// Bytes of a triple at a party in this many sets.
 pub(super) const fn bytes_of_triple(sets: usize) -> usize {
     3 * sets + 1
 }
@@ -135,7 +135,7 @@ impl Triples {
         items
     }
 
-    /// From what [`save`](Triples::save) wrote, for a party in so many sets.
+    /// From what [`save`](Triples::save) wrote, for a party in this many sets.
     pub(super) fn restore(items: &[u8], sets: usize, pool: &Pool) -> Triples {
         let width = bytes_of_triple(sets);
         let len = items.len() / width;

@@ -138,7 +138,8 @@ fn an_error_in_sigma_d_or_z_fails_the_zero_test() {
     }
 }
 
-/// What the secrecy of alpha protects from, and why a key about which a failure may have told something is given up: who knows alpha passes.
+/// A party that knows alpha passes the check. That is why alpha is secret, and why a key about which a failure may have revealed
+/// something is given up.
 #[test]
 fn a_cheater_that_knows_the_mac_key_passes() {
     let shift = F::embed(0x11);

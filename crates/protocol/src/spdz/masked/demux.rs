@@ -1,14 +1,14 @@
-//! Demux (Keller et al. 2017, Protocol 3): from shared bits s_0 .. s_(l-1) the unit vector that is 1 at s.
+//! Demux (Keller et al. 2017, Protocol 3): makes, from shared bits s_0 .. s_(l-1), the unit vector that is 1 at s.
 //!
-//! The product of (1 - s_j) + s_j X^(2^j) over all j is X^s. It is kept as pieces: elements that hold up to k coefficients
-//! each. A step multiplies every piece by the next bit; the number of products is the sum of ceil(2^j / k), j = 1 .. l - 1
-//! (Table 1), one round each. At the end the pieces are decomposed by random bits: one round.
+//! The product of (1 - s_j) + s_j X^(2^j) over all j is X^s. It is kept as pieces: elements that hold up to k coefficients each. A step
+//! multiplies every piece by the next bit. The number of products is the sum of ceil(2^j / k), j = 1 .. l - 1 (Table 1), one round each.
+//! At the end the pieces are decomposed by random bits, in one round.
 //!
 //! # Differences from the paper
-//! * k need not be a power of two. Pieces double while both halves fit into one element; where more pieces than
-//!   ceil(2^j / k) would come of that, they are decomposed and packed anew before they are multiplied.
-//! * For k below the degree of the field the elements are those of a smaller field inside (k = 8), or single bits
-//!   (k = 1), with MACs in the large one. Products of bits take triples of bits; the last step is void for them.
+//! * k need not be a power of two. Pieces double while both halves fit into one element. If that would give more pieces than ceil(2^j /
+//!   k), they are decomposed and packed anew before they are multiplied.
+//! * For k below the degree of the field the elements are those of a smaller field inside (k = 8), or single bits (k = 1), with MACs in
+//!   the large field. Products of bits take triples of bits, and do not need the last step.
 
 use polyclave_field::{MacField, Word};
 

@@ -1,9 +1,9 @@
-//! Tables of more bits keep the masked table itself: in row h the images of T(h + s) that are wanted, each as a byte of its
+//! Tables of more than 6 bits: the masked table itself is stored. Row h has the images of T(h + s) that are needed, each as a byte of its
 //! share (`F::project`) and a MAC (Keller et al. 2017, Protocol 2; embedded locally, section 4.3, "AES Evaluation").
 //!
-//! Row i is the sum over j of T(i + j) e_j: a product in the group algebra of the indices, GF(2)\[x_1 .. x_l\] with x_i^2 = 1.
-//! In the variables y_i = x_i + 1 it is one of polynomials modulo y_i^2, with 3^l products of coefficients rather than
-//! 4^l. The change of variables, sums over supersets, is its own inverse. All of it is local: T is public.
+//! Row i is the sum over j of T(i + j) e_j: a product in the group algebra of the indices, GF(2)\[x_1 .. x_l\] with x_i^2 = 1. In the
+//! variables y_i = x_i + 1 it is a product of polynomials modulo y_i^2, with 3^l products of coefficients rather than 4^l. The change of
+//! variables, sums over supersets, is its own inverse. All of it is local, because T is public.
 
 use std::mem::take;
 

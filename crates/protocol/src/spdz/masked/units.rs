@@ -1,7 +1,7 @@
-//! Tables of at most 6 bits: the unit vector e of s is kept, and T(x) = sum over j of T(j + h) e_j is put together at use.
-//! One vector serves every output bit and every image of them, and takes 2^l MACs rather than 2^l for each.
+//! Tables of at most 6 bits: the unit vector e of s is stored, and T(x) = sum over j of T(j + h) e_j is computed when it is used. One
+//! vector serves every output bit and every image of them, and takes 2^l MACs rather than 2^l for each.
 //!
-//! Which entries are added depends on the opened h and the table: both are public.
+//! Which entries are added depends on the opened h and the table; both are public.
 
 use std::array::from_fn;
 use std::mem::take;

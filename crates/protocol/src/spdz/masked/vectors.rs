@@ -1,7 +1,7 @@
 //! Unit vectors, one after another, in the form in which nodes keep them in stock. Masked tables are made of them.
 //!
-//! Of an entry a party keeps one bit: the lowest of the image of its share. That map is GF(2)-linear and takes 0 to 0 and 1
-//! to 1, so the bits of all parties add up to the entry, as the images did; the MACs stay what they were.
+//! For an entry a party keeps one bit: the lowest bit of the image of its share. That map is GF(2)-linear and maps 0 to 0 and 1 to 1. So
+//! the bits of all parties add up to the entry, as the images did. The MACs do not change.
 
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;

@@ -75,7 +75,7 @@ impl Dealer {
         self.deal(8, &masks)
     }
 
-    /// For one lookup in so many lanes.
+    /// For one lookup in this many lanes.
     pub(super) fn masked_table(&mut self, table: &Table, lanes: usize) -> MaskedTable {
         let masks = self.random(table.in_bits(), lanes);
         let moved = |mask: &u8| {

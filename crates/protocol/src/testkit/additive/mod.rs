@@ -4,8 +4,8 @@
 //! opens x + r under a dealt mask r and takes the entry there of a dealt table, whose entries have been moved by r. Elements of
 //! GF(2^128) are shared alike, and products of them take dealt triples.
 //!
-//! Adversary: passive, all parties but one, **if nobody looks at what the dealer knows, and every party could**: all of them hold
-//! the dealer's seed. For tests of what stands above protocols.
+//! Adversary: passive, all parties but one, **if no party uses what the dealer knows, and every party could**: all of them hold
+//! the dealer's seed. For tests of the code that uses protocols.
 
 mod dealer;
 mod engine;
@@ -41,7 +41,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 
 const NAME: &str = "additive";
 
-/// Additive sharing among so many parties.
+/// Additive sharing among this many parties.
 pub struct AdditiveConfig {
     parties: usize,
 }

@@ -73,7 +73,7 @@ impl Entries {
     }
 }
 
-/// The circuit of a table on M + s for all M, one after another as so many lanes (section 4, "Preprocessing for AES"). A round for
+/// The circuit of a table on M + s for all M, one after another as this many lanes (section 4, "Preprocessing for AES"). A round for
 /// every layer.
 fn evaluate_all(
     circuit: &Compiled,
