@@ -7,6 +7,7 @@
 //! | [`NodeDir`] | one node | its settings, identity, secret at rest and store |
 //! | [`ClientPolicy`] (`clients.toml`) | one node | what which client may do there |
 //! | [`ClientDir`] | one client | its name and identity |
+//! | [`Hosts`] (`hosts.toml`) | researchers, the same at each | the parties of the laboratory's sessions between machines |
 //!
 //! Text is TOML, and a field that is not known is an error. Everything is written to a temporary file, synced and
 //! renamed, so that a crash leaves the old or the new. What is private is 0600 from its first byte, in directories of
@@ -20,6 +21,7 @@ mod error;
 mod fingerprint;
 #[cfg(test)]
 mod fuzz;
+mod hosts;
 mod identity;
 mod name;
 mod names;
@@ -36,6 +38,7 @@ pub use client::ClientDir;
 pub use cluster::{Cluster, Consent};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
+pub use hosts::{Host, Hosts};
 pub use identity::StoredIdentity;
 pub use name::check_name;
 pub use node::{KeptFile, NodeDir};
