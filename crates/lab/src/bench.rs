@@ -37,7 +37,7 @@ pub struct Arguments {
     protocol: ProtocolOptions,
 
     #[command(flatten)]
-    place: Option<PlaceArguments>,
+    place: PlaceArguments,
 
     /// The cipher
     #[arg(long, value_name = "C", default_value = "aes-128")]
@@ -154,7 +154,7 @@ impl Arguments {
 
     /// The network, as it is shown.
     fn shown_network(&self) -> &str {
-        if self.place.is_some() { "hosts" } else { &self.network }
+        if self.place.is_given() { "hosts" } else { &self.network }
     }
 }
 
@@ -175,8 +175,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.plot {
         return plot::run(arguments, path);
     }
-    if let Some(place) = &arguments.place {
-        return elsewhere::run(arguments, &place.open()?);
+    if arguments.place.is_given() {
+        return elsewhere::run(arguments, &arguments.place.open()?);
     }
     let summary = if arguments.protocol.is_cleartext() {
         Summary::new(&[cleartext::measure(arguments)?])

@@ -21,6 +21,7 @@ use session::Meeting;
 
 /// Options of `polyclave-lab party`.
 #[derive(clap::Args)]
+#[command(mut_arg("hosts", |option| option.required(true)))]
 #[command(after_help = "Example, of two parties (see `polyclave-lab hosts new` for pair/):\n  \
     a: polyclave-lab party --hosts pair/hosts.toml --me 1 --protocol garbled-half --cipher aes-128 --key HEX\n  \
     b: polyclave-lab party --hosts pair/hosts.toml --me 2 --protocol garbled-half --cipher aes-128 --input HEX\n\n\

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use polyclave_config::{Hosts, StoredIdentity, certificate_fingerprint};
-use polyclave_protocol::Party;
+use polyclave_protocol::{Party, catalog};
 use polyclave_transport::{Endpoint, Identity, Limits, PeerAddress, TlsNet, WireMeter};
 
 use super::key_file;
@@ -15,27 +15,27 @@ use crate::options::ProtocolOptions;
 /// How long the other parties are waited for, if nobody says otherwise.
 const WAIT_S: u64 = 120;
 
-/// Options that say which party this is.
+/// Options that say which party this is, if it is one of a hosts file.
 #[derive(clap::Args)]
 pub struct PlaceArguments {
     /// The file that `hosts new` wrote, the same at every party
-    #[arg(long, value_name = "FILE")]
-    hosts: PathBuf,
+    #[arg(long, value_name = "FILE", requires = "me")]
+    hosts: Option<PathBuf>,
 
     /// The number of this party, from 1, in the order of the hosts file
-    #[arg(long, value_name = "K")]
-    me: usize,
+    #[arg(long, value_name = "K", requires = "hosts")]
+    me: Option<usize>,
 
     /// The secret key of this party [default: party-K.key beside the hosts file]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "hosts")]
     identity: Option<PathBuf>,
 
     /// Where to listen, if it is not where the hosts file says that others reach this party, such as 0.0.0.0:7000
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", requires = "hosts")]
     listen: Option<String>,
 
     /// Seconds that the other parties are waited for at the beginning [default: 120]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86400))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86400), requires = "hosts")]
     wait: Option<u64>,
 }
 
@@ -49,17 +49,22 @@ pub struct Place {
 }
 
 impl PlaceArguments {
+    /// Whether this is a party of a hosts file.
+    pub fn is_given(&self) -> bool {
+        self.hosts.is_some()
+    }
+
     /// Reads the files and checks that they belong together.
     pub fn open(&self) -> Result<Place> {
-        let hosts = Hosts::load(&self.hosts)?;
-        let (count, shown) = (hosts.hosts().len(), self.hosts.display());
+        let (path, number) = self.hosts.as_ref().zip(self.me).context("--hosts and --me are needed")?;
+        let hosts = Hosts::load(path)?;
+        let (count, shown) = (hosts.hosts().len(), path.display());
         ensure!(
-            (1..=count).contains(&self.me),
-            "--me {}: {shown} lists {count} parties, so it takes 1 to {count}",
-            self.me
+            (1..=count).contains(&number),
+            "--me {number}: {shown} lists {count} parties, so it takes 1 to {count}"
         );
-        let me = Party((self.me - 1) as u8);
-        let beside = || self.hosts.parent().unwrap_or(Path::new("")).join(key_file(self.me));
+        let me = Party((number - 1) as u8);
+        let beside = || path.parent().unwrap_or(Path::new("")).join(key_file(number));
         let file = self.identity.clone().unwrap_or_else(beside);
         let stored = StoredIdentity::load(&file).with_context(|| {
             format!("{me} needs its secret key, which `hosts new` wrote; copy it to this machine or give --identity")
@@ -67,11 +72,11 @@ impl PlaceArguments {
         let file = file.display();
         match hosts.party_of(&stored.certificate) {
             Some(owner) if owner == me => {}
-            Some(owner) => anyhow::bail!(
+            Some(owner) => bail!(
                 "{file} is the key of {owner}, and this is to be {me}; give --me {} or the key of {me}",
                 owner.0 + 1
             ),
-            None => anyhow::bail!(
+            None => bail!(
                 "{file} is the key of no party in {shown}: the two come from different runs of `hosts new`; copy both again \
                  (the key's certificate has {})",
                 certificate_fingerprint(&stored.certificate)
@@ -109,8 +114,19 @@ impl Place {
         if let Some(asked) = chosen.parties {
             ensure!(asked == listed, "--parties {asked}: the hosts file lists {listed}; leave --parties out");
         }
+        let descriptor = chosen.descriptor()?;
+        if !descriptor.parties.contains(&listed) {
+            let fitting = catalog::ALL.iter().filter(|other| other.parties.contains(&listed));
+            let fitting: Vec<&str> = fitting.map(|other| other.name).collect();
+            bail!(
+                "{} runs among {}, and the hosts file lists {listed}; choose another --protocol: {}",
+                descriptor.name,
+                descriptor.party_range(),
+                fitting.join(", ")
+            );
+        }
         let protocol = ProtocolOptions { parties: Some(listed), ..chosen.clone() };
-        protocol.check_parties().with_context(|| format!("the hosts file lists {listed} parties"))?;
+        protocol.check_parties()?;
         Ok(protocol)
     }
 

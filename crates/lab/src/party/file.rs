@@ -95,9 +95,9 @@ fn input(circuit: &Circuit, file: &Path, text: &str) -> Result<(usize, Cells)> {
     let (count, shown) = (circuit.inputs().len(), file.display());
     let parsed =
         text.split_once('=').and_then(|(number, value)| Some((number.parse::<usize>().ok()?, value)));
-    let (number, value) = parsed.with_context(|| {
-        format!("with a circuit from a file, --input takes the number of an input and its value, as in --input 1=HEX")
-    })?;
+    let form =
+        "with a circuit from a file, --input takes the number of an input and its value, as in --input 1=HEX";
+    let (number, value) = parsed.context(form)?;
     ensure!(
         (1..=count).contains(&number),
         "--input {number}=...: {shown} has {count} inputs, counted from 1"
