@@ -12,6 +12,29 @@
 //! Text is TOML, and a field that is not known is an error. Everything is written to a temporary file, synced and
 //! renamed, so that a crash leaves the old or the new. What is private is 0600 from its first byte, in directories of
 //! 0700, and is not read when others could have read it.
+//!
+//! ```
+//! use polyclave_config::{Card, Cluster, NodeDir, NodeSettings};
+//! use polyclave_transport::Identity;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! // Each node makes its own directory, on its own machine, and gives its card away.
+//! let card = |name: &str| -> Result<Card, Box<dyn std::error::Error>> {
+//!     let settings = NodeSettings::new(name, &format!("{name}.example:7000"), &format!("{name}.example:7001"));
+//!     let identity = Identity::generate_named(name, 365)?;
+//!     let (certificate, key) = (identity.certificate(), identity.reveal_private_key());
+//!     Ok(NodeDir::init(&dir.path().join(name), &settings, &certificate, &key)?)
+//! };
+//! let cluster = Cluster::define("shamir", 1, vec![card("a")?, card("b")?, card("c")?])?;
+//! let file = dir.path().join("cluster.toml");
+//! cluster.save(&file)?;
+//! assert_eq!(Cluster::load(&file)?, cluster);
+//! // What the operators compare, in words.
+//! assert!(cluster.fingerprint().check(&cluster.fingerprint().words()).is_ok());
+//! # Ok(())
+//! # }
+//! ```
 
 mod audit;
 mod card;
