@@ -10,6 +10,22 @@
 //!
 //! Nodes that follow the protocol learn nothing of the data unless more than the threshold put together what they saw. Under a
 //! passive protocol a single node that does not follow it can make the answers wrong.
+//!
+//! ```no_run
+//! use polyclave_client::Client;
+//! use polyclave_config::ClientDir;
+//!
+//! # fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! // As `polyclave cluster new try` made it, while `polyclave cluster run try` runs.
+//! let client = Client::open(&ClientDir::open("try/client".as_ref())?)?;
+//! let mut sealed = Vec::new();
+//! client.seal("payroll", &mut &b"a secret"[..], &mut sealed, &mut |_| ())?;
+//! let mut opened = Vec::new();
+//! client.open_sealed("payroll", &mut &sealed[..], &mut opened, &mut |_| ())?;
+//! assert_eq!(opened, b"a secret");
+//! # Ok(())
+//! # }
+//! ```
 
 mod blocks;
 mod client;

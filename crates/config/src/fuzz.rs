@@ -93,6 +93,14 @@ fn no_cluster_file_panics_and_what_is_read_comes_back() {
 }
 
 #[test]
+fn no_hosts_file_panics_and_what_is_read_comes_back() {
+    let host = |n: u8| Host { address: format!("h{n}.example:7000"), certificate: certificate(n) };
+    let hosts = Hosts::new((1..4).map(host).collect()).expect("they fit");
+    let valid = vec![hosts.to_text().into_bytes()];
+    fuzz!("hosts", &WORDS, valid, |bytes: &[u8]| comes_back(bytes, Hosts::parse, Hosts::to_text));
+}
+
+#[test]
 fn no_rules_panic_and_what_is_read_comes_back() {
     let mut policy = ClientPolicy::default();
     let alice = ClientCard { name: "alice".into(), certificate: certificate(1) };

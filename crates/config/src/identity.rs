@@ -34,7 +34,8 @@ impl StoredIdentity {
         Ok(StoredIdentity { certificate, key: Zeroizing::new(key.to_vec()) })
     }
 
-    pub(crate) fn load(path: &Path) -> Result<StoredIdentity> {
+    /// Reads a private file, unless others could have read it.
+    pub fn load(path: &Path) -> Result<StoredIdentity> {
         let bytes = private::read(path)?;
         StoredIdentity::from_pem(&bytes)
             .map_err(|what| Error::malformed(path, format!("{what}; restore it from a backup")))
@@ -61,9 +62,14 @@ impl StoredIdentity {
         text
     }
 
+    /// Writes the private file, which holds both.
+    pub fn save_private(&self, path: &Path) -> Result<()> {
+        private::write(path, self.to_pem().as_bytes())
+    }
+
     /// Writes the private file, then the public one.
     pub(crate) fn save(&self, key_path: &Path, certificate_path: &Path) -> Result<()> {
-        private::write(key_path, self.to_pem().as_bytes())?;
+        self.save_private(key_path)?;
         self.save_certificate(certificate_path)
     }
 

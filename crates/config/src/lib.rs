@@ -7,10 +7,34 @@
 //! | [`NodeDir`] | one node | its settings, identity, secret at rest and store |
 //! | [`ClientPolicy`] (`clients.toml`) | one node | what which client may do there |
 //! | [`ClientDir`] | one client | its name and identity |
+//! | [`Hosts`] (`hosts.toml`) | researchers, the same at each | the parties of the laboratory's sessions between machines |
 //!
 //! Text is TOML, and a field that is not known is an error. Everything is written to a temporary file, synced and
 //! renamed, so that a crash leaves the old or the new. What is private is 0600 from its first byte, in directories of
 //! 0700, and is not read when others could have read it.
+//!
+//! ```
+//! use polyclave_config::{Card, Cluster, NodeDir, NodeSettings};
+//! use polyclave_transport::Identity;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! // Each node makes its own directory, on its own machine, and gives its card away.
+//! let card = |name: &str| -> Result<Card, Box<dyn std::error::Error>> {
+//!     let settings = NodeSettings::new(name, &format!("{name}.example:7000"), &format!("{name}.example:7001"));
+//!     let identity = Identity::generate_named(name, 365)?;
+//!     let (certificate, key) = (identity.certificate(), identity.reveal_private_key());
+//!     Ok(NodeDir::init(&dir.path().join(name), &settings, &certificate, &key)?)
+//! };
+//! let cluster = Cluster::define("shamir", 1, vec![card("a")?, card("b")?, card("c")?])?;
+//! let file = dir.path().join("cluster.toml");
+//! cluster.save(&file)?;
+//! assert_eq!(Cluster::load(&file)?, cluster);
+//! // What the operators compare, in words.
+//! assert!(cluster.fingerprint().check(&cluster.fingerprint().words()).is_ok());
+//! # Ok(())
+//! # }
+//! ```
 
 mod audit;
 mod card;
@@ -20,6 +44,7 @@ mod error;
 mod fingerprint;
 #[cfg(test)]
 mod fuzz;
+mod hosts;
 mod identity;
 mod name;
 mod names;
@@ -36,6 +61,7 @@ pub use client::ClientDir;
 pub use cluster::{Cluster, Consent};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
+pub use hosts::{Host, Hosts};
 pub use identity::StoredIdentity;
 pub use name::check_name;
 pub use node::{KeptFile, NodeDir};

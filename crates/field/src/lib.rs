@@ -1,5 +1,16 @@
 //! Finite fields of characteristic two, one element at a time: the readable reference for the vector kernels. The fields of message
 //! authentication codes are here too; rows of their elements go through the kernels.
+//!
+//! ```
+//! use polyclave_field::{Gf2_64, Gf256, MacField};
+//!
+//! // FIPS-197, section 4.2.
+//! assert_eq!(Gf256(0x57) * Gf256(0x83), Gf256(0xc1));
+//! assert_eq!(Gf256(0x57) * Gf256(0x57).inverse_or_zero(), Gf256::ONE);
+//! // A byte as an element of GF(2^64), and back: products of images are images of products.
+//! let product = Gf2_64::multiply(Gf2_64::embed(0x57), Gf2_64::embed(0x83));
+//! assert_eq!((product, Gf2_64::project(product)), (Gf2_64::embed(0xc1), 0xc1));
+//! ```
 
 mod binary;
 mod gf128;

@@ -1,6 +1,7 @@
 //! `polyclave-lab bench`: a cipher measured with the parties as processes of their own over TLS.
 
 mod cleartext;
+mod elsewhere;
 mod measure;
 mod party;
 mod plot;
@@ -22,6 +23,7 @@ pub use rates::{EXPANSION, Rates, Setting};
 pub use sweep::{Point, Sweep};
 
 use crate::circuits::{CircuitChoice, Form};
+use crate::hosts::PlaceArguments;
 use crate::launch::{Launch, run as launch};
 use crate::options::ProtocolOptions;
 use crate::say;
@@ -33,6 +35,9 @@ use summary::Summary;
 pub struct Arguments {
     #[command(flatten)]
     protocol: ProtocolOptions,
+
+    #[command(flatten)]
+    place: PlaceArguments,
 
     /// The cipher
     #[arg(long, value_name = "C", default_value = "aes-128")]
@@ -53,7 +58,7 @@ pub struct Arguments {
 
     /// The network to imitate on the loopback interface: loopback, lan (0.2 ms, 1 Gbit), wan (50 ms, 100 Mbit), or
     /// RTT,RATE such as 10ms,100Mbit
-    #[arg(long, value_name = "NET", default_value = "loopback")]
+    #[arg(long, value_name = "NET", default_value = "loopback", conflicts_with = "hosts")]
     network: String,
 
     /// Run the key schedule along with every batch [default: the key is stored expanded]
@@ -69,7 +74,7 @@ pub struct Arguments {
     repeats: usize,
 
     /// Instead: blocks/s against batch size for every inversion, as a plot, with the data beside it in FILE.json
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "hosts")]
     plot: Option<PathBuf>,
 
     /// Seconds that a silent party is waited for
@@ -122,7 +127,16 @@ impl Arguments {
         sizes: &[usize],
         latency_samples: usize,
     ) -> Result<Vec<Summary>> {
-        let job = BenchJob {
+        let job = self.job(sizes, latency_samples)?;
+        let bar = self.bar(&job);
+        let launched = Launch { protocol, network: &self.network, timeout_s: self.timeout, job };
+        let summaries = measure(&launched, |done| bar.set_position(done))?;
+        bar.finish_and_clear();
+        Ok(summaries)
+    }
+
+    fn job(&self, sizes: &[usize], latency_samples: usize) -> Result<BenchJob> {
+        Ok(BenchJob {
             cipher: self.cipher.clone(),
             form: self.form()?,
             decrypt: self.decrypt,
@@ -131,12 +145,16 @@ impl Arguments {
             sizes: sizes.to_vec(),
             repeats: self.repeats,
             latency_samples,
-        };
-        let bar = if self.json { ProgressBar::hidden() } else { ProgressBar::new(job.steps()) };
-        let launched = Launch { protocol, network: &self.network, timeout_s: self.timeout, job };
-        let summaries = measure(&launched, |done| bar.set_position(done))?;
-        bar.finish_and_clear();
-        Ok(summaries)
+        })
+    }
+
+    fn bar(&self, job: &BenchJob) -> ProgressBar {
+        if self.json { ProgressBar::hidden() } else { ProgressBar::new(job.steps()) }
+    }
+
+    /// The network, as it is shown.
+    fn shown_network(&self) -> &str {
+        if self.place.is_given() { "hosts" } else { &self.network }
     }
 }
 
@@ -157,16 +175,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.plot {
         return plot::run(arguments, path);
     }
-    let summary = if arguments.protocol.protocol.eq_ignore_ascii_case("cleartext") {
+    if arguments.place.is_given() {
+        return elsewhere::run(arguments, &arguments.place.open()?);
+    }
+    let summary = if arguments.protocol.is_cleartext() {
         Summary::new(&[cleartext::measure(arguments)?])
     } else {
         arguments.protocol.check_parties()?;
         arguments.measure(&arguments.protocol, &[arguments.blocks], LATENCY_SAMPLES)?.remove(0)
     };
     if arguments.json {
-        say!("{}", serde_json::to_string_pretty(&summary.json(arguments))?);
+        say!("{}", serde_json::to_string_pretty(&summary.json(arguments, &arguments.protocol))?);
     } else {
-        summary.print(arguments);
+        summary.print(arguments, &arguments.protocol);
     }
     Ok(ExitCode::SUCCESS)
 }

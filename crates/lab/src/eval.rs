@@ -3,21 +3,22 @@
 //! For known answers, for measuring what an evaluation takes, and for trying a protocol out. One process sees the key, so
 //! it protects nothing.
 
-mod bill;
-mod evaluation;
-mod file;
+pub mod bill;
+pub mod evaluation;
+pub mod file;
 mod known_answers;
 pub mod parties;
 mod report;
-mod single;
-mod target;
-mod values;
+pub mod single;
+pub mod target;
+pub mod values;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use polyclave_cipher::bristol::Order;
+use polyclave_protocol::any::AnyProtocolConfig;
 use polyclave_protocol::protocol::ProtocolConfig;
 
 use crate::circuits::CircuitChoice;
@@ -77,8 +78,10 @@ pub struct Arguments {
 
 /// As [`Order`], on the command line.
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum BitOrder {
+pub enum BitOrder {
+    /// The first wire of a value is its last bit, as in Bristol Fashion.
     Numbers,
+    /// The first wire is the first bit, as in the old format.
     Cells,
 }
 
@@ -149,8 +152,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// What a protocol promises about an output.
-struct Guarantee {
-    protocol: &'static str,
+pub struct Guarantee {
+    /// Its name.
+    pub protocol: &'static str,
     /// Whom it protects against.
     adversary: String,
     /// Whether outputs were checked before they were revealed.
@@ -164,16 +168,17 @@ impl Guarantee {
                 let adversary = "no protocol and protects nothing".into();
                 Guarantee { protocol: "cleartext", adversary, verified: false }
             }
-            Evaluator::Protocol(scheme) => Guarantee {
-                protocol: scheme.name(),
-                adversary: scheme.promise(),
-                verified: scheme.verifies(),
-            },
+            Evaluator::Protocol(scheme) => Guarantee::of_protocol(scheme),
         }
     }
 
+    /// Of a protocol.
+    pub fn of_protocol(scheme: &AnyProtocolConfig) -> Guarantee {
+        Guarantee { protocol: scheme.name(), adversary: scheme.promise(), verified: scheme.verifies() }
+    }
+
     /// One line for people.
-    fn line(&self) -> String {
+    pub fn line(&self) -> String {
         match self.verified {
             true => format!("verified: {} is {}", self.protocol, self.adversary),
             false => format!("unverified: {} is {}", self.protocol, self.adversary),

@@ -1,12 +1,15 @@
 //! The laboratory: evaluates ciphers and circuits under every protocol, measures them, reproduces what papers say, and runs nodes that cheat.
 //!
-//! Here one person runs all parties, so nothing is protected. What protects keys is the program `polyclave`, which has none of this.
+//! Mostly one person runs all parties here, so nothing is protected. `party` and `bench --hosts` run one party each, on a machine of its
+//! own. What protects keys is the program `polyclave`, which has none of this.
 
 mod bench;
 mod chart;
 mod cheating;
+mod child;
 mod circuits;
 mod eval;
+mod hosts;
 mod job;
 mod launch;
 mod options;
@@ -20,7 +23,7 @@ use clap::{Parser, Subcommand};
 use polyclave_cli::{exit_code, say};
 
 /// The laboratory of Polyclave: block ciphers and circuits under every protocol of secure multi-party computation, evaluated, measured
-/// and compared with the papers. It protects nothing: for keys there is `polyclave`.
+/// and compared with the papers; also between machines. It keeps no keys: for keys there is `polyclave`.
 #[derive(Parser)]
 #[command(name = "polyclave-lab", version, arg_required_else_help = true)]
 struct Arguments {
@@ -36,8 +39,17 @@ enum Command {
     ///
     /// Measures preprocessing and online, apart and together, over several repeats. Inputs are public blocks and a shared
     /// key, outputs stay shared; some blocks are opened first, and a wrong output is an error. Rates are of the slowest
-    /// party, bytes of the busiest.
+    /// party, bytes of the busiest. With --hosts and --me this process is one of the parties, and the others run elsewhere; each prints
+    /// the same summary.
     Bench(bench::Arguments),
+    /// Run one party of an evaluation; the others run on other machines, each with its own input.
+    ///
+    /// One party gives the key and another the message, for instance, and all learn the output. The parties know each other by the
+    /// certificates of the hosts file, and compare what they are about to run before they use any input.
+    Party(party::Arguments),
+    /// Make what parties on several machines need to know each other.
+    #[command(subcommand)]
+    Hosts(hosts::Command),
     /// Recompute the tables of a paper and print them beside the published ones.
     Reproduce(reproduce::Arguments),
     /// See how nodes serve while one of them cheats: `polyclave demo` with the option --cheat.
@@ -54,9 +66,11 @@ fn main() -> ExitCode {
     exit_code(match Arguments::parse().command {
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Party(arguments) => party::run(&arguments),
+        Command::Hosts(command) => hosts::run(&command),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Demo(arguments) => cheating::demo(&arguments),
         Command::Node(command) => cheating::node(&command),
-        Command::BenchParty => party::run(),
+        Command::BenchParty => child::run(),
     })
 }

@@ -97,6 +97,17 @@ impl ProtocolOptions {
         options.iter().filter_map(|option| Some((option.name, self.value(option.name)?))).collect()
     }
 
+    /// All that is chosen, in words that parties elsewhere can compare with theirs.
+    pub fn settings(&self) -> Result<Vec<(&'static str, String)>> {
+        let descriptor = self.descriptor()?;
+        let chosen: Vec<(&str, &str)> = self.chosen.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let parameters = descriptor.parameters(self.parties, self.threshold, &chosen)?;
+        let own = [("protocol", descriptor.name.to_owned()), ("threshold", parameters.threshold.to_string())];
+        let options =
+            descriptor.options.iter().map(|option| (option.name, parameters.value(option.name).into()));
+        Ok(own.into_iter().chain(options).collect())
+    }
+
     /// Refuses options under which parties could not start, before any is started.
     pub fn check_parties(&self) -> Result<()> {
         self.scheme().map(drop)

@@ -1,122 +1,116 @@
-//! A party process: started by `bench`, not by people.
+//! `polyclave-lab party`: one party of an evaluation whose others run elsewhere, each with its own input.
 //!
-//! Makes its own TLS key, listens on the loopback interface, learns its peers' certificates from the command that started
-//! it, and runs its part of the job. Ends when its standard input ends, so that it never outlives that command.
+//! The case that people ask for: one holds the key, the other the message. Every party learns the output. What a party can learn or
+//! change beyond that is the protocol's promise, which is printed before anything is sent.
+
+mod cipher;
+mod file;
+mod session;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use polyclave_protocol::metered::{Meter, Metered};
-use polyclave_protocol::net::Net;
-use polyclave_protocol::{Error, Party};
-use polyclave_transport::{Endpoint, Identity, Limits, PeerAddress, Shape, Shaped, TlsNet, WireMeter};
+use anyhow::{Result, ensure};
+use polyclave_protocol::protocol::ProtocolConfig;
 
-use crate::bench;
-use crate::job::{Address, Event, Start, tell};
+use crate::circuits::CircuitChoice;
+use crate::eval::{BitOrder, Guarantee};
+use crate::hosts::PlaceArguments;
+use crate::options::ProtocolOptions;
+use session::Meeting;
 
-/// Between two signs of life.
-const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
-/// The process that started this one is gone.
-const ORPHANED: i32 = 3;
+/// Options of `polyclave-lab party`.
+#[derive(clap::Args)]
+#[command(mut_arg("hosts", |option| option.required(true)))]
+#[command(after_help = "Example, of two parties (see `polyclave-lab hosts new` for pair/):\n  \
+    a: polyclave-lab party --hosts pair/hosts.toml --me 1 --protocol garbled-half --cipher aes-128 --key HEX\n  \
+    b: polyclave-lab party --hosts pair/hosts.toml --me 2 --protocol garbled-half --cipher aes-128 --input HEX\n\n\
+    All parties start with the same settings, in any order, and compare them before anything else. What is on a command line can be \
+    seen by other users of the machine; keys that matter belong to the program polyclave.")]
+pub struct Arguments {
+    #[command(flatten)]
+    place: PlaceArguments,
 
-/// A party's connections and what they counted.
-pub struct Connected {
-    /// To all peers, imitating the network asked for.
-    pub net: Metered<Shaped<TlsNet>>,
-    /// Payload bytes.
-    pub payload: Arc<Meter>,
-    /// Bytes on the sockets.
-    pub wire: Arc<WireMeter>,
+    #[command(flatten)]
+    protocol: ProtocolOptions,
+
+    /// A cipher, or NAME-keyschedule for its round keys
+    #[arg(long, value_name = "C", required_unless_present = "circuit")]
+    cipher: Option<String>,
+
+    /// How the cipher is evaluated: tables (by its own), boolean (as a Boolean circuit, of XOR and AND); or a FILE in Bristol
+    /// Fashion or the old Bristol format, instead of a cipher [default: tables; boolean under garbled-half and -three-halves]
+    #[arg(long, value_name = "tables|boolean|FILE")]
+    circuit: Option<CircuitChoice>,
+
+    /// The key, at the party that holds it
+    #[arg(long, value_name = "HEX")]
+    key: Option<String>,
+
+    /// Blocks, at the party that holds them: each by itself, as in ECB. The others learn how many there are. With --circuit FILE the
+    /// number of an input of the file, from 1, and its value: --input 2=HEX, once for each that this party holds; whole bytes, with
+    /// zeros before the first bit
+    #[arg(long, value_name = "HEX|N=HEX")]
+    input: Vec<String>,
+
+    /// Of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol Fashion; the default) or cells (it
+    /// is the first, as in the old format)
+    #[arg(long, value_name = "ORDER")]
+    bit_order: Option<BitOrder>,
+
+    /// The tweak of a tweakable cipher, at the party that holds it: one for all blocks, or one for each
+    #[arg(long, value_name = "HEX")]
+    tweak: Option<String>,
+
+    /// Run the cipher backwards
+    #[arg(long)]
+    decrypt: bool,
+
+    /// Evaluate the key schedule alongside the cipher and count it too (default: the round keys are shared before)
+    #[arg(long)]
+    key_schedule: bool,
+
+    /// Seconds that a silent party is waited for, once all have come
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86400))]
+    timeout: u64,
+
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
 }
 
-/// Runs one party's part of the job that comes over standard input.
-pub fn run() -> Result<ExitCode> {
-    let outcome = run_job();
-    if let Err(error) = &outcome {
-        let by_peer = matches!(
-            error.downcast_ref(),
-            Some(Error::Closed { .. } | Error::Timeout { .. } | Error::Unanswered { .. })
-        );
-        tell(&Event::Failed { error: format!("{error:#}"), by_peer });
-    }
-    Ok(if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn run_job() -> Result<()> {
-    let start: Start = serde_json::from_str(&next_line()?).context("the first line is no job")?;
-    let idle = Duration::from_secs(start.timeout_s);
-    let limits = Limits { idle, ..Limits::default() };
-    let endpoint = Endpoint::bind("127.0.0.1:0", Identity::generate()?, limits)?;
-    let address = endpoint.local_addr().to_string();
-    tell(&Event::Ready(Address { address, certificate: hex::encode(endpoint.certificate()) }));
-    let peers: Vec<Address> =
-        serde_json::from_str(&next_line()?).context("the second line names no peers")?;
-    std::thread::spawn(end_with_standard_input);
-    std::thread::spawn(show_signs_of_life);
-
-    let peers = peers.into_iter().map(|p| {
-        let certificate = hex::decode(&p.certificate).context("a certificate is not hexadecimal")?;
-        Ok(PeerAddress { address: p.address, certificate: certificate.into() })
-    });
-    let wire = endpoint.wire_meter();
-    let shape: Shape = start.network.parse()?;
-    let net = endpoint.join(Party(start.me), &peers.collect::<Result<Vec<_>>>()?)?;
-    let net = Metered::new(Shaped::new(net, shape));
-    let connected = Connected { payload: net.meter(), wire, net };
-    let report = serde_json::to_value(bench::party(&start.protocol.scheme()?, &start.job, connected)?)?;
-    tell(&Event::Report(report));
-    Ok(())
-}
-
-fn next_line() -> Result<String> {
-    let mut line = String::new();
-    // Locks standard input for this line only: the watch on it needs it afterwards.
-    let read = std::io::stdin().read_line(&mut line)?;
-    ensure!(read > 0, "`polyclave-lab bench-party` is started by `polyclave-lab bench` only");
-    Ok(line)
-}
-
-/// Lets the command tell a party at work from a stopped one.
-fn show_signs_of_life() {
-    loop {
-        tell(&Event::Alive);
-        std::thread::sleep(SIGN_OF_LIFE);
-    }
-}
-
-/// Ends the process when the one that started it is gone.
-fn end_with_standard_input() {
-    let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-    std::process::exit(ORPHANED);
-}
-
-/// A message of fixed size from one party to all others, who get it back.
-pub fn announce<const N: usize>(from: Party, message: [u8; N], net: &mut dyn Net) -> Result<[u8; N], Error> {
-    let mut received = message;
-    if net.me() == from {
-        for p in from.peers(net.parties()) {
-            net.send(p, &message)?;
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let place = arguments.place.open()?;
+    let protocol = place.protocol(&arguments.protocol)?;
+    let scheme = protocol.scheme()?;
+    ensure!(
+        !scheme.needs_dealer(),
+        "{} would take its material from an insecure dealer, which every party could be: the others could learn what this party \
+         brings. Choose another --preprocessing or another protocol; to measure with dealt material there is `polyclave-lab bench`, \
+         with --hosts too, and for a trial in one process `polyclave-lab eval`",
+        scheme.name()
+    );
+    let guarantee = Guarantee::of_protocol(&scheme);
+    let meeting = Meeting {
+        place: &place,
+        protocol: &protocol,
+        scheme: &scheme,
+        idle: Duration::from_secs(arguments.timeout),
+        quiet: arguments.json,
+    };
+    let evaluated = match CircuitChoice::of(&arguments.circuit, &protocol) {
+        CircuitChoice::Cipher(form) => {
+            let question = cipher::Question::new(arguments, form)?;
+            meeting.announce(&guarantee);
+            question.ask(&meeting, &guarantee, arguments.json)
         }
-    } else {
-        net.recv(from, &mut received)?;
-    }
-    Ok(received)
-}
-
-/// Returns when every party has come here.
-pub fn meet(net: &mut dyn Net) -> Result<(), Error> {
-    let me = net.me();
-    let out: Vec<&[u8]> =
-        Party::all(net.parties()).map(|p| if p == me { &[][..] } else { &[0][..] }).collect();
-    let mut into: Vec<Vec<u8>> = out.iter().map(|m| m.to_vec()).collect();
-    net.exchange(&out, &mut into.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())
-}
-
-/// The most memory this process has used so far, if the system tells.
-pub fn peak_memory_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+        CircuitChoice::File(file) => {
+            let question = file::Question::new(arguments, &file)?;
+            meeting.announce(&guarantee);
+            question.ask(&meeting, &guarantee, arguments.json)
+        }
+    };
+    evaluated.map_err(|error| place.in_addresses(&error))?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -68,11 +68,11 @@ impl Workload {
     }
 }
 
-/// Refuses a permutation and a cipher with a tweak: parties that run by themselves give a key and blocks only.
+/// Refuses a permutation and a cipher with a tweak: benchmarks give a key and blocks only.
 pub fn check_shape(cipher: &Cipher) -> Result<()> {
     let name = &cipher.name;
-    ensure!(cipher.key_bytes > 0, "{name} has no key; only eval runs it");
-    ensure!(cipher.tweak_bytes == 0, "{name} takes a tweak with each block; only eval runs it");
+    ensure!(cipher.key_bytes > 0, "{name} has no key; eval and party run it");
+    ensure!(cipher.tweak_bytes == 0, "{name} takes a tweak with each block; eval and party run it");
     Ok(())
 }
 

@@ -73,6 +73,11 @@ pub trait ProtocolConfig: Sync {
         self.adversary() != Adversary::Passive
     }
 
+    /// Whether its material comes from a dealer that any party could be: then no input is safe from any party.
+    fn needs_dealer(&self) -> bool {
+        false
+    }
+
     /// Adds the parameters to the terms that the parties compare.
     fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters;
 

@@ -7,7 +7,7 @@ use polyclave_cipher::{AnyMap, Cells, Direction, cleartext, compile};
 
 use super::Arguments;
 use super::measure::{Measurement, Repeat};
-use crate::party::peak_memory_bytes;
+use crate::child::peak_memory_bytes;
 
 /// Blocks at once.
 const LANES: usize = 4096;

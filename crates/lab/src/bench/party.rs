@@ -15,9 +15,8 @@ use polyclave_protocol::{Error, Party};
 
 use super::BenchJob;
 use super::measure::{Measurement, Repeat};
-use crate::job::{Event, tell};
+use crate::child::{Connected, announce, meet, peak_memory_bytes};
 use crate::options;
-use crate::party::{Connected, announce, meet, peak_memory_bytes};
 use crate::workload::{Workload, key_cells};
 
 /// The party that gives the key. Benchmarks use a known key, so that the output can be compared.
@@ -28,9 +27,14 @@ const LATENCY_BUDGET: Duration = Duration::from_secs(5);
 /// Blocks whose output is compared before anything is measured.
 const CHECKED_BLOCKS: usize = 3;
 
-/// Runs one party; one measurement for each size.
-pub fn party(scheme: &AnyProtocolConfig, job: &BenchJob, connected: Connected) -> Result<Vec<Measurement>> {
-    let Connected { mut net, payload, wire } = connected;
+/// Runs one party; one measurement for each size. `progress` hears how many of the job's steps are done.
+pub fn party(
+    scheme: &AnyProtocolConfig,
+    job: &BenchJob,
+    connected: &mut Connected<impl Net>,
+    mut progress: impl FnMut(u64),
+) -> Result<Vec<Measurement>> {
+    let Connected { net, payload, wire } = connected;
     let cipher = job.form.cipher(&job.cipher)?;
     let direction = if job.decrypt { Direction::Decrypt } else { Direction::Encrypt };
     let one_way = "the cipher has no decryption";
@@ -40,13 +44,13 @@ pub fn party(scheme: &AnyProtocolConfig, job: &BenchJob, connected: Connected) -
     let terms = scheme
         .terms(HandshakeParameters::new(net.parties()))
         .with("job", serde_json::to_string(job)?.as_bytes());
-    let mut session = hello(&terms.with("circuit", &circuit.digest()), &mut net)?;
-    let setup = scheme.set_up(&mut net)?;
+    let mut session = hello(&terms.with("circuit", &circuit.digest()), net)?;
+    let setup = scheme.set_up(net)?;
     let mut first = scheme.join(&setup, session.stream(), net.members())?;
     let workload = Workload::new(&cipher, direction, job.key_schedule, &first)?;
     let key = key_cells(&cipher, &vec![KEY_BYTE; cipher.key_bytes])?;
     let given = if net.me() == KEY_OWNER { Input::Mine(&key) } else { Input::From(KEY_OWNER) };
-    let key_input = workload.expand(&given, &mut first, &mut net)?;
+    let key_input = workload.expand(&given, &mut first, net)?;
 
     let mut streams = Vec::new();
     for _ in 0..job.threads {
@@ -61,7 +65,7 @@ pub fn party(scheme: &AnyProtocolConfig, job: &BenchJob, connected: Connected) -
         let cost = first.cost(&workload.cipher);
         m.material_per_block = cost.material_bytes_per_lane;
         let tally = first.tally();
-        check_output(&mut first, &workload, &key_input, &plain, &key, &mut net)?;
+        check_output(&mut first, &workload, &key_input, &plain, &key, net)?;
         let counted = first.tally() - tally;
         (m.rounds, m.preprocessing_rounds) = (counted.online.rounds, counted.preprocessing.rounds);
         for repeat in 0..=job.repeats {
@@ -73,7 +77,7 @@ pub fn party(scheme: &AnyProtocolConfig, job: &BenchJob, connected: Connected) -
             let before = tallies(&streams);
             let sent_so_far = || (payload.snapshot().payload_sent as f64, wire.sent() as f64);
             for shares in shares_of_threads(blocks, job.threads, lanes_at_once) {
-                run_batches(&mut streams, &shares, &mut net, &mut sum, &mut sent, &sent_so_far)?;
+                run_batches(&mut streams, &shares, net, &mut sum, &mut sent, &sent_so_far)?;
             }
             // The first one warms caches and grows buffers.
             if repeat > 0 {
@@ -93,16 +97,16 @@ pub fn party(scheme: &AnyProtocolConfig, job: &BenchJob, connected: Connected) -
                 m.preprocessing_bytes_per_block = sent.preprocessing.1 / blocks as f64;
                 m.repeats.push(sum);
             }
-            tell(&Event::Progress((i * (job.repeats + 1) + repeat + 1) as u64));
+            progress((i * (job.repeats + 1) + repeat + 1) as u64);
         }
         let began = Instant::now();
         for _ in 0..job.latency_samples {
             // One party decides when it has been long enough; on a slow network a few samples have to do.
             let enough = !m.latencies.is_empty() && began.elapsed() > LATENCY_BUDGET;
-            if announce(KEY_OWNER, [u8::from(enough)], &mut net)? != [0] {
+            if announce(KEY_OWNER, [u8::from(enough)], net)? != [0] {
                 break;
             }
-            m.latencies.push(latency(&mut streams[0], &mut net)?);
+            m.latencies.push(latency(&mut streams[0], net)?);
         }
         m.peak_memory_bytes = peak_memory_bytes();
         measurements.push(m);

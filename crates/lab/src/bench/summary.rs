@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::Arguments;
 use super::measure::{Measurement, Spread};
 use crate::circuits::{CircuitChoice, Form};
+use crate::options::ProtocolOptions;
 use crate::say;
 
 /// One benchmark, summed up.
@@ -78,8 +79,8 @@ impl Summary {
     }
 
     /// The document of `--json`.
-    pub fn json(&self, arguments: &Arguments) -> Value {
-        let cleartext = arguments.protocol.is_cleartext();
+    pub fn json(&self, arguments: &Arguments, protocol: &ProtocolOptions) -> Value {
+        let cleartext = protocol.is_cleartext();
         let phase = |seconds: &Spread| {
             let [min, median, max] = self.rates(seconds);
             json!({
@@ -113,17 +114,17 @@ impl Summary {
             }),
         );
         json!({
-            "protocol": arguments.protocol.protocol.to_ascii_lowercase(),
+            "protocol": protocol.protocol.to_ascii_lowercase(),
             "cipher": arguments.cipher.to_ascii_lowercase(),
-            "circuit": CircuitChoice::of(&arguments.circuit, &arguments.protocol).to_string(),
-            "parties": if cleartext { 1 } else { arguments.protocol.parties() },
-            "inversion": arguments.protocol.value("inversion"),
-            "tables": arguments.protocol.value("tables"),
-            "preprocessing_by": arguments.protocol.value("preprocessing"),
-            "demux_field": arguments.protocol.value("demux-field").and_then(|k| k.parse::<usize>().ok()),
+            "circuit": CircuitChoice::of(&arguments.circuit, protocol).to_string(),
+            "parties": if cleartext { 1 } else { protocol.parties() },
+            "inversion": protocol.value("inversion"),
+            "tables": protocol.value("tables"),
+            "preprocessing_by": protocol.value("preprocessing"),
+            "demux_field": protocol.value("demux-field").and_then(|k| k.parse::<usize>().ok()),
             "threads": if cleartext { 1 } else { arguments.threads },
             "blocks": self.blocks,
-            "network": arguments.network,
+            "network": arguments.shown_network(),
             "key_schedule": arguments.key_schedule,
             "decrypt": arguments.decrypt,
             "repeats": arguments.repeats,
@@ -138,8 +139,8 @@ impl Summary {
     }
 
     /// The same for people.
-    pub fn print(&self, arguments: &Arguments) {
-        let p = &arguments.protocol;
+    pub fn print(&self, arguments: &Arguments, protocol: &ProtocolOptions) {
+        let p = protocol;
         let direction = if arguments.decrypt { "decryption" } else { "encryption" };
         let circuit = CircuitChoice::of(&arguments.circuit, p);
         let boolean = matches!(circuit, CircuitChoice::Cipher(Form::Boolean));
@@ -149,7 +150,7 @@ impl Summary {
             let choices: Vec<String> =
                 p.values().iter().map(|(option, value)| format!("{option} {value}")).collect();
             let choices = choices.join(", ");
-            let (parties, threads, network) = (p.parties(), arguments.threads, &arguments.network);
+            let (parties, threads, network) = (p.parties(), arguments.threads, arguments.shown_network());
             say!("{parties} parties, {threads} thread(s) each, network {network}, {choices}");
         }
         say!("{} repeats; minimum, median and maximum of the slowest party\n", arguments.repeats);

@@ -1,4 +1,5 @@
-//! What an evaluation took, as `eval` prints it. The parties share this process's memory, so all bytes are payload.
+//! What an evaluation took, as `eval` and `party` print it. Under `eval` the parties share this process's memory, so all bytes are
+//! payload.
 
 use serde::Serialize;
 
@@ -18,6 +19,43 @@ struct Phase {
     ciphertexts: u64,
     bytes: u64,
     payload_bytes: u64,
+    #[serde(flatten)]
+    measured: Option<Measured>,
+}
+
+/// What only a party on its own machine can tell.
+#[derive(Serialize)]
+struct Measured {
+    bytes_received: u64,
+    payload_bytes_received: u64,
+    seconds: f64,
+}
+
+impl Measured {
+    fn of(spent: Spent) -> Measured {
+        Measured {
+            bytes_received: spent.socket_bytes_received,
+            payload_bytes_received: spent.payload_bytes_received,
+            seconds: spent.time.as_secs_f64(),
+        }
+    }
+}
+
+/// Bytes and time, as in the JSON document.
+#[derive(Serialize)]
+pub struct Transfer {
+    bytes: u64,
+    payload_bytes: u64,
+    #[serde(flatten)]
+    measured: Measured,
+}
+
+impl Transfer {
+    /// What one party spent.
+    pub fn of(spent: Spent) -> Transfer {
+        let Spent { socket_bytes: bytes, payload_bytes, .. } = spent;
+        Transfer { bytes, payload_bytes, measured: Measured::of(spent) }
+    }
 }
 
 /// Of counts that only garbled circuits have.
@@ -36,7 +74,12 @@ impl Phase {
             ciphertexts: spent.counts.ciphertexts,
             bytes: spent.payload_bytes,
             payload_bytes: spent.payload_bytes,
+            measured: None,
         }
+    }
+
+    fn at_one_party(spent: Spent) -> Phase {
+        Phase { bytes: spent.socket_bytes, measured: Some(Measured::of(spent)), ..Phase::of(spent) }
     }
 }
 
@@ -53,18 +96,26 @@ pub struct Phases {
 impl Phases {
     /// Of a bill.
     pub fn of(bill: Bill) -> Phases {
+        Phases::each(bill, Phase::of)
+    }
+
+    /// Of one party's own bill, with what it measured: bytes at the sockets, and times.
+    pub fn at_one_party(bill: Bill) -> Phases {
+        Phases::each(bill, Phase::at_one_party)
+    }
+
+    fn each(bill: Bill, phase: impl Fn(Spent) -> Phase) -> Phases {
         Phases {
-            online: Phase::of(bill.online),
-            preprocessing: Phase::of(bill.preprocessing),
-            sharing_the_input: Phase::of(bill.input),
-            revealing_the_output: Phase::of(bill.output),
+            online: phase(bill.online),
+            preprocessing: phase(bill.preprocessing),
+            sharing_the_input: phase(bill.input),
+            revealing_the_output: phase(bill.output),
         }
     }
 }
 
-/// For people.
+/// For people: what the parties counted, and the bytes of the busiest.
 pub fn print(bill: Bill) {
-    let Bill { preprocessing, input, online, output } = bill;
     say!(
         "{:<22}{:>8}{:>17}{:>10}{:>12}{:>27}",
         "",
@@ -74,17 +125,49 @@ pub fn print(bill: Bill) {
         "operations",
         "bytes of the busiest party"
     );
-    let parts = [
-        ("evaluation", online),
-        ("preprocessing", preprocessing),
-        ("sharing the input", input),
-        ("revealing the output", output),
-    ];
-    for (part, Spent { counts, payload_bytes }) in parts {
+    for (part, Spent { counts, payload_bytes, .. }) in parts(bill) {
         let operations = counts.operations();
         let (rounds, products, openings) = (counts.rounds, counts.multiplications, counts.openings);
         say!("{part:<22}{rounds:>8}{products:>17}{openings:>10}{operations:>12}{payload_bytes:>27}");
     }
+    print_material(bill);
+}
+
+/// For people: what one party counted and measured.
+pub fn print_at_one_party(bill: Bill) {
+    say!(
+        "{:<22}{:>8}{:>17}{:>10}{:>12}{:>14}{:>15}{:>12}",
+        "",
+        "rounds",
+        "multiplications",
+        "openings",
+        "operations",
+        "bytes sent",
+        "received",
+        "seconds"
+    );
+    for (part, spent) in parts(bill) {
+        let counts = spent.counts;
+        let (rounds, products, openings) = (counts.rounds, counts.multiplications, counts.openings);
+        let (operations, seconds) = (counts.operations(), spent.time.as_secs_f64());
+        let (sent, received) = (spent.socket_bytes, spent.socket_bytes_received);
+        say!(
+            "{part:<22}{rounds:>8}{products:>17}{openings:>10}{operations:>12}{sent:>14}{received:>15}{seconds:>12.4}"
+        );
+    }
+    print_material(bill);
+}
+
+fn parts(bill: Bill) -> [(&'static str, Spent); 4] {
+    [
+        ("evaluation", bill.online),
+        ("preprocessing", bill.preprocessing),
+        ("sharing the input", bill.input),
+        ("revealing the output", bill.output),
+    ]
+}
+
+fn print_material(Bill { preprocessing, online, .. }: Bill) {
     if online.counts.ciphertexts > 0 {
         let (calls, ciphertexts) = (online.counts.hash_calls, online.counts.ciphertexts);
         say!("{ciphertexts} ciphertexts of gates, {calls} hashes of labels by the party that garbles");

@@ -15,10 +15,21 @@ use super::parties::{Bill, Seat, Spent, entrance, entrance_of_all, in_session, o
 use super::target::Target;
 use crate::options::Evaluator;
 
+/// Who gives what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owners {
+    /// The key.
+    pub key: Party,
+    /// All blocks.
+    pub blocks: Party,
+    /// All tweaks.
+    pub tweaks: Party,
+}
+
 /// What to compute under one key. Sizes have been checked ([`Target::check_key`], [`Target::check_blocks`],
 /// [`Target::tweaks`]).
 pub struct Job {
-    /// Given by the first party. Empty for a permutation.
+    /// Empty for a permutation. What a party does not give itself may be any bytes, as many as there are.
     pub key: Vec<u8>,
     /// None for round keys.
     pub passes: Vec<Pass>,
@@ -28,9 +39,9 @@ pub struct Job {
 pub struct Pass {
     /// Which way.
     pub direction: Direction,
-    /// Given by the last party.
+    /// The input.
     pub blocks: Vec<u8>,
-    /// One for each block, given by the last party. Empty if the cipher takes none.
+    /// One for each block. Empty if the cipher takes none.
     pub tweaks: Vec<u8>,
 }
 
@@ -38,6 +49,14 @@ impl Pass {
     /// The inputs of a circuit that differ from block to block.
     fn inputs(&self, circuit: &DirectionCircuits) -> Result<Vec<Cells>> {
         circuit.own_ports().iter().zip([&self.blocks, &self.tweaks]).map(|(p, x)| cells(p, x)).collect()
+    }
+}
+
+impl Owners {
+    /// The first party gives the key, the last one everything else.
+    fn first_and_last(parties: usize) -> Owners {
+        let last = Party((parties - 1) as u8);
+        Owners { key: Party(0), blocks: last, tweaks: last }
     }
 }
 
@@ -75,14 +94,24 @@ impl Evaluation<'_> {
 
     fn under(&self, scheme: &AnyProtocolConfig) -> Result<Vec<Vec<Outcome>>> {
         let circuits = OnceLock::new();
-        let last = Party((scheme.parties() - 1) as u8);
-        let subject = format!("{} {:?} {:?}", self.target.name, self.target.form, self.key_schedule);
-        let all = in_session(scheme, subject.as_bytes(), |seat| {
+        let owners = Owners::first_and_last(scheme.parties());
+        let all = in_session(scheme, self.subject().as_bytes(), |seat| {
             // Whichever party comes first compiles for all of them.
             let circuits = circuits.get_or_init(|| Circuits::compile(self, seat.protocol()));
-            self.jobs.iter().map(|job| self.job(circuits, job, last, seat)).collect()
+            self.jobs.iter().map(|job| self.job(circuits, job, &owners, seat)).collect()
         })?;
         busiest(all)
+    }
+
+    /// Does all jobs as one party.
+    pub fn at(&self, seat: &mut Seat, owners: &Owners) -> polyclave_protocol::Result<Vec<Vec<Outcome>>> {
+        let circuits = Circuits::compile(self, seat.protocol());
+        self.jobs.iter().map(|job| self.job(&circuits, job, owners, seat)).collect()
+    }
+
+    /// What the parties must agree to evaluate.
+    pub fn subject(&self) -> String {
+        format!("{} {:?} {:?}", self.target.name, self.target.form, self.key_schedule)
     }
 
     fn job_in_the_clear(&self, circuits: &Circuits, job: &Job) -> Result<Vec<Outcome>> {
@@ -118,14 +147,14 @@ impl Evaluation<'_> {
         &self,
         circuits: &Circuits,
         job: &Job,
-        last: Party,
+        owners: &Owners,
         seat: &mut Seat,
     ) -> polyclave_protocol::Result<Vec<Outcome>> {
         let misuse = |e: anyhow::Error| polyclave_protocol::Error::misuse(format!("{e:#}"));
         let (mut key, mut key_input) = (None, Spent::default());
         if let Some(entrance) = &circuits.key {
             let cells = cells(&entrance.inputs()[0], &job.key).map_err(misuse)?;
-            let (shared, spent) = seat.share(entrance, Party(0), &cells)?;
+            let (shared, spent) = seat.share(entrance, owners.key, &cells)?;
             (key, key_input) = (Some(shared), spent);
         }
         if let Some(key_schedule) = &circuits.key_schedule {
@@ -141,7 +170,7 @@ impl Evaluation<'_> {
         for pass in &job.passes {
             let circuit = circuits.pass(pass.direction).map_err(misuse)?;
             let own = pass.inputs(circuit).map_err(misuse)?;
-            let given: Vec<(Party, &Cells)> = own.iter().map(|cells| (last, cells)).collect();
+            let given: Vec<(Party, &Cells)> = [owners.blocks, owners.tweaks].into_iter().zip(&own).collect();
             let (shared, own_input) = seat.share_all(&circuit.entrance, &given)?;
             let inputs: Vec<&AnyShared> = shared.iter().chain(&key).collect();
             let (outputs, mut bill) = seat.evaluate(&circuit.cipher, own[0].lanes(), &inputs)?;

@@ -61,7 +61,8 @@ impl<'a> Question<'a> {
     }
 }
 
-fn read(file: &Path, order: Order) -> Result<Circuit> {
+/// Reads a circuit from a file.
+pub fn read(file: &Path, order: Order) -> Result<Circuit> {
     let shown = file.display();
     let cannot = || format!("--circuit is neither tables nor boolean, and the file {shown} cannot be read");
     let metadata = std::fs::metadata(file).with_context(cannot)?;
@@ -71,6 +72,36 @@ fn read(file: &Path, order: Order) -> Result<Circuit> {
     let name = file.file_stem().map_or_else(|| "file".into(), |stem| stem.to_string_lossy());
     bristol::read(&name, &text, order, &[])
         .with_context(|| format!("{shown} is no circuit in Bristol Fashion"))
+}
+
+/// A circuit, and where its inputs enter.
+pub struct Compiled {
+    entrance: polyclave_cipher::Compiled,
+    circuit: polyclave_cipher::Compiled,
+}
+
+impl Compiled {
+    /// For the protocol of a seat.
+    pub fn for_seat(circuit: &Circuit, seat: &Seat) -> Compiled {
+        let circuit = compile(circuit, seat.protocol());
+        Compiled { entrance: entrance_of_all(circuit.inputs(), seat.protocol()), circuit }
+    }
+
+    /// Evaluates it on a value for each input. Only its owner reads a value.
+    pub fn evaluate(
+        &self,
+        given: &[(Party, &Cells)],
+        seat: &mut Seat,
+    ) -> polyclave_protocol::Result<(Vec<Cells>, Bill)> {
+        let (shared, input) = seat.share_all(&self.entrance, given)?;
+        let (shared, mut bill) = seat.evaluate(&self.circuit, 1, &shared.iter().collect::<Vec<_>>())?;
+        let mut outputs = Vec::with_capacity(shared.len());
+        for shared in &shared {
+            outputs.push(seat.reveal(shared, &mut bill)?);
+        }
+        bill.input = input;
+        Ok((outputs, bill))
+    }
 }
 
 /// One evaluation on values that have the sizes of the circuit's inputs.
@@ -95,20 +126,10 @@ impl Evaluation<'_> {
         let owners = std::iter::once(Party(0)).chain(std::iter::repeat(last));
         let given: Vec<(Party, &Cells)> = owners.zip(self.inputs).collect();
         let compiled = OnceLock::new();
-        let all = in_session(scheme, &self.circuit.digest(), |seat: &mut Seat| {
+        let all = in_session(scheme, &self.circuit.digest(), |seat| {
             // Whichever party comes first compiles for all of them.
-            let (entrance, circuit) = compiled.get_or_init(|| {
-                let circuit = compile(self.circuit, seat.protocol());
-                (entrance_of_all(circuit.inputs(), seat.protocol()), circuit)
-            });
-            let (shared, input) = seat.share_all(entrance, &given)?;
-            let (shared, mut bill) = seat.evaluate(circuit, 1, &shared.iter().collect::<Vec<_>>())?;
-            let mut outputs = Vec::with_capacity(shared.len());
-            for shared in &shared {
-                outputs.push(seat.reveal(shared, &mut bill)?);
-            }
-            bill.input = input;
-            Ok((outputs, bill))
+            let compiled = compiled.get_or_init(|| Compiled::for_seat(self.circuit, seat));
+            compiled.evaluate(&given, seat)
         })?;
         let mut parties = all.into_iter();
         let first = parties.next().context("there are no parties")?;
@@ -119,8 +140,9 @@ impl Evaluation<'_> {
     }
 }
 
+/// As it is printed in JSON.
 #[derive(Serialize)]
-struct Document<'a> {
+pub struct Document<'a> {
     protocol: &'a str,
     adversary: &'a str,
     verified: bool,
@@ -130,19 +152,26 @@ struct Document<'a> {
     phases: Phases,
 }
 
+impl<'a> Document<'a> {
+    /// Of the outputs of a file, with what they took by phases.
+    pub fn new(file: &Path, outputs: &'a [String], guarantee: &'a Guarantee, phases: Phases) -> Document<'a> {
+        Document {
+            protocol: guarantee.protocol,
+            adversary: &guarantee.adversary,
+            verified: guarantee.verified,
+            circuit: file.display().to_string(),
+            outputs,
+            phases,
+        }
+    }
+}
+
 impl Answer<'_> {
     /// Prints each output on a line of its own, then what it took; or one JSON document.
     pub fn print(&self, guarantee: &Guarantee, json: bool) -> Result<()> {
         let shown = self.file.display();
         if json {
-            let document = Document {
-                protocol: guarantee.protocol,
-                adversary: &guarantee.adversary,
-                verified: guarantee.verified,
-                circuit: shown.to_string(),
-                outputs: &self.outputs,
-                phases: Phases::of(self.bill),
-            };
+            let document = Document::new(self.file, &self.outputs, guarantee, Phases::of(self.bill));
             say!("{}", serde_json::to_string_pretty(&document)?);
             return Ok(());
         }

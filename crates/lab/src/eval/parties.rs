@@ -1,26 +1,32 @@
-//! All parties of a session as threads of this process, with everything they send counted.
+//! Parties in a session, with everything they send counted: all of them as threads of this process, or one, whose peers are elsewhere.
 
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use polyclave_cipher::{Builder, Cells, Compiled, CompiledPort, Maps, Port, Wire, compile_with_views};
 use polyclave_protocol::any::{AnyProtocolConfig, AnySession, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
-use polyclave_protocol::mesh::{Mesh, mesh};
-use polyclave_protocol::metered::{Meter, Metered};
+use polyclave_protocol::mesh::mesh;
+use polyclave_protocol::metered::{Meter, Metered, Traffic};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::tally::{Counts, Tally};
 use polyclave_protocol::{Error, Party, Result};
+use polyclave_transport::WireMeter;
 
 /// A party in a session: its protocol and its network.
 pub struct Seat {
     protocol: AnySession,
-    net: Metered<Mesh>,
+    net: Connection,
     meter: Arc<Meter>,
+    wire: Option<Arc<WireMeter>>,
 }
+
+/// A party's network, whatever it is made of.
+pub type Connection = Metered<Box<dyn Net>>;
 
 /// What one part of a session took. Of several parties: the counts of the first, which are the same for all but that under garbled
 /// circuits the first hashes more, and the bytes of the busiest.
@@ -30,6 +36,14 @@ pub struct Spent {
     pub counts: Counts,
     /// Bytes of all messages sent.
     pub payload_bytes: u64,
+    /// Bytes of all messages received.
+    pub payload_bytes_received: u64,
+    /// Bytes sent at the sockets, if there are any.
+    pub socket_bytes: u64,
+    /// Bytes received at the sockets.
+    pub socket_bytes_received: u64,
+    /// How long it took.
+    pub time: Duration,
 }
 
 /// What an evaluation took, part by part.
@@ -52,13 +66,27 @@ impl std::ops::Add for Spent {
     fn add(self, other: Spent) -> Spent {
         let mut counts = self.counts;
         counts += other.counts;
-        Spent { counts, payload_bytes: self.payload_bytes + other.payload_bytes }
+        Spent {
+            counts,
+            payload_bytes: self.payload_bytes + other.payload_bytes,
+            payload_bytes_received: self.payload_bytes_received + other.payload_bytes_received,
+            socket_bytes: self.socket_bytes + other.socket_bytes,
+            socket_bytes_received: self.socket_bytes_received + other.socket_bytes_received,
+            time: self.time + other.time,
+        }
     }
 }
 
 impl Spent {
     fn busiest(self, other: Spent) -> Spent {
-        Spent { counts: self.counts, payload_bytes: self.payload_bytes.max(other.payload_bytes) }
+        Spent {
+            counts: self.counts,
+            payload_bytes: self.payload_bytes.max(other.payload_bytes),
+            payload_bytes_received: self.payload_bytes_received.max(other.payload_bytes_received),
+            socket_bytes: self.socket_bytes.max(other.socket_bytes),
+            socket_bytes_received: self.socket_bytes_received.max(other.socket_bytes_received),
+            time: self.time.max(other.time),
+        }
     }
 }
 
@@ -82,15 +110,10 @@ pub fn in_session<T: Send>(
     work: impl Fn(&mut Seat) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let terms = scheme.terms(HandshakeParameters::new(scheme.parties())).with("circuits", subject);
-    let party = |mut net: Metered<Mesh>| -> Result<T> {
-        let mut session = hello(&terms, &mut net)?;
-        let setup = scheme.set_up(&mut net)?;
-        let meter = net.meter();
-        work(&mut Seat { protocol: scheme.join(&setup, session.stream(), net.members())?, net, meter })
-    };
+    let party = |net: Connection| work(&mut Seat::take(scheme, &terms, net, None)?);
     let results: Vec<Result<T>> = thread::scope(|scope| {
         let party = &party;
-        let nets = mesh(scheme.parties()).into_iter().map(Metered::new);
+        let nets = mesh(scheme.parties()).into_iter().map(|net| Metered::new(Box::new(net) as Box<dyn Net>));
         let threads: Vec<_> = nets.map(|net| scope.spawn(move || party(net))).collect();
         let panicked = |_| Err(Error::System("a party's thread panicked".into()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
@@ -132,6 +155,19 @@ fn declare(b: &mut Builder, port: &CompiledPort) -> Vec<Wire> {
 }
 
 impl Seat {
+    /// Agrees on a session with the others and sets the protocol up. `wire` counts at the sockets, if there are any.
+    pub fn take(
+        scheme: &AnyProtocolConfig,
+        terms: &HandshakeParameters,
+        mut net: Connection,
+        wire: Option<Arc<WireMeter>>,
+    ) -> Result<Seat> {
+        let mut session = hello(terms, &mut net)?;
+        let setup = scheme.set_up(&mut net)?;
+        let meter = net.meter();
+        Ok(Seat { protocol: scheme.join(&setup, session.stream(), net.members())?, net, meter, wire })
+    }
+
     /// The first party, which reports on behalf of all.
     pub fn is_first(&self) -> bool {
         self.net.me() == Party(0)
@@ -142,8 +178,7 @@ impl Seat {
         &self.protocol
     }
 
-    /// Shares a value of one party's through its [`entrance`]. The value lies in memory common to all parties of this
-    /// process; only the owner reads it.
+    /// Shares a value of one party's through its [`entrance`]. Only the owner reads it; of the others' only the size counts.
     pub fn share(&mut self, entrance: &Compiled, owner: Party, cells: &Cells) -> Result<(AnyShared, Spent)> {
         let (shared, spent) = self.share_all(entrance, &[(owner, cells)])?;
         Ok((only(shared)?, spent))
@@ -162,11 +197,11 @@ impl Seat {
             false => Input::From(*owner),
         });
         let inputs: Vec<_> = inputs.collect();
-        let (tally, (shared, bytes)) = self.spend(|seat| {
+        let (tally, spent, shared) = self.spend(|seat| {
             let batch = prepare(&mut seat.protocol, entrance, lanes, &mut seat.net)?;
             evaluate(&mut seat.protocol, entrance, lanes, &inputs, batch, &mut seat.net)
         });
-        Ok((shared?, Spent { counts: tally.input, payload_bytes: bytes }))
+        Ok((shared?, Spent { counts: tally.input, ..spent }))
     }
 
     /// Evaluates a circuit on shared inputs: preprocessing, then online.
@@ -176,34 +211,72 @@ impl Seat {
         lanes: usize,
         inputs: &[&AnyShared],
     ) -> Result<(Vec<AnyShared>, Bill)> {
-        let (tally, (batch, bytes)) =
+        let (tally, spent, batch) =
             self.spend(|seat| prepare(&mut seat.protocol, compiled, lanes, &mut seat.net));
-        let preprocessing = Spent { counts: tally.preprocessing, payload_bytes: bytes };
+        let preprocessing = Spent { counts: tally.preprocessing, ..spent };
         let batch = batch?;
         let inputs: Vec<_> = inputs.iter().map(|shared| Input::Shared(*shared)).collect();
-        let (tally, (outputs, bytes)) =
+        let (tally, spent, outputs) =
             self.spend(|seat| evaluate(&mut seat.protocol, compiled, lanes, &inputs, batch, &mut seat.net));
-        let online = Spent { counts: tally.online, payload_bytes: bytes };
+        let online = Spent { counts: tally.online, ..spent };
         Ok((outputs?, Bill { preprocessing, online, ..Bill::default() }))
     }
 
     /// Reveals a value to all, and adds what that took to a bill: checks that count as a part of the evaluation are one of it.
     pub fn reveal(&mut self, shared: &AnyShared, bill: &mut Bill) -> Result<Cells> {
-        let (tally, (released, bytes)) =
+        let (tally, spent, released) =
             self.spend(|seat| release(&mut seat.protocol, shared, Owner::All, &mut seat.net));
         let released = released?.ok_or_else(|| Error::misuse("an output for all did not come"))?;
-        bill.online = bill.online + Spent { counts: tally.online, payload_bytes: 0 };
-        bill.output = bill.output + Spent { counts: tally.output, payload_bytes: bytes };
+        bill.online = bill.online + Spent { counts: tally.online, ..Spent::default() };
+        bill.output = bill.output + Spent { counts: tally.output, ..spent };
         Ok(released.accept())
     }
 
-    /// What is counted and sent while `work` is done.
-    fn spend<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (Tally, (T, u64)) {
-        let (tally, traffic) = (self.protocol.tally(), self.meter.snapshot());
+    /// What is counted by phase, and what is sent while `work` is done.
+    fn spend<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (Tally, Spent, T) {
+        let tally = self.protocol.tally();
+        let stopwatch = Stopwatch::start(self.meter.clone(), self.wire.clone());
         let result = work(self);
-        let bytes = (self.meter.snapshot() - traffic).payload_sent;
-        (self.protocol.tally() - tally, (result, bytes))
+        let spent = stopwatch.stop();
+        (self.protocol.tally() - tally, spent, result)
     }
+}
+
+/// Time and bytes from a moment on.
+pub struct Stopwatch {
+    meter: Arc<Meter>,
+    wire: Option<Arc<WireMeter>>,
+    began: Instant,
+    traffic: Traffic,
+    sockets: (u64, u64),
+}
+
+impl Stopwatch {
+    /// Begins now. `wire` counts at the sockets, if there are any.
+    pub fn start(meter: Arc<Meter>, wire: Option<Arc<WireMeter>>) -> Stopwatch {
+        let (began, traffic) = (Instant::now(), meter.snapshot());
+        let sockets = at_sockets(wire.as_deref());
+        Stopwatch { meter, wire, began, traffic, sockets }
+    }
+
+    /// What was spent since, without counts.
+    pub fn stop(self) -> Spent {
+        let traffic = self.meter.snapshot() - self.traffic;
+        let (sent, received) = at_sockets(self.wire.as_deref());
+        Spent {
+            counts: Counts::default(),
+            payload_bytes: traffic.payload_sent,
+            payload_bytes_received: traffic.payload_received,
+            socket_bytes: sent - self.sockets.0,
+            socket_bytes_received: received - self.sockets.1,
+            time: self.began.elapsed(),
+        }
+    }
+}
+
+/// Sent and received so far.
+fn at_sockets(wire: Option<&WireMeter>) -> (u64, u64) {
+    wire.map_or((0, 0), |wire| (wire.sent(), wire.received()))
 }
 
 /// The output of a circuit with one output port.

@@ -26,12 +26,22 @@ pub struct Question<'a> {
 
 /// What came of it.
 pub struct Answer {
-    cipher: String,
-    form: Form,
-    direction: &'static str,
-    blocks: usize,
-    outcome: Outcome,
+    result: Evaluated,
     circuit: CircuitCost,
+}
+
+/// What was evaluated, and the outcome.
+pub struct Evaluated {
+    /// The name of the cipher.
+    pub cipher: String,
+    /// How it was evaluated.
+    pub form: Form,
+    /// As it is shown.
+    pub direction: &'static str,
+    /// Number of blocks.
+    pub blocks: usize,
+    /// The output, and what it took.
+    pub outcome: Outcome,
 }
 
 impl Question<'_> {
@@ -82,12 +92,14 @@ impl Question<'_> {
         let way = if self.decrypt { Direction::Decrypt } else { Direction::Encrypt };
         let circuit = target.circuit(way, self.key_schedule).context("the direction was checked")?;
         let circuit = CircuitCost::of(&compile(&circuit, &AnyMap));
-        Ok(Answer { cipher: name, form: self.form, direction, blocks, outcome, circuit })
+        let result = Evaluated { cipher: name, form: self.form, direction, blocks, outcome };
+        Ok(Answer { result, circuit })
     }
 }
 
+/// As it is printed in JSON.
 #[derive(Serialize)]
-struct Document<'a> {
+pub struct Document<'a> {
     protocol: &'a str,
     adversary: &'a str,
     verified: bool,
@@ -101,27 +113,25 @@ struct Document<'a> {
     phases: Phases,
 }
 
-impl Answer {
-    /// Prints the output first, then what it took; or one JSON document.
-    pub fn print(&self, guarantee: &Guarantee, json: bool) -> Result<()> {
-        let operations_per_block =
-            self.outcome.bill.online.counts.operations() as f64 / self.blocks.max(1) as f64;
-        if json {
-            let document = Document {
-                protocol: guarantee.protocol,
-                adversary: &guarantee.adversary,
-                verified: guarantee.verified,
-                cipher: &self.cipher,
-                circuit: self.form,
-                direction: self.direction,
-                blocks: self.blocks,
-                output: hex::encode(&self.outcome.output),
-                operations_per_block,
-                phases: Phases::of(self.outcome.bill),
-            };
-            say!("{}", serde_json::to_string_pretty(&document)?);
-            return Ok(());
+impl Evaluated {
+    /// For JSON, with what it took by phases.
+    pub fn document<'a>(&'a self, guarantee: &'a Guarantee, phases: Phases) -> Document<'a> {
+        Document {
+            protocol: guarantee.protocol,
+            adversary: &guarantee.adversary,
+            verified: guarantee.verified,
+            cipher: &self.cipher,
+            circuit: self.form,
+            direction: self.direction,
+            blocks: self.blocks,
+            output: hex::encode(&self.outcome.output),
+            operations_per_block: self.operations_per_block(),
+            phases,
         }
+    }
+
+    /// Prints the output, and what was evaluated.
+    pub fn print(&self, guarantee: &Guarantee) {
         say!("{}", hex::encode(&self.outcome.output));
         say!("");
         let blocks = match self.blocks {
@@ -131,15 +141,32 @@ impl Answer {
         };
         let form = if self.form == Form::Boolean { ", as a Boolean circuit" } else { "" };
         say!("{} {}{blocks}{form}, under {}", self.cipher, self.direction, guarantee.protocol);
+    }
+
+    fn operations_per_block(&self) -> f64 {
+        self.outcome.bill.online.counts.operations() as f64 / self.blocks.max(1) as f64
+    }
+}
+
+impl Answer {
+    /// Prints the output first, then what it took; or one JSON document.
+    pub fn print(&self, guarantee: &Guarantee, json: bool) -> Result<()> {
+        let bill = self.result.outcome.bill;
+        if json {
+            let document = self.result.document(guarantee, Phases::of(bill));
+            say!("{}", serde_json::to_string_pretty(&document)?);
+            return Ok(());
+        }
+        self.result.print(guarantee);
         if guarantee.protocol == "cleartext" {
             // Nothing is sent: what remains to be said is what the circuit holds for protocols.
             say!("{}", self.circuit);
             say!("{}", guarantee.line());
             return Ok(());
         }
-        bill::print(self.outcome.bill);
-        if self.blocks > 1 {
-            say!("{operations_per_block:.2} operations a block");
+        bill::print(bill);
+        if self.result.blocks > 1 {
+            say!("{:.2} operations a block", self.result.operations_per_block());
         }
         say!("{}", guarantee.line());
         Ok(())

@@ -4,6 +4,7 @@ mod bench;
 mod cheating;
 mod circuits;
 mod eval;
+mod hosts;
 mod minimac;
 mod parties;
 mod reproduce;

@@ -39,6 +39,7 @@ pub(super) trait ErasedConfig: Send + Sync {
     fn adversary(&self) -> Adversary;
     fn promise(&self) -> String;
     fn verifies(&self) -> bool;
+    fn needs_dealer(&self) -> bool;
     fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters;
     fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup>;
     fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnySession>;
@@ -63,6 +64,10 @@ impl<S: ProtocolConfig<Setup: 'static, Session: Erasable> + Send> ErasedConfig f
 
     fn verifies(&self) -> bool {
         ProtocolConfig::verifies(self)
+    }
+
+    fn needs_dealer(&self) -> bool {
+        ProtocolConfig::needs_dealer(self)
     }
 
     fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
@@ -100,6 +105,10 @@ impl ProtocolConfig for AnyProtocolConfig {
 
     fn verifies(&self) -> bool {
         self.0.verifies()
+    }
+
+    fn needs_dealer(&self) -> bool {
+        self.0.needs_dealer()
     }
 
     fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {

@@ -166,6 +166,10 @@ impl ProtocolConfig for AnyServiceConfig {
         self.0.verifies()
     }
 
+    fn needs_dealer(&self) -> bool {
+        self.0.needs_dealer()
+    }
+
     fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         self.0.terms(terms)
     }

@@ -122,6 +122,10 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
         self.preprocessing.is_secure()
     }
 
+    fn needs_dealer(&self) -> bool {
+        !self.preprocessing.is_secure()
+    }
+
     fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         terms
             .with("protocol", self.name().as_bytes())

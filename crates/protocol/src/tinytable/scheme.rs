@@ -140,6 +140,10 @@ impl<R: Worth> ProtocolConfig for TinyTableConfig<R> {
         self.adversary() != Adversary::Passive && self.preprocessing.is_secure()
     }
 
+    fn needs_dealer(&self) -> bool {
+        !self.preprocessing.is_secure()
+    }
+
     fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         terms
             .with("protocol", self.name().as_bytes())

@@ -72,6 +72,10 @@ impl ProtocolConfig for AdditiveConfig {
         "none: every party holds the dealer's seed, and could compute all secrets; for tests".into()
     }
 
+    fn needs_dealer(&self) -> bool {
+        true
+    }
+
     fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
         terms.with("protocol", NAME.as_bytes())
     }
