@@ -29,7 +29,7 @@ use crate::core::{CONNECT, Core, SetUp, system};
 use crate::material::quarantine::{REMEDY, judge};
 use crate::material::rotation::ROTATING;
 use crate::material::stock::Lots;
-use crate::material::target::BoundedStock;
+use crate::material::stock::bounded::BoundedStock;
 use crate::peers::orders::Order;
 use crate::requests::agreement::tell_all;
 

@@ -21,7 +21,7 @@ use crate::Result;
 use crate::core::Core;
 use crate::material::epoch::{Epoch, meet};
 use crate::material::quarantine::judge;
-use crate::material::stock::Lots;
+use crate::material::stock::claiming::FULL;
 use crate::material::stock::fill::fill;
 use crate::material::target::Target;
 use crate::material::{epoch, rotation};
@@ -32,14 +32,6 @@ use crate::threads::POLL_INTERVAL;
 const PAUSE: Duration = Duration::from_secs(1);
 /// A difference between epochs that lasts no longer is between a beat and the next.
 const SETTLED: Duration = Duration::from_secs(3);
-/// Blocks in one run: so many that a run is worth its rounds, and so few that levels can be seen to rise.
-const BLOCKS_AT_ONCE: usize = 8;
-/// Or, where material is made by the megabyte, this part of the level, and not beyond so many bytes.
-const PART_AT_ONCE: usize = 8;
-const BYTES_AT_ONCE: usize = 16 << 20;
-/// A level of thousandths.
-const FULL: usize = 1000;
-
 /// Has the nodes prepare what is lacking, until this one stops; at the first node.
 pub(crate) fn prepare(core: &Arc<Core>) {
     if core.me != Party(0) || !core.scheme.keeps_stock() {
@@ -94,43 +86,17 @@ fn lacking_kind(core: &Core) -> Option<(u8, u32)> {
     let own = core.levels();
     let lacking = core.targets.iter().enumerate().filter_map(|(at, target)| {
         let (all, per_block) = (target.items(), target.kind.per_block.max(1));
-        // Where any nodes serve, each hears of some claims only.
-        let stands = epoch.lots.stands();
-        let left = match own.get(at) {
-            Some(own) if stands => {
-                // What this one lacks is so, whoever lies.
-                let levels = core.peers.levels(at).into_iter().chain([*own]).collect();
-                let level = believable(levels, (core.scheme.quorum() - 1) / 2).min(*own);
-                all * usize::from(level) / FULL
-            }
-            _ => left(&epoch.lots, &target.kind),
-        };
+        let claiming = epoch.lots.claiming();
+        let left = claiming.believed_left(&epoch.lots, target, own.get(at).copied(), core.peers.levels(at));
         let missing = all.saturating_sub(left);
         (missing > 0).then(|| {
             // At least a block, so that not every small request is followed by a run.
-            let at_once = if stands { blocks_at_once(target) } else { BLOCKS_AT_ONCE };
-            let count = missing.clamp(per_block, at_once * per_block);
+            let count = missing.clamp(per_block, claiming.blocks_at_once(target) * per_block);
             (left * FULL / all, at, count)
         })
     });
     let (_, at, count) = lacking.min()?;
     Some((u8::try_from(at).ok()?, u32::try_from(count).ok()?))
-}
-
-/// What all nodes' levels say of which `liars` may be any number: of all, the lowest but for so many.
-///
-/// If it is too low, one that does not lie is too low: liars could hold down only as many as are left out, so they cannot have
-/// material made for ever. And they cannot keep it from being made: whatever they say, it is too low as soon as one more than
-/// they are, of those that do not lie, are. (One honest node alone, other
-/// than this one, may lack some unseen, until the others do; a quorum is there without it, if no other cheats.)
-fn believable(mut levels: Vec<u16>, liars: usize) -> u16 {
-    levels.sort_unstable();
-    levels.get(liars).copied().unwrap_or_default()
-}
-
-fn blocks_at_once(target: &Target) -> usize {
-    let fit = BYTES_AT_ONCE / (target.kind.item_bytes * target.kind.per_block).max(1);
-    (target.blocks / PART_AT_ONCE).min(fit).max(BLOCKS_AT_ONCE)
 }
 
 fn lead_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
@@ -153,7 +119,8 @@ pub(crate) fn join_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Re
     };
     let epoch = core.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;
     let (kind, count) = (usize::from(kind), count as usize);
-    if !is_fitting(core.targets.get(kind), &epoch.lots, count) {
+    let fits = |target| epoch.lots.claiming().fitting(&epoch.lots, target).contains(&count);
+    if !core.targets.get(kind).is_some_and(fits) {
         // Perhaps claims were lost on their way here, and what they took is still here: the nodes begin anew.
         core.end_epoch("more material was ordered than there is room for");
         return Err(Error::System("more material was ordered than this node is to keep".into()));
@@ -162,18 +129,6 @@ pub(crate) fn join_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Re
     let outcome = if made.is_ok() { "done" } else { "failed" };
     metrics::counter!("polyclave_fills_total", "outcome" => outcome).increment(1);
     made
-}
-
-/// Whether a run of so many items may be joined. Where lots stand, whether there is room turns out when all have met.
-fn is_fitting(target: Option<&Target>, lots: &Lots, count: usize) -> bool {
-    target.is_some_and(|target| {
-        let least = if lots.stands() { target.kind.per_block } else { 1 };
-        let most = match lots.stands() {
-            true => blocks_at_once(target) * target.kind.per_block,
-            false => (2 * target.items()).saturating_sub(left(lots, &target.kind)),
-        };
-        (least.max(1)..=most).contains(&count)
-    })
 }
 
 fn make(core: &Core, epoch: &Epoch, name: [u8; 16], kind: usize, count: usize) -> Result<()> {
@@ -192,16 +147,11 @@ fn make(core: &Core, epoch: &Epoch, name: [u8; 16], kind: usize, count: usize) -
     })
 }
 
-/// Items of a kind.
-fn left(lots: &Lots, kind: &Kind) -> usize {
-    lots.levels().iter().find(|level| level.kind == *kind).map_or(0, |level| level.left)
-}
-
 impl Core {
     /// What is in stock, in blocks.
     pub(crate) fn stock_levels(&self) -> Vec<StockLevel> {
         let epoch = self.epoch();
-        let left = |kind: &Kind| epoch.as_ref().map_or(0, |epoch| left(&epoch.lots, kind));
+        let left = |kind: &Kind| epoch.as_ref().map_or(0, |epoch| epoch.lots.left(kind));
         let level = |Target { kind, ciphers, blocks }: &Target| StockLevel {
             kind: kind.name.into(),
             ciphers: (*ciphers).into(),
@@ -230,34 +180,5 @@ impl Core {
             metrics::gauge!("polyclave_stock_blocks", "kind" => kind.clone()).set(blocks as f64);
             metrics::gauge!("polyclave_stock_level_blocks", "kind" => kind).set(level as f64);
         }
-    }
-}
-
-#[cfg(test)]
-mod judging {
-    use super::*;
-
-    #[test]
-    fn one_of_four_can_neither_have_material_made_for_ever_nor_keep_it_from_being_made() {
-        for lie in [0, 300, 700, 1000, u16::MAX] {
-            assert!(believable(vec![lie, 1000, 1000, 1000], 1) >= 1000, "none that is honest lacks any");
-            assert!(believable(vec![0, 0, 0, lie], 1) == 0, "all that are honest are dry");
-            assert!(believable(vec![lie, 1000, 0, 0], 1) == 0, "one more than may lie is dry");
-        }
-        assert_eq!(believable(vec![1000, 0, 0, 0], 1), 0, "the one that leads was not asked");
-    }
-
-    #[test]
-    fn orders_of_more_than_a_run_are_not_joined() {
-        let (store, _disk) = crate::store::testing::in_memory();
-        let kind = Kind { name: "triples", item_bytes: 16, per_block: 16 };
-        let target = Target { kind, ciphers: "aes", blocks: 80 };
-        let lots = Lots::standing(Party(1), 4, ([1; 32], [1; 16]), vec![kind], Arc::new(store), 3);
-        let lots = lots.expect("begun");
-        for (blocks, fits) in [(1, true), (10, true), (11, false), (1 << 24, false)] {
-            assert_eq!(is_fitting(Some(&target), &lots, blocks * kind.per_block), fits, "{blocks}");
-        }
-        assert!(!is_fitting(Some(&target), &lots, 0) && !is_fitting(Some(&target), &lots, 1));
-        assert!(!is_fitting(None, &lots, 16));
     }
 }
