@@ -34,6 +34,7 @@ use crate::requests::memory::Memory;
 use crate::requests::pending::PendingRequests;
 use crate::requests::plan::Client;
 use crate::store::{Incarnation, KeyState, Quarantine, Store, StoreError, StoredKey};
+use crate::strategy::Strategy;
 
 /// A channel or control stream that was ordered has to be there in this time.
 pub(crate) const CONNECT: Duration = Duration::from_secs(2);
@@ -47,6 +48,7 @@ pub(crate) struct SetUp {
 /// One node.
 pub(crate) struct Core {
     pub(crate) scheme: AnyServiceConfig,
+    pub(crate) strategy: Strategy,
     pub(crate) me: Party,
     pub(crate) nodes: usize,
     pub(crate) cluster: Cluster,
@@ -274,7 +276,7 @@ impl Core {
             connected: self.peers.connected(),
             set_up: self.set_up().is_ok(),
             keys: self.store.count().unwrap_or_default(),
-            prepared: !self.scheme.renews() || self.epoch().is_some(),
+            prepared: self.epoch().is_some() || self.strategy.material.refuse_without_epoch(self).is_ok(),
             stock: self.stock_levels(),
             quarantined: self.is_quarantined(),
             rotating: self.rotation_wanted_by(),

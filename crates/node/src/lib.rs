@@ -8,6 +8,7 @@
 //! keys         keys: made, stored, looked up, paid for
 //! computation  a mode of operation computes on shares
 //! material     what all nodes make together ahead: common secrets, epochs, stock; and what a failed check ends
+//! strategy     what of it differs between protocols that abort and those that guarantee the output
 //! peers        control streams among the nodes: who is there, and what the first node orders
 //! store        the node's database
 //! operator     orders of the operator, health, counts, the audit log
@@ -32,6 +33,7 @@ mod operator;
 mod peers;
 mod requests;
 pub mod store;
+mod strategy;
 mod threads;
 
 #[cfg(feature = "cheats")]

@@ -38,6 +38,7 @@ use crate::peers::registry::Peers;
 use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
 use crate::store::{Quarantine, Secret, Store};
+use crate::strategy::Strategy;
 use crate::threads::{POLL_INTERVAL, spawn};
 use crate::{Conduct, Result};
 
@@ -175,8 +176,10 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
     )?;
     let adversary = scheme.promise();
     let targets = targets(&scheme.kinds(), &settings.stock).into();
+    let strategy = Strategy::of(&scheme);
     let core = Arc::new(Core {
         scheme,
+        strategy,
         me,
         nodes: nodes.len(),
         cluster_digest: cluster.lasting_digest(),

@@ -1,6 +1,6 @@
 //! What sessions are joined with beyond the common secrets, and the material in stock.
 //!
-//! Schemes that [renew](ServiceConfig::renews) make it afresh whenever a node has started. An epoch belongs to the common secrets and to one start of each
+//! Protocols with a MAC key make it afresh whenever a node has started. An epoch belongs to the common secrets and to one start of each
 //! node, which all nodes compare; it is in memory only. The first node leads ([`crate::material::preparation`]): as soon as all nodes are
 //! connected, none is under quarantine, and not all have the same epoch, it orders a new one. Every node then gives up the
 //! one before. No node counts on an epoch before all have said that they have it; a node that missed that says in its next
@@ -9,8 +9,7 @@
 //! An epoch ends at once, with its material, when a node greets with another start, when any node is under quarantine, and
 //! when its MAC key was given up.
 //!
-//! Schemes that only [keep stock](ServiceConfig::keeps_stock) have one epoch for good, which every node begins for itself: there
-//! is nothing to make, and a node that starts again, or says so, takes nothing from the others but its own part of the stock.
+//! Protocols that guarantee the output have one epoch for good, which every node begins for itself ([`Epoch::standing`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -26,12 +25,12 @@ use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
 use crate::core::{CONNECT, Core, SetUp, system};
-use crate::material::quarantine::{REMEDY, judge};
+use crate::material::quarantine::judge;
 use crate::material::rotation::ROTATING;
 use crate::material::stock::Lots;
 use crate::material::stock::bounded::BoundedStock;
+use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::requests::agreement::tell_all;
 
 /// A peer that makes something together with others may compute for so long between two messages.
 const MAKING: Duration = Duration::from_secs(120);
@@ -50,11 +49,11 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
-    /// The only one, of schemes that renew nothing.
-    pub(crate) fn standing(core: &Core, set_up: [u8; 32], setup: AnySetup) -> Result<Epoch> {
+    /// The only one, of which so many nodes that take the same material take it.
+    pub(crate) fn standing(core: &Core, set_up: [u8; 32], setup: AnySetup, quorum: usize) -> Result<Epoch> {
         let id = blake3::derive_key("polyclave 2026 standing stock", &set_up);
         let boot = core.incarnation.boot;
-        let (kinds, store, quorum) = (core.scheme.kinds(), core.store.clone(), core.scheme.quorum());
+        let (kinds, store) = (core.scheme.kinds(), core.store.clone());
         let lots = Lots::standing(core.me, core.nodes, (id, boot), kinds, store, quorum)?;
         Ok(Epoch { id, setup, lots, boots: Vec::new(), over: Arc::default() })
     }
@@ -115,19 +114,8 @@ impl Core {
             return Err(Refusal::new(Reason::Unavailable, ROTATING));
         }
         let (set_up, epoch) = (self.set_up()?, self.epoch());
-        if self.scheme.renews() && epoch.is_none() {
-            if let Some(peer) = self.peers.which(|state| state.quarantined).iter().next() {
-                let told = format!(
-                    "{peer} is under quarantine, since a check failed, and all nodes are needed. Operators: {REMEDY}"
-                );
-                return Err(Refusal::new(Reason::Quarantined, told));
-            }
-            let (there, all) = (self.peers.connected().len(), self.nodes);
-            let told = format!(
-                "the nodes are preparing what they make afresh after a start; all of them are needed for it, and {there} of \
-                 {all} are connected. Try again later"
-            );
-            return Err(Refusal::new(Reason::Unavailable, told));
+        if epoch.is_none() {
+            self.strategy.material.refuse_without_epoch(self)?;
         }
         Ok(SessionContext { set_up, epoch })
     }
@@ -142,21 +130,12 @@ impl Core {
         self.end_epoch_if(why, |_| true);
     }
 
-    /// A peer has begun anew, after `before`: what was made with its last start is worth nothing, or nothing at that peer.
-    pub(crate) fn end_epoch_of_other_start(&self, peer: Party, before: Option<[u8; 16]>, boot: [u8; 16]) {
-        if !self.scheme.renews() {
-            if let Some(epoch) = self.epoch().filter(|_| before != Some(boot)) {
-                epoch.lots.forget(peer);
-            }
-            return;
-        }
+    /// The same if a peer is in another start than the one that took part.
+    pub(crate) fn end_epoch_of_other_start(&self, peer: Party, boot: [u8; 16]) {
         self.end_epoch_if("a peer has started again", |epoch| epoch.boots[peer.index()] != boot);
     }
 
     fn end_epoch_if(&self, why: &str, ends: impl Fn(&Epoch) -> bool) {
-        if !self.scheme.renews() {
-            return;
-        }
         let mut current = self.epoch.write();
         if let Some(epoch) = current.take_if(|epoch| ends(epoch)) {
             epoch.over.store(true, Relaxed);
@@ -173,8 +152,7 @@ impl Core {
 
 /// Whether the nodes lack an epoch that all of them have, and can make one; asked at the node that leads.
 pub(crate) fn is_due(core: &Core) -> bool {
-    let ready = core.scheme.renews()
-        && core.set_up().is_ok()
+    let ready = core.set_up().is_ok()
         && core.peers.connected().len() == core.nodes
         && core.peers.all_set_up()
         && !core.is_quarantined()

@@ -7,4 +7,5 @@ pub(crate) mod quarantine;
 pub(crate) mod rotation;
 pub(crate) mod set_up;
 pub(crate) mod stock;
+pub(crate) mod strategy;
 pub(crate) mod target;

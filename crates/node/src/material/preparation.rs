@@ -20,9 +20,9 @@ use polyclave_transport::wire::StockLevel;
 use crate::Result;
 use crate::core::Core;
 use crate::material::epoch::{Epoch, meet};
-use crate::material::quarantine::judge;
 use crate::material::stock::claiming::FULL;
 use crate::material::stock::fill::fill;
+use crate::material::strategy::Preparation;
 use crate::material::target::Target;
 use crate::material::{epoch, rotation};
 use crate::peers::orders::{Levels, Order};
@@ -34,30 +34,28 @@ const PAUSE: Duration = Duration::from_secs(1);
 const SETTLED: Duration = Duration::from_secs(3);
 /// Has the nodes prepare what is lacking, until this one stops; at the first node.
 pub(crate) fn prepare(core: &Arc<Core>) {
-    if core.me != Party(0) || !core.scheme.keeps_stock() {
+    if core.me != Party(0) || core.targets.is_empty() {
         return;
     }
     let mut lacking: Option<Instant> = None;
     while !core.is_stopping() {
         thread::sleep(POLL_INTERVAL);
-        if !epoch::is_due(core) {
+        let Some(next) = core.strategy.material.next(core) else {
             lacking = None;
-        }
-        let done = if rotation::is_due(core) {
-            name().and_then(|name| rotation::lead(core, name))
-        } else if epoch::is_due(core) {
+            continue;
+        };
+        if next == Preparation::Epoch {
             // Who has none at all need not wait for the others' beats.
             let since = *lacking.get_or_insert_with(Instant::now);
             if core.epoch().is_some() && since.elapsed() < SETTLED {
                 continue;
             }
-            name().and_then(|name| epoch::lead(core, name))
-        } else {
-            match lacking_kind(core) {
-                Some((kind, count)) => name().and_then(|name| lead_fill(core, name, kind, count)),
-                None => continue,
-            }
-        };
+        }
+        let done = name().and_then(|name| match next {
+            Preparation::Rotation => rotation::lead(core, name),
+            Preparation::Epoch => epoch::lead(core, name),
+            Preparation::Fill { kind, count } => lead_fill(core, name, kind, count),
+        });
         lacking = None;
         if let Err(e) = done {
             tracing::warn!(
@@ -78,7 +76,7 @@ fn name() -> Result<[u8; 16]> {
 }
 
 /// A kind of which there is too little, and how many items to make in one run. The emptiest first.
-fn lacking_kind(core: &Core) -> Option<(u8, u32)> {
+pub(crate) fn lacking_kind(core: &Core) -> Option<Preparation> {
     let epoch = core.epoch()?;
     if core.peers.connected().len() < core.nodes || core.is_quarantined() {
         return None;
@@ -96,7 +94,7 @@ fn lacking_kind(core: &Core) -> Option<(u8, u32)> {
         })
     });
     let (_, at, count) = lacking.min()?;
-    Some((u8::try_from(at).ok()?, u32::try_from(count).ok()?))
+    Some(Preparation::Fill { kind: u8::try_from(at).ok()?, count: u32::try_from(count).ok()? })
 }
 
 fn lead_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
@@ -122,7 +120,7 @@ pub(crate) fn join_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Re
     let fits = |target| epoch.lots.claiming().fitting(&epoch.lots, target).contains(&count);
     if !core.targets.get(kind).is_some_and(fits) {
         // Perhaps claims were lost on their way here, and what they took is still here: the nodes begin anew.
-        core.end_epoch("more material was ordered than there is room for");
+        core.strategy.material.give_up(core, "more material was ordered than there is room for");
         return Err(Error::System("more material was ordered than this node is to keep".into()));
     }
     let made = make(core, &epoch, name, kind, count);
@@ -143,7 +141,7 @@ fn make(core: &Core, epoch: &Epoch, name: [u8; 16], kind: usize, count: usize) -
         core.scheme.make_material(&epoch.setup, stream, kind, count, net)
     });
     made.inspect_err(|e| {
-        judge(core, "making material", e);
+        core.strategy.material.judge(core, "making material", e);
     })
 }
 

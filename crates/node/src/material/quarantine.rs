@@ -12,7 +12,6 @@
 //! the key, and a node that counted anew with each would stand any number of guesses. Every node counts what it has seen: those
 //! are the guesses at its own share, and a forger needs the shares of all nodes that do not cheat.
 
-use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
 use polyclave_protocol::{EARLIER_CHECK, Error};
 use polyclave_transport::wire::{Reason, Refusal};
@@ -29,11 +28,8 @@ pub(crate) const REMEDY: &str = "find out which machine was altered; when all ar
 const KEY_BITS: u32 = 64;
 
 /// What a failure among the nodes means for this one: whether it is a quarantine. `during` says what was under way, never how
-/// far. Where no key is renewed no failed check tells anything of one, and it must not be in a cheater's power to stop the others.
+/// far.
 pub(crate) fn judge(core: &Core, during: &str, error: &Error) -> bool {
-    if !core.scheme.renews() {
-        return false;
-    }
     if !error.may_be_a_wrong_guess() {
         return false;
     }
@@ -94,7 +90,7 @@ impl Core {
             *current = Some(quarantine);
         }
         self.settle_quarantine();
-        self.end_epoch("a check failed");
+        self.strategy.material.give_up(self, "a check failed");
         tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
         self.note(&Event::of_node("quarantine", "check-failed"));
         metrics::gauge!("polyclave_quarantined").set(1.0);
@@ -117,9 +113,6 @@ impl Core {
 
     /// Makes the count durable, if it is not yet, and shows it.
     fn settle_guesses(&self) {
-        if !self.scheme.renews() {
-            return;
-        }
         {
             let mut uncounted = self.uncounted.lock();
             if *uncounted != Guesses::default() {

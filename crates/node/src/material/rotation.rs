@@ -60,8 +60,8 @@ use crate::material::epoch::meet;
 use crate::material::quarantine::{judge, refuse_guessed};
 use crate::material::set_up;
 use crate::operator::audit::Event;
+use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::requests::agreement::tell_all;
 use crate::store::{CarriedKey, HeldKey, KeyState};
 use crate::threads::POLL_INTERVAL;
 use common::common_keys;
@@ -96,7 +96,7 @@ pub(crate) fn is_due(core: &Core) -> bool {
     let all_there = core.peers.connected().len() == core.nodes;
     let unfinished = core.prepared.load(Relaxed) || core.peers.any(|state| state.prepared);
     let all_want = core.wants_rotation.load(Relaxed) && !core.peers.any(|state| !state.wants_rotation);
-    core.scheme.renews() && core.set_up().is_ok() && all_there && (unfinished || all_want)
+    core.set_up().is_ok() && all_there && (unfinished || all_want)
 }
 
 /// Has all nodes take part in a round.

@@ -13,9 +13,8 @@ use polyclave_protocol::session::{HandshakeParameters, hello, random_bytes};
 use polyclave_protocol::{Error, Party, PartySet};
 
 use crate::core::{CONNECT, Core, SetUp, system};
-use crate::material::epoch::Epoch;
+use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::requests::agreement::tell_all;
 use crate::threads::Crew;
 
 /// An agreement is over by then, or failed.
@@ -40,14 +39,7 @@ pub(crate) fn load(core: &Core) -> Result<()> {
 
 fn take(core: &Core, id: [u8; 32], bytes: &[u8]) -> Result<()> {
     let setup = core.scheme.restore_setup(core.me, bytes)?;
-    if core.scheme.keeps_stock() && !core.scheme.renews() {
-        let epoch = Epoch::standing(core, id, core.scheme.restore_setup(core.me, bytes)?)?;
-        // Agreed on again, by nodes that were not sure: they are the same, and so is the stock.
-        let mut current = core.epoch.write();
-        if current.as_ref().is_none_or(|before| before.id != epoch.id) {
-            *current = Some(Arc::new(epoch));
-        }
-    }
+    core.strategy.material.begin(core, id, bytes)?;
     *core.set_up.write() = Some(Arc::new(SetUp { id, setup }));
     Ok(())
 }

@@ -15,7 +15,6 @@ use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
-use polyclave_protocol::service::ServiceConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -26,6 +25,7 @@ use crate::operator::audit::{BEGUN, Event, Gap};
 pub use crate::operator::logbook::renew_audit;
 use crate::operator::logbook::{note_end, open_log};
 use crate::store::{Secret, Store};
+use crate::strategy::Strategy;
 pub(crate) use socket::Socket;
 use socket::ask;
 pub use status::Status;
@@ -99,7 +99,8 @@ pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
     if order.is_rotation() {
         let cluster = dir.cluster().map_err(system)?;
         let cluster = cluster.ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
-        refuse_without_renewal(&catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?)?;
+        let scheme = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
+        refuse_without_mac_key(&scheme, &Strategy::of(&scheme))?;
     }
     let store =
         Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
@@ -168,9 +169,9 @@ fn carry_out(
     Ok(Answer::Done)
 }
 
-/// An error if a scheme has nothing that a rotation replaces.
-fn refuse_without_renewal(scheme: &AnyServiceConfig) -> Result<()> {
-    if scheme.renews() {
+/// An error if a protocol has nothing that a rotation replaces.
+fn refuse_without_mac_key(scheme: &AnyServiceConfig, strategy: &Strategy) -> Result<()> {
+    if strategy.material.has_mac_key() {
         return Ok(());
     }
     Err(Error::misuse(format!(
@@ -189,7 +190,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
         order => operation(order),
     };
     if order.is_rotation() {
-        refuse_without_renewal(&core.scheme)?;
+        refuse_without_mac_key(&core.scheme, &core.strategy)?;
     }
     let detail = described(order);
     let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };

@@ -45,7 +45,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
                 tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
             }
             core.settle_audit(&mut noted);
-            core.settle_quarantine();
+            core.strategy.material.settle(core);
             core.watch_clock(&mut misfit);
             metrics::gauge!("polyclave_store_damaged")
                 .set(f64::from(u8::from(core.store.file_damage().is_some())));

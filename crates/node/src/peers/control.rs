@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 
@@ -115,7 +114,7 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     core.peers.note_set_up(peer, theirs.setup != [0; 32]);
     let before = core.peers.boot(peer);
     core.peers.note_greeting(peer, boot, theirs.state);
-    core.end_epoch_of_other_start(peer, before, boot);
+    core.strategy.material.peer_started(core, peer, before, boot);
     hear(core, peer, theirs.state);
     Ok(boot)
 }
@@ -124,7 +123,7 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
 fn hear(core: &Core, peer: Party, state: State) {
     core.peers.note_state(peer, state);
     if state.quarantined {
-        core.end_epoch("a peer is under quarantine");
+        core.strategy.material.give_up(core, "a peer is under quarantine");
     }
 }
 
@@ -151,11 +150,9 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
                 tracing::warn!(error = core.told(&e), "the common secrets were not agreed on");
             }
         }),
-        Order::Renew { .. } | Order::Rotate { .. } if peer != Party(0) || !core.scheme.renews() => {
-            tracing::warn!(peer = core.name_of(peer), "ordered a preparation that it does not lead");
-            return Ok(());
-        }
-        Order::Fill { .. } if peer != Party(0) || !core.scheme.keeps_stock() => {
+        Order::Renew { .. } | Order::Rotate { .. } | Order::Fill { .. }
+            if peer != Party(0) || !core.strategy.material.follows(&order) =>
+        {
             tracing::warn!(peer = core.name_of(peer), "ordered a preparation that it does not lead");
             return Ok(());
         }

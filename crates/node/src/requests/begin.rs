@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::Error;
 use polyclave_protocol::protocol::ProtocolConfig;
-use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{self, AgreedSession, Greeted, HandshakeParameters};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
@@ -20,12 +19,7 @@ const FOLLOW: Duration = Duration::from_secs(15);
 /// The hello has to be over in this time, however it trickles: a peer that takes longer is taken for gone.
 pub(crate) const HELLO: Duration = Duration::from_secs(5);
 /// A peer in the middle of a request may wait for its client as long as this, and for its processor.
-const COMPUTE: Duration = Duration::from_secs(45);
-/// The same where nodes correct each other, while they use a key: they wait [`ONLINE`] of these for each other's messages, and together
-/// no longer than their client waits for them (60 s), so that it hears from them who was silent.
-const COMPUTE_CORRECTED: Duration = Duration::from_secs(5);
-/// Time limits that such nodes wait for what they cannot do without. Longer than a client may take for a step.
-pub(crate) const ONLINE: u32 = 8;
+pub(crate) const COMPUTE: Duration = Duration::from_secs(45);
 
 /// Gets a channel and agrees on the request with the other serving nodes. A channel that turns out to be dead is replaced as
 /// long as this node has not opened its nonce: nothing has been used yet, and nobody knows any session id.
@@ -52,7 +46,7 @@ pub(crate) fn begin<'c>(
                 let opened = greeted.open(&mut core.conduct.partners(net));
                 net.set_deadline(None);
                 net.set_idle_limit(match plan.task {
-                    Task::Use { .. } if core.scheme.guarantees_output() => COMPUTE_CORRECTED,
+                    Task::Use { .. } => core.strategy.requests.patience().silence,
                     _ => COMPUTE,
                 });
                 return match opened {
@@ -71,11 +65,9 @@ pub(crate) fn begin<'c>(
             Err(e @ Error::Equivocation { .. }) => {
                 return Err(Refusal::new(Reason::Disagreement, e.to_string()));
             }
-            // There the client can go on without it.
-            Err(e @ Error::Timeout { .. }) if core.scheme.guarantees_output() => {
-                return Err(blame(unavailable(e.clone()), &e));
-            }
-            Err(e) if Instant::now() + HELLO < deadline => {
+            Err(e)
+                if core.strategy.requests.tries_another_channel(&e) && Instant::now() + HELLO < deadline =>
+            {
                 tracing::debug!(error = core.told(&e), "a channel failed before use");
                 // The others with this peer that were free as long have likely died of the same.
                 if let Error::Closed { peer, .. } | Error::Timeout { peer, .. } = &e {

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Faults, Session};
-use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::AgreedSession;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
@@ -23,16 +22,12 @@ use crate::computation::progress::Progress;
 use crate::core::Core;
 use crate::keys::make::generate;
 use crate::material::epoch::SessionContext;
-use crate::material::quarantine::judge;
-use crate::requests::begin::{begin, blame, unavailable};
+use crate::requests::begin::begin;
 use crate::requests::lending::Channel;
 use crate::requests::plan::{Client, Plan, Task};
+use crate::requests::strategy::Ending;
 use attendance::Attended;
 use line::Line;
-
-/// When the MAC key was given up in the middle of a request.
-const GIVEN_UP: &str =
-    "what the nodes had made afresh was given up meanwhile; they make it again: try again later";
 
 /// What became of a request, for the audit log.
 pub(crate) struct Outcome {
@@ -97,67 +92,8 @@ fn try_serve(
     };
     let outcome = serving.run(plan.task, first, session);
     (*blocks, *faults) = (serving.blocks, serving.faults);
-    let gone = serving.line.gone;
-    if core.scheme.guarantees_output() {
-        return end_among_most(core, &mut channel, outcome, faults);
-    }
-    match outcome {
-        Ok(()) => {
-            channel.sound();
-            Ok(())
-        }
-        // All nodes come to this at the same place.
-        Err(Fault::Refused(refusal)) => {
-            channel.sound();
-            Err(refusal)
-        }
-        Err(Fault::Own(refusal)) => Err(refusal),
-        // All come to this, too. Nothing was used and nothing given out.
-        Err(Fault::Failed(Error::OutOfMaterial { detail })) => {
-            channel.sound();
-            Err(Refusal::new(Reason::OutOfMaterial, detail))
-        }
-        Err(Fault::Failed(e)) => {
-            judge(core, "serving a request", &e);
-            if let Some(gone) = gone {
-                core.refuse_quarantined()?;
-                return Err(gone);
-            }
-            tracing::warn!(error = core.told(&e), "a request failed among the nodes");
-            // Of a check nothing is told but that it failed.
-            core.refuse_quarantined()?;
-            match e {
-                Error::CheckFailed { .. } => Err(Refusal::new(Reason::Unavailable, GIVEN_UP)),
-                e => Err(blame(unavailable(e.clone()), &e)),
-            }
-        }
-    }
-}
-
-/// The end of a request of nodes that correct each other: one may have refused what others go on with.
-fn end_among_most(
-    core: &Core,
-    channel: &mut Channel<'_>,
-    outcome: Result<(), Fault>,
-    faults: &mut Faults,
-) -> Result<(), Refusal> {
-    let lost = channel.net().map(|net| net.lost()).unwrap_or_default();
-    faults.silent = faults.silent.and(lost);
-    if lost.is_empty() && matches!(outcome, Ok(()) | Err(Fault::Failed(Error::OutOfMaterial { .. }))) {
-        channel.sound();
-    }
-    outcome.map_err(|fault| match fault {
-        Fault::Refused(refusal) | Fault::Own(refusal) => refusal,
-        Fault::Failed(Error::OutOfMaterial { detail }) => Refusal::new(Reason::OutOfMaterial, detail),
-        Fault::Failed(e) => {
-            tracing::warn!(error = core.told(&e), "a request failed among the nodes");
-            let refusal = blame(unavailable(e.clone()), &e);
-            match (&e, lost.iter().next()) {
-                (Error::Missing { .. }, Some(silent)) => refusal.because_of(silent),
-                _ => refusal,
-            }
-        }
-    })
+    let ending = Ending { outcome, gone: serving.line.gone };
+    core.strategy.requests.end(core, &mut channel, ending, faults)
 }
 
 /// The first step is admitted, and paid for, before the nodes compare it with the request. How many blocks that were.
@@ -215,7 +151,7 @@ impl<'a> Serving<'a, '_> {
 
     /// The same while it uses one.
     fn partners_for_client(&mut self) -> Result<Attended<'_, 'a>, Error> {
-        let ends = !self.core.scheme.guarantees_output();
+        let ends = self.core.strategy.requests.ends_without_client();
         Ok(Attended { ends, ..self.partners()? })
     }
 

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
@@ -19,10 +18,6 @@ use crate::threads::POLL_INTERVAL;
 const QUEUE: Duration = Duration::from_secs(10);
 /// When it has, they wait so long for their memory, within the time of the hello.
 const FOLLOWERS_TURN: Duration = Duration::from_millis(1500);
-/// A node that is not connected is waited for so long.
-const RETURNING: Duration = Duration::from_secs(2);
-/// A channel that does not open is tried so often.
-const TRIES: usize = 2;
 
 /// A channel for one request. Goes home when dropped, to be used again if it is [`sound`](Channel::sound).
 pub(crate) struct Channel<'c> {
@@ -128,8 +123,8 @@ fn lead<'c>(
                 channel.net = Some(net);
                 return Ok(channel);
             }
-            // A node that has just come back may not have been ready for it, and nothing has been used.
-            Err(e) if tries < TRIES && !core.scheme.guarantees_output() => {
+            // Nothing has been used.
+            Err(e) if tries < core.strategy.requests.patience().channel_tries => {
                 tracing::debug!(error = core.told(&e), "a channel did not open");
             }
             Err(e) => return Err(blame(unavailable(e.clone()), &e)),
@@ -137,10 +132,9 @@ fn lead<'c>(
     }
 }
 
-/// The client has reached all of these nodes, so one that is not connected here may just be coming back: it is waited for a
-/// moment. Not where the client goes on without it.
+/// Waits a moment for serving nodes that are not connected here, if the strategy does.
 fn await_members(core: &Core, serving: PartySet) -> Result<(), Refusal> {
-    let until = Instant::now() + if core.scheme.guarantees_output() { Duration::ZERO } else { RETURNING };
+    let until = Instant::now() + core.strategy.requests.patience().returning;
     loop {
         let Some(missing) = serving.without(core.peers.connected()).iter().next() else { return Ok(()) };
         if Instant::now() >= until || core.is_stopping() {

@@ -15,4 +15,5 @@ pub(crate) mod lending;
 pub(crate) mod memory;
 pub(crate) mod pending;
 pub(crate) mod plan;
+pub(crate) mod strategy;
 mod turns;

@@ -10,7 +10,7 @@ use polyclave_transport::wire;
 use super::compare;
 use crate::Result;
 use crate::core::{Core, system};
-use crate::requests::agreement::tell_all;
+use crate::peers::exchange::tell_all;
 use crate::store::{HeldKey, KeyState};
 
 /// The most keys that a node believes another to hold.

@@ -25,7 +25,7 @@ use super::lot::{Lot, Standing};
 use super::ranges::Ranges;
 use super::{Lots, held};
 use crate::Result;
-use crate::requests::agreement::tell_all;
+use crate::peers::exchange::tell_all;
 
 /// A node says so much at most: beyond, it leaves out which items of its youngest lots are spent.
 const MOST_BYTES: usize = 4 << 20;

@@ -53,7 +53,7 @@ use super::lot::Lot;
 use super::ranges::Ranges;
 use crate::Result;
 use crate::material::target::Target;
-use crate::requests::agreement::tell_all;
+use crate::peers::exchange::tell_all;
 
 /// In one run this part of the level is made, and not beyond so many bytes.
 const PART_AT_ONCE: usize = 8;

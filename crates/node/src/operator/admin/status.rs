@@ -107,7 +107,7 @@ impl Core {
             checks_failed: guesses.failed,
             checks_unanswered: guesses.unanswered,
             rotating: self.names_of(status.rotating),
-            corrects: self.scheme.guarantees_output(),
+            corrects: self.strategy.requests.corrects(),
             outvoted: self.names_of(status.outvoted),
             silent: self.names_of(status.silent),
             damaged: self.store.damaged(),

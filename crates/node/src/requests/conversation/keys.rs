@@ -3,7 +3,7 @@
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Session;
-use polyclave_protocol::service::{ELEMENT_BYTES, ServiceConfig, ServiceSession};
+use polyclave_protocol::service::{ELEMENT_BYTES, ServiceSession};
 use polyclave_transport::wire::{self, End, KeyInfo, NewKey, Origin, Reason, Refusal, Reply, Step};
 
 use super::Serving;
@@ -12,7 +12,7 @@ use crate::computation::circuits::Circuits;
 use crate::computation::modes::{Fault, misplaced};
 use crate::core::{now, system};
 use crate::keys::make::expand;
-use crate::requests::agreement::{agree, any};
+use crate::requests::agreement::agree;
 use crate::store::KeyState;
 
 impl Serving<'_, '_> {
@@ -33,9 +33,8 @@ impl Serving<'_, '_> {
         Ok(())
     }
 
-    /// Whether the key is announced somewhere. Where nodes correct each other those that serve, and hold it, are enough.
     fn is_announced(&mut self, here: bool) -> Result<bool, Fault> {
-        Ok(self.core.scheme.guarantees_output() || any(here, self.net()?)?)
+        Ok(self.core.strategy.requests.is_announced(here, self.net()?)?)
     }
 
     /// Takes a key from the client, under a mask that the client has checked.
