@@ -2,42 +2,42 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
 
 use parking_lot::{Mutex, RwLock};
 
 use crate::{Conduct, Result};
 use polyclave_cipher::{Cipher, catalog};
-use polyclave_config::{ClientPolicy, Cluster};
+use polyclave_config::ClientPolicy;
+use polyclave_protocol::PartySet;
 use polyclave_protocol::any::{AnyServiceConfig, AnySetup};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::spdz::Guesses;
-use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::wire::{KEYS, KeyInfo, NodeStatus, Reason, Refusal, Reply, Right};
 use polyclave_transport::{CertificateDer, Mesh, TlsNet};
 
 use crate::clients::limits::Clients;
 use crate::computation::circuits::Library;
+use crate::error::of_store;
 use crate::keys::key::Shares;
 use crate::keys::names::Names;
 use crate::material::epoch::Epoch;
 use crate::material::target::Target;
+use crate::members::Members;
 use crate::operator::audit::AuditLog;
 use crate::operator::clock::Dates;
 use crate::operator::faults::Seen;
 use crate::peers::orders::{Order, State};
-use crate::peers::registry::Peers;
+use crate::peers::registry::{CONNECT, Peers};
 use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
 use crate::requests::pending::PendingRequests;
 use crate::requests::plan::Client;
 use crate::store::{Incarnation, KeyState, Quarantine, Store, StoreError, StoredKey};
 use crate::strategy::Strategy;
-
-/// A channel or control stream that was ordered has to be there in this time.
-pub(crate) const CONNECT: Duration = Duration::from_secs(2);
+use crate::threads::Threads;
 
 /// The common secrets of the nodes, as this one holds them.
 pub(crate) struct SetUp {
@@ -49,10 +49,8 @@ pub(crate) struct SetUp {
 pub(crate) struct Core {
     pub(crate) scheme: AnyServiceConfig,
     pub(crate) strategy: Strategy,
-    pub(crate) me: Party,
-    pub(crate) nodes: usize,
-    pub(crate) cluster: Cluster,
-    pub(crate) cluster_digest: [u8; 32],
+    pub(crate) members: Members,
+    pub(crate) threads: Threads,
     pub(crate) mesh: Mesh,
     pub(crate) store: Arc<Store>,
     pub(crate) audit: Option<AuditLog>,
@@ -95,14 +93,6 @@ pub(crate) struct Core {
     pub(crate) seen: Seen,
     /// How it behaves.
     pub(crate) conduct: Conduct,
-    pub(crate) stopping: AtomicBool,
-    /// Threads of this node.
-    pub(crate) threads: Arc<AtomicUsize>,
-}
-
-/// Seconds since 1970.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
 /// A record of a key is damaged here.
@@ -113,23 +103,15 @@ pub(crate) fn unreadable(name: &str) -> Refusal {
     Refusal::new(Reason::Internal, told)
 }
 
-pub(crate) fn of_store(e: StoreError) -> Refusal {
-    match e {
-        StoreError::Spent { .. } => Refusal::new(Reason::Spent, e.to_string()),
-        // Another request was faster.
-        StoreError::Taken { .. } | StoreError::NoKey { .. } | StoreError::Deleted { .. } => {
-            Refusal::new(Reason::Key, e.to_string())
-        }
-        other => {
-            tracing::error!(error = %other, "the store failed");
-            Refusal::new(Reason::Internal, "its store failed; see the log of that node")
-        }
-    }
-}
-
 impl Core {
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Relaxed)
+    /// Starts a thread of this node.
+    pub(crate) fn spawn(
+        self: &Arc<Core>,
+        name: &str,
+        work: impl FnOnce(&Arc<Core>) + Send + 'static,
+    ) -> Result<JoinHandle<()>> {
+        let core = self.clone();
+        self.threads.spawn(name, move || work(&core))
     }
 
     /// The name of the client with a certificate.
@@ -199,7 +181,7 @@ impl Core {
         if blocks == 0 {
             return Ok(());
         }
-        let (least, all) = (self.scheme.quorum() as u128, self.nodes as u128);
+        let (least, all) = (self.scheme.quorum() as u128, self.members.nodes as u128);
         let own_part = (u128::from(info.properties.budget_blocks) * least / all) as u64;
         self.store.spend(info.id, blocks, own_part).map_err(of_store)?;
         self.protect(serving)
@@ -272,7 +254,7 @@ impl Core {
     pub(crate) fn status(&self) -> NodeStatus {
         NodeStatus {
             version: env!("CARGO_PKG_VERSION").into(),
-            cluster: self.cluster.id(),
+            cluster: self.members.cluster.id(),
             connected: self.peers.connected(),
             set_up: self.set_up().is_ok(),
             keys: self.store.count().unwrap_or_default(),
@@ -292,12 +274,12 @@ impl Core {
         let own = self.store.count().unwrap_or_default();
         let mut counts: Vec<u64> = self.peers.key_counts().into_iter().chain([own]).collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
-        counts.get(self.cluster.threshold()).map_or(0, |most| most.saturating_sub(own))
+        counts.get(self.members.cluster.threshold()).map_or(0, |most| most.saturating_sub(own))
     }
 
     /// The nodes whose operators have ordered fresh common secrets.
     fn rotation_wanted_by(&self) -> PartySet {
-        let own = self.wants_rotation.load(Relaxed).then_some(self.me);
+        let own = self.wants_rotation.load(Relaxed).then_some(self.members.me);
         self.peers.which(|state| state.wants_rotation).iter().chain(own).collect()
     }
 
@@ -317,7 +299,7 @@ impl Core {
     pub(crate) fn open_channel(&self, serving: PartySet) -> Result<TlsNet> {
         let mut name = [0; 16];
         random_bytes(&mut name)?;
-        for peer in serving.iter().filter(|p| *p != self.me) {
+        for peer in serving.iter().filter(|p| *p != self.members.me) {
             self.peers.order(peer, Order::Channel { serving, name })?;
         }
         self.mesh.open(&channel_name(&name), serving, CONNECT)
@@ -327,9 +309,4 @@ impl Core {
 /// The name of the stream of a channel.
 pub(crate) fn channel_name(name: &[u8; 16]) -> String {
     format!("channel {}", hex::encode(name))
-}
-
-/// An error of the store, where a protocol's error is wanted.
-pub(crate) fn system(e: impl std::fmt::Display) -> Error {
-    Error::System(e.to_string())
 }

@@ -23,11 +23,13 @@ mod cheat;
 mod clients;
 mod computation;
 mod core;
+mod error;
 #[cfg(not(feature = "cheats"))]
 mod honest;
 mod keys;
 pub mod local;
 mod material;
+mod members;
 mod node;
 mod operator;
 mod peers;

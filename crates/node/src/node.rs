@@ -2,36 +2,34 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicBool, AtomicU64,
-    Ordering::{Acquire, Relaxed},
-};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use polyclave_config::{Card, ClientPolicy, Cluster, NodeDir, NodeLimits};
+use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::NodeStatus;
 use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
 
 use crate::clients::limits::Clients;
 use crate::clients::reception::receive_clients;
-use crate::core::{Core, system};
+use crate::core::Core;
+use crate::error::system;
 use crate::material::quarantine::REMEDY;
 use crate::material::target::targets;
 use crate::material::{preparation, rotation, set_up};
+use crate::members::{Members, named};
 use crate::operator::admin::Socket;
 use crate::operator::audit::{Event, STARTED, STOPPED};
 use crate::operator::clock::Dates;
 use crate::operator::faults::Seen;
 use crate::operator::housekeeping::keep_house;
 use crate::operator::logbook::open_log;
-use crate::operator::wording::named;
 use crate::operator::{files, http};
 use crate::peers::control::{give_orders, take_orders};
 use crate::peers::registry::Peers;
@@ -39,7 +37,7 @@ use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
 use crate::store::{Quarantine, Secret, Store};
 use crate::strategy::Strategy;
-use crate::threads::{POLL_INTERVAL, spawn};
+use crate::threads::Threads;
 use crate::{Conduct, Result};
 
 /// When the node stops, its threads get so much time to see that there is nothing left to do.
@@ -177,13 +175,12 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
     let adversary = scheme.promise();
     let targets = targets(&scheme.kinds(), &settings.stock).into();
     let strategy = Strategy::of(&scheme);
+    let members = Members::new(cluster, me);
     let core = Arc::new(Core {
         scheme,
         strategy,
-        me,
-        nodes: nodes.len(),
-        cluster_digest: cluster.lasting_digest(),
-        cluster,
+        members,
+        threads: Threads::default(),
         mesh,
         store,
         audit,
@@ -214,8 +211,6 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         names: Default::default(),
         seen: Seen::default(),
         conduct,
-        stopping: AtomicBool::new(false),
-        threads: Default::default(),
     });
     core.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
     if let Err(e) = core.log_policy() {
@@ -233,17 +228,17 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
     }
     let client_addr = reception.local_addr();
     let mut threads = Vec::new();
-    for peer in Party::all(core.nodes).filter(|p| *p != me) {
-        threads.push(spawn("orders to a peer", &core, move |core| give_orders(core, peer))?);
-        threads.push(spawn("orders of a peer", &core, move |core| take_orders(core, peer))?);
+    for peer in core.members.others() {
+        threads.push(core.spawn("orders to a peer", move |core| give_orders(core, peer))?);
+        threads.push(core.spawn("orders of a peer", move |core| take_orders(core, peer))?);
     }
-    threads.push(spawn("clients", &core, move |core| receive_clients(core, &reception))?);
+    threads.push(core.spawn("clients", move |core| receive_clients(core, &reception))?);
     let path = dir.path().to_path_buf();
-    threads.push(spawn("operator", &core, move |core| socket.serve(core, &path))?);
+    threads.push(core.spawn("operator", move |core| socket.serve(core, &path))?);
     let policy_path = dir.policy_path();
-    threads.push(spawn("housekeeping", &core, move |core| keep_house(core, &dir, &policy_path))?);
+    threads.push(core.spawn("housekeeping", move |core| keep_house(core, &dir, &policy_path))?);
     // Not joined: it may wait for a peer as long as that may compute.
-    drop(spawn("preparation", &core, preparation::prepare)?);
+    drop(core.spawn("preparation", preparation::prepare)?);
     let http = match &settings.http_listen {
         Some(address) => Some(http::start(address, core.clone())?),
         None => None,
@@ -274,18 +269,14 @@ fn admits(policy: Arc<RwLock<ClientPolicy>>) -> Arc<dyn Fn(&CertificateDer<'_>) 
 
 fn stop(core: &Arc<Core>, threads: Vec<JoinHandle<()>>, http: Option<http::Server>) {
     tracing::info!("stopping");
-    core.stopping.store(true, Relaxed);
+    core.threads.stop();
     for thread in threads {
         // A thread that panicked has nothing left to end.
         let _ = thread.join();
     }
     drop(http);
     // Those of channels and clients, which nobody joins: with the last of them the store and the ports are free.
-    let until = Instant::now() + LAST_THREADS;
-    while core.threads.load(Acquire) > 0 && Instant::now() < until {
-        thread::sleep(POLL_INTERVAL / 20);
-    }
-    if core.threads.load(Acquire) > 0 {
+    if !core.threads.wait(LAST_THREADS) {
         tracing::warn!("some threads are still waiting for a client or a peer");
     }
     core.note(&Event::of_node(STOPPED, "in-order"));

@@ -4,7 +4,8 @@
 use polyclave_config::{ClientPolicy, ClientRule};
 
 use crate::Result;
-use crate::core::{Core, system};
+use crate::core::Core;
+use crate::error::system;
 use crate::operator::audit::Event;
 
 /// What has changed for one client.

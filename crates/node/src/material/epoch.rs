@@ -18,19 +18,21 @@ use std::time::Duration;
 use polyclave_protocol::any::{AnyServiceSession, AnySetup};
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::session::{AgreedSession, HandshakeParameters, Stream, hello};
+use polyclave_protocol::session::{AgreedSession, Stream, hello};
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
-use crate::core::{CONNECT, Core, SetUp, system};
+use crate::core::{Core, SetUp};
+use crate::error::system;
 use crate::material::quarantine::judge;
 use crate::material::rotation::ROTATING;
 use crate::material::stock::Lots;
 use crate::material::stock::bounded::BoundedStock;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
+use crate::peers::registry::CONNECT;
 
 /// A peer that makes something together with others may compute for so long between two messages.
 const MAKING: Duration = Duration::from_secs(120);
@@ -54,7 +56,7 @@ impl Epoch {
         let id = blake3::derive_key("polyclave 2026 standing stock", &set_up);
         let boot = core.incarnation.boot;
         let (kinds, store) = (core.scheme.kinds(), core.store.clone());
-        let lots = Lots::standing(core.me, core.nodes, (id, boot), kinds, store, quorum)?;
+        let lots = Lots::standing(core.members.me, core.members.nodes, (id, boot), kinds, store, quorum)?;
         Ok(Epoch { id, setup, lots, boots: Vec::new(), over: Arc::default() })
     }
 
@@ -146,14 +148,16 @@ impl Core {
     /// By party: the start that takes part now; none before every peer has greeted.
     fn boots(&self) -> Option<Vec<[u8; 16]>> {
         let own = Some(self.incarnation.boot);
-        Party::all(self.nodes).map(|p| if p == self.me { own } else { self.peers.boot(p) }).collect()
+        Party::all(self.members.nodes)
+            .map(|p| if p == self.members.me { own } else { self.peers.boot(p) })
+            .collect()
     }
 }
 
 /// Whether the nodes lack an epoch that all of them have, and can make one; asked at the node that leads.
 pub(crate) fn is_due(core: &Core) -> bool {
     let ready = core.set_up().is_ok()
-        && core.peers.connected().len() == core.nodes
+        && core.peers.connected().len() == core.members.nodes
         && core.peers.all_set_up()
         && !core.is_quarantined()
         && !core.is_rotating()
@@ -163,7 +167,7 @@ pub(crate) fn is_due(core: &Core) -> bool {
 
 /// Has all nodes make an epoch.
 pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
-    for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
+    for peer in core.members.others() {
         core.peers.order(peer, Order::Renew { name })?;
     }
     join(core, name)
@@ -172,7 +176,7 @@ pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
 /// A stream among all nodes, for something that they make together. A node that was reached and has not come, because it
 /// cannot take part now, is not waited for as long as one that computes.
 pub(crate) fn meet(core: &Core, what: &str, name: [u8; 16]) -> Result<TlsNet> {
-    let all = PartySet::all(core.nodes);
+    let all = core.members.all();
     let mut net = core.mesh.open(&format!("{what} {}", hex::encode(name)), all, CONNECT)?;
     net.set_idle_limit(MEETING);
     tell_all(&[1], &mut net)?;
@@ -188,8 +192,9 @@ pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
     let set_up = core.set_up().map_err(told)?;
     let boots = core.boots().ok_or_else(|| Error::System("not all nodes have greeted yet".into()))?;
     let mut net = meet(core, "renew", name)?;
-    let terms = HandshakeParameters::new(core.nodes)
-        .with("cluster", &core.cluster_digest)
+    let terms = core
+        .members
+        .terms()
         .with("common secrets", &set_up.id)
         .with("view of which start each node is in", &boots.concat())
         .with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
@@ -211,11 +216,11 @@ fn make(core: &Core, session: &AgreedSession, boots: Vec<[u8; 16]>, net: &mut Tl
     // As it was stored, without what sessions have known of its MAC key; that a check failed the quarantine remembers.
     let stored = core.store.setup().map_err(system)?.filter(|stored| stored.agreed);
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
-    let setup = core.scheme.renew(&core.scheme.restore_setup(core.me, &stored.bytes)?, net)?;
+    let setup = core.scheme.renew(&core.scheme.restore_setup(core.members.me, &stored.bytes)?, net)?;
     // Said by all before it counts.
     tell_all(&[1], net)?;
     let id = session.id();
-    let lots = Lots::new(core.me, core.nodes, id, core.scheme.kinds(), core.store.clone())?;
+    let lots = Lots::new(core.members.me, core.members.nodes, id, core.scheme.kinds(), core.store.clone())?;
     Ok(Epoch { id, setup, lots, boots, over: Arc::default() })
 }
 

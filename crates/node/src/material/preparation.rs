@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::session::{HandshakeParameters, random_bytes};
+use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::StockLevel;
@@ -34,11 +34,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 const SETTLED: Duration = Duration::from_secs(3);
 /// Has the nodes prepare what is lacking, until this one stops; at the first node.
 pub(crate) fn prepare(core: &Arc<Core>) {
-    if core.me != Party(0) || core.targets.is_empty() {
+    if core.members.me != Party(0) || core.targets.is_empty() {
         return;
     }
     let mut lacking: Option<Instant> = None;
-    while !core.is_stopping() {
+    while !core.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
         let Some(next) = core.strategy.material.next(core) else {
             lacking = None;
@@ -59,7 +59,7 @@ pub(crate) fn prepare(core: &Arc<Core>) {
         lacking = None;
         if let Err(e) = done {
             tracing::warn!(
-                error = core.told(&e),
+                error = core.members.told(&e),
                 "the nodes could not prepare together; this is tried again"
             );
             thread::sleep(PAUSE);
@@ -78,7 +78,7 @@ fn name() -> Result<[u8; 16]> {
 /// A kind of which there is too little, and how many items to make in one run. The emptiest first.
 pub(crate) fn lacking_kind(core: &Core) -> Option<Preparation> {
     let epoch = core.epoch()?;
-    if core.peers.connected().len() < core.nodes || core.is_quarantined() {
+    if core.peers.connected().len() < core.members.nodes || core.is_quarantined() {
         return None;
     }
     let own = core.levels();
@@ -98,7 +98,7 @@ pub(crate) fn lacking_kind(core: &Core) -> Option<Preparation> {
 }
 
 fn lead_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
-    for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
+    for peer in core.members.others() {
         core.peers.order(peer, Order::Fill { name, kind, count })?;
     }
     join_fill(core, name, kind, count)?;
@@ -133,9 +133,8 @@ fn make(core: &Core, epoch: &Epoch, name: [u8; 16], kind: usize, count: usize) -
     let mut net = meet(core, "fill", name)?;
     let target = &core.targets[kind];
     let kind = &target.kind;
-    let terms = HandshakeParameters::new(core.nodes)
-        .with("cluster", &core.cluster_digest)
-        .with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
+    let terms =
+        core.members.terms().with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
     let terms = core.scheme.terms(terms);
     let made = fill(&epoch.lots, terms, kind, (count, target.items()), &mut net, |stream, net| {
         core.scheme.make_material(&epoch.setup, stream, kind, count, net)

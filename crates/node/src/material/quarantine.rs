@@ -16,8 +16,10 @@ use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
 use polyclave_protocol::{EARLIER_CHECK, Error};
 use polyclave_transport::wire::{Reason, Refusal};
 
-use crate::core::{Core, now, system};
+use crate::core::Core;
+use crate::error::system;
 use crate::operator::audit::Event;
+use crate::operator::clock::now;
 use crate::store::{Quarantine, Store};
 
 /// What is to be done.
@@ -40,7 +42,7 @@ pub(crate) fn judge(core: &Core, during: &str, error: &Error) -> bool {
             return false;
         }
         Error::Unanswered { peer, .. } => {
-            tracing::warn!(node = core.name_of(*peer), during, error = %error, "a node left a check without an answer");
+            tracing::warn!(node = core.members.name_of(*peer), during, error = %error, "a node left a check without an answer");
             core.count_guesses(Guesses { failed: 0, unanswered: 1 });
             core.end_epoch("a node left a check without an answer");
             if !core.guesses().must_rotate(KEY_BITS) {
@@ -49,7 +51,7 @@ pub(crate) fn judge(core: &Core, during: &str, error: &Error) -> bool {
             "too many checks failed or were left without an answer under one MAC key".into()
         }
         Error::Peer { peer, .. } => {
-            format!("{} sent something that does not fit while {during}", core.name_of(*peer))
+            format!("{} sent something that does not fit while {during}", core.members.name_of(*peer))
         }
         Error::Equivocation { .. } => format!("a node told others different things while {during}"),
         _ => format!("a check failed while {during}"),
@@ -80,7 +82,7 @@ pub(crate) fn refuse_guessed(store: &Store) -> crate::Result<()> {
 impl Core {
     /// From now on this node computes nothing.
     pub(crate) fn quarantine(&self, reason: &str) {
-        let reason = self.told(reason);
+        let reason = self.members.told(reason);
         let quarantine = Quarantine { reason: reason.clone(), since: now() };
         {
             let mut current = self.quarantine.write();

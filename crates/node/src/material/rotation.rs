@@ -47,14 +47,15 @@ use std::time::{Duration, Instant};
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::{ServiceConfig, Stored};
-use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
+use polyclave_protocol::session::{AgreedSession, hello};
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
 use zeroize::Zeroizing;
 
 use crate::Result;
-use crate::core::{Core, system};
+use crate::core::Core;
+use crate::error::system;
 use crate::keys::key::{HASH_KEY, Shares};
 use crate::material::epoch::meet;
 use crate::material::quarantine::{judge, refuse_guessed};
@@ -93,7 +94,7 @@ pub(crate) fn load(core: &Core) -> Result<()> {
 
 /// Whether a round is due; asked at the node that leads.
 pub(crate) fn is_due(core: &Core) -> bool {
-    let all_there = core.peers.connected().len() == core.nodes;
+    let all_there = core.peers.connected().len() == core.members.nodes;
     let unfinished = core.prepared.load(Relaxed) || core.peers.any(|state| state.prepared);
     let all_want = core.wants_rotation.load(Relaxed) && !core.peers.any(|state| !state.wants_rotation);
     core.set_up().is_ok() && all_there && (unfinished || all_want)
@@ -101,7 +102,7 @@ pub(crate) fn is_due(core: &Core) -> bool {
 
 /// Has all nodes take part in a round.
 pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
-    for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
+    for peer in core.members.others() {
         core.peers.order(peer, Order::Rotate { name })?;
     }
     join(core, name)
@@ -111,7 +112,7 @@ pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
 pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
     let _alone = core.setting_up.lock();
     let mut net = meet(core, "rotation", name)?;
-    let terms = HandshakeParameters::new(core.nodes).with("cluster", &core.cluster_digest);
+    let terms = core.members.terms();
     let mut session = hello(&core.scheme.terms(terms), &mut net)?;
     core.rotating.store(true, Relaxed);
     let done = Drained::wait(core).and_then(|_drained| round(core, &mut session, &mut net));
@@ -131,7 +132,7 @@ impl Drained<'_> {
             if let Some(gate) = core.gate.try_write() {
                 return Ok(Drained { _gate: gate });
             }
-            if Instant::now() > until || core.is_stopping() {
+            if Instant::now() > until || core.threads.is_stopping() {
                 return Err(Error::System("requests that are under way did not end".into()));
             }
             thread::sleep(POLL_INTERVAL);
@@ -143,7 +144,7 @@ fn round(core: &Core, session: &mut AgreedSession, net: &mut TlsNet) -> Result<(
     let mine = standing(core)?;
     let mut all: Vec<(Party, Standing)> =
         tell_all(&mine.encode(), net)?.into_iter().map(|(party, s)| (party, Standing::decode(&s))).collect();
-    all.push((core.me, mine));
+    all.push((core.members.me, mine));
     all.sort_by_key(|(party, _)| *party);
     let told: Vec<u8> = all.iter().flat_map(|(_, standing)| standing.encode()).collect();
     compare("standings", &told, net)?;
@@ -206,7 +207,7 @@ fn rotate(core: &Core, session: &mut AgreedSession, net: &mut TlsNet) -> Result<
     let new = scheme.renew(&new, net)?;
     let stored = core.store.setup().map_err(system)?;
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
-    let old = scheme.renew(&scheme.restore_setup(core.me, &stored.bytes)?, net)?;
+    let old = scheme.renew(&scheme.restore_setup(core.members.me, &stored.bytes)?, net)?;
     let mut carried = Vec::new();
     for HeldKey { id, info, state } in keys {
         let name = info.map(|info| info.properties.name).unwrap_or_default();

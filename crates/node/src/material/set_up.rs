@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 use crate::Result;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::session::{HandshakeParameters, hello, random_bytes};
-use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_protocol::session::{hello, random_bytes};
+use polyclave_protocol::{Error, Party};
 
-use crate::core::{CONNECT, Core, SetUp, system};
+use crate::core::{Core, SetUp};
+use crate::error::system;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
+use crate::peers::registry::CONNECT;
 use crate::threads::Crew;
 
 /// An agreement is over by then, or failed.
@@ -38,7 +40,7 @@ pub(crate) fn load(core: &Core) -> Result<()> {
 }
 
 fn take(core: &Core, id: [u8; 32], bytes: &[u8]) -> Result<()> {
-    let setup = core.scheme.restore_setup(core.me, bytes)?;
+    let setup = core.scheme.restore_setup(core.members.me, bytes)?;
     core.strategy.material.begin(core, id, bytes)?;
     *core.set_up.write() = Some(Arc::new(SetUp { id, setup }));
     Ok(())
@@ -60,20 +62,26 @@ impl Default for Leader {
 impl Leader {
     /// Has all nodes agree, if this is the first one, all are there, and somebody has not agreed.
     pub(crate) fn lead_if_due(&mut self, core: &Arc<Core>) {
-        let all_there = core.peers.connected().len() == core.nodes;
+        let all_there = core.peers.connected().len() == core.members.nodes;
         let has_agreed = core.set_up().is_ok();
-        if core.me != Party(0) || !all_there || (has_agreed && core.peers.all_set_up()) {
+        if core.members.me != Party(0) || !all_there || (has_agreed && core.peers.all_set_up()) {
             return;
         }
         if !self.is_due(has_agreed, Instant::now()) {
             return;
         }
-        let begun = self.crew.spawn(core, |core| match lead(core) {
-            Ok(()) => core.peers.note_all_set_up(),
-            Err(e) => tracing::warn!(error = core.told(&e), "the common secrets were not agreed on"),
+        let for_thread = core.clone();
+        let begun = self.crew.spawn(&core.threads, move || match lead(&for_thread) {
+            Ok(()) => for_thread.peers.note_all_set_up(),
+            Err(e) => {
+                tracing::warn!(error = for_thread.members.told(&e), "the common secrets were not agreed on")
+            }
         });
         if let Err(e) = begun {
-            tracing::error!(error = core.told(&e), "the nodes are not asked to agree on common secrets");
+            tracing::error!(
+                error = core.members.told(&e),
+                "the nodes are not asked to agree on common secrets"
+            );
         }
     }
 
@@ -91,7 +99,7 @@ impl Leader {
 fn lead(core: &Core) -> Result<()> {
     let mut name = [0; 16];
     random_bytes(&mut name)?;
-    for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
+    for peer in core.members.others() {
         core.peers.order(peer, Order::SetUp { name })?;
     }
     join(core, name)
@@ -99,12 +107,12 @@ fn lead(core: &Core) -> Result<()> {
 
 /// Takes part in an agreement.
 pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
-    let all = PartySet::all(core.nodes);
+    let all = core.members.all();
     // One at a time: two would replace each other's proposals.
     let _alone = core.setting_up.lock();
     let mut net = core.mesh.open(&format!("set-up {}", hex::encode(name)), all, CONNECT)?;
     net.set_deadline(Some(Instant::now() + WITHIN));
-    let terms = HandshakeParameters::new(core.nodes).with("cluster", &core.cluster_digest);
+    let terms = core.members.terms();
     let session = hello(&core.scheme.terms(terms), &mut net)?;
     let stored = core.store.setup().map_err(system)?;
     let mut mine = [NOTHING; 33];
@@ -113,7 +121,7 @@ pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
         mine[1..].copy_from_slice(&stored.id);
     }
     let mut states = tell_all(&mine, &mut net)?;
-    states.push((core.me, mine));
+    states.push((core.members.me, mine));
     if let Some((first, agreed)) = states.iter().find(|(_, state)| state[0] == AGREED) {
         // Whoever agreed knew that all had stored it. (Or it lies: each speaks for itself only.)
         if let Some((party, _)) = states.iter().find(|(_, state)| state[1..] != agreed[1..]) {

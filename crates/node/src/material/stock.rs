@@ -49,7 +49,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 use zeroize::Zeroizing;
 
 use crate::Result;
-use crate::core::system;
+use crate::error::system;
 use crate::store::Store;
 use choice::held;
 use claiming::{ByProposer, ByQuorum, Claiming};

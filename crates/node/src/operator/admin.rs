@@ -18,7 +18,8 @@ use polyclave_protocol::protocol::ProtocolConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::core::{Core, system};
+use crate::core::Core;
+use crate::error::system;
 use crate::material::quarantine::refuse_guessed;
 use crate::material::rotation;
 use crate::operator::audit::{BEGUN, Event, Gap};
@@ -198,7 +199,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
     if matches!(order, Order::Readmit { .. }) || order.is_rotation() {
         core.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
     }
-    let party = |name: &str| core.cluster.party_named(name).ok_or_else(|| unknown(name));
+    let party = |name: &str| core.members.cluster.party_named(name).ok_or_else(|| unknown(name));
     let done = NodeDir::open(dir).map_err(system).and_then(|dir| carry_out(&core.store, &dir, order, party));
     if order.is_rotation() && done.is_ok() {
         rotation::load(core)?;

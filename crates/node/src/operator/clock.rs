@@ -4,7 +4,7 @@
 //! rotated in time, a node refuses all others, or is refused by them, and connections from before go on all the same. So a node
 //! looks at the dates by itself, and says what does not fit.
 
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use polyclave_config::Cluster;
 use polyclave_protocol::{Party, PartySet};
@@ -81,6 +81,11 @@ impl Dates {
 
 fn date(moment: SystemTime) -> String {
     OffsetDateTime::from(moment).date().to_string()
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
 #[cfg(test)]

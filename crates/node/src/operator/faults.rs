@@ -6,8 +6,8 @@
 
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
+use polyclave_protocol::PartySet;
 use polyclave_protocol::protocol::Faults;
-use polyclave_protocol::{Party, PartySet};
 
 use crate::core::Core;
 use crate::operator::audit::Event;
@@ -43,11 +43,11 @@ impl Core {
         self.seen.outvoted.fetch_or(outvoted.bits(), Relaxed);
         self.seen.silent.fetch_or(silent.bits(), Relaxed);
         for node in outvoted.iter() {
-            let name = self.name_of(node);
+            let name = self.members.name_of(node);
             tracing::warn!(node = name, operation, "sent wrong shares and was outvoted");
         }
         for node in silent.without(outvoted).iter() {
-            let name = self.name_of(node);
+            let name = self.members.name_of(node);
             tracing::warn!(
                 node = name,
                 operation,
@@ -56,22 +56,12 @@ impl Core {
         }
         for (what, nodes) in [("outvoted", outvoted), ("silent", silent.without(outvoted))] {
             for node in nodes.iter() {
-                let name = self.name_of(node);
+                let name = self.members.name_of(node);
                 metrics::counter!("polyclave_faults_total", "kind" => what, "node" => name.to_owned())
                     .increment(1);
                 let outcome = format!("{what}-{name}");
                 self.note(&Event { client, operation, key, outcome: &outcome, request, ..Event::default() });
             }
         }
-    }
-
-    /// The name of a node.
-    pub(crate) fn name_of(&self, node: Party) -> &str {
-        self.cluster.cards().get(node.index()).map_or("?", |card| &card.name)
-    }
-
-    /// The names of some nodes.
-    pub(crate) fn names_of(&self, nodes: PartySet) -> Vec<String> {
-        nodes.iter().map(|node| self.name_of(node).to_owned()).collect()
     }
 }

@@ -7,7 +7,6 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use polyclave_config::NodeDir;
-use polyclave_protocol::PartySet;
 
 use crate::core::Core;
 use crate::material::set_up::Leader;
@@ -20,7 +19,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
     let (mut noted, mut leader, mut misfit) = (None, Leader::default(), None);
     look_over_keys(core);
-    while !core.is_stopping() {
+    while !core.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
         if modified() != policy_of {
             policy_of = modified();
@@ -37,7 +36,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         }
         leader.lead_if_due(core);
         if let Some(epoch) = core.epoch() {
-            epoch.lots.note_missing(PartySet::all(core.nodes).without(core.peers.connected()));
+            epoch.lots.note_missing(core.members.all().without(core.peers.connected()));
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();

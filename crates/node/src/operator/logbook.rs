@@ -12,7 +12,8 @@ pub use offline::renew_audit;
 pub(crate) use offline::{note_end, open_log};
 use polyclave_transport::wire::{Reason, Refusal};
 
-use crate::core::{Core, system};
+use crate::core::Core;
+use crate::error::system;
 use crate::operator::audit::{Event, Gap, Head};
 
 impl Core {

@@ -2,7 +2,6 @@
 
 use std::time::SystemTime;
 
-use polyclave_protocol::PartySet;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::{Reason, Refusal};
 
@@ -16,7 +15,7 @@ impl Core {
 
     /// Why requests cannot be served now, for people.
     pub(crate) fn why_not_ready(&self) -> Option<String> {
-        if self.is_stopping() {
+        if self.threads.is_stopping() {
             return Some("it is stopping".into());
         }
         if let Some(damaged) = self.store.file_damage() {
@@ -33,11 +32,11 @@ impl Core {
             return Some(misfit);
         }
         if let Err(refusal) = self.context() {
-            return Some(self.told(refusal.message));
+            return Some(self.members.told(refusal.message));
         }
         let there = self.peers.connected();
         if there.len() < least {
-            let missing = self.names_of(PartySet::all(self.nodes).without(there)).join(", ");
+            let missing = self.members.names_of(self.members.all().without(there)).join(", ");
             return Some(format!(
                 "{least} nodes are needed, this one included, and {missing} are not connected; see this node's log and theirs"
             ));

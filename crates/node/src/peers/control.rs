@@ -8,10 +8,12 @@ use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 
 use crate::Result;
-use crate::core::{CONNECT, Core, system};
+use crate::core::Core;
+use crate::error::system;
 use crate::material::{epoch, preparation, rotation, set_up};
 use crate::peers::marks::Judged;
 use crate::peers::orders::{Greeting, Order, State, control_stream};
+use crate::peers::registry::CONNECT;
 use crate::requests::follow::listen_on_channel;
 use crate::threads::{Crew, POLL_INTERVAL};
 
@@ -45,33 +47,35 @@ impl Crews {
 /// Keeps a control stream to a peer.
 pub(crate) fn give_orders(core: &Arc<Core>, peer: Party) {
     let Some(queue) = core.peers.queue(peer) else { return };
-    let name = control_stream(core.me, peer);
-    while !core.is_stopping() {
-        let outcome =
-            core.mesh.open(&name, [core.me, peer].into_iter().collect(), CONNECT).and_then(|mut net| {
+    let name = control_stream(core.members.me, peer);
+    while !core.threads.is_stopping() {
+        let outcome = core.mesh.open(&name, [core.members.me, peer].into_iter().collect(), CONNECT).and_then(
+            |mut net| {
                 let boot = greet(core, peer, Judged::Beside, &mut net)?;
                 let beat = || core.beat_to(peer);
-                core.peers.send_orders(peer, boot, &queue, &mut net, &beat, &|| core.is_stopping())
-            });
+                core.peers.send_orders(peer, boot, &queue, &mut net, &beat, &|| core.threads.is_stopping())
+            },
+        );
         after_control(core, peer, outcome);
     }
 }
 
 /// Keeps a control stream from a peer.
 pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
-    let name = control_stream(peer, core.me);
+    let name = control_stream(peer, core.members.me);
     // For all connections of this peer: one that comes again has no more.
     let crews = Crews::new(core.most_followed);
-    while !core.is_stopping() {
-        let outcome =
-            core.mesh.open(&name, [core.me, peer].into_iter().collect(), CONNECT).and_then(|mut net| {
+    while !core.threads.is_stopping() {
+        let outcome = core.mesh.open(&name, [core.members.me, peer].into_iter().collect(), CONNECT).and_then(
+            |mut net| {
                 let boot = greet(core, peer, Judged::Here, &mut net)?;
                 core.peers.beat_now(peer);
-                tracing::info!(peer = core.name_of(peer), "connected");
-                core.peers.receive_orders(peer, &mut net, &|| core.is_stopping(), |order| {
+                tracing::info!(peer = core.members.name_of(peer), "connected");
+                core.peers.receive_orders(peer, &mut net, &|| core.threads.is_stopping(), |order| {
                     carry_out(core, peer, boot, &crews, order)
                 })
-            });
+            },
+        );
         core.channels.forget(peer);
         after_control(core, peer, outcome);
     }
@@ -79,15 +83,17 @@ pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
 
 fn after_control(core: &Core, peer: Party, outcome: Result<()>) {
     match outcome {
-        _ if core.is_stopping() => {}
+        _ if core.threads.is_stopping() => {}
         Err(e @ (Error::Misuse(_) | Error::System(_) | Error::Disagreement { .. })) => {
-            tracing::error!(peer = core.name_of(peer), error = core.told(&e), "refused");
+            tracing::error!(peer = core.members.name_of(peer), error = core.members.told(&e), "refused");
             let until = Instant::now() + AFTER_REFUSAL;
-            while Instant::now() < until && !core.is_stopping() {
+            while Instant::now() < until && !core.threads.is_stopping() {
                 thread::sleep(POLL_INTERVAL);
             }
         }
-        Err(e) => tracing::debug!(peer = core.name_of(peer), error = core.told(&e), "not connected"),
+        Err(e) => {
+            tracing::debug!(peer = core.members.name_of(peer), error = core.members.told(&e), "not connected")
+        }
         Ok(()) => {}
     }
 }
@@ -97,7 +103,7 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     let setup = core.set_up().map_or([0; 32], |set_up| set_up.id);
     let prepared = core.store.prepared_rotation().map_err(system)?.unwrap_or_default();
     let past = core.store.past().map_err(system)?;
-    let (cluster, holds) = (core.cluster_digest, core.held_of(peer));
+    let (cluster, holds) = (core.members.digest, core.held_of(peer));
     let mine = Greeting { cluster, past, holds, setup, prepared, state: core.beat() };
     let theirs = mine.exchange(peer, net)?;
     if theirs.cluster != mine.cluster {
@@ -128,6 +134,7 @@ fn hear(core: &Core, peer: Party, state: State) {
 }
 
 fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order: Order) -> Result<()> {
+    let own = core.clone();
     let done = match order {
         Order::Beat(beat) => {
             hear(core, peer, beat.state);
@@ -135,45 +142,49 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
             return core.note_mark(peer, boot, beat.mark);
         }
         Order::Channel { serving, name } => {
-            if serving.iter().next() != Some(peer) || !serving.contains(core.me) {
-                tracing::warn!(peer = core.name_of(peer), "ordered a channel that it does not lead");
+            if serving.iter().next() != Some(peer) || !serving.contains(core.members.me) {
+                tracing::warn!(peer = core.members.name_of(peer), "ordered a channel that it does not lead");
                 return Ok(());
             }
-            crews.channels.spawn(core, move |core| listen_on_channel(core, peer, serving, &name))
+            crews.channels.spawn(&core.threads, move || listen_on_channel(&own, peer, serving, &name))
         }
         Order::SetUp { .. } if peer != Party(0) => {
-            tracing::warn!(peer = core.name_of(peer), "ordered a set-up that it does not lead");
+            tracing::warn!(peer = core.members.name_of(peer), "ordered a set-up that it does not lead");
             return Ok(());
         }
-        Order::SetUp { name } => crews.set_ups.spawn(core, move |core| {
-            if let Err(e) = set_up::join(core, name) {
-                tracing::warn!(error = core.told(&e), "the common secrets were not agreed on");
+        Order::SetUp { name } => crews.set_ups.spawn(&core.threads, move || {
+            if let Err(e) = set_up::join(&own, name) {
+                tracing::warn!(error = own.members.told(&e), "the common secrets were not agreed on");
             }
         }),
         Order::Renew { .. } | Order::Rotate { .. } | Order::Fill { .. }
             if peer != Party(0) || !core.strategy.material.follows(&order) =>
         {
-            tracing::warn!(peer = core.name_of(peer), "ordered a preparation that it does not lead");
+            tracing::warn!(peer = core.members.name_of(peer), "ordered a preparation that it does not lead");
             return Ok(());
         }
-        Order::Renew { name } => crews.epochs.spawn(core, move |core| {
-            if let Err(e) = epoch::join(core, name) {
-                tracing::warn!(error = core.told(&e), "no epoch was made");
+        Order::Renew { name } => crews.epochs.spawn(&core.threads, move || {
+            if let Err(e) = epoch::join(&own, name) {
+                tracing::warn!(error = own.members.told(&e), "no epoch was made");
             }
         }),
-        Order::Fill { name, kind, count } => crews.fills.spawn(core, move |core| {
-            if let Err(e) = preparation::join_fill(core, name, kind, count) {
-                tracing::warn!(error = core.told(&e), "no material was made");
+        Order::Fill { name, kind, count } => crews.fills.spawn(&core.threads, move || {
+            if let Err(e) = preparation::join_fill(&own, name, kind, count) {
+                tracing::warn!(error = own.members.told(&e), "no material was made");
             }
         }),
-        Order::Rotate { name } => crews.rotations.spawn(core, move |core| {
-            if let Err(e) = rotation::join(core, name) {
-                tracing::warn!(error = core.told(&e), "the rotation did not come to its end");
+        Order::Rotate { name } => crews.rotations.spawn(&core.threads, move || {
+            if let Err(e) = rotation::join(&own, name) {
+                tracing::warn!(error = own.members.told(&e), "the rotation did not come to its end");
             }
         }),
     };
     if let Err(e) = done {
-        tracing::error!(peer = core.name_of(peer), error = core.told(&e), "an order was not carried out");
+        tracing::error!(
+            peer = core.members.name_of(peer),
+            error = core.members.told(&e),
+            "an order was not carried out"
+        );
     }
     Ok(())
 }

@@ -18,7 +18,8 @@ use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
-use crate::core::{Core, of_store, system};
+use crate::core::Core;
+use crate::error::{of_store, system};
 use crate::peers::orders::Beat;
 use crate::store::{Mark, Past};
 
@@ -75,7 +76,7 @@ impl Core {
         let own = self.store.mark().unwrap_or_default().number;
         if holds > own {
             tracing::error!(
-                peer = self.name_of(peer),
+                peer = self.members.name_of(peer),
                 "remembers more of this node than its own store does (mark {holds}, here {own}): this node was put back to an old \
                  copy of its disk or restored from a backup, and is refused until the operator of that node readmits it"
             );
@@ -88,8 +89,8 @@ impl Core {
     /// protocol, or all if there are no more.
     pub(crate) fn protect(&self, serving: PartySet) -> Result<(), Refusal> {
         let mark = self.store.mark().map_err(of_store)?;
-        let others: PartySet = serving.iter().filter(|p| *p != self.me).collect();
-        let enough = others.len().min(self.cluster.threshold() + 1);
+        let others: PartySet = serving.iter().filter(|p| *p != self.members.me).collect();
+        let enough = others.len().min(self.members.cluster.threshold() + 1);
         if self.peers.wait_held(mark.number, others, enough, Duration::ZERO).is_ok() {
             return Ok(());
         }
@@ -101,7 +102,7 @@ impl Core {
             let told = format!(
                 "{} did not confirm{why}; this node has written a change to its disk, which others have to confirm before it \
                  computes; try again later",
-                self.names_of(if absent.is_empty() { lacking } else { absent }).join(" and "),
+                self.members.names_of(if absent.is_empty() { lacking } else { absent }).join(" and "),
             );
             let refusal = Refusal::new(Reason::Unavailable, told);
             lacking.iter().next().map_or(refusal.clone(), |peer| refusal.because_of(peer))

@@ -68,7 +68,7 @@ pub(crate) fn begin<'c>(
             Err(e)
                 if core.strategy.requests.tries_another_channel(&e) && Instant::now() + HELLO < deadline =>
             {
-                tracing::debug!(error = core.told(&e), "a channel failed before use");
+                tracing::debug!(error = core.members.told(&e), "a channel failed before use");
                 // The others with this peer that were free as long have likely died of the same.
                 if let Error::Closed { peer, .. } | Error::Timeout { peer, .. } = &e {
                     core.channels.forget(*peer);
@@ -90,7 +90,7 @@ fn greet(
 ) -> Result<Greeted, Error> {
     net.set_idle_limit(HELLO);
     net.set_deadline(Some(until));
-    if plan.request.serving.iter().next() == Some(core.me) {
+    if plan.request.serving.iter().next() == Some(core.members.me) {
         announce(Some(&plan.ticket), net)?;
     }
     let terms = terms(core, context_id, b"accepted", &plan.digest, &plan.key_digest());
@@ -137,8 +137,9 @@ pub(crate) fn terms(
     key: &[u8; 32],
 ) -> HandshakeParameters {
     // First whether it is accepted: a node that cannot serve now says why in its own answer.
-    let terms = HandshakeParameters::new(core.nodes)
-        .with("cluster", &core.cluster_digest)
+    let terms = core
+        .members
+        .terms()
         .with("acceptance of the request", acceptance)
         .with("memory_per_request_mib (node.toml)", &core.memory.part_bytes().to_le_bytes())
         .with("common secrets", &context_id.set_up)

@@ -56,7 +56,7 @@ pub(crate) fn serve(core: &Core, client: &Client, plan: Plan, net: &mut TlsNet) 
     let (mut blocks, mut faults) = (0, Faults::default());
     let result = try_serve(core, client, plan, net, &mut blocks, &mut faults);
     if let Err(refusal) = &result {
-        core.refuse(net, refusal);
+        core.members.refuse(net, refusal);
     }
     Outcome { blocks, faults, result }
 }
@@ -77,7 +77,7 @@ fn try_serve(
     // The others' channel need not wait for a request that was refused here.
     let context = ready.inspect_err(|_| core.pending.refuse(plan.ticket))?;
     let (mut channel, session) = begin(core, &plan, context.id(), &mut || net.is_alive())?;
-    let line = Line::new(net, Party(core.nodes as u8));
+    let line = Line::new(net, Party(core.members.nodes as u8));
     let (id, blocks_paid) = (session.id(), *blocks);
     let mut serving = Serving {
         core,

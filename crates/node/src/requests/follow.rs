@@ -7,7 +7,8 @@ use polyclave_protocol::session::hello;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
-use crate::core::{CONNECT, Core, channel_name};
+use crate::core::{Core, channel_name};
+use crate::peers::registry::CONNECT;
 use crate::requests::begin::{HELLO, terms};
 use crate::requests::channels::{Lent, PING_EVERY, next_request};
 use crate::threads::IDLE_LOOK;
@@ -22,23 +23,23 @@ pub(crate) fn listen_on_channel(core: &Arc<Core>, leader: Party, serving: PartyS
     let opened = core.mesh.open(&channel_name(name), serving, CONNECT);
     let mut net = match opened {
         Ok(net) => net,
-        Err(e) => return tracing::debug!(error = core.told(&e), "a channel did not open"),
+        Err(e) => return tracing::debug!(error = core.members.told(&e), "a channel did not open"),
     };
     let mut spoken = Instant::now();
-    while !core.is_stopping() {
+    while !core.threads.is_stopping() {
         // Any peer: when one of them is gone the channel is of no use.
         match net.wait(serving, IDLE_LOOK) {
             Ok(Some(_)) => {}
             // A machine that is gone without a word.
             Ok(None) if spoken.elapsed() > SILENT => return tracing::debug!("a channel fell silent"),
             Ok(None) => continue,
-            Err(e) => return tracing::debug!(error = core.told(&e), "a channel ended"),
+            Err(e) => return tracing::debug!(error = core.members.told(&e), "a channel ended"),
         }
         spoken = Instant::now();
         let ticket = match next_request(leader, &mut net) {
             Ok(Some(ticket)) => ticket,
             Ok(None) => continue,
-            Err(e) => return tracing::debug!(error = core.told(&e), "a channel ended"),
+            Err(e) => return tracing::debug!(error = core.members.told(&e), "a channel ended"),
         };
         let (lent, back) = Lent::new(net);
         let returned = match core.pending.hand_over(&ticket, leader, lent, ARRIVAL) {

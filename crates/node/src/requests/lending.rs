@@ -75,8 +75,8 @@ pub(super) fn acquire<'c>(
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<Channel<'c>, Refusal> {
     let serving = plan.request.serving;
-    let leader = serving.iter().next().unwrap_or(core.me);
-    if leader == core.me {
+    let leader = serving.iter().next().unwrap_or(core.members.me);
+    if leader == core.members.me {
         lead(core, plan, client_is_there)
     } else {
         follow(core, plan, leader, deadline, client_is_there)
@@ -125,7 +125,7 @@ fn lead<'c>(
             }
             // Nothing has been used.
             Err(e) if tries < core.strategy.requests.patience().channel_tries => {
-                tracing::debug!(error = core.told(&e), "a channel did not open");
+                tracing::debug!(error = core.members.told(&e), "a channel did not open");
             }
             Err(e) => return Err(blame(unavailable(e.clone()), &e)),
         }
@@ -137,9 +137,11 @@ fn await_members(core: &Core, serving: PartySet) -> Result<(), Refusal> {
     let until = Instant::now() + core.strategy.requests.patience().returning;
     loop {
         let Some(missing) = serving.without(core.peers.connected()).iter().next() else { return Ok(()) };
-        if Instant::now() >= until || core.is_stopping() {
-            let told =
-                format!("{missing} is not connected with {} at present; ask other nodes, or later", core.me);
+        if Instant::now() >= until || core.threads.is_stopping() {
+            let told = format!(
+                "{missing} is not connected with {} at present; ask other nodes, or later",
+                core.members.me
+            );
             return Err(Refusal::new(Reason::Unavailable, told).because_of(missing));
         }
         std::thread::sleep(POLL_INTERVAL / 5);
@@ -172,7 +174,7 @@ fn follow<'c>(
                     }
                 };
             }
-            Err(_) if Instant::now() < deadline && client_is_there() && !core.is_stopping() => {}
+            Err(_) if Instant::now() < deadline && client_is_there() && !core.threads.is_stopping() => {}
             Err(_) => {
                 core.pending.leave(&plan.ticket);
                 let told = format!(

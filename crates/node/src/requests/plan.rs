@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use polyclave_cipher::Cipher;
-use polyclave_protocol::PartySet;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::{
@@ -59,14 +58,17 @@ impl Plan {
     ) -> Result<Plan, Refusal> {
         core.refuse_damaged()?;
         core.refuse_quarantined()?;
-        let all = PartySet::all(core.nodes);
+        let all = core.members.all();
         let serving = request.serving;
-        if serving.iter().any(|p| !all.contains(p)) || !serving.contains(core.me) {
-            let told = format!("this is {} of {} nodes; the request is for {serving}", core.me, core.nodes);
+        if serving.iter().any(|p| !all.contains(p)) || !serving.contains(core.members.me) {
+            let told = format!(
+                "this is {} of {} nodes; the request is for {serving}",
+                core.members.me, core.members.nodes
+            );
             return Err(Refusal::new(Reason::Malformed, told));
         }
         let needs_all = !matches!(request.operation, Operation::Use { .. });
-        let least = if needs_all { core.nodes } else { core.scheme.quorum() };
+        let least = if needs_all { core.members.nodes } else { core.scheme.quorum() };
         if serving.len() < least {
             let told = format!("{} nodes are to serve; this takes {least}", serving.len());
             return Err(Refusal::new(Reason::Unavailable, told));

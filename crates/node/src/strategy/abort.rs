@@ -95,7 +95,7 @@ impl RequestStrategy for Abort {
                     core.refuse_quarantined()?;
                     return Err(gone);
                 }
-                tracing::warn!(error = core.told(&e), "a request failed among the nodes");
+                tracing::warn!(error = core.members.told(&e), "a request failed among the nodes");
                 // Of a check nothing is told but that it failed.
                 core.refuse_quarantined()?;
                 match e {
@@ -127,7 +127,7 @@ impl MaterialStrategy for Checked {
             );
             return Err(Refusal::new(Reason::Quarantined, told));
         }
-        let (there, all) = (core.peers.connected().len(), core.nodes);
+        let (there, all) = (core.peers.connected().len(), core.members.nodes);
         let told = format!(
             "the nodes are preparing what they make afresh after a start; all of them are needed for it, and {there} of {all} are \
              connected. Try again later"

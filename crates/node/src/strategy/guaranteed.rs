@@ -93,7 +93,7 @@ impl RequestStrategy for Guaranteed {
             Fault::Refused(refusal) | Fault::Own(refusal) => refusal,
             Fault::Failed(Error::OutOfMaterial { detail }) => Refusal::new(Reason::OutOfMaterial, detail),
             Fault::Failed(e) => {
-                tracing::warn!(error = core.told(&e), "a request failed among the nodes");
+                tracing::warn!(error = core.members.told(&e), "a request failed among the nodes");
                 let refusal = blame(unavailable(e.clone()), &e);
                 match (&e, lost.iter().next()) {
                     (Error::Missing { .. }, Some(silent)) => refusal.because_of(silent),
@@ -158,7 +158,8 @@ pub(super) struct Standing {
 
 impl MaterialStrategy for Standing {
     fn begin(&self, core: &Core, id: [u8; 32], stored: &[u8]) -> Result<()> {
-        let epoch = Epoch::standing(core, id, core.scheme.restore_setup(core.me, stored)?, self.quorum)?;
+        let epoch =
+            Epoch::standing(core, id, core.scheme.restore_setup(core.members.me, stored)?, self.quorum)?;
         // Agreed on again, by nodes that were not sure: they are the same, and so is the stock.
         let mut current = core.epoch.write();
         if current.as_ref().is_none_or(|before| before.id != epoch.id) {

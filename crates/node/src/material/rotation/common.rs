@@ -9,7 +9,8 @@ use polyclave_transport::wire;
 
 use super::compare;
 use crate::Result;
-use crate::core::{Core, system};
+use crate::core::Core;
+use crate::error::system;
 use crate::peers::exchange::tell_all;
 use crate::store::{HeldKey, KeyState};
 
@@ -24,7 +25,7 @@ pub(super) fn common_keys(core: &Core, net: &mut TlsNet) -> Result<Vec<HeldKey>>
     let mine = held.iter().map(listed).collect::<Result<Vec<_>>>()?;
     let lists = tell_lists(&mine, net)?;
     let mut heard: Vec<&[Listed]> = lists.iter().map(Vec::as_slice).collect();
-    heard.insert(core.me.index(), &mine);
+    heard.insert(core.members.me.index(), &mine);
     compare("keys", &heard.concat().concat(), net)?;
     let common = common(&mine, &lists)?;
     Ok(held.into_iter().filter(|key| common.binary_search(&key.id).is_ok()).collect())

@@ -79,18 +79,19 @@ impl Core {
     pub(super) fn state(&self) -> Status {
         let (status, guesses) = (self.status(), self.guesses());
         let names = |there: bool| {
-            let cards = self.cluster.cards().iter().zip(polyclave_protocol::Party::all(self.nodes));
+            let cards =
+                self.members.cluster.cards().iter().zip(polyclave_protocol::Party::all(self.members.nodes));
             let chosen = cards.filter(|(_, party)| status.connected.contains(*party) == there);
             chosen.map(|(card, _)| card.name.clone()).collect()
         };
         Status {
-            name: self.cluster.cards()[self.me.index()].name.clone(),
-            party: self.me.index() + 1,
+            name: self.members.cluster.cards()[self.members.me.index()].name.clone(),
+            party: self.members.me.index() + 1,
             version: status.version.clone(),
             cluster: hex::encode(status.cluster),
-            protocol: self.cluster.protocol().into(),
-            nodes: self.nodes,
-            threshold: self.cluster.threshold(),
+            protocol: self.members.cluster.protocol().into(),
+            nodes: self.members.nodes,
+            threshold: self.members.cluster.threshold(),
             needed: self.scheme.quorum(),
             adversary: self.scheme.promise(),
             ready: self.is_ready(),
@@ -106,10 +107,10 @@ impl Core {
             quarantine: self.quarantined(),
             checks_failed: guesses.failed,
             checks_unanswered: guesses.unanswered,
-            rotating: self.names_of(status.rotating),
+            rotating: self.members.names_of(status.rotating),
             corrects: self.strategy.requests.corrects(),
-            outvoted: self.names_of(status.outvoted),
-            silent: self.names_of(status.silent),
+            outvoted: self.members.names_of(status.outvoted),
+            silent: self.members.names_of(status.silent),
             damaged: self.store.damaged(),
             lacking: status.lacking,
             audit_refuses: self.stopped_by_audit().is_some(),

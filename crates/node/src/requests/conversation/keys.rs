@@ -10,8 +10,9 @@ use super::Serving;
 use crate::Result;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::{Fault, misplaced};
-use crate::core::{now, system};
+use crate::error::system;
 use crate::keys::make::expand;
+use crate::operator::clock::now;
 use crate::requests::agreement::agree;
 use crate::store::KeyState;
 
@@ -21,7 +22,7 @@ impl Serving<'_, '_> {
     pub(super) fn complete(&mut self, info: &KeyInfo, state: KeyState) -> Result<(), Fault> {
         let announced = state == KeyState::Announced;
         let serving = self.net()?.members().len();
-        if serving < self.core.nodes && !self.is_announced(announced)? {
+        if serving < self.core.members.nodes && !self.is_announced(announced)? {
             let name = &info.properties.name;
             let told =
                 format!("making the key '{name}' did not come to its end; delete it, and make it again");
@@ -101,7 +102,7 @@ impl Serving<'_, '_> {
 
     /// Seconds since 1970 by the clock of the first serving node.
     fn time_of_the_first(&mut self) -> Result<u64, Fault> {
-        let me = self.core.me;
+        let me = self.core.members.me;
         let net = self.net()?;
         let first = net.members().iter().next().unwrap_or(me);
         let mut seconds = now().to_le_bytes();

@@ -1,0 +1,26 @@
+//! Errors of the store, and of the system, as protocols and clients are told of them.
+
+use polyclave_protocol::Error;
+use polyclave_transport::wire::{Reason, Refusal};
+
+use crate::store::StoreError;
+
+/// An error of the store, where a protocol's error is wanted.
+pub(crate) fn system(e: impl std::fmt::Display) -> Error {
+    Error::System(e.to_string())
+}
+
+/// The same as a refusal.
+pub(crate) fn of_store(e: StoreError) -> Refusal {
+    match e {
+        StoreError::Spent { .. } => Refusal::new(Reason::Spent, e.to_string()),
+        // Another request was faster.
+        StoreError::Taken { .. } | StoreError::NoKey { .. } | StoreError::Deleted { .. } => {
+            Refusal::new(Reason::Key, e.to_string())
+        }
+        other => {
+            tracing::error!(error = %other, "the store failed");
+            Refusal::new(Reason::Internal, "its store failed; see the log of that node")
+        }
+    }
+}
