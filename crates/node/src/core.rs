@@ -1,6 +1,5 @@
 //! What all threads of a node share: its keys, its policy, its connections.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -8,34 +7,29 @@ use std::thread::JoinHandle;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{Conduct, Result};
-use polyclave_cipher::{Cipher, catalog};
-use polyclave_config::ClientPolicy;
 use polyclave_protocol::PartySet;
 use polyclave_protocol::any::{AnyServiceConfig, AnySetup};
-use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::spdz::Guesses;
-use polyclave_transport::wire::{KEYS, KeyInfo, NodeStatus, Reason, Refusal, Reply, Right};
-use polyclave_transport::{CertificateDer, Mesh, TlsNet};
+use polyclave_transport::wire::{NodeStatus, Reason, Refusal};
+use polyclave_transport::{Mesh, TlsNet};
 
 use crate::clients::limits::Clients;
+use crate::clients::rules::Rules;
 use crate::computation::circuits::Library;
-use crate::error::of_store;
-use crate::keys::key::Shares;
-use crate::keys::names::Names;
+use crate::keys::held::Keys;
 use crate::material::epoch::Epoch;
 use crate::material::target::Target;
 use crate::members::Members;
-use crate::operator::audit::AuditLog;
 use crate::operator::clock::Dates;
 use crate::operator::faults::Seen;
+use crate::operator::logbook::Logbook;
 use crate::peers::orders::{Order, State};
 use crate::peers::registry::{CONNECT, Peers};
 use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
 use crate::requests::pending::PendingRequests;
-use crate::requests::plan::Client;
-use crate::store::{Incarnation, KeyState, Quarantine, Store, StoreError, StoredKey};
+use crate::store::{Incarnation, Quarantine, Store};
 use crate::strategy::Strategy;
 use crate::threads::Threads;
 
@@ -53,8 +47,9 @@ pub(crate) struct Core {
     pub(crate) threads: Threads,
     pub(crate) mesh: Mesh,
     pub(crate) store: Arc<Store>,
-    pub(crate) audit: Option<AuditLog>,
-    pub(crate) policy: Arc<RwLock<ClientPolicy>>,
+    pub(crate) logbook: Arc<Logbook>,
+    pub(crate) rules: Rules,
+    pub(crate) keys: Keys,
     pub(crate) incarnation: Incarnation,
     /// Of the nodes' certificates.
     pub(crate) dates: Dates,
@@ -78,7 +73,6 @@ pub(crate) struct Core {
     /// Requests share it; a rotation has it alone.
     pub(crate) gate: RwLock<()>,
     pub(crate) library: Library,
-    pub(crate) ciphers: Mutex<HashMap<String, Cipher>>,
     pub(crate) peers: Arc<Peers>,
     pub(crate) channels: Channels,
     pub(crate) pending: PendingRequests,
@@ -88,19 +82,10 @@ pub(crate) struct Core {
     pub(crate) computed: Arc<AtomicU64>,
     /// Channels of one peer that are followed at once.
     pub(crate) most_followed: usize,
-    pub(crate) names: Arc<Names>,
     /// What it has seen of others' faults.
     pub(crate) seen: Seen,
     /// How it behaves.
     pub(crate) conduct: Conduct,
-}
-
-/// A record of a key is damaged here.
-pub(crate) fn unreadable(name: &str) -> Refusal {
-    let told = format!(
-        "its share of the key '{name}' is damaged and cannot be read; its operator can restore a backup, and until then others serve"
-    );
-    Refusal::new(Reason::Internal, told)
 }
 
 impl Core {
@@ -112,135 +97,6 @@ impl Core {
     ) -> Result<JoinHandle<()>> {
         let core = self.clone();
         self.threads.spawn(name, move || work(&core))
-    }
-
-    /// The name of the client with a certificate.
-    pub(crate) fn client_of(&self, certificate: &CertificateDer<'_>) -> Option<String> {
-        let policy = self.policy.read();
-        policy.client_of(certificate).map(str::to_owned)
-    }
-
-    /// Whether the policy of this node allows it.
-    pub(crate) fn allow(&self, client: &Client, right: Right, key: &str) -> Result<(), Refusal> {
-        let policy = self.policy.read();
-        if policy.allows(&client.certificate, right, key) {
-            return Ok(());
-        }
-        let name = &client.name;
-        let told = format!("its policy does not allow {name} to {right} with the key '{key}'");
-        Err(Refusal::new(Reason::Denied, told))
-    }
-
-    /// A cipher of the catalog.
-    pub(crate) fn cipher(&self, name: &str) -> Result<Cipher, Refusal> {
-        let mut ciphers = self.ciphers.lock();
-        if let Some(cipher) = ciphers.get(name) {
-            return Ok(cipher.clone());
-        }
-        let unknown = || {
-            let names: Vec<String> = catalog::all().into_iter().map(|c| c.name).collect();
-            Refusal::new(
-                Reason::Key,
-                format!("there is no cipher '{name}'; choose one of {}", names.join(", ")),
-            )
-        };
-        let cipher = catalog::find(name).filter(|c| c.name == name).ok_or_else(unknown)?;
-        ciphers.insert(name.to_owned(), cipher.clone());
-        Ok(cipher)
-    }
-
-    /// A key and this node's shares of it. One that is not yet announced counts: the nodes compare its id, and who has the
-    /// same one has stored it in the same session.
-    pub(crate) fn key(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
-        let damaged = |e: StoreError| match e {
-            StoreError::Corrupt { .. } => {
-                tracing::error!(key = name, error = %e, "a record of a key is damaged");
-                unreadable(name)
-            }
-            e => of_store(e),
-        };
-        let key = match self.store.key(name).map_err(damaged)? {
-            None => self.store.pending_key(name).map_err(damaged)?.map(Arc::new),
-            announced => announced,
-        };
-        match key {
-            Some(key) => Ok((key.info.clone(), key)),
-            None => Err(Refusal::new(Reason::Key, format!("there is no key '{name}'"))),
-        }
-    }
-
-    /// Whether a key of this name was announced.
-    pub(crate) fn has_key(&self, name: &str) -> Result<bool, Refusal> {
-        Ok(self.store.key(name).map_err(of_store)?.is_some())
-    }
-
-    /// Pays for blocks, durably, before they are computed. Every node pays for the requests that it serves; since every request
-    /// is served by `least` nodes at least, all of them together let no more than the key's budget pass. The others that serve know
-    /// of it before they are computed ([`Core::protect`]).
-    pub(crate) fn spend(&self, info: &KeyInfo, blocks: u64, serving: PartySet) -> Result<(), Refusal> {
-        if blocks == 0 {
-            return Ok(());
-        }
-        let (least, all) = (self.scheme.quorum() as u128, self.members.nodes as u128);
-        let own_part = (u128::from(info.properties.budget_blocks) * least / all) as u64;
-        self.store.spend(info.id, blocks, own_part).map_err(of_store)?;
-        self.protect(serving)
-    }
-
-    /// Stores a key that is not yet announced.
-    pub(crate) fn store_pending(&self, info: &KeyInfo, shares: Shares) -> Result<(), Refusal> {
-        let key = StoredKey { info: info.clone(), state: KeyState::Pending, shares };
-        self.store.put_pending(&key).map_err(of_store)
-    }
-
-    /// Marks a key as one that all nodes have stored.
-    pub(crate) fn announce(&self, info: &KeyInfo) -> Result<(), Refusal> {
-        self.store.announce(&info.properties.name, info.id).map_err(of_store)
-    }
-
-    /// Deletes the key of a name, if there is one.
-    pub(crate) fn delete_key(&self, name: &str) -> Result<Option<KeyInfo>, Refusal> {
-        // Whether its shares can be read does not matter.
-        let Some(info) = self.store.info(name).map_err(of_store)? else { return Ok(None) };
-        self.store.delete(name, info.id).map_err(of_store)?;
-        Ok(Some(info))
-    }
-
-    /// The keys that a client may see, a page of them after a name.
-    pub(crate) fn keys(&self, client: &Client, after: &str) -> Result<Reply, Refusal> {
-        let mut keys = self.store.readable_keys().map_err(of_store)?;
-        let policy = self.policy.read();
-        keys.retain(|info| {
-            let name = info.properties.name.as_str();
-            name > after && policy.allows(&client.certificate, Right::List, name)
-        });
-        keys.sort_by(|a, b| a.properties.name.cmp(&b.properties.name));
-        let more = keys.len() > KEYS;
-        keys.truncate(KEYS);
-        Ok(Reply::Keys { keys, more })
-    }
-
-    /// Refuses another key where there are as many as the operator wants: a client that may make keys could else fill the disk.
-    pub(crate) fn refuse_too_many_keys(&self) -> Result<(), Refusal> {
-        let (held, most) = (self.store.count().map_err(of_store)?, self.clients.most_keys() as u64);
-        if held < most {
-            return Ok(());
-        }
-        let told = format!(
-            "it has {held} keys, and its limit is {most}: delete some that are not needed, or ask its operator to raise `keys` under \
-             [limits]"
-        );
-        Err(Refusal::new(Reason::Key, told))
-    }
-
-    /// A key that a client may use in some way.
-    pub(crate) fn show(&self, client: &Client, key: &str) -> Result<KeyInfo, Refusal> {
-        let rights = [Right::List, Right::Encrypt, Right::Decrypt, Right::Mac, Right::Delete];
-        let first = self.allow(client, Right::List, key);
-        if rights.into_iter().all(|right| self.allow(client, right, key).is_err()) {
-            first?;
-        }
-        Ok(self.key(key)?.0)
     }
 
     /// The agreed common secrets.
@@ -257,21 +113,21 @@ impl Core {
             cluster: self.members.cluster.id(),
             connected: self.peers.connected(),
             set_up: self.set_up().is_ok(),
-            keys: self.store.count().unwrap_or_default(),
+            keys: self.keys.count(),
             prepared: self.epoch().is_some() || self.strategy.material.refuse_without_epoch(self).is_ok(),
             stock: self.stock_levels(),
             quarantined: self.is_quarantined(),
             rotating: self.rotation_wanted_by(),
             outvoted: self.seen.outvoted(),
             silent: self.seen.silent(),
-            damaged: self.store.damaged().len() as u64,
+            damaged: self.keys.damaged().len() as u64,
             lacking: self.lacking(),
         }
     }
 
     /// How many keys fewer it has than more nodes have than may lie.
     fn lacking(&self) -> u64 {
-        let own = self.store.count().unwrap_or_default();
+        let own = self.keys.count();
         let mut counts: Vec<u64> = self.peers.key_counts().into_iter().chain([own]).collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         counts.get(self.members.cluster.threshold()).map_or(0, |most| most.saturating_sub(own))
@@ -291,7 +147,7 @@ impl Core {
             wants_rotation: self.wants_rotation.load(Relaxed),
             prepared: self.prepared.load(Relaxed),
             levels: self.levels(),
-            keys: self.store.count().unwrap_or_default().try_into().unwrap_or(u32::MAX),
+            keys: self.keys.count().try_into().unwrap_or(u32::MAX),
         }
     }
 

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use polyclave_config::{Card, ClientPolicy, Cluster, NodeDir, NodeLimits};
+use polyclave_config::{Card, Cluster, NodeDir, NodeLimits};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
@@ -18,8 +18,10 @@ use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Addres
 
 use crate::clients::limits::Clients;
 use crate::clients::reception::receive_clients;
+use crate::clients::rules::Rules;
 use crate::core::Core;
 use crate::error::system;
+use crate::keys::held::Keys;
 use crate::material::quarantine::REMEDY;
 use crate::material::target::targets;
 use crate::material::{preparation, rotation, set_up};
@@ -29,7 +31,7 @@ use crate::operator::audit::{Event, STARTED, STOPPED};
 use crate::operator::clock::Dates;
 use crate::operator::faults::Seen;
 use crate::operator::housekeeping::keep_house;
-use crate::operator::logbook::open_log;
+use crate::operator::logbook::{Logbook, open_log};
 use crate::operator::{files, http};
 use crate::peers::control::{give_orders, take_orders};
 use crate::peers::registry::Peers;
@@ -158,7 +160,8 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
     let socket = Socket::bind(dir.path())?;
     let incarnation = store.begin_incarnation().map_err(system)?;
     let audit = settings.audit.enabled.then(|| open_log(&dir, &store)).transpose()?;
-    let policy = Arc::new(RwLock::new(dir.policy().map_err(system)?));
+    let logbook = Arc::new(Logbook::new(audit, store.clone()));
+    let rules = Rules::new(dir.policy().map_err(system)?);
     let files = files::share(&settings.limits, cluster.nodes());
     let limits = Limits::default();
     let nodes: Vec<Address> = cluster.cards().iter().map(peer_address).collect();
@@ -170,12 +173,13 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         me,
         nodes.len(),
         cluster.id(),
-        admits(policy.clone()),
+        admits(rules.clone()),
     )?;
     let adversary = scheme.promise();
     let targets = targets(&scheme.kinds(), &settings.stock).into();
     let strategy = Strategy::of(&scheme);
     let members = Members::new(cluster, me);
+    let keys = Keys::new(store.clone(), (scheme.quorum(), members.nodes), settings.limits.keys);
     let core = Arc::new(Core {
         scheme,
         strategy,
@@ -183,8 +187,9 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         threads: Threads::default(),
         mesh,
         store,
-        audit,
-        policy,
+        logbook,
+        rules,
+        keys,
         incarnation,
         dates,
         set_up: RwLock::default(),
@@ -199,7 +204,6 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         prepared: AtomicBool::new(false),
         gate: RwLock::default(),
         library: Default::default(),
-        ciphers: Mutex::default(),
         peers: Peers::new(me, nodes.len()),
         // Parts of the memory are given in the order of requests, channels fairly among clients. So channels have to be what is scarce.
         channels: Channels::new(settings.limits.channels.min(Memory::parts(&settings.limits))),
@@ -208,12 +212,11 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         memory: Memory::new(&settings.limits),
         computed: Arc::default(),
         most_followed: files.followed,
-        names: Default::default(),
         seen: Seen::default(),
         conduct,
     });
-    core.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
-    if let Err(e) = core.log_policy() {
+    core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
+    if let Err(e) = core.rules.log(&core.logbook, &core.store) {
         tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
     }
     set_up::load(&core)?;
@@ -253,7 +256,7 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         status: Box::new(move || for_status.status()),
         why_not_ready: Box::new(move || for_ready.why_not_ready()),
         computed,
-        stopped_by_audit: Box::new(move || for_audit.stopped_by_audit()),
+        stopped_by_audit: Box::new(move || for_audit.logbook.refuses()),
         client_addr,
         adversary,
     })
@@ -263,8 +266,8 @@ fn peer_address(card: &Card) -> Address {
     Address { address: card.address.clone(), certificates: card.certificates.clone() }
 }
 
-fn admits(policy: Arc<RwLock<ClientPolicy>>) -> Arc<dyn Fn(&CertificateDer<'_>) -> bool + Send + Sync> {
-    Arc::new(move |certificate| policy.read().client_of(certificate).is_some())
+fn admits(rules: Rules) -> Arc<dyn Fn(&CertificateDer<'_>) -> bool + Send + Sync> {
+    Arc::new(move |certificate| rules.client_of(certificate).is_some())
 }
 
 fn stop(core: &Arc<Core>, threads: Vec<JoinHandle<()>>, http: Option<http::Server>) {
@@ -279,7 +282,7 @@ fn stop(core: &Arc<Core>, threads: Vec<JoinHandle<()>>, http: Option<http::Serve
     if !core.threads.wait(LAST_THREADS) {
         tracing::warn!("some threads are still waiting for a client or a peer");
     }
-    core.note(&Event::of_node(STOPPED, "in-order"));
-    core.settle_audit(&mut None);
+    core.logbook.note(&Event::of_node(STOPPED, "in-order"));
+    core.logbook.settle(&mut None);
     tracing::info!("stopped");
 }

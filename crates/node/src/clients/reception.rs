@@ -11,10 +11,11 @@ use polyclave_transport::wire::{self, Operation, Reason, Refusal, Reply, Request
 use polyclave_transport::{Caller, Reception, TlsNet};
 
 use crate::Result;
+use crate::clients::rules::Client;
 use crate::core::Core;
 use crate::operator::audit::{BEGUN, Event};
 use crate::requests::conversation::{kind, serve};
-use crate::requests::plan::{Client, Plan, ticket};
+use crate::requests::plan::{Plan, ticket};
 use crate::threads::{IDLE_LOOK, POLL_INTERVAL};
 
 /// A client may be silent for so long between requests, and within one.
@@ -50,7 +51,7 @@ pub(crate) fn receive_clients(core: &Arc<Core>, reception: &Reception) {
 /// Serves one client's requests, one after the other, until it goes.
 fn serve_client(core: &Arc<Core>, caller: Caller) {
     let Caller { certificate, mut net, from } = caller;
-    let Some(name) = core.client_of(&certificate) else { return };
+    let Some(name) = core.rules.client_of(&certificate) else { return };
     let party = core.members.client();
     let _held = match core.clients.connection(&name) {
         Ok(held) => held,
@@ -121,15 +122,18 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     let ticket = ticket(client, &request.id);
     let event =
         Event { client: &client.name, operation: kind, key: &key, request: request.id, ..Event::default() };
-    let begun = || core.admit(&Event { outcome: BEGUN, ..event });
+    let begun = || core.logbook.admit(&Event { outcome: BEGUN, ..event });
     let (blocks, result) = match &request.operation {
         // For who wants to know why nothing else is answered.
         Operation::Status => (0, tell(core, Ok(Reply::Status(core.status())), net)),
         Operation::Show { key } => {
-            let shown = || Ok(Reply::Keys { keys: vec![core.show(client, key)?], more: false });
+            let shown =
+                || Ok(Reply::Keys { keys: vec![core.keys.show(&core.rules, client, key)?], more: false });
             (0, tell(core, begun().and_then(|()| shown()), net))
         }
-        Operation::List { after } => (0, tell(core, begun().and_then(|()| core.keys(client, after)), net)),
+        Operation::List { after } => {
+            (0, tell(core, begun().and_then(|()| core.keys.list(&core.rules, client, after)), net))
+        }
         _ => {
             let held = core.clients.request(&client.name);
             let held = held.and_then(|held| Ok((held, core.hold_off_rotation()?)));
@@ -154,7 +158,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     metrics::histogram!("polyclave_request_seconds", "operation" => kind)
         .record(began.elapsed().as_secs_f64());
     tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
-    core.note(&Event { outcome, blocks, ..event });
+    core.logbook.note(&Event { outcome, blocks, ..event });
     result.is_ok()
 }
 

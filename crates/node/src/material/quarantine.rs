@@ -94,7 +94,7 @@ impl Core {
         self.settle_quarantine();
         self.strategy.material.give_up(self, "a check failed");
         tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
-        self.note(&Event::of_node("quarantine", "check-failed"));
+        self.logbook.note(&Event::of_node("quarantine", "check-failed"));
         metrics::gauge!("polyclave_quarantined").set(1.0);
     }
 

@@ -247,7 +247,7 @@ fn commit(core: &Core, id: [u8; 32]) -> Result<()> {
     load(core)?;
     metrics::gauge!("polyclave_quarantined").set(0.0);
     tracing::info!(id = %hex::encode(&id[..8]), "fresh common secrets are in use, and all keys were carried over");
-    core.note(&Event::of_node("rotation", "done"));
+    core.logbook.note(&Event::of_node("rotation", "done"));
     Ok(())
 }
 

@@ -185,7 +185,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
     let logged = match order {
         Order::Status => return Ok(Answer::Status(Box::new(core.state()))),
         Order::AuditHead => {
-            core.settle_audit(&mut None);
+            core.logbook.settle(&mut None);
             None
         }
         order => operation(order),
@@ -197,7 +197,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
     let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };
     // A backup may be what is wanted because the disk is full.
     if matches!(order, Order::Readmit { .. }) || order.is_rotation() {
-        core.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
+        core.logbook.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
     }
     let party = |name: &str| core.members.cluster.party_named(name).ok_or_else(|| unknown(name));
     let done = NodeDir::open(dir).map_err(system).and_then(|dir| carry_out(&core.store, &dir, order, party));
@@ -207,7 +207,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
     if let Some(operation) = logged {
         let outcome = if done.is_ok() { "done" } else { "failed" };
         tracing::info!(operation, outcome, "an order of the operator");
-        core.note(&Event { outcome, ..event });
+        core.logbook.note(&Event { outcome, ..event });
     }
     done
 }

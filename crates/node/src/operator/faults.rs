@@ -60,7 +60,14 @@ impl Core {
                 metrics::counter!("polyclave_faults_total", "kind" => what, "node" => name.to_owned())
                     .increment(1);
                 let outcome = format!("{what}-{name}");
-                self.note(&Event { client, operation, key, outcome: &outcome, request, ..Event::default() });
+                self.logbook.note(&Event {
+                    client,
+                    operation,
+                    key,
+                    outcome: &outcome,
+                    request,
+                    ..Event::default()
+                });
             }
         }
     }

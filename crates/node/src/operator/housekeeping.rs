@@ -24,7 +24,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         if modified() != policy_of {
             policy_of = modified();
             match dir.policy() {
-                Ok(policy) => core.take_policy(policy),
+                Ok(policy) => core.rules.take(policy),
                 Err(e) => {
                     tracing::error!(error = %e, "the policy cannot be read; the one before stays in force")
                 }
@@ -40,10 +40,10 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();
-            if let Err(e) = core.log_policy() {
+            if let Err(e) = core.rules.log(&core.logbook, &core.store) {
                 tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
             }
-            core.settle_audit(&mut noted);
+            core.logbook.settle(&mut noted);
             core.strategy.material.settle(core);
             core.watch_clock(&mut misfit);
             metrics::gauge!("polyclave_store_damaged")

@@ -21,7 +21,7 @@ impl Core {
         if let Some(damaged) = self.store.file_damage() {
             return Some(damaged.to_string());
         }
-        if let Some(why) = self.stopped_by_audit() {
+        if let Some(why) = self.logbook.refuses() {
             return Some(format!("its audit log cannot be written: {why}"));
         }
         let least = self.scheme.quorum();

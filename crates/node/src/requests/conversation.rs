@@ -14,8 +14,9 @@ use polyclave_protocol::protocol::{Faults, Session};
 use polyclave_protocol::session::AgreedSession;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, Operation, Origin, Reason, Refusal, Step};
+use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusal, Step};
 
+use crate::clients::rules::Client;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::{Fault, misplaced};
 use crate::computation::progress::Progress;
@@ -24,7 +25,7 @@ use crate::keys::make::generate;
 use crate::material::epoch::SessionContext;
 use crate::requests::begin::begin;
 use crate::requests::lending::Channel;
-use crate::requests::plan::{Client, Plan, Task};
+use crate::requests::plan::{Plan, Task};
 use crate::requests::strategy::Ending;
 use attendance::Attended;
 use line::Line;
@@ -106,12 +107,21 @@ fn admit_first(
     match (task, first) {
         (Task::Use { info, mode, .. }, first) => {
             let blocks = mode.blocks_at_start() + first.map_or(Ok(0), |step| mode.admit(step))?;
-            core.spend(info, blocks, serving)?;
+            pay(core, info, blocks, serving)?;
             Ok(blocks)
         }
         (_, Some(step)) => Err(misplaced(step)),
         (_, None) => Ok(0),
     }
+}
+
+/// Pays for blocks from a key's budget, and has the others that serve remember it, before they are computed.
+fn pay(core: &Core, info: &KeyInfo, blocks: u64, serving: PartySet) -> Result<(), Refusal> {
+    if blocks == 0 {
+        return Ok(());
+    }
+    core.keys.pay(info, blocks)?;
+    core.protect(serving)
 }
 
 impl<'a> Serving<'a, '_> {

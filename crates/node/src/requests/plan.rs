@@ -5,23 +5,17 @@ use std::sync::Arc;
 
 use polyclave_cipher::Cipher;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::{
     self, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, why_apart,
 };
 
+use crate::clients::rules::Client;
 use crate::computation::modes::{Mode, machine, needs};
 use crate::core::Core;
 use crate::keys::make::check_new_key;
 use crate::keys::names::Taken;
 use crate::requests::pending::Ticket;
 use crate::store::StoredKey;
-
-/// Who asks.
-pub(crate) struct Client {
-    pub(crate) name: String,
-    pub(crate) certificate: CertificateDer<'static>,
-}
 
 /// A request that this node is ready to serve.
 pub(crate) struct Plan {
@@ -84,14 +78,14 @@ impl Plan {
                 Task::Import { cipher, new: new.clone() }
             }
             Operation::Delete { key } => {
-                core.allow(client, Right::Delete, key)?;
-                taken = Some(core.names.take(key)?);
+                core.rules.allow(client, Right::Delete, key)?;
+                taken = Some(core.keys.take_name(key)?);
                 Task::Delete { key: key.clone() }
             }
             Operation::Use { key, id, how } => {
                 let (wanted, right) = needs(how);
-                core.allow(client, right, key)?;
-                let (info, stored) = core.key(key)?;
+                core.rules.allow(client, right, key)?;
+                let (info, stored) = core.keys.get(key)?;
                 if id.is_some_and(|id| id != info.id) {
                     return Err(key_refusal(format!(
                         "this was made under another key that was named '{key}'"
@@ -104,7 +98,7 @@ impl Plan {
                     return Err(key_refusal(told));
                 }
                 refuse_undoing(&info, wanted, right)?;
-                let block = core.cipher(&info.properties.cipher)?.block_bytes;
+                let block = core.library.cipher(&info.properties.cipher)?.block_bytes;
                 let mode = machine(how, block, info.id)?;
                 Task::Use { info, key: stored, mode, right }
             }
@@ -155,16 +149,16 @@ fn new_key(
     new: &NewKey,
     taken: &mut Option<Taken>,
 ) -> Result<Cipher, Refusal> {
-    core.allow(client, right, &new.name)?;
-    let cipher = core.cipher(&new.cipher)?;
+    core.rules.allow(client, right, &new.name)?;
+    let cipher = core.library.cipher(&new.cipher)?;
     check_new_key(new, &cipher).map_err(key_refusal)?;
-    *taken = Some(core.names.take(&new.name)?);
-    if core.has_key(&new.name)? {
+    *taken = Some(core.keys.take_name(&new.name)?);
+    if core.keys.has(&new.name)? {
         return Err(key_refusal(format!(
             "there is a key '{}' already; choose another name or delete it",
             new.name
         )));
     }
-    core.refuse_too_many_keys()?;
+    core.keys.refuse_too_many()?;
     Ok(cipher)
 }

@@ -6,7 +6,6 @@ use polyclave_transport::wire::StockLevel;
 use serde::{Deserialize, Serialize};
 
 use crate::core::Core;
-use crate::operator::audit::AuditLog;
 use crate::store::Quarantine;
 
 /// How a running node is.
@@ -111,10 +110,10 @@ impl Core {
             corrects: self.strategy.requests.corrects(),
             outvoted: self.members.names_of(status.outvoted),
             silent: self.members.names_of(status.silent),
-            damaged: self.store.damaged(),
+            damaged: self.keys.damaged(),
             lacking: status.lacking,
-            audit_refuses: self.stopped_by_audit().is_some(),
-            audit_failure: self.audit.as_ref().and_then(AuditLog::failure).map(|(why, _)| why),
+            audit_refuses: self.logbook.refuses().is_some(),
+            audit_failure: self.logbook.failure(),
         }
     }
 }

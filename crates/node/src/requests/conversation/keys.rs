@@ -29,7 +29,7 @@ impl Serving<'_, '_> {
             return Err(Fault::Refused(Refusal::new(Reason::Key, told)));
         }
         if !announced {
-            self.core.announce(info).map_err(|refusal| system(refusal.message))?;
+            self.core.keys.announce(info).map_err(|refusal| system(refusal.message))?;
         }
         Ok(())
     }
@@ -90,11 +90,11 @@ impl Serving<'_, '_> {
         let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
         // Stored by all, or announced by none.
         let serving = self.net()?.members();
-        let stored = self.core.store_pending(&info, material.save(&protocol));
+        let stored = self.core.keys.store_pending(&info, material.save(&protocol));
         // A node that forgets it again, put back to an old copy of its disk, is one that the others know to have stored something since.
         let stored = stored.and_then(|()| self.core.protect(serving));
         agree(stored.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
-        let announced = self.core.announce(&info);
+        let announced = self.core.keys.announce(&info);
         agree(announced.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
         self.line.reply(&Reply::Done(Some(info)));
         Ok(())
@@ -119,7 +119,7 @@ impl Serving<'_, '_> {
     /// Deletes a key wherever it still is: so a deletion that was cut short can be repeated.
     pub(super) fn delete(&mut self, key: &str) -> Result<(), Fault> {
         let serving = self.net()?.members();
-        let deleted = self.core.delete_key(key);
+        let deleted = self.core.keys.delete(key);
         let deleted = deleted.and_then(|info| self.core.protect(serving).map(|()| info));
         let outcome = deleted.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
         agree(outcome, self.net()?)?.map_err(Fault::Refused)?;

@@ -6,8 +6,8 @@ use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
 use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Right, Step};
 
-use super::Serving;
 use super::line::{STEP, lost};
+use super::{Serving, pay};
 use crate::computation::modes::Fault;
 use crate::requests::agreement::{Early, refused_by};
 use crate::requests::strategy::StepOf;
@@ -34,8 +34,8 @@ impl Serving<'_, '_> {
             let blocks = admit(&step)?;
             if let Some((info, right)) = paid_by {
                 // The policy may have changed since the request began.
-                self.core.allow(self.client, right, &info.properties.name)?;
-                self.core.spend(info, blocks, serving)?;
+                self.core.rules.allow(self.client, right, &info.properties.name)?;
+                pay(self.core, info, blocks, serving)?;
             }
             self.blocks += blocks;
             Ok((step, digest))

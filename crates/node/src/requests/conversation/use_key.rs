@@ -14,7 +14,7 @@ use crate::computation::Computation;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::{Answer, Fault, Mode};
 use crate::computation::progress::Progress;
-use crate::core::unreadable;
+use crate::keys::held::unreadable;
 use crate::keys::key::{Material, Shares};
 
 impl Serving<'_, '_> {
@@ -29,7 +29,7 @@ impl Serving<'_, '_> {
         let circuits = self.circuits(&info.properties.cipher, &protocol)?;
         let key = Material::restore(info, shares, &protocol).map_err(|e| {
             tracing::error!(key = %info.properties.name, error = %e, "the shares of a key cannot be used");
-            self.core.store.note_unusable(&info.properties.name);
+            self.core.keys.note_unusable(&info.properties.name);
             Fault::Own(unreadable(&info.properties.name))
         })?;
         let mut held = Held {
