@@ -9,10 +9,8 @@ use parking_lot::{Mutex, RwLock};
 use crate::{Conduct, Result};
 use polyclave_protocol::PartySet;
 use polyclave_protocol::any::{AnyServiceConfig, AnySetup};
-use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::spdz::Guesses;
 use polyclave_transport::wire::{NodeStatus, Reason, Refusal};
-use polyclave_transport::{Mesh, TlsNet};
 
 use crate::clients::limits::Clients;
 use crate::clients::rules::Rules;
@@ -24,8 +22,9 @@ use crate::members::Members;
 use crate::operator::clock::Dates;
 use crate::operator::faults::Seen;
 use crate::operator::logbook::Logbook;
-use crate::peers::orders::{Order, State};
-use crate::peers::registry::{CONNECT, Peers};
+use crate::peers::marks::Marks;
+use crate::peers::network::Network;
+use crate::peers::orders::State;
 use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
 use crate::requests::pending::PendingRequests;
@@ -43,9 +42,10 @@ pub(crate) struct SetUp {
 pub(crate) struct Core {
     pub(crate) scheme: AnyServiceConfig,
     pub(crate) strategy: Strategy,
-    pub(crate) members: Members,
+    pub(crate) members: Arc<Members>,
     pub(crate) threads: Threads,
-    pub(crate) mesh: Mesh,
+    pub(crate) network: Arc<Network>,
+    pub(crate) marks: Marks,
     pub(crate) store: Arc<Store>,
     pub(crate) logbook: Arc<Logbook>,
     pub(crate) rules: Rules,
@@ -73,7 +73,6 @@ pub(crate) struct Core {
     /// Requests share it; a rotation has it alone.
     pub(crate) gate: RwLock<()>,
     pub(crate) library: Library,
-    pub(crate) peers: Arc<Peers>,
     pub(crate) channels: Channels,
     pub(crate) pending: PendingRequests,
     pub(crate) clients: Clients,
@@ -111,7 +110,7 @@ impl Core {
         NodeStatus {
             version: env!("CARGO_PKG_VERSION").into(),
             cluster: self.members.cluster.id(),
-            connected: self.peers.connected(),
+            connected: self.network.peers.connected(),
             set_up: self.set_up().is_ok(),
             keys: self.keys.count(),
             prepared: self.epoch().is_some() || self.strategy.material.refuse_without_epoch(self).is_ok(),
@@ -128,7 +127,7 @@ impl Core {
     /// How many keys fewer it has than more nodes have than may lie.
     fn lacking(&self) -> u64 {
         let own = self.keys.count();
-        let mut counts: Vec<u64> = self.peers.key_counts().into_iter().chain([own]).collect();
+        let mut counts: Vec<u64> = self.network.peers.key_counts().into_iter().chain([own]).collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         counts.get(self.members.cluster.threshold()).map_or(0, |most| most.saturating_sub(own))
     }
@@ -136,7 +135,7 @@ impl Core {
     /// The nodes whose operators have ordered fresh common secrets.
     fn rotation_wanted_by(&self) -> PartySet {
         let own = self.wants_rotation.load(Relaxed).then_some(self.members.me);
-        self.peers.which(|state| state.wants_rotation).iter().chain(own).collect()
+        self.network.peers.which(|state| state.wants_rotation).iter().chain(own).collect()
     }
 
     /// What this node tells its peers of itself.
@@ -150,19 +149,4 @@ impl Core {
             keys: self.keys.count().try_into().unwrap_or(u32::MAX),
         }
     }
-
-    /// Orders a new channel and connects to it.
-    pub(crate) fn open_channel(&self, serving: PartySet) -> Result<TlsNet> {
-        let mut name = [0; 16];
-        random_bytes(&mut name)?;
-        for peer in serving.iter().filter(|p| *p != self.members.me) {
-            self.peers.order(peer, Order::Channel { serving, name })?;
-        }
-        self.mesh.open(&channel_name(&name), serving, CONNECT)
-    }
-}
-
-/// The name of the stream of a channel.
-pub(crate) fn channel_name(name: &[u8; 16]) -> String {
-    format!("channel {}", hex::encode(name))
 }

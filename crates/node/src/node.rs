@@ -34,7 +34,8 @@ use crate::operator::housekeeping::keep_house;
 use crate::operator::logbook::{Logbook, open_log};
 use crate::operator::{files, http};
 use crate::peers::control::{give_orders, take_orders};
-use crate::peers::registry::Peers;
+use crate::peers::marks::Marks;
+use crate::peers::network::Network;
 use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
 use crate::store::{Quarantine, Secret, Store};
@@ -178,14 +179,17 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
     let adversary = scheme.promise();
     let targets = targets(&scheme.kinds(), &settings.stock).into();
     let strategy = Strategy::of(&scheme);
-    let members = Members::new(cluster, me);
+    let members = Arc::new(Members::new(cluster, me));
+    let network = Arc::new(Network::new(members.clone(), mesh));
+    let marks = Marks::new(members.clone(), store.clone(), network.clone(), conduct);
     let keys = Keys::new(store.clone(), (scheme.quorum(), members.nodes), settings.limits.keys);
     let core = Arc::new(Core {
         scheme,
         strategy,
         members,
         threads: Threads::default(),
-        mesh,
+        network,
+        marks,
         store,
         logbook,
         rules,
@@ -204,7 +208,6 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         prepared: AtomicBool::new(false),
         gate: RwLock::default(),
         library: Default::default(),
-        peers: Peers::new(me, nodes.len()),
         // Parts of the memory are given in the order of requests, channels fairly among clients. So channels have to be what is scarce.
         channels: Channels::new(settings.limits.channels.min(Memory::parts(&settings.limits))),
         pending: Default::default(),

@@ -32,7 +32,6 @@ use crate::material::stock::Lots;
 use crate::material::stock::bounded::BoundedStock;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::peers::registry::CONNECT;
 
 /// A peer that makes something together with others may compute for so long between two messages.
 const MAKING: Duration = Duration::from_secs(120);
@@ -149,7 +148,7 @@ impl Core {
     fn boots(&self) -> Option<Vec<[u8; 16]>> {
         let own = Some(self.incarnation.boot);
         Party::all(self.members.nodes)
-            .map(|p| if p == self.members.me { own } else { self.peers.boot(p) })
+            .map(|p| if p == self.members.me { own } else { self.network.peers.boot(p) })
             .collect()
     }
 }
@@ -157,19 +156,17 @@ impl Core {
 /// Whether the nodes lack an epoch that all of them have, and can make one; asked at the node that leads.
 pub(crate) fn is_due(core: &Core) -> bool {
     let ready = core.set_up().is_ok()
-        && core.peers.connected().len() == core.members.nodes
-        && core.peers.all_set_up()
+        && core.network.is_complete()
+        && core.network.peers.all_set_up()
         && !core.is_quarantined()
         && !core.is_rotating()
-        && !core.peers.any(|state| state.quarantined || state.prepared);
-    ready && core.epoch().is_none_or(|epoch| core.peers.any(|state| state.epoch != epoch.id))
+        && !core.network.peers.any(|state| state.quarantined || state.prepared);
+    ready && core.epoch().is_none_or(|epoch| core.network.peers.any(|state| state.epoch != epoch.id))
 }
 
 /// Has all nodes make an epoch.
 pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
-    for peer in core.members.others() {
-        core.peers.order(peer, Order::Renew { name })?;
-    }
+    core.network.order_all(Order::Renew { name })?;
     join(core, name)
 }
 
@@ -177,7 +174,7 @@ pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
 /// cannot take part now, is not waited for as long as one that computes.
 pub(crate) fn meet(core: &Core, what: &str, name: [u8; 16]) -> Result<TlsNet> {
     let all = core.members.all();
-    let mut net = core.mesh.open(&format!("{what} {}", hex::encode(name)), all, CONNECT)?;
+    let mut net = core.network.open(&format!("{what} {}", hex::encode(name)), all)?;
     net.set_idle_limit(MEETING);
     tell_all(&[1], &mut net)?;
     net.set_idle_limit(MAKING);
@@ -206,7 +203,7 @@ pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
     })?;
     let id = epoch.id;
     take(core, epoch)?;
-    core.peers.note_all_epochs(id);
+    core.network.peers.note_all_epochs(id);
     metrics::counter!("polyclave_epochs_total").increment(1);
     tracing::info!(id = %hex::encode(&id[..8]), "a new epoch has begun");
     Ok(())
@@ -227,7 +224,7 @@ fn make(core: &Core, session: &AgreedSession, boots: Vec<[u8; 16]>, net: &mut Tl
 /// Takes an epoch into use, unless what it was made for is no more.
 fn take(core: &Core, epoch: Epoch) -> Result<()> {
     let mut current = core.epoch.write();
-    if core.is_quarantined() || core.peers.any(|state| state.quarantined) {
+    if core.is_quarantined() || core.network.peers.any(|state| state.quarantined) {
         return Err(Error::System("a node came under quarantine meanwhile".into()));
     }
     if core.boots().as_ref() != Some(&epoch.boots) {

@@ -78,14 +78,15 @@ fn name() -> Result<[u8; 16]> {
 /// A kind of which there is too little, and how many items to make in one run. The emptiest first.
 pub(crate) fn lacking_kind(core: &Core) -> Option<Preparation> {
     let epoch = core.epoch()?;
-    if core.peers.connected().len() < core.members.nodes || core.is_quarantined() {
+    if !core.network.is_complete() || core.is_quarantined() {
         return None;
     }
     let own = core.levels();
     let lacking = core.targets.iter().enumerate().filter_map(|(at, target)| {
         let (all, per_block) = (target.items(), target.kind.per_block.max(1));
         let claiming = epoch.lots.claiming();
-        let left = claiming.believed_left(&epoch.lots, target, own.get(at).copied(), core.peers.levels(at));
+        let left =
+            claiming.believed_left(&epoch.lots, target, own.get(at).copied(), core.network.peers.levels(at));
         let missing = all.saturating_sub(left);
         (missing > 0).then(|| {
             // At least a block, so that not every small request is followed by a run.
@@ -98,13 +99,11 @@ pub(crate) fn lacking_kind(core: &Core) -> Option<Preparation> {
 }
 
 fn lead_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
-    for peer in core.members.others() {
-        core.peers.order(peer, Order::Fill { name, kind, count })?;
-    }
+    core.network.order_all(Order::Fill { name, kind, count })?;
     join_fill(core, name, kind, count)?;
     let target = &core.targets[usize::from(kind)];
     let more = count as usize * FULL / target.items().max(1);
-    core.peers.note_made(usize::from(kind), u16::try_from(more).unwrap_or(u16::MAX));
+    core.network.peers.note_made(usize::from(kind), u16::try_from(more).unwrap_or(u16::MAX));
     Ok(())
 }
 

@@ -94,17 +94,16 @@ pub(crate) fn load(core: &Core) -> Result<()> {
 
 /// Whether a round is due; asked at the node that leads.
 pub(crate) fn is_due(core: &Core) -> bool {
-    let all_there = core.peers.connected().len() == core.members.nodes;
-    let unfinished = core.prepared.load(Relaxed) || core.peers.any(|state| state.prepared);
-    let all_want = core.wants_rotation.load(Relaxed) && !core.peers.any(|state| !state.wants_rotation);
+    let all_there = core.network.is_complete();
+    let unfinished = core.prepared.load(Relaxed) || core.network.peers.any(|state| state.prepared);
+    let all_want =
+        core.wants_rotation.load(Relaxed) && !core.network.peers.any(|state| !state.wants_rotation);
     core.set_up().is_ok() && all_there && (unfinished || all_want)
 }
 
 /// Has all nodes take part in a round.
 pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
-    for peer in core.members.others() {
-        core.peers.order(peer, Order::Rotate { name })?;
-    }
+    core.network.order_all(Order::Rotate { name })?;
     join(core, name)
 }
 

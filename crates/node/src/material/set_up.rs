@@ -16,7 +16,6 @@ use crate::core::{Core, SetUp};
 use crate::error::system;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::peers::registry::CONNECT;
 use crate::threads::Crew;
 
 /// An agreement is over by then, or failed.
@@ -62,9 +61,9 @@ impl Default for Leader {
 impl Leader {
     /// Has all nodes agree, if this is the first one, all are there, and somebody has not agreed.
     pub(crate) fn lead_if_due(&mut self, core: &Arc<Core>) {
-        let all_there = core.peers.connected().len() == core.members.nodes;
+        let all_there = core.network.is_complete();
         let has_agreed = core.set_up().is_ok();
-        if core.members.me != Party(0) || !all_there || (has_agreed && core.peers.all_set_up()) {
+        if core.members.me != Party(0) || !all_there || (has_agreed && core.network.peers.all_set_up()) {
             return;
         }
         if !self.is_due(has_agreed, Instant::now()) {
@@ -72,7 +71,7 @@ impl Leader {
         }
         let for_thread = core.clone();
         let begun = self.crew.spawn(&core.threads, move || match lead(&for_thread) {
-            Ok(()) => for_thread.peers.note_all_set_up(),
+            Ok(()) => for_thread.network.peers.note_all_set_up(),
             Err(e) => {
                 tracing::warn!(error = for_thread.members.told(&e), "the common secrets were not agreed on")
             }
@@ -99,9 +98,7 @@ impl Leader {
 fn lead(core: &Core) -> Result<()> {
     let mut name = [0; 16];
     random_bytes(&mut name)?;
-    for peer in core.members.others() {
-        core.peers.order(peer, Order::SetUp { name })?;
-    }
+    core.network.order_all(Order::SetUp { name })?;
     join(core, name)
 }
 
@@ -110,7 +107,7 @@ pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
     let all = core.members.all();
     // One at a time: two would replace each other's proposals.
     let _alone = core.setting_up.lock();
-    let mut net = core.mesh.open(&format!("set-up {}", hex::encode(name)), all, CONNECT)?;
+    let mut net = core.network.open(&format!("set-up {}", hex::encode(name)), all)?;
     net.set_deadline(Some(Instant::now() + WITHIN));
     let terms = core.members.terms();
     let session = hello(&core.scheme.terms(terms), &mut net)?;

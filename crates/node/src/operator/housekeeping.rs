@@ -36,7 +36,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         }
         leader.lead_if_due(core);
         if let Some(epoch) = core.epoch() {
-            epoch.lots.note_missing(core.members.all().without(core.peers.connected()));
+            epoch.lots.note_missing(core.members.all().without(core.network.peers.connected()));
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();
@@ -49,7 +49,8 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             metrics::gauge!("polyclave_store_damaged")
                 .set(f64::from(u8::from(core.store.file_damage().is_some())));
             core.count_stock();
-            metrics::gauge!("polyclave_peers_connected").set(core.peers.connected().len() as f64 - 1.0);
+            metrics::gauge!("polyclave_peers_connected")
+                .set(core.network.peers.connected().len() as f64 - 1.0);
             metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));
             metrics::counter!("polyclave_blocks_computed_total").absolute(core.computed.load(Relaxed));
             let status = core.status();

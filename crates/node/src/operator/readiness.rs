@@ -34,7 +34,7 @@ impl Core {
         if let Err(refusal) = self.context() {
             return Some(self.members.told(refusal.message));
         }
-        let there = self.peers.connected();
+        let there = self.network.peers.connected();
         if there.len() < least {
             let missing = self.members.names_of(self.members.all().without(there)).join(", ");
             return Some(format!(

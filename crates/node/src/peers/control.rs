@@ -13,7 +13,6 @@ use crate::error::system;
 use crate::material::{epoch, preparation, rotation, set_up};
 use crate::peers::marks::Judged;
 use crate::peers::orders::{Greeting, Order, State, control_stream};
-use crate::peers::registry::CONNECT;
 use crate::requests::follow::listen_on_channel;
 use crate::threads::{Crew, POLL_INTERVAL};
 
@@ -46,16 +45,16 @@ impl Crews {
 
 /// Keeps a control stream to a peer.
 pub(crate) fn give_orders(core: &Arc<Core>, peer: Party) {
-    let Some(queue) = core.peers.queue(peer) else { return };
+    let Some(queue) = core.network.peers.queue(peer) else { return };
     let name = control_stream(core.members.me, peer);
     while !core.threads.is_stopping() {
-        let outcome = core.mesh.open(&name, [core.members.me, peer].into_iter().collect(), CONNECT).and_then(
-            |mut net| {
-                let boot = greet(core, peer, Judged::Beside, &mut net)?;
-                let beat = || core.beat_to(peer);
-                core.peers.send_orders(peer, boot, &queue, &mut net, &beat, &|| core.threads.is_stopping())
-            },
-        );
+        let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
+            let boot = greet(core, peer, Judged::Beside, &mut net)?;
+            let beat = || core.marks.beat_to(peer, core.beat());
+            core.network
+                .peers
+                .send_orders(peer, boot, &queue, &mut net, &beat, &|| core.threads.is_stopping())
+        });
         after_control(core, peer, outcome);
     }
 }
@@ -66,16 +65,14 @@ pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
     // For all connections of this peer: one that comes again has no more.
     let crews = Crews::new(core.most_followed);
     while !core.threads.is_stopping() {
-        let outcome = core.mesh.open(&name, [core.members.me, peer].into_iter().collect(), CONNECT).and_then(
-            |mut net| {
-                let boot = greet(core, peer, Judged::Here, &mut net)?;
-                core.peers.beat_now(peer);
-                tracing::info!(peer = core.members.name_of(peer), "connected");
-                core.peers.receive_orders(peer, &mut net, &|| core.threads.is_stopping(), |order| {
-                    carry_out(core, peer, boot, &crews, order)
-                })
-            },
-        );
+        let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
+            let boot = greet(core, peer, Judged::Here, &mut net)?;
+            core.network.peers.beat_now(peer);
+            tracing::info!(peer = core.members.name_of(peer), "connected");
+            core.network.peers.receive_orders(peer, &mut net, &|| core.threads.is_stopping(), |order| {
+                carry_out(core, peer, boot, &crews, order)
+            })
+        });
         core.channels.forget(peer);
         after_control(core, peer, outcome);
     }
@@ -103,23 +100,23 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     let setup = core.set_up().map_or([0; 32], |set_up| set_up.id);
     let prepared = core.store.prepared_rotation().map_err(system)?.unwrap_or_default();
     let past = core.store.past().map_err(system)?;
-    let (cluster, holds) = (core.members.digest, core.held_of(peer));
+    let (cluster, holds) = (core.members.digest, core.marks.held_of(peer));
     let mine = Greeting { cluster, past, holds, setup, prepared, state: core.beat() };
     let theirs = mine.exchange(peer, net)?;
     if theirs.cluster != mine.cluster {
         return Err(Error::Disagreement { peer, field: "cluster file" });
     }
-    core.note_holds(peer, theirs.holds);
-    let boot = core.judge_past(peer, &theirs.past, judged)?;
+    core.marks.note_holds(peer, theirs.holds);
+    let boot = core.marks.judge_past(peer, &theirs.past, judged)?;
     let both = theirs.setup != [0; 32] && setup != [0; 32];
     // Between the two ends of a rotation: the next round settles it.
     let unfinished = theirs.prepared == setup || theirs.setup == prepared;
     if both && theirs.setup != setup && !unfinished {
         return Err(Error::Disagreement { peer, field: "set of common secrets" });
     }
-    core.peers.note_set_up(peer, theirs.setup != [0; 32]);
-    let before = core.peers.boot(peer);
-    core.peers.note_greeting(peer, boot, theirs.state);
+    core.network.peers.note_set_up(peer, theirs.setup != [0; 32]);
+    let before = core.network.peers.boot(peer);
+    core.network.peers.note_greeting(peer, boot, theirs.state);
     core.strategy.material.peer_started(core, peer, before, boot);
     hear(core, peer, theirs.state);
     Ok(boot)
@@ -127,7 +124,7 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
 
 /// Takes note of a peer's state.
 fn hear(core: &Core, peer: Party, state: State) {
-    core.peers.note_state(peer, state);
+    core.network.peers.note_state(peer, state);
     if state.quarantined {
         core.strategy.material.give_up(core, "a peer is under quarantine");
     }
@@ -138,8 +135,8 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
     let done = match order {
         Order::Beat(beat) => {
             hear(core, peer, beat.state);
-            core.note_holds(peer, beat.holds);
-            return core.note_mark(peer, boot, beat.mark);
+            core.marks.note_holds(peer, beat.holds);
+            return core.marks.note_mark(peer, boot, beat.mark);
         }
         Order::Channel { serving, name } => {
             if serving.iter().next() != Some(peer) || !serving.contains(core.members.me) {

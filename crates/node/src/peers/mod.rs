@@ -1,4 +1,4 @@
-//! The other nodes: who is there ([`registry`]), what nodes tell each other outside of requests ([`orders`], [`control`], [`exchange`]), and
+//! The other nodes: how they are reached ([`network`]), who is there ([`registry`]), what nodes tell each other outside of requests ([`orders`], [`control`], [`exchange`]), and
 //! how they notice one that was put back to an old copy of its disk ([`marks`]).
 
 pub(crate) mod control;
@@ -6,5 +6,6 @@ pub(crate) mod exchange;
 #[cfg(test)]
 mod impostor;
 pub(crate) mod marks;
+pub(crate) mod network;
 pub(crate) mod orders;
 pub(crate) mod registry;

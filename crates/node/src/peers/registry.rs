@@ -13,8 +13,6 @@ use polyclave_transport::TlsNet;
 use super::orders::{Beat, ORDER, Order, State};
 use crate::Result;
 
-/// A channel or control stream that was ordered has to be there in this time.
-pub(crate) const CONNECT: Duration = Duration::from_secs(2);
 pub(super) const BEAT_EVERY: Duration = Duration::from_millis(500);
 /// A peer that is silent for so long is taken for gone.
 pub(crate) const SILENCE: Duration = Duration::from_secs(8);

@@ -121,7 +121,7 @@ fn pay(core: &Core, info: &KeyInfo, blocks: u64, serving: PartySet) -> Result<()
         return Ok(());
     }
     core.keys.pay(info, blocks)?;
-    core.protect(serving)
+    core.marks.protect(serving)
 }
 
 impl<'a> Serving<'a, '_> {

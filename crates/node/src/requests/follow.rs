@@ -7,8 +7,7 @@ use polyclave_protocol::session::hello;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
-use crate::core::{Core, channel_name};
-use crate::peers::registry::CONNECT;
+use crate::core::Core;
 use crate::requests::begin::{HELLO, terms};
 use crate::requests::channels::{Lent, PING_EVERY, next_request};
 use crate::threads::IDLE_LOOK;
@@ -20,7 +19,7 @@ const ARRIVAL: Duration = Duration::from_secs(2);
 
 /// A follower's side of a channel.
 pub(crate) fn listen_on_channel(core: &Arc<Core>, leader: Party, serving: PartySet, name: &[u8; 16]) {
-    let opened = core.mesh.open(&channel_name(name), serving, CONNECT);
+    let opened = core.network.follow_channel(serving, name);
     let mut net = match opened {
         Ok(net) => net,
         Err(e) => return tracing::debug!(error = core.members.told(&e), "a channel did not open"),

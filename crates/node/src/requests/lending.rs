@@ -118,7 +118,7 @@ fn lead<'c>(
         if channel.net.is_some() {
             return Ok(channel);
         }
-        match core.open_channel(serving) {
+        match core.network.open_channel(serving) {
             Ok(net) => {
                 channel.net = Some(net);
                 return Ok(channel);
@@ -136,7 +136,9 @@ fn lead<'c>(
 fn await_members(core: &Core, serving: PartySet) -> Result<(), Refusal> {
     let until = Instant::now() + core.strategy.requests.patience().returning;
     loop {
-        let Some(missing) = serving.without(core.peers.connected()).iter().next() else { return Ok(()) };
+        let Some(missing) = serving.without(core.network.peers.connected()).iter().next() else {
+            return Ok(());
+        };
         if Instant::now() >= until || core.threads.is_stopping() {
             let told = format!(
                 "{missing} is not connected with {} at present; ask other nodes, or later",

@@ -121,13 +121,13 @@ impl MaterialStrategy for Checked {
     }
 
     fn refuse_without_epoch(&self, core: &Core) -> Result<(), Refusal> {
-        if let Some(peer) = core.peers.which(|state| state.quarantined).iter().next() {
+        if let Some(peer) = core.network.peers.which(|state| state.quarantined).iter().next() {
             let told = format!(
                 "{peer} is under quarantine, since a check failed, and all nodes are needed. Operators: {REMEDY}"
             );
             return Err(Refusal::new(Reason::Quarantined, told));
         }
-        let (there, all) = (core.peers.connected().len(), core.members.nodes);
+        let (there, all) = (core.network.peers.connected().len(), core.members.nodes);
         let told = format!(
             "the nodes are preparing what they make afresh after a start; all of them are needed for it, and {there} of {all} are \
              connected. Try again later"

@@ -92,7 +92,7 @@ impl Serving<'_, '_> {
         let serving = self.net()?.members();
         let stored = self.core.keys.store_pending(&info, material.save(&protocol));
         // A node that forgets it again, put back to an old copy of its disk, is one that the others know to have stored something since.
-        let stored = stored.and_then(|()| self.core.protect(serving));
+        let stored = stored.and_then(|()| self.core.marks.protect(serving));
         agree(stored.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
         let announced = self.core.keys.announce(&info);
         agree(announced.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
@@ -120,7 +120,7 @@ impl Serving<'_, '_> {
     pub(super) fn delete(&mut self, key: &str) -> Result<(), Fault> {
         let serving = self.net()?.members();
         let deleted = self.core.keys.delete(key);
-        let deleted = deleted.and_then(|info| self.core.protect(serving).map(|()| info));
+        let deleted = deleted.and_then(|info| self.core.marks.protect(serving).map(|()| info));
         let outcome = deleted.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
         agree(outcome, self.net()?)?.map_err(Fault::Refused)?;
         self.line.reply(&Reply::Done(deleted.map_err(Fault::Refused)?));
