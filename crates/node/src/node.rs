@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
 use polyclave_config::{Card, Cluster, NodeDir, NodeLimits};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
@@ -22,9 +21,9 @@ use crate::clients::rules::Rules;
 use crate::core::Core;
 use crate::error::system;
 use crate::keys::held::Keys;
+use crate::material::preparation;
 use crate::material::quarantine::REMEDY;
-use crate::material::target::targets;
-use crate::material::{preparation, rotation, set_up};
+use crate::material::state::{Material, Means};
 use crate::members::{Members, named};
 use crate::operator::admin::Socket;
 use crate::operator::audit::{Event, STARTED, STOPPED};
@@ -157,7 +156,6 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         false => Store::create(&dir.store_path(), &secret),
     };
     let store = Arc::new(store.map_err(system)?);
-    let quarantine = store.quarantined().map_err(system)?;
     let socket = Socket::bind(dir.path())?;
     let incarnation = store.begin_incarnation().map_err(system)?;
     let audit = settings.audit.enabled.then(|| open_log(&dir, &store)).transpose()?;
@@ -177,17 +175,27 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         admits(rules.clone()),
     )?;
     let adversary = scheme.promise();
-    let targets = targets(&scheme.kinds(), &settings.stock).into();
-    let strategy = Strategy::of(&scheme);
+    let Strategy { requests, material } = Strategy::of(&scheme);
+    let (scheme, threads) = (Arc::new(scheme), Arc::new(Threads::default()));
     let members = Arc::new(Members::new(cluster, me));
     let network = Arc::new(Network::new(members.clone(), mesh));
     let marks = Marks::new(members.clone(), store.clone(), network.clone(), conduct);
     let keys = Keys::new(store.clone(), (scheme.quorum(), members.nodes), settings.limits.keys);
+    let means = Means {
+        scheme: scheme.clone(),
+        members: members.clone(),
+        threads: threads.clone(),
+        store: store.clone(),
+        logbook: logbook.clone(),
+        network: network.clone(),
+        boot: incarnation.boot,
+    };
+    let material = Material::new(means, material, &settings.stock)?;
     let core = Arc::new(Core {
         scheme,
-        strategy,
+        strategy: requests,
         members,
-        threads: Threads::default(),
+        threads,
         network,
         marks,
         store,
@@ -196,17 +204,7 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         keys,
         incarnation,
         dates,
-        set_up: RwLock::default(),
-        setting_up: Mutex::default(),
-        epoch: RwLock::default(),
-        quarantine: RwLock::new(quarantine),
-        uncounted: Mutex::default(),
-        targets,
-        filling: Mutex::default(),
-        wants_rotation: AtomicBool::new(false),
-        rotating: AtomicBool::new(false),
-        prepared: AtomicBool::new(false),
-        gate: RwLock::default(),
+        material,
         library: Default::default(),
         // Parts of the memory are given in the order of requests, channels fairly among clients. So channels have to be what is scarce.
         channels: Channels::new(settings.limits.channels.min(Memory::parts(&settings.limits))),
@@ -222,13 +220,12 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
     if let Err(e) = core.rules.log(&core.logbook, &core.store) {
         tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
     }
-    set_up::load(&core)?;
-    rotation::load(&core)?;
+    core.material.load()?;
     // Killed between counting it and giving up.
-    if core.quarantined().is_none() && core.guesses().failed > 0 {
-        core.quarantine("a check failed before this start");
+    if core.material.quarantined().is_none() && core.material.guesses().failed > 0 {
+        core.material.quarantine("a check failed before this start");
     }
-    if let Some(Quarantine { reason, .. }) = core.quarantined() {
+    if let Some(Quarantine { reason, .. }) = core.material.quarantined() {
         tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
         metrics::gauge!("polyclave_quarantined").set(1.0);
     }
@@ -244,7 +241,7 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
     let policy_path = dir.policy_path();
     threads.push(core.spawn("housekeeping", move |core| keep_house(core, &dir, &policy_path))?);
     // Not joined: it may wait for a peer as long as that may compute.
-    drop(core.spawn("preparation", preparation::prepare)?);
+    drop(core.spawn("preparation", |core| preparation::prepare(&core.material))?);
     let http = match &settings.http_listen {
         Some(address) => Some(http::start(address, core.clone())?),
         None => None,

@@ -136,7 +136,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
         }
         _ => {
             let held = core.clients.request(&client.name);
-            let held = held.and_then(|held| Ok((held, core.hold_off_rotation()?)));
+            let held = held.and_then(|held| Ok((held, core.material.hold_off_rotation()?)));
             let planned = held.and_then(|held| Ok((held, Plan::make(core, client, request, bytes)?)));
             match planned.and_then(|planned| begun().map(|()| planned)) {
                 Ok((_held, plan)) => {

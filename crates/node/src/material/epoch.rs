@@ -24,10 +24,11 @@ use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
-use crate::core::{Core, SetUp};
-use crate::error::system;
+use crate::error::{refuse_damaged, system};
 use crate::material::quarantine::judge;
 use crate::material::rotation::ROTATING;
+use crate::material::set_up::SetUp;
+use crate::material::state::Material;
 use crate::material::stock::Lots;
 use crate::material::stock::bounded::BoundedStock;
 use crate::peers::exchange::tell_all;
@@ -51,11 +52,17 @@ pub(crate) struct Epoch {
 
 impl Epoch {
     /// The only one, of which so many nodes that take the same material take it.
-    pub(crate) fn standing(core: &Core, set_up: [u8; 32], setup: AnySetup, quorum: usize) -> Result<Epoch> {
+    pub(crate) fn standing(
+        material: &Material,
+        set_up: [u8; 32],
+        setup: AnySetup,
+        quorum: usize,
+    ) -> Result<Epoch> {
         let id = blake3::derive_key("polyclave 2026 standing stock", &set_up);
-        let boot = core.incarnation.boot;
-        let (kinds, store) = (core.scheme.kinds(), core.store.clone());
-        let lots = Lots::standing(core.members.me, core.members.nodes, (id, boot), kinds, store, quorum)?;
+        let boot = material.boot;
+        let (kinds, store) = (material.scheme.kinds(), material.store.clone());
+        let lots =
+            Lots::standing(material.members.me, material.members.nodes, (id, boot), kinds, store, quorum)?;
         Ok(Epoch { id, setup, lots, boots: Vec::new(), over: Arc::default() })
     }
 
@@ -86,37 +93,42 @@ impl SessionContext {
     }
 
     /// Joins a session.
-    pub(crate) fn join(&self, core: &Core, stream: Stream, serving: PartySet) -> Result<AnyServiceSession> {
+    pub(crate) fn join(
+        &self,
+        material: &Material,
+        stream: Stream,
+        serving: PartySet,
+    ) -> Result<AnyServiceSession> {
         match &self.epoch {
             Some(epoch) => {
                 let (lots, over) = (epoch.lots.clone(), epoch.over.clone());
-                let stock = BoundedStock { lots, targets: core.targets.clone(), over };
-                core.scheme.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
+                let stock = BoundedStock { lots, targets: material.targets.clone(), over };
+                material.scheme.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
             }
-            None => core.scheme.join(&self.set_up.setup, stream, serving),
+            None => material.scheme.join(&self.set_up.setup, stream, serving),
         }
     }
 
     /// An error if the context was given up: nothing that was computed in it may go out.
-    pub(crate) fn still_holds(&self, core: &Core) -> Result<()> {
-        if core.is_quarantined() || self.epoch.as_ref().is_some_and(|epoch| epoch.is_over()) {
+    pub(crate) fn still_holds(&self, material: &Material) -> Result<()> {
+        if material.is_quarantined() || self.epoch.as_ref().is_some_and(|epoch| epoch.is_over()) {
             return Err(Error::System("what the nodes had made afresh was given up meanwhile".into()));
         }
         Ok(())
     }
 }
 
-impl Core {
+impl Material {
     /// The context of a request that begins now; refused while there is none.
     pub(crate) fn context(&self) -> Result<SessionContext, Refusal> {
-        self.refuse_damaged()?;
+        refuse_damaged(&self.store)?;
         self.refuse_quarantined()?;
         if self.is_rotating() {
             return Err(Refusal::new(Reason::Unavailable, ROTATING));
         }
         let (set_up, epoch) = (self.set_up()?, self.epoch());
         if epoch.is_none() {
-            self.strategy.material.refuse_without_epoch(self)?;
+            self.strategy.refuse_without_epoch(self)?;
         }
         Ok(SessionContext { set_up, epoch })
     }
@@ -124,6 +136,14 @@ impl Core {
     /// The epoch that stands.
     pub(crate) fn epoch(&self) -> Option<Arc<Epoch>> {
         self.epoch.read().clone().filter(|epoch| !epoch.is_over())
+    }
+
+    /// Takes the only epoch into use. If the nodes have agreed again, since some were not sure, it is the same, and so is the stock.
+    pub(crate) fn keep_standing(&self, epoch: Epoch) {
+        let mut current = self.epoch.write();
+        if current.as_ref().is_none_or(|before| before.id != epoch.id) {
+            *current = Some(Arc::new(epoch));
+        }
     }
 
     /// Gives the epoch up, with its material.
@@ -146,7 +166,7 @@ impl Core {
 
     /// By party: the start that takes part now; none before every peer has greeted.
     fn boots(&self) -> Option<Vec<[u8; 16]>> {
-        let own = Some(self.incarnation.boot);
+        let own = Some(self.boot);
         Party::all(self.members.nodes)
             .map(|p| if p == self.members.me { own } else { self.network.peers.boot(p) })
             .collect()
@@ -154,27 +174,27 @@ impl Core {
 }
 
 /// Whether the nodes lack an epoch that all of them have, and can make one; asked at the node that leads.
-pub(crate) fn is_due(core: &Core) -> bool {
-    let ready = core.set_up().is_ok()
-        && core.network.is_complete()
-        && core.network.peers.all_set_up()
-        && !core.is_quarantined()
-        && !core.is_rotating()
-        && !core.network.peers.any(|state| state.quarantined || state.prepared);
-    ready && core.epoch().is_none_or(|epoch| core.network.peers.any(|state| state.epoch != epoch.id))
+pub(crate) fn is_due(material: &Material) -> bool {
+    let ready = material.set_up().is_ok()
+        && material.network.is_complete()
+        && material.network.peers.all_set_up()
+        && !material.is_quarantined()
+        && !material.is_rotating()
+        && !material.network.peers.any(|state| state.quarantined || state.prepared);
+    ready && material.epoch().is_none_or(|epoch| material.network.peers.any(|state| state.epoch != epoch.id))
 }
 
 /// Has all nodes make an epoch.
-pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
-    core.network.order_all(Order::Renew { name })?;
-    join(core, name)
+pub(crate) fn lead(material: &Material, name: [u8; 16]) -> Result<()> {
+    material.network.order_all(Order::Renew { name })?;
+    join(material, name)
 }
 
 /// A stream among all nodes, for something that they make together. A node that was reached and has not come, because it
 /// cannot take part now, is not waited for as long as one that computes.
-pub(crate) fn meet(core: &Core, what: &str, name: [u8; 16]) -> Result<TlsNet> {
-    let all = core.members.all();
-    let mut net = core.network.open(&format!("{what} {}", hex::encode(name)), all)?;
+pub(crate) fn meet(material: &Material, what: &str, name: [u8; 16]) -> Result<TlsNet> {
+    let all = material.members.all();
+    let mut net = material.network.open(&format!("{what} {}", hex::encode(name)), all)?;
     net.set_idle_limit(MEETING);
     tell_all(&[1], &mut net)?;
     net.set_idle_limit(MAKING);
@@ -182,52 +202,64 @@ pub(crate) fn meet(core: &Core, what: &str, name: [u8; 16]) -> Result<TlsNet> {
 }
 
 /// Takes part in making an epoch.
-pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
-    let _alone = core.setting_up.lock();
+pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
+    let _alone = material.setting_up.lock();
     let told = |refusal: Refusal| Error::System(refusal.message);
-    core.refuse_quarantined().map_err(told)?;
-    let set_up = core.set_up().map_err(told)?;
-    let boots = core.boots().ok_or_else(|| Error::System("not all nodes have greeted yet".into()))?;
-    let mut net = meet(core, "renew", name)?;
-    let terms = core
+    material.refuse_quarantined().map_err(told)?;
+    let set_up = material.set_up().map_err(told)?;
+    let boots = material.boots().ok_or_else(|| Error::System("not all nodes have greeted yet".into()))?;
+    let mut net = meet(material, "renew", name)?;
+    let terms = material
         .members
         .terms()
         .with("common secrets", &set_up.id)
         .with("view of which start each node is in", &boots.concat())
-        .with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
-    let session = hello(&core.scheme.terms(terms), &mut net)?;
+        .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes());
+    let session = hello(&material.scheme.terms(terms), &mut net)?;
     // Not before all are there: an order that comes late must not end what was made meanwhile.
-    core.end_epoch("a new one is made");
-    let epoch = make(core, &session, boots, &mut net).inspect_err(|e| {
-        judge(core, "making what is made afresh after a start", e);
+    material.end_epoch("a new one is made");
+    let epoch = make(material, &session, boots, &mut net).inspect_err(|e| {
+        judge(material, "making what is made afresh after a start", e);
     })?;
     let id = epoch.id;
-    take(core, epoch)?;
-    core.network.peers.note_all_epochs(id);
+    take(material, epoch)?;
+    material.network.peers.note_all_epochs(id);
     metrics::counter!("polyclave_epochs_total").increment(1);
     tracing::info!(id = %hex::encode(&id[..8]), "a new epoch has begun");
     Ok(())
 }
 
-fn make(core: &Core, session: &AgreedSession, boots: Vec<[u8; 16]>, net: &mut TlsNet) -> Result<Epoch> {
+fn make(
+    material: &Material,
+    session: &AgreedSession,
+    boots: Vec<[u8; 16]>,
+    net: &mut TlsNet,
+) -> Result<Epoch> {
     // As it was stored, without what sessions have known of its MAC key; that a check failed the quarantine remembers.
-    let stored = core.store.setup().map_err(system)?.filter(|stored| stored.agreed);
+    let stored = material.store.setup().map_err(system)?.filter(|stored| stored.agreed);
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
-    let setup = core.scheme.renew(&core.scheme.restore_setup(core.members.me, &stored.bytes)?, net)?;
+    let setup =
+        material.scheme.renew(&material.scheme.restore_setup(material.members.me, &stored.bytes)?, net)?;
     // Said by all before it counts.
     tell_all(&[1], net)?;
     let id = session.id();
-    let lots = Lots::new(core.members.me, core.members.nodes, id, core.scheme.kinds(), core.store.clone())?;
+    let lots = Lots::new(
+        material.members.me,
+        material.members.nodes,
+        id,
+        material.scheme.kinds(),
+        material.store.clone(),
+    )?;
     Ok(Epoch { id, setup, lots, boots, over: Arc::default() })
 }
 
 /// Takes an epoch into use, unless what it was made for is no more.
-fn take(core: &Core, epoch: Epoch) -> Result<()> {
-    let mut current = core.epoch.write();
-    if core.is_quarantined() || core.network.peers.any(|state| state.quarantined) {
+fn take(material: &Material, epoch: Epoch) -> Result<()> {
+    let mut current = material.epoch.write();
+    if material.is_quarantined() || material.network.peers.any(|state| state.quarantined) {
         return Err(Error::System("a node came under quarantine meanwhile".into()));
     }
-    if core.boots().as_ref() != Some(&epoch.boots) {
+    if material.boots().as_ref() != Some(&epoch.boots) {
         return Err(Error::System("a node has started again meanwhile".into()));
     }
     *current = Some(Arc::new(epoch));

@@ -18,8 +18,8 @@ use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::StockLevel;
 
 use crate::Result;
-use crate::core::Core;
 use crate::material::epoch::{Epoch, meet};
+use crate::material::state::Material;
 use crate::material::stock::claiming::FULL;
 use crate::material::stock::fill::fill;
 use crate::material::strategy::Preparation;
@@ -33,33 +33,33 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A difference between epochs that lasts no longer is between a beat and the next.
 const SETTLED: Duration = Duration::from_secs(3);
 /// Has the nodes prepare what is lacking, until this one stops; at the first node.
-pub(crate) fn prepare(core: &Arc<Core>) {
-    if core.members.me != Party(0) || core.targets.is_empty() {
+pub(crate) fn prepare(material: &Arc<Material>) {
+    if material.members.me != Party(0) || material.targets.is_empty() {
         return;
     }
     let mut lacking: Option<Instant> = None;
-    while !core.threads.is_stopping() {
+    while !material.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
-        let Some(next) = core.strategy.material.next(core) else {
+        let Some(next) = material.strategy.next(material) else {
             lacking = None;
             continue;
         };
         if next == Preparation::Epoch {
             // Who has none at all need not wait for the others' beats.
             let since = *lacking.get_or_insert_with(Instant::now);
-            if core.epoch().is_some() && since.elapsed() < SETTLED {
+            if material.epoch().is_some() && since.elapsed() < SETTLED {
                 continue;
             }
         }
         let done = name().and_then(|name| match next {
-            Preparation::Rotation => rotation::lead(core, name),
-            Preparation::Epoch => epoch::lead(core, name),
-            Preparation::Fill { kind, count } => lead_fill(core, name, kind, count),
+            Preparation::Rotation => rotation::lead(material, name),
+            Preparation::Epoch => epoch::lead(material, name),
+            Preparation::Fill { kind, count } => lead_fill(material, name, kind, count),
         });
         lacking = None;
         if let Err(e) = done {
             tracing::warn!(
-                error = core.members.told(&e),
+                error = material.members.told(&e),
                 "the nodes could not prepare together; this is tried again"
             );
             thread::sleep(PAUSE);
@@ -76,17 +76,21 @@ fn name() -> Result<[u8; 16]> {
 }
 
 /// A kind of which there is too little, and how many items to make in one run. The emptiest first.
-pub(crate) fn lacking_kind(core: &Core) -> Option<Preparation> {
-    let epoch = core.epoch()?;
-    if !core.network.is_complete() || core.is_quarantined() {
+pub(crate) fn lacking_kind(material: &Material) -> Option<Preparation> {
+    let epoch = material.epoch()?;
+    if !material.network.is_complete() || material.is_quarantined() {
         return None;
     }
-    let own = core.levels();
-    let lacking = core.targets.iter().enumerate().filter_map(|(at, target)| {
+    let own = material.levels();
+    let lacking = material.targets.iter().enumerate().filter_map(|(at, target)| {
         let (all, per_block) = (target.items(), target.kind.per_block.max(1));
         let claiming = epoch.lots.claiming();
-        let left =
-            claiming.believed_left(&epoch.lots, target, own.get(at).copied(), core.network.peers.levels(at));
+        let left = claiming.believed_left(
+            &epoch.lots,
+            target,
+            own.get(at).copied(),
+            material.network.peers.levels(at),
+        );
         let missing = all.saturating_sub(left);
         (missing > 0).then(|| {
             // At least a block, so that not every small request is followed by a run.
@@ -98,52 +102,55 @@ pub(crate) fn lacking_kind(core: &Core) -> Option<Preparation> {
     Some(Preparation::Fill { kind: u8::try_from(at).ok()?, count: u32::try_from(count).ok()? })
 }
 
-fn lead_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
-    core.network.order_all(Order::Fill { name, kind, count })?;
-    join_fill(core, name, kind, count)?;
-    let target = &core.targets[usize::from(kind)];
+fn lead_fill(material: &Material, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
+    material.network.order_all(Order::Fill { name, kind, count })?;
+    join_fill(material, name, kind, count)?;
+    let target = &material.targets[usize::from(kind)];
     let more = count as usize * FULL / target.items().max(1);
-    core.network.peers.note_made(usize::from(kind), u16::try_from(more).unwrap_or(u16::MAX));
+    material.network.peers.note_made(usize::from(kind), u16::try_from(more).unwrap_or(u16::MAX));
     Ok(())
 }
 
 /// Takes part in making material. A leader that asks for much more than this node is to hold is refused; what is in stock can
 /// differ a little between nodes, after a run that not all of them came to the end of. Nothing is given up before all have met, or
 /// one order would be enough to empty the stock of all (`stock/census.rs`).
-pub(crate) fn join_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
-    let Some(_alone) = core.filling.try_lock() else {
+pub(crate) fn join_fill(material: &Material, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
+    let Some(_alone) = material.filling.try_lock() else {
         return Err(Error::System("material is being made already".into()));
     };
-    let epoch = core.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;
+    let epoch =
+        material.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;
     let (kind, count) = (usize::from(kind), count as usize);
     let fits = |target| epoch.lots.claiming().fitting(&epoch.lots, target).contains(&count);
-    if !core.targets.get(kind).is_some_and(fits) {
+    if !material.targets.get(kind).is_some_and(fits) {
         // Perhaps claims were lost on their way here, and what they took is still here: the nodes begin anew.
-        core.strategy.material.give_up(core, "more material was ordered than there is room for");
+        material.strategy.give_up(material, "more material was ordered than there is room for");
         return Err(Error::System("more material was ordered than this node is to keep".into()));
     }
-    let made = make(core, &epoch, name, kind, count);
+    let made = make(material, &epoch, name, kind, count);
     let outcome = if made.is_ok() { "done" } else { "failed" };
     metrics::counter!("polyclave_fills_total", "outcome" => outcome).increment(1);
     made
 }
 
-fn make(core: &Core, epoch: &Epoch, name: [u8; 16], kind: usize, count: usize) -> Result<()> {
-    let mut net = meet(core, "fill", name)?;
-    let target = &core.targets[kind];
+fn make(material: &Material, epoch: &Epoch, name: [u8; 16], kind: usize, count: usize) -> Result<()> {
+    let mut net = meet(material, "fill", name)?;
+    let target = &material.targets[kind];
     let kind = &target.kind;
-    let terms =
-        core.members.terms().with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
-    let terms = core.scheme.terms(terms);
+    let terms = material
+        .members
+        .terms()
+        .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes());
+    let terms = material.scheme.terms(terms);
     let made = fill(&epoch.lots, terms, kind, (count, target.items()), &mut net, |stream, net| {
-        core.scheme.make_material(&epoch.setup, stream, kind, count, net)
+        material.scheme.make_material(&epoch.setup, stream, kind, count, net)
     });
     made.inspect_err(|e| {
-        core.strategy.material.judge(core, "making material", e);
+        material.strategy.judge(material, "making material", e);
     })
 }
 
-impl Core {
+impl Material {
     /// What is in stock, in blocks.
     pub(crate) fn stock_levels(&self) -> Vec<StockLevel> {
         let epoch = self.epoch();

@@ -22,6 +22,7 @@ use crate::core::Core;
 use crate::error::system;
 use crate::material::quarantine::refuse_guessed;
 use crate::material::rotation;
+use crate::material::strategy::MaterialStrategy;
 use crate::operator::audit::{BEGUN, Event, Gap};
 pub use crate::operator::logbook::renew_audit;
 use crate::operator::logbook::{note_end, open_log};
@@ -101,7 +102,7 @@ pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
         let cluster = dir.cluster().map_err(system)?;
         let cluster = cluster.ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
         let scheme = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
-        refuse_without_mac_key(&scheme, &Strategy::of(&scheme))?;
+        refuse_without_mac_key(&scheme, &*Strategy::of(&scheme).material)?;
     }
     let store =
         Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
@@ -171,8 +172,8 @@ fn carry_out(
 }
 
 /// An error if a protocol has nothing that a rotation replaces.
-fn refuse_without_mac_key(scheme: &AnyServiceConfig, strategy: &Strategy) -> Result<()> {
-    if strategy.material.has_mac_key() {
+fn refuse_without_mac_key(scheme: &AnyServiceConfig, strategy: &dyn MaterialStrategy) -> Result<()> {
+    if strategy.has_mac_key() {
         return Ok(());
     }
     Err(Error::misuse(format!(
@@ -191,7 +192,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
         order => operation(order),
     };
     if order.is_rotation() {
-        refuse_without_mac_key(&core.scheme, &core.strategy)?;
+        refuse_without_mac_key(&core.scheme, &*core.material.strategy)?;
     }
     let detail = described(order);
     let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };
@@ -202,7 +203,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
     let party = |name: &str| core.members.cluster.party_named(name).ok_or_else(|| unknown(name));
     let done = NodeDir::open(dir).map_err(system).and_then(|dir| carry_out(&core.store, &dir, order, party));
     if order.is_rotation() && done.is_ok() {
-        rotation::load(core)?;
+        rotation::load(&core.material)?;
     }
     if let Some(operation) = logged {
         let outcome = if done.is_ok() { "done" } else { "failed" };

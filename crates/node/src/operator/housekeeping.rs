@@ -34,8 +34,8 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             pinged = Instant::now();
             core.channels.ping();
         }
-        leader.lead_if_due(core);
-        if let Some(epoch) = core.epoch() {
+        leader.lead_if_due(&core.material);
+        if let Some(epoch) = core.material.epoch() {
             epoch.lots.note_missing(core.members.all().without(core.network.peers.connected()));
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
@@ -44,11 +44,11 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
                 tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
             }
             core.logbook.settle(&mut noted);
-            core.strategy.material.settle(core);
+            core.material.strategy.settle(&core.material);
             core.watch_clock(&mut misfit);
             metrics::gauge!("polyclave_store_damaged")
                 .set(f64::from(u8::from(core.store.file_damage().is_some())));
-            core.count_stock();
+            core.material.count_stock();
             metrics::gauge!("polyclave_peers_connected")
                 .set(core.network.peers.connected().len() as f64 - 1.0);
             metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));

@@ -3,7 +3,6 @@
 use std::time::SystemTime;
 
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::core::Core;
 
@@ -31,7 +30,7 @@ impl Core {
         {
             return Some(misfit);
         }
-        if let Err(refusal) = self.context() {
+        if let Err(refusal) = self.material.context() {
             return Some(self.members.told(refusal.message));
         }
         let there = self.network.peers.connected();
@@ -42,15 +41,6 @@ impl Core {
             ));
         }
         None
-    }
-
-    /// What everybody is told while the store cannot be used.
-    pub(crate) fn refuse_damaged(&self) -> Result<(), Refusal> {
-        let told = "its store is damaged, and its operator has to restore it; ask other nodes";
-        match self.store.file_damage() {
-            None => Ok(()),
-            Some(_) => Err(Refusal::new(Reason::Internal, told)),
-        }
     }
 
     /// Says that clock and certificates do not fit, whenever that changes.

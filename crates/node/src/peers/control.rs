@@ -50,7 +50,7 @@ pub(crate) fn give_orders(core: &Arc<Core>, peer: Party) {
     while !core.threads.is_stopping() {
         let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
             let boot = greet(core, peer, Judged::Beside, &mut net)?;
-            let beat = || core.marks.beat_to(peer, core.beat());
+            let beat = || core.marks.beat_to(peer, core.material.state());
             core.network
                 .peers
                 .send_orders(peer, boot, &queue, &mut net, &beat, &|| core.threads.is_stopping())
@@ -97,11 +97,11 @@ fn after_control(core: &Core, peer: Party, outcome: Result<()>) {
 
 /// Greets a peer and judges its greeting. Returns which start it is in.
 fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[u8; 16]> {
-    let setup = core.set_up().map_or([0; 32], |set_up| set_up.id);
+    let setup = core.material.set_up().map_or([0; 32], |set_up| set_up.id);
     let prepared = core.store.prepared_rotation().map_err(system)?.unwrap_or_default();
     let past = core.store.past().map_err(system)?;
     let (cluster, holds) = (core.members.digest, core.marks.held_of(peer));
-    let mine = Greeting { cluster, past, holds, setup, prepared, state: core.beat() };
+    let mine = Greeting { cluster, past, holds, setup, prepared, state: core.material.state() };
     let theirs = mine.exchange(peer, net)?;
     if theirs.cluster != mine.cluster {
         return Err(Error::Disagreement { peer, field: "cluster file" });
@@ -117,7 +117,7 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     core.network.peers.note_set_up(peer, theirs.setup != [0; 32]);
     let before = core.network.peers.boot(peer);
     core.network.peers.note_greeting(peer, boot, theirs.state);
-    core.strategy.material.peer_started(core, peer, before, boot);
+    core.material.strategy.peer_started(&core.material, peer, before, boot);
     hear(core, peer, theirs.state);
     Ok(boot)
 }
@@ -126,12 +126,11 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
 fn hear(core: &Core, peer: Party, state: State) {
     core.network.peers.note_state(peer, state);
     if state.quarantined {
-        core.strategy.material.give_up(core, "a peer is under quarantine");
+        core.material.strategy.give_up(&core.material, "a peer is under quarantine");
     }
 }
 
 fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order: Order) -> Result<()> {
-    let own = core.clone();
     let done = match order {
         Order::Beat(beat) => {
             hear(core, peer, beat.state);
@@ -143,38 +142,54 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
                 tracing::warn!(peer = core.members.name_of(peer), "ordered a channel that it does not lead");
                 return Ok(());
             }
+            let own = core.clone();
             crews.channels.spawn(&core.threads, move || listen_on_channel(&own, peer, serving, &name))
         }
         Order::SetUp { .. } if peer != Party(0) => {
             tracing::warn!(peer = core.members.name_of(peer), "ordered a set-up that it does not lead");
             return Ok(());
         }
-        Order::SetUp { name } => crews.set_ups.spawn(&core.threads, move || {
-            if let Err(e) = set_up::join(&own, name) {
-                tracing::warn!(error = own.members.told(&e), "the common secrets were not agreed on");
-            }
-        }),
+        Order::SetUp { name } => {
+            let material = core.material.clone();
+            crews.set_ups.spawn(&core.threads, move || {
+                if let Err(e) = set_up::join(&material, name) {
+                    tracing::warn!(
+                        error = material.members.told(&e),
+                        "the common secrets were not agreed on"
+                    );
+                }
+            })
+        }
         Order::Renew { .. } | Order::Rotate { .. } | Order::Fill { .. }
-            if peer != Party(0) || !core.strategy.material.follows(&order) =>
+            if peer != Party(0) || !core.material.strategy.follows(&order) =>
         {
             tracing::warn!(peer = core.members.name_of(peer), "ordered a preparation that it does not lead");
             return Ok(());
         }
-        Order::Renew { name } => crews.epochs.spawn(&core.threads, move || {
-            if let Err(e) = epoch::join(&own, name) {
-                tracing::warn!(error = own.members.told(&e), "no epoch was made");
-            }
-        }),
-        Order::Fill { name, kind, count } => crews.fills.spawn(&core.threads, move || {
-            if let Err(e) = preparation::join_fill(&own, name, kind, count) {
-                tracing::warn!(error = own.members.told(&e), "no material was made");
-            }
-        }),
-        Order::Rotate { name } => crews.rotations.spawn(&core.threads, move || {
-            if let Err(e) = rotation::join(&own, name) {
-                tracing::warn!(error = own.members.told(&e), "the rotation did not come to its end");
-            }
-        }),
+        Order::Renew { name } => {
+            let material = core.material.clone();
+            crews.epochs.spawn(&core.threads, move || {
+                if let Err(e) = epoch::join(&material, name) {
+                    tracing::warn!(error = material.members.told(&e), "no epoch was made");
+                }
+            })
+        }
+        Order::Fill { name, kind, count } => {
+            let material = core.material.clone();
+            crews.fills.spawn(&core.threads, move || {
+                if let Err(e) = preparation::join_fill(&material, name, kind, count) {
+                    tracing::warn!(error = material.members.told(&e), "no material was made");
+                }
+            })
+        }
+        Order::Rotate { name } => {
+            let material = core.material.clone();
+            crews.rotations.spawn(&core.threads, move || {
+                if let Err(e) = rotation::join(&material, name) {
+                    tracing::warn!(error = material.members.told(&e), "the rotation did not come to its end");
+                }
+            })
+        }
     };
     if let Err(e) = done {
         tracing::error!(

@@ -46,7 +46,7 @@ pub(crate) fn begin<'c>(
                 let opened = greeted.open(&mut core.conduct.partners(net));
                 net.set_deadline(None);
                 net.set_idle_limit(match plan.task {
-                    Task::Use { .. } => core.strategy.requests.patience().silence,
+                    Task::Use { .. } => core.strategy.patience().silence,
                     _ => COMPUTE,
                 });
                 return match opened {
@@ -65,9 +65,7 @@ pub(crate) fn begin<'c>(
             Err(e @ Error::Equivocation { .. }) => {
                 return Err(Refusal::new(Reason::Disagreement, e.to_string()));
             }
-            Err(e)
-                if core.strategy.requests.tries_another_channel(&e) && Instant::now() + HELLO < deadline =>
-            {
+            Err(e) if core.strategy.tries_another_channel(&e) && Instant::now() + HELLO < deadline => {
                 tracing::debug!(error = core.members.told(&e), "a channel failed before use");
                 // The others with this peer that were free as long have likely died of the same.
                 if let Error::Closed { peer, .. } | Error::Timeout { peer, .. } = &e {

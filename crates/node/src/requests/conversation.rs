@@ -71,7 +71,7 @@ fn try_serve(
     faults: &mut Faults,
 ) -> Result<(), Refusal> {
     let first = plan.request.first.take();
-    let ready = core.context().and_then(|context| {
+    let ready = core.material.context().and_then(|context| {
         *blocks = admit_first(core, &mut plan.task, first.as_ref(), plan.request.serving)?;
         Ok(context)
     });
@@ -94,7 +94,7 @@ fn try_serve(
     let outcome = serving.run(plan.task, first, session);
     (*blocks, *faults) = (serving.blocks, serving.faults);
     let ending = Ending { outcome, gone: serving.line.gone };
-    core.strategy.requests.end(core, &mut channel, ending, faults)
+    core.strategy.end(&core.material, &mut channel, ending, faults)
 }
 
 /// The first step is admitted, and paid for, before the nodes compare it with the request. How many blocks that were.
@@ -127,7 +127,7 @@ fn pay(core: &Core, info: &KeyInfo, blocks: u64, serving: PartySet) -> Result<()
 impl<'a> Serving<'a, '_> {
     fn run(&mut self, task: Task, first: Option<Step>, mut session: AgreedSession) -> Result<(), Fault> {
         let serving = self.net()?.members();
-        let mut protocol = self.context.join(self.core, session.stream(), serving)?;
+        let mut protocol = self.context.join(&self.core.material, session.stream(), serving)?;
         match task {
             Task::Use { info, key, mode, right } => {
                 self.complete(&info, key.state)?;
@@ -161,7 +161,7 @@ impl<'a> Serving<'a, '_> {
 
     /// The same while it uses one.
     fn partners_for_client(&mut self) -> Result<Attended<'_, 'a>, Error> {
-        let ends = self.core.strategy.requests.ends_without_client();
+        let ends = self.core.strategy.ends_without_client();
         Ok(Attended { ends, ..self.partners()? })
     }
 

@@ -54,7 +54,7 @@ pub(crate) fn listen_on_channel(core: &Arc<Core>, leader: Party, serving: PartyS
 
 /// Tells the others in the hello round that the request is not here.
 pub(crate) fn decline(core: &Core, mut net: TlsNet) -> Option<TlsNet> {
-    let context_id = core.context().map(|context| context.id()).unwrap_or_default();
+    let context_id = core.material.context().map(|context| context.id()).unwrap_or_default();
     let nothing = [0; 32];
     net.set_deadline(Some(Instant::now() + HELLO));
     let outcome = hello(&terms(core, context_id, b"not here", &nothing, &nothing), &mut net);

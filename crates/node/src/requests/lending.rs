@@ -124,7 +124,7 @@ fn lead<'c>(
                 return Ok(channel);
             }
             // Nothing has been used.
-            Err(e) if tries < core.strategy.requests.patience().channel_tries => {
+            Err(e) if tries < core.strategy.patience().channel_tries => {
                 tracing::debug!(error = core.members.told(&e), "a channel did not open");
             }
             Err(e) => return Err(blame(unavailable(e.clone()), &e)),
@@ -134,7 +134,7 @@ fn lead<'c>(
 
 /// Waits a moment for serving nodes that are not connected here, if the strategy does.
 fn await_members(core: &Core, serving: PartySet) -> Result<(), Refusal> {
-    let until = Instant::now() + core.strategy.requests.patience().returning;
+    let until = Instant::now() + core.strategy.patience().returning;
     loop {
         let Some(missing) = serving.without(core.network.peers.connected()).iter().next() else {
             return Ok(());

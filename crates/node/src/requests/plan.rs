@@ -12,6 +12,7 @@ use polyclave_transport::wire::{
 use crate::clients::rules::Client;
 use crate::computation::modes::{Mode, machine, needs};
 use crate::core::Core;
+use crate::error::refuse_damaged;
 use crate::keys::make::check_new_key;
 use crate::keys::names::Taken;
 use crate::requests::pending::Ticket;
@@ -50,8 +51,8 @@ impl Plan {
         request: Request,
         bytes: &[u8],
     ) -> Result<Plan, Refusal> {
-        core.refuse_damaged()?;
-        core.refuse_quarantined()?;
+        refuse_damaged(&core.store)?;
+        core.material.refuse_quarantined()?;
         let all = core.members.all();
         let serving = request.serving;
         if serving.iter().any(|p| !all.contains(p)) || !serving.contains(core.members.me) {

@@ -10,7 +10,7 @@ use polyclave_transport::wire::Refusal;
 
 use crate::Result;
 use crate::computation::modes::Fault;
-use crate::core::Core;
+use crate::material::state::Material;
 use crate::requests::agreement::Early;
 use crate::requests::lending::Channel;
 
@@ -71,7 +71,7 @@ pub(crate) trait RequestStrategy: Send + Sync {
     /// What the client is told at the end, and whether the channel can serve again.
     fn end(
         &self,
-        core: &Core,
+        material: &Material,
         channel: &mut Channel<'_>,
         ending: Ending,
         faults: &mut Faults,

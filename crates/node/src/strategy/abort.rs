@@ -13,9 +13,9 @@ use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
 use crate::computation::modes::Fault;
-use crate::core::Core;
 use crate::material::preparation::lacking_kind;
 use crate::material::quarantine::REMEDY;
+use crate::material::state::Material;
 use crate::material::strategy::{MaterialStrategy, Preparation};
 use crate::material::{epoch, quarantine, rotation};
 use crate::peers::orders::Order;
@@ -68,7 +68,7 @@ impl RequestStrategy for Abort {
 
     fn end(
         &self,
-        core: &Core,
+        material: &Material,
         channel: &mut Channel<'_>,
         Ending { outcome, gone }: Ending,
         _: &mut Faults,
@@ -90,14 +90,14 @@ impl RequestStrategy for Abort {
                 Err(Refusal::new(Reason::OutOfMaterial, detail))
             }
             Err(Fault::Failed(e)) => {
-                core.strategy.material.judge(core, "serving a request", &e);
+                material.strategy.judge(material, "serving a request", &e);
                 if let Some(gone) = gone {
-                    core.refuse_quarantined()?;
+                    material.refuse_quarantined()?;
                     return Err(gone);
                 }
-                tracing::warn!(error = core.members.told(&e), "a request failed among the nodes");
+                tracing::warn!(error = material.members.told(&e), "a request failed among the nodes");
                 // Of a check nothing is told but that it failed.
-                core.refuse_quarantined()?;
+                material.refuse_quarantined()?;
                 match e {
                     Error::CheckFailed { .. } => Err(Refusal::new(Reason::Unavailable, GIVEN_UP)),
                     e => Err(blame(unavailable(e.clone()), &e)),
@@ -116,18 +116,18 @@ pub(super) struct Checked;
 
 impl MaterialStrategy for Checked {
     /// All nodes make an epoch as soon as they are there.
-    fn begin(&self, _: &Core, _: [u8; 32], _: &[u8]) -> Result<()> {
+    fn begin(&self, _: &Material, _: [u8; 32], _: &[u8]) -> Result<()> {
         Ok(())
     }
 
-    fn refuse_without_epoch(&self, core: &Core) -> Result<(), Refusal> {
-        if let Some(peer) = core.network.peers.which(|state| state.quarantined).iter().next() {
+    fn refuse_without_epoch(&self, material: &Material) -> Result<(), Refusal> {
+        if let Some(peer) = material.network.peers.which(|state| state.quarantined).iter().next() {
             let told = format!(
                 "{peer} is under quarantine, since a check failed, and all nodes are needed. Operators: {REMEDY}"
             );
             return Err(Refusal::new(Reason::Quarantined, told));
         }
-        let (there, all) = (core.network.peers.connected().len(), core.members.nodes);
+        let (there, all) = (material.network.peers.connected().len(), material.members.nodes);
         let told = format!(
             "the nodes are preparing what they make afresh after a start; all of them are needed for it, and {there} of {all} are \
              connected. Try again later"
@@ -135,35 +135,35 @@ impl MaterialStrategy for Checked {
         Err(Refusal::new(Reason::Unavailable, told))
     }
 
-    fn judge(&self, core: &Core, during: &str, error: &Error) -> bool {
-        quarantine::judge(core, during, error)
+    fn judge(&self, material: &Material, during: &str, error: &Error) -> bool {
+        quarantine::judge(material, during, error)
     }
 
-    fn give_up(&self, core: &Core, why: &str) {
-        core.end_epoch(why);
+    fn give_up(&self, material: &Material, why: &str) {
+        material.end_epoch(why);
     }
 
     /// What was made with its last start is worth nothing.
-    fn peer_started(&self, core: &Core, peer: Party, _: Option<[u8; 16]>, boot: [u8; 16]) {
-        core.end_epoch_of_other_start(peer, boot);
+    fn peer_started(&self, material: &Material, peer: Party, _: Option<[u8; 16]>, boot: [u8; 16]) {
+        material.end_epoch_of_other_start(peer, boot);
     }
 
-    fn settle(&self, core: &Core) {
-        core.settle_quarantine();
+    fn settle(&self, material: &Material) {
+        material.settle_quarantine();
     }
 
     fn follows(&self, order: &Order) -> bool {
         matches!(order, Order::Renew { .. } | Order::Rotate { .. } | Order::Fill { .. })
     }
 
-    fn next(&self, core: &Core) -> Option<Preparation> {
-        if rotation::is_due(core) {
+    fn next(&self, material: &Material) -> Option<Preparation> {
+        if rotation::is_due(material) {
             return Some(Preparation::Rotation);
         }
-        if epoch::is_due(core) {
+        if epoch::is_due(material) {
             return Some(Preparation::Epoch);
         }
-        lacking_kind(core)
+        lacking_kind(material)
     }
 
     fn has_mac_key(&self) -> bool {

@@ -7,7 +7,6 @@
 //!
 //! A node that cheats is outvoted, so no failed check ends anything: it must not be in a cheater's power to stop the others.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use polyclave_protocol::net::{Net, Patience as Limits};
@@ -19,9 +18,9 @@ use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
 use crate::computation::modes::Fault;
-use crate::core::Core;
 use crate::material::epoch::Epoch;
 use crate::material::preparation::lacking_kind;
+use crate::material::state::Material;
 use crate::material::strategy::{MaterialStrategy, Preparation};
 use crate::peers::orders::Order;
 use crate::requests::agreement::{ACCEPTED, Early, REFUSED};
@@ -79,7 +78,7 @@ impl RequestStrategy for Guaranteed {
     /// One node may have refused what others go on with.
     fn end(
         &self,
-        core: &Core,
+        material: &Material,
         channel: &mut Channel<'_>,
         Ending { outcome, .. }: Ending,
         faults: &mut Faults,
@@ -93,7 +92,7 @@ impl RequestStrategy for Guaranteed {
             Fault::Refused(refusal) | Fault::Own(refusal) => refusal,
             Fault::Failed(Error::OutOfMaterial { detail }) => Refusal::new(Reason::OutOfMaterial, detail),
             Fault::Failed(e) => {
-                tracing::warn!(error = core.members.told(&e), "a request failed among the nodes");
+                tracing::warn!(error = material.members.told(&e), "a request failed among the nodes");
                 let refusal = blame(unavailable(e.clone()), &e);
                 match (&e, lost.iter().next()) {
                     (Error::Missing { .. }, Some(silent)) => refusal.because_of(silent),
@@ -157,42 +156,37 @@ pub(super) struct Standing {
 }
 
 impl MaterialStrategy for Standing {
-    fn begin(&self, core: &Core, id: [u8; 32], stored: &[u8]) -> Result<()> {
-        let epoch =
-            Epoch::standing(core, id, core.scheme.restore_setup(core.members.me, stored)?, self.quorum)?;
-        // Agreed on again, by nodes that were not sure: they are the same, and so is the stock.
-        let mut current = core.epoch.write();
-        if current.as_ref().is_none_or(|before| before.id != epoch.id) {
-            *current = Some(Arc::new(epoch));
-        }
+    fn begin(&self, material: &Material, id: [u8; 32], stored: &[u8]) -> Result<()> {
+        let setup = material.scheme.restore_setup(material.members.me, stored)?;
+        material.keep_standing(Epoch::standing(material, id, setup, self.quorum)?);
         Ok(())
     }
 
-    fn refuse_without_epoch(&self, _: &Core) -> Result<(), Refusal> {
+    fn refuse_without_epoch(&self, _: &Material) -> Result<(), Refusal> {
         Ok(())
     }
 
-    fn judge(&self, _: &Core, _: &str, _: &Error) -> bool {
+    fn judge(&self, _: &Material, _: &str, _: &Error) -> bool {
         false
     }
 
-    fn give_up(&self, _: &Core, _: &str) {}
+    fn give_up(&self, _: &Material, _: &str) {}
 
     /// That peer holds nothing any more.
-    fn peer_started(&self, core: &Core, peer: Party, before: Option<[u8; 16]>, boot: [u8; 16]) {
-        if let Some(epoch) = core.epoch().filter(|_| before != Some(boot)) {
+    fn peer_started(&self, material: &Material, peer: Party, before: Option<[u8; 16]>, boot: [u8; 16]) {
+        if let Some(epoch) = material.epoch().filter(|_| before != Some(boot)) {
             epoch.lots.forget(peer);
         }
     }
 
-    fn settle(&self, _: &Core) {}
+    fn settle(&self, _: &Material) {}
 
     fn follows(&self, order: &Order) -> bool {
         matches!(order, Order::Fill { .. })
     }
 
-    fn next(&self, core: &Core) -> Option<Preparation> {
-        lacking_kind(core)
+    fn next(&self, material: &Material) -> Option<Preparation> {
+        lacking_kind(material)
     }
 
     fn has_mac_key(&self) -> bool {

@@ -5,7 +5,7 @@ use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::Refusal;
 
 use crate::Result;
-use crate::core::Core;
+use crate::material::state::Material;
 use crate::material::strategy::{MaterialStrategy, Preparation};
 use crate::peers::orders::Order;
 
@@ -13,29 +13,29 @@ use crate::peers::orders::Order;
 pub(super) struct Unchecked;
 
 impl MaterialStrategy for Unchecked {
-    fn begin(&self, _: &Core, _: [u8; 32], _: &[u8]) -> Result<()> {
+    fn begin(&self, _: &Material, _: [u8; 32], _: &[u8]) -> Result<()> {
         Ok(())
     }
 
-    fn refuse_without_epoch(&self, _: &Core) -> Result<(), Refusal> {
+    fn refuse_without_epoch(&self, _: &Material) -> Result<(), Refusal> {
         Ok(())
     }
 
-    fn judge(&self, _: &Core, _: &str, _: &Error) -> bool {
+    fn judge(&self, _: &Material, _: &str, _: &Error) -> bool {
         false
     }
 
-    fn give_up(&self, _: &Core, _: &str) {}
+    fn give_up(&self, _: &Material, _: &str) {}
 
-    fn peer_started(&self, _: &Core, _: Party, _: Option<[u8; 16]>, _: [u8; 16]) {}
+    fn peer_started(&self, _: &Material, _: Party, _: Option<[u8; 16]>, _: [u8; 16]) {}
 
-    fn settle(&self, _: &Core) {}
+    fn settle(&self, _: &Material) {}
 
     fn follows(&self, _: &Order) -> bool {
         false
     }
 
-    fn next(&self, _: &Core) -> Option<Preparation> {
+    fn next(&self, _: &Material) -> Option<Preparation> {
         None
     }
 

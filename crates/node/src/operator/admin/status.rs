@@ -76,7 +76,7 @@ pub struct Status {
 impl Core {
     /// How this node is, for its operator.
     pub(super) fn state(&self) -> Status {
-        let (status, guesses) = (self.status(), self.guesses());
+        let (status, guesses) = (self.status(), self.material.guesses());
         let names = |there: bool| {
             let cards =
                 self.members.cluster.cards().iter().zip(polyclave_protocol::Party::all(self.members.nodes));
@@ -103,11 +103,11 @@ impl Core {
             starts: self.incarnation.number,
             prepared: status.prepared,
             stock: status.stock,
-            quarantine: self.quarantined(),
+            quarantine: self.material.quarantined(),
             checks_failed: guesses.failed,
             checks_unanswered: guesses.unanswered,
             rotating: self.members.names_of(status.rotating),
-            corrects: self.strategy.requests.corrects(),
+            corrects: self.strategy.corrects(),
             outvoted: self.members.names_of(status.outvoted),
             silent: self.members.names_of(status.silent),
             damaged: self.keys.damaged(),

@@ -35,7 +35,7 @@ impl Serving<'_, '_> {
     }
 
     fn is_announced(&mut self, here: bool) -> Result<bool, Fault> {
-        Ok(self.core.strategy.requests.is_announced(here, self.net()?)?)
+        Ok(self.core.strategy.is_announced(here, self.net()?)?)
     }
 
     /// Takes a key from the client, under a mask that the client has checked.

@@ -43,7 +43,7 @@ impl Serving<'_, '_> {
         let started = held.with(&mut self.partners_for_client()?, |at| mode.start(at));
         self.faults = held.faults();
         let (start, mut mask) = started?;
-        self.context.still_holds(self.core)?;
+        self.context.still_holds(&self.core.material)?;
         self.core.conduct.spoil([&mut mask]);
         self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask, blind: Vec::new() });
         loop {
@@ -63,7 +63,7 @@ impl Serving<'_, '_> {
             self.faults = held.faults();
             let mut answer = answer?;
             self.core.conduct.spoil([&mut answer.data, &mut answer.mask, &mut answer.initial]);
-            self.context.still_holds(self.core)?;
+            self.context.still_holds(&self.core.material)?;
             let pause = self.core.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
             let Answer { data, mask, initial } = answer;
             if instead.is_empty() {
