@@ -1,60 +1,39 @@
-//! What all threads of a node share: its keys, its policy, its connections.
+//! The parts of a running node, for its threads: those that serve clients, obey its operator, and carry out what other nodes order.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 
-use crate::{Conduct, Result};
-use polyclave_protocol::any::AnyServiceConfig;
+use crate::Result;
 use polyclave_transport::wire::NodeStatus;
 
-use crate::clients::limits::Clients;
 use crate::clients::rules::Rules;
-use crate::computation::circuits::Library;
-use crate::keys::held::Keys;
 use crate::material::state::Material;
 use crate::members::Members;
 use crate::operator::clock::Dates;
 use crate::operator::faults::Seen;
 use crate::operator::logbook::Logbook;
-use crate::peers::marks::Marks;
 use crate::peers::network::Network;
-use crate::requests::channels::Channels;
-use crate::requests::memory::Memory;
-use crate::requests::pending::PendingRequests;
-use crate::requests::strategy::RequestStrategy;
+use crate::requests::service::Service;
 use crate::store::{Incarnation, Store};
 use crate::threads::Threads;
 
 /// One node.
 pub(crate) struct Core {
-    pub(crate) scheme: Arc<AnyServiceConfig>,
-    pub(crate) strategy: Box<dyn RequestStrategy>,
     pub(crate) members: Arc<Members>,
     pub(crate) threads: Arc<Threads>,
-    pub(crate) network: Arc<Network>,
-    pub(crate) marks: Marks,
     pub(crate) store: Arc<Store>,
     pub(crate) logbook: Arc<Logbook>,
     pub(crate) rules: Rules,
-    pub(crate) keys: Keys,
+    pub(crate) network: Arc<Network>,
+    pub(crate) material: Arc<Material>,
+    pub(crate) service: Arc<Service>,
     pub(crate) incarnation: Incarnation,
     /// Of the nodes' certificates.
     pub(crate) dates: Dates,
-    pub(crate) material: Arc<Material>,
-    pub(crate) library: Library,
-    pub(crate) channels: Channels,
-    pub(crate) pending: PendingRequests,
-    pub(crate) clients: Clients,
-    pub(crate) memory: Memory,
-    /// Blocks computed since this node started.
-    pub(crate) computed: Arc<AtomicU64>,
     /// Channels of one peer that are followed at once.
     pub(crate) most_followed: usize,
     /// What it has seen of others' faults.
     pub(crate) seen: Seen,
-    /// How it behaves.
-    pub(crate) conduct: Conduct,
 }
 
 impl Core {
@@ -75,21 +54,21 @@ impl Core {
             cluster: self.members.cluster.id(),
             connected: self.network.peers.connected(),
             set_up: self.material.set_up().is_ok(),
-            keys: self.keys.count(),
+            keys: self.service.keys.count(),
             prepared: self.material.is_prepared(),
             stock: self.material.stock_levels(),
             quarantined: self.material.is_quarantined(),
             rotating: self.material.rotation_wanted_by(),
             outvoted: self.seen.outvoted(),
             silent: self.seen.silent(),
-            damaged: self.keys.damaged().len() as u64,
+            damaged: self.service.keys.damaged().len() as u64,
             lacking: self.lacking(),
         }
     }
 
     /// How many keys fewer it has than more nodes have than may lie.
     fn lacking(&self) -> u64 {
-        let own = self.keys.count();
+        let own = self.service.keys.count();
         let mut counts: Vec<u64> = self.network.peers.key_counts().into_iter().chain([own]).collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         counts.get(self.members.cluster.threshold()).map_or(0, |most| most.saturating_sub(own))

@@ -9,12 +9,13 @@
 //! computation  a mode of operation computes on shares
 //! material     what all nodes make together ahead: common secrets, epochs, stock; and what a failed check ends
 //! strategy     what of it differs between protocols that abort and those that guarantee the output
-//! peers        control streams among the nodes: who is there, and what the first node orders
+//! peers        control streams among the nodes: who is there, and what nodes tell each other
 //! store        the node's database
 //! operator     orders of the operator, health, counts, the audit log
 //! ```
 //!
-//! `node.rs` starts and stops all of it.
+//! `node.rs` starts and stops all of it. `core.rs` has the parts of a running node, and `control.rs` does what other nodes order. Each
+//! folder takes the parts that it needs, and imports none of the folders above it.
 //!
 //! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
 
@@ -22,6 +23,7 @@
 mod cheat;
 mod clients;
 mod computation;
+mod control;
 mod core;
 mod error;
 #[cfg(not(feature = "cheats"))]

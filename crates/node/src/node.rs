@@ -18,6 +18,7 @@ use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Addres
 use crate::clients::limits::Clients;
 use crate::clients::reception::receive_clients;
 use crate::clients::rules::Rules;
+use crate::control::{give_orders, take_orders};
 use crate::core::Core;
 use crate::error::system;
 use crate::keys::held::Keys;
@@ -32,11 +33,11 @@ use crate::operator::faults::Seen;
 use crate::operator::housekeeping::keep_house;
 use crate::operator::logbook::{Logbook, open_log};
 use crate::operator::{files, http};
-use crate::peers::control::{give_orders, take_orders};
 use crate::peers::marks::Marks;
 use crate::peers::network::Network;
 use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
+use crate::requests::service::Service;
 use crate::store::{Quarantine, Secret, Store};
 use crate::strategy::Strategy;
 use crate::threads::Threads;
@@ -179,7 +180,6 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
     let (scheme, threads) = (Arc::new(scheme), Arc::new(Threads::default()));
     let members = Arc::new(Members::new(cluster, me));
     let network = Arc::new(Network::new(members.clone(), mesh));
-    let marks = Marks::new(members.clone(), store.clone(), network.clone(), conduct);
     let keys = Keys::new(store.clone(), (scheme.quorum(), members.nodes), settings.limits.keys);
     let means = Means {
         scheme: scheme.clone(),
@@ -191,30 +191,40 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         boot: incarnation.boot,
     };
     let material = Material::new(means, material, &settings.stock)?;
-    let core = Arc::new(Core {
+    let limits = &settings.limits;
+    let service = Service {
         scheme,
         strategy: requests,
+        members: members.clone(),
+        threads: threads.clone(),
+        store: store.clone(),
+        network: network.clone(),
+        marks: Marks::new(members.clone(), store.clone(), network.clone(), conduct),
+        material: material.clone(),
+        rules: rules.clone(),
+        clients: Clients::new(NodeLimits { connections: files.clients, ..limits.clone() }),
+        keys,
+        library: Default::default(),
+        // Parts of the memory are given in the order of requests, channels fairly among clients. So channels have to be what is scarce.
+        channels: Channels::new(limits.channels.min(Memory::parts(limits))),
+        pending: Default::default(),
+        memory: Memory::new(limits),
+        computed: Arc::default(),
+        conduct,
+    };
+    let core = Arc::new(Core {
+        seen: Seen::new(members.clone(), logbook.clone()),
         members,
         threads,
-        network,
-        marks,
         store,
         logbook,
         rules,
-        keys,
+        network,
+        material,
+        service: Arc::new(service),
         incarnation,
         dates,
-        material,
-        library: Default::default(),
-        // Parts of the memory are given in the order of requests, channels fairly among clients. So channels have to be what is scarce.
-        channels: Channels::new(settings.limits.channels.min(Memory::parts(&settings.limits))),
-        pending: Default::default(),
-        clients: Clients::new(NodeLimits { connections: files.clients, ..settings.limits.clone() }),
-        memory: Memory::new(&settings.limits),
-        computed: Arc::default(),
         most_followed: files.followed,
-        seen: Seen::default(),
-        conduct,
     });
     core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
     if let Err(e) = core.rules.log(&core.logbook, &core.store) {
@@ -247,7 +257,7 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         None => None,
     };
     tracing::info!(node = %settings.name, party = me.0 + 1, incarnation = core.incarnation.number, "running");
-    let computed = core.computed.clone();
+    let computed = core.service.computed.clone();
     let (for_status, for_ready, for_audit, for_stop) = (core.clone(), core.clone(), core.clone(), core);
     Ok(Running {
         #[cfg(test)]

@@ -53,7 +53,7 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
     let Caller { certificate, mut net, from } = caller;
     let Some(name) = core.rules.client_of(&certificate) else { return };
     let party = core.members.client();
-    let _held = match core.clients.connection(&name) {
+    let _held = match core.service.clients.connection(&name) {
         Ok(held) => held,
         Err(refusal) => {
             core.members.refuse(&mut net, &refusal);
@@ -127,25 +127,27 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
         // For who wants to know why nothing else is answered.
         Operation::Status => (0, tell(core, Ok(Reply::Status(core.status())), net)),
         Operation::Show { key } => {
-            let shown =
-                || Ok(Reply::Keys { keys: vec![core.keys.show(&core.rules, client, key)?], more: false });
+            let shown = || {
+                Ok(Reply::Keys { keys: vec![core.service.keys.show(&core.rules, client, key)?], more: false })
+            };
             (0, tell(core, begun().and_then(|()| shown()), net))
         }
         Operation::List { after } => {
-            (0, tell(core, begun().and_then(|()| core.keys.list(&core.rules, client, after)), net))
+            (0, tell(core, begun().and_then(|()| core.service.keys.list(&core.rules, client, after)), net))
         }
         _ => {
-            let held = core.clients.request(&client.name);
+            let held = core.service.clients.request(&client.name);
             let held = held.and_then(|held| Ok((held, core.material.hold_off_rotation()?)));
-            let planned = held.and_then(|held| Ok((held, Plan::make(core, client, request, bytes)?)));
+            let planned =
+                held.and_then(|held| Ok((held, Plan::make(&core.service, client, request, bytes)?)));
             match planned.and_then(|planned| begun().map(|()| planned)) {
                 Ok((_held, plan)) => {
-                    let outcome = serve(core, client, plan, net);
-                    core.note_faults(&client.name, kind, &key, event.request, outcome.faults);
+                    let outcome = serve(&core.service, client, plan, net);
+                    core.seen.note(&client.name, kind, &key, event.request, outcome.faults);
                     (outcome.blocks, outcome.result)
                 }
                 Err(refusal) => {
-                    core.pending.refuse(ticket);
+                    core.service.pending.refuse(ticket);
                     core.members.refuse(net, &refusal);
                     (0, Err(refusal))
                 }

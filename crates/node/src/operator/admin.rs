@@ -192,7 +192,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
         order => operation(order),
     };
     if order.is_rotation() {
-        refuse_without_mac_key(&core.scheme, &*core.material.strategy)?;
+        refuse_without_mac_key(&core.service.scheme, &*core.material.strategy)?;
     }
     let detail = described(order);
     let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };

@@ -48,6 +48,19 @@ impl Dates {
         }
     }
 
+    /// Says that clock and certificates do not fit, whenever that changes.
+    pub(crate) fn watch(&self, told: &mut Option<String>) {
+        let misfit = self.misfit(SystemTime::now());
+        metrics::gauge!("polyclave_clock_fits").set(if misfit.is_none() { 1.0 } else { 0.0 });
+        if *told != misfit {
+            match &misfit {
+                Some(misfit) => tracing::error!("{misfit}"),
+                None => tracing::info!("clock and certificates fit again"),
+            }
+            *told = misfit;
+        }
+    }
+
     /// What does not fit, and what to do; `None` if all does.
     pub(crate) fn misfit(&self, now: SystemTime) -> Option<String> {
         let of_node = |((name, spans), party): (&(String, Vec<Span>), Party)| {

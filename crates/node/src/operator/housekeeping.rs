@@ -32,7 +32,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         }
         if pinged.elapsed() >= PING_EVERY {
             pinged = Instant::now();
-            core.channels.ping();
+            core.service.channels.ping();
         }
         leader.lead_if_due(&core.material);
         if let Some(epoch) = core.material.epoch() {
@@ -45,14 +45,15 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             }
             core.logbook.settle(&mut noted);
             core.material.strategy.settle(&core.material);
-            core.watch_clock(&mut misfit);
+            core.dates.watch(&mut misfit);
             metrics::gauge!("polyclave_store_damaged")
                 .set(f64::from(u8::from(core.store.file_damage().is_some())));
             core.material.count_stock();
             metrics::gauge!("polyclave_peers_connected")
                 .set(core.network.peers.connected().len() as f64 - 1.0);
             metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));
-            metrics::counter!("polyclave_blocks_computed_total").absolute(core.computed.load(Relaxed));
+            metrics::counter!("polyclave_blocks_computed_total")
+                .absolute(core.service.computed.load(Relaxed));
             let status = core.status();
             metrics::gauge!("polyclave_keys").set(status.keys as f64);
             metrics::gauge!("polyclave_keys_damaged").set(status.damaged as f64);

@@ -23,7 +23,7 @@ impl Core {
         if let Some(why) = self.logbook.refuses() {
             return Some(format!("its audit log cannot be written: {why}"));
         }
-        let least = self.scheme.quorum();
+        let least = self.service.scheme.quorum();
         let now = SystemTime::now();
         if self.dates.fitting(now).len() < least
             && let Some(misfit) = self.dates.misfit(now)
@@ -41,19 +41,6 @@ impl Core {
             ));
         }
         None
-    }
-
-    /// Says that clock and certificates do not fit, whenever that changes.
-    pub(crate) fn watch_clock(&self, told: &mut Option<String>) {
-        let misfit = self.dates.misfit(SystemTime::now());
-        metrics::gauge!("polyclave_clock_fits").set(if misfit.is_none() { 1.0 } else { 0.0 });
-        if *told != misfit {
-            match &misfit {
-                Some(misfit) => tracing::error!("{misfit}"),
-                None => tracing::info!("clock and certificates fit again"),
-            }
-            *told = misfit;
-        }
     }
 }
 

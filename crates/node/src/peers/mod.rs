@@ -1,7 +1,6 @@
-//! The other nodes: how they are reached ([`network`]), who is there ([`registry`]), what nodes tell each other outside of requests ([`orders`], [`control`], [`exchange`]), and
+//! The other nodes: how they are reached ([`network`]), who is there ([`registry`]), what nodes tell each other outside of requests ([`orders`], [`exchange`]), and
 //! how they notice one that was put back to an old copy of its disk ([`marks`]).
 
-pub(crate) mod control;
 pub(crate) mod exchange;
 #[cfg(test)]
 mod impostor;

@@ -20,12 +20,12 @@ use crate::clients::rules::Client;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::{Fault, misplaced};
 use crate::computation::progress::Progress;
-use crate::core::Core;
 use crate::keys::make::generate;
 use crate::material::epoch::SessionContext;
 use crate::requests::begin::begin;
 use crate::requests::lending::Channel;
 use crate::requests::plan::{Plan, Task};
+use crate::requests::service::Service;
 use crate::requests::strategy::Ending;
 use attendance::Attended;
 use line::Line;
@@ -41,7 +41,7 @@ pub(crate) struct Outcome {
 
 /// One request in its session.
 struct Serving<'a, 'c> {
-    core: &'a Core,
+    service: &'a Service,
     client: &'a Client,
     context: &'a SessionContext,
     channel: &'a mut Channel<'c>,
@@ -53,17 +53,17 @@ struct Serving<'a, 'c> {
 }
 
 /// Serves a planned request.
-pub(crate) fn serve(core: &Core, client: &Client, plan: Plan, net: &mut TlsNet) -> Outcome {
+pub(crate) fn serve(service: &Service, client: &Client, plan: Plan, net: &mut TlsNet) -> Outcome {
     let (mut blocks, mut faults) = (0, Faults::default());
-    let result = try_serve(core, client, plan, net, &mut blocks, &mut faults);
+    let result = try_serve(service, client, plan, net, &mut blocks, &mut faults);
     if let Err(refusal) = &result {
-        core.members.refuse(net, refusal);
+        service.members.refuse(net, refusal);
     }
     Outcome { blocks, faults, result }
 }
 
 fn try_serve(
-    core: &Core,
+    service: &Service,
     client: &Client,
     mut plan: Plan,
     net: &mut TlsNet,
@@ -71,35 +71,35 @@ fn try_serve(
     faults: &mut Faults,
 ) -> Result<(), Refusal> {
     let first = plan.request.first.take();
-    let ready = core.material.context().and_then(|context| {
-        *blocks = admit_first(core, &mut plan.task, first.as_ref(), plan.request.serving)?;
+    let ready = service.material.context().and_then(|context| {
+        *blocks = admit_first(service, &mut plan.task, first.as_ref(), plan.request.serving)?;
         Ok(context)
     });
     // The others' channel need not wait for a request that was refused here.
-    let context = ready.inspect_err(|_| core.pending.refuse(plan.ticket))?;
-    let (mut channel, session) = begin(core, &plan, context.id(), &mut || net.is_alive())?;
-    let line = Line::new(net, Party(core.members.nodes as u8));
+    let context = ready.inspect_err(|_| service.pending.refuse(plan.ticket))?;
+    let (mut channel, session) = begin(service, &plan, context.id(), &mut || net.is_alive())?;
+    let line = Line::new(net, Party(service.members.nodes as u8));
     let (id, blocks_paid) = (session.id(), *blocks);
     let mut serving = Serving {
-        core,
+        service,
         client,
         context: &context,
         channel: &mut channel,
         line,
         session: id,
         blocks: blocks_paid,
-        progress: Arc::new(Progress::new(core.computed.clone())),
+        progress: Arc::new(Progress::new(service.computed.clone())),
         faults: Faults::default(),
     };
     let outcome = serving.run(plan.task, first, session);
     (*blocks, *faults) = (serving.blocks, serving.faults);
     let ending = Ending { outcome, gone: serving.line.gone };
-    core.strategy.end(&core.material, &mut channel, ending, faults)
+    service.strategy.end(&service.material, &mut channel, ending, faults)
 }
 
 /// The first step is admitted, and paid for, before the nodes compare it with the request. How many blocks that were.
 fn admit_first(
-    core: &Core,
+    service: &Service,
     task: &mut Task,
     first: Option<&Step>,
     serving: PartySet,
@@ -107,7 +107,7 @@ fn admit_first(
     match (task, first) {
         (Task::Use { info, mode, .. }, first) => {
             let blocks = mode.blocks_at_start() + first.map_or(Ok(0), |step| mode.admit(step))?;
-            pay(core, info, blocks, serving)?;
+            pay(service, info, blocks, serving)?;
             Ok(blocks)
         }
         (_, Some(step)) => Err(misplaced(step)),
@@ -116,18 +116,18 @@ fn admit_first(
 }
 
 /// Pays for blocks from a key's budget, and has the others that serve remember it, before they are computed.
-fn pay(core: &Core, info: &KeyInfo, blocks: u64, serving: PartySet) -> Result<(), Refusal> {
+fn pay(service: &Service, info: &KeyInfo, blocks: u64, serving: PartySet) -> Result<(), Refusal> {
     if blocks == 0 {
         return Ok(());
     }
-    core.keys.pay(info, blocks)?;
-    core.marks.protect(serving)
+    service.keys.pay(info, blocks)?;
+    service.marks.protect(serving)
 }
 
 impl<'a> Serving<'a, '_> {
     fn run(&mut self, task: Task, first: Option<Step>, mut session: AgreedSession) -> Result<(), Fault> {
         let serving = self.net()?.members();
-        let mut protocol = self.context.join(&self.core.material, session.stream(), serving)?;
+        let mut protocol = self.context.join(&self.service.material, session.stream(), serving)?;
         match task {
             Task::Use { info, key, mode, right } => {
                 self.complete(&info, key.state)?;
@@ -155,20 +155,20 @@ impl<'a> Serving<'a, '_> {
 
     /// The same for the protocol, while it makes a key: that goes on though the client is gone.
     fn partners(&mut self) -> Result<Attended<'_, 'a>, Error> {
-        let partners = self.core.conduct.partners(self.channel.net()?);
+        let partners = self.service.conduct.partners(self.channel.net()?);
         Ok(Attended { partners, line: &mut self.line, progress: &self.progress, ends: false })
     }
 
     /// The same while it uses one.
     fn partners_for_client(&mut self) -> Result<Attended<'_, 'a>, Error> {
-        let ends = self.core.strategy.ends_without_client();
+        let ends = self.service.strategy.ends_without_client();
         Ok(Attended { ends, ..self.partners()? })
     }
 
     fn circuits(&self, cipher: &str, protocol: &AnyServiceSession) -> Result<Arc<Circuits>, Fault> {
         let unknown =
             || Fault::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
-        self.core.library.of(cipher, protocol).ok_or_else(unknown)
+        self.service.library.of(cipher, protocol).ok_or_else(unknown)
     }
 }
 

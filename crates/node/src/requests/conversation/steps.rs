@@ -30,12 +30,12 @@ impl Serving<'_, '_> {
             None => self.line.step(until),
         };
         let judged = received.and_then(|(step, digest)| {
-            self.core.material.context()?;
+            self.service.material.context()?;
             let blocks = admit(&step)?;
             if let Some((info, right)) = paid_by {
                 // The policy may have changed since the request began.
-                self.core.rules.allow(self.client, right, &info.properties.name)?;
-                pay(self.core, info, blocks, serving)?;
+                self.service.rules.allow(self.client, right, &info.properties.name)?;
+                pay(self.service, info, blocks, serving)?;
             }
             self.blocks += blocks;
             Ok((step, digest))
@@ -43,7 +43,7 @@ impl Serving<'_, '_> {
         let mine = judged.as_ref().map(|(_, digest)| *digest).map_err(Clone::clone);
         let session = self.session;
         let step = StepOf { session: &session, uses_key: paid_by.is_some() };
-        let agreed = self.core.strategy.agree(mine, step, &early, self.net()?)?;
+        let agreed = self.service.strategy.agree(mine, step, &early, self.net()?)?;
         match agreed {
             Ok(()) => judged.map(|(step, _)| step).map_err(Fault::Refused),
             Err(refusal) => Err(Fault::Refused(refusal)),
@@ -75,7 +75,7 @@ impl Serving<'_, '_> {
                 );
                 return Ok(Some(Refusal::new(Reason::Unavailable, told)));
             }
-            if let Some(peer) = self.core.strategy.listen(early, self.channel.net()?)? {
+            if let Some(peer) = self.service.strategy.listen(early, self.channel.net()?)? {
                 return Ok(Some(refused_by(peer)));
             }
         }

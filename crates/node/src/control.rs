@@ -50,7 +50,7 @@ pub(crate) fn give_orders(core: &Arc<Core>, peer: Party) {
     while !core.threads.is_stopping() {
         let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
             let boot = greet(core, peer, Judged::Beside, &mut net)?;
-            let beat = || core.marks.beat_to(peer, core.material.state());
+            let beat = || core.service.marks.beat_to(peer, core.material.state());
             core.network
                 .peers
                 .send_orders(peer, boot, &queue, &mut net, &beat, &|| core.threads.is_stopping())
@@ -73,7 +73,7 @@ pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
                 carry_out(core, peer, boot, &crews, order)
             })
         });
-        core.channels.forget(peer);
+        core.service.channels.forget(peer);
         after_control(core, peer, outcome);
     }
 }
@@ -100,14 +100,14 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     let setup = core.material.set_up().map_or([0; 32], |set_up| set_up.id);
     let prepared = core.store.prepared_rotation().map_err(system)?.unwrap_or_default();
     let past = core.store.past().map_err(system)?;
-    let (cluster, holds) = (core.members.digest, core.marks.held_of(peer));
+    let (cluster, holds) = (core.members.digest, core.service.marks.held_of(peer));
     let mine = Greeting { cluster, past, holds, setup, prepared, state: core.material.state() };
     let theirs = mine.exchange(peer, net)?;
     if theirs.cluster != mine.cluster {
         return Err(Error::Disagreement { peer, field: "cluster file" });
     }
-    core.marks.note_holds(peer, theirs.holds);
-    let boot = core.marks.judge_past(peer, &theirs.past, judged)?;
+    core.service.marks.note_holds(peer, theirs.holds);
+    let boot = core.service.marks.judge_past(peer, &theirs.past, judged)?;
     let both = theirs.setup != [0; 32] && setup != [0; 32];
     // Between the two ends of a rotation: the next round settles it.
     let unfinished = theirs.prepared == setup || theirs.setup == prepared;
@@ -134,16 +134,16 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
     let done = match order {
         Order::Beat(beat) => {
             hear(core, peer, beat.state);
-            core.marks.note_holds(peer, beat.holds);
-            return core.marks.note_mark(peer, boot, beat.mark);
+            core.service.marks.note_holds(peer, beat.holds);
+            return core.service.marks.note_mark(peer, boot, beat.mark);
         }
         Order::Channel { serving, name } => {
             if serving.iter().next() != Some(peer) || !serving.contains(core.members.me) {
                 tracing::warn!(peer = core.members.name_of(peer), "ordered a channel that it does not lead");
                 return Ok(());
             }
-            let own = core.clone();
-            crews.channels.spawn(&core.threads, move || listen_on_channel(&own, peer, serving, &name))
+            let service = core.service.clone();
+            crews.channels.spawn(&core.threads, move || listen_on_channel(&service, peer, serving, &name))
         }
         Order::SetUp { .. } if peer != Party(0) => {
             tracing::warn!(peer = core.members.name_of(peer), "ordered a set-up that it does not lead");
