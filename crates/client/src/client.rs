@@ -13,6 +13,7 @@ use polyclave_transport::wire::{self, NodeStatus, Operation, Reason, Refusal, Re
 use polyclave_transport::{Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call};
 
 use crate::conversation::replies::{LATE, receive, send_to_each};
+use crate::strategy::{self, Strategy};
 use crate::{Error, Result};
 
 /// A node that does not take a connection in this time is taken for gone.
@@ -33,6 +34,7 @@ pub struct Client {
     nodes: Vec<Node>,
     limits: Limits,
     pub(crate) scheme: AnyServiceConfig,
+    pub(crate) strategy: Box<dyn Strategy>,
     /// By node: connections that are not in use.
     kept: Vec<Mutex<Vec<Line>>>,
     /// By node: when it last did not take a connection, if it has taken none since.
@@ -71,9 +73,10 @@ impl Client {
         let (remarks, work) = (Box::new(|_: &str| ()), Box::new(|_: u64, _: u64| ()));
         Ok(Client {
             identity,
-            cluster,
             nodes,
             limits,
+            strategy: strategy::of(&scheme, cluster.threshold()),
+            cluster,
             scheme,
             kept,
             unreached,
@@ -198,9 +201,7 @@ impl Client {
 
     /// Why there is no reply of a node.
     fn no_answer(&self, net: &mut TlsNet, party: Party) -> Error {
-        if self.scheme.guarantees_output() {
-            self.suspect(party);
-        }
+        self.strategy.note_silent(self, party);
         let gone = net.wait([party].into_iter().collect(), Duration::ZERO).err();
         self.named(gone.unwrap_or(polyclave_protocol::Error::Timeout { peer: party, waited: ALONE }).into())
     }

@@ -1,13 +1,10 @@
 //! One request with the nodes that serve it: the same bytes to each, and one answer out of all of theirs.
 
-mod choice;
-pub(crate) mod enough;
-pub(crate) mod judgement;
+pub(crate) mod refusals;
 pub(crate) mod replies;
 
 use std::time::Duration;
 
-use polyclave_protocol::net::Net;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceConfig};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
@@ -16,33 +13,32 @@ use polyclave_transport::wire::{self, KeyInfo, Operation, Refusal, Reply, Reques
 use zeroize::Zeroizing;
 
 use crate::client::Client;
+use crate::strategy::PutTogether;
 use crate::{Error, Result};
-use choice::{CAUGHT, Choices};
-use enough::is_own;
-use replies::{Replies, send_to_each};
+use replies::Replies;
 
 /// When the nodes have too much to do: doubled each time.
-const BACK_OFF: Duration = Duration::from_millis(50);
+pub(crate) const BACK_OFF: Duration = Duration::from_millis(50);
 /// Serving sets that are tried before giving up.
-const MOST_TRIES: usize = 6;
+pub(crate) const MOST_TRIES: usize = 6;
 
 /// A request that the nodes have accepted.
 pub(crate) struct Conversation<'c> {
-    client: &'c Client,
-    net: TlsNet,
-    serving: PartySet,
+    pub(crate) client: &'c Client,
+    pub(crate) net: TlsNet,
+    pub(crate) serving: PartySet,
     /// Those of them that answer as nodes do, where the others can do without one.
-    there: PartySet,
+    pub(crate) there: PartySet,
     /// By node: replies that were not waited for.
-    owed: Vec<usize>,
+    pub(crate) owed: Vec<usize>,
     /// Nodes that did not answer as nodes do.
-    caught: PartySet,
+    pub(crate) caught: PartySet,
     /// All that serve have agreed among themselves to begin.
-    has_begun: bool,
+    pub(crate) has_begun: bool,
     /// What speaks against nodes since others take them to be the cause, or they refuse: how much.
-    against: Vec<(Party, u32)>,
+    pub(crate) against: Vec<(Party, u32)>,
     /// Who refused what was asked last, and why.
-    refused: Vec<(Party, Refusal)>,
+    pub(crate) refused: Vec<(Party, Refusal)>,
 }
 
 /// What the nodes said when they accepted.
@@ -56,7 +52,7 @@ pub(crate) struct Accepted {
 }
 
 /// One node's message about a value.
-type Part<'r> = (Party, &'r [u8]);
+pub(crate) type Part<'r> = (Party, &'r [u8]);
 
 /// What each node sent of the data, of the next mask, and of the initial block.
 #[derive(Default)]
@@ -77,84 +73,22 @@ pub(crate) fn request(operation: Operation, serving: PartySet, first: Option<Ste
 type DataAndMask = (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>);
 
 impl<'c> Conversation<'c> {
-    /// Has enough nodes accept a request; or all, where it takes all. If nodes fail before they have accepted, others are
-    /// asked: nothing has happened yet.
+    /// Has nodes accept a request: all of them, except that the strategy chooses those that use a key.
     pub(crate) fn begin(
         client: &'c Client,
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
-        let takes_all = !matches!(operation, Operation::Use { .. });
-        match client.scheme.guarantees_output() && !takes_all {
-            true => Conversation::begin_with_most(client, operation, first),
-            false => Conversation::begin_with_enough(client, operation, first, takes_all),
+        if let Operation::Use { .. } = operation {
+            return client.strategy.begin(client, operation, first);
         }
-    }
-
-    /// Of nodes that correct each other all are asked that can be reached, then, if they cannot agree, all but one that is
-    /// suspected, in turn. Every try is paid for from the key's budget by the nodes that it reaches, so for a while it is remembered
-    /// without whom it went.
-    fn begin_with_most(
-        client: &'c Client,
-        operation: &Operation,
-        first: Option<&Step>,
-    ) -> Result<(Conversation<'c>, Accepted)> {
-        let (nodes, needed) = (client.cluster().nodes(), client.scheme.quorum());
-        let (mut lost, mut contested, mut last, mut why) =
-            (PartySet::default(), PartySet::default(), None, None);
-        let mut choices = Choices::without(client.suspects(), client.cluster().threshold());
-        for attempt in 0..nodes + MOST_TRIES {
-            let Some(serving) = choices.next(PartySet::all(nodes).without(lost), needed) else { break };
-            let mut conversation = match Conversation::call(client, serving) {
-                Ok(conversation) => conversation,
-                Err((failed, told)) => {
-                    why = Some(told);
-                    lost = lost.and(failed);
-                    continue;
-                }
-            };
-            match conversation.ask(operation, first) {
-                Ok(accepted) => {
-                    conversation.remark_on_missing(why.as_deref());
-                    client.trust(conversation.there);
-                    contested.without(serving).iter().for_each(|node| client.suspect(node));
-                    return Ok((conversation, accepted));
-                }
-                Err(e @ (Error::Contested(_) | Error::Connection { .. })) => {
-                    conversation.caught.iter().for_each(|node| choices.suspect(node, CAUGHT));
-                    conversation.against.iter().for_each(|(node, weight)| choices.suspect(*node, *weight));
-                    contested = contested.and(serving);
-                    why = Some(conversation.own_refusals().unwrap_or(e.to_string()));
-                    last = Some(e);
-                }
-                Err(e) if e.is_busy() && attempt + 1 < MOST_TRIES => {
-                    std::thread::sleep(BACK_OFF * (1 << attempt));
-                    // None of them is to blame.
-                    choices.allow_again(serving);
-                    last = Some(e);
-                }
-                Err(e) => return Err(e),
-            }
-        }
-        match last {
-            Some(e) if lost.len() + needed <= nodes => Err(e),
-            _ => {
-                let why = why.unwrap_or_default();
-                Err(Error::TooFewNodes { reached: nodes - lost.len(), nodes, needed, why })
-            }
-        }
-    }
-
-    /// What nodes said that refused for a reason of their own, if any did.
-    fn own_refusals(&self) -> Option<String> {
-        let own = self.refused.iter().filter(|(_, refusal)| is_own(refusal));
-        let told: Vec<String> =
-            own.map(|(node, refusal)| self.client.refused(*node, refusal.clone()).to_string()).collect();
-        (!told.is_empty()).then(|| told.join(", "))
+        let mut conversation = Conversation::call_all(client)?;
+        let accepted = conversation.ask(operation, first)?;
+        Ok((conversation, accepted))
     }
 
     /// Connections with all of some nodes; or with whom there is none, and why.
-    fn call(
+    pub(crate) fn call(
         client: &'c Client,
         serving: PartySet,
     ) -> std::result::Result<Conversation<'c>, (PartySet, String)> {
@@ -187,35 +121,28 @@ impl<'c> Conversation<'c> {
         Err((failed.iter().map(|(p, _)| *p).collect(), why))
     }
 
-    fn ask(&mut self, operation: &Operation, first: Option<&Step>) -> Result<Accepted> {
+    pub(crate) fn ask(&mut self, operation: &Operation, first: Option<&Step>) -> Result<Accepted> {
         self.send(&request(operation.clone(), self.serving, first.cloned())?)?;
         let accepted = self.accepted()?;
         self.has_begun = true;
         Ok(accepted)
     }
 
-    /// Says which nodes do without, and what that means.
-    fn remark_on_missing(&self, why: Option<&str>) {
-        let missing = PartySet::all(self.client.cluster().nodes()).without(self.serving);
-        if missing.is_empty() {
-            return;
-        }
-        let names = missing.iter().map(|p| self.client.node_name(p)).collect::<Vec<_>>().join(", ");
-        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-        self.client.remark(&format!(
-            "{names} takes no part{why}. Correction is off: if another node sent something wrong it would be noticed, and there \
-             would be no answer. The nodes go on with the material in stock, and make no more while one is missing"
-        ));
+    /// Connections with all nodes.
+    fn call_all(client: &'c Client) -> Result<Conversation<'c>> {
+        let nodes = client.cluster().nodes();
+        Conversation::call(client, PartySet::all(nodes)).map_err(|(failed, why)| Error::TooFewNodes {
+            reached: nodes - failed.len(),
+            nodes,
+            needed: nodes,
+            why,
+        })
     }
 
     /// Asks all nodes for something that they answer when it is done.
     pub(crate) fn ask_all(client: &'c Client, operation: &Operation) -> Result<Conversation<'c>> {
-        let serving = PartySet::all(client.cluster().nodes());
-        let nodes = serving.len();
-        let mut conversation = Conversation::call(client, serving).map_err(|(failed, why)| {
-            Error::TooFewNodes { reached: nodes - failed.len(), nodes, needed: nodes, why }
-        })?;
-        conversation.send(&request(operation.clone(), serving, None)?)?;
+        let mut conversation = Conversation::call_all(client)?;
+        conversation.send(&request(operation.clone(), conversation.serving, None)?)?;
         Ok(conversation)
     }
 
@@ -251,27 +178,18 @@ impl<'c> Conversation<'c> {
 
     fn send<T: serde::Serialize>(&mut self, message: &T) -> Result<()> {
         let bytes = wire::encode(message)?;
-        if !self.client.scheme.guarantees_output()
-            && !self.net.is_alive()
-            && let Some(refused) = self.last_words()
-        {
-            return Err(refused);
-        }
-        self.transmit(&bytes).map_err(|e| self.client.named(e.into()))
+        self.client.strategy.send(self, &bytes)
     }
 
-    fn transmit(&mut self, bytes: &[u8]) -> polyclave_protocol::Result<()> {
-        if self.client.scheme.guarantees_output() {
-            return send_to_each(&mut self.net, self.there, bytes);
-        }
-        let (head, body) = bytes.split_at(4);
-        for part in [head, body] {
-            let to = |p: Party| if self.there.contains(p) { part } else { &[][..] };
-            let out: Vec<&[u8]> = Party::all(self.net.parties()).map(to).collect();
-            let mut nothing: Vec<&mut [u8]> = out.iter().map(|_| &mut [][..]).collect();
-            self.net.exchange(&out, &mut nothing)?;
-        }
-        Ok(())
+    /// Puts the replies to the oldest message together that has no answer yet.
+    fn settle<T>(&mut self, put_together: &dyn Fn(&Conversation<'_>, &Replies) -> Result<T>) -> Result<T> {
+        let mut outcome = None;
+        let put_together: &mut PutTogether<'_> = &mut |this, replies| {
+            outcome = Some(put_together(this, replies)?);
+            Ok(())
+        };
+        self.client.strategy.settle(self, put_together)?;
+        outcome.ok_or_else(|| Error::Answers("nothing came of them".into()))
     }
 
     /// So many bytes, as the answer to the oldest step that has none yet.
@@ -323,28 +241,11 @@ impl<'c> Conversation<'c> {
             let mut keys = Vec::new();
             for (node, reply) in replies {
                 match reply {
-                    Reply::Done(key) => keys.push(key),
+                    Reply::Done(key) => keys.push(key.as_ref()),
                     _ => this.refuse_unexpected(*node)?,
                 }
             }
-            // A deletion that is repeated finds the key at some nodes only.
-            let found: Vec<&KeyInfo> = keys.iter().filter_map(|key| key.as_ref()).collect();
-            if this.client.scheme.guarantees_output() {
-                let tolerated = this.client.cluster().threshold();
-                let agreed = |key: &&&KeyInfo| found.iter().filter(|other| other == key).count() > tolerated;
-                let none = keys.len() - found.len() > tolerated;
-                return match found.iter().find(agreed) {
-                    Some(key) => Ok(Some((*key).clone())),
-                    None if none => Ok(None),
-                    None => Err(Error::Answers("they tell of different keys".into())),
-                };
-            }
-            match found.as_slice() {
-                [first, rest @ ..] if rest.iter().any(|key| key != first) => {
-                    Err(Error::Answers("they tell of different keys".into()))
-                }
-                found => Ok(found.first().map(|key| (*key).clone())),
-            }
+            this.client.strategy.done(&keys)
         })?;
         self.keep();
         Ok(done)
@@ -391,20 +292,14 @@ impl<'c> Conversation<'c> {
         Ok((data, mask))
     }
 
-    /// An answer to another question: the end, unless the others can do without that node.
+    /// An answer to another question.
     fn refuse_unexpected(&self, node: Party) -> Result<()> {
-        if self.client.scheme.guarantees_output() {
-            return Ok(());
-        }
-        Err(Error::Answers(format!("node {} answered to another question", self.client.node_name(node))))
+        self.client.strategy.refuse_unexpected(self.client, node)
     }
 
-    /// What all say alike; or so many as it takes, if nodes correct each other.
+    /// What as many say alike as the strategy demands.
     fn most<T: PartialEq>(&self, said: impl Iterator<Item = T> + Clone) -> Option<T> {
-        let needed = match self.client.scheme.guarantees_output() {
-            true => self.client.scheme.quorum(),
-            false => self.serving.len(),
-        };
+        let needed = self.client.strategy.alike(self.serving.len());
         said.clone().find(|one| said.clone().filter(|other| other == one).count() >= needed)
     }
 
@@ -432,16 +327,10 @@ impl<'c> Conversation<'c> {
         }
     }
 
-    /// Messages in the order of the nodes, and whose they are; where nodes correct each other those of another length than most
-    /// are as good as none.
+    /// Messages in the order of the nodes, and whose they are, without those that do not fit.
     fn of_one_length<'r>(&self, parts: &[Part<'r>]) -> (PartySet, Vec<&'r [u8]>) {
         let mut parts = parts.to_vec();
-        if self.client.scheme.guarantees_output() {
-            let mut lengths: Vec<usize> = parts.iter().map(|(_, part)| part.len()).collect();
-            lengths.sort_unstable();
-            let due = lengths.get(lengths.len() / 2).copied();
-            parts.retain(|(_, part)| Some(part.len()) == due);
-        }
+        self.client.strategy.drop_misfits(&mut parts);
         parts.sort_by_key(|(node, _)| *node);
         (parts.iter().map(|(node, _)| *node).collect(), parts.into_iter().map(|(_, part)| part).collect())
     }

@@ -38,6 +38,7 @@ mod listing;
 mod padding;
 mod pieces;
 mod sealed;
+mod strategy;
 
 pub use blocks::Padding;
 pub use client::Client;

@@ -8,7 +8,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::wire::{Reason, Refusal, Reply};
 
 use crate::Result;
-use crate::requests::begin::ONLINE;
+use crate::strategy::guaranteed::ONLINE;
 
 /// How a node cheats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,12 +8,14 @@
 //! keys         keys: made, stored, looked up, paid for
 //! computation  a mode of operation computes on shares
 //! material     what all nodes make together ahead: common secrets, epochs, stock; and what a failed check ends
-//! peers        control streams among the nodes: who is there, and what the first node orders
+//! strategy     what of it differs between protocols that abort and those that guarantee the output
+//! peers        control streams among the nodes: who is there, and what nodes tell each other
 //! store        the node's database
 //! operator     orders of the operator, health, counts, the audit log
 //! ```
 //!
-//! `node.rs` starts and stops all of it.
+//! `node.rs` starts and stops all of it. `core.rs` has the parts of a running node, and `control.rs` does what other nodes order. Each
+//! folder takes the parts that it needs, and imports none of the folders above it.
 //!
 //! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
 
@@ -21,17 +23,21 @@
 mod cheat;
 mod clients;
 mod computation;
+mod control;
 mod core;
+mod error;
 #[cfg(not(feature = "cheats"))]
 mod honest;
 mod keys;
 pub mod local;
 mod material;
+mod members;
 mod node;
 mod operator;
 mod peers;
 mod requests;
 pub mod store;
+mod strategy;
 mod threads;
 
 #[cfg(feature = "cheats")]

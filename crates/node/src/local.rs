@@ -14,7 +14,7 @@ use polyclave_transport::Identity;
 use polyclave_transport::wire::Right;
 
 use crate::Result;
-use crate::core::system;
+use crate::error::system;
 
 /// How long the certificates of a cluster to try out are good for.
 const VALID_DAYS: u32 = 365;

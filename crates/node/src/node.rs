@@ -2,43 +2,45 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicBool, AtomicU64,
-    Ordering::{Acquire, Relaxed},
-};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
-use polyclave_config::{Card, ClientPolicy, Cluster, NodeDir, NodeLimits};
+use polyclave_config::{Card, Cluster, NodeDir, NodeLimits};
+use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::NodeStatus;
 use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
 
 use crate::clients::limits::Clients;
 use crate::clients::reception::receive_clients;
-use crate::core::{Core, system};
+use crate::clients::rules::Rules;
+use crate::control::{give_orders, take_orders};
+use crate::core::Core;
+use crate::error::system;
+use crate::keys::held::Keys;
+use crate::material::preparation;
 use crate::material::quarantine::REMEDY;
-use crate::material::target::targets;
-use crate::material::{preparation, rotation, set_up};
+use crate::material::state::{Material, Means};
+use crate::members::{Members, named};
 use crate::operator::admin::Socket;
 use crate::operator::audit::{Event, STARTED, STOPPED};
 use crate::operator::clock::Dates;
 use crate::operator::faults::Seen;
 use crate::operator::housekeeping::keep_house;
-use crate::operator::logbook::open_log;
-use crate::operator::wording::named;
+use crate::operator::logbook::{Logbook, open_log};
 use crate::operator::{files, http};
-use crate::peers::control::{give_orders, take_orders};
-use crate::peers::registry::Peers;
+use crate::peers::marks::Marks;
+use crate::peers::network::Network;
 use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
+use crate::requests::service::Service;
 use crate::store::{Quarantine, Secret, Store};
-use crate::threads::{POLL_INTERVAL, spawn};
+use crate::strategy::Strategy;
+use crate::threads::Threads;
 use crate::{Conduct, Result};
 
 /// When the node stops, its threads get so much time to see that there is nothing left to do.
@@ -155,11 +157,11 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         false => Store::create(&dir.store_path(), &secret),
     };
     let store = Arc::new(store.map_err(system)?);
-    let quarantine = store.quarantined().map_err(system)?;
     let socket = Socket::bind(dir.path())?;
     let incarnation = store.begin_incarnation().map_err(system)?;
     let audit = settings.audit.enabled.then(|| open_log(&dir, &store)).transpose()?;
-    let policy = Arc::new(RwLock::new(dir.policy().map_err(system)?));
+    let logbook = Arc::new(Logbook::new(audit, store.clone()));
+    let rules = Rules::new(dir.policy().map_err(system)?);
     let files = files::share(&settings.limits, cluster.nodes());
     let limits = Limits::default();
     let nodes: Vec<Address> = cluster.cards().iter().map(peer_address).collect();
@@ -171,82 +173,91 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         me,
         nodes.len(),
         cluster.id(),
-        admits(policy.clone()),
+        admits(rules.clone()),
     )?;
     let adversary = scheme.promise();
-    let targets = targets(&scheme.kinds(), &settings.stock).into();
-    let core = Arc::new(Core {
+    let Strategy { requests, material } = Strategy::of(&scheme);
+    let (scheme, threads) = (Arc::new(scheme), Arc::new(Threads::default()));
+    let members = Arc::new(Members::new(cluster, me));
+    let network = Arc::new(Network::new(members.clone(), mesh));
+    let keys = Keys::new(store.clone(), (scheme.quorum(), members.nodes), settings.limits.keys);
+    let means = Means {
+        scheme: scheme.clone(),
+        members: members.clone(),
+        threads: threads.clone(),
+        store: store.clone(),
+        logbook: logbook.clone(),
+        network: network.clone(),
+        boot: incarnation.boot,
+    };
+    let material = Material::new(means, material, &settings.stock)?;
+    let limits = &settings.limits;
+    let service = Service {
         scheme,
-        me,
-        nodes: nodes.len(),
-        cluster_digest: cluster.lasting_digest(),
-        cluster,
-        mesh,
+        strategy: requests,
+        members: members.clone(),
+        threads: threads.clone(),
+        store: store.clone(),
+        network: network.clone(),
+        marks: Marks::new(members.clone(), store.clone(), network.clone(), conduct),
+        material: material.clone(),
+        rules: rules.clone(),
+        clients: Clients::new(NodeLimits { connections: files.clients, ..limits.clone() }),
+        keys,
+        library: Default::default(),
+        // Parts of the memory are given in the order of requests, channels fairly among clients. So channels have to be what is scarce.
+        channels: Channels::new(limits.channels.min(Memory::parts(limits))),
+        pending: Default::default(),
+        memory: Memory::new(limits),
+        computed: Arc::default(),
+        conduct,
+    };
+    let core = Arc::new(Core {
+        seen: Seen::new(members.clone(), logbook.clone()),
+        members,
+        threads,
         store,
-        audit,
-        policy,
+        logbook,
+        rules,
+        network,
+        material,
+        service: Arc::new(service),
         incarnation,
         dates,
-        set_up: RwLock::default(),
-        setting_up: Mutex::default(),
-        epoch: RwLock::default(),
-        quarantine: RwLock::new(quarantine),
-        uncounted: Mutex::default(),
-        targets,
-        filling: Mutex::default(),
-        wants_rotation: AtomicBool::new(false),
-        rotating: AtomicBool::new(false),
-        prepared: AtomicBool::new(false),
-        gate: RwLock::default(),
-        library: Default::default(),
-        ciphers: Mutex::default(),
-        peers: Peers::new(me, nodes.len()),
-        // Parts of the memory are given in the order of requests, channels fairly among clients. So channels have to be what is scarce.
-        channels: Channels::new(settings.limits.channels.min(Memory::parts(&settings.limits))),
-        pending: Default::default(),
-        clients: Clients::new(NodeLimits { connections: files.clients, ..settings.limits.clone() }),
-        memory: Memory::new(&settings.limits),
-        computed: Arc::default(),
         most_followed: files.followed,
-        names: Default::default(),
-        seen: Seen::default(),
-        conduct,
-        stopping: AtomicBool::new(false),
-        threads: Default::default(),
     });
-    core.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
-    if let Err(e) = core.log_policy() {
+    core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
+    if let Err(e) = core.rules.log(&core.logbook, &core.store) {
         tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
     }
-    set_up::load(&core)?;
-    rotation::load(&core)?;
+    core.material.load()?;
     // Killed between counting it and giving up.
-    if core.quarantined().is_none() && core.guesses().failed > 0 {
-        core.quarantine("a check failed before this start");
+    if core.material.quarantined().is_none() && core.material.guesses().failed > 0 {
+        core.material.quarantine("a check failed before this start");
     }
-    if let Some(Quarantine { reason, .. }) = core.quarantined() {
+    if let Some(Quarantine { reason, .. }) = core.material.quarantined() {
         tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
         metrics::gauge!("polyclave_quarantined").set(1.0);
     }
     let client_addr = reception.local_addr();
     let mut threads = Vec::new();
-    for peer in Party::all(core.nodes).filter(|p| *p != me) {
-        threads.push(spawn("orders to a peer", &core, move |core| give_orders(core, peer))?);
-        threads.push(spawn("orders of a peer", &core, move |core| take_orders(core, peer))?);
+    for peer in core.members.others() {
+        threads.push(core.spawn("orders to a peer", move |core| give_orders(core, peer))?);
+        threads.push(core.spawn("orders of a peer", move |core| take_orders(core, peer))?);
     }
-    threads.push(spawn("clients", &core, move |core| receive_clients(core, &reception))?);
+    threads.push(core.spawn("clients", move |core| receive_clients(core, &reception))?);
     let path = dir.path().to_path_buf();
-    threads.push(spawn("operator", &core, move |core| socket.serve(core, &path))?);
+    threads.push(core.spawn("operator", move |core| socket.serve(core, &path))?);
     let policy_path = dir.policy_path();
-    threads.push(spawn("housekeeping", &core, move |core| keep_house(core, &dir, &policy_path))?);
+    threads.push(core.spawn("housekeeping", move |core| keep_house(core, &dir, &policy_path))?);
     // Not joined: it may wait for a peer as long as that may compute.
-    drop(spawn("preparation", &core, preparation::prepare)?);
+    drop(core.spawn("preparation", |core| preparation::prepare(&core.material))?);
     let http = match &settings.http_listen {
         Some(address) => Some(http::start(address, core.clone())?),
         None => None,
     };
     tracing::info!(node = %settings.name, party = me.0 + 1, incarnation = core.incarnation.number, "running");
-    let computed = core.computed.clone();
+    let computed = core.service.computed.clone();
     let (for_status, for_ready, for_audit, for_stop) = (core.clone(), core.clone(), core.clone(), core);
     Ok(Running {
         #[cfg(test)]
@@ -255,7 +266,7 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         status: Box::new(move || for_status.status()),
         why_not_ready: Box::new(move || for_ready.why_not_ready()),
         computed,
-        stopped_by_audit: Box::new(move || for_audit.stopped_by_audit()),
+        stopped_by_audit: Box::new(move || for_audit.logbook.refuses()),
         client_addr,
         adversary,
     })
@@ -265,27 +276,23 @@ fn peer_address(card: &Card) -> Address {
     Address { address: card.address.clone(), certificates: card.certificates.clone() }
 }
 
-fn admits(policy: Arc<RwLock<ClientPolicy>>) -> Arc<dyn Fn(&CertificateDer<'_>) -> bool + Send + Sync> {
-    Arc::new(move |certificate| policy.read().client_of(certificate).is_some())
+fn admits(rules: Rules) -> Arc<dyn Fn(&CertificateDer<'_>) -> bool + Send + Sync> {
+    Arc::new(move |certificate| rules.client_of(certificate).is_some())
 }
 
 fn stop(core: &Arc<Core>, threads: Vec<JoinHandle<()>>, http: Option<http::Server>) {
     tracing::info!("stopping");
-    core.stopping.store(true, Relaxed);
+    core.threads.stop();
     for thread in threads {
         // A thread that panicked has nothing left to end.
         let _ = thread.join();
     }
     drop(http);
     // Those of channels and clients, which nobody joins: with the last of them the store and the ports are free.
-    let until = Instant::now() + LAST_THREADS;
-    while core.threads.load(Acquire) > 0 && Instant::now() < until {
-        thread::sleep(POLL_INTERVAL / 20);
-    }
-    if core.threads.load(Acquire) > 0 {
+    if !core.threads.wait(LAST_THREADS) {
         tracing::warn!("some threads are still waiting for a client or a peer");
     }
-    core.note(&Event::of_node(STOPPED, "in-order"));
-    core.settle_audit(&mut None);
+    core.logbook.note(&Event::of_node(STOPPED, "in-order"));
+    core.logbook.settle(&mut None);
     tracing::info!("stopped");
 }

@@ -2,36 +2,58 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicUsize,
-    Ordering::{Relaxed, Release},
+    AtomicBool, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
 };
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polyclave_protocol::Error;
 
 use crate::Result;
-use crate::core::Core;
 
 /// How often threads look whether the node is to stop.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The same for the many that wait for somebody else to begin.
 pub(crate) const IDLE_LOOK: Duration = Duration::from_millis(500);
 
-/// Starts a thread of a node.
-pub(crate) fn spawn(
-    name: &str,
-    core: &Arc<Core>,
-    work: impl FnOnce(&Arc<Core>) + Send + 'static,
-) -> Result<JoinHandle<()>> {
-    let (core, counted) = (core.clone(), Counted::new(core.threads.clone()));
-    let thread = thread::Builder::new().name(name.into()).spawn(move || {
-        // Dropped in the opposite order: who is not counted any more holds nothing of the node.
-        let _counted = counted;
-        let core = core;
-        work(&core);
-    });
-    thread.map_err(|e| Error::System(format!("cannot start a thread: {e}")))
+/// The threads of a node.
+#[derive(Default)]
+pub(crate) struct Threads {
+    stopping: AtomicBool,
+    running: Arc<AtomicUsize>,
+}
+
+impl Threads {
+    /// Starts one.
+    pub(crate) fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+        let counted = Counted::new(self.running.clone());
+        let thread = thread::Builder::new().name(name.into()).spawn(move || {
+            // What the work holds of the node is dropped before it is counted no more.
+            let _counted = counted;
+            work();
+        });
+        thread.map_err(|e| Error::System(format!("cannot start a thread: {e}")))
+    }
+
+    /// All are to end.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+    }
+
+    /// Whether they are to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
+    }
+
+    /// Waits until the last of them has ended; whether it has.
+    pub(crate) fn wait(&self, within: Duration) -> bool {
+        let until = Instant::now() + within;
+        while self.running.load(Acquire) > 0 && Instant::now() < until {
+            thread::sleep(POLL_INTERVAL / 20);
+        }
+        self.running.load(Acquire) == 0
+    }
 }
 
 /// Threads of one kind, for one peer: so many at once at most, however many it orders.
@@ -52,11 +74,7 @@ impl Crew {
     }
 
     /// Starts one; an error if there are as many as may be. From one thread at a time.
-    pub(crate) fn spawn(
-        &self,
-        core: &Arc<Core>,
-        work: impl FnOnce(&Arc<Core>) + Send + 'static,
-    ) -> Result<()> {
+    pub(crate) fn spawn(&self, threads: &Threads, work: impl FnOnce() + Send + 'static) -> Result<()> {
         if !self.has_place() {
             let (name, most) = (self.name, self.most);
             return Err(Error::System(format!(
@@ -64,11 +82,11 @@ impl Crew {
             )));
         }
         let place = Counted::new(self.running.clone());
-        spawn(self.name, core, move |core| {
+        let work = move || {
             let _place = place;
-            work(core);
-        })
-        .map(drop)
+            work();
+        };
+        threads.spawn(self.name, work).map(drop)
     }
 }
 

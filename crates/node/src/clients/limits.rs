@@ -77,11 +77,6 @@ impl Clients {
         Clients { limits, now: Mutex::default() }
     }
 
-    /// The most keys at this node.
-    pub(crate) fn most_keys(&self) -> usize {
-        self.limits.keys
-    }
-
     /// A connection of a client.
     pub(crate) fn connection(&self, client: &str) -> Result<Held<'_>, Refusal> {
         let mut now = self.lock();

@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::{self, Operation, Reason, Refusal, Reply, Request};
 use polyclave_transport::{Caller, Reception, TlsNet};
 
 use crate::Result;
+use crate::clients::rules::Client;
 use crate::core::Core;
 use crate::operator::audit::{BEGUN, Event};
 use crate::requests::conversation::{kind, serve};
-use crate::requests::plan::{Client, Plan, ticket};
-use crate::threads::{IDLE_LOOK, POLL_INTERVAL, spawn};
+use crate::requests::plan::{Plan, ticket};
+use crate::threads::{IDLE_LOOK, POLL_INTERVAL};
 
 /// A client may be silent for so long between requests, and within one.
 const IDLE_CLIENT: Duration = Duration::from_secs(120);
@@ -28,17 +29,17 @@ const LAST_REQUESTS: Duration = Duration::from_secs(5);
 /// Serves those who call, until the node stops.
 pub(crate) fn receive_clients(core: &Arc<Core>, reception: &Reception) {
     let running = Arc::new(AtomicUsize::new(0));
-    while !core.is_stopping() {
+    while !core.threads.is_stopping() {
         let Some(caller) = reception.next(POLL_INTERVAL) else { continue };
         let counted = running.clone();
         counted.fetch_add(1, Relaxed);
-        let served = spawn("client", core, move |core| {
+        let served = core.spawn("client", move |core| {
             serve_client(core, caller);
             counted.fetch_sub(1, Relaxed);
         });
         if let Err(e) = served {
             running.fetch_sub(1, Relaxed);
-            tracing::error!(error = core.told(&e), "a client was not served");
+            tracing::error!(error = core.members.told(&e), "a client was not served");
         }
     }
     let until = Instant::now() + LAST_REQUESTS;
@@ -50,12 +51,12 @@ pub(crate) fn receive_clients(core: &Arc<Core>, reception: &Reception) {
 /// Serves one client's requests, one after the other, until it goes.
 fn serve_client(core: &Arc<Core>, caller: Caller) {
     let Caller { certificate, mut net, from } = caller;
-    let Some(name) = core.client_of(&certificate) else { return };
-    let party = Party(core.nodes as u8);
-    let _held = match core.clients.connection(&name) {
+    let Some(name) = core.rules.client_of(&certificate) else { return };
+    let party = core.members.client();
+    let _held = match core.service.clients.connection(&name) {
         Ok(held) => held,
         Err(refusal) => {
-            core.refuse(&mut net, &refusal);
+            core.members.refuse(&mut net, &refusal);
             return;
         }
     };
@@ -63,7 +64,7 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
     net.set_idle_limit(SLOW_CLIENT);
     let client = Client { name, certificate };
     let mut quiet_since = Instant::now();
-    while !core.is_stopping() && quiet_since.elapsed() < IDLE_CLIENT {
+    while !core.threads.is_stopping() && quiet_since.elapsed() < IDLE_CLIENT {
         match net.wait(net.members(), IDLE_LOOK) {
             Ok(Some(_)) => {}
             Ok(None) => continue,
@@ -83,11 +84,11 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
 /// Takes what a client had sent before it could know that it was refused: closing on unread bytes would reset the connection,
 /// and the reason would be lost with it.
 fn linger(core: &Core, net: &mut TlsNet) {
-    let party = Party(core.nodes as u8);
+    let party = core.members.client();
     let until = Instant::now() + LAST_WORDS;
     net.set_idle_limit(LAST_WORDS);
     net.set_deadline(Some(until));
-    while Instant::now() < until && !core.is_stopping() {
+    while Instant::now() < until && !core.threads.is_stopping() {
         match net.wait(net.members(), POLL_INTERVAL) {
             Ok(Some(_)) if wire::receive_bytes(net, party).is_ok() => {}
             Ok(None) => {}
@@ -99,7 +100,7 @@ fn linger(core: &Core, net: &mut TlsNet) {
 /// Answers one request; whether the connection can serve another.
 fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> bool {
     let began = Instant::now();
-    let party = Party(core.nodes as u8);
+    let party = core.members.client();
     let request: Result<Request, Refusal> = wire::decode(bytes, party)
         .map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))
         .and_then(|request: Request| match request.version {
@@ -112,7 +113,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     let request = match request {
         Ok(request) => request,
         Err(refusal) => {
-            core.refuse(net, &refusal);
+            core.members.refuse(net, &refusal);
             return false;
         }
     };
@@ -121,28 +122,33 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     let ticket = ticket(client, &request.id);
     let event =
         Event { client: &client.name, operation: kind, key: &key, request: request.id, ..Event::default() };
-    let begun = || core.admit(&Event { outcome: BEGUN, ..event });
+    let begun = || core.logbook.admit(&Event { outcome: BEGUN, ..event });
     let (blocks, result) = match &request.operation {
         // For who wants to know why nothing else is answered.
         Operation::Status => (0, tell(core, Ok(Reply::Status(core.status())), net)),
         Operation::Show { key } => {
-            let shown = || Ok(Reply::Keys { keys: vec![core.show(client, key)?], more: false });
+            let shown = || {
+                Ok(Reply::Keys { keys: vec![core.service.keys.show(&core.rules, client, key)?], more: false })
+            };
             (0, tell(core, begun().and_then(|()| shown()), net))
         }
-        Operation::List { after } => (0, tell(core, begun().and_then(|()| core.keys(client, after)), net)),
+        Operation::List { after } => {
+            (0, tell(core, begun().and_then(|()| core.service.keys.list(&core.rules, client, after)), net))
+        }
         _ => {
-            let held = core.clients.request(&client.name);
-            let held = held.and_then(|held| Ok((held, core.hold_off_rotation()?)));
-            let planned = held.and_then(|held| Ok((held, Plan::make(core, client, request, bytes)?)));
+            let held = core.service.clients.request(&client.name);
+            let held = held.and_then(|held| Ok((held, core.material.hold_off_rotation()?)));
+            let planned =
+                held.and_then(|held| Ok((held, Plan::make(&core.service, client, request, bytes)?)));
             match planned.and_then(|planned| begun().map(|()| planned)) {
                 Ok((_held, plan)) => {
-                    let outcome = serve(core, client, plan, net);
-                    core.note_faults(&client.name, kind, &key, event.request, outcome.faults);
+                    let outcome = serve(&core.service, client, plan, net);
+                    core.seen.note(&client.name, kind, &key, event.request, outcome.faults);
                     (outcome.blocks, outcome.result)
                 }
                 Err(refusal) => {
-                    core.pending.refuse(ticket);
-                    core.refuse(net, &refusal);
+                    core.service.pending.refuse(ticket);
+                    core.members.refuse(net, &refusal);
                     (0, Err(refusal))
                 }
             }
@@ -154,14 +160,14 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     metrics::histogram!("polyclave_request_seconds", "operation" => kind)
         .record(began.elapsed().as_secs_f64());
     tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
-    core.note(&Event { outcome, blocks, ..event });
+    core.logbook.note(&Event { outcome, blocks, ..event });
     result.is_ok()
 }
 
 /// Answers what a node answers for itself: with a reply, or with why there is none.
 fn tell(core: &Core, reply: Result<Reply, Refusal>, net: &mut TlsNet) -> Result<(), Refusal> {
-    let reply = reply.inspect_err(|refusal| core.refuse(net, refusal))?;
-    wire::send(net, Party(core.nodes as u8), &reply).map_err(lost)
+    let reply = reply.inspect_err(|refusal| core.members.refuse(net, refusal))?;
+    wire::send(net, core.members.client(), &reply).map_err(lost)
 }
 
 fn lost(e: Error) -> Refusal {

@@ -1,11 +1,24 @@
-//! Which rules for clients are in force, and what of them has changed: a line of the audit log for each client, also for what was
+//! Which rules for clients are in force, who may do what by them, and what of them has changed: a line of the audit log for each client, also for what was
 //! changed while no node ran.
 
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 use polyclave_config::{ClientPolicy, ClientRule};
+use polyclave_transport::CertificateDer;
+use polyclave_transport::wire::{Reason, Refusal, Right};
 
 use crate::Result;
-use crate::core::{Core, system};
+use crate::error::system;
 use crate::operator::audit::Event;
+use crate::operator::logbook::Logbook;
+use crate::store::Store;
+
+/// Who asks.
+pub(crate) struct Client {
+    pub(crate) name: String,
+    pub(crate) certificate: CertificateDer<'static>,
+}
 
 /// What has changed for one client.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,33 +28,58 @@ struct Change {
     detail: String,
 }
 
-impl Core {
-    /// Takes rules into force at once, whatever becomes of the lines.
-    pub(crate) fn take_policy(&self, policy: ClientPolicy) {
+/// The rules for clients that are in force.
+#[derive(Clone)]
+pub(crate) struct Rules(Arc<RwLock<ClientPolicy>>);
+
+impl Rules {
+    pub(crate) fn new(policy: ClientPolicy) -> Rules {
+        Rules(Arc::new(RwLock::new(policy)))
+    }
+
+    /// The name of the client with a certificate.
+    pub(crate) fn client_of(&self, certificate: &CertificateDer<'_>) -> Option<String> {
+        self.0.read().client_of(certificate).map(str::to_owned)
+    }
+
+    /// Whether a client may do this with a key.
+    pub(crate) fn allows(&self, client: &Client, right: Right, key: &str) -> bool {
+        self.0.read().allows(&client.certificate, right, key)
+    }
+
+    /// The same, as a refusal.
+    pub(crate) fn allow(&self, client: &Client, right: Right, key: &str) -> Result<(), Refusal> {
+        if self.allows(client, right, key) {
+            return Ok(());
+        }
+        let name = &client.name;
+        let told = format!("its policy does not allow {name} to {right} with the key '{key}'");
+        Err(Refusal::new(Reason::Denied, told))
+    }
+
+    /// Takes rules into force at once, whatever becomes of the lines in the audit log.
+    pub(crate) fn take(&self, policy: ClientPolicy) {
         tracing::info!(clients = policy.rules().len(), "rules for clients were read");
-        *self.policy.write() = policy;
+        *self.0.write() = policy;
     }
 
     /// Logs what differs between the rules in force and those that were logged last, and remembers that; tried again if it fails.
-    pub(crate) fn log_policy(&self) -> Result<()> {
-        if self.audit.as_ref().is_some_and(|audit| audit.failure().is_some()) {
+    pub(crate) fn log(&self, logbook: &Logbook, store: &Store) -> Result<()> {
+        if logbook.failure().is_some() {
             return Ok(());
         }
-        let policy = self.policy.read().clone();
-        let (text, noted) = (policy.to_text(), self.store.noted_policy().map_err(system)?);
+        let policy = self.0.read().clone();
+        let (text, noted) = (policy.to_text(), store.noted_policy().map_err(system)?);
         if noted.as_ref() == Some(&text) {
             return Ok(());
         }
         // Those that cannot be read any more, of another version: all that are in force are told.
         let before = noted.and_then(|noted| ClientPolicy::parse(&noted).ok());
-        if let Some(audit) = &self.audit {
-            for change in changes(&before.unwrap_or_default(), &policy) {
-                let event = Event::of_node("policy", change.outcome);
-                let event = Event { client: &change.client, detail: &change.detail, ..event };
-                audit.append(&event).map_err(system)?;
-            }
+        for change in changes(&before.unwrap_or_default(), &policy) {
+            let event = Event::of_node("policy", change.outcome);
+            logbook.append(&Event { client: &change.client, detail: &change.detail, ..event })?;
         }
-        self.store.note_policy(&text).map_err(system)
+        store.note_policy(&text).map_err(system)
     }
 }
 
@@ -84,11 +122,8 @@ fn fields(rule: &ClientRule) -> [(&'static str, String); 3] {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_config::ClientCard;
-    use polyclave_transport::CertificateDer;
-    use polyclave_transport::wire::Right;
-
     use super::*;
+    use polyclave_config::ClientCard;
 
     fn rule(policy: &mut ClientPolicy, name: &str, certificate: u8, rights: &[Right], keys: &[&str]) {
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();

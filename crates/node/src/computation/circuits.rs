@@ -11,6 +11,7 @@ use polyclave_cipher::{catalog, compile, modes};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::service::ServiceSession;
+use polyclave_transport::wire::{Reason, Refusal};
 
 /// Everything that nodes evaluate for one cipher.
 pub(crate) struct Circuits {
@@ -108,14 +109,35 @@ fn union(views: impl Iterator<Item = Vec<Matrix>>) -> Vec<Matrix> {
     all
 }
 
-/// Circuits by cipher; made when first asked for.
+/// Ciphers and their circuits by name; made when first asked for.
 #[derive(Default)]
-pub(crate) struct Library(Mutex<HashMap<String, Arc<Circuits>>>);
+pub(crate) struct Library {
+    ciphers: Mutex<HashMap<String, Cipher>>,
+    circuits: Mutex<HashMap<String, Arc<Circuits>>>,
+}
 
 impl Library {
+    /// A cipher of the catalog.
+    pub(crate) fn cipher(&self, name: &str) -> Result<Cipher, Refusal> {
+        let mut ciphers = self.ciphers.lock();
+        if let Some(cipher) = ciphers.get(name) {
+            return Ok(cipher.clone());
+        }
+        let unknown = || {
+            let names: Vec<String> = catalog::all().into_iter().map(|c| c.name).collect();
+            Refusal::new(
+                Reason::Key,
+                format!("there is no cipher '{name}'; choose one of {}", names.join(", ")),
+            )
+        };
+        let cipher = catalog::find(name).filter(|c| c.name == name).ok_or_else(unknown)?;
+        ciphers.insert(name.to_owned(), cipher.clone());
+        Ok(cipher)
+    }
+
     /// The circuits of a cipher of the catalog; none if there is no such cipher.
     pub(crate) fn of(&self, cipher: &str, maps: &AnyServiceSession) -> Option<Arc<Circuits>> {
-        let mut known = self.0.lock();
+        let mut known = self.circuits.lock();
         if let Some(circuits) = known.get(cipher) {
             return Some(circuits.clone());
         }

@@ -1,6 +1,6 @@
 //! What sessions are joined with beyond the common secrets, and the material in stock.
 //!
-//! Schemes that [renew](ServiceConfig::renews) make it afresh whenever a node has started. An epoch belongs to the common secrets and to one start of each
+//! Protocols with a MAC key make it afresh whenever a node has started. An epoch belongs to the common secrets and to one start of each
 //! node, which all nodes compare; it is in memory only. The first node leads ([`crate::material::preparation`]): as soon as all nodes are
 //! connected, none is under quarantine, and not all have the same epoch, it orders a new one. Every node then gives up the
 //! one before. No node counts on an epoch before all have said that they have it; a node that missed that says in its next
@@ -9,8 +9,7 @@
 //! An epoch ends at once, with its material, when a node greets with another start, when any node is under quarantine, and
 //! when its MAC key was given up.
 //!
-//! Schemes that only [keep stock](ServiceConfig::keeps_stock) have one epoch for good, which every node begins for itself: there
-//! is nothing to make, and a node that starts again, or says so, takes nothing from the others but its own part of the stock.
+//! Protocols that guarantee the output have one epoch for good, which every node begins for itself ([`Epoch::standing`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -19,19 +18,21 @@ use std::time::Duration;
 use polyclave_protocol::any::{AnyServiceSession, AnySetup};
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::session::{AgreedSession, HandshakeParameters, Stream, hello};
+use polyclave_protocol::session::{AgreedSession, Stream, hello};
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
-use crate::core::{CONNECT, Core, SetUp, system};
-use crate::material::quarantine::{REMEDY, judge};
+use crate::error::{refuse_damaged, system};
+use crate::material::quarantine::judge;
 use crate::material::rotation::ROTATING;
+use crate::material::set_up::SetUp;
+use crate::material::state::Material;
 use crate::material::stock::Lots;
-use crate::material::target::BoundedStock;
+use crate::material::stock::bounded::BoundedStock;
+use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::requests::agreement::tell_all;
 
 /// A peer that makes something together with others may compute for so long between two messages.
 const MAKING: Duration = Duration::from_secs(120);
@@ -50,12 +51,18 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
-    /// The only one, of schemes that renew nothing.
-    pub(crate) fn standing(core: &Core, set_up: [u8; 32], setup: AnySetup) -> Result<Epoch> {
+    /// The only one, of which so many nodes that take the same material take it.
+    pub(crate) fn standing(
+        material: &Material,
+        set_up: [u8; 32],
+        setup: AnySetup,
+        quorum: usize,
+    ) -> Result<Epoch> {
         let id = blake3::derive_key("polyclave 2026 standing stock", &set_up);
-        let boot = core.incarnation.boot;
-        let (kinds, store, quorum) = (core.scheme.kinds(), core.store.clone(), core.scheme.quorum());
-        let lots = Lots::standing(core.me, core.nodes, (id, boot), kinds, store, quorum)?;
+        let boot = material.boot;
+        let (kinds, store) = (material.scheme.kinds(), material.store.clone());
+        let lots =
+            Lots::standing(material.members.me, material.members.nodes, (id, boot), kinds, store, quorum)?;
         Ok(Epoch { id, setup, lots, boots: Vec::new(), over: Arc::default() })
     }
 
@@ -86,48 +93,42 @@ impl SessionContext {
     }
 
     /// Joins a session.
-    pub(crate) fn join(&self, core: &Core, stream: Stream, serving: PartySet) -> Result<AnyServiceSession> {
+    pub(crate) fn join(
+        &self,
+        material: &Material,
+        stream: Stream,
+        serving: PartySet,
+    ) -> Result<AnyServiceSession> {
         match &self.epoch {
             Some(epoch) => {
                 let (lots, over) = (epoch.lots.clone(), epoch.over.clone());
-                let stock = BoundedStock { lots, targets: core.targets.clone(), over };
-                core.scheme.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
+                let stock = BoundedStock { lots, targets: material.targets.clone(), over };
+                material.scheme.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
             }
-            None => core.scheme.join(&self.set_up.setup, stream, serving),
+            None => material.scheme.join(&self.set_up.setup, stream, serving),
         }
     }
 
     /// An error if the context was given up: nothing that was computed in it may go out.
-    pub(crate) fn still_holds(&self, core: &Core) -> Result<()> {
-        if core.is_quarantined() || self.epoch.as_ref().is_some_and(|epoch| epoch.is_over()) {
+    pub(crate) fn still_holds(&self, material: &Material) -> Result<()> {
+        if material.is_quarantined() || self.epoch.as_ref().is_some_and(|epoch| epoch.is_over()) {
             return Err(Error::System("what the nodes had made afresh was given up meanwhile".into()));
         }
         Ok(())
     }
 }
 
-impl Core {
+impl Material {
     /// The context of a request that begins now; refused while there is none.
     pub(crate) fn context(&self) -> Result<SessionContext, Refusal> {
-        self.refuse_damaged()?;
+        refuse_damaged(&self.store)?;
         self.refuse_quarantined()?;
         if self.is_rotating() {
             return Err(Refusal::new(Reason::Unavailable, ROTATING));
         }
         let (set_up, epoch) = (self.set_up()?, self.epoch());
-        if self.scheme.renews() && epoch.is_none() {
-            if let Some(peer) = self.peers.which(|state| state.quarantined).iter().next() {
-                let told = format!(
-                    "{peer} is under quarantine, since a check failed, and all nodes are needed. Operators: {REMEDY}"
-                );
-                return Err(Refusal::new(Reason::Quarantined, told));
-            }
-            let (there, all) = (self.peers.connected().len(), self.nodes);
-            let told = format!(
-                "the nodes are preparing what they make afresh after a start; all of them are needed for it, and {there} of \
-                 {all} are connected. Try again later"
-            );
-            return Err(Refusal::new(Reason::Unavailable, told));
+        if epoch.is_none() {
+            self.strategy.refuse_without_epoch(self)?;
         }
         Ok(SessionContext { set_up, epoch })
     }
@@ -137,26 +138,25 @@ impl Core {
         self.epoch.read().clone().filter(|epoch| !epoch.is_over())
     }
 
+    /// Takes the only epoch into use. If the nodes have agreed again, since some were not sure, it is the same, and so is the stock.
+    pub(crate) fn keep_standing(&self, epoch: Epoch) {
+        let mut current = self.epoch.write();
+        if current.as_ref().is_none_or(|before| before.id != epoch.id) {
+            *current = Some(Arc::new(epoch));
+        }
+    }
+
     /// Gives the epoch up, with its material.
     pub(crate) fn end_epoch(&self, why: &str) {
         self.end_epoch_if(why, |_| true);
     }
 
-    /// A peer has begun anew, after `before`: what was made with its last start is worth nothing, or nothing at that peer.
-    pub(crate) fn end_epoch_of_other_start(&self, peer: Party, before: Option<[u8; 16]>, boot: [u8; 16]) {
-        if !self.scheme.renews() {
-            if let Some(epoch) = self.epoch().filter(|_| before != Some(boot)) {
-                epoch.lots.forget(peer);
-            }
-            return;
-        }
+    /// The same if a peer is in another start than the one that took part.
+    pub(crate) fn end_epoch_of_other_start(&self, peer: Party, boot: [u8; 16]) {
         self.end_epoch_if("a peer has started again", |epoch| epoch.boots[peer.index()] != boot);
     }
 
     fn end_epoch_if(&self, why: &str, ends: impl Fn(&Epoch) -> bool) {
-        if !self.scheme.renews() {
-            return;
-        }
         let mut current = self.epoch.write();
         if let Some(epoch) = current.take_if(|epoch| ends(epoch)) {
             epoch.over.store(true, Relaxed);
@@ -166,36 +166,35 @@ impl Core {
 
     /// By party: the start that takes part now; none before every peer has greeted.
     fn boots(&self) -> Option<Vec<[u8; 16]>> {
-        let own = Some(self.incarnation.boot);
-        Party::all(self.nodes).map(|p| if p == self.me { own } else { self.peers.boot(p) }).collect()
+        let own = Some(self.boot);
+        Party::all(self.members.nodes)
+            .map(|p| if p == self.members.me { own } else { self.network.peers.boot(p) })
+            .collect()
     }
 }
 
 /// Whether the nodes lack an epoch that all of them have, and can make one; asked at the node that leads.
-pub(crate) fn is_due(core: &Core) -> bool {
-    let ready = core.scheme.renews()
-        && core.set_up().is_ok()
-        && core.peers.connected().len() == core.nodes
-        && core.peers.all_set_up()
-        && !core.is_quarantined()
-        && !core.is_rotating()
-        && !core.peers.any(|state| state.quarantined || state.prepared);
-    ready && core.epoch().is_none_or(|epoch| core.peers.any(|state| state.epoch != epoch.id))
+pub(crate) fn is_due(material: &Material) -> bool {
+    let ready = material.set_up().is_ok()
+        && material.network.is_complete()
+        && material.network.peers.all_set_up()
+        && !material.is_quarantined()
+        && !material.is_rotating()
+        && !material.network.peers.any(|state| state.quarantined || state.prepared);
+    ready && material.epoch().is_none_or(|epoch| material.network.peers.any(|state| state.epoch != epoch.id))
 }
 
 /// Has all nodes make an epoch.
-pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
-    for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
-        core.peers.order(peer, Order::Renew { name })?;
-    }
-    join(core, name)
+pub(crate) fn lead(material: &Material, name: [u8; 16]) -> Result<()> {
+    material.network.order_all(Order::Renew { name })?;
+    join(material, name)
 }
 
 /// A stream among all nodes, for something that they make together. A node that was reached and has not come, because it
 /// cannot take part now, is not waited for as long as one that computes.
-pub(crate) fn meet(core: &Core, what: &str, name: [u8; 16]) -> Result<TlsNet> {
-    let all = PartySet::all(core.nodes);
-    let mut net = core.mesh.open(&format!("{what} {}", hex::encode(name)), all, CONNECT)?;
+pub(crate) fn meet(material: &Material, what: &str, name: [u8; 16]) -> Result<TlsNet> {
+    let all = material.members.all();
+    let mut net = material.network.open(&format!("{what} {}", hex::encode(name)), all)?;
     net.set_idle_limit(MEETING);
     tell_all(&[1], &mut net)?;
     net.set_idle_limit(MAKING);
@@ -203,51 +202,64 @@ pub(crate) fn meet(core: &Core, what: &str, name: [u8; 16]) -> Result<TlsNet> {
 }
 
 /// Takes part in making an epoch.
-pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
-    let _alone = core.setting_up.lock();
+pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
+    let _alone = material.setting_up.lock();
     let told = |refusal: Refusal| Error::System(refusal.message);
-    core.refuse_quarantined().map_err(told)?;
-    let set_up = core.set_up().map_err(told)?;
-    let boots = core.boots().ok_or_else(|| Error::System("not all nodes have greeted yet".into()))?;
-    let mut net = meet(core, "renew", name)?;
-    let terms = HandshakeParameters::new(core.nodes)
-        .with("cluster", &core.cluster_digest)
+    material.refuse_quarantined().map_err(told)?;
+    let set_up = material.set_up().map_err(told)?;
+    let boots = material.boots().ok_or_else(|| Error::System("not all nodes have greeted yet".into()))?;
+    let mut net = meet(material, "renew", name)?;
+    let terms = material
+        .members
+        .terms()
         .with("common secrets", &set_up.id)
         .with("view of which start each node is in", &boots.concat())
-        .with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
-    let session = hello(&core.scheme.terms(terms), &mut net)?;
+        .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes());
+    let session = hello(&material.scheme.terms(terms), &mut net)?;
     // Not before all are there: an order that comes late must not end what was made meanwhile.
-    core.end_epoch("a new one is made");
-    let epoch = make(core, &session, boots, &mut net).inspect_err(|e| {
-        judge(core, "making what is made afresh after a start", e);
+    material.end_epoch("a new one is made");
+    let epoch = make(material, &session, boots, &mut net).inspect_err(|e| {
+        judge(material, "making what is made afresh after a start", e);
     })?;
     let id = epoch.id;
-    take(core, epoch)?;
-    core.peers.note_all_epochs(id);
+    take(material, epoch)?;
+    material.network.peers.note_all_epochs(id);
     metrics::counter!("polyclave_epochs_total").increment(1);
     tracing::info!(id = %hex::encode(&id[..8]), "a new epoch has begun");
     Ok(())
 }
 
-fn make(core: &Core, session: &AgreedSession, boots: Vec<[u8; 16]>, net: &mut TlsNet) -> Result<Epoch> {
+fn make(
+    material: &Material,
+    session: &AgreedSession,
+    boots: Vec<[u8; 16]>,
+    net: &mut TlsNet,
+) -> Result<Epoch> {
     // As it was stored, without what sessions have known of its MAC key; that a check failed the quarantine remembers.
-    let stored = core.store.setup().map_err(system)?.filter(|stored| stored.agreed);
+    let stored = material.store.setup().map_err(system)?.filter(|stored| stored.agreed);
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
-    let setup = core.scheme.renew(&core.scheme.restore_setup(core.me, &stored.bytes)?, net)?;
+    let setup =
+        material.scheme.renew(&material.scheme.restore_setup(material.members.me, &stored.bytes)?, net)?;
     // Said by all before it counts.
     tell_all(&[1], net)?;
     let id = session.id();
-    let lots = Lots::new(core.me, core.nodes, id, core.scheme.kinds(), core.store.clone())?;
+    let lots = Lots::new(
+        material.members.me,
+        material.members.nodes,
+        id,
+        material.scheme.kinds(),
+        material.store.clone(),
+    )?;
     Ok(Epoch { id, setup, lots, boots, over: Arc::default() })
 }
 
 /// Takes an epoch into use, unless what it was made for is no more.
-fn take(core: &Core, epoch: Epoch) -> Result<()> {
-    let mut current = core.epoch.write();
-    if core.is_quarantined() || core.peers.any(|state| state.quarantined) {
+fn take(material: &Material, epoch: Epoch) -> Result<()> {
+    let mut current = material.epoch.write();
+    if material.is_quarantined() || material.network.peers.any(|state| state.quarantined) {
         return Err(Error::System("a node came under quarantine meanwhile".into()));
     }
-    if core.boots().as_ref() != Some(&epoch.boots) {
+    if material.boots().as_ref() != Some(&epoch.boots) {
         return Err(Error::System("a node has started again meanwhile".into()));
     }
     *current = Some(Arc::new(epoch));

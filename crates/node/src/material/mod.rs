@@ -6,5 +6,7 @@ pub(crate) mod preparation;
 pub(crate) mod quarantine;
 pub(crate) mod rotation;
 pub(crate) mod set_up;
+pub(crate) mod state;
 pub(crate) mod stock;
+pub(crate) mod strategy;
 pub(crate) mod target;

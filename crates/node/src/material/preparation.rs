@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::session::{HandshakeParameters, random_bytes};
+use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::StockLevel;
 
 use crate::Result;
-use crate::core::Core;
 use crate::material::epoch::{Epoch, meet};
-use crate::material::quarantine::judge;
-use crate::material::stock::Lots;
+use crate::material::state::Material;
+use crate::material::stock::claiming::FULL;
 use crate::material::stock::fill::fill;
+use crate::material::strategy::Preparation;
 use crate::material::target::Target;
 use crate::material::{epoch, rotation};
 use crate::peers::orders::{Levels, Order};
@@ -32,44 +32,34 @@ use crate::threads::POLL_INTERVAL;
 const PAUSE: Duration = Duration::from_secs(1);
 /// A difference between epochs that lasts no longer is between a beat and the next.
 const SETTLED: Duration = Duration::from_secs(3);
-/// Blocks in one run: so many that a run is worth its rounds, and so few that levels can be seen to rise.
-const BLOCKS_AT_ONCE: usize = 8;
-/// Or, where material is made by the megabyte, this part of the level, and not beyond so many bytes.
-const PART_AT_ONCE: usize = 8;
-const BYTES_AT_ONCE: usize = 16 << 20;
-/// A level of thousandths.
-const FULL: usize = 1000;
-
 /// Has the nodes prepare what is lacking, until this one stops; at the first node.
-pub(crate) fn prepare(core: &Arc<Core>) {
-    if core.me != Party(0) || !core.scheme.keeps_stock() {
+pub(crate) fn prepare(material: &Arc<Material>) {
+    if material.members.me != Party(0) || material.targets.is_empty() {
         return;
     }
     let mut lacking: Option<Instant> = None;
-    while !core.is_stopping() {
+    while !material.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
-        if !epoch::is_due(core) {
+        let Some(next) = material.strategy.next(material) else {
             lacking = None;
-        }
-        let done = if rotation::is_due(core) {
-            name().and_then(|name| rotation::lead(core, name))
-        } else if epoch::is_due(core) {
+            continue;
+        };
+        if next == Preparation::Epoch {
             // Who has none at all need not wait for the others' beats.
             let since = *lacking.get_or_insert_with(Instant::now);
-            if core.epoch().is_some() && since.elapsed() < SETTLED {
+            if material.epoch().is_some() && since.elapsed() < SETTLED {
                 continue;
             }
-            name().and_then(|name| epoch::lead(core, name))
-        } else {
-            match lacking_kind(core) {
-                Some((kind, count)) => name().and_then(|name| lead_fill(core, name, kind, count)),
-                None => continue,
-            }
-        };
+        }
+        let done = name().and_then(|name| match next {
+            Preparation::Rotation => rotation::lead(material, name),
+            Preparation::Epoch => epoch::lead(material, name),
+            Preparation::Fill { kind, count } => lead_fill(material, name, kind, count),
+        });
         lacking = None;
         if let Err(e) = done {
             tracing::warn!(
-                error = core.told(&e),
+                error = material.members.told(&e),
                 "the nodes could not prepare together; this is tried again"
             );
             thread::sleep(PAUSE);
@@ -86,122 +76,85 @@ fn name() -> Result<[u8; 16]> {
 }
 
 /// A kind of which there is too little, and how many items to make in one run. The emptiest first.
-fn lacking_kind(core: &Core) -> Option<(u8, u32)> {
-    let epoch = core.epoch()?;
-    if core.peers.connected().len() < core.nodes || core.is_quarantined() {
+pub(crate) fn lacking_kind(material: &Material) -> Option<Preparation> {
+    let epoch = material.epoch()?;
+    if !material.network.is_complete() || material.is_quarantined() {
         return None;
     }
-    let own = core.levels();
-    let lacking = core.targets.iter().enumerate().filter_map(|(at, target)| {
+    let own = material.levels();
+    let lacking = material.targets.iter().enumerate().filter_map(|(at, target)| {
         let (all, per_block) = (target.items(), target.kind.per_block.max(1));
-        // Where any nodes serve, each hears of some claims only.
-        let stands = epoch.lots.stands();
-        let left = match own.get(at) {
-            Some(own) if stands => {
-                // What this one lacks is so, whoever lies.
-                let levels = core.peers.levels(at).into_iter().chain([*own]).collect();
-                let level = believable(levels, (core.scheme.quorum() - 1) / 2).min(*own);
-                all * usize::from(level) / FULL
-            }
-            _ => left(&epoch.lots, &target.kind),
-        };
+        let claiming = epoch.lots.claiming();
+        let left = claiming.believed_left(
+            &epoch.lots,
+            target,
+            own.get(at).copied(),
+            material.network.peers.levels(at),
+        );
         let missing = all.saturating_sub(left);
         (missing > 0).then(|| {
             // At least a block, so that not every small request is followed by a run.
-            let at_once = if stands { blocks_at_once(target) } else { BLOCKS_AT_ONCE };
-            let count = missing.clamp(per_block, at_once * per_block);
+            let count = missing.clamp(per_block, claiming.blocks_at_once(target) * per_block);
             (left * FULL / all, at, count)
         })
     });
     let (_, at, count) = lacking.min()?;
-    Some((u8::try_from(at).ok()?, u32::try_from(count).ok()?))
+    Some(Preparation::Fill { kind: u8::try_from(at).ok()?, count: u32::try_from(count).ok()? })
 }
 
-/// What all nodes' levels say of which `liars` may be any number: of all, the lowest but for so many.
-///
-/// If it is too low, one that does not lie is too low: liars could hold down only as many as are left out, so they cannot have
-/// material made for ever. And they cannot keep it from being made: whatever they say, it is too low as soon as one more than
-/// they are, of those that do not lie, are. (One honest node alone, other
-/// than this one, may lack some unseen, until the others do; a quorum is there without it, if no other cheats.)
-fn believable(mut levels: Vec<u16>, liars: usize) -> u16 {
-    levels.sort_unstable();
-    levels.get(liars).copied().unwrap_or_default()
-}
-
-fn blocks_at_once(target: &Target) -> usize {
-    let fit = BYTES_AT_ONCE / (target.kind.item_bytes * target.kind.per_block).max(1);
-    (target.blocks / PART_AT_ONCE).min(fit).max(BLOCKS_AT_ONCE)
-}
-
-fn lead_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
-    for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
-        core.peers.order(peer, Order::Fill { name, kind, count })?;
-    }
-    join_fill(core, name, kind, count)?;
-    let target = &core.targets[usize::from(kind)];
+fn lead_fill(material: &Material, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
+    material.network.order_all(Order::Fill { name, kind, count })?;
+    join_fill(material, name, kind, count)?;
+    let target = &material.targets[usize::from(kind)];
     let more = count as usize * FULL / target.items().max(1);
-    core.peers.note_made(usize::from(kind), u16::try_from(more).unwrap_or(u16::MAX));
+    material.network.peers.note_made(usize::from(kind), u16::try_from(more).unwrap_or(u16::MAX));
     Ok(())
 }
 
 /// Takes part in making material. A leader that asks for much more than this node is to hold is refused; what is in stock can
 /// differ a little between nodes, after a run that not all of them came to the end of. Nothing is given up before all have met, or
 /// one order would be enough to empty the stock of all (`stock/census.rs`).
-pub(crate) fn join_fill(core: &Core, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
-    let Some(_alone) = core.filling.try_lock() else {
+pub(crate) fn join_fill(material: &Material, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
+    let Some(_alone) = material.filling.try_lock() else {
         return Err(Error::System("material is being made already".into()));
     };
-    let epoch = core.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;
+    let epoch =
+        material.epoch().ok_or_else(|| Error::System("there is no epoch to make material in".into()))?;
     let (kind, count) = (usize::from(kind), count as usize);
-    if !is_fitting(core.targets.get(kind), &epoch.lots, count) {
+    let fits = |target| epoch.lots.claiming().fitting(&epoch.lots, target).contains(&count);
+    if !material.targets.get(kind).is_some_and(fits) {
         // Perhaps claims were lost on their way here, and what they took is still here: the nodes begin anew.
-        core.end_epoch("more material was ordered than there is room for");
+        material.strategy.give_up(material, "more material was ordered than there is room for");
         return Err(Error::System("more material was ordered than this node is to keep".into()));
     }
-    let made = make(core, &epoch, name, kind, count);
+    let made = make(material, &epoch, name, kind, count);
     let outcome = if made.is_ok() { "done" } else { "failed" };
     metrics::counter!("polyclave_fills_total", "outcome" => outcome).increment(1);
     made
 }
 
-/// Whether a run of so many items may be joined. Where lots stand, whether there is room turns out when all have met.
-fn is_fitting(target: Option<&Target>, lots: &Lots, count: usize) -> bool {
-    target.is_some_and(|target| {
-        let least = if lots.stands() { target.kind.per_block } else { 1 };
-        let most = match lots.stands() {
-            true => blocks_at_once(target) * target.kind.per_block,
-            false => (2 * target.items()).saturating_sub(left(lots, &target.kind)),
-        };
-        (least.max(1)..=most).contains(&count)
-    })
-}
-
-fn make(core: &Core, epoch: &Epoch, name: [u8; 16], kind: usize, count: usize) -> Result<()> {
-    let mut net = meet(core, "fill", name)?;
-    let target = &core.targets[kind];
+fn make(material: &Material, epoch: &Epoch, name: [u8; 16], kind: usize, count: usize) -> Result<()> {
+    let mut net = meet(material, "fill", name)?;
+    let target = &material.targets[kind];
     let kind = &target.kind;
-    let terms = HandshakeParameters::new(core.nodes)
-        .with("cluster", &core.cluster_digest)
-        .with("level of the stock (node.toml)", format!("{:?}", core.targets).as_bytes());
-    let terms = core.scheme.terms(terms);
+    let terms = material
+        .members
+        .terms()
+        .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes());
+    let terms = material.scheme.terms(terms);
     let made = fill(&epoch.lots, terms, kind, (count, target.items()), &mut net, |stream, net| {
-        core.scheme.make_material(&epoch.setup, stream, kind, count, net)
+        material.scheme.make_material(&epoch.setup, stream, kind, count, net)
     });
     made.inspect_err(|e| {
-        judge(core, "making material", e);
+        material.strategy.judge(material, "making material", e);
     })
 }
 
-/// Items of a kind.
-fn left(lots: &Lots, kind: &Kind) -> usize {
-    lots.levels().iter().find(|level| level.kind == *kind).map_or(0, |level| level.left)
-}
-
-impl Core {
+impl Material {
     /// What is in stock, in blocks.
     pub(crate) fn stock_levels(&self) -> Vec<StockLevel> {
         let epoch = self.epoch();
-        let left = |kind: &Kind| epoch.as_ref().map_or(0, |epoch| left(&epoch.lots, kind));
+        let left = |kind: &Kind| epoch.as_ref().map_or(0, |epoch| epoch.lots.left(kind));
         let level = |Target { kind, ciphers, blocks }: &Target| StockLevel {
             kind: kind.name.into(),
             ciphers: (*ciphers).into(),
@@ -230,34 +183,5 @@ impl Core {
             metrics::gauge!("polyclave_stock_blocks", "kind" => kind.clone()).set(blocks as f64);
             metrics::gauge!("polyclave_stock_level_blocks", "kind" => kind).set(level as f64);
         }
-    }
-}
-
-#[cfg(test)]
-mod judging {
-    use super::*;
-
-    #[test]
-    fn one_of_four_can_neither_have_material_made_for_ever_nor_keep_it_from_being_made() {
-        for lie in [0, 300, 700, 1000, u16::MAX] {
-            assert!(believable(vec![lie, 1000, 1000, 1000], 1) >= 1000, "none that is honest lacks any");
-            assert!(believable(vec![0, 0, 0, lie], 1) == 0, "all that are honest are dry");
-            assert!(believable(vec![lie, 1000, 0, 0], 1) == 0, "one more than may lie is dry");
-        }
-        assert_eq!(believable(vec![1000, 0, 0, 0], 1), 0, "the one that leads was not asked");
-    }
-
-    #[test]
-    fn orders_of_more_than_a_run_are_not_joined() {
-        let (store, _disk) = crate::store::testing::in_memory();
-        let kind = Kind { name: "triples", item_bytes: 16, per_block: 16 };
-        let target = Target { kind, ciphers: "aes", blocks: 80 };
-        let lots = Lots::standing(Party(1), 4, ([1; 32], [1; 16]), vec![kind], Arc::new(store), 3);
-        let lots = lots.expect("begun");
-        for (blocks, fits) in [(1, true), (10, true), (11, false), (1 << 24, false)] {
-            assert_eq!(is_fitting(Some(&target), &lots, blocks * kind.per_block), fits, "{blocks}");
-        }
-        assert!(!is_fitting(Some(&target), &lots, 0) && !is_fitting(Some(&target), &lots, 1));
-        assert!(!is_fitting(None, &lots, 16));
     }
 }

@@ -12,13 +12,14 @@
 //! the key, and a node that counted anew with each would stand any number of guesses. Every node counts what it has seen: those
 //! are the guesses at its own share, and a forger needs the shares of all nodes that do not cheat.
 
-use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
 use polyclave_protocol::{EARLIER_CHECK, Error};
 use polyclave_transport::wire::{Reason, Refusal};
 
-use crate::core::{Core, now, system};
+use crate::error::system;
+use crate::material::state::Material;
 use crate::operator::audit::Event;
+use crate::operator::clock::now;
 use crate::store::{Quarantine, Store};
 
 /// What is to be done.
@@ -29,39 +30,36 @@ pub(crate) const REMEDY: &str = "find out which machine was altered; when all ar
 const KEY_BITS: u32 = 64;
 
 /// What a failure among the nodes means for this one: whether it is a quarantine. `during` says what was under way, never how
-/// far. Where no key is renewed no failed check tells anything of one, and it must not be in a cheater's power to stop the others.
-pub(crate) fn judge(core: &Core, during: &str, error: &Error) -> bool {
-    if !core.scheme.renews() {
-        return false;
-    }
+/// far.
+pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
     if !error.may_be_a_wrong_guess() {
         return false;
     }
     let reason = match error {
         // The failure itself is another session's, and judged there.
         Error::CheckFailed { what } if *what == EARLIER_CHECK => {
-            core.end_epoch("its MAC key was given up");
+            material.end_epoch("its MAC key was given up");
             return false;
         }
         Error::Unanswered { peer, .. } => {
-            tracing::warn!(node = core.name_of(*peer), during, error = %error, "a node left a check without an answer");
-            core.count_guesses(Guesses { failed: 0, unanswered: 1 });
-            core.end_epoch("a node left a check without an answer");
-            if !core.guesses().must_rotate(KEY_BITS) {
+            tracing::warn!(node = material.members.name_of(*peer), during, error = %error, "a node left a check without an answer");
+            material.count_guesses(Guesses { failed: 0, unanswered: 1 });
+            material.end_epoch("a node left a check without an answer");
+            if !material.guesses().must_rotate(KEY_BITS) {
                 return false;
             }
             "too many checks failed or were left without an answer under one MAC key".into()
         }
         Error::Peer { peer, .. } => {
-            format!("{} sent something that does not fit while {during}", core.name_of(*peer))
+            format!("{} sent something that does not fit while {during}", material.members.name_of(*peer))
         }
         Error::Equivocation { .. } => format!("a node told others different things while {during}"),
         _ => format!("a check failed while {during}"),
     };
     if !matches!(error, Error::Unanswered { .. }) {
-        core.count_guesses(Guesses { failed: 1, unanswered: 0 });
+        material.count_guesses(Guesses { failed: 1, unanswered: 0 });
     }
-    core.quarantine(&reason);
+    material.quarantine(&reason);
     true
 }
 
@@ -81,10 +79,10 @@ pub(crate) fn refuse_guessed(store: &Store) -> crate::Result<()> {
     )))
 }
 
-impl Core {
+impl Material {
     /// From now on this node computes nothing.
     pub(crate) fn quarantine(&self, reason: &str) {
-        let reason = self.told(reason);
+        let reason = self.members.told(reason);
         let quarantine = Quarantine { reason: reason.clone(), since: now() };
         {
             let mut current = self.quarantine.write();
@@ -94,9 +92,9 @@ impl Core {
             *current = Some(quarantine);
         }
         self.settle_quarantine();
-        self.end_epoch("a check failed");
+        self.strategy.give_up(self, "a check failed");
         tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
-        self.note(&Event::of_node("quarantine", "check-failed"));
+        self.logbook.note(&Event::of_node("quarantine", "check-failed"));
         metrics::gauge!("polyclave_quarantined").set(1.0);
     }
 
@@ -117,9 +115,6 @@ impl Core {
 
     /// Makes the count durable, if it is not yet, and shows it.
     fn settle_guesses(&self) {
-        if !self.scheme.renews() {
-            return;
-        }
         {
             let mut uncounted = self.uncounted.lock();
             if *uncounted != Guesses::default() {

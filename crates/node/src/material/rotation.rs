@@ -40,28 +40,29 @@ mod common;
 mod fuzz;
 mod standing;
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::{ServiceConfig, Stored};
-use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
-use polyclave_protocol::{Error, Party};
+use polyclave_protocol::session::{AgreedSession, hello};
+use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
 use zeroize::Zeroizing;
 
 use crate::Result;
-use crate::core::{Core, system};
+use crate::error::system;
 use crate::keys::key::{HASH_KEY, Shares};
 use crate::material::epoch::meet;
 use crate::material::quarantine::{judge, refuse_guessed};
 use crate::material::set_up;
+use crate::material::state::Material;
 use crate::operator::audit::Event;
+use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::requests::agreement::tell_all;
 use crate::store::{CarriedKey, HeldKey, KeyState};
 use crate::threads::POLL_INTERVAL;
 use common::common_keys;
@@ -72,50 +73,69 @@ const LAST_REQUESTS: Duration = Duration::from_secs(60);
 /// What a client is told meanwhile.
 pub(crate) const ROTATING: &str = "the nodes are making fresh common secrets; try again later";
 
-impl Core {
+/// How far a rotation has come at a node.
+#[derive(Default)]
+pub(crate) struct Rotation {
+    /// The operator has ordered fresh common secrets.
+    pub(super) wanted: AtomicBool,
+    /// They are being made.
+    running: AtomicBool,
+    /// They are stored and not yet in use.
+    pub(super) prepared: AtomicBool,
+    /// Requests share it; a rotation has it alone.
+    gate: RwLock<()>,
+}
+
+impl Material {
+    /// The nodes whose operators have ordered fresh common secrets.
+    pub(crate) fn rotation_wanted_by(&self) -> PartySet {
+        let own = self.rotation.wanted.load(Relaxed).then_some(self.members.me);
+        self.network.peers.which(|state| state.wants_rotation).iter().chain(own).collect()
+    }
+
     /// No rotation changes shares of keys while this is held: to be taken before any are read.
     pub(crate) fn hold_off_rotation(&self) -> Result<RwLockReadGuard<'_, ()>, Refusal> {
-        self.gate.try_read().ok_or_else(|| Refusal::new(Reason::Unavailable, ROTATING))
+        self.rotation.gate.try_read().ok_or_else(|| Refusal::new(Reason::Unavailable, ROTATING))
     }
 
     /// Whether common secrets are being made, or are prepared.
     pub(crate) fn is_rotating(&self) -> bool {
-        self.rotating.load(Relaxed) || self.prepared.load(Relaxed)
+        self.rotation.running.load(Relaxed) || self.rotation.prepared.load(Relaxed)
     }
 }
 
 /// What the store says of an unfinished rotation.
-pub(crate) fn load(core: &Core) -> Result<()> {
-    core.wants_rotation.store(core.store.rotation_wanted().map_err(system)?, Relaxed);
-    core.prepared.store(core.store.prepared_rotation().map_err(system)?.is_some(), Relaxed);
+pub(crate) fn load(material: &Material) -> Result<()> {
+    material.rotation.wanted.store(material.store.rotation_wanted().map_err(system)?, Relaxed);
+    material.rotation.prepared.store(material.store.prepared_rotation().map_err(system)?.is_some(), Relaxed);
     Ok(())
 }
 
 /// Whether a round is due; asked at the node that leads.
-pub(crate) fn is_due(core: &Core) -> bool {
-    let all_there = core.peers.connected().len() == core.nodes;
-    let unfinished = core.prepared.load(Relaxed) || core.peers.any(|state| state.prepared);
-    let all_want = core.wants_rotation.load(Relaxed) && !core.peers.any(|state| !state.wants_rotation);
-    core.scheme.renews() && core.set_up().is_ok() && all_there && (unfinished || all_want)
+pub(crate) fn is_due(material: &Material) -> bool {
+    let all_there = material.network.is_complete();
+    let unfinished =
+        material.rotation.prepared.load(Relaxed) || material.network.peers.any(|state| state.prepared);
+    let all_want =
+        material.rotation.wanted.load(Relaxed) && !material.network.peers.any(|state| !state.wants_rotation);
+    material.set_up().is_ok() && all_there && (unfinished || all_want)
 }
 
 /// Has all nodes take part in a round.
-pub(crate) fn lead(core: &Core, name: [u8; 16]) -> Result<()> {
-    for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
-        core.peers.order(peer, Order::Rotate { name })?;
-    }
-    join(core, name)
+pub(crate) fn lead(material: &Material, name: [u8; 16]) -> Result<()> {
+    material.network.order_all(Order::Rotate { name })?;
+    join(material, name)
 }
 
 /// Takes part in a round.
-pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
-    let _alone = core.setting_up.lock();
-    let mut net = meet(core, "rotation", name)?;
-    let terms = HandshakeParameters::new(core.nodes).with("cluster", &core.cluster_digest);
-    let mut session = hello(&core.scheme.terms(terms), &mut net)?;
-    core.rotating.store(true, Relaxed);
-    let done = Drained::wait(core).and_then(|_drained| round(core, &mut session, &mut net));
-    core.rotating.store(false, Relaxed);
+pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
+    let _alone = material.setting_up.lock();
+    let mut net = meet(material, "rotation", name)?;
+    let terms = material.members.terms();
+    let mut session = hello(&material.scheme.terms(terms), &mut net)?;
+    material.rotation.running.store(true, Relaxed);
+    let done = Drained::wait(material).and_then(|_drained| round(material, &mut session, &mut net));
+    material.rotation.running.store(false, Relaxed);
     done
 }
 
@@ -125,13 +145,13 @@ struct Drained<'c> {
 }
 
 impl Drained<'_> {
-    fn wait(core: &Core) -> Result<Drained<'_>> {
+    fn wait(material: &Material) -> Result<Drained<'_>> {
         let until = Instant::now() + LAST_REQUESTS;
         loop {
-            if let Some(gate) = core.gate.try_write() {
+            if let Some(gate) = material.rotation.gate.try_write() {
                 return Ok(Drained { _gate: gate });
             }
-            if Instant::now() > until || core.is_stopping() {
+            if Instant::now() > until || material.threads.is_stopping() {
                 return Err(Error::System("requests that are under way did not end".into()));
             }
             thread::sleep(POLL_INTERVAL);
@@ -139,79 +159,79 @@ impl Drained<'_> {
     }
 }
 
-fn round(core: &Core, session: &mut AgreedSession, net: &mut TlsNet) -> Result<()> {
-    let mine = standing(core)?;
+fn round(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> Result<()> {
+    let mine = standing(material)?;
     let mut all: Vec<(Party, Standing)> =
         tell_all(&mine.encode(), net)?.into_iter().map(|(party, s)| (party, Standing::decode(&s))).collect();
-    all.push((core.me, mine));
+    all.push((material.members.me, mine));
     all.sort_by_key(|(party, _)| *party);
     let told: Vec<u8> = all.iter().flat_map(|(_, standing)| standing.encode()).collect();
     compare("standings", &told, net)?;
     match course(&all)? {
-        Course::Complete(id) if mine.prepared == Some(id) => commit(core, id),
+        Course::Complete(id) if mine.prepared == Some(id) => commit(material, id),
         Course::Complete(_) => Ok(()),
-        Course::Nothing => discard(core),
+        Course::Nothing => discard(material),
         Course::Begin => {
-            discard(core)?;
-            refuse_guessed(&core.store).inspect_err(|_| give_up(core))?;
-            let id = rotate(core, session, net).inspect_err(|e| {
-                if judge(core, "making fresh common secrets", e) {
-                    give_up(core);
+            discard(material)?;
+            refuse_guessed(&material.store).inspect_err(|_| give_up(material))?;
+            let id = rotate(material, session, net).inspect_err(|e| {
+                if judge(material, "making fresh common secrets", e) {
+                    give_up(material);
                 }
             })?;
-            commit(core, id)
+            commit(material, id)
         }
     }
 }
 
-fn standing(core: &Core) -> Result<Standing> {
-    let in_use = core.store.setup().map_err(system)?.filter(|setup| setup.agreed);
+fn standing(material: &Material) -> Result<Standing> {
+    let in_use = material.store.setup().map_err(system)?.filter(|setup| setup.agreed);
     let in_use = in_use.ok_or_else(|| Error::System("there are no common secrets to replace".into()))?;
     Ok(Standing {
-        wants: core.store.rotation_wanted().map_err(system)?,
+        wants: material.store.rotation_wanted().map_err(system)?,
         in_use: in_use.id,
-        prepared: core.store.prepared_rotation().map_err(system)?,
+        prepared: material.store.prepared_rotation().map_err(system)?,
     })
 }
 
-fn discard(core: &Core) -> Result<()> {
-    if core.prepared.load(Relaxed) {
-        core.store.discard_rotation().map_err(system)?;
-        core.prepared.store(false, Relaxed);
+fn discard(material: &Material) -> Result<()> {
+    if material.rotation.prepared.load(Relaxed) {
+        material.store.discard_rotation().map_err(system)?;
+        material.rotation.prepared.store(false, Relaxed);
     }
     Ok(())
 }
 
 /// After a check that failed nothing is tried again until the operators have ordered it once more.
-fn give_up(core: &Core) {
-    core.wants_rotation.store(false, Relaxed);
-    if let Err(e) = core.store.forget_rotation() {
+fn give_up(material: &Material) {
+    material.rotation.wanted.store(false, Relaxed);
+    if let Err(e) = material.store.forget_rotation() {
         tracing::error!(error = %e, "that the rotation failed could not be written down");
     }
 }
 
 /// Makes fresh common secrets, carries all keys over, and stores both beside what is in use. When it returns, all nodes
 /// have stored theirs.
-fn rotate(core: &Core, session: &mut AgreedSession, net: &mut TlsNet) -> Result<[u8; 32]> {
-    let keys = common_keys(core, net).inspect_err(|e| {
+fn rotate(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> Result<[u8; 32]> {
+    let keys = common_keys(material, net).inspect_err(|e| {
         // Before the operators have mended it, it would end like this again.
         if matches!(e, Error::System(_)) {
-            give_up(core);
+            give_up(material);
         }
     })?;
-    core.end_epoch("fresh common secrets are made");
-    let scheme = &core.scheme;
+    material.end_epoch("fresh common secrets are made");
+    let scheme = &material.scheme;
     let new = scheme.set_up(net)?;
     let bytes = scheme.save_setup(&new);
     let new = scheme.renew(&new, net)?;
-    let stored = core.store.setup().map_err(system)?;
+    let stored = material.store.setup().map_err(system)?;
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
-    let old = scheme.renew(&scheme.restore_setup(core.me, &stored.bytes)?, net)?;
+    let old = scheme.renew(&scheme.restore_setup(material.members.me, &stored.bytes)?, net)?;
     let mut carried = Vec::new();
     for HeldKey { id, info, state } in keys {
         let name = info.map(|info| info.properties.name).unwrap_or_default();
         let mut shares = Shares::new();
-        for (part, bytes) in shares_of(core, &name, id, state)? {
+        for (part, bytes) in shares_of(material, &name, id, state)? {
             let value = if part == HASH_KEY { Stored::Elements(&bytes) } else { Stored::Value(&bytes) };
             let bytes: Zeroizing<Vec<u8>> = scheme.carry_over(&old, &new, session.stream(), value, net)?;
             shares.insert(part, bytes);
@@ -219,34 +239,34 @@ fn rotate(core: &Core, session: &mut AgreedSession, net: &mut TlsNet) -> Result<
         carried.push(CarriedKey { name, id, shares });
     }
     let id = session.id();
-    core.store.prepare_rotation(id, &bytes, &carried).map_err(system)?;
-    core.prepared.store(true, Relaxed);
+    material.store.prepare_rotation(id, &bytes, &carried).map_err(system)?;
+    material.rotation.prepared.store(true, Relaxed);
     tell_all(&[1], net)?;
     Ok(id)
 }
 
-fn shares_of(core: &Core, name: &str, id: [u8; 16], state: KeyState) -> Result<Shares> {
+fn shares_of(material: &Material, name: &str, id: [u8; 16], state: KeyState) -> Result<Shares> {
     let key = match state {
-        KeyState::Announced => core.store.key(name).map_err(system)?.map(|key| (*key).clone()),
-        _ => core.store.pending_key(name).map_err(system)?,
+        KeyState::Announced => material.store.key(name).map_err(system)?.map(|key| (*key).clone()),
+        _ => material.store.pending_key(name).map_err(system)?,
     };
     let key = key.filter(|key| key.info.id == id);
     Ok(key.ok_or_else(|| Error::System(format!("the key {name} is gone")))?.shares)
 }
 
 /// Takes what is prepared into use.
-fn commit(core: &Core, id: [u8; 32]) -> Result<()> {
-    core.end_epoch("fresh common secrets are taken into use");
+fn commit(material: &Material, id: [u8; 32]) -> Result<()> {
+    material.end_epoch("fresh common secrets are taken into use");
     {
-        let mut quarantine = core.quarantine.write();
-        core.store.commit_rotation(id).map_err(system)?;
+        let mut quarantine = material.quarantine.write();
+        material.store.commit_rotation(id).map_err(system)?;
         *quarantine = None;
     }
-    set_up::load(core)?;
-    load(core)?;
+    set_up::load(material)?;
+    load(material)?;
     metrics::gauge!("polyclave_quarantined").set(0.0);
     tracing::info!(id = %hex::encode(&id[..8]), "fresh common secrets are in use, and all keys were carried over");
-    core.note(&Event::of_node("rotation", "done"));
+    material.logbook.note(&Event::of_node("rotation", "done"));
     Ok(())
 }
 

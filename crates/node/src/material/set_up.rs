@@ -7,15 +7,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::Result;
+use polyclave_protocol::any::AnySetup;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::session::{HandshakeParameters, hello, random_bytes};
-use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_protocol::session::{hello, random_bytes};
+use polyclave_protocol::{Error, Party};
+use polyclave_transport::wire::{Reason, Refusal};
 
-use crate::core::{CONNECT, Core, SetUp, system};
-use crate::material::epoch::Epoch;
+use crate::error::system;
+use crate::material::state::Material;
+use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::requests::agreement::tell_all;
 use crate::threads::Crew;
 
 /// An agreement is over by then, or failed.
@@ -30,25 +32,24 @@ const NOTHING: u8 = 0;
 const STORED: u8 = 1;
 const AGREED: u8 = 2;
 
+/// The common secrets of the nodes, as this one holds them.
+pub(crate) struct SetUp {
+    pub(crate) id: [u8; 32],
+    pub(crate) setup: AnySetup,
+}
+
 /// Takes what is stored, if it was agreed on.
-pub(crate) fn load(core: &Core) -> Result<()> {
-    if let Some(stored) = core.store.setup().map_err(system)?.filter(|stored| stored.agreed) {
-        take(core, stored.id, &stored.bytes)?;
+pub(crate) fn load(material: &Material) -> Result<()> {
+    if let Some(stored) = material.store.setup().map_err(system)?.filter(|stored| stored.agreed) {
+        take(material, stored.id, &stored.bytes)?;
     }
     Ok(())
 }
 
-fn take(core: &Core, id: [u8; 32], bytes: &[u8]) -> Result<()> {
-    let setup = core.scheme.restore_setup(core.me, bytes)?;
-    if core.scheme.keeps_stock() && !core.scheme.renews() {
-        let epoch = Epoch::standing(core, id, core.scheme.restore_setup(core.me, bytes)?)?;
-        // Agreed on again, by nodes that were not sure: they are the same, and so is the stock.
-        let mut current = core.epoch.write();
-        if current.as_ref().is_none_or(|before| before.id != epoch.id) {
-            *current = Some(Arc::new(epoch));
-        }
-    }
-    *core.set_up.write() = Some(Arc::new(SetUp { id, setup }));
+fn take(material: &Material, id: [u8; 32], bytes: &[u8]) -> Result<()> {
+    let setup = material.scheme.restore_setup(material.members.me, bytes)?;
+    material.strategy.begin(material, id, bytes)?;
+    *material.set_up.write() = Some(Arc::new(SetUp { id, setup }));
     Ok(())
 }
 
@@ -59,6 +60,15 @@ pub(crate) struct Leader {
     pause: Duration,
 }
 
+impl Material {
+    /// The agreed common secrets.
+    pub(crate) fn set_up(&self) -> Result<Arc<SetUp>, Refusal> {
+        let told = "the nodes have not yet agreed on their common secrets: all of them have to be running at once, this first time";
+        let set_up = self.set_up.read().clone();
+        set_up.ok_or_else(|| Refusal::new(Reason::Unavailable, told))
+    }
+}
+
 impl Default for Leader {
     fn default() -> Leader {
         Leader { crew: Crew::new("set-up", 1), due: Instant::now(), pause: PAUSE }
@@ -67,21 +77,30 @@ impl Default for Leader {
 
 impl Leader {
     /// Has all nodes agree, if this is the first one, all are there, and somebody has not agreed.
-    pub(crate) fn lead_if_due(&mut self, core: &Arc<Core>) {
-        let all_there = core.peers.connected().len() == core.nodes;
-        let has_agreed = core.set_up().is_ok();
-        if core.me != Party(0) || !all_there || (has_agreed && core.peers.all_set_up()) {
+    pub(crate) fn lead_if_due(&mut self, material: &Arc<Material>) {
+        let all_there = material.network.is_complete();
+        let has_agreed = material.set_up().is_ok();
+        if material.members.me != Party(0)
+            || !all_there
+            || (has_agreed && material.network.peers.all_set_up())
+        {
             return;
         }
         if !self.is_due(has_agreed, Instant::now()) {
             return;
         }
-        let begun = self.crew.spawn(core, |core| match lead(core) {
-            Ok(()) => core.peers.note_all_set_up(),
-            Err(e) => tracing::warn!(error = core.told(&e), "the common secrets were not agreed on"),
+        let for_thread = material.clone();
+        let begun = self.crew.spawn(&material.threads, move || match lead(&for_thread) {
+            Ok(()) => for_thread.network.peers.note_all_set_up(),
+            Err(e) => {
+                tracing::warn!(error = for_thread.members.told(&e), "the common secrets were not agreed on")
+            }
         });
         if let Err(e) = begun {
-            tracing::error!(error = core.told(&e), "the nodes are not asked to agree on common secrets");
+            tracing::error!(
+                error = material.members.told(&e),
+                "the nodes are not asked to agree on common secrets"
+            );
         }
     }
 
@@ -96,32 +115,30 @@ impl Leader {
     }
 }
 
-fn lead(core: &Core) -> Result<()> {
+fn lead(material: &Material) -> Result<()> {
     let mut name = [0; 16];
     random_bytes(&mut name)?;
-    for peer in Party::all(core.nodes).filter(|p| *p != core.me) {
-        core.peers.order(peer, Order::SetUp { name })?;
-    }
-    join(core, name)
+    material.network.order_all(Order::SetUp { name })?;
+    join(material, name)
 }
 
 /// Takes part in an agreement.
-pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
-    let all = PartySet::all(core.nodes);
+pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
+    let all = material.members.all();
     // One at a time: two would replace each other's proposals.
-    let _alone = core.setting_up.lock();
-    let mut net = core.mesh.open(&format!("set-up {}", hex::encode(name)), all, CONNECT)?;
+    let _alone = material.setting_up.lock();
+    let mut net = material.network.open(&format!("set-up {}", hex::encode(name)), all)?;
     net.set_deadline(Some(Instant::now() + WITHIN));
-    let terms = HandshakeParameters::new(core.nodes).with("cluster", &core.cluster_digest);
-    let session = hello(&core.scheme.terms(terms), &mut net)?;
-    let stored = core.store.setup().map_err(system)?;
+    let terms = material.members.terms();
+    let session = hello(&material.scheme.terms(terms), &mut net)?;
+    let stored = material.store.setup().map_err(system)?;
     let mut mine = [NOTHING; 33];
     if let Some(stored) = &stored {
         mine[0] = if stored.agreed { AGREED } else { STORED };
         mine[1..].copy_from_slice(&stored.id);
     }
     let mut states = tell_all(&mine, &mut net)?;
-    states.push((core.me, mine));
+    states.push((material.members.me, mine));
     if let Some((first, agreed)) = states.iter().find(|(_, state)| state[0] == AGREED) {
         // Whoever agreed knew that all had stored it. (Or it lies: each speaks for itself only.)
         if let Some((party, _)) = states.iter().find(|(_, state)| state[1..] != agreed[1..]) {
@@ -131,15 +148,15 @@ pub(crate) fn join(core: &Core, name: [u8; 16]) -> Result<()> {
             )));
         }
     } else {
-        let setup = core.scheme.set_up(&mut net)?;
-        let bytes = core.scheme.save_setup(&setup);
-        core.store.put_setup(session.id(), 1, &bytes, false).map_err(system)?;
+        let setup = material.scheme.set_up(&mut net)?;
+        let bytes = material.scheme.save_setup(&setup);
+        material.store.put_setup(session.id(), 1, &bytes, false).map_err(system)?;
         tell_all(&[1], &mut net)?;
     }
-    let stored = core.store.setup().map_err(system)?;
+    let stored = material.store.setup().map_err(system)?;
     let stored = stored.ok_or_else(|| Error::System("the common secrets were not stored".into()))?;
-    core.store.agree_setup(stored.id).map_err(system)?;
-    take(core, stored.id, &stored.bytes)?;
+    material.store.agree_setup(stored.id).map_err(system)?;
+    take(material, stored.id, &stored.bytes)?;
     tracing::info!(id = %hex::encode(&stored.id[..8]), "the nodes have agreed on their common secrets");
     Ok(())
 }

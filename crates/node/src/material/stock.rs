@@ -20,16 +20,20 @@
 //!
 //! Lots are of one epoch, that of the nodes' common secrets; the store refuses marks of any but the latest.
 //!
-//! All of this is where all nodes serve every request. Where nodes correct each other and some serve, others propose, and claims may
-//! leave out anything, since each node has heard of some; more is to be said for it in [`quorum`], and in [`census`] on what is given up.
+//! Who proposes, and who follows which claims, has two answers ([`claiming`]). Where all nodes serve every request the first one
+//! proposes ([`proposer`]), and all of this holds. Where a quorum serves, others propose, and claims may leave out anything, since each
+//! node has heard of some: see [`quorum`], and [`census`] on what is given up.
 
+pub(crate) mod bounded;
 mod census;
 mod choice;
+pub(crate) mod claiming;
 mod claims;
 pub(crate) mod fill;
 #[cfg(test)]
 mod fuzz;
 mod lot;
+mod proposer;
 mod quorum;
 mod ranges;
 #[cfg(test)]
@@ -37,20 +41,20 @@ mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use polyclave_protocol::net::{Net, Patience};
+use polyclave_protocol::net::Net;
 use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::{Error, Party, PartySet};
 use zeroize::Zeroizing;
 
 use crate::Result;
-use crate::core::system;
+use crate::error::system;
 use crate::store::Store;
-use choice::{choose, held, judge};
-use claims::{PROPOSER, Range, refused};
-use lot::{Lot, Refused, Standing};
+use choice::held;
+use claiming::{ByProposer, ByQuorum, Claiming};
+use claims::Range;
+use lot::{Lot, Standing};
 
 /// A run makes so much, at most: a step of progress.
 const MOST_BYTES_AT_ONCE: usize = 64 << 20;
@@ -61,13 +65,6 @@ const MOST_BYTES: usize = 8 << 30;
 /// Lots of which only the proposer knows whether they serve, at most: the eldest is then dropped.
 const MOST_IN_DOUBT: usize = 4;
 
-/// How long a claim that leaves out too much waits for others that are on their way.
-const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(10) };
-
-/// Where nodes correct each other, material is made in moments. After some have started again what the others hold is of no use, though it
-/// is enough: a proposer then waits so long for more, if all nodes are there to make it. Less than the others wait for its claim.
-const REFILL: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(3) };
-
 /// The material of one epoch.
 pub(crate) struct Lots {
     me: Party,
@@ -77,8 +74,8 @@ pub(crate) struct Lots {
     marks: [u8; 32],
     kinds: Vec<Kind>,
     store: Arc<Store>,
-    /// So many nodes that take the same take it, whoever serves; none if all nodes serve.
-    quorum: Option<usize>,
+    /// How the nodes agree on what a session takes.
+    claiming: Box<dyn Claiming>,
     /// By age.
     lots: Mutex<Vec<Lot>>,
     claimed: Condvar,
@@ -104,7 +101,7 @@ impl Lots {
         kinds: Vec<Kind>,
         store: Arc<Store>,
     ) -> Result<Arc<Lots>> {
-        Lots::begin(me, nodes, (epoch, epoch), kinds, store, None)
+        Lots::begin(me, nodes, (epoch, epoch), kinds, store, Box::new(ByProposer))
     }
 
     /// The same for nodes that correct each other, of which `quorum` take the same. `boot` is this start of the node: its lots end
@@ -119,7 +116,7 @@ impl Lots {
     ) -> Result<Arc<Lots>> {
         let mut marks = blake3::Hasher::new_derive_key("polyclave 2026 marks of lots in one start");
         let marks = marks.update(&epoch).update(&boot).finalize().into();
-        Lots::begin(me, nodes, (epoch, marks), kinds, store, Some(quorum))
+        Lots::begin(me, nodes, (epoch, marks), kinds, store, Box::new(ByQuorum { quorum }))
     }
 
     fn begin(
@@ -128,16 +125,11 @@ impl Lots {
         (epoch, marks): ([u8; 32], [u8; 32]),
         kinds: Vec<Kind>,
         store: Arc<Store>,
-        quorum: Option<usize>,
+        claiming: Box<dyn Claiming>,
     ) -> Result<Arc<Lots>> {
         store.begin_lots(marks).map_err(system)?;
         let (lots, claimed, missing) = (Mutex::default(), Condvar::new(), AtomicU16::new(0));
-        Ok(Arc::new(Lots { me, nodes, epoch, marks, kinds, store, quorum, lots, claimed, missing }))
-    }
-
-    /// Whether requests that fail leave the stock as it is, since the nodes correct each other.
-    pub(crate) fn stands(&self) -> bool {
-        self.quorum.is_some()
+        Ok(Arc::new(Lots { me, nodes, epoch, marks, kinds, store, claiming, lots, claimed, missing }))
     }
 
     /// Which nodes are not connected: all are needed to make material.
@@ -154,14 +146,19 @@ impl Lots {
     /// What there is of each kind.
     pub(crate) fn levels(&self) -> Vec<Level> {
         let lots = self.lock();
-        let all = PartySet::all(self.nodes);
-        // What only some nodes hold serves in an emergency, and does not count.
-        let of = |lot: &Lot| match self.quorum {
-            Some(_) if !lot.is_held_by(all) => 0,
-            _ => lot.left(),
-        };
-        let left = |kind: &Kind| held(&lots, kind).map(|lot| of(lot) as usize).sum();
+        let counted = |lot: &&Lot| self.claiming.counts(lot, self.nodes);
+        let left = |kind: &Kind| held(&lots, kind).filter(counted).map(|lot| lot.left() as usize).sum();
         self.kinds.iter().map(|kind| Level { kind: *kind, left: left(kind) }).collect()
+    }
+
+    /// What is to be made of a kind, and may be.
+    pub(crate) fn claiming(&self) -> &dyn Claiming {
+        &*self.claiming
+    }
+
+    /// What there is of one kind.
+    pub(crate) fn left(&self, kind: &Kind) -> usize {
+        self.levels().iter().find(|level| level.kind == *kind).map_or(0, |level| level.left)
     }
 
     /// Bytes of so many items, for which there must be room.
@@ -196,73 +193,13 @@ impl Lots {
         if heard_all {
             lots.iter_mut().filter(|lot| lot.id == id).for_each(|lot| lot.standing = Standing::Held);
             self.claimed.notify_all();
-        } else if self.me == PROPOSER && self.quorum.is_none() {
-            // It would be the one to claim it.
+        } else if !self.claiming.keeps_in_doubt(self.me) {
             lots.retain(|lot| lot.id != id);
         } else {
             let pending = || lots.iter().filter(|lot| lot.standing == Standing::Pending);
             if pending().count() > MOST_IN_DOUBT {
                 let eldest = pending().map(|lot| lot.id).next();
                 lots.retain(|lot| Some(lot.id) != eldest);
-            }
-        }
-    }
-
-    /// At the proposer: items that it [chooses](choose), spent.
-    fn propose(
-        &self,
-        kind: &Kind,
-        count: usize,
-        members: PartySet,
-        enough: usize,
-    ) -> Result<Option<Proposed>> {
-        let (mut lots, ranges) = self.choose_or_wait(kind, count, members, enough);
-        let Some(ranges) = ranges else { return Ok(None) };
-        let items = self.spend(&mut lots, &ranges, count * kind.item_bytes)?;
-        Ok(Some((ranges, items)))
-    }
-
-    /// At the proposer: items that it [chooses](choose). Where there are none since nodes have started again, it waits a moment for
-    /// those that are being made.
-    fn choose_or_wait(
-        &self,
-        kind: &Kind,
-        count: usize,
-        members: PartySet,
-        enough: usize,
-    ) -> (MutexGuard<'_, Vec<Lot>>, Option<Vec<Range>>) {
-        let until = Instant::now() + REFILL;
-        let mut lots = self.lock();
-        loop {
-            if let Some(ranges) = choose(&lots, kind, count as u64, members, enough) {
-                return (lots, Some(ranges));
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            // One that has itself started again says so at once: the others can do without it.
-            let holds = held(&lots, kind).map(Lot::left).sum::<u64>();
-            let is_refilled = self.stands() && self.missing.load(Relaxed) == 0 && holds >= count as u64;
-            if !is_refilled || left.is_zero() {
-                return (lots, None);
-            }
-            self.claimed.wait_for(&mut lots, left);
-        }
-    }
-
-    /// At the others: the items of a claim, spent.
-    fn follow(&self, kind: &Kind, count: usize, ranges: &[Range]) -> Result<Zeroizing<Vec<u8>>> {
-        let until = Instant::now() + PATIENCE;
-        let mut lots = self.lock();
-        loop {
-            match judge(&lots, kind, count, ranges, true) {
-                Ok(()) => return self.spend(&mut lots, ranges, count * kind.item_bytes),
-                Err(why @ Refused::TooFar { .. }) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Err(refused(why));
-                    }
-                    self.claimed.wait_for(&mut lots, left);
-                }
-                Err(why) => return Err(refused(why)),
             }
         }
     }
@@ -294,8 +231,7 @@ impl Lots {
     /// What there is of a kind that can be taken now, and what cannot, since too few of the nodes that are here hold it still.
     fn of_use(&self, kind: &Kind) -> (u64, u64) {
         let (lots, missing) = (self.lock(), PartySet::from_bits(self.missing.load(Relaxed)));
-        // Where all nodes serve a lot ends with the epoch, at all of them.
-        let enough = self.quorum.unwrap_or_default();
+        let enough = self.claiming.least_holders();
         let (mut there, mut lost) = (0, 0);
         for lot in held(&lots, kind) {
             let holders = lot.holders().without(missing).len();
@@ -347,9 +283,6 @@ impl Lots {
     }
 }
 
-/// What the proposer takes, and what comes of it.
-type Proposed = (Vec<Range>, Zeroizing<Vec<u8>>);
-
 impl Stock for Lots {
     fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         self.refuse_unknown(kind)?;
@@ -357,28 +290,6 @@ impl Stock for Lots {
         if count == 0 {
             return Ok(Zeroizing::default());
         }
-        if let Some(quorum) = self.quorum {
-            return self.take_with_quorum(kind, count, quorum, net);
-        }
-        if (net.me(), net.parties(), net.members()) != (self.me, self.nodes, PartySet::all(self.nodes)) {
-            return Err(Error::misuse("material is taken by all nodes that made it"));
-        }
-        if net.me() == PROPOSER {
-            let proposed = self.propose(kind, count, PartySet::all(self.nodes), self.nodes)?;
-            let ranges = proposed.as_ref().map_or(&[][..], |(ranges, _)| ranges);
-            claims::tell(&self.epoch, ranges, net)?;
-            return match proposed {
-                Some((_, items)) => Ok(items),
-                None => {
-                    let (there, _) = self.of_use(kind);
-                    claims::tell_left(there, net)?;
-                    Err(self.dry_with(kind, count, (there, 0)))
-                }
-            };
-        }
-        match claims::hear(PROPOSER, &self.epoch, Patience::of(1), net)? {
-            none if none.is_empty() => Err(self.dry_with(kind, count, (claims::hear_left(net)?, 0))),
-            ranges => self.follow(kind, count, &ranges),
-        }
+        self.claiming.take(self, kind, count, net)
     }
 }

@@ -15,17 +15,19 @@ use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
-use polyclave_protocol::service::ServiceConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::core::{Core, system};
+use crate::core::Core;
+use crate::error::system;
 use crate::material::quarantine::refuse_guessed;
 use crate::material::rotation;
+use crate::material::strategy::MaterialStrategy;
 use crate::operator::audit::{BEGUN, Event, Gap};
 pub use crate::operator::logbook::renew_audit;
 use crate::operator::logbook::{note_end, open_log};
 use crate::store::{Secret, Store};
+use crate::strategy::Strategy;
 pub(crate) use socket::Socket;
 use socket::ask;
 pub use status::Status;
@@ -99,7 +101,8 @@ pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
     if order.is_rotation() {
         let cluster = dir.cluster().map_err(system)?;
         let cluster = cluster.ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
-        refuse_without_renewal(&catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?)?;
+        let scheme = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
+        refuse_without_mac_key(&scheme, &*Strategy::of(&scheme).material)?;
     }
     let store =
         Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
@@ -168,9 +171,9 @@ fn carry_out(
     Ok(Answer::Done)
 }
 
-/// An error if a scheme has nothing that a rotation replaces.
-fn refuse_without_renewal(scheme: &AnyServiceConfig) -> Result<()> {
-    if scheme.renews() {
+/// An error if a protocol has nothing that a rotation replaces.
+fn refuse_without_mac_key(scheme: &AnyServiceConfig, strategy: &dyn MaterialStrategy) -> Result<()> {
+    if strategy.has_mac_key() {
         return Ok(());
     }
     Err(Error::misuse(format!(
@@ -183,29 +186,29 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
     let logged = match order {
         Order::Status => return Ok(Answer::Status(Box::new(core.state()))),
         Order::AuditHead => {
-            core.settle_audit(&mut None);
+            core.logbook.settle(&mut None);
             None
         }
         order => operation(order),
     };
     if order.is_rotation() {
-        refuse_without_renewal(&core.scheme)?;
+        refuse_without_mac_key(&core.service.scheme, &*core.material.strategy)?;
     }
     let detail = described(order);
     let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };
     // A backup may be what is wanted because the disk is full.
     if matches!(order, Order::Readmit { .. }) || order.is_rotation() {
-        core.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
+        core.logbook.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
     }
-    let party = |name: &str| core.cluster.party_named(name).ok_or_else(|| unknown(name));
+    let party = |name: &str| core.members.cluster.party_named(name).ok_or_else(|| unknown(name));
     let done = NodeDir::open(dir).map_err(system).and_then(|dir| carry_out(&core.store, &dir, order, party));
     if order.is_rotation() && done.is_ok() {
-        rotation::load(core)?;
+        rotation::load(&core.material)?;
     }
     if let Some(operation) = logged {
         let outcome = if done.is_ok() { "done" } else { "failed" };
         tracing::info!(operation, outcome, "an order of the operator");
-        core.note(&Event { outcome, ..event });
+        core.logbook.note(&Event { outcome, ..event });
     }
     done
 }

@@ -4,7 +4,7 @@
 //! rotated in time, a node refuses all others, or is refused by them, and connections from before go on all the same. So a node
 //! looks at the dates by itself, and says what does not fit.
 
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use polyclave_config::Cluster;
 use polyclave_protocol::{Party, PartySet};
@@ -48,6 +48,19 @@ impl Dates {
         }
     }
 
+    /// Says that clock and certificates do not fit, whenever that changes.
+    pub(crate) fn watch(&self, told: &mut Option<String>) {
+        let misfit = self.misfit(SystemTime::now());
+        metrics::gauge!("polyclave_clock_fits").set(if misfit.is_none() { 1.0 } else { 0.0 });
+        if *told != misfit {
+            match &misfit {
+                Some(misfit) => tracing::error!("{misfit}"),
+                None => tracing::info!("clock and certificates fit again"),
+            }
+            *told = misfit;
+        }
+    }
+
     /// What does not fit, and what to do; `None` if all does.
     pub(crate) fn misfit(&self, now: SystemTime) -> Option<String> {
         let of_node = |((name, spans), party): (&(String, Vec<Span>), Party)| {
@@ -81,6 +94,11 @@ impl Dates {
 
 fn date(moment: SystemTime) -> String {
     OffsetDateTime::from(moment).date().to_string()
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
 #[cfg(test)]

@@ -4,22 +4,29 @@
 //! It is known to this node alone. That a node was outvoted means that it sent shares that the others' do not bear out: it cheats,
 //! or is broken; a node that was told other things may not have seen it. That one fell silent says nothing about why.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
+use polyclave_protocol::PartySet;
 use polyclave_protocol::protocol::Faults;
-use polyclave_protocol::{Party, PartySet};
 
-use crate::core::Core;
+use crate::members::Members;
 use crate::operator::audit::Event;
+use crate::operator::logbook::Logbook;
 
 /// Nodes that were seen at fault since this one started.
-#[derive(Default)]
 pub(crate) struct Seen {
+    members: Arc<Members>,
+    logbook: Arc<Logbook>,
     outvoted: AtomicU16,
     silent: AtomicU16,
 }
 
 impl Seen {
+    pub(crate) fn new(members: Arc<Members>, logbook: Arc<Logbook>) -> Seen {
+        Seen { members, logbook, outvoted: AtomicU16::new(0), silent: AtomicU16::new(0) }
+    }
+
     pub(crate) fn outvoted(&self) -> PartySet {
         PartySet::from_bits(self.outvoted.load(Relaxed))
     }
@@ -27,27 +34,18 @@ impl Seen {
     pub(crate) fn silent(&self) -> PartySet {
         PartySet::from_bits(self.silent.load(Relaxed))
     }
-}
 
-impl Core {
     /// Remembers what one request has shown; once for each, whatever became of it.
-    pub(crate) fn note_faults(
-        &self,
-        client: &str,
-        operation: &str,
-        key: &str,
-        request: [u8; 16],
-        faults: Faults,
-    ) {
+    pub(crate) fn note(&self, client: &str, operation: &str, key: &str, request: [u8; 16], faults: Faults) {
         let Faults { outvoted, silent } = faults;
-        self.seen.outvoted.fetch_or(outvoted.bits(), Relaxed);
-        self.seen.silent.fetch_or(silent.bits(), Relaxed);
+        self.outvoted.fetch_or(outvoted.bits(), Relaxed);
+        self.silent.fetch_or(silent.bits(), Relaxed);
         for node in outvoted.iter() {
-            let name = self.name_of(node);
+            let name = self.members.name_of(node);
             tracing::warn!(node = name, operation, "sent wrong shares and was outvoted");
         }
         for node in silent.without(outvoted).iter() {
-            let name = self.name_of(node);
+            let name = self.members.name_of(node);
             tracing::warn!(
                 node = name,
                 operation,
@@ -56,22 +54,19 @@ impl Core {
         }
         for (what, nodes) in [("outvoted", outvoted), ("silent", silent.without(outvoted))] {
             for node in nodes.iter() {
-                let name = self.name_of(node);
+                let name = self.members.name_of(node);
                 metrics::counter!("polyclave_faults_total", "kind" => what, "node" => name.to_owned())
                     .increment(1);
                 let outcome = format!("{what}-{name}");
-                self.note(&Event { client, operation, key, outcome: &outcome, request, ..Event::default() });
+                self.logbook.note(&Event {
+                    client,
+                    operation,
+                    key,
+                    outcome: &outcome,
+                    request,
+                    ..Event::default()
+                });
             }
         }
-    }
-
-    /// The name of a node.
-    pub(crate) fn name_of(&self, node: Party) -> &str {
-        self.cluster.cards().get(node.index()).map_or("?", |card| &card.name)
-    }
-
-    /// The names of some nodes.
-    pub(crate) fn names_of(&self, nodes: PartySet) -> Vec<String> {
-        nodes.iter().map(|node| self.name_of(node).to_owned()).collect()
     }
 }

@@ -7,7 +7,6 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use polyclave_config::NodeDir;
-use polyclave_protocol::PartySet;
 
 use crate::core::Core;
 use crate::material::set_up::Leader;
@@ -20,12 +19,12 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
     let (mut noted, mut leader, mut misfit) = (None, Leader::default(), None);
     look_over_keys(core);
-    while !core.is_stopping() {
+    while !core.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
         if modified() != policy_of {
             policy_of = modified();
             match dir.policy() {
-                Ok(policy) => core.take_policy(policy),
+                Ok(policy) => core.rules.take(policy),
                 Err(e) => {
                     tracing::error!(error = %e, "the policy cannot be read; the one before stays in force")
                 }
@@ -33,26 +32,28 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         }
         if pinged.elapsed() >= PING_EVERY {
             pinged = Instant::now();
-            core.channels.ping();
+            core.service.channels.ping();
         }
-        leader.lead_if_due(core);
-        if let Some(epoch) = core.epoch() {
-            epoch.lots.note_missing(PartySet::all(core.nodes).without(core.peers.connected()));
+        leader.lead_if_due(&core.material);
+        if let Some(epoch) = core.material.epoch() {
+            epoch.lots.note_missing(core.members.all().without(core.network.peers.connected()));
         }
         if flushed.elapsed() >= Duration::from_secs(1) {
             flushed = Instant::now();
-            if let Err(e) = core.log_policy() {
+            if let Err(e) = core.rules.log(&core.logbook, &core.store) {
                 tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
             }
-            core.settle_audit(&mut noted);
-            core.settle_quarantine();
-            core.watch_clock(&mut misfit);
+            core.logbook.settle(&mut noted);
+            core.material.strategy.settle(&core.material);
+            core.dates.watch(&mut misfit);
             metrics::gauge!("polyclave_store_damaged")
                 .set(f64::from(u8::from(core.store.file_damage().is_some())));
-            core.count_stock();
-            metrics::gauge!("polyclave_peers_connected").set(core.peers.connected().len() as f64 - 1.0);
+            core.material.count_stock();
+            metrics::gauge!("polyclave_peers_connected")
+                .set(core.network.peers.connected().len() as f64 - 1.0);
             metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));
-            metrics::counter!("polyclave_blocks_computed_total").absolute(core.computed.load(Relaxed));
+            metrics::counter!("polyclave_blocks_computed_total")
+                .absolute(core.service.computed.load(Relaxed));
             let status = core.status();
             metrics::gauge!("polyclave_keys").set(status.keys as f64);
             metrics::gauge!("polyclave_keys_damaged").set(status.damaged as f64);

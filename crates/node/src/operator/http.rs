@@ -67,7 +67,7 @@ pub(crate) fn start(address: &str, core: Arc<Core>) -> Result<Server> {
         std::future::ready(answer)
     };
     let alive = move || {
-        let quarantined = for_health.is_quarantined();
+        let quarantined = for_health.material.is_quarantined();
         std::future::ready(if quarantined { "alive, under quarantine\n" } else { "alive\n" })
     };
     let counts = move || {

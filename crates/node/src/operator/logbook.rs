@@ -1,6 +1,6 @@
 //! What a node writes to its audit log, and what becomes of requests when it cannot ([`crate::operator::audit`]).
 //!
-//! A request that is to be served has a line first ([`Core::admit`]). If it cannot be written the request is refused, for this node's own
+//! A request that is to be served has a line first ([`Logbook::admit`]). If it cannot be written the request is refused, for this node's own
 //! reason and before anything is computed; the node says that it is not ready until a line can be written again, which is tried
 //! every second.
 
@@ -8,14 +8,39 @@ mod offline;
 #[cfg(test)]
 mod tests;
 
-pub use offline::renew_audit;
-pub(crate) use offline::{note_end, open_log};
+use std::sync::Arc;
+
 use polyclave_transport::wire::{Reason, Refusal};
 
-use crate::core::{Core, system};
-use crate::operator::audit::{Event, Gap, Head};
+pub use offline::renew_audit;
+pub(crate) use offline::{note_end, open_log};
 
-impl Core {
+use crate::Result;
+use crate::error::system;
+use crate::operator::audit::{AuditLog, Event, Gap, Head};
+use crate::store::Store;
+
+/// The audit log of a node, if it keeps one.
+pub(crate) struct Logbook {
+    audit: Option<AuditLog>,
+    store: Arc<Store>,
+}
+
+impl Logbook {
+    pub(crate) fn new(audit: Option<AuditLog>, store: Arc<Store>) -> Logbook {
+        Logbook { audit, store }
+    }
+
+    /// Why no line can be written, if that is so.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.audit.as_ref().and_then(AuditLog::failure).map(|(why, _)| why)
+    }
+
+    /// Notes what has happened; an error if it cannot be written.
+    pub(crate) fn append(&self, event: &Event<'_>) -> Result<()> {
+        self.audit.as_ref().map_or(Ok(()), |audit| audit.append(event).map_err(system))
+    }
+
     /// Notes what has happened. If it cannot be written it is counted.
     pub(crate) fn note(&self, event: &Event<'_>) {
         if let Some(Err(e)) = self.audit.as_ref().map(|audit| audit.append(event)) {
@@ -39,14 +64,14 @@ impl Core {
     }
 
     /// Why this node refuses requests, if it does since its audit log cannot be written.
-    pub(crate) fn stopped_by_audit(&self) -> Option<String> {
+    pub(crate) fn refuses(&self) -> Option<String> {
         let (why, refuses) = self.audit.as_ref()?.failure()?;
         refuses.then_some(why)
     }
 
     /// Makes the audit log durable and remembers in the store where it ends, if it has grown since `noted`, and since when it cannot be
     /// written.
-    pub(crate) fn settle_audit(&self, noted: &mut Option<Head>) {
+    pub(crate) fn settle(&self, noted: &mut Option<Head>) {
         let Some(audit) = &self.audit else { return };
         let writable = audit.retry();
         metrics::gauge!("polyclave_audit_writable").set(f64::from(u8::from(writable)));

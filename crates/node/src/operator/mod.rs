@@ -1,5 +1,5 @@
 //! What an operator sees of a node and asks of it: orders ([`admin`]), health and counts ([`http`]), readiness, the audit log ([`audit`],
-//! [`logbook`]), faults of others, and names in whatever people read ([`wording`]).
+//! [`logbook`]), and faults of others.
 
 pub mod admin;
 pub mod audit;
@@ -10,4 +10,3 @@ pub(crate) mod housekeeping;
 pub(crate) mod http;
 pub(crate) mod logbook;
 pub(crate) mod readiness;
-pub(crate) mod wording;

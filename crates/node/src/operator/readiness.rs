@@ -2,9 +2,7 @@
 
 use std::time::SystemTime;
 
-use polyclave_protocol::PartySet;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::core::Core;
 
@@ -16,55 +14,33 @@ impl Core {
 
     /// Why requests cannot be served now, for people.
     pub(crate) fn why_not_ready(&self) -> Option<String> {
-        if self.is_stopping() {
+        if self.threads.is_stopping() {
             return Some("it is stopping".into());
         }
         if let Some(damaged) = self.store.file_damage() {
             return Some(damaged.to_string());
         }
-        if let Some(why) = self.stopped_by_audit() {
+        if let Some(why) = self.logbook.refuses() {
             return Some(format!("its audit log cannot be written: {why}"));
         }
-        let least = self.scheme.quorum();
+        let least = self.service.scheme.quorum();
         let now = SystemTime::now();
         if self.dates.fitting(now).len() < least
             && let Some(misfit) = self.dates.misfit(now)
         {
             return Some(misfit);
         }
-        if let Err(refusal) = self.context() {
-            return Some(self.told(refusal.message));
+        if let Err(refusal) = self.material.context() {
+            return Some(self.members.told(refusal.message));
         }
-        let there = self.peers.connected();
+        let there = self.network.peers.connected();
         if there.len() < least {
-            let missing = self.names_of(PartySet::all(self.nodes).without(there)).join(", ");
+            let missing = self.members.names_of(self.members.all().without(there)).join(", ");
             return Some(format!(
                 "{least} nodes are needed, this one included, and {missing} are not connected; see this node's log and theirs"
             ));
         }
         None
-    }
-
-    /// What everybody is told while the store cannot be used.
-    pub(crate) fn refuse_damaged(&self) -> Result<(), Refusal> {
-        let told = "its store is damaged, and its operator has to restore it; ask other nodes";
-        match self.store.file_damage() {
-            None => Ok(()),
-            Some(_) => Err(Refusal::new(Reason::Internal, told)),
-        }
-    }
-
-    /// Says that clock and certificates do not fit, whenever that changes.
-    pub(crate) fn watch_clock(&self, told: &mut Option<String>) {
-        let misfit = self.dates.misfit(SystemTime::now());
-        metrics::gauge!("polyclave_clock_fits").set(if misfit.is_none() { 1.0 } else { 0.0 });
-        if *told != misfit {
-            match &misfit {
-                Some(misfit) => tracing::error!("{misfit}"),
-                None => tracing::info!("clock and certificates fit again"),
-            }
-            *told = misfit;
-        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! with its next beat, which it sends at once, which one it holds: one synced write for each mark that moved, and several that moved
 //! meanwhile are one.
 //!
-//! What a node does under a change of its store waits until peers hold the mark of that change ([`Core::protect`]): a range of
+//! What a node does under a change of its store waits until peers hold the mark of that change ([`Marks::protect`]): a range of
 //! a budget before the first block of it is computed, the shares of a key before the key is announced, a deletion before it is confirmed.
 //! So there is no moment in which such a change has had an effect and only its own node knows of it. Any of those that serve a request
 //! may be put back; of the others that serve it so many hold its mark that one of them follows the protocol, or all. What is
@@ -12,15 +12,18 @@
 //! that is put back before that, and then serves with such nodes only, is not noticed by them, and is by the others as soon as it
 //! meets them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Reason, Refusal};
 
-use crate::Result;
-use crate::core::{Core, of_store, system};
-use crate::peers::orders::Beat;
-use crate::store::{Mark, Past};
+use crate::error::{of_store, system};
+use crate::members::Members;
+use crate::peers::network::Network;
+use crate::peers::orders::{Beat, State};
+use crate::store::{Mark, Past, Store};
+use crate::{Conduct, Result};
 
 /// Peers that are there hold a mark in this time.
 const HOLD: Duration = Duration::from_secs(6);
@@ -34,12 +37,29 @@ pub(crate) enum Judged {
     Beside,
 }
 
-impl Core {
-    /// What this node tells one peer.
-    pub(crate) fn beat_to(&self, peer: Party) -> Beat {
+/// Which marks of peers this node holds, and which of its own they do.
+pub(crate) struct Marks {
+    members: Arc<Members>,
+    store: Arc<Store>,
+    network: Arc<Network>,
+    conduct: Conduct,
+}
+
+impl Marks {
+    pub(crate) fn new(
+        members: Arc<Members>,
+        store: Arc<Store>,
+        network: Arc<Network>,
+        conduct: Conduct,
+    ) -> Marks {
+        Marks { members, store, network, conduct }
+    }
+
+    /// What this node, which is in this state, tells one peer.
+    pub(crate) fn beat_to(&self, peer: Party, state: State) -> Beat {
         // A store that cannot be read tells nothing; whoever needs it says why.
         let mark = self.store.mark().unwrap_or_default();
-        Beat { state: self.beat(), mark, holds: self.held_of(peer) }
+        Beat { state, mark, holds: self.held_of(peer) }
     }
 
     /// Up to which change of a peer's store this node remembers durably that there was one.
@@ -65,7 +85,7 @@ impl Core {
         let before = self.store.held_of(peer).map_err(system)?;
         self.store.peer_moved(peer, boot, mark).map_err(system)?;
         if mark.number > before {
-            self.peers.beat_now(peer);
+            self.network.peers.beat_now(peer);
         }
         Ok(())
     }
@@ -75,33 +95,33 @@ impl Core {
         let own = self.store.mark().unwrap_or_default().number;
         if holds > own {
             tracing::error!(
-                peer = self.name_of(peer),
+                peer = self.members.name_of(peer),
                 "remembers more of this node than its own store does (mark {holds}, here {own}): this node was put back to an old \
                  copy of its disk or restored from a backup, and is refused until the operator of that node readmits it"
             );
             return;
         }
-        self.peers.note_holds(peer, holds);
+        self.network.peers.note_holds(peer, holds);
     }
 
     /// Waits until others that serve with this node hold the mark of its latest change: any `threshold + 1`, of which one follows the
     /// protocol, or all if there are no more.
     pub(crate) fn protect(&self, serving: PartySet) -> Result<(), Refusal> {
         let mark = self.store.mark().map_err(of_store)?;
-        let others: PartySet = serving.iter().filter(|p| *p != self.me).collect();
-        let enough = others.len().min(self.cluster.threshold() + 1);
-        if self.peers.wait_held(mark.number, others, enough, Duration::ZERO).is_ok() {
+        let others: PartySet = serving.iter().filter(|p| *p != self.members.me).collect();
+        let enough = others.len().min(self.members.cluster.threshold() + 1);
+        if self.network.peers.wait_held(mark.number, others, enough, Duration::ZERO).is_ok() {
             return Ok(());
         }
-        others.iter().for_each(|peer| self.peers.beat_now(peer));
-        let held = self.peers.wait_held(mark.number, others, enough, HOLD);
+        others.iter().for_each(|peer| self.network.peers.beat_now(peer));
+        let held = self.network.peers.wait_held(mark.number, others, enough, HOLD);
         held.map_err(|lacking| {
-            let absent = lacking.without(self.peers.connected());
+            let absent = lacking.without(self.network.peers.connected());
             let why = if absent.is_empty() { format!(" in {} s", HOLD.as_secs()) } else { ": not connected".into() };
             let told = format!(
                 "{} did not confirm{why}; this node has written a change to its disk, which others have to confirm before it \
                  computes; try again later",
-                self.names_of(if absent.is_empty() { lacking } else { absent }).join(" and "),
+                self.members.names_of(if absent.is_empty() { lacking } else { absent }).join(" and "),
             );
             let refusal = Refusal::new(Reason::Unavailable, told);
             lacking.iter().next().map_or(refusal.clone(), |peer| refusal.because_of(peer))

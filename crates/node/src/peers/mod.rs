@@ -1,9 +1,10 @@
-//! The other nodes: who is there ([`registry`]), what nodes tell each other outside of requests ([`orders`], [`control`]), and how they
-//! notice one that was put back to an old copy of its disk ([`marks`]).
+//! The other nodes: how they are reached ([`network`]), who is there ([`registry`]), what nodes tell each other outside of requests ([`orders`], [`exchange`]), and
+//! how they notice one that was put back to an old copy of its disk ([`marks`]).
 
-pub(crate) mod control;
+pub(crate) mod exchange;
 #[cfg(test)]
 mod impostor;
 pub(crate) mod marks;
+pub(crate) mod network;
 pub(crate) mod orders;
 pub(crate) mod registry;

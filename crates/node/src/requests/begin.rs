@@ -4,28 +4,22 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::Error;
 use polyclave_protocol::protocol::ProtocolConfig;
-use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{self, AgreedSession, Greeted, HandshakeParameters};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
 
-use crate::core::Core;
 use crate::material::epoch::SessionContextId;
 use crate::requests::channels::announce;
 use crate::requests::lending::{Channel, acquire};
 use crate::requests::plan::{Plan, Task};
+use crate::requests::service::Service;
 
 /// A follower waits so long for the leading node to give it a channel.
 const FOLLOW: Duration = Duration::from_secs(15);
 /// The hello has to be over in this time, however it trickles: a peer that takes longer is taken for gone.
 pub(crate) const HELLO: Duration = Duration::from_secs(5);
 /// A peer in the middle of a request may wait for its client as long as this, and for its processor.
-const COMPUTE: Duration = Duration::from_secs(45);
-/// The same where nodes correct each other, while they use a key: they wait [`ONLINE`] of these for each other's messages, and together
-/// no longer than their client waits for them (60 s), so that it hears from them who was silent.
-const COMPUTE_CORRECTED: Duration = Duration::from_secs(5);
-/// Time limits that such nodes wait for what they cannot do without. Longer than a client may take for a step.
-pub(crate) const ONLINE: u32 = 8;
+pub(crate) const COMPUTE: Duration = Duration::from_secs(45);
 
 /// Gets a channel and agrees on the request with the other serving nodes. A channel that turns out to be dead is replaced as
 /// long as this node has not opened its nonce: nothing has been used yet, and nobody knows any session id.
@@ -36,23 +30,23 @@ pub(crate) const ONLINE: u32 = 8;
 /// and each is a refusal in the audit logs. (A client asks again by itself a few times only. One that cheats as well can ask for
 /// any number of sessions and take the one that it likes, whoever speaks last.)
 pub(crate) fn begin<'c>(
-    core: &'c Core,
+    service: &'c Service,
     plan: &Plan,
     context_id: SessionContextId,
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<(Channel<'c>, AgreedSession), Refusal> {
     let deadline = Instant::now() + FOLLOW;
     loop {
-        let mut channel = acquire(core, plan, deadline, client_is_there)?;
+        let mut channel = acquire(service, plan, deadline, client_is_there)?;
         let net = channel.net().map_err(unavailable)?;
         let until = Instant::now() + HELLO;
-        match greet(core, plan, context_id, net, until) {
-            Ok(_) if core.conduct.leaves_hello() => {}
+        match greet(service, plan, context_id, net, until) {
+            Ok(_) if service.conduct.leaves_hello() => {}
             Ok(greeted) => {
-                let opened = greeted.open(&mut core.conduct.partners(net));
+                let opened = greeted.open(&mut service.conduct.partners(net));
                 net.set_deadline(None);
                 net.set_idle_limit(match plan.task {
-                    Task::Use { .. } if core.scheme.guarantees_output() => COMPUTE_CORRECTED,
+                    Task::Use { .. } => service.strategy.patience().silence,
                     _ => COMPUTE,
                 });
                 return match opened {
@@ -71,15 +65,11 @@ pub(crate) fn begin<'c>(
             Err(e @ Error::Equivocation { .. }) => {
                 return Err(Refusal::new(Reason::Disagreement, e.to_string()));
             }
-            // There the client can go on without it.
-            Err(e @ Error::Timeout { .. }) if core.scheme.guarantees_output() => {
-                return Err(blame(unavailable(e.clone()), &e));
-            }
-            Err(e) if Instant::now() + HELLO < deadline => {
-                tracing::debug!(error = core.told(&e), "a channel failed before use");
+            Err(e) if service.strategy.tries_another_channel(&e) && Instant::now() + HELLO < deadline => {
+                tracing::debug!(error = service.members.told(&e), "a channel failed before use");
                 // The others with this peer that were free as long have likely died of the same.
                 if let Error::Closed { peer, .. } | Error::Timeout { peer, .. } = &e {
-                    core.channels.forget(*peer);
+                    service.channels.forget(*peer);
                 }
             }
             Err(e) => return Err(blame(unavailable(e.clone()), &e)),
@@ -90,7 +80,7 @@ pub(crate) fn begin<'c>(
 /// Announces the request, as the leading node does, and takes the first round of the hello, in a limited time that the second
 /// has to keep, too.
 fn greet(
-    core: &Core,
+    service: &Service,
     plan: &Plan,
     context_id: SessionContextId,
     net: &mut TlsNet,
@@ -98,11 +88,11 @@ fn greet(
 ) -> Result<Greeted, Error> {
     net.set_idle_limit(HELLO);
     net.set_deadline(Some(until));
-    if plan.request.serving.iter().next() == Some(core.me) {
+    if plan.request.serving.iter().next() == Some(service.members.me) {
         announce(Some(&plan.ticket), net)?;
     }
-    let terms = terms(core, context_id, b"accepted", &plan.digest, &plan.key_digest());
-    let greeted = session::greet(&terms, &mut core.conduct.partners(net));
+    let terms = terms(service, context_id, b"accepted", &plan.digest, &plan.key_digest());
+    let greeted = session::greet(&terms, &mut service.conduct.partners(net));
     if greeted.is_err() {
         net.set_deadline(None);
     }
@@ -138,20 +128,21 @@ fn disagreement(e: &Error) -> String {
 
 /// What the nodes compare in the hello round.
 pub(crate) fn terms(
-    core: &Core,
+    service: &Service,
     context_id: SessionContextId,
     acceptance: &[u8],
     digest: &[u8; 32],
     key: &[u8; 32],
 ) -> HandshakeParameters {
     // First whether it is accepted: a node that cannot serve now says why in its own answer.
-    let terms = HandshakeParameters::new(core.nodes)
-        .with("cluster", &core.cluster_digest)
+    let terms = service
+        .members
+        .terms()
         .with("acceptance of the request", acceptance)
-        .with("memory_per_request_mib (node.toml)", &core.memory.part_bytes().to_le_bytes())
+        .with("memory_per_request_mib (node.toml)", &service.memory.part_bytes().to_le_bytes())
         .with("common secrets", &context_id.set_up)
         .with("epoch", &context_id.epoch);
-    core.scheme.terms(terms).with("request", digest).with("key", key)
+    service.scheme.terms(terms).with("request", digest).with("key", key)
 }
 
 /// The nodes cannot be reached, or one failed.

@@ -11,28 +11,24 @@ use std::sync::Arc;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Faults, Session};
-use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::AgreedSession;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, Operation, Origin, Reason, Refusal, Step};
+use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusal, Step};
 
+use crate::clients::rules::Client;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::{Fault, misplaced};
 use crate::computation::progress::Progress;
-use crate::core::Core;
 use crate::keys::make::generate;
 use crate::material::epoch::SessionContext;
-use crate::material::quarantine::judge;
-use crate::requests::begin::{begin, blame, unavailable};
+use crate::requests::begin::begin;
 use crate::requests::lending::Channel;
-use crate::requests::plan::{Client, Plan, Task};
+use crate::requests::plan::{Plan, Task};
+use crate::requests::service::Service;
+use crate::requests::strategy::Ending;
 use attendance::Attended;
 use line::Line;
-
-/// When the MAC key was given up in the middle of a request.
-const GIVEN_UP: &str =
-    "what the nodes had made afresh was given up meanwhile; they make it again: try again later";
 
 /// What became of a request, for the audit log.
 pub(crate) struct Outcome {
@@ -45,7 +41,7 @@ pub(crate) struct Outcome {
 
 /// One request in its session.
 struct Serving<'a, 'c> {
-    core: &'a Core,
+    service: &'a Service,
     client: &'a Client,
     context: &'a SessionContext,
     channel: &'a mut Channel<'c>,
@@ -57,17 +53,17 @@ struct Serving<'a, 'c> {
 }
 
 /// Serves a planned request.
-pub(crate) fn serve(core: &Core, client: &Client, plan: Plan, net: &mut TlsNet) -> Outcome {
+pub(crate) fn serve(service: &Service, client: &Client, plan: Plan, net: &mut TlsNet) -> Outcome {
     let (mut blocks, mut faults) = (0, Faults::default());
-    let result = try_serve(core, client, plan, net, &mut blocks, &mut faults);
+    let result = try_serve(service, client, plan, net, &mut blocks, &mut faults);
     if let Err(refusal) = &result {
-        core.refuse(net, refusal);
+        service.members.refuse(net, refusal);
     }
     Outcome { blocks, faults, result }
 }
 
 fn try_serve(
-    core: &Core,
+    service: &Service,
     client: &Client,
     mut plan: Plan,
     net: &mut TlsNet,
@@ -75,94 +71,35 @@ fn try_serve(
     faults: &mut Faults,
 ) -> Result<(), Refusal> {
     let first = plan.request.first.take();
-    let ready = core.context().and_then(|context| {
-        *blocks = admit_first(core, &mut plan.task, first.as_ref(), plan.request.serving)?;
+    let ready = service.material.context().and_then(|context| {
+        *blocks = admit_first(service, &mut plan.task, first.as_ref(), plan.request.serving)?;
         Ok(context)
     });
     // The others' channel need not wait for a request that was refused here.
-    let context = ready.inspect_err(|_| core.pending.refuse(plan.ticket))?;
-    let (mut channel, session) = begin(core, &plan, context.id(), &mut || net.is_alive())?;
-    let line = Line::new(net, Party(core.nodes as u8));
+    let context = ready.inspect_err(|_| service.pending.refuse(plan.ticket))?;
+    let (mut channel, session) = begin(service, &plan, context.id(), &mut || net.is_alive())?;
+    let line = Line::new(net, Party(service.members.nodes as u8));
     let (id, blocks_paid) = (session.id(), *blocks);
     let mut serving = Serving {
-        core,
+        service,
         client,
         context: &context,
         channel: &mut channel,
         line,
         session: id,
         blocks: blocks_paid,
-        progress: Arc::new(Progress::new(core.computed.clone())),
+        progress: Arc::new(Progress::new(service.computed.clone())),
         faults: Faults::default(),
     };
     let outcome = serving.run(plan.task, first, session);
     (*blocks, *faults) = (serving.blocks, serving.faults);
-    let gone = serving.line.gone;
-    if core.scheme.guarantees_output() {
-        return end_among_most(core, &mut channel, outcome, faults);
-    }
-    match outcome {
-        Ok(()) => {
-            channel.sound();
-            Ok(())
-        }
-        // All nodes come to this at the same place.
-        Err(Fault::Refused(refusal)) => {
-            channel.sound();
-            Err(refusal)
-        }
-        Err(Fault::Own(refusal)) => Err(refusal),
-        // All come to this, too. Nothing was used and nothing given out.
-        Err(Fault::Failed(Error::OutOfMaterial { detail })) => {
-            channel.sound();
-            Err(Refusal::new(Reason::OutOfMaterial, detail))
-        }
-        Err(Fault::Failed(e)) => {
-            judge(core, "serving a request", &e);
-            if let Some(gone) = gone {
-                core.refuse_quarantined()?;
-                return Err(gone);
-            }
-            tracing::warn!(error = core.told(&e), "a request failed among the nodes");
-            // Of a check nothing is told but that it failed.
-            core.refuse_quarantined()?;
-            match e {
-                Error::CheckFailed { .. } => Err(Refusal::new(Reason::Unavailable, GIVEN_UP)),
-                e => Err(blame(unavailable(e.clone()), &e)),
-            }
-        }
-    }
-}
-
-/// The end of a request of nodes that correct each other: one may have refused what others go on with.
-fn end_among_most(
-    core: &Core,
-    channel: &mut Channel<'_>,
-    outcome: Result<(), Fault>,
-    faults: &mut Faults,
-) -> Result<(), Refusal> {
-    let lost = channel.net().map(|net| net.lost()).unwrap_or_default();
-    faults.silent = faults.silent.and(lost);
-    if lost.is_empty() && matches!(outcome, Ok(()) | Err(Fault::Failed(Error::OutOfMaterial { .. }))) {
-        channel.sound();
-    }
-    outcome.map_err(|fault| match fault {
-        Fault::Refused(refusal) | Fault::Own(refusal) => refusal,
-        Fault::Failed(Error::OutOfMaterial { detail }) => Refusal::new(Reason::OutOfMaterial, detail),
-        Fault::Failed(e) => {
-            tracing::warn!(error = core.told(&e), "a request failed among the nodes");
-            let refusal = blame(unavailable(e.clone()), &e);
-            match (&e, lost.iter().next()) {
-                (Error::Missing { .. }, Some(silent)) => refusal.because_of(silent),
-                _ => refusal,
-            }
-        }
-    })
+    let ending = Ending { outcome, gone: serving.line.gone };
+    service.strategy.end(&service.material, &mut channel, ending, faults)
 }
 
 /// The first step is admitted, and paid for, before the nodes compare it with the request. How many blocks that were.
 fn admit_first(
-    core: &Core,
+    service: &Service,
     task: &mut Task,
     first: Option<&Step>,
     serving: PartySet,
@@ -170,7 +107,7 @@ fn admit_first(
     match (task, first) {
         (Task::Use { info, mode, .. }, first) => {
             let blocks = mode.blocks_at_start() + first.map_or(Ok(0), |step| mode.admit(step))?;
-            core.spend(info, blocks, serving)?;
+            pay(service, info, blocks, serving)?;
             Ok(blocks)
         }
         (_, Some(step)) => Err(misplaced(step)),
@@ -178,10 +115,19 @@ fn admit_first(
     }
 }
 
+/// Pays for blocks from a key's budget, and has the others that serve remember it, before they are computed.
+fn pay(service: &Service, info: &KeyInfo, blocks: u64, serving: PartySet) -> Result<(), Refusal> {
+    if blocks == 0 {
+        return Ok(());
+    }
+    service.keys.pay(info, blocks)?;
+    service.marks.protect(serving)
+}
+
 impl<'a> Serving<'a, '_> {
     fn run(&mut self, task: Task, first: Option<Step>, mut session: AgreedSession) -> Result<(), Fault> {
         let serving = self.net()?.members();
-        let mut protocol = self.context.join(self.core, session.stream(), serving)?;
+        let mut protocol = self.context.join(&self.service.material, session.stream(), serving)?;
         match task {
             Task::Use { info, key, mode, right } => {
                 self.complete(&info, key.state)?;
@@ -209,20 +155,20 @@ impl<'a> Serving<'a, '_> {
 
     /// The same for the protocol, while it makes a key: that goes on though the client is gone.
     fn partners(&mut self) -> Result<Attended<'_, 'a>, Error> {
-        let partners = self.core.conduct.partners(self.channel.net()?);
+        let partners = self.service.conduct.partners(self.channel.net()?);
         Ok(Attended { partners, line: &mut self.line, progress: &self.progress, ends: false })
     }
 
     /// The same while it uses one.
     fn partners_for_client(&mut self) -> Result<Attended<'_, 'a>, Error> {
-        let ends = !self.core.scheme.guarantees_output();
+        let ends = self.service.strategy.ends_without_client();
         Ok(Attended { ends, ..self.partners()? })
     }
 
     fn circuits(&self, cipher: &str, protocol: &AnyServiceSession) -> Result<Arc<Circuits>, Fault> {
         let unknown =
             || Fault::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
-        self.core.library.of(cipher, protocol).ok_or_else(unknown)
+        self.service.library.of(cipher, protocol).ok_or_else(unknown)
     }
 }
 

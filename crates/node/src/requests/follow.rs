@@ -1,15 +1,14 @@
 //! The threads that follow channels which another node leads ([`crate::requests::channels`]).
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::session::hello;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
-use crate::core::{CONNECT, Core, channel_name};
 use crate::requests::begin::{HELLO, terms};
 use crate::requests::channels::{Lent, PING_EVERY, next_request};
+use crate::requests::service::Service;
 use crate::threads::IDLE_LOOK;
 
 /// A leader that has not even pinged for so long is gone.
@@ -18,32 +17,32 @@ const SILENT: Duration = Duration::from_secs(6 * PING_EVERY.as_secs());
 const ARRIVAL: Duration = Duration::from_secs(2);
 
 /// A follower's side of a channel.
-pub(crate) fn listen_on_channel(core: &Arc<Core>, leader: Party, serving: PartySet, name: &[u8; 16]) {
-    let opened = core.mesh.open(&channel_name(name), serving, CONNECT);
+pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: PartySet, name: &[u8; 16]) {
+    let opened = service.network.follow_channel(serving, name);
     let mut net = match opened {
         Ok(net) => net,
-        Err(e) => return tracing::debug!(error = core.told(&e), "a channel did not open"),
+        Err(e) => return tracing::debug!(error = service.members.told(&e), "a channel did not open"),
     };
     let mut spoken = Instant::now();
-    while !core.is_stopping() {
+    while !service.threads.is_stopping() {
         // Any peer: when one of them is gone the channel is of no use.
         match net.wait(serving, IDLE_LOOK) {
             Ok(Some(_)) => {}
             // A machine that is gone without a word.
             Ok(None) if spoken.elapsed() > SILENT => return tracing::debug!("a channel fell silent"),
             Ok(None) => continue,
-            Err(e) => return tracing::debug!(error = core.told(&e), "a channel ended"),
+            Err(e) => return tracing::debug!(error = service.members.told(&e), "a channel ended"),
         }
         spoken = Instant::now();
         let ticket = match next_request(leader, &mut net) {
             Ok(Some(ticket)) => ticket,
             Ok(None) => continue,
-            Err(e) => return tracing::debug!(error = core.told(&e), "a channel ended"),
+            Err(e) => return tracing::debug!(error = service.members.told(&e), "a channel ended"),
         };
         let (lent, back) = Lent::new(net);
-        let returned = match core.pending.hand_over(&ticket, leader, lent, ARRIVAL) {
+        let returned = match service.pending.hand_over(&ticket, leader, lent, ARRIVAL) {
             Ok(()) => back.recv().ok().flatten(),
-            Err(mut lent) => lent.net().and_then(|net| decline(core, net)),
+            Err(mut lent) => lent.net().and_then(|net| decline(service, net)),
         };
         match returned {
             Some(free) => (net, spoken) = (free, Instant::now()),
@@ -53,11 +52,11 @@ pub(crate) fn listen_on_channel(core: &Arc<Core>, leader: Party, serving: PartyS
 }
 
 /// Tells the others in the hello round that the request is not here.
-pub(crate) fn decline(core: &Core, mut net: TlsNet) -> Option<TlsNet> {
-    let context_id = core.context().map(|context| context.id()).unwrap_or_default();
+pub(crate) fn decline(service: &Service, mut net: TlsNet) -> Option<TlsNet> {
+    let context_id = service.material.context().map(|context| context.id()).unwrap_or_default();
     let nothing = [0; 32];
     net.set_deadline(Some(Instant::now() + HELLO));
-    let outcome = hello(&terms(core, context_id, b"not here", &nothing, &nothing), &mut net);
+    let outcome = hello(&terms(service, context_id, b"not here", &nothing, &nothing), &mut net);
     net.set_deadline(None);
     matches!(outcome, Err(Error::Disagreement { .. })).then_some(net)
 }

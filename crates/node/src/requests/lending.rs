@@ -2,27 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
 
-use crate::core::Core;
 use crate::requests::begin::{blame, unavailable};
 use crate::requests::channels::{Channels, Lent, Turn};
 use crate::requests::follow::decline;
 use crate::requests::memory::Part;
 use crate::requests::plan::{Plan, Task};
+use crate::requests::service::Service;
 use crate::threads::POLL_INTERVAL;
 
 /// A request waits so long for a channel at the leading node.
 const QUEUE: Duration = Duration::from_secs(10);
 /// When it has, they wait so long for their memory, within the time of the hello.
 const FOLLOWERS_TURN: Duration = Duration::from_millis(1500);
-/// A node that is not connected is waited for so long.
-const RETURNING: Duration = Duration::from_secs(2);
-/// A channel that does not open is tried so often.
-const TRIES: usize = 2;
 
 /// A channel for one request. Goes home when dropped, to be used again if it is [`sound`](Channel::sound).
 pub(crate) struct Channel<'c> {
@@ -74,27 +69,27 @@ impl Drop for Channel<'_> {
 
 /// Gets a channel, and the memory to compute in: picks one as the node that leads, or waits for the one that was picked.
 pub(super) fn acquire<'c>(
-    core: &'c Core,
+    service: &'c Service,
     plan: &Plan,
     deadline: Instant,
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<Channel<'c>, Refusal> {
     let serving = plan.request.serving;
-    let leader = serving.iter().next().unwrap_or(core.me);
-    if leader == core.me {
-        lead(core, plan, client_is_there)
+    let leader = serving.iter().next().unwrap_or(service.members.me);
+    if leader == service.members.me {
+        lead(service, plan, client_is_there)
     } else {
-        follow(core, plan, leader, deadline, client_is_there)
+        follow(service, plan, leader, deadline, client_is_there)
     }
 }
 
 /// What a request may take of this node's memory; nothing if it computes a few blocks at most.
-fn memory<'c>(core: &'c Core, plan: &Plan, until: Instant) -> Result<Option<Part<'c>>, Refusal> {
-    matches!(plan.task, Task::Use { .. }).then(|| core.memory.take(until)).transpose()
+fn memory<'c>(service: &'c Service, plan: &Plan, until: Instant) -> Result<Option<Part<'c>>, Refusal> {
+    matches!(plan.task, Task::Use { .. }).then(|| service.memory.take(until)).transpose()
 }
 
 fn lead<'c>(
-    core: &'c Core,
+    service: &'c Service,
     plan: &Plan,
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<Channel<'c>, Refusal> {
@@ -103,8 +98,8 @@ fn lead<'c>(
     let mut tries = 0;
     loop {
         tries += 1;
-        await_members(core, serving)?;
-        let net = match core.channels.take(serving, &plan.client, QUEUE, client_is_there) {
+        await_members(service, serving)?;
+        let net = match service.channels.take(serving, &plan.client, QUEUE, client_is_there) {
             Turn::Free(net) => Some(net),
             Turn::Open => None,
             Turn::Busy => {
@@ -117,35 +112,38 @@ fn lead<'c>(
             }
         };
         // From here on the channel counts as lent, until this is dropped.
-        let home = Home::Pool(&core.channels, serving, plan.client.clone());
+        let home = Home::Pool(&service.channels, serving, plan.client.clone());
         let mut channel = Channel { net, home, _memory: None, sound: false };
-        channel._memory = memory(core, plan, until)?;
+        channel._memory = memory(service, plan, until)?;
         if channel.net.is_some() {
             return Ok(channel);
         }
-        match core.open_channel(serving) {
+        match service.network.open_channel(serving) {
             Ok(net) => {
                 channel.net = Some(net);
                 return Ok(channel);
             }
-            // A node that has just come back may not have been ready for it, and nothing has been used.
-            Err(e) if tries < TRIES && !core.scheme.guarantees_output() => {
-                tracing::debug!(error = core.told(&e), "a channel did not open");
+            // Nothing has been used.
+            Err(e) if tries < service.strategy.patience().channel_tries => {
+                tracing::debug!(error = service.members.told(&e), "a channel did not open");
             }
             Err(e) => return Err(blame(unavailable(e.clone()), &e)),
         }
     }
 }
 
-/// The client has reached all of these nodes, so one that is not connected here may just be coming back: it is waited for a
-/// moment. Not where the client goes on without it.
-fn await_members(core: &Core, serving: PartySet) -> Result<(), Refusal> {
-    let until = Instant::now() + if core.scheme.guarantees_output() { Duration::ZERO } else { RETURNING };
+/// Waits a moment for serving nodes that are not connected here, if the strategy does.
+fn await_members(service: &Service, serving: PartySet) -> Result<(), Refusal> {
+    let until = Instant::now() + service.strategy.patience().returning;
     loop {
-        let Some(missing) = serving.without(core.peers.connected()).iter().next() else { return Ok(()) };
-        if Instant::now() >= until || core.is_stopping() {
-            let told =
-                format!("{missing} is not connected with {} at present; ask other nodes, or later", core.me);
+        let Some(missing) = serving.without(service.network.peers.connected()).iter().next() else {
+            return Ok(());
+        };
+        if Instant::now() >= until || service.threads.is_stopping() {
+            let told = format!(
+                "{missing} is not connected with {} at present; ask other nodes, or later",
+                service.members.me
+            );
             return Err(Refusal::new(Reason::Unavailable, told).because_of(missing));
         }
         std::thread::sleep(POLL_INTERVAL / 5);
@@ -153,34 +151,34 @@ fn await_members(core: &Core, serving: PartySet) -> Result<(), Refusal> {
 }
 
 fn follow<'c>(
-    core: &'c Core,
+    service: &'c Service,
     plan: &Plan,
     leader: Party,
     deadline: Instant,
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<Channel<'c>, Refusal> {
     let taken = || Refusal::new(Reason::Malformed, "a request with this id is under way");
-    let waiting = core.pending.bring(plan.ticket, leader).ok_or_else(taken)?;
+    let waiting = service.pending.bring(plan.ticket, leader).ok_or_else(taken)?;
     loop {
         match waiting.recv_timeout(Duration::from_millis(200)) {
             Ok(mut lent) => {
-                return match memory(core, plan, Instant::now() + FOLLOWERS_TURN) {
+                return match memory(service, plan, Instant::now() + FOLLOWERS_TURN) {
                     Ok(memory) => {
                         let net = lent.net();
                         Ok(Channel { net, home: Home::Lender(lent), _memory: memory, sound: false })
                     }
                     Err(busy) => {
                         // The others need not wait for this node.
-                        if let Some(net) = lent.net().and_then(|net| decline(core, net)) {
+                        if let Some(net) = lent.net().and_then(|net| decline(service, net)) {
                             lent.give_back(net);
                         }
                         Err(busy)
                     }
                 };
             }
-            Err(_) if Instant::now() < deadline && client_is_there() && !core.is_stopping() => {}
+            Err(_) if Instant::now() < deadline && client_is_there() && !service.threads.is_stopping() => {}
             Err(_) => {
-                core.pending.leave(&plan.ticket);
+                service.pending.leave(&plan.ticket);
                 let told = format!(
                     "{leader}, which leads these nodes, did not begin the request; see its own answer"
                 );

@@ -5,6 +5,8 @@
 //!    [`follow`]), and its part of the memory ([`memory`]).
 //! 3. [`begin`]: the nodes compare the request in the hello round.
 //! 4. [`conversation`]: they take the client's steps, each compared among them first ([`agreement`]), and answer.
+//!
+//! [`service`] has the parts of the node that this takes, and [`strategy`] what differs between protocols.
 
 pub(crate) mod agreement;
 pub(crate) mod begin;
@@ -15,4 +17,6 @@ pub(crate) mod lending;
 pub(crate) mod memory;
 pub(crate) mod pending;
 pub(crate) mod plan;
+pub(crate) mod service;
+pub(crate) mod strategy;
 mod turns;

@@ -4,25 +4,19 @@
 use std::sync::Arc;
 
 use polyclave_cipher::Cipher;
-use polyclave_protocol::PartySet;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_transport::CertificateDer;
 use polyclave_transport::wire::{
     self, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, why_apart,
 };
 
+use crate::clients::rules::Client;
 use crate::computation::modes::{Mode, machine, needs};
-use crate::core::Core;
+use crate::error::refuse_damaged;
 use crate::keys::make::check_new_key;
 use crate::keys::names::Taken;
 use crate::requests::pending::Ticket;
+use crate::requests::service::Service;
 use crate::store::StoredKey;
-
-/// Who asks.
-pub(crate) struct Client {
-    pub(crate) name: String,
-    pub(crate) certificate: CertificateDer<'static>,
-}
 
 /// A request that this node is ready to serve.
 pub(crate) struct Plan {
@@ -52,21 +46,24 @@ fn key_refusal(told: String) -> Refusal {
 impl Plan {
     /// Checks a request against this node's own policy, keys and limits. Nothing is spent and nobody else is asked.
     pub(crate) fn make(
-        core: &Core,
+        service: &Service,
         client: &Client,
         request: Request,
         bytes: &[u8],
     ) -> Result<Plan, Refusal> {
-        core.refuse_damaged()?;
-        core.refuse_quarantined()?;
-        let all = PartySet::all(core.nodes);
+        refuse_damaged(&service.store)?;
+        service.material.refuse_quarantined()?;
+        let all = service.members.all();
         let serving = request.serving;
-        if serving.iter().any(|p| !all.contains(p)) || !serving.contains(core.me) {
-            let told = format!("this is {} of {} nodes; the request is for {serving}", core.me, core.nodes);
+        if serving.iter().any(|p| !all.contains(p)) || !serving.contains(service.members.me) {
+            let told = format!(
+                "this is {} of {} nodes; the request is for {serving}",
+                service.members.me, service.members.nodes
+            );
             return Err(Refusal::new(Reason::Malformed, told));
         }
         let needs_all = !matches!(request.operation, Operation::Use { .. });
-        let least = if needs_all { core.nodes } else { core.scheme.quorum() };
+        let least = if needs_all { service.members.nodes } else { service.scheme.quorum() };
         if serving.len() < least {
             let told = format!("{} nodes are to serve; this takes {least}", serving.len());
             return Err(Refusal::new(Reason::Unavailable, told));
@@ -74,22 +71,22 @@ impl Plan {
         let mut taken = None;
         let task = match &request.operation {
             Operation::Generate(new) => {
-                let cipher = new_key(core, client, Right::Generate, new, &mut taken)?;
+                let cipher = new_key(service, client, Right::Generate, new, &mut taken)?;
                 Task::Generate { cipher, new: new.clone() }
             }
             Operation::Import(new) => {
-                let cipher = new_key(core, client, Right::Import, new, &mut taken)?;
+                let cipher = new_key(service, client, Right::Import, new, &mut taken)?;
                 Task::Import { cipher, new: new.clone() }
             }
             Operation::Delete { key } => {
-                core.allow(client, Right::Delete, key)?;
-                taken = Some(core.names.take(key)?);
+                service.rules.allow(client, Right::Delete, key)?;
+                taken = Some(service.keys.take_name(key)?);
                 Task::Delete { key: key.clone() }
             }
             Operation::Use { key, id, how } => {
                 let (wanted, right) = needs(how);
-                core.allow(client, right, key)?;
-                let (info, stored) = core.key(key)?;
+                service.rules.allow(client, right, key)?;
+                let (info, stored) = service.keys.get(key)?;
                 if id.is_some_and(|id| id != info.id) {
                     return Err(key_refusal(format!(
                         "this was made under another key that was named '{key}'"
@@ -102,7 +99,7 @@ impl Plan {
                     return Err(key_refusal(told));
                 }
                 refuse_undoing(&info, wanted, right)?;
-                let mode = machine(how, &core.cipher(&info.properties.cipher)?, info.id)?;
+                let mode = machine(how, &service.library.cipher(&info.properties.cipher)?, info.id)?;
                 Task::Use { info, key: stored, mode, right }
             }
             Operation::Status | Operation::List { .. } | Operation::Show { .. } => {
@@ -146,22 +143,22 @@ pub(crate) fn ticket(client: &Client, id: &[u8; 16]) -> Ticket {
 }
 
 fn new_key(
-    core: &Core,
+    service: &Service,
     client: &Client,
     right: Right,
     new: &NewKey,
     taken: &mut Option<Taken>,
 ) -> Result<Cipher, Refusal> {
-    core.allow(client, right, &new.name)?;
-    let cipher = core.cipher(&new.cipher)?;
+    service.rules.allow(client, right, &new.name)?;
+    let cipher = service.library.cipher(&new.cipher)?;
     check_new_key(new, &cipher).map_err(key_refusal)?;
-    *taken = Some(core.names.take(&new.name)?);
-    if core.has_key(&new.name)? {
+    *taken = Some(service.keys.take_name(&new.name)?);
+    if service.keys.has(&new.name)? {
         return Err(key_refusal(format!(
             "there is a key '{}' already; choose another name or delete it",
             new.name
         )));
     }
-    core.refuse_too_many_keys()?;
+    service.keys.refuse_too_many()?;
     Ok(cipher)
 }

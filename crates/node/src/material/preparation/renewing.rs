@@ -72,7 +72,7 @@ impl ProtocolConfig for Renewing {
     }
 
     fn adversary(&self) -> Adversary {
-        Adversary::Passive
+        Adversary::Abort
     }
 
     fn promise(&self) -> String {

@@ -25,14 +25,15 @@ use super::lot::{Lot, Standing};
 use super::ranges::Ranges;
 use super::{Lots, held};
 use crate::Result;
-use crate::requests::agreement::tell_all;
+use crate::peers::exchange::tell_all;
 
 /// A node says so much at most: beyond, it leaves out which items of its youngest lots are spent.
 const MOST_BYTES: usize = 4 << 20;
 
 /// What others have spent is wiped here if it was so in a comparison that long ago. They do not wait for a node that is behind, which may
 /// have the same claims still before it.
-const ON_ITS_WAY: Duration = if cfg!(test) { Duration::from_millis(50) } else { Duration::from_secs(20) };
+pub(super) const ON_ITS_WAY: Duration =
+    if cfg!(test) { Duration::from_millis(50) } else { Duration::from_secs(20) };
 
 const LOT: usize = 16 + 4;
 const RANGE: usize = 8 + 8;
@@ -45,8 +46,7 @@ type Inventory = HashMap<[u8; 16], (Standing, Ranges)>;
 impl Lots {
     /// Compares what there is of a kind, wipes what is of no use, and sees whether there is room for more: no more is left than twice
     /// the level.
-    pub(super) fn compare(&self, kind: &Kind, level: usize, net: &mut dyn Net) -> Result<()> {
-        let Some(quorum) = self.quorum else { return Ok(()) };
+    pub(super) fn compare(&self, kind: &Kind, level: usize, quorum: usize, net: &mut dyn Net) -> Result<()> {
         let inventories = exchange(&self.inventory(kind), net)?;
         let absent = |lot: &Lot| Ranges::below(lot.count());
         let spent = |lot: &Lot| {

@@ -25,7 +25,7 @@ pub(super) enum Standing {
 }
 
 /// A lot.
-pub(super) struct Lot {
+pub(crate) struct Lot {
     pub(super) id: [u8; 16],
     pub(super) kind: Kind,
     pub(super) standing: Standing,

@@ -35,17 +35,29 @@
 //! A proposer that says that the stock is dry while others could take of it is the cause of a refusal, as is one whose claim does not
 //! fit: it may have started again, and the client asks the others.
 
+use std::ops::RangeInclusive;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use parking_lot::MutexGuard;
 use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party, PartySet};
 use zeroize::Zeroizing;
 
 use super::Lots;
-use super::choice::{choose, judge, refuse_pieces};
+use super::choice::{choose, held, judge, refuse_pieces};
+use super::claiming::{BLOCKS_AT_ONCE, ByQuorum, Claiming, FULL, HELD};
 use super::claims::{RANGE, Range, encode, hear};
 use super::lot::Lot;
 use super::ranges::Ranges;
 use crate::Result;
+use crate::material::target::Target;
+use crate::peers::exchange::tell_all;
+
+/// In one run this part of the level is made, and not beyond so many bytes.
+const PART_AT_ONCE: usize = 8;
+const BYTES_AT_ONCE: usize = 16 << 20;
 
 /// What a node says that has taken nothing.
 const NOTHING: [u8; 32] = [0; 32];
@@ -56,9 +68,80 @@ const NONE: Range = Range { lot: [0; 16], from: 0, to: 0 };
 /// How long a peer has to be silent. Longer than an honest one is late that was held up before, and short enough for openings to follow.
 const PATIENCE: Patience = Patience::of(3);
 
+/// Where nodes correct each other, material is made in moments. After some have started again what the others hold is of no use, though it
+/// is enough: a proposer then waits so long for more, if all nodes are there to make it. Less than the others wait for its claim.
+pub(super) const REFILL: Duration =
+    if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(3) };
+
+impl Claiming for ByQuorum {
+    fn take(&self, lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        lots.take_with_quorum(kind, count, self.quorum, net)
+    }
+
+    fn ends_with_a_failed_claim(&self) -> bool {
+        false
+    }
+
+    /// What only some nodes hold serves in an emergency, and does not count.
+    fn counts(&self, lot: &Lot, nodes: usize) -> bool {
+        lot.is_held_by(PartySet::all(nodes))
+    }
+
+    fn least_holders(&self) -> usize {
+        self.quorum
+    }
+
+    fn keeps_in_doubt(&self, _: Party) -> bool {
+        true
+    }
+
+    fn compare(&self, lots: &Lots, kind: &Kind, level: usize, net: &mut dyn Net) -> Result<()> {
+        lots.compare(kind, level, self.quorum, net)
+    }
+
+    /// Any node may propose, so all tell all: a lot that one counts on is held by all that do not cheat.
+    fn hear_that_all_hold(&self, net: &mut dyn Net) -> Result<()> {
+        tell_all(&HELD, net).map(drop)
+    }
+
+    fn tell_that_all_hold(&self, _: &mut dyn Net) -> Result<()> {
+        Ok(())
+    }
+
+    /// Each node hears of some claims only. What this one lacks is so, whoever lies.
+    fn believed_left(&self, lots: &Lots, target: &Target, own: Option<u16>, others: Vec<u16>) -> usize {
+        let Some(own) = own else { return lots.left(&target.kind) };
+        let levels = others.into_iter().chain([own]).collect();
+        let level = believable(levels, (self.quorum - 1) / 2).min(own);
+        target.items() * usize::from(level) / FULL
+    }
+
+    fn blocks_at_once(&self, target: &Target) -> usize {
+        let fit = BYTES_AT_ONCE / (target.kind.item_bytes * target.kind.per_block).max(1);
+        (target.blocks / PART_AT_ONCE).min(fit).max(BLOCKS_AT_ONCE)
+    }
+
+    /// Whether there is room turns out when all have met ([`census`](super::census)).
+    fn fitting(&self, _: &Lots, target: &Target) -> RangeInclusive<usize> {
+        let per_block = target.kind.per_block;
+        per_block.max(1)..=self.blocks_at_once(target) * per_block
+    }
+}
+
+/// What all nodes' levels say of which `liars` may be any number: of all, the lowest but for so many.
+///
+/// If it is too low, one that does not lie is too low: liars could hold down only as many as are left out, so they cannot have
+/// material made for ever. And they cannot keep it from being made: whatever they say, it is too low as soon as one more than
+/// they are, of those that do not lie, are. (One honest node alone, other
+/// than this one, may lack some unseen, until the others do; a quorum is there without it, if no other cheats.)
+fn believable(mut levels: Vec<u16>, liars: usize) -> u16 {
+    levels.sort_unstable();
+    levels.get(liars).copied().unwrap_or_default()
+}
+
 impl Lots {
     /// Takes items that `quorum` nodes take, this one included.
-    pub(super) fn take_with_quorum(
+    fn take_with_quorum(
         &self,
         kind: &Kind,
         count: usize,
@@ -118,6 +201,32 @@ impl Lots {
             lots.iter_mut().filter(|lot| lot.id == range.lot).for_each(|lot| lot.promise(range));
         }
         Claim { ranges, promised_by: Some(self) }
+    }
+
+    /// At the proposer: items that it [chooses](choose). Where there are none since nodes have started again, it waits a moment for
+    /// those that are being made.
+    fn choose_or_wait(
+        &self,
+        kind: &Kind,
+        count: usize,
+        members: PartySet,
+        enough: usize,
+    ) -> (MutexGuard<'_, Vec<Lot>>, Option<Vec<Range>>) {
+        let until = Instant::now() + REFILL;
+        let mut lots = self.lock();
+        loop {
+            if let Some(ranges) = choose(&lots, kind, count as u64, members, enough) {
+                return (lots, Some(ranges));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            // One that has itself started again says so at once: the others can do without it.
+            let holds = held(&lots, kind).map(Lot::left).sum::<u64>();
+            let is_refilled = self.missing.load(Relaxed) == 0 && holds >= count as u64;
+            if !is_refilled || left.is_zero() {
+                return (lots, None);
+            }
+            self.claimed.wait_for(&mut lots, left);
+        }
     }
 
     /// The items of a claim that enough nodes heard, spent; none if the stock is dry. Another session may have been faster.
@@ -300,4 +409,34 @@ fn to_peers<'m>(message: &'m [u8], net: &dyn Net) -> Vec<&'m [u8]> {
     let (me, members) = (net.me(), net.members());
     let to = |p: Party| if p != me && members.contains(p) { message } else { &[][..] };
     Party::all(net.parties()).map(to).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn one_of_four_can_neither_have_material_made_for_ever_nor_keep_it_from_being_made() {
+        for lie in [0, 300, 700, 1000, u16::MAX] {
+            assert!(believable(vec![lie, 1000, 1000, 1000], 1) >= 1000, "none that is honest lacks any");
+            assert!(believable(vec![0, 0, 0, lie], 1) == 0, "all that are honest are dry");
+            assert!(believable(vec![lie, 1000, 0, 0], 1) == 0, "one more than may lie is dry");
+        }
+        assert_eq!(believable(vec![1000, 0, 0, 0], 1), 0, "the one that leads was not asked");
+    }
+
+    #[test]
+    fn orders_of_more_than_a_run_are_not_joined() {
+        let (store, _disk) = crate::store::testing::in_memory();
+        let kind = Kind { name: "triples", item_bytes: 16, per_block: 16 };
+        let target = Target { kind, ciphers: "aes", blocks: 80 };
+        let lots = Lots::standing(Party(1), 4, ([1; 32], [1; 16]), vec![kind], Arc::new(store), 3);
+        let fitting = ByQuorum { quorum: 3 }.fitting(&lots.expect("begun"), &target);
+        for (blocks, fits) in [(1, true), (10, true), (11, false), (1 << 24, false)] {
+            assert_eq!(fitting.contains(&(blocks * kind.per_block)), fits, "{blocks}");
+        }
+        assert!(!fitting.contains(&0) && !fitting.contains(&1));
+    }
 }

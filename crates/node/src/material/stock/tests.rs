@@ -112,7 +112,7 @@ fn a_follower_that_has_not_heard_of_all_claims_tells_what_the_proposer_has() {
     let stocks = in_memory_stocks(3);
     fill_all(&stocks, &KIND, 256);
     // What other sessions have taken, of which the others have not heard yet.
-    stocks[0].0.propose(&KIND, 250, PartySet::all(3), 3).expect("marked").expect("there is enough");
+    stocks[0].0.propose(&KIND, 250).expect("marked").expect("there is enough");
     for outcome in take_all(&stocks, &KIND, 20) {
         let Err(Error::OutOfMaterial { detail }) = outcome else { panic!("not dry: {outcome:?}") };
         assert!(detail.contains("holds 6 triples, and 20 are needed"), "{detail}");

@@ -115,7 +115,7 @@ impl Socket {
 
     /// Answers until the node stops.
     pub(crate) fn serve(&self, core: &Arc<Core>, dir: &Path) {
-        while !core.is_stopping() {
+        while !core.threads.is_stopping() {
             match self.listener.accept() {
                 Ok((stream, _)) => {
                     if let Err(e) = answer(core, dir, stream) {
@@ -142,7 +142,7 @@ fn answer(core: &Arc<Core>, dir: &Path, mut stream: UnixStream) -> io::Result<()
         Ok(order) => obey(core, dir, &order),
         Err(e) => Err(Error::Misuse(format!("this is no order: {e}"))),
     };
-    let answer = answer.unwrap_or_else(|e| Answer::Failed { error: core.told(e) });
+    let answer = answer.unwrap_or_else(|e| Answer::Failed { error: core.members.told(e) });
     write_line(&mut stream, &answer)
 }
 

@@ -6,7 +6,6 @@ use polyclave_transport::wire::StockLevel;
 use serde::{Deserialize, Serialize};
 
 use crate::core::Core;
-use crate::operator::audit::AuditLog;
 use crate::store::Quarantine;
 
 /// How a running node is.
@@ -77,22 +76,23 @@ pub struct Status {
 impl Core {
     /// How this node is, for its operator.
     pub(super) fn state(&self) -> Status {
-        let (status, guesses) = (self.status(), self.guesses());
+        let (status, guesses) = (self.status(), self.material.guesses());
         let names = |there: bool| {
-            let cards = self.cluster.cards().iter().zip(polyclave_protocol::Party::all(self.nodes));
+            let cards =
+                self.members.cluster.cards().iter().zip(polyclave_protocol::Party::all(self.members.nodes));
             let chosen = cards.filter(|(_, party)| status.connected.contains(*party) == there);
             chosen.map(|(card, _)| card.name.clone()).collect()
         };
         Status {
-            name: self.cluster.cards()[self.me.index()].name.clone(),
-            party: self.me.index() + 1,
+            name: self.members.cluster.cards()[self.members.me.index()].name.clone(),
+            party: self.members.me.index() + 1,
             version: status.version.clone(),
             cluster: hex::encode(status.cluster),
-            protocol: self.cluster.protocol().into(),
-            nodes: self.nodes,
-            threshold: self.cluster.threshold(),
-            needed: self.scheme.quorum(),
-            adversary: self.scheme.promise(),
+            protocol: self.members.cluster.protocol().into(),
+            nodes: self.members.nodes,
+            threshold: self.members.cluster.threshold(),
+            needed: self.service.scheme.quorum(),
+            adversary: self.service.scheme.promise(),
             ready: self.is_ready(),
             why_not_ready: self.why_not_ready(),
             clock: self.dates.misfit(std::time::SystemTime::now()),
@@ -103,17 +103,17 @@ impl Core {
             starts: self.incarnation.number,
             prepared: status.prepared,
             stock: status.stock,
-            quarantine: self.quarantined(),
+            quarantine: self.material.quarantined(),
             checks_failed: guesses.failed,
             checks_unanswered: guesses.unanswered,
-            rotating: self.names_of(status.rotating),
-            corrects: self.scheme.guarantees_output(),
-            outvoted: self.names_of(status.outvoted),
-            silent: self.names_of(status.silent),
-            damaged: self.store.damaged(),
+            rotating: self.members.names_of(status.rotating),
+            corrects: self.service.strategy.corrects(),
+            outvoted: self.members.names_of(status.outvoted),
+            silent: self.members.names_of(status.silent),
+            damaged: self.service.keys.damaged(),
             lacking: status.lacking,
-            audit_refuses: self.stopped_by_audit().is_some(),
-            audit_failure: self.audit.as_ref().and_then(AuditLog::failure).map(|(why, _)| why),
+            audit_refuses: self.logbook.refuses().is_some(),
+            audit_failure: self.logbook.failure(),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use polyclave_config::private;
 
 use super::AuditError;
-use crate::core::system;
+use crate::error::system;
 
 const CLOSED: &str = "audit-";
 const ENDING: &str = ".log";

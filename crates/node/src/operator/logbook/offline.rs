@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use polyclave_config::NodeDir;
 
 use crate::Result;
-use crate::core::{now, system};
+use crate::error::system;
 use crate::operator::audit::{AuditLog, Event, set_aside};
+use crate::operator::clock::now;
 use crate::store::{Secret, Store};
 
 /// Opens the audit log of a node, whose store this is, to be written.

@@ -3,16 +3,17 @@
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Session;
-use polyclave_protocol::service::{ELEMENT_BYTES, ServiceConfig, ServiceSession};
+use polyclave_protocol::service::{ELEMENT_BYTES, ServiceSession};
 use polyclave_transport::wire::{self, End, KeyInfo, NewKey, Origin, Reason, Refusal, Reply, Step};
 
 use super::Serving;
 use crate::Result;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::{Fault, misplaced};
-use crate::core::{now, system};
+use crate::error::system;
 use crate::keys::make::expand;
-use crate::requests::agreement::{agree, any};
+use crate::operator::clock::now;
+use crate::requests::agreement::agree;
 use crate::store::KeyState;
 
 impl Serving<'_, '_> {
@@ -21,21 +22,20 @@ impl Serving<'_, '_> {
     pub(super) fn complete(&mut self, info: &KeyInfo, state: KeyState) -> Result<(), Fault> {
         let announced = state == KeyState::Announced;
         let serving = self.net()?.members().len();
-        if serving < self.core.nodes && !self.is_announced(announced)? {
+        if serving < self.service.members.nodes && !self.is_announced(announced)? {
             let name = &info.properties.name;
             let told =
                 format!("making the key '{name}' did not come to its end; delete it, and make it again");
             return Err(Fault::Refused(Refusal::new(Reason::Key, told)));
         }
         if !announced {
-            self.core.announce(info).map_err(|refusal| system(refusal.message))?;
+            self.service.keys.announce(info).map_err(|refusal| system(refusal.message))?;
         }
         Ok(())
     }
 
-    /// Whether the key is announced somewhere. Where nodes correct each other those that serve, and hold it, are enough.
     fn is_announced(&mut self, here: bool) -> Result<bool, Fault> {
-        Ok(self.core.scheme.guarantees_output() || any(here, self.net()?)?)
+        Ok(self.service.strategy.is_announced(here, self.net()?)?)
     }
 
     /// Takes a key from the client, under a mask that the client has checked.
@@ -47,7 +47,7 @@ impl Serving<'_, '_> {
         let bytes = circuits.cipher.key_bytes;
         let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.partners()?)?;
         let (blind, mut of_blind) = protocol.mask_blind(&mut self.partners()?)?;
-        self.core.conduct.spoil([&mut of_mask, &mut of_blind]);
+        self.service.conduct.spoil([&mut of_mask, &mut of_blind]);
         self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: of_mask, blind: of_blind });
 
         let admit = |step: &Step| if matches!(step, Step::Chi { .. }) { Ok(0) } else { Err(misplaced(step)) };
@@ -56,7 +56,7 @@ impl Serving<'_, '_> {
         let opened: [u8; ELEMENT_BYTES] =
             protocol.open_mask_check(&mask, blind, chi, &mut self.partners()?)?;
         let mut data = opened.to_vec();
-        self.core.conduct.spoil([&mut data, &mut Vec::new()]);
+        self.service.conduct.spoil([&mut data, &mut Vec::new()]);
         self.line.reply(&Reply::Data { data, mask: Vec::new(), initial: Vec::new() });
 
         let admit = |step: &Step| match step {
@@ -90,11 +90,11 @@ impl Serving<'_, '_> {
         let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
         // Stored by all, or announced by none.
         let serving = self.net()?.members();
-        let stored = self.core.store_pending(&info, material.save(&protocol));
+        let stored = self.service.keys.store_pending(&info, material.save(&protocol));
         // A node that forgets it again, put back to an old copy of its disk, is one that the others know to have stored something since.
-        let stored = stored.and_then(|()| self.core.protect(serving));
+        let stored = stored.and_then(|()| self.service.marks.protect(serving));
         agree(stored.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
-        let announced = self.core.announce(&info);
+        let announced = self.service.keys.announce(&info);
         agree(announced.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
         self.line.reply(&Reply::Done(Some(info)));
         Ok(())
@@ -102,7 +102,7 @@ impl Serving<'_, '_> {
 
     /// Seconds since 1970 by the clock of the first serving node.
     fn time_of_the_first(&mut self) -> Result<u64, Fault> {
-        let me = self.core.me;
+        let me = self.service.members.me;
         let net = self.net()?;
         let first = net.members().iter().next().unwrap_or(me);
         let mut seconds = now().to_le_bytes();
@@ -119,8 +119,8 @@ impl Serving<'_, '_> {
     /// Deletes a key wherever it still is: so a deletion that was cut short can be repeated.
     pub(super) fn delete(&mut self, key: &str) -> Result<(), Fault> {
         let serving = self.net()?.members();
-        let deleted = self.core.delete_key(key);
-        let deleted = deleted.and_then(|info| self.core.protect(serving).map(|()| info));
+        let deleted = self.service.keys.delete(key);
+        let deleted = deleted.and_then(|info| self.service.marks.protect(serving).map(|()| info));
         let outcome = deleted.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
         agree(outcome, self.net()?)?.map_err(Fault::Refused)?;
         self.line.reply(&Reply::Done(deleted.map_err(Fault::Refused)?));

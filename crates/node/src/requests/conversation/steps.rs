@@ -4,14 +4,13 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Right, Step};
 
-use super::Serving;
 use super::line::{STEP, lost};
+use super::{Serving, pay};
 use crate::computation::modes::Fault;
-use crate::requests::agreement::{Early, agree_with_most, refused_by};
-use crate::requests::begin::ONLINE;
+use crate::requests::agreement::{Early, refused_by};
+use crate::requests::strategy::StepOf;
 use crate::threads::POLL_INTERVAL;
 
 /// So long at the node that leads, as soon as a client waits there that holds fewer channels ([`crate::requests::turns`]).
@@ -31,25 +30,20 @@ impl Serving<'_, '_> {
             None => self.line.step(until),
         };
         let judged = received.and_then(|(step, digest)| {
-            self.core.context()?;
+            self.service.material.context()?;
             let blocks = admit(&step)?;
             if let Some((info, right)) = paid_by {
                 // The policy may have changed since the request began.
-                self.core.allow(self.client, right, &info.properties.name)?;
-                self.core.spend(info, blocks, serving)?;
+                self.service.rules.allow(self.client, right, &info.properties.name)?;
+                pay(self.service, info, blocks, serving)?;
             }
             self.blocks += blocks;
             Ok((step, digest))
         });
         let mine = judged.as_ref().map(|(_, digest)| *digest).map_err(Clone::clone);
-        let agreed = match self.core.scheme.guarantees_output() {
-            true => {
-                let (session, quorum) = (self.session, self.core.scheme.quorum());
-                let patience = if paid_by.is_some() { ONLINE } else { 1 };
-                agree_with_most(mine, &session, quorum, patience, self.net()?)?
-            }
-            false => early.agree(mine, self.net()?)?,
-        };
+        let session = self.session;
+        let step = StepOf { session: &session, uses_key: paid_by.is_some() };
+        let agreed = self.service.strategy.agree(mine, step, &early, self.net()?)?;
         match agreed {
             Ok(()) => judged.map(|(step, _)| step).map_err(Fault::Refused),
             Err(refusal) => Err(Fault::Refused(refusal)),
@@ -81,9 +75,7 @@ impl Serving<'_, '_> {
                 );
                 return Ok(Some(Refusal::new(Reason::Unavailable, told)));
             }
-            if !self.core.scheme.guarantees_output()
-                && let Some(peer) = early.listen(self.channel.net()?)?
-            {
+            if let Some(peer) = self.service.strategy.listen(early, self.channel.net()?)? {
                 return Ok(Some(refused_by(peer)));
             }
         }

@@ -14,7 +14,7 @@ use crate::computation::Computation;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::{Answer, Fault, Mode};
 use crate::computation::progress::Progress;
-use crate::core::unreadable;
+use crate::keys::held::unreadable;
 use crate::keys::key::{Material, Shares};
 
 impl Serving<'_, '_> {
@@ -29,7 +29,7 @@ impl Serving<'_, '_> {
         let circuits = self.circuits(&info.properties.cipher, &protocol)?;
         let key = Material::restore(info, shares, &protocol).map_err(|e| {
             tracing::error!(key = %info.properties.name, error = %e, "the shares of a key cannot be used");
-            self.core.store.note_unusable(&info.properties.name);
+            self.service.keys.note_unusable(&info.properties.name);
             Fault::Own(unreadable(&info.properties.name))
         })?;
         let mut held = Held {
@@ -37,14 +37,14 @@ impl Serving<'_, '_> {
             circuits: &circuits,
             key: &key,
             session: self.session,
-            memory: self.core.memory.part_bytes(),
+            memory: self.service.memory.part_bytes(),
             progress: self.progress.clone(),
         };
         let started = held.with(&mut self.partners_for_client()?, |at| mode.start(at));
         self.faults = held.faults();
         let (start, mut mask) = started?;
-        self.context.still_holds(self.core)?;
-        self.core.conduct.spoil([&mut mask]);
+        self.context.still_holds(&self.service.material)?;
+        self.service.conduct.spoil([&mut mask]);
         self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask, blind: Vec::new() });
         loop {
             let step = match first.take() {
@@ -57,17 +57,17 @@ impl Serving<'_, '_> {
             if step == Step::Finish {
                 return Ok(());
             }
-            let instead = self.core.conduct.instead_of_answer();
+            let instead = self.service.conduct.instead_of_answer();
             instead.iter().for_each(|reply| self.line.reply(reply));
             let answer = held.with(&mut self.partners_for_client()?, |at| mode.run(step, at));
             self.faults = held.faults();
             let mut answer = answer?;
-            self.core.conduct.spoil([&mut answer.data, &mut answer.mask, &mut answer.initial]);
-            self.context.still_holds(self.core)?;
-            let pause = self.core.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
+            self.service.conduct.spoil([&mut answer.data, &mut answer.mask, &mut answer.initial]);
+            self.context.still_holds(&self.service.material)?;
+            let pause = self.service.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
             let Answer { data, mask, initial } = answer;
             if instead.is_empty() {
-                self.core.conduct.delay();
+                self.service.conduct.delay();
                 self.line.reply(&Reply::Data { data, mask, initial });
             }
             if pause > Duration::ZERO {

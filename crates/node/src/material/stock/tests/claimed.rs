@@ -1,6 +1,7 @@
 //! Claims by a proposer that does not keep to the protocol: party 1 refuses, and has lost nothing.
 
-use super::super::claims::tell;
+use super::super::claims::{PROPOSER, tell};
+use super::super::proposer::PATIENCE;
 use super::*;
 
 /// What was claimed is 60 items of two lots; the first one's name comes back.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use polyclave_protocol::mesh::{Mesh, mesh_among};
 
-use super::super::claims::encode;
+use super::super::claims::{PROPOSER, encode};
+use super::super::quorum::REFILL;
 use super::*;
 
 pub(super) const QUORUM: usize = 3;

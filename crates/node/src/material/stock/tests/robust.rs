@@ -1,10 +1,14 @@
 //! Four nodes of which one cheats or was away: the stock stays of use to the others.
 
+use std::time::Duration;
+
 use polyclave_protocol::mesh::Mesh;
 use polyclave_protocol::net::{Gathered, Net, Patience};
 
+use super::super::census::ON_ITS_WAY;
 use super::super::census::tests::tell_of;
-use super::super::claims::MOST_RANGES;
+use super::super::choice::choose;
+use super::super::claims::{MOST_RANGES, PROPOSER};
 use super::super::ranges::Ranges;
 use super::quorum::{QUORUM, four_stocks, set, take_among, tell_claim};
 use super::*;
@@ -214,11 +218,11 @@ fn a_node_that_was_away_comes_to_where_the_others_are() {
     for _ in 0..4 {
         assert!(take_among(&stocks, set(0b1110), 50).iter().all(|(_, items)| items.is_ok()));
     }
-    std::thread::sleep(PATIENCE);
+    std::thread::sleep(4 * ON_ITS_WAY);
     // And when material is made, but not at once: it could have been behind with these claims.
     refill(&stocks, 256).into_iter().for_each(|outcome| outcome.expect("filled"));
     assert!(left(&stocks[0], &KIND) > left(&stocks[1], &KIND) + 100);
-    std::thread::sleep(PATIENCE);
+    std::thread::sleep(4 * ON_ITS_WAY);
     refill(&stocks, 256).into_iter().for_each(|outcome| outcome.expect("filled"));
     let lefts = lefts(&stocks);
     assert!(lefts[0] <= lefts[1] && lefts[0] + 60 > lefts[1], "{lefts:?}");
@@ -234,7 +238,7 @@ fn lies_about_what_one_holds_cost_the_others_nothing() {
     for lots in [&[][..], &all[..]] {
         let outcomes = run_parties(4, |net: &mut dyn Net| match net.me() {
             PROPOSER => tell_of(lots, net).map(|()| Err(Error::System("gone".into())))?,
-            me => stocks[me.index()].compare(&KIND, LEVEL, net),
+            me => stocks[me.index()].compare(&KIND, LEVEL, QUORUM, net),
         });
         assert!(outcomes.iter().skip(1).all(Result::is_ok), "{outcomes:?}");
         assert_eq!(lefts(&stocks)[1..], [924; 3]);

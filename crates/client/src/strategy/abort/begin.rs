@@ -1,4 +1,4 @@
-//! Beginning a request with as many nodes as it takes, where these do not correct each other.
+//! Beginning a request with as many nodes as it takes.
 //!
 //! A node that refuses for a reason of its own (it has no such key or cannot read its share, its policy says otherwise, its part of the
 //! budget is spent ..) is left out of the request, and others are asked in its stead. That opens nothing: every node judges for
@@ -9,24 +9,10 @@ use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::{Operation, Reason, Refusal, Step};
 
-use super::choice::choose;
-use super::{Accepted, BACK_OFF, Conversation, MOST_TRIES};
 use crate::client::Client;
+use crate::conversation::refusals::is_own;
+use crate::conversation::{Accepted, BACK_OFF, Conversation, MOST_TRIES};
 use crate::{Error, Result};
-
-/// Whether it is the node itself that will not, or cannot, do this, whatever others do.
-pub(crate) fn is_own(refusal: &Refusal) -> bool {
-    match refusal.reason {
-        Reason::Denied | Reason::Key | Reason::Spent | Reason::Internal | Reason::Quarantined => true,
-        // One of another version; if it is the request that is wrong all say so.
-        Reason::Malformed => true,
-        Reason::Busy
-        | Reason::OutOfMaterial
-        | Reason::Unavailable
-        | Reason::Disagreement
-        | Reason::Unauthentic => false,
-    }
-}
 
 /// The nodes that a request does without.
 #[derive(Default)]
@@ -90,58 +76,79 @@ impl Without {
     }
 }
 
-impl<'c> Conversation<'c> {
-    /// Has as many nodes as it takes accept a request, or all where it takes all.
-    pub(super) fn begin_with_enough(
-        client: &'c Client,
-        operation: &Operation,
-        first: Option<&Step>,
-        takes_all: bool,
-    ) -> Result<(Conversation<'c>, Accepted)> {
-        let nodes = client.cluster().nodes();
-        let needed = if takes_all { nodes } else { client.scheme.quorum() };
-        let (suspects, mut without) = (client.suspects(), Without::default());
-        let (mut last, mut failures) = (None, 0);
-        for attempt in 0.. {
-            let candidates = PartySet::all(nodes).without(without.nodes());
-            let trusted = candidates.without(suspects);
-            let preferred = [trusted.without(without.accused), trusted, candidates];
-            let Some(serving) = preferred.into_iter().find_map(|of| choose(of, needed, attempt)) else {
-                break;
-            };
-            let mut conversation = match Conversation::call(client, serving) {
-                Ok(conversation) => conversation,
-                Err((failed, why)) => {
-                    without.lose(failed, &why);
-                    last = Some(why);
-                    continue;
-                }
-            };
-            let failed = match conversation.ask(operation, first) {
-                Ok(accepted) => {
-                    let gone = without.left_out.and(without.accused.without(serving));
-                    gone.iter().for_each(|node| client.suspect(node));
-                    without.tell(client, serving);
-                    return Ok((conversation, accepted));
-                }
-                Err(e) => e,
-            };
-            let is_asked_again = if without.learn(client, &conversation.refused, &failed) {
-                nodes - without.nodes().len() >= needed
-            } else {
-                failures += 1;
-                failures < MOST_TRIES && (failed.others_might() || failed.is_disagreement())
-            };
-            if takes_all || !is_asked_again {
-                return Err(failed);
+/// Has as many nodes as it takes accept the use of a key.
+pub(super) fn begin<'c>(
+    client: &'c Client,
+    operation: &Operation,
+    first: Option<&Step>,
+) -> Result<(Conversation<'c>, Accepted)> {
+    let nodes = client.cluster().nodes();
+    let needed = client.scheme.quorum();
+    let (suspects, mut without) = (client.suspects(), Without::default());
+    let (mut last, mut failures) = (None, 0);
+    for attempt in 0.. {
+        let candidates = PartySet::all(nodes).without(without.nodes());
+        let trusted = candidates.without(suspects);
+        let preferred = [trusted.without(without.accused), trusted, candidates];
+        let Some(serving) = preferred.into_iter().find_map(|of| choose(of, needed, attempt)) else {
+            break;
+        };
+        let mut conversation = match Conversation::call(client, serving) {
+            Ok(conversation) => conversation,
+            Err((failed, why)) => {
+                without.lose(failed, &why);
+                last = Some(why);
+                continue;
             }
-            if failed.is_busy() {
-                std::thread::sleep(BACK_OFF * (1 << failures));
+        };
+        let failed = match conversation.ask(operation, first) {
+            Ok(accepted) => {
+                let gone = without.left_out.and(without.accused.without(serving));
+                gone.iter().for_each(|node| client.suspect(node));
+                without.tell(client, serving);
+                return Ok((conversation, accepted));
             }
-            last = Some(failed.to_string());
+            Err(e) => e,
+        };
+        let is_asked_again = if without.learn(client, &conversation.refused, &failed) {
+            nodes - without.nodes().len() >= needed
+        } else {
+            failures += 1;
+            failures < MOST_TRIES && (failed.others_might() || failed.is_disagreement())
+        };
+        if !is_asked_again {
+            return Err(failed);
         }
-        let why = last.unwrap_or_default();
-        let too_few = Error::TooFewNodes { reached: nodes - without.lost.len(), nodes, needed, why };
-        Err(without.refusal.unwrap_or(too_few))
+        if failed.is_busy() {
+            std::thread::sleep(BACK_OFF * (1 << failures));
+        }
+        last = Some(failed.to_string());
+    }
+    let why = last.unwrap_or_default();
+    let too_few = Error::TooFewNodes { reached: nodes - without.lost.len(), nodes, needed, why };
+    Err(without.refusal.unwrap_or(too_few))
+}
+
+/// The `attempt`-th choice of so many nodes: the first ones first, then others in turn.
+fn choose(candidates: PartySet, needed: usize, attempt: usize) -> Option<PartySet> {
+    let candidates: Vec<Party> = candidates.iter().collect();
+    if candidates.len() < needed {
+        return None;
+    }
+    let turn = candidates.iter().cycle().skip(attempt % candidates.len());
+    Some(turn.take(needed).copied().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_node_is_left_out_in_its_turn() {
+        let five = PartySet::all(5);
+        let sets: Vec<PartySet> = (0..5).filter_map(|attempt| choose(five, 3, attempt)).collect();
+        assert!(sets.iter().all(|set| set.len() == 3));
+        assert!(five.iter().all(|p| sets.iter().any(|set| !set.contains(p))));
+        assert_eq!(choose(PartySet::all(2), 3, 0), None);
     }
 }

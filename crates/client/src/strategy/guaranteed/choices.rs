@@ -1,19 +1,9 @@
-//! Which nodes are asked to serve.
+//! Which nodes are asked to serve: as many as can be had, then without those that are suspected.
 
 use polyclave_protocol::{Party, PartySet};
 
 /// How much speaks against a node that was silent, or sent garbage, as against one that another node takes to be the cause.
 pub(super) const CAUGHT: u32 = 100;
-
-/// The `attempt`-th choice of so many nodes: the first ones first, then others in turn.
-pub(super) fn choose(candidates: PartySet, needed: usize, attempt: usize) -> Option<PartySet> {
-    let candidates: Vec<Party> = candidates.iter().collect();
-    if candidates.len() < needed {
-        return None;
-    }
-    let turn = candidates.iter().cycle().skip(attempt % candidates.len());
-    Some(turn.take(needed).copied().collect())
-}
 
 /// Choices of nodes that correct each other: as many as can be had, then without those that are suspected most, each choice once.
 #[derive(Default)]
@@ -68,15 +58,6 @@ impl Choices {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_node_is_left_out_in_its_turn() {
-        let five = PartySet::all(5);
-        let sets: Vec<PartySet> = (0..5).filter_map(|attempt| choose(five, 3, attempt)).collect();
-        assert!(sets.iter().all(|set| set.len() == 3));
-        assert!(five.iter().all(|p| sets.iter().any(|set| !set.contains(p))));
-        assert_eq!(choose(PartySet::all(2), 3, 0), None);
-    }
 
     #[test]
     fn suspicion_counts_if_no_more_are_suspected_than_may_cheat() {

@@ -1,14 +1,15 @@
 //! What refusals tell: of the request, and of the nodes that refused.
 //!
-//! Of nodes that correct each other a refusal is certain if more than may cheat give the same reason. One that stands alone with its
+//! A refusal is certain if more than may cheat give the same reason. One that stands alone with its
 //! reason will not serve, whether it lies or not, so the next choice is without it. What a node says of another is an accusation: it
 //! counts for the next choice, and for longer if more than may cheat say so.
 
 use polyclave_protocol::{Party, PartySet};
-use polyclave_transport::wire::{Reason, Refusal};
+use polyclave_transport::wire::Refusal;
 
-use super::Conversation;
 use crate::Error;
+use crate::conversation::Conversation;
+use crate::conversation::refusals::{is_vague, most_telling};
 
 /// How much speaks against a node that stands alone with its refusal, as against one that another node takes to be the cause.
 const ALONE: u32 = 2;
@@ -43,8 +44,10 @@ impl Conversation<'_> {
             }
         }
         match (certain, most_telling(refused), apart) {
-            (Some((party, refusal)), ..) => self.refused(*party, refusal),
-            (None, Some((party, refusal)), _) => Error::Contested(self.refused(*party, refusal).to_string()),
+            (Some((party, refusal)), ..) => self.client.refused(*party, refusal.clone()),
+            (None, Some((party, refusal)), _) => {
+                Error::Contested(self.client.refused(*party, refusal.clone()).to_string())
+            }
             (None, None, Some(e)) => Error::Contested(e.to_string()),
             (None, None, None) if self.caught.is_empty() => {
                 Error::Contested("too few of them answered".into())
@@ -55,25 +58,10 @@ impl Conversation<'_> {
             }
         }
     }
-
-    /// The refusal of a node, as an error.
-    pub(super) fn refused(&self, party: Party, refusal: &Refusal) -> Error {
-        self.client.refused(party, refusal.clone())
-    }
-}
-
-/// The refusal that says most of what is wrong; the first of several.
-pub(super) fn most_telling(refused: &[(Party, Refusal)]) -> Option<&(Party, Refusal)> {
-    // A node that could not serve says why. One that disagrees may say no more than that another node refused.
-    let vagueness = |refusal: &Refusal| match refusal.reason {
-        Reason::Disagreement => 2,
-        _ => u8::from(is_vague(refusal)),
-    };
-    refused.iter().min_by_key(|(party, refusal)| (vagueness(refusal), *party))
 }
 
 /// A refusal for a reason that more than `tolerated` nodes give; of those one whose words most of them use.
-pub(crate) fn agreed(refused: &[(Party, Refusal)], tolerated: usize) -> Option<&(Party, Refusal)> {
+pub(super) fn agreed(refused: &[(Party, Refusal)], tolerated: usize) -> Option<&(Party, Refusal)> {
     let count = |like: &dyn Fn(&Refusal) -> bool| refused.iter().filter(|(_, other)| like(other)).count();
     let same_reason = |one: &Refusal| count(&|other| other.reason == one.reason);
     let same_words =
@@ -82,13 +70,10 @@ pub(crate) fn agreed(refused: &[(Party, Refusal)], tolerated: usize) -> Option<&
     certain.max_by_key(|(party, one)| (same_words(one), std::cmp::Reverse(*party)))
 }
 
-/// Whether a refusal says no more than that other nodes did not, or could not, serve.
-fn is_vague(refusal: &Refusal) -> bool {
-    matches!(refusal.reason, Reason::Disagreement | Reason::Unavailable)
-}
-
 #[cfg(test)]
 mod tests {
+    use polyclave_transport::wire::Reason;
+
     use super::*;
 
     #[test]
@@ -103,10 +88,5 @@ mod tests {
         assert_eq!(agreed(&[other_words, spent(2), spent(3)], 1), Some(&spent(2)));
         let vague = |party| said(party, Reason::Unavailable, "");
         assert_eq!(agreed(&[vague(0), vague(1), vague(2)], 1), None);
-        assert_eq!(most_telling(&[vague(0), spent(1)]), Some(&spent(1)));
-        let refused_by_other = said(0, Reason::Disagreement, "node-2 did not accept this step");
-        assert_eq!(most_telling(&[refused_by_other.clone(), vague(1)]), Some(&vague(1)));
-        assert_eq!(most_telling(&[refused_by_other.clone(), spent(1)]), Some(&spent(1)));
-        assert_eq!(most_telling(std::slice::from_ref(&refused_by_other)), Some(&refused_by_other));
     }
 }

@@ -1,0 +1,233 @@
+//! Nodes of which any may end a request: all that serve have to reply, and a refusal of any is the outcome.
+//!
+//! A node that computes says so every second, and is waited for as long as it does, but for [`LONGEST`] at most. The replies are read
+//! as they come, since one node that hangs must not hide what the others say of it.
+
+mod begin;
+
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::wire::{self, KeyInfo, Operation, Refusal, Reply, Step};
+
+use super::{PutTogether, Strategy, different_keys, first_key};
+use crate::client::{ANSWER, Client};
+use crate::conversation::refusals::{is_own, most_telling};
+use crate::conversation::replies::{BEGUN, LONGEST, OTHER_REASONS};
+use crate::conversation::{Accepted, Conversation, Part};
+use crate::{Error, Result};
+
+/// See the [module](self).
+pub(super) struct Abort;
+
+impl Strategy for Abort {
+    fn begin<'c>(
+        &self,
+        client: &'c Client,
+        operation: &Operation,
+        first: Option<&Step>,
+    ) -> Result<(Conversation<'c>, Accepted)> {
+        begin::begin(client, operation, first)
+    }
+
+    fn send(&self, conversation: &mut Conversation<'_>, message: &[u8]) -> Result<()> {
+        if !conversation.net.is_alive()
+            && let Some(refused) = conversation.last_words()
+        {
+            return Err(refused);
+        }
+        conversation.send_to_all(message).map_err(|e| conversation.client.named(e.into()))
+    }
+
+    fn settle(&self, conversation: &mut Conversation<'_>, put_together: &mut PutTogether<'_>) -> Result<()> {
+        let replies = conversation.replies().map_err(|e| conversation.client.named(e))?;
+        put_together(conversation, &replies)
+    }
+
+    fn refuse_unexpected(&self, client: &Client, node: Party) -> Result<()> {
+        Err(Error::Answers(format!("node {} answered to another question", client.node_name(node))))
+    }
+
+    fn alike(&self, serving: usize) -> usize {
+        serving
+    }
+
+    /// The protocol refuses them, or verifies what comes of them.
+    fn drop_misfits(&self, _: &mut Vec<Part<'_>>) {}
+
+    fn done(&self, said: &[Option<&KeyInfo>]) -> Result<Option<KeyInfo>> {
+        let mut found = said.iter().flatten();
+        let Some(first) = found.next() else { return Ok(None) };
+        match found.all(|key| key == first) {
+            true => Ok(Some((*first).clone())),
+            false => Err(different_keys()),
+        }
+    }
+
+    /// What the first node says that does not refuse. What more nodes refuse than can be missed is refused.
+    fn info(&self, client: &Client, key: &str) -> Result<KeyInfo> {
+        let most = client.cluster().nodes() - client.scheme.quorum();
+        let (mut last, mut refused) = (None, Vec::new());
+        for party in Party::all(client.cluster().nodes()) {
+            let one = [party].into_iter().collect();
+            let answers = client
+                .ask(one, &Operation::Show { key: key.into() }, first_key, |answers| !answers.is_empty());
+            match answers.into_iter().next() {
+                Some((_, Ok(info))) => {
+                    for (one, refusal) in refused {
+                        client.suspect(one);
+                        let why = client.refused(one, Refusal::clone(&refusal)).to_string();
+                        client.remark_left_out([one].into_iter().collect(), refusal.reason, &why);
+                    }
+                    return Ok(info);
+                }
+                Some((_, Err(Error::Refused { refusal, .. }))) if is_own(&refusal) => {
+                    refused.push((party, refusal));
+                }
+                Some((_, Err(e))) if !e.may_pass() => return Err(e),
+                Some((_, Err(e))) => last = Some(e),
+                None => {}
+            }
+            if refused.len() > most {
+                break;
+            }
+        }
+        if let Some((party, refusal)) = refused.into_iter().next() {
+            return Err(client.refused(party, refusal));
+        }
+        Err(last.unwrap_or_else(|| Error::Misuse("the cluster has no nodes".into())))
+    }
+
+    fn note_silent(&self, _: &Client, _: Party) {}
+}
+
+impl Conversation<'_> {
+    fn send_to_all(&mut self, bytes: &[u8]) -> polyclave_protocol::Result<()> {
+        let (head, body) = bytes.split_at(4);
+        for part in [head, body] {
+            let to = |p: Party| if self.there.contains(p) { part } else { &[][..] };
+            let out: Vec<&[u8]> = Party::all(self.net.parties()).map(to).collect();
+            let mut nothing: Vec<&mut [u8]> = out.iter().map(|_| &mut [][..]).collect();
+            self.net.exchange(&out, &mut nothing)?;
+        }
+        Ok(())
+    }
+
+    /// Why nodes ended the conversation while this client had something else to do, such as to wait for its input: a refusal
+    /// among what they had sent.
+    fn last_words(&mut self) -> Option<Error> {
+        let mut refused = Vec::new();
+        self.net.set_deadline(Some(Instant::now() + BEGUN));
+        while let Some(party) = self.net.arrived().iter().next() {
+            let Ok(bytes) = wire::receive_bytes(&mut self.net, party) else { break };
+            if let Ok(Reply::Refused(refusal)) = wire::decode(&bytes, party) {
+                refused.push((party, refusal));
+            }
+        }
+        self.net.set_deadline(None);
+        most_telling(&refused).map(|(party, refusal)| self.client.refused(*party, refusal.clone()))
+    }
+
+    /// One reply of each node; a refusal of any is the outcome.
+    fn replies(&mut self) -> Result<Vec<(Party, Reply)>> {
+        let mut replies = Vec::new();
+        let mut refused: Vec<(Party, Refusal)> = Vec::new();
+        let mut awaited = self.serving;
+        let mut patience = Patience::new(self.net.parties(), ANSWER, LONGEST);
+        let mut reasons_until = None;
+        while !awaited.is_empty() {
+            let (silent, until) = patience.ends(awaited);
+            let until = reasons_until.unwrap_or(until);
+            let left = until.saturating_duration_since(Instant::now());
+            // Not asked when the time is over: claims to work may come without end.
+            let heard = if left.is_zero() { Ok(None) } else { self.net.wait(awaited, left) };
+            let party = match heard {
+                Ok(Some(party)) => party,
+                Ok(None) | Err(_) if !refused.is_empty() => break,
+                Ok(None) => {
+                    let waited = patience.waited(silent);
+                    return Err(polyclave_protocol::Error::Timeout { peer: silent, waited }.into());
+                }
+                Err(e) => return Err(e.into()),
+            };
+            let reply =
+                wire::receive_bytes(&mut self.net, party).and_then(|bytes| wire::decode(&bytes, party));
+            match reply {
+                Ok(Reply::Working { done, of }) => {
+                    patience.heard(party);
+                    self.client.tell_work(done, of);
+                    continue;
+                }
+                Ok(Reply::Refused(refusal)) => {
+                    refused.push((party, refusal));
+                    reasons_until = Some(Instant::now() + OTHER_REASONS);
+                }
+                Ok(reply) => replies.push((party, reply)),
+                Err(_) if !refused.is_empty() => break,
+                Err(e) => return Err(e.into()),
+            }
+            awaited = awaited.without([party].into_iter().collect());
+        }
+        replies.sort_by_key(|(party, _)| *party);
+        self.refused = refused;
+        match most_telling(&self.refused) {
+            Some((party, refusal)) => Err(self.client.refused(*party, refusal.clone())),
+            None => Ok(replies),
+        }
+    }
+}
+
+/// How long nodes are waited for, all of which have to reply.
+struct Patience {
+    began: Instant,
+    /// By party: when it was last heard of.
+    heard: Vec<Instant>,
+    silence: Duration,
+    longest: Duration,
+}
+
+impl Patience {
+    fn new(parties: usize, silence: Duration, longest: Duration) -> Patience {
+        let began = Instant::now();
+        Patience { began, heard: vec![began; parties], silence, longest }
+    }
+
+    fn heard(&mut self, node: Party) {
+        self.heard[node.index()] = Instant::now();
+    }
+
+    /// Of these the node that was silent for longest, and until when it is waited for.
+    fn ends(&self, awaited: PartySet) -> (Party, Instant) {
+        let silent = awaited.iter().min_by_key(|node| self.heard[node.index()]).unwrap_or(Party(0));
+        (silent, (self.heard[silent.index()] + self.silence).min(self.began + self.longest))
+    }
+
+    fn waited(&self, node: Party) -> Duration {
+        self.heard[node.index()].elapsed().max(self.silence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_works_is_waited_for_who_is_silent_is_not_and_nobody_for_ever() {
+        let (silence, longest) = (Duration::from_secs(60), Duration::from_secs(900));
+        let mut patience = Patience::new(3, silence, longest);
+        let began = patience.began;
+        let all = PartySet::all(3);
+        for second in 1..=2000 {
+            for node in [0, 2] {
+                patience.heard[node] = began + Duration::from_secs(second);
+            }
+            let (silent, until) = patience.ends(all);
+            assert_eq!((silent, until), (Party(1), began + silence));
+            let working = all.without([Party(1)].into_iter().collect());
+            let until = patience.ends(working).1;
+            assert_eq!(until, began + longest.min(Duration::from_secs(second + 60)));
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Nodes that guarantee the output: an answer needs the replies of so many that any wrong ones among them are corrected.
+//!
+//! Whether the replies so far are enough the protocol's code tells, which puts them together. A node that is silent, garbles its
+//! replies or refuses is left behind, and suspected ([`judgement`]). A node that computes says so every second, and is waited for as
+//! long as enough of them do, but for [`LONGEST`] at most. No node is left behind for having said nothing while nodes may still wait
+//! for each other: not after a refusal, which may be what they wait for.
+
+mod begin;
+mod choices;
+mod judgement;
+
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::wire::{self, KeyInfo, Operation, Refusal, Reply, Step};
+
+use super::{PutTogether, Strategy, different_keys, first_key};
+use crate::client::{ANSWER, Client};
+use crate::conversation::replies::{LONGEST, OTHER_REASONS, receive, send_to_each};
+use crate::conversation::{Accepted, Conversation, Part};
+use crate::{Error, Result};
+use judgement::agreed;
+
+/// All that serve have to agree at the beginning: after a refusal the others are waited for so long, since it may be a lie.
+const OTHERS_BEGIN: Duration = Duration::from_secs(3);
+/// And after one of the leading node, without which the others wait much longer for nothing.
+const OTHERS_ARE_LED: Duration = Duration::from_secs(1);
+
+/// See the [module](self).
+pub(super) struct Guaranteed {
+    /// So many nodes serve a request, and say the same.
+    pub(super) quorum: usize,
+    /// So many nodes may cheat.
+    pub(super) tolerated: usize,
+}
+
+impl Strategy for Guaranteed {
+    fn begin<'c>(
+        &self,
+        client: &'c Client,
+        operation: &Operation,
+        first: Option<&Step>,
+    ) -> Result<(Conversation<'c>, Accepted)> {
+        self.begin_with_most(client, operation, first)
+    }
+
+    fn send(&self, conversation: &mut Conversation<'_>, message: &[u8]) -> Result<()> {
+        let there = conversation.there;
+        send_to_each(&mut conversation.net, there, message).map_err(|e| conversation.client.named(e.into()))
+    }
+
+    fn settle(&self, conversation: &mut Conversation<'_>, put_together: &mut PutTogether<'_>) -> Result<()> {
+        self.settle_with_most(conversation, put_together).map_err(|e| conversation.client.named(e))
+    }
+
+    /// The others can do without that node.
+    fn refuse_unexpected(&self, _: &Client, _: Party) -> Result<()> {
+        Ok(())
+    }
+
+    fn alike(&self, _: usize) -> usize {
+        self.quorum
+    }
+
+    /// Parts of another length than most are as good as none.
+    fn drop_misfits(&self, parts: &mut Vec<Part<'_>>) {
+        let mut lengths: Vec<usize> = parts.iter().map(|(_, part)| part.len()).collect();
+        lengths.sort_unstable();
+        let due = lengths.get(lengths.len() / 2).copied();
+        parts.retain(|(_, part)| Some(part.len()) == due);
+    }
+
+    fn done(&self, said: &[Option<&KeyInfo>]) -> Result<Option<KeyInfo>> {
+        let found: Vec<&KeyInfo> = said.iter().flatten().copied().collect();
+        let agreed = |key: &&&KeyInfo| found.iter().filter(|other| other == key).count() > self.tolerated;
+        match found.iter().find(agreed) {
+            Some(key) => Ok(Some((*key).clone())),
+            None if said.len() - found.len() > self.tolerated => Ok(None),
+            None => Err(different_keys()),
+        }
+    }
+
+    /// What more nodes than may lie say alike.
+    fn info(&self, client: &Client, key: &str) -> Result<KeyInfo> {
+        let (nodes, tolerated) = (client.cluster().nodes(), self.tolerated);
+        let all = PartySet::all(nodes);
+        let judged = |answers: &[(Party, Result<KeyInfo>)]| {
+            let known: Vec<&KeyInfo> =
+                answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()).collect();
+            let is_alike = |info: &&&KeyInfo| known.iter().filter(|other| other == info).count() > tolerated;
+            let refused: Vec<(Party, Refusal)> = answers
+                .iter()
+                .filter_map(|(party, answer)| match answer {
+                    Err(Error::Refused { refusal, .. }) => Some((*party, refusal.clone())),
+                    _ => None,
+                })
+                .collect();
+            let refusal = agreed(&refused, tolerated).cloned();
+            match known.iter().find(is_alike) {
+                Some(info) => Some(Ok((**info).clone())),
+                None => refusal.map(|(party, refusal)| Err(client.refused(party, refusal))),
+            }
+        };
+        let mut answers = Vec::new();
+        // Those that are suspected need not be waited for if the others say enough.
+        for which in [all.without(client.suspects()), all] {
+            let show = Operation::Show { key: key.into() };
+            answers = client.ask(which, &show, first_key, |answers| judged(answers).is_some());
+            if let Some(outcome) = judged(&answers) {
+                return outcome;
+            }
+        }
+        let reached = answers.iter().filter(|(_, answer)| answer.is_ok()).count();
+        let failed = answers.into_iter().find_map(|(_, answer)| answer.err());
+        match failed {
+            Some(e) if reached <= tolerated => {
+                Err(Error::TooFewNodes { reached, nodes, needed: tolerated + 1, why: e.to_string() })
+            }
+            _ => Err(Error::Contested(format!("they tell of different keys '{key}'"))),
+        }
+    }
+
+    /// It is left out for a while.
+    fn note_silent(&self, client: &Client, node: Party) {
+        client.suspect(node);
+    }
+}
+
+impl Guaranteed {
+    fn settle_with_most(
+        &self,
+        conversation: &mut Conversation<'_>,
+        put_together: &mut PutTogether<'_>,
+    ) -> Result<()> {
+        let least = self.quorum;
+        let (mut replies, mut refused, mut apart) = (Vec::new(), Vec::new(), None);
+        let mut awaited = conversation.there;
+        let began = Instant::now();
+        // Each claim to work of one node too many to be all of cheaters gives all of them more time.
+        let (mut overdue, mut working) = (began + ANSWER, PartySet::default());
+        let mut at_most = began + LONGEST;
+        let mut turns: Vec<Party> = conversation.there.iter().collect();
+        while !awaited.is_empty() {
+            if conversation.there.len() < least {
+                // The others may say the same.
+                at_most = at_most.min(Instant::now() + OTHER_REASONS);
+            }
+            let until = overdue.min(at_most);
+            let within = until.saturating_duration_since(Instant::now());
+            let party =
+                if within.is_zero() { None } else { conversation.next(awaited, &mut turns, within)? };
+            let reply = party.and_then(|party| Some((party, receive(&mut conversation.net, party)?)));
+            let lost = conversation.net.lost();
+            let gone = match (party, &reply) {
+                (None, _) if Instant::now() >= overdue.min(began + LONGEST) => awaited,
+                (Some(party), None) => lost.and([party].into_iter().collect()),
+                _ => lost,
+            };
+            conversation.leave_behind(gone);
+            if party.is_none() {
+                break;
+            }
+            awaited = awaited.without(gone);
+            let Some((party, reply)) = reply else { continue };
+            let is_late = std::mem::take(&mut conversation.owed[party.index()]);
+            let one: PartySet = [party].into_iter().collect();
+            match wire::decode(&reply, party) {
+                Ok(Reply::Refused(refusal)) => {
+                    refused.push((party, refusal));
+                    conversation.there = conversation.there.without(one);
+                    awaited = awaited.without(one);
+                    if let Some(patience) = conversation.patience_after_refusal(party) {
+                        at_most = at_most.min(Instant::now() + patience);
+                    }
+                }
+                Ok(Reply::Working { .. }) if is_late > 0 => conversation.owed[party.index()] = is_late,
+                Ok(Reply::Working { done, of }) => {
+                    conversation.client.tell_work(done, of);
+                    working = working.and(one);
+                    if working.len() > self.tolerated {
+                        (overdue, working) = (Instant::now() + ANSWER, PartySet::default());
+                    }
+                }
+                Ok(_) if is_late > 0 => conversation.owed[party.index()] = is_late - 1,
+                Ok(reply) => {
+                    replies.push((party, reply));
+                    awaited = awaited.without(one);
+                    if replies.len() >= least {
+                        match put_together(conversation, &replies) {
+                            Ok(()) => {
+                                awaited.iter().for_each(|late| conversation.owed[late.index()] += 1);
+                                return Ok(());
+                            }
+                            Err(e) => apart = Some(e),
+                        }
+                    }
+                }
+                Err(_) => {
+                    conversation.leave_behind(one);
+                    awaited = awaited.without(one);
+                }
+            }
+        }
+        let failed = conversation.not_settled(&refused, apart);
+        conversation.refused = refused;
+        Err(failed)
+    }
+}
+
+impl Conversation<'_> {
+    /// A node of which something has come: of several the one whose turn was longest ago, so that none that sends without end hides
+    /// what the others send.
+    fn next(
+        &mut self,
+        awaited: PartySet,
+        turns: &mut Vec<Party>,
+        within: Duration,
+    ) -> polyclave_protocol::Result<Option<Party>> {
+        let mut next = None;
+        for party in turns.iter().filter(|party| awaited.contains(**party)) {
+            next = self.net.wait_for_any([*party].into_iter().collect(), Duration::ZERO)?;
+            if next.is_some() {
+                break;
+            }
+        }
+        if next.is_none() {
+            next = self.net.wait_for_any(awaited.without(self.net.lost()), within)?;
+        }
+        if let Some(at) = turns.iter().position(|party| Some(*party) == next) {
+            let party = turns.remove(at);
+            turns.push(party);
+        }
+        Ok(next)
+    }
+
+    /// How long the others are waited for that may go on without the one that refused. Once all have agreed to begin, they do, and
+    /// are waited for as before.
+    fn patience_after_refusal(&self, party: Party) -> Option<Duration> {
+        match self.leader() {
+            _ if self.has_begun => None,
+            Some(leader) if leader == party => Some(OTHERS_ARE_LED),
+            _ => Some(OTHERS_BEGIN),
+        }
+    }
+
+    /// These nodes do not answer as they should.
+    fn leave_behind(&mut self, nodes: PartySet) {
+        for node in nodes.iter().filter(|node| self.there.contains(*node)) {
+            self.client.suspect(node);
+            self.caught = self.caught.and([node].into_iter().collect());
+        }
+        self.there = self.there.without(nodes);
+    }
+}

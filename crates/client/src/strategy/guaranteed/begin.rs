@@ -1,0 +1,91 @@
+//! Beginning a request with all nodes that can be reached, then without those that are suspected.
+
+use polyclave_protocol::PartySet;
+use polyclave_transport::wire::{Operation, Step};
+
+use super::Guaranteed;
+use super::choices::{CAUGHT, Choices};
+use crate::client::Client;
+use crate::conversation::refusals::is_own;
+use crate::conversation::{Accepted, BACK_OFF, Conversation, MOST_TRIES};
+use crate::{Error, Result};
+
+impl Guaranteed {
+    /// All are asked that can be reached, then, if they cannot agree, all but one that is suspected, in turn. Every try is paid for from
+    /// the key's budget by the nodes that it reaches, so for a while it is remembered without whom it went.
+    pub(super) fn begin_with_most<'c>(
+        &self,
+        client: &'c Client,
+        operation: &Operation,
+        first: Option<&Step>,
+    ) -> Result<(Conversation<'c>, Accepted)> {
+        let (nodes, needed) = (client.cluster().nodes(), self.quorum);
+        let (mut lost, mut contested, mut last, mut why) =
+            (PartySet::default(), PartySet::default(), None, None);
+        let mut choices = Choices::without(client.suspects(), self.tolerated);
+        for attempt in 0..nodes + MOST_TRIES {
+            let Some(serving) = choices.next(PartySet::all(nodes).without(lost), needed) else { break };
+            let mut conversation = match Conversation::call(client, serving) {
+                Ok(conversation) => conversation,
+                Err((failed, told)) => {
+                    why = Some(told);
+                    lost = lost.and(failed);
+                    continue;
+                }
+            };
+            match conversation.ask(operation, first) {
+                Ok(accepted) => {
+                    conversation.remark_on_missing(why.as_deref());
+                    client.trust(conversation.there);
+                    contested.without(serving).iter().for_each(|node| client.suspect(node));
+                    return Ok((conversation, accepted));
+                }
+                Err(e @ (Error::Contested(_) | Error::Connection { .. })) => {
+                    conversation.caught.iter().for_each(|node| choices.suspect(node, CAUGHT));
+                    conversation.against.iter().for_each(|(node, weight)| choices.suspect(*node, *weight));
+                    contested = contested.and(serving);
+                    why = Some(conversation.own_refusals().unwrap_or(e.to_string()));
+                    last = Some(e);
+                }
+                Err(e) if e.is_busy() && attempt + 1 < MOST_TRIES => {
+                    std::thread::sleep(BACK_OFF * (1 << attempt));
+                    // None of them is to blame.
+                    choices.allow_again(serving);
+                    last = Some(e);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        match last {
+            Some(e) if lost.len() + needed <= nodes => Err(e),
+            _ => {
+                let why = why.unwrap_or_default();
+                Err(Error::TooFewNodes { reached: nodes - lost.len(), nodes, needed, why })
+            }
+        }
+    }
+}
+
+impl Conversation<'_> {
+    /// What nodes said that refused for a reason of their own, if any did.
+    fn own_refusals(&self) -> Option<String> {
+        let own = self.refused.iter().filter(|(_, refusal)| is_own(refusal));
+        let told: Vec<String> =
+            own.map(|(node, refusal)| self.client.refused(*node, refusal.clone()).to_string()).collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    }
+
+    /// Says which nodes do without, and what that means.
+    fn remark_on_missing(&self, why: Option<&str>) {
+        let missing = PartySet::all(self.client.cluster().nodes()).without(self.serving);
+        if missing.is_empty() {
+            return;
+        }
+        let names = missing.iter().map(|p| self.client.node_name(p)).collect::<Vec<_>>().join(", ");
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        self.client.remark(&format!(
+            "{names} takes no part{why}. Correction is off: if another node sent something wrong it would be noticed, and there \
+             would be no answer. The nodes go on with the material in stock, and make no more while one is missing"
+        ));
+    }
+}

@@ -1,0 +1,202 @@
+//! The threads that keep control streams with peers ([`crate::peers`]): one that gives orders, one that takes them.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use polyclave_protocol::{Error, Party};
+use polyclave_transport::TlsNet;
+
+use crate::Result;
+use crate::core::Core;
+use crate::error::system;
+use crate::material::{epoch, preparation, rotation, set_up};
+use crate::peers::marks::Judged;
+use crate::peers::orders::{Greeting, Order, State, control_stream};
+use crate::requests::follow::listen_on_channel;
+use crate::threads::{Crew, POLL_INTERVAL};
+
+/// Between two attempts to reach a peer that refuses this node or is refused.
+const AFTER_REFUSAL: Duration = Duration::from_secs(5);
+
+/// Of everything but channels one goes on at a time, and one may be ending.
+const MOST_OTHERS: usize = 2;
+
+/// The threads that carry out what one peer orders.
+struct Crews {
+    channels: Crew,
+    set_ups: Crew,
+    epochs: Crew,
+    fills: Crew,
+    rotations: Crew,
+}
+
+impl Crews {
+    fn new(most_channels: usize) -> Crews {
+        Crews {
+            channels: Crew::new("channel", most_channels),
+            set_ups: Crew::new("set-up", MOST_OTHERS),
+            epochs: Crew::new("epoch", MOST_OTHERS),
+            fills: Crew::new("fill", MOST_OTHERS),
+            rotations: Crew::new("rotation", MOST_OTHERS),
+        }
+    }
+}
+
+/// Keeps a control stream to a peer.
+pub(crate) fn give_orders(core: &Arc<Core>, peer: Party) {
+    let Some(queue) = core.network.peers.queue(peer) else { return };
+    let name = control_stream(core.members.me, peer);
+    while !core.threads.is_stopping() {
+        let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
+            let boot = greet(core, peer, Judged::Beside, &mut net)?;
+            let beat = || core.service.marks.beat_to(peer, core.material.state());
+            core.network
+                .peers
+                .send_orders(peer, boot, &queue, &mut net, &beat, &|| core.threads.is_stopping())
+        });
+        after_control(core, peer, outcome);
+    }
+}
+
+/// Keeps a control stream from a peer.
+pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
+    let name = control_stream(peer, core.members.me);
+    // For all connections of this peer: one that comes again has no more.
+    let crews = Crews::new(core.most_followed);
+    while !core.threads.is_stopping() {
+        let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
+            let boot = greet(core, peer, Judged::Here, &mut net)?;
+            core.network.peers.beat_now(peer);
+            tracing::info!(peer = core.members.name_of(peer), "connected");
+            core.network.peers.receive_orders(peer, &mut net, &|| core.threads.is_stopping(), |order| {
+                carry_out(core, peer, boot, &crews, order)
+            })
+        });
+        core.service.channels.forget(peer);
+        after_control(core, peer, outcome);
+    }
+}
+
+fn after_control(core: &Core, peer: Party, outcome: Result<()>) {
+    match outcome {
+        _ if core.threads.is_stopping() => {}
+        Err(e @ (Error::Misuse(_) | Error::System(_) | Error::Disagreement { .. })) => {
+            tracing::error!(peer = core.members.name_of(peer), error = core.members.told(&e), "refused");
+            let until = Instant::now() + AFTER_REFUSAL;
+            while Instant::now() < until && !core.threads.is_stopping() {
+                thread::sleep(POLL_INTERVAL);
+            }
+        }
+        Err(e) => {
+            tracing::debug!(peer = core.members.name_of(peer), error = core.members.told(&e), "not connected")
+        }
+        Ok(()) => {}
+    }
+}
+
+/// Greets a peer and judges its greeting. Returns which start it is in.
+fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[u8; 16]> {
+    let setup = core.material.set_up().map_or([0; 32], |set_up| set_up.id);
+    let prepared = core.store.prepared_rotation().map_err(system)?.unwrap_or_default();
+    let past = core.store.past().map_err(system)?;
+    let (cluster, holds) = (core.members.digest, core.service.marks.held_of(peer));
+    let mine = Greeting { cluster, past, holds, setup, prepared, state: core.material.state() };
+    let theirs = mine.exchange(peer, net)?;
+    if theirs.cluster != mine.cluster {
+        return Err(Error::Disagreement { peer, field: "cluster file" });
+    }
+    core.service.marks.note_holds(peer, theirs.holds);
+    let boot = core.service.marks.judge_past(peer, &theirs.past, judged)?;
+    let both = theirs.setup != [0; 32] && setup != [0; 32];
+    // Between the two ends of a rotation: the next round settles it.
+    let unfinished = theirs.prepared == setup || theirs.setup == prepared;
+    if both && theirs.setup != setup && !unfinished {
+        return Err(Error::Disagreement { peer, field: "set of common secrets" });
+    }
+    core.network.peers.note_set_up(peer, theirs.setup != [0; 32]);
+    let before = core.network.peers.boot(peer);
+    core.network.peers.note_greeting(peer, boot, theirs.state);
+    core.material.strategy.peer_started(&core.material, peer, before, boot);
+    hear(core, peer, theirs.state);
+    Ok(boot)
+}
+
+/// Takes note of a peer's state.
+fn hear(core: &Core, peer: Party, state: State) {
+    core.network.peers.note_state(peer, state);
+    if state.quarantined {
+        core.material.strategy.give_up(&core.material, "a peer is under quarantine");
+    }
+}
+
+fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order: Order) -> Result<()> {
+    let done = match order {
+        Order::Beat(beat) => {
+            hear(core, peer, beat.state);
+            core.service.marks.note_holds(peer, beat.holds);
+            return core.service.marks.note_mark(peer, boot, beat.mark);
+        }
+        Order::Channel { serving, name } => {
+            if serving.iter().next() != Some(peer) || !serving.contains(core.members.me) {
+                tracing::warn!(peer = core.members.name_of(peer), "ordered a channel that it does not lead");
+                return Ok(());
+            }
+            let service = core.service.clone();
+            crews.channels.spawn(&core.threads, move || listen_on_channel(&service, peer, serving, &name))
+        }
+        Order::SetUp { .. } if peer != Party(0) => {
+            tracing::warn!(peer = core.members.name_of(peer), "ordered a set-up that it does not lead");
+            return Ok(());
+        }
+        Order::SetUp { name } => {
+            let material = core.material.clone();
+            crews.set_ups.spawn(&core.threads, move || {
+                if let Err(e) = set_up::join(&material, name) {
+                    tracing::warn!(
+                        error = material.members.told(&e),
+                        "the common secrets were not agreed on"
+                    );
+                }
+            })
+        }
+        Order::Renew { .. } | Order::Rotate { .. } | Order::Fill { .. }
+            if peer != Party(0) || !core.material.strategy.follows(&order) =>
+        {
+            tracing::warn!(peer = core.members.name_of(peer), "ordered a preparation that it does not lead");
+            return Ok(());
+        }
+        Order::Renew { name } => {
+            let material = core.material.clone();
+            crews.epochs.spawn(&core.threads, move || {
+                if let Err(e) = epoch::join(&material, name) {
+                    tracing::warn!(error = material.members.told(&e), "no epoch was made");
+                }
+            })
+        }
+        Order::Fill { name, kind, count } => {
+            let material = core.material.clone();
+            crews.fills.spawn(&core.threads, move || {
+                if let Err(e) = preparation::join_fill(&material, name, kind, count) {
+                    tracing::warn!(error = material.members.told(&e), "no material was made");
+                }
+            })
+        }
+        Order::Rotate { name } => {
+            let material = core.material.clone();
+            crews.rotations.spawn(&core.threads, move || {
+                if let Err(e) = rotation::join(&material, name) {
+                    tracing::warn!(error = material.members.told(&e), "the rotation did not come to its end");
+                }
+            })
+        }
+    };
+    if let Err(e) = done {
+        tracing::error!(
+            peer = core.members.name_of(peer),
+            error = core.members.told(&e),
+            "an order was not carried out"
+        );
+    }
+    Ok(())
+}

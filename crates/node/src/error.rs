@@ -1,0 +1,35 @@
+//! Errors of the store, and of the system, as protocols and clients are told of them.
+
+use polyclave_protocol::Error;
+use polyclave_transport::wire::{Reason, Refusal};
+
+use crate::store::{Store, StoreError};
+
+/// An error of the store, where a protocol's error is wanted.
+pub(crate) fn system(e: impl std::fmt::Display) -> Error {
+    Error::System(e.to_string())
+}
+
+/// The same as a refusal.
+pub(crate) fn of_store(e: StoreError) -> Refusal {
+    match e {
+        StoreError::Spent { .. } => Refusal::new(Reason::Spent, e.to_string()),
+        // Another request was faster.
+        StoreError::Taken { .. } | StoreError::NoKey { .. } | StoreError::Deleted { .. } => {
+            Refusal::new(Reason::Key, e.to_string())
+        }
+        other => {
+            tracing::error!(error = %other, "the store failed");
+            Refusal::new(Reason::Internal, "its store failed; see the log of that node")
+        }
+    }
+}
+
+/// What everybody is told while the store cannot be used.
+pub(crate) fn refuse_damaged(store: &Store) -> Result<(), Refusal> {
+    let told = "its store is damaged, and its operator has to restore it; ask other nodes";
+    match store.file_damage() {
+        None => Ok(()),
+        Some(_) => Err(Refusal::new(Reason::Internal, told)),
+    }
+}

@@ -1,0 +1,144 @@
+//! The keys that a node holds, and what clients may see of them.
+
+use std::sync::Arc;
+
+use polyclave_transport::wire::{KEYS, KeyInfo, Reason, Refusal, Reply, Right};
+
+use crate::clients::rules::{Client, Rules};
+use crate::error::of_store;
+use crate::keys::key::Shares;
+use crate::keys::names::{Names, Taken};
+use crate::store::{KeyState, Store, StoreError, StoredKey};
+
+/// A node's keys.
+pub(crate) struct Keys {
+    store: Arc<Store>,
+    names: Arc<Names>,
+    /// So many of so many nodes serve a request at least.
+    quorum: usize,
+    nodes: usize,
+    /// As many as the operator wants at most.
+    most: usize,
+}
+
+/// A record of a key is damaged here.
+pub(crate) fn unreadable(name: &str) -> Refusal {
+    let told = format!(
+        "its share of the key '{name}' is damaged and cannot be read; its operator can restore a backup, and until then others serve"
+    );
+    Refusal::new(Reason::Internal, told)
+}
+
+impl Keys {
+    pub(crate) fn new(store: Arc<Store>, (quorum, nodes): (usize, usize), most: usize) -> Keys {
+        Keys { store, names: Arc::default(), quorum, nodes, most }
+    }
+
+    /// A key and this node's shares of it. One that is not yet announced counts: the nodes compare its id, and who has the
+    /// same one has stored it in the same session.
+    pub(crate) fn get(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
+        let damaged = |e: StoreError| match e {
+            StoreError::Corrupt { .. } => {
+                tracing::error!(key = name, error = %e, "a record of a key is damaged");
+                unreadable(name)
+            }
+            e => of_store(e),
+        };
+        let key = match self.store.key(name).map_err(damaged)? {
+            None => self.store.pending_key(name).map_err(damaged)?.map(Arc::new),
+            announced => announced,
+        };
+        match key {
+            Some(key) => Ok((key.info.clone(), key)),
+            None => Err(Refusal::new(Reason::Key, format!("there is no key '{name}'"))),
+        }
+    }
+
+    /// Whether a key of this name was announced.
+    pub(crate) fn has(&self, name: &str) -> Result<bool, Refusal> {
+        Ok(self.store.key(name).map_err(of_store)?.is_some())
+    }
+
+    /// Pays for blocks, durably, before they are computed. Every node pays for the requests that it serves; since every request
+    /// is served by a quorum at least, all of them together let no more than the key's budget pass. The others that serve have to know
+    /// of it before anything is computed ([`Marks::protect`](crate::peers::marks::Marks::protect)).
+    pub(crate) fn pay(&self, info: &KeyInfo, blocks: u64) -> Result<(), Refusal> {
+        let (least, all) = (self.quorum as u128, self.nodes as u128);
+        let own_part = (u128::from(info.properties.budget_blocks) * least / all) as u64;
+        self.store.spend(info.id, blocks, own_part).map_err(of_store)
+    }
+
+    /// Stores a key that is not yet announced.
+    pub(crate) fn store_pending(&self, info: &KeyInfo, shares: Shares) -> Result<(), Refusal> {
+        let key = StoredKey { info: info.clone(), state: KeyState::Pending, shares };
+        self.store.put_pending(&key).map_err(of_store)
+    }
+
+    /// Marks a key as one that all nodes have stored.
+    pub(crate) fn announce(&self, info: &KeyInfo) -> Result<(), Refusal> {
+        self.store.announce(&info.properties.name, info.id).map_err(of_store)
+    }
+
+    /// Deletes the key of a name, if there is one.
+    pub(crate) fn delete(&self, name: &str) -> Result<Option<KeyInfo>, Refusal> {
+        // Whether its shares can be read does not matter.
+        let Some(info) = self.store.info(name).map_err(of_store)? else { return Ok(None) };
+        self.store.delete(name, info.id).map_err(of_store)?;
+        Ok(Some(info))
+    }
+
+    /// The keys that a client may see, a page of them after a name.
+    pub(crate) fn list(&self, rules: &Rules, client: &Client, after: &str) -> Result<Reply, Refusal> {
+        let mut keys = self.store.readable_keys().map_err(of_store)?;
+        keys.retain(|info| {
+            let name = info.properties.name.as_str();
+            name > after && rules.allows(client, Right::List, name)
+        });
+        keys.sort_by(|a, b| a.properties.name.cmp(&b.properties.name));
+        let more = keys.len() > KEYS;
+        keys.truncate(KEYS);
+        Ok(Reply::Keys { keys, more })
+    }
+
+    /// Refuses another key where there are as many as the operator wants: a client that may make keys could else fill the disk.
+    pub(crate) fn refuse_too_many(&self) -> Result<(), Refusal> {
+        let (held, most) = (self.store.count().map_err(of_store)?, self.most as u64);
+        if held < most {
+            return Ok(());
+        }
+        let told = format!(
+            "it has {held} keys, and its limit is {most}: delete some that are not needed, or ask its operator to raise `keys` under \
+             [limits]"
+        );
+        Err(Refusal::new(Reason::Key, told))
+    }
+
+    /// A key that a client may use in some way.
+    pub(crate) fn show(&self, rules: &Rules, client: &Client, key: &str) -> Result<KeyInfo, Refusal> {
+        let rights = [Right::List, Right::Encrypt, Right::Decrypt, Right::Mac, Right::Delete];
+        if !rights.into_iter().any(|right| rules.allows(client, right, key)) {
+            rules.allow(client, Right::List, key)?;
+        }
+        Ok(self.get(key)?.0)
+    }
+
+    /// A name that nobody else makes or deletes a key of meanwhile.
+    pub(crate) fn take_name(&self, name: &str) -> Result<Taken, Refusal> {
+        self.names.take(name)
+    }
+
+    /// Shares of a key turned out to be of no use.
+    pub(crate) fn note_unusable(&self, name: &str) {
+        self.store.note_unusable(name);
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.store.count().unwrap_or_default()
+    }
+
+    /// The names of those of which a record cannot be read.
+    pub(crate) fn damaged(&self) -> Vec<String> {
+        self.store.damaged()
+    }
+}

@@ -1,0 +1,112 @@
+//! The state of what the nodes make ahead, as one of them holds it, and what making it takes.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use parking_lot::{Mutex, RwLock};
+use polyclave_config::StockSettings;
+use polyclave_protocol::any::AnyServiceConfig;
+use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::spdz::Guesses;
+
+use crate::Result;
+use crate::error::system;
+use crate::material::epoch::Epoch;
+use crate::material::rotation::{self, Rotation};
+use crate::material::set_up::{self, SetUp};
+use crate::material::strategy::MaterialStrategy;
+use crate::material::target::{Target, targets};
+use crate::members::Members;
+use crate::operator::logbook::Logbook;
+use crate::peers::network::Network;
+use crate::peers::orders::State;
+use crate::store::{Quarantine, Store};
+use crate::threads::Threads;
+
+/// What the material is made with.
+pub(crate) struct Means {
+    pub(crate) scheme: Arc<AnyServiceConfig>,
+    pub(crate) members: Arc<Members>,
+    pub(crate) threads: Arc<Threads>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) logbook: Arc<Logbook>,
+    pub(crate) network: Arc<Network>,
+    /// This start of the node.
+    pub(crate) boot: [u8; 16],
+}
+
+/// Common secrets, epoch, quarantine, stock and rotation of one node, and the parts of the node that making them takes.
+pub(crate) struct Material {
+    pub(crate) strategy: Box<dyn MaterialStrategy>,
+    pub(crate) scheme: Arc<AnyServiceConfig>,
+    pub(crate) members: Arc<Members>,
+    pub(crate) network: Arc<Network>,
+    pub(super) threads: Arc<Threads>,
+    pub(super) store: Arc<Store>,
+    pub(super) logbook: Arc<Logbook>,
+    pub(super) boot: [u8; 16],
+    /// By kind: how much material is to be in stock.
+    pub(super) targets: Arc<[Target]>,
+    pub(super) set_up: RwLock<Option<Arc<SetUp>>>,
+    pub(super) setting_up: Mutex<()>,
+    /// What is made afresh after every start of a node, or stands for good.
+    pub(super) epoch: RwLock<Option<Arc<Epoch>>>,
+    /// Why this node computes nothing.
+    pub(super) quarantine: RwLock<Option<Quarantine>>,
+    /// Checks that did not pass and could not be written down yet.
+    pub(super) uncounted: Mutex<Guesses>,
+    pub(super) filling: Mutex<()>,
+    pub(super) rotation: Rotation,
+}
+
+impl Material {
+    /// Nothing but what is to be there, and whether this node is under quarantine.
+    pub(crate) fn new(
+        means: Means,
+        strategy: Box<dyn MaterialStrategy>,
+        levels: &StockSettings,
+    ) -> Result<Arc<Material>> {
+        let Means { scheme, members, network, threads, store, logbook, boot } = means;
+        Ok(Arc::new(Material {
+            strategy,
+            targets: targets(&scheme.kinds(), levels).into(),
+            quarantine: RwLock::new(store.quarantined().map_err(system)?),
+            scheme,
+            members,
+            network,
+            threads,
+            store,
+            logbook,
+            boot,
+            set_up: RwLock::default(),
+            setting_up: Mutex::default(),
+            epoch: RwLock::default(),
+            uncounted: Mutex::default(),
+            filling: Mutex::default(),
+            rotation: Rotation::default(),
+        }))
+    }
+
+    /// Takes the common secrets, and how far a rotation has come, from the store.
+    pub(crate) fn load(&self) -> Result<()> {
+        set_up::load(self)?;
+        rotation::load(self)
+    }
+
+    /// Whether requests have all that was to be made ahead, apart from material in stock.
+    pub(crate) fn is_prepared(&self) -> bool {
+        self.epoch().is_some() || self.strategy.refuse_without_epoch(self).is_ok()
+    }
+
+    /// What this node tells its peers of itself.
+    pub(crate) fn state(&self) -> State {
+        State {
+            epoch: self.epoch().map_or([0; 32], |epoch| epoch.id),
+            quarantined: self.is_quarantined(),
+            wants_rotation: self.rotation.wanted.load(Relaxed),
+            prepared: self.rotation.prepared.load(Relaxed),
+            levels: self.levels(),
+            keys: self.store.count().unwrap_or_default().try_into().unwrap_or(u32::MAX),
+        }
+    }
+}

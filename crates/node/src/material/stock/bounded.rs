@@ -1,0 +1,92 @@
+//! The stock as a session sees it: more than the target level is refused.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::stock::{Kind, Stock};
+use polyclave_protocol::{Error, Result};
+use zeroize::Zeroizing;
+
+use super::Lots;
+use crate::material::target::Target;
+
+/// A stock in use by a request: what could never be there, or is given up, is not waited for.
+pub(crate) struct BoundedStock {
+    pub(crate) lots: Arc<Lots>,
+    pub(crate) targets: Arc<[Target]>,
+    /// The stock was given up.
+    pub(crate) over: Arc<AtomicBool>,
+}
+
+impl Stock for BoundedStock {
+    fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        if self.over.load(Relaxed) {
+            return Err(Error::System("the material in stock was given up meanwhile".into()));
+        }
+        // The targets are the same at all nodes, so all come to it.
+        match self.targets.iter().find(|target| target.kind == *kind) {
+            Some(target) if count > target.items() => {
+                Err(Error::OutOfMaterial { detail: too_much(target, count) })
+            }
+            _ => self.lots.take(kind, count, net).inspect_err(|e| {
+                if matches!(e, Error::System(_)) && self.lots.claiming.ends_with_a_failed_claim() {
+                    self.over.store(true, Relaxed);
+                }
+            }),
+        }
+    }
+}
+
+fn too_much(target: &Target, count: usize) -> String {
+    let Target { kind, ciphers, blocks } = target;
+    let asked = count.div_ceil(kind.per_block.max(1));
+    let setting =
+        if *ciphers == kind.name { "aes_blocks or des_blocks".into() } else { format!("{ciphers}_blocks") };
+    format!(
+        "this takes the material for {asked} blocks at once, and the nodes never keep more than for {blocks}: it can never be \
+         served. Ask for less at a time; or let the operators write a higher {setting} under [stock] in node.toml, at every \
+         node"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_config::StockSettings;
+    use polyclave_protocol::Party;
+    use polyclave_protocol::mesh::mesh;
+
+    use super::*;
+    use crate::material::target::targets;
+    use crate::store::{Secret, Store};
+
+    const KIND: Kind = Kind { name: "tables of 8 bits", item_bytes: 3, per_block: 160 };
+
+    fn stock() -> BoundedStock {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = Store::create(&dir.path().join("store.redb"), &Secret::from_bytes([7; 32]));
+        let lots = Lots::new(Party(0), 2, [1; 32], vec![KIND], Arc::new(store.expect("made")));
+        let settings = StockSettings { aes_blocks: 2, des_blocks: 1 };
+        BoundedStock {
+            lots: lots.expect("empty"),
+            targets: targets(&[KIND], &settings).into(),
+            over: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn what_can_never_be_served_is_told_with_the_setting_that_says_so() {
+        let (stock, mut nets) = (stock(), mesh(2));
+        let Err(Error::OutOfMaterial { detail }) = stock.take(&KIND, 321, &mut nets[0]) else {
+            panic!("not refused");
+        };
+        assert!(detail.contains("3 blocks at once") && detail.contains("aes_blocks"), "{detail}");
+    }
+
+    #[test]
+    fn nothing_comes_out_of_a_stock_that_was_given_up() {
+        let (stock, mut nets) = (stock(), mesh(2));
+        stock.over.store(true, Relaxed);
+        assert!(matches!(stock.take(&KIND, 1, &mut nets[0]), Err(Error::System(_))));
+    }
+}

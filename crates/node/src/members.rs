@@ -1,0 +1,78 @@
+//! The nodes of the cluster, and which of them this one is.
+//!
+//! Protocols know parties by number, and their errors say `party 2`. Operators and clients know nodes by name. So whatever leaves a
+//! node for people (refusals, lines of the log, answers to its operator) is put into names here, by [`Cluster::in_names`].
+
+use std::fmt::Display;
+
+use polyclave_config::Cluster;
+use polyclave_protocol::session::HandshakeParameters;
+use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::TlsNet;
+use polyclave_transport::wire::{self, Refusal, Reply};
+
+/// The nodes of a cluster, as one of them sees them.
+pub(crate) struct Members {
+    pub(crate) me: Party,
+    /// How many there are, this one included.
+    pub(crate) nodes: usize,
+    pub(crate) cluster: Cluster,
+    /// Of everything that must be equal between them.
+    pub(crate) digest: [u8; 32],
+}
+
+impl Members {
+    pub(crate) fn new(cluster: Cluster, me: Party) -> Members {
+        Members { me, nodes: cluster.nodes(), digest: cluster.lasting_digest(), cluster }
+    }
+
+    /// All nodes, this one included.
+    pub(crate) fn all(&self) -> PartySet {
+        PartySet::all(self.nodes)
+    }
+
+    /// All but this one.
+    pub(crate) fn others(&self) -> impl Iterator<Item = Party> {
+        let me = self.me;
+        Party::all(self.nodes).filter(move |p| *p != me)
+    }
+
+    /// A client, on its connection to this node.
+    pub(crate) fn client(&self) -> Party {
+        Party(self.nodes as u8)
+    }
+
+    /// What all nodes compare first in any hello round.
+    pub(crate) fn terms(&self) -> HandshakeParameters {
+        HandshakeParameters::new(self.nodes).with("cluster", &self.digest)
+    }
+
+    /// The name of a node.
+    pub(crate) fn name_of(&self, node: Party) -> &str {
+        self.cluster.cards().get(node.index()).map_or("?", |card| &card.name)
+    }
+
+    /// The names of some nodes.
+    pub(crate) fn names_of(&self, nodes: PartySet) -> Vec<String> {
+        nodes.iter().map(|node| self.name_of(node).to_owned()).collect()
+    }
+
+    /// The same with nodes called by their names.
+    pub(crate) fn told(&self, what: impl Display) -> String {
+        self.cluster.in_names(&what.to_string(), "node")
+    }
+
+    /// Tells a client why it is refused. That it does not take it changes nothing.
+    pub(crate) fn refuse(&self, net: &mut TlsNet, refusal: &Refusal) {
+        let refusal = Refusal { message: self.told(&refusal.message), ..refusal.clone() };
+        let _ = wire::send(net, self.client(), &Reply::Refused(refusal));
+    }
+}
+
+/// An error with nodes called by their names, where nobody asks any more of which kind it is.
+pub(crate) fn named(error: Error, cluster: &Cluster) -> Error {
+    match error {
+        Error::Misuse(told) => Error::Misuse(cluster.in_names(&told, "node")),
+        error => Error::System(cluster.in_names(&error.to_string(), "node")),
+    }
+}

@@ -1,0 +1,71 @@
+//! Connections with the other nodes: the control streams of [`Peers`], and streams that are opened for one purpose.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclave_protocol::session::random_bytes;
+use polyclave_protocol::{Party, PartySet};
+use polyclave_transport::{Mesh, TlsNet};
+
+use crate::Result;
+use crate::members::Members;
+use crate::peers::orders::Order;
+use crate::peers::registry::Peers;
+
+/// A channel or control stream that was ordered has to be there in this time.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// The other nodes, as this one reaches them.
+pub(crate) struct Network {
+    members: Arc<Members>,
+    mesh: Mesh,
+    /// Which of them are there, and what they said last.
+    pub(crate) peers: Arc<Peers>,
+}
+
+impl Network {
+    pub(crate) fn new(members: Arc<Members>, mesh: Mesh) -> Network {
+        let peers = Peers::new(members.me, members.nodes);
+        Network { members, mesh, peers }
+    }
+
+    /// A stream among some nodes that all of them open under this name.
+    pub(crate) fn open(&self, name: &str, among: PartySet) -> Result<TlsNet> {
+        self.mesh.open(name, among, CONNECT)
+    }
+
+    /// A stream between this node and a peer.
+    pub(crate) fn open_with(&self, peer: Party, name: &str) -> Result<TlsNet> {
+        self.open(name, [self.members.me, peer].into_iter().collect())
+    }
+
+    /// Orders a new channel and connects to it.
+    pub(crate) fn open_channel(&self, serving: PartySet) -> Result<TlsNet> {
+        let mut name = [0; 16];
+        random_bytes(&mut name)?;
+        for peer in serving.iter().filter(|p| *p != self.members.me) {
+            self.peers.order(peer, Order::Channel { serving, name })?;
+        }
+        self.follow_channel(serving, &name)
+    }
+
+    /// Connects to a channel that a peer has ordered.
+    pub(crate) fn follow_channel(&self, serving: PartySet, name: &[u8; 16]) -> Result<TlsNet> {
+        self.open(&channel_name(name), serving)
+    }
+
+    /// Has all other nodes do something.
+    pub(crate) fn order_all(&self, order: Order) -> Result<()> {
+        self.members.others().try_for_each(|peer| self.peers.order(peer, order))
+    }
+
+    /// Whether all nodes are connected.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.peers.connected().len() == self.members.nodes
+    }
+}
+
+/// The name of the stream of a channel.
+fn channel_name(name: &[u8; 16]) -> String {
+    format!("channel {}", hex::encode(name))
+}

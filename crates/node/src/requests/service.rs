@@ -1,0 +1,45 @@
+//! The parts of a node that serving a request takes.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use polyclave_protocol::any::AnyServiceConfig;
+
+use crate::Conduct;
+use crate::clients::limits::Clients;
+use crate::clients::rules::Rules;
+use crate::computation::circuits::Library;
+use crate::keys::held::Keys;
+use crate::material::state::Material;
+use crate::members::Members;
+use crate::peers::marks::Marks;
+use crate::peers::network::Network;
+use crate::requests::channels::Channels;
+use crate::requests::memory::Memory;
+use crate::requests::pending::PendingRequests;
+use crate::requests::strategy::RequestStrategy;
+use crate::store::Store;
+use crate::threads::Threads;
+
+/// What requests are served with.
+pub(crate) struct Service {
+    pub(crate) scheme: Arc<AnyServiceConfig>,
+    pub(crate) strategy: Box<dyn RequestStrategy>,
+    pub(crate) members: Arc<Members>,
+    pub(crate) threads: Arc<Threads>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) network: Arc<Network>,
+    pub(crate) marks: Marks,
+    pub(crate) material: Arc<Material>,
+    pub(crate) rules: Rules,
+    pub(crate) clients: Clients,
+    pub(crate) keys: Keys,
+    pub(crate) library: Library,
+    pub(crate) channels: Channels,
+    pub(crate) pending: PendingRequests,
+    pub(crate) memory: Memory,
+    /// Blocks computed since this node started.
+    pub(crate) computed: Arc<AtomicU64>,
+    /// How it behaves.
+    pub(crate) conduct: Conduct,
+}

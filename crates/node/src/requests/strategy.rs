@@ -1,0 +1,82 @@
+//! What differs, in a request, between protocols that abort and those that guarantee the output: [`crate::strategy`].
+
+use std::time::Duration;
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::Faults;
+use polyclave_protocol::{Error, Party};
+use polyclave_transport::TlsNet;
+use polyclave_transport::wire::Refusal;
+
+use crate::Result;
+use crate::computation::modes::Fault;
+use crate::material::state::Material;
+use crate::requests::agreement::Early;
+use crate::requests::lending::Channel;
+
+/// How long others are waited for.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    /// A serving node that is not connected when a request begins.
+    pub(crate) returning: Duration,
+    /// So often the leading node tries to open a channel.
+    pub(crate) channel_tries: usize,
+    /// A peer that is silent while a key is used.
+    pub(crate) silence: Duration,
+}
+
+/// A step of a client that the nodes compare.
+#[derive(Clone, Copy)]
+pub(crate) struct StepOf<'s> {
+    /// The session that it is part of.
+    pub(crate) session: &'s [u8; 32],
+    /// Whether the request uses a key, and does not make one.
+    pub(crate) uses_key: bool,
+}
+
+/// How a request ended among the nodes.
+pub(crate) struct Ending {
+    pub(crate) outcome: Result<(), Fault>,
+    /// Why the client cannot be reached any more.
+    pub(crate) gone: Option<Refusal>,
+}
+
+/// How nodes serve a request together.
+pub(crate) trait RequestStrategy: Send + Sync {
+    /// How long others are waited for.
+    fn patience(&self) -> Patience;
+
+    /// Whether the hello is tried again on another channel after an error, as long as there is time.
+    fn tries_another_channel(&self, error: &Error) -> bool;
+
+    /// Whether the key of a request was announced, here or where that counts.
+    fn is_announced(&self, here: bool, net: &mut dyn Net) -> Result<bool>;
+
+    /// While the next step of the client is awaited: the first peer that has refused it already.
+    fn listen(&self, early: &mut Early, net: &mut TlsNet) -> Result<Option<Party>>;
+
+    /// Compares a step with the other serving nodes. `mine` is the digest of what the client told this node, or why this node does
+    /// not accept it; the refusal if the request does not go on.
+    fn agree(
+        &self,
+        mine: Result<[u8; 32], Refusal>,
+        step: StepOf<'_>,
+        early: &Early,
+        net: &mut dyn Net,
+    ) -> Result<Result<(), Refusal>>;
+
+    /// Whether the session ends here when the client of a use of a key is gone.
+    fn ends_without_client(&self) -> bool;
+
+    /// What the client is told at the end, and whether the channel can serve again.
+    fn end(
+        &self,
+        material: &Material,
+        channel: &mut Channel<'_>,
+        ending: Ending,
+        faults: &mut Faults,
+    ) -> Result<(), Refusal>;
+
+    /// Whether wrong shares are corrected while all nodes are there.
+    fn corrects(&self) -> bool;
+}

@@ -1,0 +1,172 @@
+//! Protocols that abort: all serving nodes agree on every step of a client, and any failure ends the request at all of them.
+//!
+//! With checks against active cheaters ([`Checked`]) a failed check can have told a cheater about a bit of a MAC key. So it ends all
+//! service of this node ([`quarantine`]), and what is made afresh after every start belongs to one [`epoch`].
+
+use std::time::Duration;
+
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::Faults;
+use polyclave_protocol::{Error, Party};
+use polyclave_transport::TlsNet;
+use polyclave_transport::wire::{Reason, Refusal};
+
+use crate::Result;
+use crate::computation::modes::Fault;
+use crate::material::preparation::lacking_kind;
+use crate::material::quarantine::REMEDY;
+use crate::material::state::Material;
+use crate::material::strategy::{MaterialStrategy, Preparation};
+use crate::material::{epoch, quarantine, rotation};
+use crate::peers::orders::Order;
+use crate::requests::agreement::{Early, any};
+use crate::requests::begin::{COMPUTE, blame, unavailable};
+use crate::requests::lending::Channel;
+use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf};
+
+/// When the MAC key was given up in the middle of a request.
+const GIVEN_UP: &str =
+    "what the nodes had made afresh was given up meanwhile; they make it again: try again later";
+
+/// Requests end at all nodes or at none.
+pub(super) struct Abort;
+
+impl RequestStrategy for Abort {
+    /// The client has reached all of these nodes, so one that is not connected here may just be coming back, and one that has just
+    /// come back may not have been ready for a channel.
+    fn patience(&self) -> Patience {
+        Patience { returning: Duration::from_secs(2), channel_tries: 2, silence: COMPUTE }
+    }
+
+    fn tries_another_channel(&self, _: &Error) -> bool {
+        true
+    }
+
+    /// At any of the serving nodes.
+    fn is_announced(&self, here: bool, net: &mut dyn Net) -> Result<bool> {
+        any(here, net)
+    }
+
+    fn listen(&self, early: &mut Early, net: &mut TlsNet) -> Result<Option<Party>> {
+        early.listen(net)
+    }
+
+    /// All nodes come out of it with the same result: accepted by all and equal, or not.
+    fn agree(
+        &self,
+        mine: Result<[u8; 32], Refusal>,
+        _: StepOf<'_>,
+        early: &Early,
+        net: &mut dyn Net,
+    ) -> Result<Result<(), Refusal>> {
+        early.agree(mine, net)
+    }
+
+    fn ends_without_client(&self) -> bool {
+        true
+    }
+
+    fn end(
+        &self,
+        material: &Material,
+        channel: &mut Channel<'_>,
+        Ending { outcome, gone }: Ending,
+        _: &mut Faults,
+    ) -> Result<(), Refusal> {
+        match outcome {
+            Ok(()) => {
+                channel.sound();
+                Ok(())
+            }
+            // All nodes come to this at the same place.
+            Err(Fault::Refused(refusal)) => {
+                channel.sound();
+                Err(refusal)
+            }
+            Err(Fault::Own(refusal)) => Err(refusal),
+            // All come to this, too. Nothing was used and nothing given out.
+            Err(Fault::Failed(Error::OutOfMaterial { detail })) => {
+                channel.sound();
+                Err(Refusal::new(Reason::OutOfMaterial, detail))
+            }
+            Err(Fault::Failed(e)) => {
+                material.strategy.judge(material, "serving a request", &e);
+                if let Some(gone) = gone {
+                    material.refuse_quarantined()?;
+                    return Err(gone);
+                }
+                tracing::warn!(error = material.members.told(&e), "a request failed among the nodes");
+                // Of a check nothing is told but that it failed.
+                material.refuse_quarantined()?;
+                match e {
+                    Error::CheckFailed { .. } => Err(Refusal::new(Reason::Unavailable, GIVEN_UP)),
+                    e => Err(blame(unavailable(e.clone()), &e)),
+                }
+            }
+        }
+    }
+
+    fn corrects(&self) -> bool {
+        false
+    }
+}
+
+/// Material belongs to an epoch, which ends whenever a node starts, and with a check that fails.
+pub(super) struct Checked;
+
+impl MaterialStrategy for Checked {
+    /// All nodes make an epoch as soon as they are there.
+    fn begin(&self, _: &Material, _: [u8; 32], _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn refuse_without_epoch(&self, material: &Material) -> Result<(), Refusal> {
+        if let Some(peer) = material.network.peers.which(|state| state.quarantined).iter().next() {
+            let told = format!(
+                "{peer} is under quarantine, since a check failed, and all nodes are needed. Operators: {REMEDY}"
+            );
+            return Err(Refusal::new(Reason::Quarantined, told));
+        }
+        let (there, all) = (material.network.peers.connected().len(), material.members.nodes);
+        let told = format!(
+            "the nodes are preparing what they make afresh after a start; all of them are needed for it, and {there} of {all} are \
+             connected. Try again later"
+        );
+        Err(Refusal::new(Reason::Unavailable, told))
+    }
+
+    fn judge(&self, material: &Material, during: &str, error: &Error) -> bool {
+        quarantine::judge(material, during, error)
+    }
+
+    fn give_up(&self, material: &Material, why: &str) {
+        material.end_epoch(why);
+    }
+
+    /// What was made with its last start is worth nothing.
+    fn peer_started(&self, material: &Material, peer: Party, _: Option<[u8; 16]>, boot: [u8; 16]) {
+        material.end_epoch_of_other_start(peer, boot);
+    }
+
+    fn settle(&self, material: &Material) {
+        material.settle_quarantine();
+    }
+
+    fn follows(&self, order: &Order) -> bool {
+        matches!(order, Order::Renew { .. } | Order::Rotate { .. } | Order::Fill { .. })
+    }
+
+    fn next(&self, material: &Material) -> Option<Preparation> {
+        if rotation::is_due(material) {
+            return Some(Preparation::Rotation);
+        }
+        if epoch::is_due(material) {
+            return Some(Preparation::Epoch);
+        }
+        lacking_kind(material)
+    }
+
+    fn has_mac_key(&self) -> bool {
+        true
+    }
+}

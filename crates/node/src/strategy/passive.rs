@@ -1,0 +1,45 @@
+//! Passive protocols serve as those that [abort](super::abort), without checks: no failure tells anything of a secret, and nothing is
+//! made ahead.
+
+use polyclave_protocol::{Error, Party};
+use polyclave_transport::wire::Refusal;
+
+use crate::Result;
+use crate::material::state::Material;
+use crate::material::strategy::{MaterialStrategy, Preparation};
+use crate::peers::orders::Order;
+
+/// Nothing is made ahead but the common secrets.
+pub(super) struct Unchecked;
+
+impl MaterialStrategy for Unchecked {
+    fn begin(&self, _: &Material, _: [u8; 32], _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn refuse_without_epoch(&self, _: &Material) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn judge(&self, _: &Material, _: &str, _: &Error) -> bool {
+        false
+    }
+
+    fn give_up(&self, _: &Material, _: &str) {}
+
+    fn peer_started(&self, _: &Material, _: Party, _: Option<[u8; 16]>, _: [u8; 16]) {}
+
+    fn settle(&self, _: &Material) {}
+
+    fn follows(&self, _: &Order) -> bool {
+        false
+    }
+
+    fn next(&self, _: &Material) -> Option<Preparation> {
+        None
+    }
+
+    fn has_mac_key(&self) -> bool {
+        false
+    }
+}
