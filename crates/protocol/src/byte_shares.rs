@@ -43,6 +43,11 @@ impl ByteShares {
         ByteShares { bits: port.bits, count: port.cells.len(), lanes, views, rows }
     }
 
+    /// Bytes of the blocks that people write.
+    pub(crate) fn block_bytes(&self) -> usize {
+        Cells::block_bytes(self.count, self.bits) * self.lanes
+    }
+
     /// Of cells.
     #[cfg_attr(not(feature = "testkit"), expect(dead_code, reason = "what is shipped has no use for it"))]
     pub(crate) fn of_cells(cells: &Cells) -> Self {

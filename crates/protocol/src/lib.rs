@@ -11,7 +11,7 @@ pub mod catalog;
 pub mod coins;
 pub mod commitment;
 pub mod descriptor;
-mod element_vector;
+mod elements;
 mod error;
 pub mod evaluate;
 pub mod garbled;
@@ -40,6 +40,7 @@ pub mod tally;
 pub mod testkit;
 pub mod tinyot;
 pub mod tinytable;
+mod unchecked;
 
 pub use error::{EARLIER_CHECK, Error, Result};
 pub use party::{Party, PartySet};

@@ -52,7 +52,6 @@ pub use setup::{MAX_PARTIES, Setup, Structure};
 pub use tables::Tables;
 
 pub use crate::byte_shares::ByteShares as Shared;
-pub use crate::element_vector::ElementVector as Elements;
 
 use crate::net::Net;
 use crate::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session, SharedValue, check_cells};

@@ -1,9 +1,9 @@
 //! What differs between Shamir sharing against parties that only look on ([`super::passive`]) and against parties that cheat
-//! ([`super::active`]): everything that is sent. All else, which ciphers, lookups and inversions are made of, is the same.
+//! ([`super::active`]): everything that is sent, for elements of GF(2^128) by
+//! [`ElementArithmetic`](crate::elements::ElementArithmetic). All else, which ciphers, lookups and inversions are made of, is the same.
 
 use polyclave_cipher::{Cells, Compiled, Matrix};
 
-use super::Elements;
 use super::arithmetic::Arithmetic;
 use super::opening::{Opened, Opening};
 use super::setup::{Setup, Structure};
@@ -109,47 +109,11 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
         net: &mut dyn Net,
     ) -> Result<()>;
 
-    /// Opens elements of GF(2^128) shared by degree t; counts the round, not the operations.
-    fn open_elements(
-        arithmetic: &mut Arithmetic<Self>,
-        shares: &[u8],
-        net: &mut dyn Net,
-    ) -> Result<Vec<Element>>;
-
-    /// Products, element by element.
-    fn multiply_elements(
-        arithmetic: &mut Arithmetic<Self>,
-        a: &Elements,
-        b: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Elements>;
-
-    /// The sum of all products.
-    fn inner_product(
-        arithmetic: &mut Arithmetic<Self>,
-        a: &Elements,
-        b: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Elements>;
-
-    /// Opens a random multiple of one element.
-    fn open_multiple(arithmetic: &mut Arithmetic<Self>, a: &Elements, net: &mut dyn Net) -> Result<Element>;
-
     /// Makes this party's shares of random values ready for a client: bytes that nobody has shares of but from this drawing.
     fn hand_out_mask(arithmetic: &mut Arithmetic<Self>, message: &mut [u8]);
 
-    /// Makes shares of elements, drawn likewise, ready for a client.
-    fn hand_out_random_elements(arithmetic: &mut Arithmetic<Self>, message: &mut [u8]);
-
     /// Makes shares of a value ready for a client, by another sharing of the same value.
     fn hand_out(arithmetic: &mut Arithmetic<Self>, message: &mut [u8], net: &mut dyn Net) -> Result<()>;
-
-    /// [`hand_out`](AdversaryModel::hand_out) of elements.
-    fn hand_out_elements(
-        arithmetic: &mut Arithmetic<Self>,
-        message: &mut [u8],
-        net: &mut dyn Net,
-    ) -> Result<()>;
 
     /// What this party has seen of others' faults.
     fn faults(arithmetic: &Arithmetic<Self>) -> Faults;

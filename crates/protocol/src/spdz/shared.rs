@@ -6,12 +6,13 @@ use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
-use super::arithmetic::{Arithmetic, Unchecked};
+use super::arithmetic::Arithmetic;
 use super::bank::{Registers, Row};
 use super::key::MacKey;
 use super::share::Authenticated;
 use crate::net::Net;
 use crate::protocol::{Owner, SharedValue};
+use crate::unchecked::Unchecked;
 use crate::{Error, Party, Result};
 
 /// Shares of the cells of one port, and of images of them.
@@ -25,7 +26,7 @@ pub struct Shared<F: MacField> {
     /// View by view, cell by cell.
     pub(super) cells: Zeroizing<Vec<u8>>,
     pub(super) macs: Zeroizing<Vec<F::Word>>,
-    pub(super) unchecked: Option<Unchecked>,
+    pub(super) unchecked: Unchecked,
 }
 
 impl<F: MacField> SharedValue for Shared<F> {
@@ -38,7 +39,12 @@ impl<F: MacField> Shared<F> {
     fn zero(bits: u8, count: usize, lanes: usize, views: Vec<Matrix>) -> Self {
         let len = views.len() * count * lanes;
         let (cells, macs) = (Zeroizing::new(vec![0; len]), Zeroizing::new(vec![F::Word::ZERO; len]));
-        Shared { bits, count, lanes, views, cells, macs, unchecked: None }
+        Shared { bits, count, lanes, views, cells, macs, unchecked: Unchecked::default() }
+    }
+
+    /// Bytes of the blocks that people write.
+    pub(super) fn block_bytes(&self) -> usize {
+        Cells::block_bytes(self.count, self.bits) * self.lanes
     }
 
     /// Cells that everybody knows, and these images of them.
@@ -107,12 +113,12 @@ impl<F: MacField> Shared<F> {
         selected
     }
 
-    /// The lanes of all parts, which are values of one port and session. The last one rests on what the others rest on, too.
+    /// The lanes of all parts, which are values of one port and session.
     pub(super) fn join(parts: &[&Self]) -> Self {
-        let (first, last) = (parts[0], parts[parts.len() - 1]);
+        let first = parts[0];
         let lanes = parts.iter().map(|part| part.lanes).sum();
         let mut joined = Self::zero(first.bits, first.count, lanes, first.views.clone());
-        joined.unchecked = last.unchecked.clone();
+        joined.unchecked = Unchecked::join(parts.iter().map(|part| &part.unchecked));
         let mut to = 0;
         for row in 0..joined.views.len() * joined.count {
             for part in parts {
@@ -126,7 +132,7 @@ impl<F: MacField> Shared<F> {
     }
 
     /// From an output port; it rests on this.
-    pub(super) fn of(port: &CompiledPort, bank: &Registers<F>, unchecked: Option<Unchecked>) -> Self {
+    pub(super) fn of(port: &CompiledPort, bank: &Registers<F>, unchecked: Unchecked) -> Self {
         let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
         let lanes = if port.uniform { 1 } else { bank.lanes() };
         let mut shared = Self::zero(port.bits, port.cells.len(), lanes, views);

@@ -1,8 +1,5 @@
 //! Shared values outside of a bank: what goes in, what comes out, and what is kept; and what a revealed one is worth.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-
 use polyclave_cipher::Cells;
 
 use super::batch::Masks;
@@ -10,7 +7,7 @@ use super::macs::{Macs, product};
 use crate::protocol::SharedValue;
 use crate::release::{Checked, Released, Unverified};
 use crate::tinyot::Key;
-use crate::{Error, Result};
+use crate::unchecked::Unchecked;
 
 /// Shares of the cells of one port: a sum of two, each with a tag that the other party verifies, unless the protocol is passive.
 #[derive(Clone)]
@@ -19,7 +16,7 @@ pub struct Shared {
     pub(super) count: usize,
     pub(super) lanes: usize,
     pub(super) shares: Masks,
-    pub(super) unchecked: Option<Unchecked>,
+    pub(super) unchecked: Unchecked,
 }
 
 impl SharedValue for Shared {
@@ -29,9 +26,9 @@ impl SharedValue for Shared {
 }
 
 impl Shared {
-    /// Whether its session has not checked yet what it rests on.
-    pub(super) fn is_unchecked(&self) -> bool {
-        self.unchecked.as_ref().is_some_and(|of| of.checks.load(SeqCst) <= of.before)
+    /// Bytes of the blocks that people write.
+    pub(super) fn block_bytes(&self) -> usize {
+        Cells::block_bytes(self.count, self.bits) * self.lanes
     }
 
     /// The lanes of these numbers.
@@ -54,7 +51,7 @@ impl Shared {
         Shared { bits: self.bits, count: self.count, lanes: lanes.len(), shares, unchecked }
     }
 
-    /// The lanes of all parts, which are values of one port and session. The last one rests on what the others rest on, too.
+    /// The lanes of all parts, which are values of one port and session.
     pub(super) fn join(parts: &[&Shared]) -> Shared {
         fn rows<T: Copy>(parts: &[(&[T], usize)]) -> Vec<T> {
             // Sized at once, as above.
@@ -64,13 +61,14 @@ impl Shared {
             }
             joined
         }
-        let (first, last) = (parts[0], parts[parts.len() - 1]);
+        let first = parts[0];
         let shares = Masks {
             values: rows(&parts.iter().map(|part| (&part.shares.values[..], part.lanes)).collect::<Vec<_>>()),
             tags: rows(&parts.iter().map(|part| (&part.shares.tags[..], part.lanes)).collect::<Vec<_>>()),
             keys: rows(&parts.iter().map(|part| (&part.shares.keys[..], part.lanes)).collect::<Vec<_>>()),
         };
-        let (lanes, unchecked) = (parts.iter().map(|part| part.lanes).sum(), last.unchecked.clone());
+        let lanes = parts.iter().map(|part| part.lanes).sum();
+        let unchecked = Unchecked::join(parts.iter().map(|part| &part.unchecked));
         Shared { bits: first.bits, count: first.count, lanes, shares, unchecked }
     }
 
@@ -89,38 +87,6 @@ impl Masks {
         } else {
             let alpha = key.reveal_own_share();
             self.keys.iter_mut().zip(cells).for_each(|(beta, cell)| *beta ^= product(alpha, *cell));
-        }
-    }
-}
-
-/// A value rests on openings that only the next check of its session covers: no other session's does.
-#[derive(Clone)]
-pub(super) struct Unchecked {
-    checks: Arc<AtomicU64>,
-    before: u64,
-}
-
-/// The checks of one session that have passed.
-#[derive(Clone, Default)]
-pub(super) struct Checks(Arc<AtomicU64>);
-
-impl Checks {
-    pub(super) fn pass(&self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-
-    /// What a value rests on that is made now.
-    pub(super) fn unchecked(&self) -> Unchecked {
-        Unchecked { checks: self.0.clone(), before: self.0.load(SeqCst) }
-    }
-
-    /// Refuses a value of another session that has not been checked there.
-    pub(super) fn refuse_unchecked(&self, shared: &Shared) -> Result<()> {
-        match &shared.unchecked {
-            Some(of) if !Arc::ptr_eq(&of.checks, &self.0) && shared.is_unchecked() => {
-                Err(Error::misuse("the shared value comes from another session that has not checked it"))
-            }
-            _ => Ok(()),
         }
     }
 }
