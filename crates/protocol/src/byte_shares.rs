@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use crate::protocol::SharedValue;
 use crate::stored::{Header, Reader, Shape, shape_bytes};
-use crate::{Error, Result};
+use crate::{Error, Result, lanes};
 
 /// Shares of the cells of one port, and of images of them; wiped on drop.
 #[derive(Clone)]
@@ -88,27 +88,17 @@ impl ByteShares {
     }
 
     /// The lanes of these numbers.
-    pub(crate) fn select(&self, lanes: &[usize]) -> Self {
-        // Sized at once: growing would leave copies behind.
-        let mut rows = Zeroizing::new(Vec::with_capacity(self.views.len() * self.count * lanes.len()));
-        for row in self.rows.chunks(self.lanes) {
-            rows.extend(lanes.iter().map(|lane| row[*lane]));
-        }
-        ByteShares { lanes: lanes.len(), views: self.views.clone(), rows, ..*self }
+    pub(crate) fn select(&self, selected: &[usize]) -> Self {
+        let rows = Zeroizing::new(lanes::select(&self.rows, self.lanes, selected));
+        ByteShares { lanes: selected.len(), views: self.views.clone(), rows, ..*self }
     }
 
     /// The lanes of all parts, which are values of one port.
     pub(crate) fn join(parts: &[&Self]) -> Self {
-        let lanes = parts.iter().map(|part| part.lanes).sum();
         let (views, first) = (parts[0].views.clone(), parts[0]);
-        // Sized at once, as above.
-        let mut rows = Zeroizing::new(Vec::with_capacity(views.len() * first.count * lanes));
-        for row in 0..views.len() * first.count {
-            parts
-                .iter()
-                .for_each(|part| rows.extend_from_slice(&part.rows[row * part.lanes..][..part.lanes]));
-        }
-        ByteShares { lanes, views, rows, ..*first }
+        let rows: Vec<_> = parts.iter().map(|part| (&part.rows[..], part.lanes)).collect();
+        let rows = Zeroizing::new(lanes::join(&rows));
+        ByteShares { lanes: parts.iter().map(|part| part.lanes).sum(), views, rows, ..*first }
     }
 
     /// What a party stores: this header, the shape ([`shape_bytes`]), and the shares, view by view.

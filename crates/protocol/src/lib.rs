@@ -16,6 +16,7 @@ mod error;
 pub mod evaluate;
 pub mod garbled;
 pub mod ghash;
+mod lanes;
 pub mod mascot;
 mod masking;
 pub mod mesh;

@@ -13,7 +13,7 @@ use super::share::Authenticated;
 use crate::net::Net;
 use crate::protocol::{Owner, SharedValue};
 use crate::unchecked::Unchecked;
-use crate::{Error, Party, Result};
+use crate::{Error, Party, Result, lanes};
 
 /// Shares of the cells of one port, and of images of them.
 #[derive(Clone)]
@@ -100,35 +100,30 @@ impl<F: MacField> Shared<F> {
     ///
     /// # Panics
     /// If there is no such lane.
-    pub(super) fn select(&self, lanes: &[usize]) -> Self {
-        let mut selected = Self::zero(self.bits, self.count, lanes.len(), self.views.clone());
-        selected.unchecked = self.unchecked.clone();
-        for row in 0..self.views.len() * self.count {
-            let (from, to) = (row * self.lanes..(row + 1) * self.lanes, row * lanes.len());
-            let (cells, macs) = (&self.cells[from.clone()], &self.macs[from]);
-            for (to, lane) in (to..).zip(lanes) {
-                (selected.cells[to], selected.macs[to]) = (cells[*lane], macs[*lane]);
-            }
+    pub(super) fn select(&self, selected: &[usize]) -> Self {
+        Shared {
+            lanes: selected.len(),
+            views: self.views.clone(),
+            cells: Zeroizing::new(lanes::select(&self.cells, self.lanes, selected)),
+            macs: Zeroizing::new(lanes::select(&self.macs, self.lanes, selected)),
+            unchecked: self.unchecked.clone(),
+            ..*self
         }
-        selected
     }
 
     /// The lanes of all parts, which are values of one port and session.
     pub(super) fn join(parts: &[&Self]) -> Self {
         let first = parts[0];
-        let lanes = parts.iter().map(|part| part.lanes).sum();
-        let mut joined = Self::zero(first.bits, first.count, lanes, first.views.clone());
-        joined.unchecked = Unchecked::join(parts.iter().map(|part| &part.unchecked));
-        let mut to = 0;
-        for row in 0..joined.views.len() * joined.count {
-            for part in parts {
-                let from = row * part.lanes..(row + 1) * part.lanes;
-                joined.cells[to..][..part.lanes].copy_from_slice(&part.cells[from.clone()]);
-                joined.macs[to..][..part.lanes].copy_from_slice(&part.macs[from]);
-                to += part.lanes;
-            }
+        let cells: Vec<_> = parts.iter().map(|part| (&part.cells[..], part.lanes)).collect();
+        let macs: Vec<_> = parts.iter().map(|part| (&part.macs[..], part.lanes)).collect();
+        Shared {
+            lanes: parts.iter().map(|part| part.lanes).sum(),
+            views: first.views.clone(),
+            cells: Zeroizing::new(lanes::join(&cells)),
+            macs: Zeroizing::new(lanes::join(&macs)),
+            unchecked: Unchecked::join(parts.iter().map(|part| &part.unchecked)),
+            ..*first
         }
-        joined
     }
 
     /// From an output port; it rests on this.

@@ -4,6 +4,7 @@ use polyclave_cipher::Cells;
 
 use super::batch::Masks;
 use super::macs::{Macs, product};
+use crate::lanes;
 use crate::protocol::SharedValue;
 use crate::release::{Checked, Released, Unverified};
 use crate::tinyot::Key;
@@ -35,41 +36,29 @@ impl Shared {
     ///
     /// # Panics
     /// If there is no such lane.
-    pub(super) fn select(&self, lanes: &[usize]) -> Shared {
-        fn rows<T: Copy>(all: &[T], width: usize, lanes: &[usize]) -> Vec<T> {
-            // Sized at once: growing would leave copies behind.
-            let mut selected = Vec::with_capacity(all.len() / width * lanes.len());
-            all.chunks_exact(width).for_each(|row| selected.extend(lanes.iter().map(|lane| row[*lane])));
-            selected
-        }
+    pub(super) fn select(&self, selected: &[usize]) -> Shared {
+        let Masks { values, tags, keys } = &self.shares;
         let shares = Masks {
-            values: rows(&self.shares.values, self.lanes, lanes),
-            tags: rows(&self.shares.tags, self.lanes, lanes),
-            keys: rows(&self.shares.keys, self.lanes, lanes),
+            values: lanes::select(values, self.lanes, selected),
+            tags: lanes::select(tags, self.lanes, selected),
+            keys: lanes::select(keys, self.lanes, selected),
         };
-        let unchecked = self.unchecked.clone();
-        Shared { bits: self.bits, count: self.count, lanes: lanes.len(), shares, unchecked }
+        Shared { lanes: selected.len(), shares, unchecked: self.unchecked.clone(), ..*self }
     }
 
     /// The lanes of all parts, which are values of one port and session.
     pub(super) fn join(parts: &[&Shared]) -> Shared {
-        fn rows<T: Copy>(parts: &[(&[T], usize)]) -> Vec<T> {
-            // Sized at once, as above.
-            let mut joined = Vec::with_capacity(parts.iter().map(|(all, _)| all.len()).sum());
-            for row in 0..parts.first().map_or(0, |(all, width)| all.len() / width) {
-                parts.iter().for_each(|(all, width)| joined.extend_from_slice(&all[row * width..][..*width]));
-            }
-            joined
+        fn joined<T: Copy>(parts: &[&Shared], rows: fn(&Masks) -> &[T]) -> Vec<T> {
+            lanes::join(&parts.iter().map(|part| (rows(&part.shares), part.lanes)).collect::<Vec<_>>())
         }
-        let first = parts[0];
         let shares = Masks {
-            values: rows(&parts.iter().map(|part| (&part.shares.values[..], part.lanes)).collect::<Vec<_>>()),
-            tags: rows(&parts.iter().map(|part| (&part.shares.tags[..], part.lanes)).collect::<Vec<_>>()),
-            keys: rows(&parts.iter().map(|part| (&part.shares.keys[..], part.lanes)).collect::<Vec<_>>()),
+            values: joined(parts, |masks| &masks.values),
+            tags: joined(parts, |masks| &masks.tags),
+            keys: joined(parts, |masks| &masks.keys),
         };
         let lanes = parts.iter().map(|part| part.lanes).sum();
         let unchecked = Unchecked::join(parts.iter().map(|part| &part.unchecked));
-        Shared { bits: first.bits, count: first.count, lanes, shares, unchecked }
+        Shared { lanes, shares, unchecked, ..*parts[0] }
     }
 
     /// Whether it has the tags of a protocol that verifies so.

@@ -24,12 +24,7 @@ pub struct Mask {
 impl Shared {
     /// Its cells, which are bits.
     pub(super) fn as_bits(&self) -> Result<Bits> {
-        if self.bits != 1 {
-            let bits = self.bits;
-            return Err(Error::Misuse(format!(
-                "nodes share bits under this protocol, no cells of {bits} bits"
-            )));
-        }
+        refuse_wide(self.bits)?;
         // Tags of bits have 64 bits.
         let words = |tags: &[u128]| tags.iter().map(|tag| *tag as u64).collect();
         let Masks { values, tags, keys } = &self.shares;
@@ -51,6 +46,13 @@ impl Shared {
             }
         });
         Ok(bits)
+    }
+}
+
+fn refuse_wide(bits: u8) -> Result<()> {
+    match bits {
+        1 => Ok(()),
+        _ => Err(Error::Misuse(format!("nodes share bits under this protocol, no cells of {bits} bits"))),
     }
 }
 
@@ -109,12 +111,7 @@ impl ServiceSession for Served {
     }
 
     fn unmask(&mut self, mask: &Mask, at: usize, masked: &[u8], port: &CompiledPort) -> Result<Shared> {
-        if port.bits != 1 {
-            let bits = port.bits;
-            return Err(Error::Misuse(format!(
-                "nodes share bits under this protocol, no cells of {bits} bits"
-            )));
-        }
+        refuse_wide(port.bits)?;
         let public = masked_cells(port, masked, at, mask.len)?;
         let (count, lanes) = (port.cells.len(), public.lanes());
         let mut bits = Bits::zero(count * lanes);
