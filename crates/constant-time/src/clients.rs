@@ -72,10 +72,10 @@ fn one_client(
     let masked: Vec<u8> = plain.iter().zip(r.iter()).map(|(x, r)| x ^ r).collect();
     // The client sends it to all nodes.
     mark_public(&masked);
-    let (blind, message) = protocol.mask_blind(net)?;
+    let (blind, message) = protocol.arithmetic().random_for_client(net)?;
     let messages = client_hears(&message, net)?;
     scheme.combine_elements(net.members(), &slices(&messages))?;
-    protocol.open_mask_check(&mask, blind, [3; ELEMENT_BYTES], net)?;
+    protocol.open_mask_check(&mask, &blind, [3; ELEMENT_BYTES], net)?;
     let value = protocol.unmask(&mask, 0, &masked, &compiled.inputs()[0])?;
 
     let batch = prepare(protocol, &compiled, 2, net)?;
@@ -86,9 +86,9 @@ fn one_client(
     assert!(learnt.len() == plain.len() && is_secret(&learnt), "a client learns whole blocks");
 
     let elements = protocol.elements(&value, net)?;
-    let products = protocol.multiply_elements(&elements, &elements, net)?;
-    let sum = protocol.inner_product(&elements, &products, net)?;
-    assert!(!protocol.is_zero(&sum, net)?, "the sum of some products");
+    let products = protocol.arithmetic().multiply_elements(&elements, &elements, net)?;
+    let sum = protocol.arithmetic().inner_product(&elements, &products, net)?;
+    assert!(!protocol.arithmetic().is_zero(&sum, net)?, "the sum of some products");
     let message = protocol.reveal_elements(&products, net)?;
     let messages = client_hears(&message, net)?;
     scheme.combine_elements(net.members(), &slices(&messages))?;

@@ -1,11 +1,11 @@
-//! Shared values of which each party holds one byte for each cell: for Shamir sharing over GF(2^8), and for additive sharing.
+//! A shared value of which a party has one byte for each cell: Shamir sharing over GF(2^8), and additive sharing.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix, Slot};
 use zeroize::Zeroizing;
 
 use crate::protocol::SharedValue;
 use crate::stored::{Header, Reader, Shape, shape_bytes};
-use crate::{Error, Result};
+use crate::{Error, Result, lanes};
 
 /// Shares of the cells of one port, and of images of them; wiped on drop.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ impl SharedValue for ByteShares {
 }
 
 impl ByteShares {
-    /// From an output port, whose slots have these rows in this many lanes.
+    /// From an output port, whose slots have these rows in so many lanes.
     pub(crate) fn of_port<'a>(port: &CompiledPort, lanes: usize, row: impl Fn(Slot) -> &'a [u8]) -> Self {
         let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
         let lanes = if port.uniform { 1 } else { lanes };
@@ -43,7 +43,12 @@ impl ByteShares {
         ByteShares { bits: port.bits, count: port.cells.len(), lanes, views, rows }
     }
 
-    /// Shares from cells.
+    /// Bytes of the blocks that people write.
+    pub(crate) fn block_bytes(&self) -> usize {
+        Cells::block_bytes(self.count, self.bits) * self.lanes
+    }
+
+    /// Of cells.
     #[cfg_attr(not(feature = "testkit"), expect(dead_code, reason = "what is shipped has no use for it"))]
     pub(crate) fn of_cells(cells: &Cells) -> Self {
         let (bits, count, lanes) = (cells.bits(), cells.count(), cells.lanes());
@@ -83,27 +88,17 @@ impl ByteShares {
     }
 
     /// The lanes of these numbers.
-    pub(crate) fn select(&self, lanes: &[usize]) -> Self {
-        // Sized at once: growing would leave copies behind.
-        let mut rows = Zeroizing::new(Vec::with_capacity(self.views.len() * self.count * lanes.len()));
-        for row in self.rows.chunks(self.lanes) {
-            rows.extend(lanes.iter().map(|lane| row[*lane]));
-        }
-        ByteShares { lanes: lanes.len(), views: self.views.clone(), rows, ..*self }
+    pub(crate) fn select(&self, selected: &[usize]) -> Self {
+        let rows = Zeroizing::new(lanes::select(&self.rows, self.lanes, selected));
+        ByteShares { lanes: selected.len(), views: self.views.clone(), rows, ..*self }
     }
 
     /// The lanes of all parts, which are values of one port.
     pub(crate) fn join(parts: &[&Self]) -> Self {
-        let lanes = parts.iter().map(|part| part.lanes).sum();
         let (views, first) = (parts[0].views.clone(), parts[0]);
-        // Sized at once, as above.
-        let mut rows = Zeroizing::new(Vec::with_capacity(views.len() * first.count * lanes));
-        for row in 0..views.len() * first.count {
-            parts
-                .iter()
-                .for_each(|part| rows.extend_from_slice(&part.rows[row * part.lanes..][..part.lanes]));
-        }
-        ByteShares { lanes, views, rows, ..*first }
+        let rows: Vec<_> = parts.iter().map(|part| (&part.rows[..], part.lanes)).collect();
+        let rows = Zeroizing::new(lanes::join(&rows));
+        ByteShares { lanes: parts.iter().map(|part| part.lanes).sum(), views, rows, ..*first }
     }
 
     /// What a party stores: this header, the shape ([`shape_bytes`]), and the shares, view by view.

@@ -14,7 +14,7 @@
 use zeroize::Zeroizing;
 
 use crate::net::Net;
-use crate::service::{ELEMENT_BYTES, Element, ServiceSession};
+use crate::service::{ELEMENT_BYTES, Element, ElementArithmetic, Elements, ServiceSession};
 use crate::{Error, Result};
 
 /// Powers in a level, and blocks in a group.
@@ -24,105 +24,102 @@ const GROUP: usize = 128;
 pub const SEGMENT_BLOCKS: usize = GROUP * GROUP;
 
 /// Shared powers of one hash key H.
-pub struct GhashKey<P: ServiceSession> {
+pub struct GhashKey {
     /// H^1 .. H^128.
-    low: P::Elements,
+    low: Elements,
     /// H^128, H^256 .. H^(128 * 128).
-    high: P::Elements,
+    high: Elements,
     /// The hash of no blocks.
-    zero: P::Elements,
+    zero: Elements,
 }
 
-impl<P: ServiceSession> GhashKey<P> {
+impl GhashKey {
     /// Computes the powers of the one element `h`. 14 rounds.
-    pub fn derive(protocol: &mut P, h: &P::Elements, net: &mut dyn Net) -> Result<Self> {
-        if protocol.count(h) != 1 {
+    pub fn derive(arithmetic: &mut dyn ElementArithmetic, h: &Elements, net: &mut dyn Net) -> Result<Self> {
+        if h.count() != 1 {
             return Err(Error::misuse("a hash key is one element"));
         }
-        let low = powers(protocol, h, net)?;
-        let last = protocol.part(&low, GROUP - 1..GROUP);
-        let high = powers(protocol, &last, net)?;
-        Ok(GhashKey::new(protocol, low, high))
+        let low = powers(arithmetic, h, net)?;
+        let high = powers(arithmetic, &low.part(GROUP - 1..GROUP), net)?;
+        Ok(GhashKey::new(low, high))
     }
 
-    fn new(protocol: &P, low: P::Elements, high: P::Elements) -> Self {
-        let zero = protocol.weighted_sums(&[[0; ELEMENT_BYTES]; GROUP], &low);
+    fn new(low: Elements, high: Elements) -> Self {
+        let zero = low.weighted_sums(&[[0; ELEMENT_BYTES]; GROUP]);
         GhashKey { low, high, zero }
     }
 
     /// What a node stores of a key.
-    pub fn save(&self, protocol: &P) -> Zeroizing<Vec<u8>> {
-        protocol.save_elements(&protocol.join_elements(&[&self.low, &self.high]))
+    pub fn save(&self, protocol: &impl ServiceSession) -> Zeroizing<Vec<u8>> {
+        protocol.save_elements(&Elements::join(&[&self.low, &self.high]))
     }
 
     /// Reads a stored key. Bytes that do not fit are an error, never a panic.
-    pub fn restore(protocol: &P, bytes: &[u8]) -> Result<Self> {
+    pub fn restore(protocol: &impl ServiceSession, bytes: &[u8]) -> Result<Self> {
         let powers = protocol.restore_elements(bytes)?;
-        let count = protocol.count(&powers);
+        let count = powers.count();
         if count != 2 * GROUP {
             return Err(Error::Misuse(format!(
                 "a stored hash key has {} elements, not {count}; it is another file",
                 2 * GROUP
             )));
         }
-        let (low, high) = (protocol.part(&powers, 0..GROUP), protocol.part(&powers, GROUP..2 * GROUP));
-        Ok(GhashKey::new(protocol, low, high))
+        Ok(GhashKey::new(powers.part(0..GROUP), powers.part(GROUP..2 * GROUP)))
     }
 
     /// H^m for 1 <= m <= [`SEGMENT_BLOCKS`]. No round if a level has it, else one.
-    fn power(&self, protocol: &mut P, m: usize, net: &mut dyn Net) -> Result<P::Elements> {
+    fn power(&self, arithmetic: &mut dyn ElementArithmetic, m: usize, net: &mut dyn Net) -> Result<Elements> {
         let (groups, rest) = ((m - 1) / GROUP, (m - 1) % GROUP + 1);
         if rest == GROUP {
-            return Ok(protocol.part(&self.high, groups..groups + 1));
+            return Ok(self.high.part(groups..groups + 1));
         }
-        let low = protocol.part(&self.low, rest - 1..rest);
-        if groups == 0 {
-            return Ok(low);
+        let low = self.low.part(rest - 1..rest);
+        match groups {
+            0 => Ok(low),
+            _ => arithmetic.multiply_elements(&low, &self.high.part(groups - 1..groups), net),
         }
-        let high = protocol.part(&self.high, groups - 1..groups);
-        protocol.multiply_elements(&low, &high, net)
     }
 }
 
 /// The powers 1 .. 128 of an element: with the powers up to k come, times the k-th, those up to 2k. 7 rounds.
-fn powers<P: ServiceSession>(
-    protocol: &mut P,
-    element: &P::Elements,
-    net: &mut dyn Net,
-) -> Result<P::Elements> {
+fn powers(arithmetic: &mut dyn ElementArithmetic, element: &Elements, net: &mut dyn Net) -> Result<Elements> {
     let mut powers = element.clone();
-    let mut count = 1;
-    while count < GROUP {
-        let last = protocol.part(&powers, count - 1..count);
-        let factors = protocol.join_elements(&vec![&last; count]);
-        let further = protocol.multiply_elements(&powers, &factors, net)?;
-        powers = protocol.join_elements(&[&powers, &further]);
-        count *= 2;
+    while powers.count() < GROUP {
+        let count = powers.count();
+        let last = powers.part(count - 1..count);
+        let factors = Elements::join(&vec![&last; count]);
+        let further = arithmetic.multiply_elements(&powers, &factors, net)?;
+        powers = Elements::join(&[&powers, &further]);
     }
     Ok(powers)
 }
 
 /// A hash under way.
-pub struct Ghash<'k, P: ServiceSession> {
-    key: &'k GhashKey<P>,
+pub struct Ghash<'k> {
+    key: &'k GhashKey,
     /// The hash of all blocks so far, shared; `None` before the first.
-    state: Option<P::Elements>,
+    state: Option<Elements>,
 }
 
-impl<'k, P: ServiceSession> Ghash<'k, P> {
+impl<'k> Ghash<'k> {
     /// The hash of no blocks yet.
-    pub fn new(key: &'k GhashKey<P>) -> Self {
+    pub fn new(key: &'k GhashKey) -> Self {
         Ghash { key, state: None }
     }
 
     /// Goes on with the hash of blocks that another one has finished.
-    pub fn resume(key: &'k GhashKey<P>, so_far: Option<P::Elements>) -> Self {
+    pub fn resume(key: &'k GhashKey, so_far: Option<Elements>) -> Self {
         Ghash { key, state: so_far }
     }
 
     /// Takes in whole blocks of 16 public bytes, at most [`SEGMENT_BLOCKS`] of them. At most two rounds. After an error the
     /// hash is of no further use.
-    pub fn update(&mut self, protocol: &mut P, blocks: &[u8], net: &mut dyn Net) -> Result<()> {
+    pub fn update(
+        &mut self,
+        arithmetic: &mut dyn ElementArithmetic,
+        blocks: &[u8],
+        net: &mut dyn Net,
+    ) -> Result<()> {
         let (blocks, rest) = blocks.as_chunks::<ELEMENT_BYTES>();
         if !rest.is_empty() || blocks.len() > SEGMENT_BLOCKS {
             return Err(Error::Misuse(format!(
@@ -138,26 +135,25 @@ impl<'k, P: ServiceSession> Ghash<'k, P> {
         let mut weights: Vec<Element> = blocks.iter().rev().copied().collect();
         weights.resize(blocks.len().next_multiple_of(GROUP), [0; ELEMENT_BYTES]);
         let groups = weights.len() / GROUP;
-        let sums = protocol.weighted_sums(&weights, &self.key.low);
-        let mut hash = protocol.part(&sums, 0..1);
+        let sums = self.key.low.weighted_sums(&weights);
+        let mut hash = sums.part(0..1);
         // Sum q >= 1 is still to be multiplied by H^(128 q), and the state by H^m.
-        let mut factors = protocol.part(&sums, 1..groups);
-        let mut powers = protocol.part(&self.key.high, 0..groups - 1);
+        let mut factors = sums.part(1..groups);
+        let mut powers = self.key.high.part(0..groups - 1);
         if let Some(state) = self.state.take() {
-            let power = self.key.power(protocol, blocks.len(), net)?;
-            factors = protocol.join_elements(&[&factors, &state]);
-            powers = protocol.join_elements(&[&powers, &power]);
+            let power = self.key.power(arithmetic, blocks.len(), net)?;
+            factors = Elements::join(&[&factors, &state]);
+            powers = Elements::join(&[&powers, &power]);
         }
-        if protocol.count(&factors) > 0 {
-            let product = protocol.inner_product(&factors, &powers, net)?;
-            hash = protocol.add_elements(&hash, &product);
+        if factors.count() > 0 {
+            hash.add_assign(&arithmetic.inner_product(&factors, &powers, net)?);
         }
         self.state = Some(hash);
         Ok(())
     }
 
     /// The hash, shared: one element.
-    pub fn finish(self) -> P::Elements {
+    pub fn finish(self) -> Elements {
         self.state.unwrap_or_else(|| self.key.zero.clone())
     }
 }

@@ -5,7 +5,7 @@
 //!   random shared mask r, it sends the same x ^ r to every node, and they set \[x\] = (x ^ r) + \[r\] (so no client can
 //!   make a sharing of a wrong degree). What a client is to learn, each serving node sends it a share of, blinded so that
 //!   the client learns the value and nothing about the sharing.
-//! * Values of GF(2^128) in the representation of GCM (SP 800-38D, section 6.3), for its hash.
+//! * Elements of GF(2^128) in the representation of GCM (SP 800-38D, section 6.3), for its hash: [`ElementArithmetic`].
 //!
 //! Values of clients are in bytes as people write them: the blocks of [`Cells::from_blocks`](polyclave_cipher::Cells).
 
@@ -15,17 +15,13 @@ use std::sync::Arc;
 use polyclave_cipher::{Cipher, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
+pub use crate::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
 use crate::net::Net;
 use crate::protocol::{ProtocolConfig, Session};
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
+use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
-
-/// Bytes of an element of GF(2^128).
-pub const ELEMENT_BYTES: usize = 16;
-
-/// An element of GF(2^128) as GCM writes it.
-pub type Element = [u8; ELEMENT_BYTES];
 
 /// What a node stores of a shared value: [`ServiceSession::save`], [`ServiceSession::save_elements`].
 #[derive(Clone, Copy)]
@@ -131,9 +127,6 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
     /// A random value, shared, that covers an input of a client.
     type Mask: Send;
 
-    /// A vector of shared elements of GF(2^128); wiped on drop.
-    type Elements: Clone + Send + Sync;
-
     /// A cipher as nodes evaluate it: its own circuits, or others for the same bytes.
     fn form(&self, cipher: Cipher) -> Cipher {
         cipher
@@ -168,19 +161,22 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
     /// Draws a mask of `len` bytes; also returns what this node sends to the client.
     fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Self::Mask, Vec<u8>)>;
 
-    /// Draws the random element r_0 that blinds the check of a mask; also returns what this node sends to the client.
-    fn mask_blind(&mut self, net: &mut dyn Net) -> Result<(Self::Elements, Vec<u8>)>;
+    /// A mask's bytes cut into elements, the last one filled with zeros. Local.
+    fn mask_elements(&self, mask: &Self::Mask) -> Elements;
 
-    /// Opens r_0 + sum of chi^j r_j, where r_1, r_2 .. are the mask's bytes cut into elements (the last one filled with
-    /// zeros): with it a client checks the mask that it was sent. The client names chi after it has
-    /// what all nodes sent of the mask and of r_0, the same to all nodes.
+    /// Opens r_0 + sum of chi^j r_j, for the [`mask_elements`](ServiceSession::mask_elements) r_1, r_2 .. and a blind r_0 that the client
+    /// knows ([`ElementArithmetic::random_for_client`]): with it a client checks the mask that it was sent. The client names chi after it
+    /// has what all nodes sent of the mask and of r_0, the same to all nodes.
     fn open_mask_check(
         &mut self,
         mask: &Self::Mask,
-        blind: Self::Elements,
+        blind: &Elements,
         chi: Element,
         net: &mut dyn Net,
-    ) -> Result<Element>;
+    ) -> Result<Element> {
+        let elements = self.mask_elements(mask);
+        self.arithmetic().open_blinded_sum(blind, &elements, chi, net)
+    }
 
     /// Shares of x, from the public x ^ r: `masked` stands at `at` in the mask and makes whole blocks of `port`. No byte of
     /// a mask may be used twice; the caller sees to it, and to it that all nodes use the same x ^ r. Bits of a byte beyond
@@ -193,65 +189,49 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
         port: &CompiledPort,
     ) -> Result<Self::Shared>;
 
-    /// What this node sends to a client that is to learn a value, behind the protocol's check; in the blocks people write.
-    fn reveal_to_client(&mut self, value: &Self::Shared, net: &mut dyn Net) -> Result<Vec<u8>>;
+    /// Bytes of a value's blocks as people write them, those of all lanes.
+    fn block_bytes(&self, value: &Self::Shared) -> usize;
 
-    /// The same of the first `bytes` bytes of the blocks alone: no share of the others goes out.
+    /// What this node sends to a client that is to learn the first `bytes` bytes of a value's blocks, behind the protocol's check. The
+    /// value has so many. No share of the others goes out.
+    fn send_bytes(&mut self, value: &Self::Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>>;
+
+    /// What this node sends to a client that is to learn a value, behind the protocol's check; in the blocks people write.
+    fn reveal_to_client(&mut self, value: &Self::Shared, net: &mut dyn Net) -> Result<Vec<u8>> {
+        let all = self.block_bytes(value);
+        self.reveal_bytes_to_client(value, all, net)
+    }
+
+    /// The same of the first `bytes` bytes of the blocks alone.
     fn reveal_bytes_to_client(
         &mut self,
         value: &Self::Shared,
         bytes: usize,
         net: &mut dyn Net,
-    ) -> Result<Vec<u8>>;
-
-    /// Blocks of 16 bytes, one a lane, as elements. One round.
-    fn elements(&mut self, blocks: &Self::Shared, net: &mut dyn Net) -> Result<Self::Elements>;
-
-    /// Number of elements.
-    fn count(&self, elements: &Self::Elements) -> usize;
-
-    /// Some of the elements.
-    fn part(&self, elements: &Self::Elements, range: Range<usize>) -> Self::Elements;
-
-    /// One vector after another.
-    fn join_elements(&self, parts: &[&Self::Elements]) -> Self::Elements;
-
-    /// Products, element by element. One round.
-    fn multiply_elements(
-        &mut self,
-        a: &Self::Elements,
-        b: &Self::Elements,
-        net: &mut dyn Net,
-    ) -> Result<Self::Elements>;
-
-    /// The sum of all products a_i b_i, one element. One round.
-    fn inner_product(
-        &mut self,
-        a: &Self::Elements,
-        b: &Self::Elements,
-        net: &mut dyn Net,
-    ) -> Result<Self::Elements>;
-
-    /// For every `count(elements)` weights the sum of weight_i element_i. Local. The weights are public, and as many as make
-    /// whole sums.
-    fn weighted_sums(&self, weights: &[Element], elements: &Self::Elements) -> Self::Elements;
-
-    /// Sums, element by element. Local.
-    fn add_elements(&self, a: &Self::Elements, b: &Self::Elements) -> Self::Elements;
-
-    /// Adds public values, element by element. Local.
-    fn add_public(&self, a: &Self::Elements, public: &[Element]) -> Self::Elements;
-
-    /// Whether an element is zero, and nothing else about it: opens rho times it, for a random shared rho. Says so wrongly
-    /// with probability 2^-128. Two rounds at most; behind the protocol's check.
-    fn is_zero(&mut self, element: &Self::Elements, net: &mut dyn Net) -> Result<bool>;
+    ) -> Result<Vec<u8>> {
+        let all = self.block_bytes(value);
+        if bytes > all {
+            return Err(Error::Misuse(format!("a value of {all} bytes has no {bytes}")));
+        }
+        self.enter(Phase::Output);
+        self.send_bytes(value, bytes, net)
+    }
 
     /// What this node sends to a client that is to learn elements, behind the protocol's check.
-    fn reveal_elements(&mut self, elements: &Self::Elements, net: &mut dyn Net) -> Result<Vec<u8>>;
+    fn reveal_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.enter(Phase::Output);
+        self.arithmetic().send_elements(elements, net)
+    }
+
+    /// Blocks of 16 bytes, one a lane, as elements. One round.
+    fn elements(&mut self, blocks: &Self::Shared, net: &mut dyn Net) -> Result<Elements>;
+
+    /// Arithmetic on elements.
+    fn arithmetic(&mut self) -> &mut dyn ElementArithmetic;
 
     /// What a node stores of shared elements.
-    fn save_elements(&self, elements: &Self::Elements) -> Zeroizing<Vec<u8>>;
+    fn save_elements(&self, elements: &Elements) -> Zeroizing<Vec<u8>>;
 
     /// Reads stored elements. Bytes that do not fit are an error, never a panic.
-    fn restore_elements(&self, bytes: &[u8]) -> Result<Self::Elements>;
+    fn restore_elements(&self, bytes: &[u8]) -> Result<Elements>;
 }

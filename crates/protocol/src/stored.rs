@@ -16,7 +16,7 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Behind the header, which must be this one.
     pub(crate) fn new(bytes: &'a [u8], protocol: &'static str, header: Header) -> Result<Reader<'a>> {
-        let mut reader = Reader { bytes, protocol };
+        let mut reader = Reader::bare(bytes, protocol);
         let found: Header = reader.array()?;
         if found[..2] != header[..2] {
             return Err(reader.damaged("they are of another kind or version"));
@@ -27,6 +27,11 @@ impl<'a> Reader<'a> {
             );
         }
         Ok(reader)
+    }
+
+    /// Of bytes without a header.
+    pub(crate) fn bare(bytes: &'a [u8], protocol: &'static str) -> Reader<'a> {
+        Reader { bytes, protocol }
     }
 
     /// The next bytes.

@@ -15,14 +15,14 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use polyclave_cipher::{Cells, Circuit, Matrix, Port, compile, compile_with_views};
 use polyclave_example_processes::steps::{Step, Steps};
-use polyclave_protocol::any::{AnyElements, AnyServiceConfig, AnyServiceSession, AnyShared};
+use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession, AnyShared};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::metered::Meter;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
-use polyclave_protocol::service::{ServiceConfig, ServiceSession};
+use polyclave_protocol::service::{Elements, ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{HandshakeParameters, hello, random_bytes};
 use polyclave_protocol::{Error, Party, Result};
 use serde::{Deserialize, Serialize};
@@ -175,7 +175,7 @@ fn create(
     let batch = prepare(&mut protocol, &compiled, 1, net)?;
     let outputs = evaluate(&mut protocol, &compiled, 1, &inputs, batch, net)?;
     let h = protocol.elements(&outputs[1], net)?;
-    let hash_key = GhashKey::derive(&mut protocol, &h, net)?;
+    let hash_key = GhashKey::derive(protocol.arithmetic(), &h, net)?;
     // What is stored has passed the protocol's check.
     protocol.check(net)?;
 
@@ -214,7 +214,7 @@ struct At<'a> {
     scheme: &'a AnyServiceConfig,
     protocol: AnyServiceSession,
     round_keys: AnyShared,
-    hash_key: Arc<GhashKey<AnyServiceSession>>,
+    hash_key: Arc<GhashKey>,
     session: [u8; 32],
     nonces: u32,
     net: &'a mut dyn Net,
@@ -350,7 +350,7 @@ impl<'a> At<'a> {
     }
 
     /// Shares of the right tags of some records: their hashes, each plus E(J0) of its nonce.
-    fn right_tags(&mut self, records: &[Sealed]) -> Result<AnyElements> {
+    fn right_tags(&mut self, records: &[Sealed]) -> Result<Elements> {
         let counters: Vec<u8> = records.iter().flat_map(|sealed| Sealed::counter(&sealed.nonce, 1)).collect();
         let covers = self.run(&circuits::cover(), &counters, Vec::new())?;
         let covers = self.protocol.elements(&covers, self.net)?;
@@ -358,21 +358,20 @@ impl<'a> At<'a> {
         let mut hashes = Vec::with_capacity(records.len());
         for sealed in records {
             let mut hash = Ghash::new(&hash_key);
-            hash.update(&mut self.protocol, &sealed.hashed(), self.net)?;
+            hash.update(self.protocol.arithmetic(), &sealed.hashed(), self.net)?;
             hashes.push(hash.finish());
         }
-        let hashes = self.protocol.join_elements(&hashes.iter().collect::<Vec<_>>());
-        Ok(self.protocol.add_elements(&hashes, &covers))
+        let hashes = Elements::join(&hashes.iter().collect::<Vec<_>>());
+        Ok(hashes.add(&covers))
     }
 
     /// The number of the first record that has not its right tag; nothing else is told about right ones.
     fn first_unauthentic(&mut self, records: &[Sealed]) -> Result<Option<u32>> {
         let right = self.right_tags(records)?;
         let tags: Vec<_> = records.iter().map(|sealed| sealed.tag).collect();
-        let differences = self.protocol.add_public(&right, &tags);
+        let differences = self.protocol.arithmetic().add_public(&right, &tags);
         for (i, sealed) in records.iter().enumerate() {
-            let difference = self.protocol.part(&differences, i..i + 1);
-            if !self.protocol.is_zero(&difference, self.net)? {
+            if !self.protocol.arithmetic().is_zero(&differences.part(i..i + 1), self.net)? {
                 return Ok(Some(sealed.number));
             }
         }

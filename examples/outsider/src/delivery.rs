@@ -154,14 +154,14 @@ fn tag(
     net: &mut dyn Net,
 ) -> Result<Element> {
     let (h, cover) = (protocol.elements(hash_key, net)?, protocol.elements(cover, net)?);
-    let powers = GhashKey::derive(protocol, &h, net)?;
+    let powers = GhashKey::derive(protocol.arithmetic(), &h, net)?;
     let mut hash = Ghash::new(&powers);
     let mut blocks = ciphertext.to_vec();
     blocks.resize(blocks.len().next_multiple_of(ELEMENT_BYTES), 0);
     blocks.extend([0; 8]);
     blocks.extend((8 * ciphertext.len() as u64).to_be_bytes());
-    hash.update(protocol, &blocks, net)?;
-    let tag = protocol.add_elements(&hash.finish(), &cover);
+    hash.update(protocol.arithmetic(), &blocks, net)?;
+    let tag = hash.finish().add(&cover);
 
     let message = protocol.reveal_elements(&tag, net)?;
     let (me, n) = (net.me(), net.parties());

@@ -23,7 +23,7 @@ pub(crate) struct Material {
     /// For keys made for CMAC.
     pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
     /// For keys made for GCM.
-    pub(crate) hash_key: Option<GhashKey<AnyServiceSession>>,
+    pub(crate) hash_key: Option<GhashKey>,
 }
 
 impl Material {

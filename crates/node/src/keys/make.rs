@@ -125,7 +125,7 @@ pub(crate) fn expand(
         if let (Some(h), Some(k1), Some(k2)) = (values.next(), values.next(), values.next()) {
             if modes.contains(&Mode::Gcm) {
                 let h = protocol.elements(&h, net)?;
-                hash_key = Some(GhashKey::derive(protocol, &h, net)?);
+                hash_key = Some(GhashKey::derive(protocol.arithmetic(), &h, net)?);
             }
             subkeys = modes.contains(&Mode::Cmac).then_some((k1, k2));
         }

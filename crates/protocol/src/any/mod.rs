@@ -19,7 +19,7 @@ mod values;
 pub use engine::{AnyProtocolConfig, AnySession, Erasable, Handle};
 pub use service_protocol::{AnyServiceSession, ErasableService};
 pub use service_scheme::AnyServiceConfig;
-pub use values::{AnyBatch, AnyElements, AnyMask, AnyRegisters, AnyReleased, AnySetup, AnyShared};
+pub use values::{AnyBatch, AnyMask, AnyRegisters, AnyReleased, AnySetup, AnyShared};
 
 #[cfg(test)]
 mod tests;

@@ -1,29 +1,21 @@
 //! A handle to a session of a protocol with which nodes can serve.
 
-use std::ops::Range;
-
 use polyclave_cipher::{Cipher, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
 use super::engine::{Erasable, ErasedSession, Handle};
-use super::values::{AnyElements, AnyMask, AnyShared};
+use super::values::{AnyMask, AnyShared};
 use crate::Result;
 use crate::net::Net;
-use crate::service::{Element, ServiceSession};
+use crate::service::{ElementArithmetic, Elements, ServiceSession};
 
 /// A node in a session.
 pub type AnyServiceSession = Handle<dyn ErasedServiceSession>;
 
 /// A [`ServiceSession`] that owns all it works with, as all of them do.
-pub trait ErasableService:
-    Erasable + ServiceSession<Shared: 'static, Mask: 'static, Elements: 'static>
-{
-}
+pub trait ErasableService: Erasable + ServiceSession<Shared: 'static, Mask: 'static> {}
 
-impl<P> ErasableService for P where
-    P: Erasable + ServiceSession<Shared: 'static, Mask: 'static, Elements: 'static>
-{
-}
+impl<P> ErasableService for P where P: Erasable + ServiceSession<Shared: 'static, Mask: 'static> {}
 
 /// [`ServiceSession`] with handles in place of types. See there for what the methods do.
 pub trait ErasedServiceSession: ErasedSession {
@@ -37,20 +29,10 @@ pub trait ErasedServiceSession: ErasedSession {
     fn erased_save(&self, value: &AnyShared) -> Zeroizing<Vec<u8>>;
     /// See [`ServiceSession::restore`].
     fn erased_restore(&self, bytes: &[u8]) -> Result<AnyShared>;
-    /// See [`ServiceSession::lanes`].
-    fn erased_lanes(&self, value: &AnyShared, lanes: Range<usize>) -> AnyShared;
     /// See [`ServiceSession::mask_input`].
     fn erased_mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)>;
-    /// See [`ServiceSession::mask_blind`].
-    fn erased_mask_blind(&mut self, net: &mut dyn Net) -> Result<(AnyElements, Vec<u8>)>;
-    /// See [`ServiceSession::open_mask_check`].
-    fn erased_open_mask_check(
-        &mut self,
-        mask: &AnyMask,
-        blind: AnyElements,
-        chi: Element,
-        net: &mut dyn Net,
-    ) -> Result<Element>;
+    /// See [`ServiceSession::mask_elements`].
+    fn erased_mask_elements(&self, mask: &AnyMask) -> Elements;
     /// See [`ServiceSession::unmask`].
     fn erased_unmask(
         &mut self,
@@ -59,51 +41,18 @@ pub trait ErasedServiceSession: ErasedSession {
         masked: &[u8],
         port: &CompiledPort,
     ) -> Result<AnyShared>;
-    /// See [`ServiceSession::reveal_to_client`].
-    fn erased_reveal_to_client(&mut self, value: &AnyShared, net: &mut dyn Net) -> Result<Vec<u8>>;
-    /// See [`ServiceSession::reveal_bytes_to_client`].
-    fn erased_reveal_bytes_to_client(
-        &mut self,
-        value: &AnyShared,
-        bytes: usize,
-        net: &mut dyn Net,
-    ) -> Result<Vec<u8>>;
+    /// See [`ServiceSession::block_bytes`].
+    fn erased_block_bytes(&self, value: &AnyShared) -> usize;
+    /// See [`ServiceSession::send_bytes`].
+    fn erased_send_bytes(&mut self, value: &AnyShared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>>;
     /// See [`ServiceSession::elements`].
-    fn erased_elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<AnyElements>;
-    /// See [`ServiceSession::count`].
-    fn erased_count(&self, elements: &AnyElements) -> usize;
-    /// See [`ServiceSession::part`].
-    fn erased_part(&self, elements: &AnyElements, range: Range<usize>) -> AnyElements;
-    /// See [`ServiceSession::join_elements`].
-    fn erased_join_elements(&self, parts: &[&AnyElements]) -> AnyElements;
-    /// See [`ServiceSession::multiply_elements`].
-    fn erased_multiply_elements(
-        &mut self,
-        a: &AnyElements,
-        b: &AnyElements,
-        net: &mut dyn Net,
-    ) -> Result<AnyElements>;
-    /// See [`ServiceSession::inner_product`].
-    fn erased_inner_product(
-        &mut self,
-        a: &AnyElements,
-        b: &AnyElements,
-        net: &mut dyn Net,
-    ) -> Result<AnyElements>;
-    /// See [`ServiceSession::weighted_sums`].
-    fn erased_weighted_sums(&self, weights: &[Element], elements: &AnyElements) -> AnyElements;
-    /// See [`ServiceSession::add_elements`].
-    fn erased_add_elements(&self, a: &AnyElements, b: &AnyElements) -> AnyElements;
-    /// See [`ServiceSession::add_public`].
-    fn erased_add_public(&self, a: &AnyElements, public: &[Element]) -> AnyElements;
-    /// See [`ServiceSession::is_zero`].
-    fn erased_is_zero(&mut self, element: &AnyElements, net: &mut dyn Net) -> Result<bool>;
-    /// See [`ServiceSession::reveal_elements`].
-    fn erased_reveal_elements(&mut self, elements: &AnyElements, net: &mut dyn Net) -> Result<Vec<u8>>;
+    fn erased_elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<Elements>;
+    /// See [`ServiceSession::arithmetic`].
+    fn erased_arithmetic(&mut self) -> &mut dyn ElementArithmetic;
     /// See [`ServiceSession::save_elements`].
-    fn erased_save_elements(&self, elements: &AnyElements) -> Zeroizing<Vec<u8>>;
+    fn erased_save_elements(&self, elements: &Elements) -> Zeroizing<Vec<u8>>;
     /// See [`ServiceSession::restore_elements`].
-    fn erased_restore_elements(&self, bytes: &[u8]) -> Result<AnyElements>;
+    fn erased_restore_elements(&self, bytes: &[u8]) -> Result<Elements>;
 }
 
 impl<P: ErasableService> ErasedServiceSession for P {
@@ -127,26 +76,12 @@ impl<P: ErasableService> ErasedServiceSession for P {
         self.restore(bytes).map(AnyShared::new)
     }
 
-    fn erased_lanes(&self, value: &AnyShared, lanes: Range<usize>) -> AnyShared {
-        AnyShared::new(self.lanes(value.of(), lanes))
-    }
-
     fn erased_mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)> {
         self.mask_input(len, net).map(|(mask, sent)| (AnyMask::new(mask), sent))
     }
 
-    fn erased_mask_blind(&mut self, net: &mut dyn Net) -> Result<(AnyElements, Vec<u8>)> {
-        self.mask_blind(net).map(|(blind, sent)| (AnyElements::new(blind), sent))
-    }
-
-    fn erased_open_mask_check(
-        &mut self,
-        mask: &AnyMask,
-        blind: AnyElements,
-        chi: Element,
-        net: &mut dyn Net,
-    ) -> Result<Element> {
-        self.open_mask_check(mask.of(), blind.of::<P::Elements>().clone(), chi, net)
+    fn erased_mask_elements(&self, mask: &AnyMask) -> Elements {
+        self.mask_elements(mask.of())
     }
 
     fn erased_unmask(
@@ -159,85 +94,33 @@ impl<P: ErasableService> ErasedServiceSession for P {
         self.unmask(mask.of(), at, masked, port).map(AnyShared::new)
     }
 
-    fn erased_reveal_to_client(&mut self, value: &AnyShared, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.reveal_to_client(value.of(), net)
+    fn erased_block_bytes(&self, value: &AnyShared) -> usize {
+        self.block_bytes(value.of())
     }
 
-    fn erased_reveal_bytes_to_client(
-        &mut self,
-        value: &AnyShared,
-        bytes: usize,
-        net: &mut dyn Net,
-    ) -> Result<Vec<u8>> {
-        self.reveal_bytes_to_client(value.of(), bytes, net)
+    fn erased_send_bytes(&mut self, value: &AnyShared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.send_bytes(value.of(), bytes, net)
     }
 
-    fn erased_elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<AnyElements> {
-        self.elements(blocks.of(), net).map(AnyElements::new)
+    fn erased_elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<Elements> {
+        self.elements(blocks.of(), net)
     }
 
-    fn erased_count(&self, elements: &AnyElements) -> usize {
-        self.count(elements.of())
+    fn erased_arithmetic(&mut self) -> &mut dyn ElementArithmetic {
+        self.arithmetic()
     }
 
-    fn erased_part(&self, elements: &AnyElements, range: Range<usize>) -> AnyElements {
-        AnyElements::new(self.part(elements.of(), range))
+    fn erased_save_elements(&self, elements: &Elements) -> Zeroizing<Vec<u8>> {
+        self.save_elements(elements)
     }
 
-    fn erased_join_elements(&self, parts: &[&AnyElements]) -> AnyElements {
-        AnyElements::new(self.join_elements(&parts.iter().map(|part| part.of()).collect::<Vec<_>>()))
-    }
-
-    fn erased_multiply_elements(
-        &mut self,
-        a: &AnyElements,
-        b: &AnyElements,
-        net: &mut dyn Net,
-    ) -> Result<AnyElements> {
-        self.multiply_elements(a.of(), b.of(), net).map(AnyElements::new)
-    }
-
-    fn erased_inner_product(
-        &mut self,
-        a: &AnyElements,
-        b: &AnyElements,
-        net: &mut dyn Net,
-    ) -> Result<AnyElements> {
-        self.inner_product(a.of(), b.of(), net).map(AnyElements::new)
-    }
-
-    fn erased_weighted_sums(&self, weights: &[Element], elements: &AnyElements) -> AnyElements {
-        AnyElements::new(self.weighted_sums(weights, elements.of()))
-    }
-
-    fn erased_add_elements(&self, a: &AnyElements, b: &AnyElements) -> AnyElements {
-        AnyElements::new(self.add_elements(a.of(), b.of()))
-    }
-
-    fn erased_add_public(&self, a: &AnyElements, public: &[Element]) -> AnyElements {
-        AnyElements::new(self.add_public(a.of(), public))
-    }
-
-    fn erased_is_zero(&mut self, element: &AnyElements, net: &mut dyn Net) -> Result<bool> {
-        self.is_zero(element.of(), net)
-    }
-
-    fn erased_reveal_elements(&mut self, elements: &AnyElements, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.reveal_elements(elements.of(), net)
-    }
-
-    fn erased_save_elements(&self, elements: &AnyElements) -> Zeroizing<Vec<u8>> {
-        self.save_elements(elements.of())
-    }
-
-    fn erased_restore_elements(&self, bytes: &[u8]) -> Result<AnyElements> {
-        self.restore_elements(bytes).map(AnyElements::new)
+    fn erased_restore_elements(&self, bytes: &[u8]) -> Result<Elements> {
+        self.restore_elements(bytes)
     }
 }
 
 impl ServiceSession for AnyServiceSession {
     type Mask = AnyMask;
-    type Elements = AnyElements;
 
     fn form(&self, cipher: Cipher) -> Cipher {
         self.0.erased_form(cipher)
@@ -259,99 +142,39 @@ impl ServiceSession for AnyServiceSession {
         self.0.erased_restore(bytes)
     }
 
-    fn lanes(&self, value: &AnyShared, lanes: Range<usize>) -> AnyShared {
-        self.0.erased_lanes(value, lanes)
-    }
-
     fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)> {
         self.0.erased_mask_input(len, net)
     }
 
-    fn mask_blind(&mut self, net: &mut dyn Net) -> Result<(AnyElements, Vec<u8>)> {
-        self.0.erased_mask_blind(net)
-    }
-
-    fn open_mask_check(
-        &mut self,
-        mask: &AnyMask,
-        blind: AnyElements,
-        chi: Element,
-        net: &mut dyn Net,
-    ) -> Result<Element> {
-        self.0.erased_open_mask_check(mask, blind, chi, net)
+    fn mask_elements(&self, mask: &AnyMask) -> Elements {
+        self.0.erased_mask_elements(mask)
     }
 
     fn unmask(&mut self, mask: &AnyMask, at: usize, masked: &[u8], port: &CompiledPort) -> Result<AnyShared> {
         self.0.erased_unmask(mask, at, masked, port)
     }
 
-    fn reveal_to_client(&mut self, value: &AnyShared, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.0.erased_reveal_to_client(value, net)
+    fn block_bytes(&self, value: &AnyShared) -> usize {
+        self.0.erased_block_bytes(value)
     }
 
-    fn reveal_bytes_to_client(
-        &mut self,
-        value: &AnyShared,
-        bytes: usize,
-        net: &mut dyn Net,
-    ) -> Result<Vec<u8>> {
-        self.0.erased_reveal_bytes_to_client(value, bytes, net)
+    fn send_bytes(&mut self, value: &AnyShared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.0.erased_send_bytes(value, bytes, net)
     }
 
-    fn elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<AnyElements> {
+    fn elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<Elements> {
         self.0.erased_elements(blocks, net)
     }
 
-    fn count(&self, elements: &AnyElements) -> usize {
-        self.0.erased_count(elements)
+    fn arithmetic(&mut self) -> &mut dyn ElementArithmetic {
+        self.0.erased_arithmetic()
     }
 
-    fn part(&self, elements: &AnyElements, range: Range<usize>) -> AnyElements {
-        self.0.erased_part(elements, range)
-    }
-
-    fn join_elements(&self, parts: &[&AnyElements]) -> AnyElements {
-        self.0.erased_join_elements(parts)
-    }
-
-    fn multiply_elements(
-        &mut self,
-        a: &AnyElements,
-        b: &AnyElements,
-        net: &mut dyn Net,
-    ) -> Result<AnyElements> {
-        self.0.erased_multiply_elements(a, b, net)
-    }
-
-    fn inner_product(&mut self, a: &AnyElements, b: &AnyElements, net: &mut dyn Net) -> Result<AnyElements> {
-        self.0.erased_inner_product(a, b, net)
-    }
-
-    fn weighted_sums(&self, weights: &[Element], elements: &AnyElements) -> AnyElements {
-        self.0.erased_weighted_sums(weights, elements)
-    }
-
-    fn add_elements(&self, a: &AnyElements, b: &AnyElements) -> AnyElements {
-        self.0.erased_add_elements(a, b)
-    }
-
-    fn add_public(&self, a: &AnyElements, public: &[Element]) -> AnyElements {
-        self.0.erased_add_public(a, public)
-    }
-
-    fn is_zero(&mut self, element: &AnyElements, net: &mut dyn Net) -> Result<bool> {
-        self.0.erased_is_zero(element, net)
-    }
-
-    fn reveal_elements(&mut self, elements: &AnyElements, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.0.erased_reveal_elements(elements, net)
-    }
-
-    fn save_elements(&self, elements: &AnyElements) -> Zeroizing<Vec<u8>> {
+    fn save_elements(&self, elements: &Elements) -> Zeroizing<Vec<u8>> {
         self.0.erased_save_elements(elements)
     }
 
-    fn restore_elements(&self, bytes: &[u8]) -> Result<AnyElements> {
+    fn restore_elements(&self, bytes: &[u8]) -> Result<Elements> {
         self.0.erased_restore_elements(bytes)
     }
 }

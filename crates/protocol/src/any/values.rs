@@ -92,20 +92,6 @@ impl AnyMask {
     }
 }
 
-/// A vector of shared elements of GF(2^128); wiped on drop of its last handle.
-#[derive(Clone)]
-pub struct AnyElements(Arc<dyn Any + Send + Sync>);
-
-impl AnyElements {
-    pub(super) fn new<T: Send + Sync + 'static>(elements: T) -> AnyElements {
-        AnyElements(Arc::new(elements))
-    }
-
-    pub(super) fn of<T: 'static>(&self) -> &T {
-        self.0.downcast_ref().unwrap_or_else(|| of_another_protocol::<T>())
-    }
-}
-
 /// A revealed value, and whether it was checked before.
 pub struct AnyReleased {
     cells: Cells,

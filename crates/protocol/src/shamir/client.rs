@@ -23,15 +23,14 @@ use polyclave_kernels::affine::{Term, combine};
 use polyclave_kernels::transpose::rows_to_blocks;
 use zeroize::Zeroizing;
 
-use super::Elements;
 use super::Shared;
 use super::arithmetic::Arithmetic;
 use super::security::AdversaryModel;
 use super::setup::Structure;
-use crate::masking::{cells_of, masked_cells, powers};
+use crate::elements::{ELEMENT_BYTES, Element, Elements};
+use crate::masking::{cells_of, masked_cells};
 use crate::net::Net;
 use crate::protocol::SharedValue;
-use crate::service::{ELEMENT_BYTES, Element};
 use crate::{Error, PartySet, Result};
 
 /// A random value that covers an input of a client: its parts, from which shares of every image of it follow.
@@ -52,32 +51,16 @@ impl<S: AdversaryModel> Arithmetic<S> {
         (mask, message)
     }
 
-    /// Opens r_0 + sum of chi^j r_j. One operation, one round. r_0 is uniform and used once, so this tells nothing about r.
-    pub(super) fn open_mask_check(
-        &mut self,
-        mask: &Mask,
-        blind: &Elements,
-        chi: Element,
-        net: &mut dyn Net,
-    ) -> Result<Element> {
-        if blind.count() != 1 {
-            return Err(Error::misuse("the check of a mask is blinded by one element"));
-        }
+    /// A mask's bytes as elements. Local.
+    pub(super) fn mask_elements(&self, mask: &Mask) -> Elements {
         let count = mask.len.div_ceil(ELEMENT_BYTES);
-        let mut sum = blind.clone();
-        if count > 0 {
-            let padded = mask.parts.iter().map(|part| {
-                let mut bytes = Zeroizing::new(vec![0; count * ELEMENT_BYTES]);
-                bytes[..mask.len].copy_from_slice(part);
-                bytes
-            });
-            let padded: Vec<_> = padded.collect();
-            let parts: Vec<&[u8]> = padded.iter().map(|part| part.as_slice()).collect();
-            let elements = self.elements_of_parts(&parts, count);
-            sum = sum.add(&elements.weighted_sums(&powers(chi, count)));
-        }
-        let opened = self.open_elements(&sum, net)?;
-        opened.first().copied().ok_or_else(|| Error::misuse("no element was opened"))
+        let padded = mask.parts.iter().map(|part| {
+            let mut bytes = Zeroizing::new(vec![0; count * ELEMENT_BYTES]);
+            bytes[..mask.len].copy_from_slice(part);
+            bytes
+        });
+        let padded: Vec<_> = padded.collect();
+        self.elements_of_parts(&padded.iter().map(|part| part.as_slice()).collect::<Vec<_>>(), count)
     }
 
     /// Shares of x and of the images that a port wants, from the public x ^ r. Local.
@@ -104,8 +87,8 @@ impl<S: AdversaryModel> Arithmetic<S> {
         Ok(Shared { bits: port.bits, count: port.cells.len(), lanes: public.lanes(), views, rows })
     }
 
-    /// What goes to a client that is to learn a value, in the blocks people write. Counted as openings.
-    pub(super) fn reveal_blocks(&mut self, value: &Shared, net: &mut dyn Net) -> Result<Vec<u8>> {
+    /// What goes to a client that is to learn the first bytes of a value, in the blocks people write. Counted as openings.
+    pub(super) fn send_bytes(&mut self, value: &Shared, len: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
         let width = Cells::block_bytes(value.count, value.bits);
         // A cell at a shift is the cell times x^shift: the value is narrow, so that no reduction occurs, and its shares
         // follow whatever they are.
@@ -120,6 +103,7 @@ impl<S: AdversaryModel> Arithmetic<S> {
         }
         let mut message = vec![0; rows.len()];
         rows_to_blocks(&rows, value.lanes, width, &mut message);
+        message.truncate(len);
         self.counts().openings += message.len() as u64;
         S::hand_out(self, &mut message, net)?;
         Ok(message)

@@ -1,4 +1,4 @@
-//! Predicts the cost of an evaluation by counting on the circuit alone. Tests compare the running protocol's counts with it.
+//! What an evaluation will take, by arithmetic on the circuit alone. Tests hold the running protocol's counts to it.
 
 use polyclave_cipher::{Compiled, Matrix, Slot};
 
@@ -6,11 +6,11 @@ use super::inversion::Inversion;
 use super::security::AdversaryModel;
 use super::setup::Structure;
 use super::tables::{LookupMethod, Tables};
-use super::{masked_powers, masked_table, polynomial};
+use super::{masked_powers, masked_table, polynomial, product};
 use crate::tally::Cost;
 
-/// The cost of all lookups of a circuit, with these methods for inversions and for other tables. For masking it is the expectation
-/// of one lookup; a layer waits for the lookup that retries most.
+/// Of all lookups of a circuit, inversions and other tables done in these ways. For masking the expectation of one lookup: a
+/// layer waits for the one that retries most.
 pub(super) fn cost<S: AdversaryModel>(
     compiled: &Compiled,
     security: &S,
@@ -23,11 +23,12 @@ pub(super) fn cost<S: AdversaryModel>(
     let (mut inverts, mut products) = (false, [0, 0]);
     for layer in compiled.layers() {
         // The parts of a round-by-round run; each waits for the lookup that takes longest in it.
-        let mut rounds = [0.0f64; 5];
+        let mut rounds = [0.0f64; 6];
         for lookup in &layer.lookups {
             let table = &compiled.tables()[lookup.table];
             let one = match tables.way(table) {
                 LookupMethod::Inversion(inversion) => inversion_cost(way, inversion, &lookup.views, images),
+                LookupMethod::Product => product_cost(),
                 LookupMethod::Polynomial(_) => polynomial_cost(images),
                 LookupMethod::Masked => masked_table_cost(table.in_bits()),
             };
@@ -52,9 +53,9 @@ pub(super) fn cost<S: AdversaryModel>(
 
 struct LookupCost {
     operations: f64,
-    /// Rounds of an inversion: of the map before it, of the power, of the map after it; then of polynomials; last of a masked table. A
-    /// layer runs them in this order.
-    rounds: [f64; 5],
+    /// Of an inversion: of the map before it, of the power, of the map after it. Then of a product, of polynomials, last of a
+    /// masked table: the order in which a layer runs them.
+    rounds: [f64; 6],
     /// Operations.
     ahead: f64,
     material_bytes: usize,
@@ -63,14 +64,25 @@ struct LookupCost {
 fn masked_table_cost(in_bits: u8) -> LookupCost {
     let (products, _) = masked_table::demux_cost(in_bits);
     let material_bytes = masked_table::material_bytes(in_bits);
-    LookupCost { operations: 1.0, rounds: [0.0, 0.0, 0.0, 0.0, 1.0], ahead: products as f64, material_bytes }
+    LookupCost {
+        operations: 1.0,
+        rounds: [0.0, 0.0, 0.0, 0.0, 0.0, 1.0],
+        ahead: products as f64,
+        material_bytes,
+    }
+}
+
+fn product_cost() -> LookupCost {
+    let (operations, rounds) = product::COST;
+    let rounds = [0.0, 0.0, 0.0, rounds as f64, 0.0, 0.0];
+    LookupCost { operations: operations as f64, rounds, ahead: 0.0, material_bytes: 0 }
 }
 
 fn polynomial_cost(images: bool) -> LookupCost {
     let (operations, rounds) = polynomial::COST;
-    // From each product images are needed that are not multiples.
+    // Of each product images are wanted that are no multiples.
     let more = if images { 0 } else { operations };
-    let rounds = [0.0, 0.0, 0.0, (rounds + more) as f64, 0.0];
+    let rounds = [0.0, 0.0, 0.0, 0.0, (rounds + more) as f64, 0.0];
     LookupCost { operations: (operations + more) as f64, rounds, ahead: 0.0, material_bytes: 0 }
 }
 
@@ -106,13 +118,14 @@ fn inversion_cost(
         _ => (0.0, 0),
     };
     let operations = before + power.0 + after;
-    LookupCost { operations, rounds: [before, power.1, after, 0.0, 0.0], ahead, material_bytes }
+    LookupCost { operations, rounds: [before, power.1, after, 0.0, 0.0, 0.0], ahead, material_bytes }
 }
 
 /// Products of shared values that one lookup takes online, without retries.
 pub(super) fn products_online(way: Inversion, table: LookupMethod<'_>) -> usize {
     match (table, way) {
         (LookupMethod::Masked, _) => 0,
+        (LookupMethod::Product, _) => product::COST.0,
         (LookupMethod::Polynomial(_), _) => polynomial::COST.0,
         (LookupMethod::Inversion(_), Inversion::Views | Inversion::CarriedSquares) => 4,
         // Seven for the comparison with zero, one by the mask.

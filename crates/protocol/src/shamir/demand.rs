@@ -30,7 +30,7 @@ impl Demand {
             match table {
                 LookupMethod::Inversion(_) => demand.inversions += count,
                 LookupMethod::Masked => *demand.masked.entry(lookup.table).or_insert(0) += count,
-                LookupMethod::Polynomial(_) => {}
+                LookupMethod::Product | LookupMethod::Polynomial(_) => {}
             }
         }
         if way == Inversion::Masking {

@@ -3,7 +3,7 @@
 //! A sharing is a polynomial over GF(2^128) at the images of the parties' points ([`Gf128::embed`]), of degree t; so the
 //! polynomials f_A of pseudorandom sharing ([`super::prss`]) and the Lagrange coefficients are those of GF(2^8), embedded.
 //!
-//! Adversary: passive, at most t < n/2 parties, static; what is here and used against an active one, below a third, opens by
+//! Adversary: passive, at most t < n/2 parties, static. Against an active one, below a third, products and openings are those of
 //! [`super::active`]. Those t parties miss the key of exactly one set A, the complement
 //! of theirs. Its part r_A is uniform to them, and so are z_(A,1) .. z_(A,t); x f_A .. x^t f_A span the polynomials of
 //! degree 2t that vanish at 0 and at their points. Each function states why what it opens tells nothing.
@@ -17,17 +17,17 @@ use polyclave_field::{Gf128, Gf256};
 use polyclave_kernels::gf128;
 use polyclave_kernels::transpose::rows_to_blocks;
 
-use super::Elements;
 use super::arithmetic::Arithmetic;
+use super::passive::{Passive, receive_from_peers};
 use super::security::AdversaryModel;
 use super::setup::point;
+use crate::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
 use crate::net::Net;
-use crate::service::{ELEMENT_BYTES, Element};
-use crate::{Error, PartySet, Result};
+use crate::{Error, Party, PartySet, Result};
 
 impl<S: AdversaryModel> Arithmetic<S> {
     /// Random elements. Local.
-    pub(super) fn random_elements(&mut self, count: usize) -> Elements {
+    pub(super) fn pseudorandom_elements(&mut self, count: usize) -> Elements {
         let parts = self.prss.element_parts(count);
         self.elements_of_parts(&parts.iter().map(|part| &part[..]).collect::<Vec<_>>(), count)
     }
@@ -36,7 +36,7 @@ impl<S: AdversaryModel> Arithmetic<S> {
     /// of those parts, shared byte by byte, have the same values.
     pub(super) fn elements_of_parts(&self, parts: &[&[u8]], count: usize) -> Elements {
         let mut elements = Elements::zero(count);
-        self.prss.add_elements_of_parts(parts, elements.bytes_mut());
+        self.prss.add_elements_of_parts(parts, &mut elements.shares);
         elements
     }
 
@@ -66,52 +66,104 @@ impl<S: AdversaryModel> Arithmetic<S> {
         let mut public = self.pool.take(rows.len());
         self.tally.of(self.phase).openings += lanes as u64;
         S::open(self, &masked, &mut public, net)?;
-        Ok(self.elements_of_parts(&parts, lanes).add_public(public.as_chunks().0))
+        Ok(self.elements_of_parts(&parts, lanes).add_to_shares(public.as_chunks().0))
+    }
+}
+
+/// Below n/2 parties that only look on. Products are opened as sharings of degree 2t.
+impl ElementArithmetic for Arithmetic<Passive> {
+    fn random_elements(&mut self, count: usize, _: &mut dyn Net) -> Result<Elements> {
+        Ok(self.pseudorandom_elements(count))
     }
 
-    /// Products, element by element. One multiplication an element, one round.
-    pub(super) fn multiply_elements(
-        &mut self,
-        a: &Elements,
-        b: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Elements> {
+    /// By a constant polynomial.
+    fn add_public(&self, a: &Elements, public: &[Element]) -> Elements {
+        a.add_to_shares(public)
+    }
+
+    fn multiply_elements(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
         a.same_count(b)?;
-        S::multiply_elements(self, a, b, net)
+        self.open_element_products(a.multiply(&b.shares), net)
     }
 
-    /// The sum of all products, one element. One round.
-    pub(super) fn inner_product(
-        &mut self,
-        a: &Elements,
-        b: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Elements> {
+    /// Not the sum of products: the sum of local products is a sharing of degree 2t as each of them is, so one opening is enough.
+    fn inner_product(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
         a.same_count(b)?;
-        S::inner_product(self, a, b, net)
+        let mut sum = Elements::zero(1);
+        gf128::weighted_sums(&mut sum.shares, &a.shares, &b.shares);
+        self.open_element_products(sum, net)
     }
 
-    /// Opens elements that are meant to be known. One opening an element, one round. Of a polynomial of degree t, t parties
-    /// know t points, and the value: it tells them nothing else.
-    pub(super) fn open_elements(&mut self, a: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
-        self.counts().openings += a.count() as u64;
-        S::open_elements(self, a.bytes(), net)
+    /// Of a polynomial of degree t, t parties know t points, and the value: it tells them nothing else. One opening an element, one
+    /// round.
+    fn open_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
+        self.counts().openings += elements.count() as u64;
+        self.open_element_shares(elements, net)
     }
 
-    /// Whether an element is zero; wrong with probability 2^-128. Opens rho times it, for a random shared rho that is used for
-    /// nothing else: 0 if the element is, and uniform if it is not, as rho is (to t parties, by r_A).
-    pub(super) fn element_is_zero(&mut self, a: &Elements, net: &mut dyn Net) -> Result<bool> {
-        a.same_count(&Elements::zero(1))?;
-        Ok(S::open_multiple(self, a, net)? == [0; ELEMENT_BYTES])
+    /// Adds a fresh zero sharing of degree 2t. Whoever gets all of these learns a polynomial that is uniform except for its value at
+    /// 0 (and, if t parties tell the client what they hold, except for what those know already).
+    fn send_elements(&mut self, elements: &Elements, _: &mut dyn Net) -> Result<Vec<u8>> {
+        self.counts().openings += elements.count() as u64;
+        Ok(self.blinded_shares(elements))
     }
 
-    /// What this party sends to a client that is to learn elements: shares of them that say nothing about the polynomials
-    /// that the parties go on with. One opening an element.
-    pub(super) fn reveal_elements(&mut self, a: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.counts().openings += a.count() as u64;
-        let mut message = a.bytes().to_vec();
-        S::hand_out_elements(self, &mut message, net)?;
-        Ok(message)
+    /// Not counted as an opening: the client does not learn a value that the parties computed.
+    fn random_for_client(&mut self, _: &mut dyn Net) -> Result<(Elements, Vec<u8>)> {
+        let random = self.pseudorandom_elements(1);
+        let message = self.blinded_shares(&random);
+        Ok((random, message))
+    }
+
+    /// One round, not two: the product is opened as a sharing of degree 2t.
+    fn is_zero(&mut self, element: &Elements, net: &mut dyn Net) -> Result<bool> {
+        element.same_count(&Elements::zero(1))?;
+        Ok(self.open_multiple(element, net)? == [[0; ELEMENT_BYTES]])
+    }
+}
+
+impl Arithmetic<Passive> {
+    /// Sends every serving party the same shares and recombines. All of them enter: they determine polynomials of degree 2t
+    /// and t alike.
+    fn open_element_shares(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
+        let shares = &elements.shares[..];
+        if shares.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.counts().rounds += 1;
+        let out: Vec<&[u8]> = self.to_peers(|_| shares);
+        receive_from_peers(&mut self.incoming, self.me, self.serving, shares.len(), &out, net)?;
+        let share_of = |p: Party| if p == self.me { shares } else { &self.incoming[p.index()][..] };
+        combine_elements(self.serving, &self.of_serving(share_of))
+    }
+
+    /// From sharings of degree 2t to sharings of degree t. Opened is c = z + r, and a zero sharing of degree 2t is added: of
+    /// the 2t + 1 coefficients t parties know t combinations, by their own points; r_A masks the value and the z_(A,k)
+    /// the other t, so what is opened is uniform to them. The result is c + \[r\].
+    fn open_element_products(&mut self, mut products: Elements, net: &mut dyn Net) -> Result<Elements> {
+        let masks = self.pseudorandom_elements(products.count());
+        products.add_assign(&masks);
+        self.prss.add_zero_elements(&mut products.shares);
+        self.counts().multiplications += products.count() as u64;
+        let opened = self.open_element_shares(&products, net)?;
+        Ok(masks.add_to_shares(&opened))
+    }
+
+    /// Opens a random multiple. The zero sharing of degree 2t makes the other coefficients uniform too, so nothing is learnt but
+    /// the multiple: 0 if the element is, and uniform if it is not, as the factor is (to t parties, by r_A).
+    fn open_multiple(&mut self, element: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
+        let factor = self.pseudorandom_elements(1);
+        let mut multiple = element.multiply(&factor.shares);
+        self.prss.add_zero_elements(&mut multiple.shares);
+        self.counts().multiplications += 1;
+        self.open_element_shares(&multiple, net)
+    }
+
+    /// Shares under a fresh zero sharing of degree 2t.
+    fn blinded_shares(&mut self, elements: &Elements) -> Vec<u8> {
+        let mut message = elements.shares.to_vec();
+        self.prss.add_zero_elements(&mut message);
+        message
     }
 }
 

@@ -1,6 +1,6 @@
-//! Predicts the memory of an evaluation before it starts, so that nodes can cut a large evaluation into pieces.
+//! What an evaluation holds in memory, planned before it starts, so that nodes can cut a large one into pieces.
 //!
-//! The figures for a lookup were measured. The test below compares them with what evaluations really take.
+//! The figures of a lookup were found by measuring; the test below holds them to what evaluations really take.
 
 use polyclave_cipher::{Compiled, Layer};
 
@@ -34,6 +34,7 @@ fn held(compiled: &Compiled, layer: &Layer, parties: usize, tables: Tables) -> H
         held.openings += 4 * parties;
         match tables.way(table) {
             LookupMethod::Inversion(_) => held.openings += 24,
+            LookupMethod::Product => held.openings += 8,
             LookupMethod::Polynomial(_) => held.openings += 56,
             LookupMethod::Masked => {
                 held.openings += 16;
@@ -47,7 +48,7 @@ fn held(compiled: &Compiled, layer: &Layer, parties: usize, tables: Tables) -> H
 
 #[cfg(test)]
 mod tests {
-    use polyclave_cipher::{Cells, catalog, compile};
+    use polyclave_cipher::{Cells, Circuit, boolean, catalog, compile};
 
     use super::super::{Inversion, ShamirConfig, Structure};
     use super::*;
@@ -56,16 +57,15 @@ mod tests {
     use crate::protocol::{Input, ProtocolConfig};
     use crate::session::{HandshakeParameters, hello};
 
-    /// The bytes that an evaluation of this many lanes held at most, and those planned.
-    fn held_and_planned(cipher: &str, tables: Tables, lanes: usize) -> (usize, usize) {
+    /// The bytes that an evaluation of so many lanes held at most, and those planned.
+    fn held_and_planned(circuit: &Circuit, tables: Tables, lanes: usize) -> (usize, usize) {
         let structure = Structure::new(3, 1).expect("it is valid");
         let scheme = ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables };
-        let circuit = catalog::find(cipher).expect("the catalog has it").encrypt;
         let outcomes = run_parties(3, |net| {
             let setup = scheme.set_up(net)?;
             let stream = hello(&HandshakeParameters::new(3), net)?.stream();
             let mut protocol = scheme.join(&setup, stream, net.members())?;
-            let compiled = compile(&circuit, &protocol);
+            let compiled = compile(circuit, &protocol);
             let zeros = |port: &polyclave_cipher::CompiledPort| {
                 Cells::zero(port.cells.len(), port.bits, if port.uniform { 1 } else { lanes })
             };
@@ -91,11 +91,16 @@ mod tests {
             ("3des-ede3", Tables::Masked, 256),
             ("skinny-128-128", Tables::ByLanes, 64),
         ] {
-            let (held, planned) = held_and_planned(cipher, tables, lanes);
-            assert!(
-                held <= planned && planned <= 3 * held,
-                "{cipher} by {tables}: {held} held, {planned} planned"
-            );
+            let circuit = catalog::find(cipher).expect("the catalog has it").encrypt;
+            check(&circuit, tables, lanes);
         }
+        let gates = boolean::cipher("skinny-128-128").expect("the catalog has it").encrypt;
+        check(&gates, Tables::ByLanes, 1024);
+    }
+
+    fn check(circuit: &Circuit, tables: Tables, lanes: usize) {
+        let (held, planned) = held_and_planned(circuit, tables, lanes);
+        let name = circuit.name();
+        assert!(held <= planned && planned <= 3 * held, "{name} by {tables}: {held} held, {planned} planned");
     }
 }

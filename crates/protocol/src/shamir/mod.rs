@@ -31,6 +31,7 @@ mod opening;
 mod passive;
 mod polynomial;
 mod power;
+mod product;
 mod prss;
 mod runs;
 mod security;
@@ -53,7 +54,6 @@ pub use setup::{MAX_PARTIES, Setup, Structure};
 pub use tables::Tables;
 
 pub use crate::byte_shares::ByteShares as Shared;
-pub use crate::element_vector::ElementVector as Elements;
 
 use crate::net::Net;
 use crate::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session, SharedValue, check_cells};
@@ -108,6 +108,7 @@ impl ProtocolConfig for ShamirConfig {
             .with("threshold", &self.structure.threshold().to_le_bytes())
             .with("inversion", self.inversion.name().as_bytes())
             .with("tables", self.tables.name().as_bytes())
+            .with("tables of two bits", product::NAME)
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {
@@ -168,6 +169,7 @@ impl<S: AdversaryModel> Maps for Shamir<S> {
             LookupMethod::Inversion(inversion) if self.inversion == Inversion::MaskedPowers => {
                 vec![inversion.before.matrix]
             }
+            LookupMethod::Product => product::wants(),
             LookupMethod::Polynomial(polynomials) => polynomial::wants(table, polynomials),
             _ => vec![Matrix::identity(table.in_bits())],
         }
@@ -278,11 +280,13 @@ impl<S: AdversaryModel> Session for Shamir<S> {
         }
         let material = std::mem::take(&mut batch.products);
         self.arithmetic.security.load(material);
-        let (mut inversions, mut polynomials, mut masked) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut inversions, mut products) = (Vec::new(), Vec::new());
+        let (mut polynomials, mut masked) = (Vec::new(), Vec::new());
         let tables = self.tables.at(bank.lanes());
         for lookup in lookups {
             match tables.way(&compiled.tables()[lookup.table]) {
                 LookupMethod::Inversion(_) => inversions.push(lookup),
+                LookupMethod::Product => products.push(lookup),
                 LookupMethod::Polynomial(_) => polynomials.push(lookup),
                 LookupMethod::Masked => masked.push(lookup),
             }
@@ -290,6 +294,9 @@ impl<S: AdversaryModel> Session for Shamir<S> {
         if !inversions.is_empty() {
             let inversions = Inversions::new(compiled, &inversions, bank);
             inversions.run(self.inversion, &mut self.arithmetic, bank, batch.powers.as_mut(), net)?;
+        }
+        if !products.is_empty() {
+            product::lookup(compiled, &products, &mut self.arithmetic, bank, net)?;
         }
         if !polynomials.is_empty() {
             polynomial::lookup(compiled, &polynomials, &mut self.arithmetic, bank, net)?;

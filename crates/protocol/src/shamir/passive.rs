@@ -1,21 +1,20 @@
-//! Shamir sharing with a passive adversary: all parties follow the protocol.
+//! Shamir sharing among parties that follow the protocol, and only look on.
 //!
-//! Adversary: passive, at most t < n/2 parties, static. Each function states why what it opens reveals nothing.
+//! Adversary: passive, at most t < n/2 parties, static. Each function states why what it opens tells nothing.
 
 use polyclave_cipher::{Cells, Compiled};
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::affine::{Map, Term, combine};
-use polyclave_kernels::gf128;
 use polyclave_kernels::gf256::multiply;
 use zeroize::Zeroizing;
 
 use super::arithmetic::{Arithmetic, recombination, resize, scalar, terms};
+use super::elements;
 use super::opening::{Layout, Opened, Opening, Secret};
 use super::prss::{Degree, Prss, TILE};
 use super::security::{AdversaryModel, Image};
 use super::setup::{Setup, Structure, point};
 use super::{Batch, Shamir};
-use super::{Elements, elements};
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::protocol::Faults;
@@ -210,84 +209,13 @@ impl AdversaryModel for Passive {
         net.recv(from, dst)
     }
 
-    /// Sends every serving party the same shares and recombines. All of them enter: they determine polynomials of degree 2t
-    /// and t alike.
-    fn open_elements(
-        arithmetic: &mut Arithmetic<Passive>,
-        shares: &[u8],
-        net: &mut dyn Net,
-    ) -> Result<Vec<Element>> {
-        if shares.is_empty() {
-            return Ok(Vec::new());
-        }
-        arithmetic.counts().rounds += 1;
-        let out: Vec<&[u8]> = arithmetic.to_peers(|_| shares);
-        let (me, serving) = (arithmetic.me, arithmetic.serving);
-        receive_from_peers(&mut arithmetic.incoming, me, serving, shares.len(), &out, net)?;
-        let share_of = |p: Party| if p == me { shares } else { &arithmetic.incoming[p.index()][..] };
-        elements::combine_elements(serving, &arithmetic.of_serving(share_of))
-    }
-
-    fn multiply_elements(
-        arithmetic: &mut Arithmetic<Passive>,
-        a: &Elements,
-        b: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Elements> {
-        let mut products = Elements::zero(a.count());
-        gf128::multiply(products.bytes_mut(), a.bytes(), b.bytes());
-        arithmetic.open_element_products(products, net)
-    }
-
-    /// The sum of local products is a sharing of degree 2t as each of them is: one opening.
-    fn inner_product(
-        arithmetic: &mut Arithmetic<Passive>,
-        a: &Elements,
-        b: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Elements> {
-        let mut sum = Elements::zero(1);
-        gf128::weighted_sums(sum.bytes_mut(), a.bytes(), b.bytes());
-        arithmetic.open_element_products(sum, net)
-    }
-
-    /// The zero sharing of degree 2t makes the other coefficients uniform too, so nothing is learnt but the multiple.
-    fn open_multiple(
-        arithmetic: &mut Arithmetic<Passive>,
-        a: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Element> {
-        let factor = arithmetic.random_elements(1);
-        let mut multiple = Elements::zero(1);
-        gf128::multiply(multiple.bytes_mut(), a.bytes(), factor.bytes());
-        arithmetic.prss.add_zero_elements(multiple.bytes_mut());
-        arithmetic.counts().multiplications += 1;
-        let opened = Self::open_elements(arithmetic, multiple.bytes(), net)?;
-        Ok(opened[0])
-    }
-
     fn hand_out_mask(arithmetic: &mut Arithmetic<Passive>, message: &mut [u8]) {
         arithmetic.prss.add_zero(message);
-    }
-
-    fn hand_out_random_elements(arithmetic: &mut Arithmetic<Passive>, message: &mut [u8]) {
-        arithmetic.prss.add_zero_elements(message);
     }
 
     /// Adds a fresh zero sharing of degree 2t.
     fn hand_out(arithmetic: &mut Arithmetic<Passive>, message: &mut [u8], _: &mut dyn Net) -> Result<()> {
         arithmetic.prss.add_zero(message);
-        Ok(())
-    }
-
-    /// Adds a fresh zero sharing of degree 2t. A receiver of all these shares learns a polynomial that is uniform except for its value
-    /// at 0 (and, if t parties tell the client what they hold, except for what these know already).
-    fn hand_out_elements(
-        arithmetic: &mut Arithmetic<Passive>,
-        message: &mut [u8],
-        _: &mut dyn Net,
-    ) -> Result<()> {
-        arithmetic.prss.add_zero_elements(message);
         Ok(())
     }
 
@@ -313,18 +241,6 @@ impl Arithmetic<Passive> {
     fn recombine(&self, shares: &[u8], values: &mut [u8]) {
         let share_of = |p: Party| if p == self.me { shares } else { &self.incoming[p.index()][..] };
         combine(values, &terms(self.of_serving(share_of), &self.security.lagrange), 0);
-    }
-
-    /// From sharings of degree 2t to sharings of degree t. Opened is c = z + r, and a zero sharing of degree 2t is added: of
-    /// the 2t + 1 coefficients t parties know t combinations, by their own points; r_A masks the value and the z_(A,k)
-    /// the other t, so what is opened is uniform to them. The result is c + \[r\].
-    fn open_element_products(&mut self, mut products: Elements, net: &mut dyn Net) -> Result<Elements> {
-        let masks = self.random_elements(products.count());
-        products.add_assign(&masks);
-        self.prss.add_zero_elements(products.bytes_mut());
-        self.counts().multiplications += products.count() as u64;
-        let opened = Passive::open_elements(self, products.bytes(), net)?;
-        Ok(masks.add_public(&opened))
     }
 
     /// Shares up to a tile of values with fresh polynomials of degree t, into the message of everybody who serves, at a
@@ -379,7 +295,7 @@ fn mask_opening(prss: &mut Prss, pool: &Pool, opening: &Opening<'_>, message: &m
 }
 
 /// One exchange in which every peer that serves sends `len` bytes.
-fn receive_from_peers(
+pub(super) fn receive_from_peers(
     incoming: &mut [Zeroizing<Vec<u8>>],
     me: Party,
     serving: PartySet,

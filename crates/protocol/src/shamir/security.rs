@@ -1,9 +1,9 @@
-//! The interface between Shamir sharing and its adversary model, passive ([`super::passive`]) or active ([`super::active`]). Everything
-//! that is sent depends on the model. All else, such as ciphers, lookups and inversions, is the same for both.
+//! What differs between Shamir sharing against parties that only look on ([`super::passive`]) and against parties that cheat
+//! ([`super::active`]): everything that is sent, for elements of GF(2^128) by
+//! [`ElementArithmetic`](crate::elements::ElementArithmetic). All else, which ciphers, lookups and inversions are made of, is the same.
 
 use polyclave_cipher::{Cells, Compiled, Matrix};
 
-use super::Elements;
 use super::arithmetic::Arithmetic;
 use super::opening::{Opened, Opening};
 use super::setup::{Setup, Structure};
@@ -54,7 +54,7 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
         true
     }
 
-    /// Adds to the cost of an evaluation what its products take ahead: some for each lane, and some once for all lanes.
+    /// Adds to the cost of an evaluation what its products, so many a lane and so many once, take ahead.
     fn cost_of_products(&self, cost: &mut Cost, per_lane: usize, uniform: usize, structure: Structure);
 
     /// Takes material in, for the products that follow, and gives back what was there.
@@ -99,7 +99,7 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
         net: &mut dyn Net,
     ) -> Result<()>;
 
-    /// Receives shares of images of another party's cells: this many, in this many lanes.
+    /// Receives shares of images of another party's cells: so many, in so many lanes.
     fn receive_share(
         arithmetic: &mut Arithmetic<Self>,
         from: Party,
@@ -109,47 +109,11 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
         net: &mut dyn Net,
     ) -> Result<()>;
 
-    /// Opens elements of GF(2^128) shared by degree t; counts the round, not the operations.
-    fn open_elements(
-        arithmetic: &mut Arithmetic<Self>,
-        shares: &[u8],
-        net: &mut dyn Net,
-    ) -> Result<Vec<Element>>;
-
-    /// Products, element by element.
-    fn multiply_elements(
-        arithmetic: &mut Arithmetic<Self>,
-        a: &Elements,
-        b: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Elements>;
-
-    /// The sum of all products.
-    fn inner_product(
-        arithmetic: &mut Arithmetic<Self>,
-        a: &Elements,
-        b: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Elements>;
-
-    /// Opens a random multiple of one element.
-    fn open_multiple(arithmetic: &mut Arithmetic<Self>, a: &Elements, net: &mut dyn Net) -> Result<Element>;
-
     /// Makes this party's shares of random values ready for a client: bytes that nobody has shares of but from this drawing.
     fn hand_out_mask(arithmetic: &mut Arithmetic<Self>, message: &mut [u8]);
 
-    /// Makes shares of elements, drawn likewise, ready for a client.
-    fn hand_out_random_elements(arithmetic: &mut Arithmetic<Self>, message: &mut [u8]);
-
     /// Makes shares of a value ready for a client, by another sharing of the same value.
     fn hand_out(arithmetic: &mut Arithmetic<Self>, message: &mut [u8], net: &mut dyn Net) -> Result<()>;
-
-    /// [`hand_out`](AdversaryModel::hand_out) of elements.
-    fn hand_out_elements(
-        arithmetic: &mut Arithmetic<Self>,
-        message: &mut [u8],
-        net: &mut dyn Net,
-    ) -> Result<()>;
 
     /// What this party has seen of others' faults.
     fn faults(arithmetic: &Arithmetic<Self>) -> Faults;

@@ -1,18 +1,17 @@
 //! Shamir sharing as long-lived nodes offer it: `storage.rs` and `client.rs` under the names of [`crate::service`].
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use polyclave_cipher::{Cipher, Compiled, CompiledPort, Table, boolean};
 use zeroize::Zeroizing;
 
+use super::arithmetic::Arithmetic;
 use super::security::AdversaryModel;
-use super::{Elements, Mask, Passive, Setup, Shamir, ShamirConfig, Shared, Tables, client, memory, storage};
+use super::{Mask, Passive, Setup, Shamir, ShamirConfig, Shared, Tables, client, memory, storage};
 use crate::net::Net;
-use crate::protocol::Session;
-use crate::service::{Element, ServiceConfig, ServiceSession};
-use crate::tally::Phase;
-use crate::{Error, Party, PartySet, Result};
+use crate::service::{Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession};
+use crate::stored::Reader;
+use crate::{Party, PartySet, Result};
 
 impl ServiceConfig for ShamirConfig {
     fn quorum(&self) -> usize {
@@ -36,12 +35,14 @@ impl ServiceConfig for ShamirConfig {
     }
 }
 
-impl<S: AdversaryModel> ServiceSession for Shamir<S> {
+impl<S: AdversaryModel> ServiceSession for Shamir<S>
+where
+    Arithmetic<S>: ElementArithmetic,
+{
     type Mask = Mask;
-    type Elements = Elements;
 
-    /// Ciphers with a table that no polynomial is known for (the 8 bits of SKINNY-128) run by their ANDs: those of two bits have one,
-    /// and unit vectors of 256 entries, made for every lookup, take ten times as long.
+    /// Ciphers with a table that no polynomial is known for (the 8 bits of SKINNY-128) run by their ANDs, of
+    /// which each is one product: unit vectors of 256 entries, made for every lookup, take more than ten times as long.
     fn form(&self, cipher: Cipher) -> Cipher {
         let is_large = |table: &Arc<Table>| table.inversion().is_none() && table.pulkus_vivek().is_none();
         let is_of_nodes = matches!(self.tables, Tables::ByLanes | Tables::InStock);
@@ -81,97 +82,35 @@ impl<S: AdversaryModel> ServiceSession for Shamir<S> {
         Ok(self.arithmetic.mask_input(len))
     }
 
-    fn mask_blind(&mut self, _net: &mut dyn Net) -> Result<(Elements, Vec<u8>)> {
-        let blind = self.arithmetic.random_elements(1);
-        let mut message = blind.bytes().to_vec();
-        S::hand_out_random_elements(&mut self.arithmetic, &mut message);
-        Ok((blind, message))
-    }
-
-    fn open_mask_check(
-        &mut self,
-        mask: &Mask,
-        blind: Elements,
-        chi: Element,
-        net: &mut dyn Net,
-    ) -> Result<Element> {
-        self.arithmetic.open_mask_check(mask, &blind, chi, net)
+    fn mask_elements(&self, mask: &Mask) -> Elements {
+        self.arithmetic.mask_elements(mask)
     }
 
     fn unmask(&mut self, mask: &Mask, at: usize, masked: &[u8], port: &CompiledPort) -> Result<Shared> {
         self.arithmetic.unmask(mask, at, masked, port)
     }
 
-    fn reveal_to_client(&mut self, value: &Shared, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.enter(Phase::Output);
-        self.check(net)?;
-        self.arithmetic.reveal_blocks(value, net)
+    fn block_bytes(&self, value: &Shared) -> usize {
+        value.block_bytes()
     }
 
-    fn reveal_bytes_to_client(&mut self, value: &Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
-        let mut message = self.reveal_to_client(value, net)?;
-        if bytes > message.len() {
-            return Err(Error::Misuse(format!("a value of {} bytes has no {bytes}", message.len())));
-        }
-        message.truncate(bytes);
-        Ok(message)
+    fn send_bytes(&mut self, value: &Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.arithmetic.send_bytes(value, bytes, net)
     }
 
     fn elements(&mut self, blocks: &Shared, net: &mut dyn Net) -> Result<Elements> {
         self.arithmetic.elements_of_bytes(blocks.elements_rows()?, blocks.lanes, net)
     }
 
-    fn count(&self, elements: &Elements) -> usize {
-        elements.count()
-    }
-
-    fn part(&self, elements: &Elements, range: Range<usize>) -> Elements {
-        elements.part(range)
-    }
-
-    fn join_elements(&self, parts: &[&Elements]) -> Elements {
-        Elements::join(parts)
-    }
-
-    fn multiply_elements(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
-        self.arithmetic.multiply_elements(a, b, net)
-    }
-
-    fn inner_product(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
-        self.arithmetic.inner_product(a, b, net)
-    }
-
-    fn weighted_sums(&self, weights: &[Element], elements: &Elements) -> Elements {
-        elements.weighted_sums(weights)
-    }
-
-    fn add_elements(&self, a: &Elements, b: &Elements) -> Elements {
-        a.add(b)
-    }
-
-    fn add_public(&self, a: &Elements, public: &[Element]) -> Elements {
-        a.add_public(public)
-    }
-
-    fn is_zero(&mut self, element: &Elements, net: &mut dyn Net) -> Result<bool> {
-        if element.count() != 1 {
-            return Err(Error::misuse("one element is compared with zero at a time"));
-        }
-        self.check(net)?;
-        self.arithmetic.element_is_zero(element, net)
-    }
-
-    fn reveal_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.enter(Phase::Output);
-        self.check(net)?;
-        self.arithmetic.reveal_elements(elements, net)
+    fn arithmetic(&mut self) -> &mut dyn ElementArithmetic {
+        &mut self.arithmetic
     }
 
     fn save_elements(&self, elements: &Elements) -> Zeroizing<Vec<u8>> {
-        elements.save()
+        elements.save(&[])
     }
 
     fn restore_elements(&self, bytes: &[u8]) -> Result<Elements> {
-        Elements::restore(bytes)
+        Elements::restore(Reader::bare(bytes, storage::PROTOCOL), false)
     }
 }

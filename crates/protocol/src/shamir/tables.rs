@@ -5,9 +5,11 @@ use std::str::FromStr;
 
 use polyclave_cipher::{Inversion, Polynomials, Table};
 
+use super::product;
 use crate::Error;
 
-/// How tables without an inversion are looked up on shares.
+/// How tables without an inversion are looked up on shares. Those of two bits, such as AND, take a product in any case
+/// (`product.rs`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tables {
     /// One-time masked tables, made ahead (Keller et al. 2017, section 4).
@@ -57,6 +59,7 @@ impl Tables {
     pub(super) fn way(self, table: &Table) -> LookupMethod<'_> {
         match (table.inversion(), self) {
             (Some(inversion), _) => LookupMethod::Inversion(inversion),
+            (None, _) if table.in_bits() == product::IN_BITS => LookupMethod::Product,
             (None, Tables::Masked) => LookupMethod::Masked,
             (None, Tables::InStock) if table.in_bits() == STOCKED_BITS => LookupMethod::Masked,
             (None, Tables::Polynomial | Tables::ByLanes | Tables::InStock) => {
@@ -70,6 +73,7 @@ impl Tables {
 #[derive(Clone, Copy)]
 pub(super) enum LookupMethod<'a> {
     Inversion(&'a Inversion),
+    Product,
     Polynomial(&'a Polynomials),
     Masked,
 }

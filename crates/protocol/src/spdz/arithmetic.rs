@@ -4,9 +4,6 @@
 //! that lack one party's share: d = x - a and e = y - b by the two elements of a triple, and a cell by random bits. A wrong opening
 //! causes a difference that all parties compute with, and the check finds it before anything is revealed.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-
 use polyclave_cipher::Matrix;
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
@@ -18,6 +15,7 @@ use super::share::Authenticated;
 use super::source::{Product, Source, Triples};
 use crate::net::Net;
 use crate::tally::{Phase, Tally};
+use crate::unchecked::{Checks, Unchecked};
 use crate::{Error, Result};
 
 /// Random products for zero tests that are asked for at once.
@@ -34,14 +32,7 @@ pub(super) struct Arithmetic<F: MacField> {
     pub(super) source: Box<dyn Source<F>>,
     products: Vec<Product<F>>,
     /// Checks that have passed.
-    checks: Arc<AtomicU64>,
-}
-
-/// A value rests on openings that only the next check of its session covers: no other session's does.
-#[derive(Clone)]
-pub(super) struct Unchecked {
-    checks: Arc<AtomicU64>,
-    before: u64,
+    checks: Checks,
 }
 
 impl<F: MacField> Arithmetic<F> {
@@ -54,34 +45,18 @@ impl<F: MacField> Arithmetic<F> {
             openings: Openings::default(),
             source,
             products: Vec::new(),
-            checks: Arc::default(),
+            checks: Checks::default(),
         }
     }
 
-    /// What a value that is made now rests on.
-    pub(super) fn unchecked(&self) -> Option<Unchecked> {
-        let before = self.checks.load(SeqCst);
-        (!self.openings.is_empty()).then(|| Unchecked { checks: self.checks.clone(), before })
+    /// The check that a value needs which is made now.
+    pub(super) fn unchecked(&self) -> Unchecked {
+        if self.openings.is_empty() { Unchecked::default() } else { self.checks.next() }
     }
 
     /// Refuses a value of another session that has not been checked there.
-    pub(super) fn refuse_unchecked(&self, of: Option<&Unchecked>) -> Result<()> {
-        match of {
-            Some(of) if !Arc::ptr_eq(&of.checks, &self.checks) && of.checks.load(SeqCst) <= of.before => {
-                Err(Error::misuse("the shared value comes from another session that has not checked it"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// What a value rests on that is made of values that rest on these.
-    pub(super) fn rests_on<'a>(
-        &self,
-        of: impl IntoIterator<Item = &'a Option<Unchecked>>,
-    ) -> Option<Unchecked> {
-        // Those of this session are covered by its next check.
-        let foreign = of.into_iter().find(|of| self.refuse_unchecked(of.as_ref()).is_err());
-        foreign.cloned().unwrap_or_else(|| self.unchecked())
+    pub(super) fn refuse_unchecked(&self, of: &Unchecked) -> Result<()> {
+        self.checks.refuse_foreign(of)
     }
 
     /// Random triples, fresh from the source.
@@ -172,7 +147,7 @@ impl<F: MacField> Arithmetic<F> {
         let product = self.products.pop().ok_or_else(|| Error::misuse("a source made nothing"))?;
         self.tally.of(self.phase).rounds += super::check::ROUNDS;
         check(&self.key, &mut self.openings, product, net)?;
-        self.checks.fetch_add(1, SeqCst);
+        self.checks.pass();
         Ok(())
     }
 }

@@ -46,13 +46,13 @@ use zeroize::Zeroizing;
 
 use super::Shared;
 use super::arithmetic::Arithmetic;
-use super::elements::{Elements, PRODUCT_TRIPLES};
+use super::elements::{PRODUCT_TRIPLES, elements_of_bits, of_coordinates};
 use super::share::Authenticated;
 use super::shared::image_of_bits;
 use super::source::Triples;
-use crate::masking::{masked_cells, powers};
+use crate::elements::{ELEMENT_BYTES, Element, Elements};
+use crate::masking::masked_cells;
 use crate::net::Net;
-use crate::service::{ELEMENT_BYTES, Element};
 use crate::{Error, PartySet, Result};
 
 /// X^0 .. X^7 in GF(2^64).
@@ -72,16 +72,6 @@ impl Arithmetic<Gf2_64> {
     /// Draws a mask; also what goes to the client. Eight random bits a byte.
     pub(super) fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
         let bits = self.bits(8 * len, net)?;
-        self.mask_of_bits(bits, len, net)
-    }
-
-    /// The mask of these random bits, the lowest of all bytes first.
-    pub(super) fn mask_of_bits(
-        &mut self,
-        bits: Authenticated<Gf2_64>,
-        len: usize,
-        net: &mut dyn Net,
-    ) -> Result<(Mask, Vec<u8>)> {
         let message = self.reveal_bits(&bits, len, net)?;
         Ok((Mask { bits, len }, message))
     }
@@ -95,27 +85,6 @@ impl Arithmetic<Gf2_64> {
     ) -> Result<Vec<u8>> {
         let bytes = image_of_bits(bits, &Matrix::identity(8), len);
         self.send(&packed(&bytes), len, net)
-    }
-
-    /// Opens r_0 + sum of chi^j r_j, and checks it before it says what it is. One round and the check. r_0 is uniform and used
-    /// once, so this tells nothing about r.
-    pub(super) fn open_mask_check(
-        &mut self,
-        mask: &Mask,
-        blind: &Elements,
-        chi: Element,
-        net: &mut dyn Net,
-    ) -> Result<Element> {
-        if blind.count() != 1 {
-            return Err(Error::misuse("the check of a mask is blinded by one element"));
-        }
-        let mut sum = blind.clone();
-        if mask.len > 0 {
-            let elements = Elements::of_bits(&mask.bits, mask.len);
-            sum.add(&elements.weighted_sums(&powers(chi, elements.count()), 1));
-        }
-        let opened = self.open_elements(&sum, net)?;
-        opened.first().copied().ok_or_else(|| Error::misuse("no element was opened"))
     }
 
     /// Shares of x and of the images that a port wants, from the public x ^ r. Local.
@@ -133,28 +102,18 @@ impl Arithmetic<Gf2_64> {
     }
 
     /// What goes to a client that is to learn the first bytes of a value, in the blocks people write.
-    pub(super) fn reveal_bytes(
+    pub(super) fn send_bytes(
         &mut self,
         value: &Shared<Gf2_64>,
         len: usize,
         net: &mut dyn Net,
     ) -> Result<Vec<u8>> {
-        self.refuse_unchecked(value.unchecked.as_ref())?;
-        let bytes = value.bytes();
-        if len > bytes.len() {
-            return Err(Error::Misuse(format!("a value of {} bytes has no {len}", bytes.len())));
-        }
-        self.send(&packed(&bytes.part(0..len)), len, net)
-    }
-
-    /// What goes to a client that is to learn elements.
-    pub(super) fn reveal_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.refuse_unchecked(elements.unchecked.as_ref())?;
-        self.send(elements, ELEMENT_BYTES * elements.count(), net)
+        self.refuse_unchecked(&value.unchecked)?;
+        self.send(&packed(&value.bytes().part(0..len)), len, net)
     }
 
     /// What goes to a client that is to learn elements which hold so many bytes; see the module. Nothing if there are none.
-    fn send(&mut self, elements: &Elements, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+    pub(super) fn send(&mut self, elements: &Elements, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
         let count = elements.count();
         if count == 0 {
             return Ok(Vec::new());
@@ -169,14 +128,14 @@ impl Arithmetic<Gf2_64> {
             c: triples.c.part(range),
         };
         let random = part(0..2);
-        let random = Elements::of_coordinates(&random.a, &random.b);
+        let random = of_coordinates(&random.a, &random.b);
         let (rho, v) = (random.part(0..1), random.part(1..2));
         let values = Elements::join(&[elements, &v]);
         let factors = Elements::join(&vec![&rho; count + 1]);
         let products = self.multiply_by(&values, &factors, part(2..triples.a.len()), net)?;
         self.check(net)?;
 
-        let mut shares = Elements::join(&[&values, &products, &rho]).values;
+        let mut shares = Elements::join(&[&values, &products, &rho]).shares;
         self.tally.of(self.phase).openings += 2 * (2 * count as u64 + 3);
         let mut zeros = Zeroizing::new(vec![0; shares.len() / 8]);
         self.source.zeros(&mut zeros);
@@ -188,6 +147,11 @@ impl Arithmetic<Gf2_64> {
 }
 
 impl Mask {
+    /// Its bytes as elements. Local.
+    pub(super) fn elements(&self) -> Elements {
+        elements_of_bits(&self.bits, self.len)
+    }
+
     /// The bits of the cells of a port's blocks that stand at `at`: the lowest of all cells, then the next ..
     fn bits_of(&self, at: usize, port: &CompiledPort, lanes: usize) -> Authenticated<Gf2_64> {
         let (count, width) = (port.cells.len(), Cells::block_bytes(port.cells.len(), port.bits));
@@ -250,7 +214,7 @@ fn packed(bytes: &Authenticated<Gf2_64>) -> Elements {
         pack(&mut coordinate.macs, &bytes.macs);
         coordinate
     };
-    Elements::of_coordinates(&coordinate(0), &coordinate(1))
+    of_coordinates(&coordinate(0), &coordinate(1))
 }
 
 /// The bytes that an element holds.
@@ -361,7 +325,7 @@ mod tests {
             let elements = packed(&words);
             assert_eq!(elements.count(), len.div_ceil(16));
             let mut back: Vec<u8> =
-                elements.values.as_chunks().0.iter().flat_map(|element| unpacked(*element)).collect();
+                elements.shares.as_chunks().0.iter().flat_map(|element| unpacked(*element)).collect();
             assert!(back[len..].iter().all(|padding| *padding == 0));
             back.truncate(len);
             assert_eq!(back, bytes);

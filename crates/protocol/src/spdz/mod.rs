@@ -44,7 +44,6 @@ pub use bank::Registers;
 pub(crate) use check::{Coefficients, check};
 pub use client::Mask;
 pub use descriptor::{BIT_DECOMPOSITION, MASKED_TABLES, PULKUS_VIVEK, RIVAIN_PROUFF, UNIVARIATE};
-pub use elements::Elements;
 pub use guesses::{Guesses, MOST_FORGED_LOG2};
 pub use key::MacKey;
 pub use lookup_method::LookupMethod;
@@ -229,7 +228,7 @@ impl<F: MacField> Session for Spdz<F> {
         let made;
         let shared = match input {
             Input::Shared(shared) => {
-                self.arithmetic.refuse_unchecked(shared.unchecked.as_ref())?;
+                self.arithmetic.refuse_unchecked(&shared.unchecked)?;
                 *shared
             }
             Input::Public(cells) => {
@@ -301,7 +300,7 @@ impl<F: MacField> Session for Spdz<F> {
         to: Owner,
         net: &mut dyn Net,
     ) -> Result<Option<Checked<Cells>>> {
-        self.arithmetic.refuse_unchecked(shared.unchecked.as_ref())?;
+        self.arithmetic.refuse_unchecked(&shared.unchecked)?;
         self.arithmetic.check(net)?;
         let cells = self.arithmetic.reveal(shared, to, net)?;
         self.arithmetic.check(net)?;

@@ -41,6 +41,7 @@ use super::shared::{Shared, image_of_bits};
 use crate::commitment::broadcast;
 use crate::net::Net;
 use crate::session::Stream;
+use crate::unchecked::Unchecked;
 use crate::{Error, Party, Result, coins};
 
 /// One party's side of moving values from one setup to another, on one stream.
@@ -70,7 +71,7 @@ impl<F: MacField> Rotation<F> {
     /// Cells, and the images of them that the value has.
     pub fn carry_cells(&mut self, value: &Shared<F>, net: &mut dyn Net) -> Result<Shared<F>> {
         self.guarded(|rotation| {
-            rotation.old.refuse_unchecked(value.unchecked.as_ref())?;
+            rotation.old.refuse_unchecked(&value.unchecked)?;
             let len = value.count * value.lanes;
             let [old, new] = rotation.dual_bits(len * usize::from(value.bits), net)?;
 
@@ -86,7 +87,7 @@ impl<F: MacField> Rotation<F> {
             let mut public = Cells::zero(value.count, value.bits, value.lanes);
             public.rows_mut().copy_from_slice(&opened);
             let mut carried = value.clone();
-            carried.unchecked = None;
+            carried.unchecked = Unchecked::default();
             for (k, view) in value.views.iter().enumerate() {
                 let image = image_of_bits(&new, view, len);
                 F::project_row(&mut carried.cells[k * len..(k + 1) * len], &image.values);

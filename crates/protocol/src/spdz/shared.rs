@@ -6,13 +6,14 @@ use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
-use super::arithmetic::{Arithmetic, Unchecked};
+use super::arithmetic::Arithmetic;
 use super::bank::{Registers, Row};
 use super::key::MacKey;
 use super::share::Authenticated;
 use crate::net::Net;
 use crate::protocol::{Owner, SharedValue};
-use crate::{Error, Party, Result};
+use crate::unchecked::Unchecked;
+use crate::{Error, Party, Result, lanes};
 
 /// Shares of the cells of one port, and of images of them.
 #[derive(Clone)]
@@ -25,7 +26,7 @@ pub struct Shared<F: MacField> {
     /// View by view, cell by cell.
     pub(super) cells: Zeroizing<Vec<u8>>,
     pub(super) macs: Zeroizing<Vec<F::Word>>,
-    pub(super) unchecked: Option<Unchecked>,
+    pub(super) unchecked: Unchecked,
 }
 
 impl<F: MacField> SharedValue for Shared<F> {
@@ -38,7 +39,12 @@ impl<F: MacField> Shared<F> {
     fn zero(bits: u8, count: usize, lanes: usize, views: Vec<Matrix>) -> Self {
         let len = views.len() * count * lanes;
         let (cells, macs) = (Zeroizing::new(vec![0; len]), Zeroizing::new(vec![F::Word::ZERO; len]));
-        Shared { bits, count, lanes, views, cells, macs, unchecked: None }
+        Shared { bits, count, lanes, views, cells, macs, unchecked: Unchecked::default() }
+    }
+
+    /// Bytes of the blocks that people write.
+    pub(super) fn block_bytes(&self) -> usize {
+        Cells::block_bytes(self.count, self.bits) * self.lanes
     }
 
     /// Cells that everybody knows, and these images of them.
@@ -94,39 +100,34 @@ impl<F: MacField> Shared<F> {
     ///
     /// # Panics
     /// If there is no such lane.
-    pub(super) fn select(&self, lanes: &[usize]) -> Self {
-        let mut selected = Self::zero(self.bits, self.count, lanes.len(), self.views.clone());
-        selected.unchecked = self.unchecked.clone();
-        for row in 0..self.views.len() * self.count {
-            let (from, to) = (row * self.lanes..(row + 1) * self.lanes, row * lanes.len());
-            let (cells, macs) = (&self.cells[from.clone()], &self.macs[from]);
-            for (to, lane) in (to..).zip(lanes) {
-                (selected.cells[to], selected.macs[to]) = (cells[*lane], macs[*lane]);
-            }
+    pub(super) fn select(&self, selected: &[usize]) -> Self {
+        Shared {
+            lanes: selected.len(),
+            views: self.views.clone(),
+            cells: Zeroizing::new(lanes::select(&self.cells, self.lanes, selected)),
+            macs: Zeroizing::new(lanes::select(&self.macs, self.lanes, selected)),
+            unchecked: self.unchecked.clone(),
+            ..*self
         }
-        selected
     }
 
-    /// The lanes of all parts, which are values of one port and session. The last one rests on what the others rest on, too.
+    /// The lanes of all parts, which are values of one port and session.
     pub(super) fn join(parts: &[&Self]) -> Self {
-        let (first, last) = (parts[0], parts[parts.len() - 1]);
-        let lanes = parts.iter().map(|part| part.lanes).sum();
-        let mut joined = Self::zero(first.bits, first.count, lanes, first.views.clone());
-        joined.unchecked = last.unchecked.clone();
-        let mut to = 0;
-        for row in 0..joined.views.len() * joined.count {
-            for part in parts {
-                let from = row * part.lanes..(row + 1) * part.lanes;
-                joined.cells[to..][..part.lanes].copy_from_slice(&part.cells[from.clone()]);
-                joined.macs[to..][..part.lanes].copy_from_slice(&part.macs[from]);
-                to += part.lanes;
-            }
+        let first = parts[0];
+        let cells: Vec<_> = parts.iter().map(|part| (&part.cells[..], part.lanes)).collect();
+        let macs: Vec<_> = parts.iter().map(|part| (&part.macs[..], part.lanes)).collect();
+        Shared {
+            lanes: parts.iter().map(|part| part.lanes).sum(),
+            views: first.views.clone(),
+            cells: Zeroizing::new(lanes::join(&cells)),
+            macs: Zeroizing::new(lanes::join(&macs)),
+            unchecked: Unchecked::join(parts.iter().map(|part| &part.unchecked)),
+            ..*first
         }
-        joined
     }
 
     /// From an output port; it rests on this.
-    pub(super) fn of(port: &CompiledPort, bank: &Registers<F>, unchecked: Option<Unchecked>) -> Self {
+    pub(super) fn of(port: &CompiledPort, bank: &Registers<F>, unchecked: Unchecked) -> Self {
         let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
         let lanes = if port.uniform { 1 } else { bank.lanes() };
         let mut shared = Self::zero(port.bits, port.cells.len(), lanes, views);

@@ -16,12 +16,12 @@
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
-use super::elements::Elements;
 use super::key::MacKey;
 use super::shared::Shared;
 use crate::Result;
-use crate::service::ELEMENT_BYTES;
+use crate::elements::Elements;
 use crate::stored::{Header, Reader, Shape, shape_bytes};
+use crate::unchecked::Unchecked;
 
 const PROTOCOL: &str = "authenticated sharing";
 const VERSION: u8 = 1;
@@ -63,32 +63,18 @@ impl<F: MacField> Shared<F> {
         reader.finish()?;
         let mut macs = Zeroizing::new(vec![F::Word::ZERO; shares]);
         F::read_row(stored, &mut macs);
-        Ok(Shared { bits, count, lanes, views, cells, macs, unchecked: None })
+        Ok(Shared { bits, count, lanes, views, cells, macs, unchecked: Unchecked::default() })
     }
 }
 
-impl Elements {
-    pub(super) fn save<F: MacField>(&self, key: &MacKey<F>) -> Zeroizing<Vec<u8>> {
-        let header = header(ELEMENTS, key);
-        let mut bytes =
-            Zeroizing::new(Vec::with_capacity(header.len() + 8 + self.values.len() + self.macs.len()));
-        bytes.extend(header);
-        bytes.extend((self.count() as u64).to_le_bytes());
-        bytes.extend_from_slice(&self.values);
-        bytes.extend_from_slice(&self.macs);
-        bytes
-    }
+/// Stores elements with their MACs.
+pub(super) fn save_elements<F: MacField>(elements: &Elements, key: &MacKey<F>) -> Zeroizing<Vec<u8>> {
+    elements.save(&header(ELEMENTS, key))
+}
 
-    pub(super) fn restore<F: MacField>(bytes: &[u8], key: &MacKey<F>) -> Result<Self> {
-        let mut reader = Reader::new(bytes, PROTOCOL, header(ELEMENTS, key))?;
-        let len = usize::try_from(u64::from_le_bytes(reader.array()?)).ok();
-        let len = len.and_then(|count| count.checked_mul(ELEMENT_BYTES));
-        let len = len.ok_or_else(|| reader.damaged("the number of elements overflows"))?;
-        let [values, macs] =
-            [reader.take(len)?, reader.take(len)?].map(|shares| Zeroizing::new(shares.to_vec()));
-        reader.finish()?;
-        Ok(Elements { values, macs, unchecked: None })
-    }
+/// Reads stored elements.
+pub(super) fn restore_elements<F: MacField>(bytes: &[u8], key: &MacKey<F>) -> Result<Elements> {
+    Elements::restore(Reader::new(bytes, PROTOCOL, header(ELEMENTS, key))?, true)
 }
 
 #[cfg(test)]
@@ -96,6 +82,8 @@ mod tests {
     use polyclave_cipher::{Cells, Matrix};
     use polyclave_field::Gf2_64;
 
+    use super::super::elements::{add_public, of_coordinates};
+    use super::super::share::Authenticated;
     use super::*;
     use crate::Party;
 
@@ -110,9 +98,8 @@ mod tests {
     }
 
     fn elements() -> Elements {
-        let mut elements = Elements::zero(3);
-        elements.add_public(&[[7; 16], [0; 16], [0xee; 16]], &key(0));
-        elements
+        let zero = Authenticated::zero(3);
+        add_public(&of_coordinates(&zero, &zero), &[[7; 16], [0; 16], [0xee; 16]], &key(0))
     }
 
     #[test]
@@ -129,13 +116,13 @@ mod tests {
 
     #[test]
     fn elements_come_back_with_their_macs_and_only_whole() {
-        let bytes = elements().save(&key(0));
-        let back = Elements::restore(&bytes, &key(0)).expect("they were saved here");
-        assert_eq!((&back.values, &back.macs), (&elements().values, &elements().macs));
-        assert!(Elements::restore(&bytes, &key(2)).is_err());
-        assert!(Elements::restore(&value().save(&key(0)), &key(0)).is_err());
-        assert!((0..bytes.len()).all(|len| Elements::restore(&bytes[..len], &key(0)).is_err()));
-        assert!(Elements::restore(&[&bytes[..], &[0]].concat(), &key(0)).is_err());
+        let bytes = save_elements(&elements(), &key(0));
+        let back = restore_elements(&bytes, &key(0)).expect("they were saved here");
+        assert_eq!((&back.shares, &back.macs), (&elements().shares, &elements().macs));
+        assert!(restore_elements(&bytes, &key(2)).is_err());
+        assert!(restore_elements(&value().save(&key(0)), &key(0)).is_err());
+        assert!((0..bytes.len()).all(|len| restore_elements(&bytes[..len], &key(0)).is_err()));
+        assert!(restore_elements(&[&bytes[..], &[0]].concat(), &key(0)).is_err());
     }
 
     mod fuzz {
@@ -146,15 +133,15 @@ mod tests {
         #[test]
         fn no_stored_bytes_panic_or_claim_more_than_came_and_what_is_read_comes_back() {
             let key = key(1);
-            let valid = vec![value().save(&key).to_vec(), elements().save(&key).to_vec()];
+            let valid = vec![value().save(&key).to_vec(), save_elements(&elements(), &key).to_vec()];
             fuzz!("stored-spdz", &[], valid, |bytes: &[u8]| {
                 within_memory(4096 + 16 * bytes.len(), || {
                     if let Ok(value) = Shared::restore(bytes, &key) {
                         assert_eq!(value.cells.len(), value.views.len() * value.count * value.lanes);
                         assert_eq!(&**value.save(&key), bytes);
                     }
-                    if let Ok(elements) = Elements::restore(bytes, &key) {
-                        assert_eq!(&**elements.save(&key), bytes);
+                    if let Ok(elements) = restore_elements(bytes, &key) {
+                        assert_eq!(&**save_elements(&elements, &key), bytes);
                     }
                 });
             });

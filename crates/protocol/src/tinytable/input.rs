@@ -24,6 +24,7 @@ use super::{TinyTable, wire};
 use crate::net::Net;
 use crate::protocol::{Input, Owner, check_cells};
 use crate::tinyot::peer_of;
+use crate::unchecked::Unchecked;
 use crate::{Error, Party, Result};
 
 /// What is opened of one port.
@@ -92,7 +93,7 @@ impl<R: Worth> TinyTable<R> {
 
     /// Refuses a shared value that another session has not checked, or that has no tags where they are needed.
     pub(super) fn refuse_unfit(&self, shared: &Shared) -> Result<()> {
-        self.checks.refuse_unchecked(shared)?;
+        self.checks.refuse_foreign(&shared.unchecked)?;
         match shared.has_tags_of(self.macs) {
             true => Ok(()),
             false => Err(Error::misuse("the shared value comes of a protocol with another verification")),
@@ -109,7 +110,7 @@ impl<R: Worth> TinyTable<R> {
         let at = bank.outputs.iter().position(|(name, _)| *name == port.name);
         let mut shares = bank.outputs.swap_remove(at.expect("every output is taken once")).1;
         shares.add_public(&cells, &self.key);
-        let unchecked = R::VERIFIED.then(|| self.checks.unchecked());
+        let unchecked = if R::VERIFIED { self.checks.next() } else { Unchecked::default() };
         Shared { bits: port.bits, count: port.cells.len(), lanes, shares, unchecked }
     }
 

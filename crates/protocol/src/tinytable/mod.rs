@@ -87,10 +87,10 @@ use crate::protocol::{Input, Owner, Session};
 use crate::session::Stream;
 use crate::tally::{Cost, Counts, Phase, Tally};
 use crate::tinyot::{Key, Openings};
+use crate::unchecked::Checks;
 use crate::{Error, Result};
 use commitments::Commitments;
 use scratch::Scratch;
-use shared::Checks;
 
 /// Makes the tables of evaluations.
 pub(crate) trait Maker: Send {
@@ -278,7 +278,7 @@ impl<R: Worth> Session for TinyTable<R> {
             return Err(Error::misuse("the protocol's verification is another than its outputs say"));
         }
         // Nor is it opened before what it rests on is checked, though the caller has not asked for that.
-        if shared.is_unchecked() {
+        if shared.unchecked.is_pending() {
             self.check(net)?;
         }
         let cells = self.reveal(shared, to, net)?;

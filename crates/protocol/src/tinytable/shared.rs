@@ -1,16 +1,14 @@
-//! Shared values outside of an evaluation (inputs, outputs and values that are kept), and whether a revealed value was verified.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+//! Shared values outside of a bank: what goes in, what comes out, and what is kept; and what a revealed one is worth.
 
 use polyclave_cipher::Cells;
 
 use super::batch::Masks;
 use super::macs::{Macs, product};
+use crate::lanes;
 use crate::protocol::SharedValue;
 use crate::release::{Checked, Released, Unverified};
 use crate::tinyot::Key;
-use crate::{Error, Result};
+use crate::unchecked::Unchecked;
 
 /// Shares of the cells of one port: a sum of two, each with a tag that the other party verifies, unless the protocol is passive.
 #[derive(Clone)]
@@ -19,7 +17,7 @@ pub struct Shared {
     pub(super) count: usize,
     pub(super) lanes: usize,
     pub(super) shares: Masks,
-    pub(super) unchecked: Option<Unchecked>,
+    pub(super) unchecked: Unchecked,
 }
 
 impl SharedValue for Shared {
@@ -29,49 +27,38 @@ impl SharedValue for Shared {
 }
 
 impl Shared {
-    /// Whether its session has not checked yet what it rests on.
-    pub(super) fn is_unchecked(&self) -> bool {
-        self.unchecked.as_ref().is_some_and(|of| of.checks.load(SeqCst) <= of.before)
+    /// Bytes of the blocks that people write.
+    pub(super) fn block_bytes(&self) -> usize {
+        Cells::block_bytes(self.count, self.bits) * self.lanes
     }
 
     /// The lanes of these numbers.
     ///
     /// # Panics
     /// If there is no such lane.
-    pub(super) fn select(&self, lanes: &[usize]) -> Shared {
-        fn rows<T: Copy>(all: &[T], width: usize, lanes: &[usize]) -> Vec<T> {
-            // Sized at once: growing would leave copies behind.
-            let mut selected = Vec::with_capacity(all.len() / width * lanes.len());
-            all.chunks_exact(width).for_each(|row| selected.extend(lanes.iter().map(|lane| row[*lane])));
-            selected
-        }
+    pub(super) fn select(&self, selected: &[usize]) -> Shared {
+        let Masks { values, tags, keys } = &self.shares;
         let shares = Masks {
-            values: rows(&self.shares.values, self.lanes, lanes),
-            tags: rows(&self.shares.tags, self.lanes, lanes),
-            keys: rows(&self.shares.keys, self.lanes, lanes),
+            values: lanes::select(values, self.lanes, selected),
+            tags: lanes::select(tags, self.lanes, selected),
+            keys: lanes::select(keys, self.lanes, selected),
         };
-        let unchecked = self.unchecked.clone();
-        Shared { bits: self.bits, count: self.count, lanes: lanes.len(), shares, unchecked }
+        Shared { lanes: selected.len(), shares, unchecked: self.unchecked.clone(), ..*self }
     }
 
-    /// The lanes of all parts, which are values of one port and session. The last one rests on what the others rest on, too.
+    /// The lanes of all parts, which are values of one port and session.
     pub(super) fn join(parts: &[&Shared]) -> Shared {
-        fn rows<T: Copy>(parts: &[(&[T], usize)]) -> Vec<T> {
-            // Sized at once, as above.
-            let mut joined = Vec::with_capacity(parts.iter().map(|(all, _)| all.len()).sum());
-            for row in 0..parts.first().map_or(0, |(all, width)| all.len() / width) {
-                parts.iter().for_each(|(all, width)| joined.extend_from_slice(&all[row * width..][..*width]));
-            }
-            joined
+        fn joined<T: Copy>(parts: &[&Shared], rows: fn(&Masks) -> &[T]) -> Vec<T> {
+            lanes::join(&parts.iter().map(|part| (rows(&part.shares), part.lanes)).collect::<Vec<_>>())
         }
-        let (first, last) = (parts[0], parts[parts.len() - 1]);
         let shares = Masks {
-            values: rows(&parts.iter().map(|part| (&part.shares.values[..], part.lanes)).collect::<Vec<_>>()),
-            tags: rows(&parts.iter().map(|part| (&part.shares.tags[..], part.lanes)).collect::<Vec<_>>()),
-            keys: rows(&parts.iter().map(|part| (&part.shares.keys[..], part.lanes)).collect::<Vec<_>>()),
+            values: joined(parts, |masks| &masks.values),
+            tags: joined(parts, |masks| &masks.tags),
+            keys: joined(parts, |masks| &masks.keys),
         };
-        let (lanes, unchecked) = (parts.iter().map(|part| part.lanes).sum(), last.unchecked.clone());
-        Shared { bits: first.bits, count: first.count, lanes, shares, unchecked }
+        let lanes = parts.iter().map(|part| part.lanes).sum();
+        let unchecked = Unchecked::join(parts.iter().map(|part| &part.unchecked));
+        Shared { lanes, shares, unchecked, ..*parts[0] }
     }
 
     /// Whether it has the tags of a protocol that verifies so.
@@ -93,39 +80,7 @@ impl Masks {
     }
 }
 
-/// A value rests on openings that only the next check of its session covers: no other session's does.
-#[derive(Clone)]
-pub(super) struct Unchecked {
-    checks: Arc<AtomicU64>,
-    before: u64,
-}
-
-/// The checks of one session that have passed.
-#[derive(Clone, Default)]
-pub(super) struct Checks(Arc<AtomicU64>);
-
-impl Checks {
-    pub(super) fn pass(&self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-
-    /// What a value rests on that is made now.
-    pub(super) fn unchecked(&self) -> Unchecked {
-        Unchecked { checks: self.0.clone(), before: self.0.load(SeqCst) }
-    }
-
-    /// Refuses a value of another session that has not been checked there.
-    pub(super) fn refuse_unchecked(&self, shared: &Shared) -> Result<()> {
-        match &shared.unchecked {
-            Some(of) if !Arc::ptr_eq(&of.checks, &self.0) && shared.is_unchecked() => {
-                Err(Error::misuse("the shared value comes from another session that has not checked it"))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Whether a released value was verified: [`Checked`] if so, [`Unverified`] if not.
+/// What a released value is worth: [`Unverified`] without verification, [`Checked`] with.
 pub trait Worth: Released + Send + Sync + Sized + 'static {
     /// Whether it is only released after a check.
     const VERIFIED: bool;
@@ -134,7 +89,7 @@ pub trait Worth: Released + Send + Sync + Sized + 'static {
     #[doc(hidden)]
     fn of(cells: Cells) -> Self;
 
-    /// Whether a variant with these MACs releases such values.
+    /// Whether it may come of a protocol that verifies so.
     fn allows(macs: Macs) -> bool {
         Self::VERIFIED == (macs != Macs::None)
     }

@@ -15,6 +15,7 @@ use super::{Masks, Shared};
 use crate::Result;
 use crate::stored::{Header, Reader, Shape, shape_bytes};
 use crate::tinyot::Key;
+use crate::unchecked::Unchecked;
 
 const PROTOCOL: &str = "scrambled tables";
 const VALUE: u8 = b'T';
@@ -59,7 +60,7 @@ impl Shared {
         reader.finish()?;
         let read = |stored: &[u8]| stored.chunks_exact(size).map(read_tag).collect();
         let shares = Masks { values: values.to_vec(), tags: read(tags), keys: read(keys) };
-        Ok(Shared { bits, count, lanes, shares, unchecked: None })
+        Ok(Shared { bits, count, lanes, shares, unchecked: Unchecked::default() })
     }
 }
 
@@ -85,7 +86,7 @@ mod tests {
             tags: (1..7).map(tag).collect(),
             keys: (7..13).map(tag).collect(),
         };
-        Shared { bits, count: 3, lanes: 2, shares, unchecked: None }
+        Shared { bits, count: 3, lanes: 2, shares, unchecked: Unchecked::default() }
     }
 
     #[test]

@@ -4,15 +4,13 @@ use polyclave_field::{Gf2_64, Gf128};
 use polyclave_protocol::ghash::{Ghash, GhashKey, SEGMENT_BLOCKS};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{ProtocolConfig, Session};
-use polyclave_protocol::service::{Element, ServiceConfig, ServiceSession};
+use polyclave_protocol::protocol::Session;
+use polyclave_protocol::service::{Element, Elements, ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use polyclave_protocol::tally::Counts;
 use polyclave_protocol::{Error, PartySet, Result};
-
-type Elements<S> = <<S as ProtocolConfig>::Session as ServiceSession>::Elements;
 
 fn shamir() -> ShamirConfig {
     let structure = Structure::new(3, 1).expect("it is valid");
@@ -28,14 +26,14 @@ fn spdz() -> SpdzConfig<Gf2_64> {
 /// Runs all parties, and puts together the elements that they send to a client.
 fn values<S: ServiceConfig>(
     scheme: &S,
-    party: impl Fn(&mut S::Session, &mut dyn Net) -> Result<Vec<Elements<S>>> + Sync,
+    party: impl Fn(&mut S::Session, &mut dyn Net) -> Result<Vec<Elements>> + Sync,
 ) -> impl Iterator<Item = Element> {
     let n = scheme.parties();
     let messages = run_parties(n, |net| {
         let mut session = hello(&scheme.terms(HandshakeParameters::new(n)), net)?;
         let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
         let elements = party(&mut protocol, net)?;
-        let elements = protocol.join_elements(&elements.iter().collect::<Vec<_>>());
+        let elements = Elements::join(&elements.iter().collect::<Vec<_>>());
         protocol.reveal_elements(&elements, net)
     });
     let messages: Vec<Vec<u8>> = messages.into_iter().map(|m| m.expect("honest parties finish")).collect();
@@ -56,17 +54,17 @@ fn blocks(count: usize) -> Vec<u8> {
 /// Rounds and multiplications of a hash of segments of so many blocks.
 fn hash<P: ServiceSession>(
     protocol: &mut P,
-    key: &GhashKey<P>,
+    key: &GhashKey,
     segments: &[usize],
     net: &mut dyn Net,
-) -> Result<(P::Elements, Counts)> {
+) -> Result<(Elements, Counts)> {
     let before = protocol.tally();
     let mut hash = Ghash::new(key);
     let all = blocks(segments.iter().sum());
     let mut rest = &all[..];
     for segment in segments {
         let (blocks, further) = rest.split_at(16 * segment);
-        hash.update(protocol, blocks, net)?;
+        hash.update(protocol.arithmetic(), blocks, net)?;
         rest = further;
     }
     Ok((hash.finish(), (protocol.tally() - before).preprocessing))
@@ -75,8 +73,8 @@ fn hash<P: ServiceSession>(
 /// Hashes all of these under one random key, and compares.
 fn check<S: ServiceConfig>(scheme: &S, messages: &[&[usize]]) {
     let mut values = values(scheme, |protocol, net| {
-        let h = protocol.mask_blind(net)?.0;
-        let key = GhashKey::derive(protocol, &h, net)?;
+        let h = protocol.arithmetic().random_for_client(net)?.0;
+        let key = GhashKey::derive(protocol.arithmetic(), &h, net)?;
         let mut elements = vec![h];
         for segments in messages {
             elements.push(hash(protocol, &key, segments, net)?.0);
@@ -121,11 +119,13 @@ fn check_published<S: ServiceConfig>(scheme: &S) {
     let blocks =
         [0x0388_dace_60b6_a392_f328_c2b9_71b2_fe78_u128.to_be_bytes(), 0x80_u128.to_be_bytes()].concat();
     let values = values(scheme, |protocol, net| {
-        let random = protocol.mask_blind(net)?.0;
-        let zero = protocol.add_elements(&random, &random);
-        let key = GhashKey::derive(protocol, &protocol.add_public(&zero, &[h]), net)?;
+        let random = protocol.arithmetic().random_for_client(net)?.0;
+        let zero = random.add(&random);
+        let arithmetic = protocol.arithmetic();
+        let h = arithmetic.add_public(&zero, &[h]);
+        let key = GhashKey::derive(arithmetic, &h, net)?;
         let mut hash = Ghash::new(&key);
-        hash.update(protocol, &blocks, net)?;
+        hash.update(protocol.arithmetic(), &blocks, net)?;
         Ok(vec![hash.finish()])
     });
     let values: Vec<u128> = values.map(u128::from_be_bytes).collect();
@@ -135,8 +135,8 @@ fn check_published<S: ServiceConfig>(scheme: &S) {
 #[test]
 fn rounds_and_multiplications_are_those_documented() {
     let _ = values(&shamir(), |protocol, net| {
-        let h = protocol.mask_blind(net)?.0;
-        let key = GhashKey::derive(protocol, &h, net)?;
+        let h = protocol.arithmetic().random_for_client(net)?.0;
+        let key = GhashKey::derive(protocol.arithmetic(), &h, net)?;
         let spent = protocol.tally().preprocessing;
         assert_eq!((spent.rounds, spent.multiplications), (14, 254));
         let cases: [(&[usize], u64); 9] = [
@@ -170,8 +170,8 @@ fn a_stored_key_hashes_alike_and_other_bytes_are_refused() {
 
 fn check_stored<S: ServiceConfig>(scheme: &S) {
     let values: Vec<Element> = values(scheme, |protocol, net| {
-        let h = protocol.mask_blind(net)?.0;
-        let key = GhashKey::derive(protocol, &h, net)?;
+        let h = protocol.arithmetic().random_for_client(net)?.0;
+        let key = GhashKey::derive(protocol.arithmetic(), &h, net)?;
         let stored = key.save(protocol);
         let restored = GhashKey::restore(protocol, &stored)?;
         for bytes in [&stored[1..], &stored[..stored.len() - 16], &protocol.save_elements(&h)] {
@@ -193,14 +193,14 @@ fn what_is_no_segment_is_refused() {
 
 fn check_refused<S: ServiceConfig>(scheme: &S) {
     let _ = values(scheme, |protocol, net| {
-        let h = protocol.mask_blind(net)?.0;
-        let key = GhashKey::derive(protocol, &h, net)?;
+        let h = protocol.arithmetic().random_for_client(net)?.0;
+        let key = GhashKey::derive(protocol.arithmetic(), &h, net)?;
         for len in [1, 15, 17, 16 * (SEGMENT_BLOCKS + 1)] {
-            let outcome = Ghash::new(&key).update(protocol, &vec![0; len], net);
+            let outcome = Ghash::new(&key).update(protocol.arithmetic(), &vec![0; len], net);
             assert!(matches!(outcome, Err(Error::Misuse(_))), "{len} bytes");
         }
-        let two = protocol.join_elements(&[&h, &h]);
-        assert!(matches!(GhashKey::derive(protocol, &two, net), Err(Error::Misuse(_))));
+        let two = Elements::join(&[&h, &h]);
+        assert!(matches!(GhashKey::derive(protocol.arithmetic(), &two, net), Err(Error::Misuse(_))));
         Ok(vec![h])
     });
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polyclave_cipher::{Builder, Circuit, Direction, Matrix, Table, catalog};
+use polyclave_cipher::{Builder, Circuit, Direction, Matrix, Table, boolean, catalog};
 use polyclave_protocol::Error;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::session::{HandshakeParameters, hello};
@@ -232,6 +232,26 @@ fn tables_of_every_width_run_by_polynomials_or_else_masked_as_predicted() {
         let counted = [online, [preprocessing.operations(), preprocessing.rounds]];
         assert_eq!(predicted.to_vec(), counted.as_flattened().iter().map(|n| *n as f64).collect::<Vec<_>>());
         assert_eq!(preprocessing.operations() == 0, ins <= 6 && outs <= 4, "{ins} to {outs}");
+    }
+}
+
+#[test]
+fn tables_of_two_bits_cost_one_product_and_nothing_ahead() {
+    let adder = boolean::adder(16);
+    let (ands, levels) = (adder.lookups() as u64, adder.layers() as u64);
+    for tables in Tables::ALL {
+        for lanes in [1, 7] {
+            let scheme = ShamirConfig { tables, ..scheme((3, 1), Inversion::Views) };
+            let run = check_circuit(&scheme, &adder, lanes, 3);
+            for tally in run.tallies {
+                let online = tally.online;
+                let products = ands * lanes as u64;
+                assert_eq!((online.multiplications, online.openings, online.rounds), (products, 0, levels));
+                assert_eq!((tally.preprocessing.operations(), tally.preprocessing.rounds), (0, 0));
+            }
+            assert_eq!((run.cost.operations_per_lane, run.cost.rounds), (ands as f64, levels as f64));
+            assert_eq!((run.cost.preprocessing_per_lane, run.cost.material_bytes_per_lane), (0.0, 0));
+        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use polyclave_cipher::{Builder, Circuit, Direction, catalog};
+use polyclave_cipher::{Builder, Circuit, Direction, boolean, catalog};
 use polyclave_protocol::Error;
 use polyclave_protocol::protocol::ProtocolConfig;
-use polyclave_protocol::shamir::{Inversion, ShamirActiveConfig, Structure, Tables};
+use polyclave_protocol::shamir::{Inversion, Preprocessing, ShamirActiveConfig, Structure, Tables};
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 
 fn scheme((n, t): (usize, usize), inversion: Inversion, tables: Tables) -> ShamirActiveConfig {
@@ -76,6 +76,25 @@ fn batches_longer_than_a_tile_are_right() {
         check((4, 1), inversion, &encrypt("aes-128"), 3000);
     }
     check((4, 1), Inversion::Views, &encrypt("des"), 2500);
+}
+
+#[test]
+fn tables_of_two_bits_take_one_triple_in_one_round() {
+    let adder = boolean::adder(16);
+    let (ands, levels, lanes) = (adder.lookups() as u64, adder.layers() as u64, 5);
+    for tables in Tables::ALL {
+        for preprocessing in Preprocessing::ALL {
+            let scheme = scheme((4, 1), Inversion::MaskedPowers, tables).with_preprocessing(preprocessing);
+            let run = check_circuit(&scheme, &adder, lanes, 3);
+            for tally in run.tallies {
+                let products = ands * lanes as u64;
+                assert_eq!((tally.online.operations(), tally.online.rounds), (products, levels));
+                assert_eq!(tally.preprocessing.triples, products, "{tables}");
+            }
+            assert_eq!((run.cost.operations_per_lane, run.cost.rounds), (ands as f64, levels as f64));
+            assert_eq!(run.cost.triples_per_lane, ands as f64);
+        }
+    }
 }
 
 #[test]

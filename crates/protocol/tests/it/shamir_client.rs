@@ -158,7 +158,7 @@ fn a_wrong_share_of_one_node_fails_the_check_of_the_mask() {
     for len in [0, 16, 40] {
         serve(&scheme, PartySet::from_bits(0b1011), &disks, |protocol, _, net| {
             let (mask, message) = protocol.mask_input(len, net)?;
-            let (blind, blind_message) = protocol.mask_blind(net)?;
+            let (blind, blind_message) = protocol.arithmetic().random_for_client(net)?;
             let mut masks = client_hears(&message, net)?;
             let blinds = client_hears(&blind_message, net)?;
             let r = combined(&scheme, net.members(), &masks)?;
@@ -170,7 +170,7 @@ fn a_wrong_share_of_one_node_fails_the_check_of_the_mask() {
                     Some(combined(&scheme, net.members(), &masks)?)
                 }
             };
-            let opened = protocol.open_mask_check(&mask, blind, chi, net)?;
+            let opened = protocol.open_mask_check(&mask, &blind, chi, net)?;
             assert_eq!(opened, mask_check(&r, r_0, chi));
             assert!(wrong.is_none_or(|wrong| opened != mask_check(&wrong, r_0, chi)));
             Ok(())

@@ -8,7 +8,7 @@ use polyclave_field::{Gf2_64, Gf128};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{ProtocolConfig, Session};
-use polyclave_protocol::service::{ServiceConfig, ServiceSession};
+use polyclave_protocol::service::{Elements, ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Spdz, SpdzConfig};
 use polyclave_protocol::tally::Counts;
@@ -276,15 +276,15 @@ fn the_check_of_a_mask_opens_what_the_client_computes() {
     for len in [0, 1, 16, 40] {
         serve(&scheme, |protocol, net| {
             let (mask, message) = protocol.mask_input(len, net)?;
-            let (blind, of_blind) = protocol.mask_blind(net)?;
+            let (blind, of_blind) = protocol.arithmetic().random_for_client(net)?;
             let r = client_learns(&scheme, &message, net)?;
             assert_eq!(r.len(), len);
             let blinds = client_hears(&of_blind, net)?;
             let r_0 = combined_elements(&scheme, net.members(), &blinds)?[0];
-            assert_eq!(protocol.open_mask_check(&mask, blind, chi, net)?, mask_check(&r, r_0, chi));
-            let (two, _) = protocol.mask_blind(net)?;
-            let two = protocol.join_elements(&[&two, &two]);
-            assert!(matches!(protocol.open_mask_check(&mask, two, chi, net), Err(Error::Misuse(_))));
+            assert_eq!(protocol.open_mask_check(&mask, &blind, chi, net)?, mask_check(&r, r_0, chi));
+            let (two, _) = protocol.arithmetic().random_for_client(net)?;
+            let two = Elements::join(&[&two, &two]);
+            assert!(matches!(protocol.open_mask_check(&mask, &two, chi, net), Err(Error::Misuse(_))));
             Ok(())
         });
     }

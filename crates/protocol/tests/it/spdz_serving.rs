@@ -9,11 +9,9 @@ use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
-use polyclave_protocol::service::{Element, ServiceConfig, ServiceSession};
+use polyclave_protocol::service::{Element, Elements, ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
-use polyclave_protocol::spdz::{
-    Elements, LookupMethod, Packing, Preprocessing, Setup, Shared, Spdz, SpdzConfig,
-};
+use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Setup, Shared, Spdz, SpdzConfig};
 use polyclave_protocol::testkit::faults::{Promise, Sweep};
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, Result};
@@ -70,18 +68,18 @@ fn elements_are_those_of_the_blocks_and_compute_as_the_field_does() {
             let x = field(blocks.as_chunks().0);
             let value = given(protocol, &blocks, net)?;
             let all = protocol.elements(&value, net)?;
-            let (a, b) = (protocol.part(&all, 0..6), protocol.part(&all, 6..12));
-            assert_eq!((protocol.count(&all), protocol.count(&a)), (12, 6));
+            let (a, b) = (all.part(0..6), all.part(6..12));
+            assert_eq!((all.count(), a.count()), (12, 6));
             assert_eq!(learnt(protocol, &all, net)?, blocks.as_chunks().0);
 
             let public: Vec<Element> = noise("public", 16 * 12).as_chunks().0.to_vec();
             let p = field(&public);
-            let product = protocol.multiply_elements(&a, &b, net)?;
-            let inner = protocol.inner_product(&a, &b, net)?;
-            let sums = protocol.weighted_sums(&public, &a);
-            let sum = protocol.add_elements(&a, &b);
-            let shifted = protocol.add_public(&all, &public);
-            let joined = protocol.join_elements(&[&product, &inner, &sums, &sum, &shifted]);
+            let product = protocol.arithmetic().multiply_elements(&a, &b, net)?;
+            let inner = protocol.arithmetic().inner_product(&a, &b, net)?;
+            let sums = a.weighted_sums(&public);
+            let sum = a.add(&b);
+            let shifted = protocol.arithmetic().add_public(&all, &public);
+            let joined = Elements::join(&[&product, &inner, &sums, &sum, &shifted]);
             let mut expected: Vec<Gf128> = (0..6).map(|i| x[i] * x[6 + i]).collect();
             expected.push((0..6).map(|i| x[i] * x[6 + i]).sum());
             expected.extend(p.chunks(6).map(|w| w.iter().zip(&x).map(|(w, x)| *w * *x).sum::<Gf128>()));
@@ -89,7 +87,7 @@ fn elements_are_those_of_the_blocks_and_compute_as_the_field_does() {
             expected.extend((0..12).map(|i| x[i] + p[i]));
             assert_eq!(field(&learnt(protocol, &joined, net)?), expected);
 
-            let too_few = protocol.multiply_elements(&a, &protocol.part(&b, 0..5), net).map(drop);
+            let too_few = protocol.arithmetic().multiply_elements(&a, &b.part(0..5), net).map(drop);
             assert!(matches!(too_few, Err(Error::Misuse(_))));
             Ok(())
         });
@@ -102,16 +100,16 @@ fn only_zero_is_zero() {
         let blocks = [[0; 16], [1; 16]].concat();
         let value = given(protocol, &blocks, net)?;
         let elements = protocol.elements(&value, net)?;
-        let [zero, other] = [0, 1].map(|i| protocol.part(&elements, i..i + 1));
-        assert!(protocol.is_zero(&zero, net)?);
-        assert!(!protocol.is_zero(&other, net)?);
-        let equal = protocol.add_public(&other, &[[1; 16]]);
-        assert!(protocol.is_zero(&equal, net)?);
+        let [zero, other] = [0, 1].map(|i| elements.part(i..i + 1));
+        assert!(protocol.arithmetic().is_zero(&zero, net)?);
+        assert!(!protocol.arithmetic().is_zero(&other, net)?);
+        let equal = protocol.arithmetic().add_public(&other, &[[1; 16]]);
+        assert!(protocol.arithmetic().is_zero(&equal, net)?);
         for bit in [0, 63, 64, 127] {
-            let near = protocol.add_public(&zero, &[(1u128 << bit).to_be_bytes()]);
-            assert!(!protocol.is_zero(&near, net)?);
+            let near = protocol.arithmetic().add_public(&zero, &[(1u128 << bit).to_be_bytes()]);
+            assert!(!protocol.arithmetic().is_zero(&near, net)?);
         }
-        assert!(matches!(protocol.is_zero(&elements, net), Err(Error::Misuse(_))));
+        assert!(matches!(protocol.arithmetic().is_zero(&elements, net), Err(Error::Misuse(_))));
         Ok(())
     });
 }
@@ -182,12 +180,12 @@ fn what_another_session_has_not_checked_is_refused() {
         let value = given(&mut first, &noise("block", 16), net)?;
         let elements = first.elements(&value, net)?;
         let mut second = join(&setup, net)?;
-        let own = second.mask_blind(net)?.0;
-        let sum = second.add_elements(&own, &elements);
+        let own = second.arithmetic().random_for_client(net)?.0;
+        let sum = own.add(&elements);
         let refused = |outcome: Result<()>| assert!(matches!(outcome, Err(Error::Misuse(_))));
         refused(second.reveal_elements(&sum, net).map(drop));
-        refused(second.is_zero(&elements, net).map(drop));
-        refused(second.multiply_elements(&own, &second.join_elements(&[&elements]), net).map(drop));
+        refused(second.arithmetic().is_zero(&elements, net).map(drop));
+        refused(second.arithmetic().multiply_elements(&own, &Elements::join(&[&elements]), net).map(drop));
         first.check(net)?;
         assert_eq!(learnt(&mut second, &elements, net)?.as_flattened(), noise("block", 16));
         Ok(())
@@ -205,23 +203,23 @@ fn session(net: &mut dyn Net) -> Result<Vec<u8>> {
     let circuit = compile(&catalog::find("aes-128").expect("known").encrypt, protocol);
 
     let (mask, message) = protocol.mask_input(32, net)?;
-    let (blind, of_blind) = protocol.mask_blind(net)?;
+    let (blind, of_blind) = protocol.arithmetic().random_for_client(net)?;
     let r = client_learns(&scheme, &message, net)?;
     let blinds = client_hears(&of_blind, net)?;
     let r_0 = combined_elements(&scheme, net.members(), &blinds)?[0];
-    let opened = protocol.open_mask_check(&mask, blind, [3; 16], net)?;
+    let opened = protocol.open_mask_check(&mask, &blind, [3; 16], net)?;
     let mut out = vec![u8::from(opened == mask_check(&r, r_0, [3; 16]))];
 
     let blocks = noise("blocks", 32);
     let masked: Vec<u8> = blocks.iter().zip(&r).map(|(x, r)| x ^ r).collect();
     let value = protocol.unmask(&mask, 0, &masked, &circuit.inputs()[0])?;
     let elements = protocol.elements(&value, net)?;
-    let [a, b] = [0, 1].map(|i| protocol.part(&elements, i..i + 1));
-    let product = protocol.multiply_elements(&a, &b, net)?;
+    let [a, b] = [0, 1].map(|i| elements.part(i..i + 1));
+    let product = protocol.arithmetic().multiply_elements(&a, &b, net)?;
     out.extend(learnt(protocol, &product, net)?.as_flattened());
-    out.push(u8::from(protocol.is_zero(&a, net)?));
-    let zero = protocol.add_public(&a, &[blocks[..16].try_into().expect("sixteen")]);
-    out.push(u8::from(protocol.is_zero(&zero, net)?));
+    out.push(u8::from(protocol.arithmetic().is_zero(&a, net)?));
+    let zero = protocol.arithmetic().add_public(&a, &[blocks[..16].try_into().expect("sixteen")]);
+    out.push(u8::from(protocol.arithmetic().is_zero(&zero, net)?));
     let message = protocol.reveal_to_client(&value, net)?;
     out.extend(client_learns(&scheme, &message, net)?);
     Ok(out)

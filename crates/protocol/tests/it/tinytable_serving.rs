@@ -13,9 +13,9 @@ use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::run_parties;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
-use polyclave_protocol::service::{Element, ServiceConfig, ServiceSession, Stored};
+use polyclave_protocol::service::{Element, Elements, ServiceConfig, ServiceSession, Stored};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
-use polyclave_protocol::spdz::{Elements, Preprocessing, Setup};
+use polyclave_protocol::spdz::{Preprocessing, Setup};
 use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::testkit::faults::{Promise, Sweep};
 use polyclave_protocol::testkit::tamper::Fault;
@@ -102,17 +102,17 @@ fn elements_are_those_of_the_blocks_and_compute_as_the_field_does() {
         let x = field(blocks.as_chunks().0);
         let value = given(protocol, &blocks, net)?;
         let all = protocol.elements(&value, net)?;
-        let (a, b) = (protocol.part(&all, 0..6), protocol.part(&all, 6..12));
+        let (a, b) = (all.part(0..6), all.part(6..12));
         assert_eq!(learnt(protocol, &all, net)?, blocks.as_chunks().0);
-        let product = protocol.multiply_elements(&a, &b, net)?;
-        let inner = protocol.inner_product(&a, &b, net)?;
-        let joined = protocol.join_elements(&[&product, &inner]);
+        let product = protocol.arithmetic().multiply_elements(&a, &b, net)?;
+        let inner = protocol.arithmetic().inner_product(&a, &b, net)?;
+        let joined = Elements::join(&[&product, &inner]);
         let mut expected: Vec<Gf128> = (0..6).map(|i| x[i] * x[6 + i]).collect();
         expected.push((0..6).map(|i| x[i] * x[6 + i]).sum());
         assert_eq!(field(&learnt(protocol, &joined, net)?), expected);
-        let [zero, other] = [0, 1].map(|i| protocol.part(&all, i..i + 1));
-        let zero = protocol.add_public(&zero, &[blocks[..16].try_into().expect("sixteen")]);
-        assert!(protocol.is_zero(&zero, net)? && !protocol.is_zero(&other, net)?);
+        let [zero, other] = [0, 1].map(|i| all.part(i..i + 1));
+        let zero = protocol.arithmetic().add_public(&zero, &[blocks[..16].try_into().expect("sixteen")]);
+        assert!(protocol.arithmetic().is_zero(&zero, net)? && !protocol.arithmetic().is_zero(&other, net)?);
         Ok(())
     });
 }
@@ -209,11 +209,11 @@ fn requests(net: &mut dyn Net) -> Result<Vec<u8>> {
     let protocol = &mut protocol;
     let circuit = compile(&aes().encrypt, protocol);
     let (mask, message) = protocol.mask_input(32, net)?;
-    let (blind, of_blind) = protocol.mask_blind(net)?;
+    let (blind, of_blind) = protocol.arithmetic().random_for_client(net)?;
     let r = client_learns(&dealt(), &message, net)?;
     let blinds = client_hears(&of_blind, net)?;
     let r_0 = combined_elements(&dealt(), net.members(), &blinds)?[0];
-    let opened = protocol.open_mask_check(&mask, blind, [3; 16], net)?;
+    let opened = protocol.open_mask_check(&mask, &blind, [3; 16], net)?;
     let mut out = vec![u8::from(opened == mask_check(&r, r_0, [3; 16]))];
 
     let blocks = noise("blocks", 32);
@@ -227,7 +227,7 @@ fn requests(net: &mut dyn Net) -> Result<Vec<u8>> {
     let both = evaluate(protocol, &compiled, 1, &inputs.each_ref().map(Input::Shared), batch, net)?.remove(0);
     let elements = protocol.elements(&both, net)?;
     out.extend(learnt(protocol, &elements, net)?.as_flattened());
-    out.push(u8::from(protocol.is_zero(&elements, net)?));
+    out.push(u8::from(protocol.arithmetic().is_zero(&elements, net)?));
     let message = protocol.reveal_to_client(&both, net)?;
     out.extend(client_learns(&dealt(), &message, net)?);
     Ok(out)

@@ -8,9 +8,9 @@
 //! Nonces have 12 bytes: another length would need J0 as a hash under H, which the nodes would have to keep shared, or open
 //! and with it an equation for H. On encryption the nodes derive the nonce from the session id.
 
-use polyclave_protocol::any::{AnyElements, AnyServiceSession, AnyShared};
-use polyclave_protocol::ghash::Ghash;
-use polyclave_protocol::service::{Element, ServiceSession};
+use polyclave_protocol::any::AnyShared;
+use polyclave_protocol::ghash::{Ghash, GhashKey};
+use polyclave_protocol::service::{Element, Elements, ServiceSession};
 use polyclave_transport::wire::{MOST_ADDITIONAL_DATA, Reason, Refusal, Step};
 
 use super::{Answer, Fault, Mode, misplaced, piece, unauthentic};
@@ -34,21 +34,17 @@ pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
 }
 
 /// E(J0), shared, which covers the tag.
-pub(super) fn cover(first: &AnyShared, at: &mut Computation<'_>) -> Result<AnyElements, Fault> {
+pub(super) fn cover(first: &AnyShared, at: &mut Computation<'_>) -> Result<Elements, Fault> {
     let j0 = at.protocol.lanes(first, 0..1);
     Ok(at.protocol.elements(&j0, at.net)?)
 }
 
 /// Adds whole blocks to a hash, in pieces of which the first is short.
-pub(super) fn absorb(
-    hash: &mut Ghash<'_, AnyServiceSession>,
-    bytes: &[u8],
-    at: &mut Computation<'_>,
-) -> Result<(), Fault> {
+pub(super) fn absorb(hash: &mut Ghash<'_>, bytes: &[u8], at: &mut Computation<'_>) -> Result<(), Fault> {
     let most = HASHED_AT_ONCE * BLOCK;
     let (first, rest) = bytes.split_at(bytes.len() % most);
     for part in [first].into_iter().chain(rest.chunks(most)).filter(|part| !part.is_empty()) {
-        hash.update(&mut at.protocol, part, at.net)?;
+        hash.update(at.protocol.arithmetic(), part, at.net)?;
     }
     Ok(())
 }
@@ -70,22 +66,22 @@ pub(super) fn lengths(additional: u64, ciphertext: u64) -> [u8; BLOCK] {
 
 /// Whether a tag is the one that belongs to a hash and its cover, and nothing else about it.
 pub(super) fn fits(
-    hash: &AnyElements,
-    cover: &AnyElements,
+    hash: &Elements,
+    cover: &Elements,
     tag: &Element,
     at: &mut Computation<'_>,
 ) -> Result<bool, Fault> {
-    let expected = at.protocol.add_elements(hash, cover);
-    let difference = at.protocol.add_public(&expected, &[*tag]);
-    Ok(at.protocol.is_zero(&difference, at.net)?)
+    let arithmetic = at.protocol.arithmetic();
+    let difference = arithmetic.add_public(&hash.add(cover), &[*tag]);
+    Ok(arithmetic.is_zero(&difference, at.net)?)
 }
 
 /// One message: its nonce, its hash so far, and the keystream given.
 struct Message {
     additional: Vec<u8>,
     nonce: [u8; 12],
-    hash: Option<AnyElements>,
-    cover: Option<AnyElements>,
+    hash: Option<Elements>,
+    cover: Option<Elements>,
     /// Bytes hashed.
     absorbed: u64,
     /// Bytes of keystream given.
@@ -156,7 +152,7 @@ impl Message {
     }
 
     /// The complete hash and the cover, for their only use.
-    fn close(&mut self, at: &mut Computation<'_>) -> Result<(AnyElements, AnyElements), Fault> {
+    fn close(&mut self, at: &mut Computation<'_>) -> Result<(Elements, Elements), Fault> {
         self.hash(&lengths(self.additional.len() as u64, self.absorbed), at)?;
         let ended = || Fault::Refused(Refusal::new(Reason::Malformed, "the message has ended"));
         Ok((self.hash.take().ok_or_else(ended)?, self.cover.take().ok_or_else(ended)?))
@@ -164,9 +160,7 @@ impl Message {
 }
 
 /// The powers of the hash key; a key without them was not made for GCM, which was checked before.
-pub(super) fn hash_key<'k>(
-    at: &Computation<'k>,
-) -> Result<&'k polyclave_protocol::ghash::GhashKey<AnyServiceSession>, Fault> {
+pub(super) fn hash_key<'k>(at: &Computation<'k>) -> Result<&'k GhashKey, Fault> {
     let missing = || Fault::Refused(Refusal::new(Reason::Key, "the key was not made for gcm"));
     at.key.hash_key.as_ref().ok_or_else(missing)
 }
@@ -220,7 +214,7 @@ impl Mode for Encrypt {
             }
             Step::Tag => {
                 let (hash, cover) = self.message.close(at)?;
-                let tag = at.protocol.add_elements(&hash, &cover);
+                let tag = hash.add(&cover);
                 Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
             }
             other => Err(Fault::Refused(misplaced(&other))),

@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
-use polyclave_protocol::any::{AnyElements, AnyShared};
+use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::Ghash;
-use polyclave_protocol::service::ServiceSession;
+use polyclave_protocol::service::{Elements, ServiceSession};
 use polyclave_transport::wire::{CHUNK, Reason, Refusal, Step};
 
 use super::gcm::{BLOCK, absorb, counters, cover, fits, hash_key, lengths, padded};
@@ -38,7 +38,7 @@ fn admit_chunk(bytes: usize, number: u64, last: bool) -> Result<(), Refusal> {
 }
 
 /// The hash of a whole chunk.
-fn hash(additional: &[u8], ciphertext: &[u8], at: &mut Computation<'_>) -> Result<AnyElements, Fault> {
+fn hash(additional: &[u8], ciphertext: &[u8], at: &mut Computation<'_>) -> Result<Elements, Fault> {
     let mut blocks = padded(additional);
     blocks.extend(padded(ciphertext));
     blocks.extend(lengths(additional.len() as u64, ciphertext.len() as u64));
@@ -53,7 +53,7 @@ fn evaluated(
     number: u64,
     bytes: usize,
     at: &mut Computation<'_>,
-) -> Result<(AnyElements, Option<AnyShared>), Fault> {
+) -> Result<(Elements, Option<AnyShared>), Fault> {
     let count = bytes.div_ceil(BLOCK);
     let blocks = at.encrypt(&counters(&nonce(file, number), 1, 1 + count as u64), &[])?;
     let keystream = (count > 0).then(|| at.protocol.lanes(&blocks, 1..1 + count));
@@ -76,7 +76,7 @@ pub(crate) struct Seal {
     sealed: u64,
     /// Bytes of the chunks in between; with the cover of the tag where the keystream has been computed.
     lengths: VecDeque<usize>,
-    covers: VecDeque<AnyElements>,
+    covers: VecDeque<Elements>,
     ended: bool,
 }
 
@@ -134,7 +134,7 @@ impl Mode for Seal {
                 let cover = self.covers.pop_front().ok_or_else(|| Fault::Refused(misplaced(&step)))?;
                 let additional = additional(&self.key, &self.file, self.sealed - 1, *last);
                 let hash = hash(&additional, ciphertext, at)?;
-                let tag = at.protocol.add_elements(&hash, &cover);
+                let tag = hash.add(&cover);
                 Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
             }
             other => Err(Fault::Refused(misplaced(other))),

@@ -46,7 +46,7 @@ impl Serving<'_, '_> {
     ) -> Result<AnyShared, Fault> {
         let bytes = circuits.cipher.key_bytes;
         let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.partners()?)?;
-        let (blind, mut of_blind) = protocol.mask_blind(&mut self.partners()?)?;
+        let (blind, mut of_blind) = protocol.arithmetic().random_for_client(&mut self.partners()?)?;
         self.service.conduct.spoil([&mut of_mask, &mut of_blind]);
         self.line.reply(&Reply::Accepted { key: None, start: Vec::new(), mask: of_mask, blind: of_blind });
 
@@ -54,7 +54,7 @@ impl Serving<'_, '_> {
         let step = self.step(admit, None)?;
         let Step::Chi { chi } = step else { return Err(Fault::Refused(misplaced(&step))) };
         let opened: [u8; ELEMENT_BYTES] =
-            protocol.open_mask_check(&mask, blind, chi, &mut self.partners()?)?;
+            protocol.open_mask_check(&mask, &blind, chi, &mut self.partners()?)?;
         let mut data = opened.to_vec();
         self.service.conduct.spoil([&mut data, &mut Vec::new()]);
         self.line.reply(&Reply::Data { data, mask: Vec::new(), initial: Vec::new() });

@@ -3,15 +3,13 @@
 //! As with bytes: a and b are pseudorandom, w = a b + r is opened as a sharing of degree 2t and checked, c = w + r. Elements have no
 //! images that anybody wants, so a triple is a share of each. Made when they are needed, or taken from the stock.
 
-use polyclave_kernels::gf128;
 use zeroize::Zeroizing;
 
-use super::super::Elements;
 use super::code::Symbol;
 use super::{Active, Arithmetic, service};
 use crate::Result;
+use crate::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
 use crate::net::Net;
-use crate::service::ELEMENT_BYTES;
 use crate::tally::Phase;
 
 /// Triples of elements.
@@ -28,28 +26,26 @@ impl ElementTriples {
         count: usize,
         net: &mut dyn Net,
     ) -> Result<ElementTriples> {
-        let [a, b, r] = [(); 3].map(|()| arithmetic.random_elements(count));
-        let mut message = Elements::zero(count);
-        gf128::multiply(message.bytes_mut(), a.bytes(), b.bytes());
-        message.add_assign(&r);
+        let [a, b, r] = [(); 3].map(|()| arithmetic.pseudorandom_elements(count));
+        let mut message = a.multiply(&b.shares).add(&r);
         arithmetic.counts().triples += count as u64;
         let evidence = |_: &Arithmetic<Active>, i: usize| -> Vec<u8> {
             let place = ELEMENT_BYTES * i..ELEMENT_BYTES * (i + 1);
-            [&a, &b, &r].iter().flat_map(|shares| shares.bytes()[place.clone()].to_vec()).collect()
+            [&a, &b, &r].iter().flat_map(|shares| shares.shares[place.clone()].to_vec()).collect()
         };
         let mut public = vec![0; ELEMENT_BYTES * count];
-        arithmetic.open_checked(Symbol::Element, message.bytes_mut(), &evidence, &mut public, net)?;
-        let c = r.add_public(public.as_chunks().0);
+        arithmetic.open_checked(Symbol::Element, &mut message.shares, &evidence, &mut public, net)?;
+        let c = r.add_to_shares(public.as_chunks().0);
         Ok(ElementTriples { a, b, c })
     }
 
     /// As a party keeps them: triple by triple.
     pub(super) fn save(&self) -> Zeroizing<Vec<u8>> {
-        let mut items = Zeroizing::new(Vec::with_capacity(3 * self.a.bytes().len()));
-        for at in (0..self.a.bytes().len()).step_by(ELEMENT_BYTES) {
+        let mut items = Zeroizing::new(Vec::with_capacity(3 * self.a.shares.len()));
+        for at in (0..self.a.shares.len()).step_by(ELEMENT_BYTES) {
             [&self.a, &self.b, &self.c]
                 .iter()
-                .for_each(|shares| items.extend_from_slice(&shares.bytes()[at..at + ELEMENT_BYTES]));
+                .for_each(|shares| items.extend_from_slice(&shares.shares[at..at + ELEMENT_BYTES]));
         }
         items
     }
@@ -65,28 +61,59 @@ impl ElementTriples {
     }
 }
 
-impl Arithmetic<Active> {
-    /// Products, element by element. One operation each, in one round, when triples are there.
-    pub(super) fn multiply_elements_with_triples(
-        &mut self,
-        x: &Elements,
-        y: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Elements> {
+/// Below n/3 parties that do as they like. The zero test is the one over products.
+impl ElementArithmetic for Arithmetic<Active> {
+    fn random_elements(&mut self, count: usize, _: &mut dyn Net) -> Result<Elements> {
+        Ok(self.pseudorandom_elements(count))
+    }
+
+    /// By a constant polynomial.
+    fn add_public(&self, a: &Elements, public: &[Element]) -> Elements {
+        a.add_to_shares(public)
+    }
+
+    /// One operation each, in one round, when triples are there.
+    fn multiply_elements(&mut self, x: &Elements, y: &Elements, net: &mut dyn Net) -> Result<Elements> {
+        x.same_count(y)?;
         let count = x.count();
         let ElementTriples { a, b, mut c } = self.element_triples(count, net)?;
         self.counts().multiplications += count as u64;
-        let masked = Elements::join(&[&x.add(&a), &y.add(&b)]);
-        let mut opened = vec![0; 2 * ELEMENT_BYTES * count];
-        self.open_corrected(Symbol::Element, masked.bytes(), &mut opened, net)?;
-        let (e, f) = opened.split_at(ELEMENT_BYTES * count);
+        let opened = self.open_corrected_elements(&Elements::join(&[&x.add(&a), &y.add(&b)]), net)?;
+        let (e, f) = opened.split_at(count);
         // x y = e f + e b + f a + c.
-        let mut term = Elements::zero(count);
-        for (public, factor) in [(e, b.add_public(f.as_chunks().0)), (f, a)] {
-            gf128::multiply(term.bytes_mut(), public, factor.bytes());
-            c.add_assign(&term);
-        }
+        c.add_assign(&b.add_to_shares(f).multiply(e.as_flattened()));
+        c.add_assign(&a.multiply(f.as_flattened()));
         Ok(c)
+    }
+
+    fn open_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
+        self.counts().openings += elements.count() as u64;
+        self.open_corrected_elements(elements, net)
+    }
+
+    /// Sends another sharing of the same elements; see [`share_afresh`](Arithmetic::share_afresh).
+    fn send_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.counts().openings += elements.count() as u64;
+        let mask = self.pseudorandom_elements(elements.count());
+        let public = self.open_corrected_elements(&elements.add(&mask), net)?;
+        Ok(mask.add_to_shares(&public).shares.to_vec())
+    }
+
+    /// The shares as they are: the sharing was drawn for this client, which may know all of it, since every value that the parties open
+    /// from then on has a fresh mask on its whole polynomial.
+    fn random_for_client(&mut self, _: &mut dyn Net) -> Result<(Elements, Vec<u8>)> {
+        let random = self.pseudorandom_elements(1);
+        let message = random.shares.to_vec();
+        Ok((random, message))
+    }
+}
+
+impl Arithmetic<Active> {
+    /// Opens sharings of degree t, with correction; counts the round, not the operations.
+    fn open_corrected_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
+        let mut values = vec![[0; ELEMENT_BYTES]; elements.count()];
+        self.open_corrected(Symbol::Element, &elements.shares, values.as_flattened_mut(), net)?;
+        Ok(values)
     }
 
     /// Fresh triples, accepted by all.
@@ -108,16 +135,5 @@ impl Arithmetic<Active> {
         };
         self.phase = phase;
         made
-    }
-
-    /// Another sharing of the same elements; see [`share_afresh`](Arithmetic::share_afresh).
-    pub(super) fn share_elements_afresh(&mut self, shares: &mut [u8], net: &mut dyn Net) -> Result<()> {
-        let mask = self.random_elements(shares.len() / ELEMENT_BYTES);
-        let masked: Zeroizing<Vec<u8>> =
-            Zeroizing::new(shares.iter().zip(mask.bytes()).map(|(x, r)| x ^ r).collect());
-        let mut public = vec![0; shares.len()];
-        self.open_corrected(Symbol::Element, &masked, &mut public, net)?;
-        shares.copy_from_slice(mask.add_public(public.as_chunks().0).bytes());
-        Ok(())
     }
 }

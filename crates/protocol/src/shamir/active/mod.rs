@@ -52,7 +52,6 @@ use polyclave_cipher::{Cells, Compiled};
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
-use super::Elements;
 use super::arithmetic::Arithmetic;
 use super::demand::Demand;
 use super::opening::{Opened, Opening};
@@ -269,60 +268,12 @@ impl AdversaryModel for Active {
         arithmetic.receive_by_broadcast(from, count, lanes, images, dst, net)
     }
 
-    fn open_elements(
-        arithmetic: &mut Arithmetic<Active>,
-        shares: &[u8],
-        net: &mut dyn Net,
-    ) -> Result<Vec<Element>> {
-        let mut values = vec![0; shares.len()];
-        arithmetic.open_corrected(Symbol::Element, shares, &mut values, net)?;
-        Ok(values.as_chunks().0.to_vec())
-    }
-
-    fn multiply_elements(
-        arithmetic: &mut Arithmetic<Active>,
-        a: &Elements,
-        b: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Elements> {
-        arithmetic.multiply_elements_with_triples(a, b, net)
-    }
-
-    fn inner_product(
-        arithmetic: &mut Arithmetic<Active>,
-        a: &Elements,
-        b: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Elements> {
-        Ok(arithmetic.multiply_elements_with_triples(a, b, net)?.sum())
-    }
-
-    fn open_multiple(
-        arithmetic: &mut Arithmetic<Active>,
-        a: &Elements,
-        net: &mut dyn Net,
-    ) -> Result<Element> {
-        let factor = arithmetic.random_elements(1);
-        let multiple = arithmetic.multiply_elements_with_triples(a, &factor, net)?;
-        Ok(arithmetic.open_elements(&multiple, net)?[0])
-    }
-
     /// The sharing was drawn for this client, which may know all of it: every value that the parties open from then on has a
     /// fresh mask on its whole polynomial.
     fn hand_out_mask(_: &mut Arithmetic<Active>, _: &mut [u8]) {}
 
-    fn hand_out_random_elements(_: &mut Arithmetic<Active>, _: &mut [u8]) {}
-
     fn hand_out(arithmetic: &mut Arithmetic<Active>, message: &mut [u8], net: &mut dyn Net) -> Result<()> {
         arithmetic.share_afresh(message, net)
-    }
-
-    fn hand_out_elements(
-        arithmetic: &mut Arithmetic<Active>,
-        message: &mut [u8],
-        net: &mut dyn Net,
-    ) -> Result<()> {
-        arithmetic.share_elements_afresh(message, net)
     }
 
     fn faults(arithmetic: &Arithmetic<Active>) -> Faults {

@@ -1,7 +1,7 @@
 //! The configuration of Shamir sharing with an active adversary, before any session.
 
 use super::super::arithmetic::Arithmetic;
-use super::super::{Inversion, Setup, Shamir, Structure, Tables};
+use super::super::{Inversion, Setup, Shamir, Structure, Tables, product};
 use super::{Active, Preprocessing};
 use crate::net::Net;
 use crate::protocol::{Adversary, ProtocolConfig};
@@ -85,6 +85,7 @@ impl ProtocolConfig for ShamirActiveConfig {
             .with("threshold", &self.structure.threshold().to_le_bytes())
             .with("inversion", self.inversion.name().as_bytes())
             .with("tables", self.tables.name().as_bytes())
+            .with("tables of two bits", product::NAME)
             .with("preprocessing", self.preprocessing.name().as_bytes())
     }
 

@@ -8,6 +8,7 @@ use crate::mesh::{mesh, run_parties};
 use crate::session::{HandshakeParameters, hello};
 use crate::shamir::passive::Passive;
 use crate::shamir::setup::{Setup, Structure};
+use crate::stored::Reader;
 use crate::tally::Counts;
 use crate::testkit::record::{Direction, Record};
 
@@ -84,12 +85,12 @@ fn the_same_parts_make_bytes_and_elements_of_one_value() {
 fn products_and_their_sum_are_right_and_shared_by_degree_t() {
     for structure in STRUCTURES {
         let runs = run(structure, |arithmetic, net| {
-            let (a, b) = (arithmetic.random_elements(7), arithmetic.random_elements(7));
+            let (a, b) = (arithmetic.pseudorandom_elements(7), arithmetic.pseudorandom_elements(7));
             let products = arithmetic.multiply_elements(&a, &b, net)?;
             let sum = arithmetic.inner_product(&a, &b, net)?;
             let spent = arithmetic.tally.preprocessing;
             assert_eq!(spent, Counts { rounds: 2, multiplications: 8, ..Counts::default() });
-            let shares = Elements::join(&[&products, &sum]).bytes().to_vec();
+            let shares = Elements::join(&[&products, &sum]).shares.to_vec();
             Ok((arithmetic.open_elements(&a, net)?, arithmetic.open_elements(&b, net)?, shares))
         });
         let (a, b, _) = &runs[0];
@@ -105,10 +106,10 @@ fn products_and_their_sum_are_right_and_shared_by_degree_t() {
 #[test]
 fn factors_of_other_counts_are_refused() {
     run((3, 1), |arithmetic, net| {
-        let (a, b) = (arithmetic.random_elements(2), arithmetic.random_elements(3));
+        let (a, b) = (arithmetic.pseudorandom_elements(2), arithmetic.pseudorandom_elements(3));
         assert!(matches!(arithmetic.multiply_elements(&a, &b, net), Err(Error::Misuse(_))));
         assert!(matches!(arithmetic.inner_product(&a, &b, net), Err(Error::Misuse(_))));
-        assert!(matches!(arithmetic.element_is_zero(&a, net), Err(Error::Misuse(_))));
+        assert!(matches!(arithmetic.is_zero(&a, net), Err(Error::Misuse(_))));
         assert!(matches!(arithmetic.elements_of_bytes(&[0; 17], 1, net), Err(Error::Misuse(_))));
         Ok(())
     });
@@ -118,17 +119,14 @@ fn factors_of_other_counts_are_refused() {
 fn zero_is_told_from_all_else_and_nothing_more_is_opened() {
     for structure in STRUCTURES {
         let opened = run(structure, |arithmetic, net| {
-            let random = arithmetic.random_elements(1);
+            let random = arithmetic.pseudorandom_elements(1);
             let value = arithmetic.open_elements(&random, net)?;
             // Zero by its value, not by its shares.
-            let zero = random.add_public(&value);
-            assert!(arithmetic.element_is_zero(&zero, net)?);
-            assert!(!arithmetic.element_is_zero(&random, net)?);
-            let one = zero.add_public(&[Gf128::ONE.to_bytes()]);
-            Ok((
-                Passive::open_multiple(arithmetic, &one, net)?,
-                Passive::open_multiple(arithmetic, &one, net)?,
-            ))
+            let zero = random.add_to_shares(&value);
+            assert!(arithmetic.is_zero(&zero, net)?);
+            assert!(!arithmetic.is_zero(&random, net)?);
+            let one = zero.add_to_shares(&[Gf128::ONE.to_bytes()]);
+            Ok((arithmetic.open_multiple(&one, net)?, arithmetic.open_multiple(&one, net)?))
         });
         assert_ne!(opened[0].0, opened[0].1, "another factor every time");
     }
@@ -152,9 +150,9 @@ fn zero_sharings_are_of_degree_2t_and_of_zero() {
 fn a_client_learns_values_and_no_shares() {
     for structure in STRUCTURES {
         let runs = run(structure, |arithmetic, net| {
-            let a = arithmetic.random_elements(4);
-            let messages = [arithmetic.reveal_elements(&a, net)?, arithmetic.reveal_elements(&a, net)?];
-            Ok((messages, arithmetic.open_elements(&a, net)?, a.bytes().to_vec()))
+            let a = arithmetic.pseudorandom_elements(4);
+            let messages = [arithmetic.send_elements(&a, net)?, arithmetic.send_elements(&a, net)?];
+            Ok((messages, arithmetic.open_elements(&a, net)?, a.shares.to_vec()))
         });
         let messages = |k: usize| runs.iter().map(|run| &run.0[k][..]).collect::<Vec<_>>();
         for k in 0..2 {
@@ -182,11 +180,12 @@ fn messages_that_do_not_fit_are_laid_to_their_sender() {
 #[test]
 fn stored_elements_come_back_and_cut_ones_are_refused() {
     run((3, 1), |arithmetic, _| {
-        let a = arithmetic.random_elements(3);
-        let stored = a.save();
-        assert_eq!(Elements::restore(&stored)?.bytes(), a.bytes());
+        let a = arithmetic.pseudorandom_elements(3);
+        let stored = a.save(&[]);
+        let restore = |bytes: &[u8]| Elements::restore(Reader::bare(bytes, "shamir"), false);
+        assert_eq!(restore(&stored)?.shares, a.shares);
         for end in [0, 7, 8, 24, stored.len() - 1] {
-            assert!(matches!(Elements::restore(&stored[..end]), Err(Error::Misuse(_))));
+            assert!(matches!(restore(&stored[..end]), Err(Error::Misuse(_))));
         }
         Ok(())
     });
@@ -195,7 +194,7 @@ fn stored_elements_come_back_and_cut_ones_are_refused() {
 #[test]
 fn local_operations_act_element_by_element() {
     run((3, 1), |arithmetic, net| {
-        let a = arithmetic.random_elements(3);
+        let a = arithmetic.pseudorandom_elements(3);
         let public = arithmetic.open_elements(&a, net)?;
         let weights = [[1; 16], [2; 16], [3; 16], [4; 16], [5; 16], [6; 16]];
         let sums = arithmetic.open_elements(&a.weighted_sums(&weights), net)?;
@@ -206,7 +205,7 @@ fn local_operations_act_element_by_element() {
         let joined = Elements::join(&[&a.part(2..3), &a.part(0..2)]);
         assert_eq!(arithmetic.open_elements(&joined, net)?, [public[2], public[0], public[1]]);
         assert_eq!(arithmetic.open_elements(&a.add(&a), net)?, [[0; 16]; 3]);
-        assert_eq!(arithmetic.open_elements(&a.add_public(&public), net)?, [[0; 16]; 3]);
+        assert_eq!(arithmetic.open_elements(&a.add_to_shares(&public), net)?, [[0; 16]; 3]);
         Ok(())
     });
 }
@@ -225,7 +224,7 @@ fn messages_of(
         let at = Gf128::embed(point(net.me()));
         let line = |[value, slope]: [u8; 2]| Gf128::embed(Gf256(value)) + Gf128::embed(Gf256(slope)) * at;
         let copies =
-            |coefficients| Elements::zero(COPIES).add_public(&[line(coefficients).to_bytes(); COPIES]);
+            |coefficients| Elements::zero(COPIES).add_to_shares(&[line(coefficients).to_bytes(); COPIES]);
         let before = net.transcript().messages().len();
         operation(&mut arithmetic, [&copies([5, 7]), &copies([9, 3])], &mut net)?;
         let peer = net.me().peers(3).next().expect("there are three");
@@ -281,7 +280,7 @@ fn every_coefficient_of_an_opened_product_is_uniform() {
 fn every_coefficient_that_the_zero_test_of_a_non_zero_element_opens_is_uniform() {
     let multiples = messages_of(|arithmetic, [a, _], net| {
         (0..COPIES).try_for_each(|i| {
-            assert!(!arithmetic.element_is_zero(&a.part(i..i + 1), net)?);
+            assert!(!arithmetic.is_zero(&a.part(i..i + 1), net)?);
             Ok(())
         })
     });

@@ -63,7 +63,7 @@ impl Rotating {
             cells.extend(row);
             macs.extend_from_slice(&image.macs);
         }
-        Ok(Shared { bits, count, lanes, views, cells, macs, unchecked: None })
+        Ok(Shared { bits, count, lanes, views, cells, macs, unchecked: Unchecked::default() })
     }
 }
 

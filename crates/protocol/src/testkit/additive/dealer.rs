@@ -6,7 +6,7 @@ use polyclave_kernels::gf128;
 use zeroize::Zeroizing;
 
 use crate::Party;
-use crate::element_vector::ElementVector;
+use crate::elements::Elements;
 use crate::service::ELEMENT_BYTES;
 
 /// The dealer's side of one stream of a session.
@@ -90,10 +90,10 @@ impl Dealer {
     }
 
     /// Shares of random elements a and b, and of their products.
-    pub(super) fn triples(&mut self, count: usize) -> [ElementVector; 3] {
+    pub(super) fn triples(&mut self, count: usize) -> [Elements; 3] {
         let [a, b] = [(); 2].map(|()| self.random(8, ELEMENT_BYTES * count));
         let mut c = Zeroizing::new(vec![0; ELEMENT_BYTES * count]);
         gf128::multiply(&mut c, &a, &b);
-        [a, b, c].map(|values| ElementVector::of(self.deal(8, &values)))
+        [a, b, c].map(|values| Elements::of(self.deal(8, &values)))
     }
 }

@@ -1,19 +1,15 @@
 //! The same as nodes serve with it: what is stored, clients, and elements of GF(2^128).
 
-use std::ops::Range;
-
 use polyclave_cipher::{Cells, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
 use super::{Additive, AdditiveConfig, NAME, Setup};
 use crate::byte_shares::ByteShares;
-use crate::element_vector::ElementVector;
-use crate::masking::{cells_of, masked_cells, powers};
+use crate::masking::{cells_of, masked_cells};
 use crate::net::Net;
 use crate::protocol::Session;
-use crate::service::{ELEMENT_BYTES, Element, ServiceConfig, ServiceSession};
+use crate::service::{ELEMENT_BYTES, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession};
 use crate::stored::{Header, Reader};
-use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
 /// In front of what a party stores.
@@ -63,11 +59,6 @@ impl Additive {
         let zeros = self.dealer.zeros(8, shares.len());
         shares.iter().zip(zeros.iter()).map(|(share, zero)| share ^ zero).collect()
     }
-
-    fn open_elements(&mut self, elements: &ElementVector, net: &mut dyn Net) -> Result<Vec<Element>> {
-        self.tally.of(self.phase).openings += elements.count() as u64;
-        Ok(self.open(elements.bytes(), net)?.as_chunks().0.to_vec())
-    }
 }
 
 fn bytes_of(value: &ByteShares) -> Zeroizing<Vec<u8>> {
@@ -76,7 +67,6 @@ fn bytes_of(value: &ByteShares) -> Zeroizing<Vec<u8>> {
 
 impl ServiceSession for Additive {
     type Mask = Zeroizing<Vec<u8>>;
-    type Elements = ElementVector;
 
     fn lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize {
         (bytes / self.cost(compiled).material_bytes_per_lane.max(1)).max(1)
@@ -100,26 +90,10 @@ impl ServiceSession for Additive {
         Ok((mask, message))
     }
 
-    fn mask_blind(&mut self, _: &mut dyn Net) -> Result<(ElementVector, Vec<u8>)> {
-        let blind = ElementVector::of(self.dealer.masks(ELEMENT_BYTES));
-        let message = self.hand_out(blind.bytes());
-        Ok((blind, message))
-    }
-
-    fn open_mask_check(
-        &mut self,
-        mask: &Self::Mask,
-        blind: ElementVector,
-        chi: Element,
-        net: &mut dyn Net,
-    ) -> Result<Element> {
+    fn mask_elements(&self, mask: &Self::Mask) -> Elements {
         let mut padded = Zeroizing::new(vec![0; mask.len().next_multiple_of(ELEMENT_BYTES)]);
         padded[..mask.len()].copy_from_slice(mask);
-        let (elements, mut sum) = (ElementVector::of(padded), blind);
-        if elements.count() > 0 {
-            sum.add_assign(&elements.weighted_sums(&powers(chi, elements.count())));
-        }
-        Ok(self.open_elements(&sum, net)?[0])
+        Elements::of(padded)
     }
 
     fn unmask(
@@ -137,100 +111,62 @@ impl ServiceSession for Additive {
         Ok(ByteShares::of_cells(&cells))
     }
 
-    fn reveal_to_client(&mut self, value: &ByteShares, _: &mut dyn Net) -> Result<Vec<u8>> {
-        self.enter(Phase::Output);
-        Ok(self.hand_out(&bytes_of(value)))
+    fn block_bytes(&self, value: &ByteShares) -> usize {
+        value.block_bytes()
     }
 
-    fn reveal_bytes_to_client(
-        &mut self,
-        value: &ByteShares,
-        bytes: usize,
-        _: &mut dyn Net,
-    ) -> Result<Vec<u8>> {
-        self.enter(Phase::Output);
-        let all = bytes_of(value);
-        let first = all.get(..bytes);
-        let first =
-            first.ok_or_else(|| Error::Misuse(format!("a value of {} bytes has no {bytes}", all.len())))?;
-        Ok(self.hand_out(first))
+    fn send_bytes(&mut self, value: &ByteShares, bytes: usize, _: &mut dyn Net) -> Result<Vec<u8>> {
+        Ok(self.hand_out(&bytes_of(value)[..bytes]))
     }
 
-    fn elements(&mut self, blocks: &ByteShares, _: &mut dyn Net) -> Result<ElementVector> {
+    fn elements(&mut self, blocks: &ByteShares, _: &mut dyn Net) -> Result<Elements> {
         match Cells::block_bytes(blocks.count, blocks.bits) {
-            ELEMENT_BYTES => Ok(ElementVector::of(bytes_of(blocks))),
+            ELEMENT_BYTES => Ok(Elements::of(bytes_of(blocks))),
             bytes => Err(Error::Misuse(format!("blocks of {bytes} bytes are no elements of GF(2^128)"))),
         }
     }
 
-    fn count(&self, elements: &ElementVector) -> usize {
-        elements.count()
+    fn arithmetic(&mut self) -> &mut dyn ElementArithmetic {
+        self
     }
 
-    fn part(&self, elements: &ElementVector, range: Range<usize>) -> ElementVector {
-        elements.part(range)
+    fn save_elements(&self, elements: &Elements) -> Zeroizing<Vec<u8>> {
+        elements.save(&[])
     }
 
-    fn join_elements(&self, parts: &[&ElementVector]) -> ElementVector {
-        ElementVector::join(parts)
+    fn restore_elements(&self, bytes: &[u8]) -> Result<Elements> {
+        Elements::restore(Reader::bare(bytes, NAME), false)
+    }
+}
+
+impl ElementArithmetic for Additive {
+    fn random_elements(&mut self, count: usize, _: &mut dyn Net) -> Result<Elements> {
+        Ok(Elements::of(self.dealer.masks(ELEMENT_BYTES * count)))
     }
 
-    fn multiply_elements(
-        &mut self,
-        a: &ElementVector,
-        b: &ElementVector,
-        net: &mut dyn Net,
-    ) -> Result<ElementVector> {
+    fn add_public(&self, a: &Elements, public: &[Element]) -> Elements {
+        if self.is_first() { a.add_to_shares(public) } else { a.clone() }
+    }
+
+    fn multiply_elements(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
         a.same_count(b)?;
         let [r, s, mut product] = self.dealer.triples(a.count());
-        let masked = ElementVector::join(&[&a.add(&r), &b.add(&s)]);
+        let masked = Elements::join(&[&a.add(&r), &b.add(&s)]);
         self.tally.of(self.phase).multiplications += a.count() as u64;
-        let opened = self.open(masked.bytes(), net)?;
+        let opened = self.open(&masked.shares, net)?;
         // a b = d e + d s + e r + r s, of d = a + r and e = b + s.
         let (d, e) = opened.split_at(opened.len() / 2);
-        let e_and_s = if self.is_first() { s.add_public(e.as_chunks().0) } else { s };
-        product.add_assign(&e_and_s.multiply(d));
+        product.add_assign(&self.add_public(&s, e.as_chunks().0).multiply(d));
         product.add_assign(&r.multiply(e));
         Ok(product)
     }
 
-    fn inner_product(
-        &mut self,
-        a: &ElementVector,
-        b: &ElementVector,
-        net: &mut dyn Net,
-    ) -> Result<ElementVector> {
-        Ok(self.multiply_elements(a, b, net)?.sum())
+    fn open_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
+        self.tally.of(self.phase).openings += elements.count() as u64;
+        Ok(self.open(&elements.shares, net)?.as_chunks().0.to_vec())
     }
 
-    fn weighted_sums(&self, weights: &[Element], elements: &ElementVector) -> ElementVector {
-        elements.weighted_sums(weights)
-    }
-
-    fn add_elements(&self, a: &ElementVector, b: &ElementVector) -> ElementVector {
-        a.add(b)
-    }
-
-    fn add_public(&self, a: &ElementVector, public: &[Element]) -> ElementVector {
-        if self.is_first() { a.add_public(public) } else { a.clone() }
-    }
-
-    fn is_zero(&mut self, element: &ElementVector, net: &mut dyn Net) -> Result<bool> {
-        let factor = ElementVector::of(self.dealer.masks(ELEMENT_BYTES));
-        let multiple = self.multiply_elements(element, &factor, net)?;
-        Ok(self.open_elements(&multiple, net)? == [[0; ELEMENT_BYTES]])
-    }
-
-    fn reveal_elements(&mut self, elements: &ElementVector, _: &mut dyn Net) -> Result<Vec<u8>> {
-        self.enter(Phase::Output);
-        Ok(self.hand_out(elements.bytes()))
-    }
-
-    fn save_elements(&self, elements: &ElementVector) -> Zeroizing<Vec<u8>> {
-        elements.save()
-    }
-
-    fn restore_elements(&self, bytes: &[u8]) -> Result<ElementVector> {
-        ElementVector::restore(bytes)
+    fn send_elements(&mut self, elements: &Elements, _: &mut dyn Net) -> Result<Vec<u8>> {
+        Ok(self.hand_out(&elements.shares))
     }
 }

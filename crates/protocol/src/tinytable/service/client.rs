@@ -2,8 +2,6 @@
 //!
 //! A cell is a bit, and the first cell of a block is the highest bit of its first byte.
 
-use std::ops::Range;
-
 use polyclave_cipher::{Cells, Cipher, CompiledPort, boolean};
 use zeroize::Zeroizing;
 
@@ -11,29 +9,22 @@ use super::Served;
 use crate::masking::masked_cells;
 use crate::net::Net;
 use crate::protocol::Session;
-use crate::service::{ELEMENT_BYTES, Element, ServiceSession};
-use crate::spdz::{self, Elements};
+use crate::service::{ELEMENT_BYTES, ElementArithmetic, Elements, ServiceSession};
 use crate::tinyot::Bits;
 use crate::tinytable::{Masks, Shared};
+use crate::unchecked::Unchecked;
 use crate::{Error, Result};
 
-/// A random value that covers an input of a client: the lowest bit of all bytes, then the next ..; the same as shares that a
-/// client's check is computed with.
+/// A random value that covers an input of a client: the lowest bit of all bytes, then the next ..
 pub struct Mask {
     bits: Bits,
     len: usize,
-    checked_as: spdz::Mask,
 }
 
 impl Shared {
     /// Its cells, which are bits.
     pub(super) fn as_bits(&self) -> Result<Bits> {
-        if self.bits != 1 {
-            let bits = self.bits;
-            return Err(Error::Misuse(format!(
-                "nodes share bits under this protocol, no cells of {bits} bits"
-            )));
-        }
+        refuse_wide(self.bits)?;
         // Tags of bits have 64 bits.
         let words = |tags: &[u128]| tags.iter().map(|tag| *tag as u64).collect();
         let Masks { values, tags, keys } = &self.shares;
@@ -48,10 +39,6 @@ impl Shared {
 
     /// The bits of the first bytes of its blocks: the lowest of all bytes, then the next ..
     fn bits_of_bytes(&self, bytes: usize) -> Result<Bits> {
-        let all = Cells::block_bytes(self.count, self.bits) * self.lanes;
-        if bytes > all {
-            return Err(Error::Misuse(format!("a value of {all} bytes has no {bytes}")));
-        }
         let (from, mut bits) = (self.as_bits()?, Bits::zero(8 * bytes));
         for_each_bit(self.count, self.lanes, |place, byte, cell| {
             if byte < bytes {
@@ -59,6 +46,13 @@ impl Shared {
             }
         });
         Ok(bits)
+    }
+}
+
+fn refuse_wide(bits: u8) -> Result<()> {
+    match bits {
+        1 => Ok(()),
+        _ => Err(Error::Misuse(format!("nodes share bits under this protocol, no cells of {bits} bits"))),
     }
 }
 
@@ -81,13 +75,12 @@ impl Served {
     /// Checks what a value rests on, if that was not done: before it becomes something else.
     fn settle(&mut self, value: &Shared, net: &mut dyn Net) -> Result<()> {
         self.tables.refuse_unfit(value)?;
-        if value.is_unchecked() { self.tables.check(net) } else { self.tables.key.refuse_retired() }
+        if value.unchecked.is_pending() { self.tables.check(net) } else { self.tables.key.refuse_retired() }
     }
 }
 
 impl ServiceSession for Served {
     type Mask = Mask;
-    type Elements = Elements;
 
     /// Of bits: they are elements without talking, and tables of two bits take fewer products than any other way.
     fn form(&self, cipher: Cipher) -> Cipher {
@@ -109,32 +102,16 @@ impl ServiceSession for Served {
     fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
         self.tables.key.refuse_retired()?;
         let bits = self.masks.bits(8 * len, net)?;
-        let elements = bits.to_spdz(&self.tables.key);
-        let (checked_as, message) = self.elements.mask_of_bits(elements, len, net)?;
-        Ok((Mask { bits, len, checked_as }, message))
+        let message = self.elements.reveal_bits(&bits.to_spdz(&self.tables.key), len, net)?;
+        Ok((Mask { bits, len }, message))
     }
 
-    fn mask_blind(&mut self, net: &mut dyn Net) -> Result<(Elements, Vec<u8>)> {
-        self.elements.mask_blind(net)
-    }
-
-    fn open_mask_check(
-        &mut self,
-        mask: &Mask,
-        blind: Elements,
-        chi: Element,
-        net: &mut dyn Net,
-    ) -> Result<Element> {
-        self.elements.open_mask_check(&mask.checked_as, blind, chi, net)
+    fn mask_elements(&self, mask: &Mask) -> Elements {
+        self.elements.elements_of_bits(&mask.bits.to_spdz(&self.tables.key), mask.len)
     }
 
     fn unmask(&mut self, mask: &Mask, at: usize, masked: &[u8], port: &CompiledPort) -> Result<Shared> {
-        if port.bits != 1 {
-            let bits = port.bits;
-            return Err(Error::Misuse(format!(
-                "nodes share bits under this protocol, no cells of {bits} bits"
-            )));
-        }
+        refuse_wide(port.bits)?;
         let public = masked_cells(port, masked, at, mask.len)?;
         let (count, lanes) = (port.cells.len(), public.lanes());
         let mut bits = Bits::zero(count * lanes);
@@ -142,18 +119,17 @@ impl ServiceSession for Served {
             copy_bit(&mask.bits, place * mask.len + at + byte, &mut bits, cell);
         });
         bits.add_public(public.rows(), &self.tables.key);
-        let mut shared = Shared { bits: 1, count, lanes, shares: Masks::default(), unchecked: None };
+        let mut shared =
+            Shared { bits: 1, count, lanes, shares: Masks::default(), unchecked: Unchecked::default() };
         shared.set_bits(&bits);
         Ok(shared)
     }
 
-    fn reveal_to_client(&mut self, value: &Shared, net: &mut dyn Net) -> Result<Vec<u8>> {
-        let bytes = Cells::block_bytes(value.count, value.bits) * value.lanes;
-        self.reveal_bytes_to_client(value, bytes, net)
+    fn block_bytes(&self, value: &Shared) -> usize {
+        value.block_bytes()
     }
 
-    fn reveal_bytes_to_client(&mut self, value: &Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.enter(crate::tally::Phase::Output);
+    fn send_bytes(&mut self, value: &Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
         let bits = value.bits_of_bytes(bytes)?;
         self.settle(value, net)?;
         self.elements.reveal_bits(&bits.to_spdz(&self.tables.key), bytes, net)
@@ -170,44 +146,8 @@ impl ServiceSession for Served {
         Ok(self.elements.elements_of_bits(&bits.to_spdz(&self.tables.key), bytes))
     }
 
-    fn count(&self, elements: &Elements) -> usize {
-        self.elements.count(elements)
-    }
-
-    fn part(&self, elements: &Elements, range: Range<usize>) -> Elements {
-        self.elements.part(elements, range)
-    }
-
-    fn join_elements(&self, parts: &[&Elements]) -> Elements {
-        self.elements.join_elements(parts)
-    }
-
-    fn multiply_elements(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
-        self.elements.multiply_elements(a, b, net)
-    }
-
-    fn inner_product(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
-        self.elements.inner_product(a, b, net)
-    }
-
-    fn weighted_sums(&self, weights: &[Element], elements: &Elements) -> Elements {
-        self.elements.weighted_sums(weights, elements)
-    }
-
-    fn add_elements(&self, a: &Elements, b: &Elements) -> Elements {
-        self.elements.add_elements(a, b)
-    }
-
-    fn add_public(&self, a: &Elements, public: &[Element]) -> Elements {
-        self.elements.add_public(a, public)
-    }
-
-    fn is_zero(&mut self, element: &Elements, net: &mut dyn Net) -> Result<bool> {
-        self.elements.is_zero(element, net)
-    }
-
-    fn reveal_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.elements.reveal_elements(elements, net)
+    fn arithmetic(&mut self) -> &mut dyn ElementArithmetic {
+        self.elements.arithmetic()
     }
 
     fn save_elements(&self, elements: &Elements) -> Zeroizing<Vec<u8>> {

@@ -1,0 +1,22 @@
+//! Rows of lanes, as shared values hold them: one for each cell, and for each image of it.
+
+/// Of every row, which has so many lanes, those of these numbers, in this order.
+///
+/// # Panics
+/// If there is no such lane.
+pub(crate) fn select<T: Copy>(rows: &[T], lanes: usize, selected: &[usize]) -> Vec<T> {
+    // Sized at once: growing would leave copies of shares behind.
+    let mut all = Vec::with_capacity(rows.len() / lanes * selected.len());
+    rows.chunks_exact(lanes).for_each(|row| all.extend(selected.iter().map(|lane| row[*lane])));
+    all
+}
+
+/// Of every row the lanes of all parts, one part after another. A part is its rows and the number of its lanes; all have as many rows.
+pub(crate) fn join<T: Copy>(parts: &[(&[T], usize)]) -> Vec<T> {
+    // Sized at once, as above.
+    let mut joined = Vec::with_capacity(parts.iter().map(|(rows, _)| rows.len()).sum());
+    for row in 0..parts.first().map_or(0, |(rows, lanes)| rows.len() / lanes) {
+        parts.iter().for_each(|(rows, lanes)| joined.extend_from_slice(&rows[row * lanes..][..*lanes]));
+    }
+    joined
+}
