@@ -17,42 +17,46 @@ use indicatif::{ProgressBar, ProgressStyle};
 use polyclave_client::{Client, Error, Padding};
 use polyclave_config::StockSettings;
 use polyclave_node::MOST_BLOCKS;
+use polyclave_protocol::catalog;
 use polyclave_transport::wire::{Mode, NewKey, Reason, Right};
 use serde::Serialize;
 
 use throwaway::Throwaway;
 
-use crate::protocols::{parties, properties, threshold};
+use crate::protocols::{self, parties, properties, threshold};
 use crate::say;
 
 /// What a person can choose.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  \
-    polyclave demo                                  five nodes, honest majority, passive: fast\n  \
-    polyclave demo FILE --parties 3\n  \
-    polyclave demo --protocol spdz-lt               two nodes, one of which may do what it likes\n  \
-    polyclave demo --protocol spdz-lt --parties 3   three nodes, any two of which may\n  \
-    polyclave demo --protocol tinytable-linear64    two nodes and scrambled tables: more blocks/s than spdz-lt\n  \
-    polyclave demo --protocol shamir-active         four nodes, one of which is killed")]
+#[command(after_help = after_help())]
 pub struct Options {
-    /// The file to seal and open, with shamir; it is only read [default: a sample of 1 MiB]
+    /// The file to seal and open, under a passive protocol; it is only read [default: a sample of 1 MiB]
     file: Option<PathBuf>,
 
-    /// The protocol of the nodes: shamir, shamir-active, spdz-lt or tinytable-linear64
-    #[arg(long, value_name = "P", default_value = "shamir")]
+    #[arg(long, value_name = "P", default_value = protocols::default(), help = protocols::option_help())]
     protocol: String,
 
-    /// Number of nodes [default: 5, for shamir-active 4, for spdz-lt and tinytable-linear64 2]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help = protocols::parties_help(5))]
     parties: Option<usize>,
 
-    /// Nodes that together learn nothing; with shamir any 2T + 1 serve [default: 1; for the other two always all but one]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", help = protocols::threshold_help("default: 1"))]
     threshold: Option<usize>,
 
     /// Print one JSON document and nothing else
     #[arg(long)]
     json: bool,
+}
+
+fn after_help() -> String {
+    let others = catalog::serving()
+        .skip(1)
+        .map(|protocol| format!("  polyclave demo --protocol {:<20}  {}", protocol.name, protocol.summary));
+    format!(
+        "Examples:\n  \
+         polyclave demo                                  five nodes, honest majority, passive: fast\n  \
+         polyclave demo FILE --parties 3\n{}",
+        others.collect::<Vec<_>>().join("\n")
+    )
 }
 
 /// The same with what was left out.
@@ -123,7 +127,7 @@ pub fn run_with(options: &Options, liar: Option<Liar>) -> Result<ExitCode> {
     let properties = properties(&arguments.protocol, parties, threshold)?;
     ensure!(
         liar.is_none() || properties.guarantees_output,
-        "--cheat is for a protocol whose nodes correct each other, shamir-active: under {} {}",
+        "--cheat is for a protocol with guaranteed output, whose nodes correct each other: under {} {}",
         arguments.protocol,
         if properties.verifies { "cheating ends in a refusal" } else { "nobody would notice" }
     );

@@ -25,8 +25,6 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
-use polyclave_protocol::catalog;
-use polyclave_protocol::descriptor::Descriptor;
 
 /// Block ciphers under a key that nobody holds: several servers, each with one share of the key, encrypt and decrypt by
 /// secure multi-party computation.
@@ -49,27 +47,18 @@ fn examples() -> String {
          polyclave decrypt --key first FILE.sealed COPY\n\n\
          Protocols (see SECURITY.md for what each promises):\n{}\n\
          Ciphers: {} (DES and Triple DES are legacy).",
-        protocols(),
+        protocols::table(),
         ciphers.join(", ")
     )
-}
-
-/// A line for each protocol that nodes can serve with.
-fn protocols() -> String {
-    let line = |protocol: &Descriptor| {
-        format!("  {}: {}; {}", protocol.name, protocol.party_range(), protocol.adversary)
-    };
-    let lines: Vec<String> = catalog::serving().map(line).collect();
-    lines.join("\n")
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// See it work: nodes on this machine make a key, data is encrypted and decrypted, a node is killed, and it explains.
     ///
-    /// With shamir it seals and opens FILE (or a sample) with AES-128-GCM, under a key of which every node has one share. With
-    /// spdz-lt it encrypts a short message, shows how the nodes make material ahead, what happens when it is used up, and when
-    /// a node is gone. A file is only read; the nodes and all their files are gone at the end.
+    /// Under a passive protocol it seals and opens FILE (or a sample) with AES-128-GCM, under a key of which every node has one share.
+    /// Under an active one it encrypts a short message, shows how the nodes make material ahead, what happens when it is used up, and
+    /// when a node is gone. A file is only read; the nodes and all their files are gone at the end.
     Demo(demo::Options),
     /// Run one node of a cluster, and everything its operator does.
     #[command(subcommand)]

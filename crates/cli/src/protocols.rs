@@ -1,4 +1,4 @@
-//! What the protocol of a cluster promises, and among how many nodes.
+//! The protocols that nodes can serve with, for people: what they are called, what they promise, and among how many nodes.
 
 use anyhow::{Result, bail};
 use polyclave_protocol::catalog;
@@ -35,6 +35,57 @@ pub fn properties(protocol: &str, nodes: usize, threshold: usize) -> Result<Prop
 /// One sentence on whom a protocol protects against; an error if so many nodes cannot serve with it.
 pub fn adversary(protocol: &str, nodes: usize, threshold: usize) -> Result<String> {
     Ok(properties(protocol, nodes, threshold)?.adversary)
+}
+
+/// The protocol of a cluster if nobody says.
+pub fn default() -> &'static str {
+    catalog::ALL[0].name
+}
+
+/// A line for each protocol that nodes can serve with.
+pub fn table() -> String {
+    let line = |protocol: &Descriptor| {
+        format!("  {}: {}; {}", protocol.name, protocol.party_range(), protocol.adversary)
+    };
+    catalog::serving().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The same with what whoever chooses one should know.
+pub fn advice() -> String {
+    let line = |protocol: &Descriptor| {
+        let advice = protocol.serving.as_ref().map_or("", |serving| serving.advice);
+        format!("  {}: {}; {}; {advice}", protocol.name, protocol.party_range(), protocol.adversary)
+    };
+    format!("Protocols:\n{}", catalog::serving().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// What an option for the protocol of nodes says of itself.
+pub fn option_help() -> String {
+    let names: Vec<&str> = catalog::serving().map(|protocol| protocol.name).collect();
+    format!("The protocol between the nodes: {}", names.join(", "))
+}
+
+/// What an option for the number of nodes says of itself; `otherwise` where a protocol takes any number.
+pub fn parties_help(otherwise: usize) -> String {
+    let usual = catalog::serving().map(|protocol| (protocol.name, parties(protocol.name, otherwise)));
+    let others = usual.filter(|(_, usual)| *usual != otherwise);
+    let others: Vec<String> = others.map(|(name, usual)| format!("{usual} for {name}")).collect();
+    format!("Number of nodes [default: {otherwise}; {}]", others.join(", "))
+}
+
+/// What an option for the threshold says of itself; `otherwise` where a protocol leaves the choice, or that it has to be made.
+pub fn threshold_help(otherwise: &str) -> String {
+    let fixed = catalog::serving().filter_map(|protocol| match protocol.threshold {
+        Threshold::Minority => None,
+        Threshold::FewerThanAThird => Some(format!("for {} as many as can be", protocol.name)),
+        Threshold::AllButOne => Some(format!("for {} always all but one", protocol.name)),
+    });
+    format!("Nodes that together learn nothing [{otherwise}; {}]", fixed.collect::<Vec<_>>().join("; "))
+}
+
+/// Whether a person has to choose the threshold of a protocol where nodes are real.
+pub fn needs_threshold(protocol: &str) -> bool {
+    catalog::find(protocol).is_some_and(|protocol| protocol.threshold == Threshold::Minority)
 }
 
 /// How many nodes a protocol is tried out with, if nobody says; `otherwise` where it takes any number.

@@ -29,8 +29,16 @@ pub struct Descriptor {
     pub takes_gates: bool,
     /// The protocol with its parameters.
     pub(crate) scheme: fn(&Parameters) -> Result<AnyProtocolConfig>,
-    /// Builds the protocol as nodes serve with it, from the number of nodes and the threshold; none if they cannot.
-    pub(crate) service: Option<fn(usize, usize) -> Result<AnyServiceConfig>>,
+    /// How nodes serve with it; none if they cannot.
+    pub serving: Option<Serving>,
+}
+
+/// How nodes serve with a protocol.
+pub struct Serving {
+    /// For whoever chooses a protocol for a cluster: who has to be there, and what limits a request.
+    pub advice: &'static str,
+    /// The protocol among so many nodes with such a threshold.
+    pub(crate) config: fn(usize, usize) -> Result<AnyServiceConfig>,
 }
 
 /// How many parties may be corrupt together.
@@ -172,12 +180,12 @@ impl Descriptor {
 
     /// Whether nodes can serve with it.
     pub fn serves(&self) -> bool {
-        self.service.is_some()
+        self.serving.is_some()
     }
 
     /// The protocol as nodes serve with it.
     pub fn service(&self, nodes: usize, threshold: usize) -> Result<AnyServiceConfig> {
-        let Some(service) = self.service else {
+        let Some(serving) = &self.serving else {
             return Err(Error::Misuse(format!(
                 "nodes cannot serve with {}; choose one of {}",
                 self.name,
@@ -191,7 +199,7 @@ impl Descriptor {
                 self.party_range()
             )));
         }
-        service(nodes, self.threshold.of(self.name, nodes, Some(threshold))?)
+        (serving.config)(nodes, self.threshold.of(self.name, nodes, Some(threshold))?)
     }
 
     /// The numbers of parties, for people: "3 to 9 parties".

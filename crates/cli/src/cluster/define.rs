@@ -8,7 +8,7 @@ use polyclave_config::{Card, Cluster};
 
 use super::list;
 use crate::fingerprint;
-use crate::protocols::{adversary, threshold};
+use crate::protocols::{self, adversary, needs_threshold, threshold};
 use crate::say;
 
 /// What a person can choose.
@@ -23,12 +23,10 @@ pub struct Arguments {
     #[arg(required = true)]
     cards: Vec<PathBuf>,
 
-    /// Nodes that together learn nothing [for shamir-active as many as can be, for spdz-lt and tinytable-linear64 always all but one: leave it out]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", help = protocols::threshold_help("to be chosen"))]
     threshold: Option<usize>,
 
-    /// The protocol between the nodes: shamir, shamir-active, spdz-lt or tinytable-linear64
-    #[arg(long, value_name = "P", default_value = "shamir")]
+    #[arg(long, value_name = "P", default_value = protocols::default(), help = protocols::option_help())]
     protocol: String,
 
     /// The file to write; it must not be there yet
@@ -43,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         bail!("{} is there already; to change a node's card use `polyclave cluster update`", out.display());
     }
     let protocol = arguments.protocol.to_ascii_lowercase();
-    if arguments.threshold.is_none() && protocol == "shamir" {
+    if arguments.threshold.is_none() && needs_threshold(&protocol) {
         bail!("say with --threshold how many nodes together are to learn nothing");
     }
     let threshold = threshold(&protocol, arguments.cards.len(), arguments.threshold, 1)?;

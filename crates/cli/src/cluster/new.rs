@@ -5,41 +5,45 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use polyclave_node::local::create;
+use polyclave_protocol::catalog;
 
-use crate::protocols::{Properties, parties, properties, threshold};
+use crate::protocols::{self, Properties, parties, properties, threshold};
 use crate::say;
 
 /// What a person can choose.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  \
-    polyclave cluster new try --parties 3 --threshold 1\n  \
-    polyclave cluster run try\n  \
-    polyclave key generate k --client try/client          (in another terminal)\n  \
-    polyclave cluster new safer --protocol spdz-lt --parties 2\n  \
-    polyclave cluster new pair --protocol tinytable-linear64 --parties 2\n  \
-    polyclave cluster new robust --protocol shamir-active --parties 4\n\n\
-    shamir: 3 to 9 nodes, any 2T + 1 of them serve, fast; a node that runs altered code can get at keys. spdz-lt: 2 nodes or more, \
-    all of them serve, and any cheating ends in a refusal; the nodes make material ahead, so that a request is limited by \
-    what is in stock ([stock] in node.toml). tinytable-linear64: the same promise between exactly 2 nodes, whose material is made faster, \
-    and whose requests take longer. shamir-active: 4 nodes or more, of which fewer than a third may cheat, or be gone, and answers \
-are right and come all the same; material is made ahead, by all nodes, and is limited by [stock] as well.\n\n\
-    One command makes all secrets here, and whoever can read this host can read them all. For nodes that do not trust each \
-    other see `polyclave node init`.")]
+#[command(after_help = after_help())]
 pub struct Arguments {
     /// The directory to make
     dir: PathBuf,
 
-    /// Number of nodes [default: 3, for shamir-active 4, for spdz-lt and tinytable-linear64 2]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help = protocols::parties_help(3))]
     parties: Option<usize>,
 
-    /// Nodes that together learn nothing [default: 1, for shamir-active as many as can be; for spdz-lt and tinytable-linear64 always all but one]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", help = protocols::threshold_help("default: 1"))]
     threshold: Option<usize>,
 
-    /// The protocol between the nodes: shamir, shamir-active, spdz-lt or tinytable-linear64
-    #[arg(long, value_name = "P", default_value = "shamir")]
+    #[arg(long, value_name = "P", default_value = protocols::default(), help = protocols::option_help())]
     protocol: String,
+}
+
+fn after_help() -> String {
+    let examples = catalog::serving().map(|protocol| {
+        let (name, parties) = (protocol.name, parties(protocol.name, 3));
+        format!("  polyclave cluster new try-{name} --protocol {name} --parties {parties}")
+    });
+    format!(
+        "Example:\n  \
+         polyclave cluster new try --parties 3 --threshold 1\n  \
+         polyclave cluster run try\n  \
+         polyclave key generate k --client try/client          (in another terminal)\n\
+         {}\n\n\
+         {}\n\n\
+         One command makes all secrets here, and whoever can read this host can read them all. For nodes that do not trust each \
+         other see `polyclave node init`.",
+        examples.skip(1).collect::<Vec<_>>().join("\n"),
+        protocols::advice()
+    )
 }
 
 /// Runs the command.

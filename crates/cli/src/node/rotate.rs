@@ -17,7 +17,7 @@ use crate::say;
     the other) and clients (client join)\n\
     3. polyclave node rotate DIR --finish     from its next start the node uses the next certificate alone\n\
     4. once more as 2, with the new card.toml: now nobody accepts the old certificate any more\n\n\
-    The common secrets of all nodes, under protocols that verify (spdz-lt, tinytable-linear64):\n\
+    The common secrets of all nodes, under protocols that are active with abort (see `polyclave --help`):\n\
     polyclave node rotate DIR --secrets       at every node, by its own operator\n\
     When all have ordered it and all nodes run, they make fresh MAC keys and carry every stored key over to them; keys stay the \
     same, and clients notice a short pause. It ends a quarantine: a node is put under quarantine when a check fails, since then \

@@ -50,7 +50,7 @@ const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyPro
         options: &[choices::EXPANSION],
         takes_gates: false,
         scheme,
-        service: None,
+        serving: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Inversion, MAX_PARTIES, Preprocessing, ShamirActiveConfig, ShamirConfig, Structure, Tables};
 use crate::any::{AnyProtocolConfig, AnyServiceConfig};
-use crate::descriptor::{Choice, Descriptor, Threshold, choices};
+use crate::descriptor::{Choice, Descriptor, Serving, Threshold, choices};
 use crate::protocol::Adversary;
 
 /// Among an honest majority that follows the protocol.
@@ -23,12 +23,15 @@ pub static PASSIVE: Descriptor = Descriptor {
         }))
     },
     // With the fewest rounds.
-    service: Some(|nodes, threshold| {
-        Ok(AnyServiceConfig::new(ShamirConfig {
-            structure: Structure::new(nodes, threshold)?,
-            inversion: Inversion::CarriedSquares,
-            tables: Tables::ByLanes,
-        }))
+    serving: Some(Serving {
+        advice: "any 2T + 1 nodes serve, fast; a node that runs altered code can get at keys",
+        config: |nodes, threshold| {
+            Ok(AnyServiceConfig::new(ShamirConfig {
+                structure: Structure::new(nodes, threshold)?,
+                inversion: Inversion::CarriedSquares,
+                tables: Tables::ByLanes,
+            }))
+        },
     }),
 };
 
@@ -60,12 +63,16 @@ pub static ACTIVE: Descriptor = Descriptor {
         )?;
         Ok(AnyProtocolConfig::new(scheme.with_preprocessing(chosen.value("preprocessing").parse()?)))
     },
-    service: Some(|nodes, threshold| {
-        let structure = Structure::new(nodes, threshold)?;
-        Ok(AnyServiceConfig::new(ShamirActiveConfig::new(
-            structure,
-            Inversion::MaskedPowers,
-            Tables::InStock,
-        )?))
+    serving: Some(Serving {
+        advice: "fewer than a third of the nodes may cheat, or be gone, and answers come all the same and are right; all nodes make \
+                 material ahead, and a request is limited by what is in stock",
+        config: |nodes, threshold| {
+            let structure = Structure::new(nodes, threshold)?;
+            Ok(AnyServiceConfig::new(ShamirActiveConfig::new(
+                structure,
+                Inversion::MaskedPowers,
+                Tables::InStock,
+            )?))
+        },
     }),
 };

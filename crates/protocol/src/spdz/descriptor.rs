@@ -5,7 +5,7 @@ use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 use super::scheme::MAX_PARTIES;
 use super::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use crate::any::{AnyProtocolConfig, AnyServiceConfig};
-use crate::descriptor::{Choice, Descriptor, Parameters, Threshold, choices};
+use crate::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold, choices};
 use crate::ot::EXPANSION;
 use crate::protocol::Adversary;
 use crate::{Error, Result};
@@ -13,15 +13,19 @@ use crate::{Error, Result};
 /// All tables masked.
 pub static MASKED_TABLES: Descriptor = Descriptor {
     summary: "authenticated sharing; tables are looked up in masked tables",
-    service: Some(|nodes, _| {
-        let material = Preprocessing::Mascot { expansion: EXPANSION };
-        let packing = Packing::of::<Gf2_64>(64)?;
-        Ok(AnyServiceConfig::new(SpdzConfig::<Gf2_64>::new(
-            nodes,
-            LookupMethod::MaskedTables,
-            material,
-            packing,
-        )?))
+    serving: Some(Serving {
+        advice: "all nodes serve, and any cheating ends in a refusal; the nodes make material ahead, so a request is limited by what \
+                 is in stock ([stock] in node.toml)",
+        config: |nodes, _| {
+            let material = Preprocessing::Mascot { expansion: EXPANSION };
+            let packing = Packing::of::<Gf2_64>(64)?;
+            Ok(AnyServiceConfig::new(SpdzConfig::<Gf2_64>::new(
+                nodes,
+                LookupMethod::MaskedTables,
+                material,
+                packing,
+            )?))
+        },
     }),
     ..descriptor("spdz-lt", |chosen| scheme(LookupMethod::MaskedTables, chosen))
 };
@@ -87,7 +91,7 @@ const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyPro
         options: &[PREPROCESSING, choices::EXPANSION, DEMUX_FIELD],
         takes_gates: false,
         scheme,
-        service: None,
+        serving: None,
     }
 }
 

@@ -4,7 +4,7 @@ use polyclave_cipher::Cells;
 
 use super::{Macs, Preprocessing, PreprocessingMethod, ServedConfig, TinyTableConfig};
 use crate::any::{AnyProtocolConfig, AnyServiceConfig};
-use crate::descriptor::{Choice, Descriptor, Parameters, Threshold, choices};
+use crate::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold, choices};
 use crate::ot::EXPANSION;
 use crate::protocol::Adversary;
 use crate::release::{Checked, Unverified};
@@ -37,8 +37,14 @@ pub static LOOKUP_64: Descriptor = Descriptor {
 /// One linear MAC of 64 bits.
 pub static LINEAR_64: Descriptor = Descriptor {
     summary: "scrambled tables between two parties, with linear MACs of 64 bits: the quickest online",
-    service: Some(|_, _| {
-        Ok(AnyServiceConfig::new(ServedConfig::new(spdz::Preprocessing::Mascot { expansion: EXPANSION })?))
+    serving: Some(Serving {
+        advice: "both nodes serve, and any cheating ends in a refusal; the nodes make material ahead, faster than under spdz-lt, and \
+                 requests take longer",
+        config: |_, _| {
+            Ok(AnyServiceConfig::new(ServedConfig::new(spdz::Preprocessing::Mascot {
+                expansion: EXPANSION,
+            })?))
+        },
     }),
     ..descriptor("tinytable-linear64", |chosen| checked(Macs::Linear64, chosen))
 };
@@ -89,7 +95,7 @@ const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyPro
         options: &[PREPROCESSING, choices::EXPANSION, KAPPA],
         takes_gates: false,
         scheme,
-        service: None,
+        serving: None,
     }
 }
 

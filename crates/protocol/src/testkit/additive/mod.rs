@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 pub use engine::Additive;
 
 use crate::any::{AnyProtocolConfig, AnyServiceConfig};
-use crate::descriptor::{Descriptor, Threshold};
+use crate::descriptor::{Descriptor, Serving, Threshold};
 use crate::net::Net;
 use crate::protocol::{Adversary, ProtocolConfig};
 use crate::session::{HandshakeParameters, Stream, random_bytes};
@@ -33,7 +33,10 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     options: &[],
     takes_gates: false,
     scheme: |chosen| Ok(AnyProtocolConfig::new(AdditiveConfig { parties: chosen.parties })),
-    service: Some(|nodes, _| Ok(AnyServiceConfig::new(AdditiveConfig { parties: nodes }))),
+    serving: Some(Serving {
+        advice: "for tests: a dealer's seed is at every node, so each of them knows all keys",
+        config: |nodes, _| Ok(AnyServiceConfig::new(AdditiveConfig { parties: nodes })),
+    }),
 };
 
 const NAME: &str = "additive";
