@@ -57,6 +57,8 @@ struct Package {
     /// Where it comes from; none of this workspace.
     source: Option<String>,
     manifest_path: String,
+    /// The oldest compiler that it says it takes.
+    rust_version: Option<String>,
 }
 
 impl Rules {
@@ -67,7 +69,7 @@ impl Rules {
 
     /// What is wrong with a package, in one line each.
     fn faults(&self, package: &Package) -> Vec<String> {
-        let Package { name, version, license, source, manifest_path } = package;
+        let Package { name, version, license, source, manifest_path, .. } = package;
         let mut faults = Vec::new();
         match license.as_deref().map(|text| (text, Expression::parse_mode(text, ParseMode::LAX))) {
             None => faults.push("it names no licence".into()),
@@ -135,6 +137,7 @@ fn a_banned_crate_another_licence_and_another_source_are_found() {
         license: Some("MIT/Apache-2.0".into()),
         source: Some(CRATES_IO.into()),
         manifest_path: "/elsewhere/Cargo.toml".into(),
+        rust_version: None,
     };
     assert_eq!(rules.faults(&good()), Vec::<String>::new());
     let licence = |text: &str| Package { license: Some(text.into()), ..good() };
@@ -152,4 +155,23 @@ fn a_banned_crate_another_licence_and_another_source_are_found() {
         assert_eq!(rules.faults(&bad).len(), 1, "{:?}", rules.faults(&bad));
     }
     assert_eq!(rules.faults(&licence("GPL-3.0-only OR MIT")), Vec::<String>::new());
+}
+
+/// The oldest compiler that the workspace promises must build every dependency. (What our own code takes of the standard library is
+/// held to it by clippy's `incompatible_msrv`.)
+#[test]
+fn every_dependency_takes_the_oldest_compiler_that_we_promise() {
+    let number = |version: &str| {
+        let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+        std::array::from_fn::<u32, 3, _>(|_| parts.next().unwrap_or(0))
+    };
+    let packages = packages();
+    let ours =
+        packages.iter().find(|package| package.name == env!("CARGO_PKG_NAME")).expect("this crate is one");
+    let promised = number(ours.rust_version.as_deref().expect("the workspace has a rust-version"));
+    let is_newer =
+        |package: &&Package| package.rust_version.as_deref().is_some_and(|wanted| number(wanted) > promised);
+    let newer: Vec<String> =
+        packages.iter().filter(is_newer).map(|p| format!("{} {}", p.name, p.version)).collect();
+    assert!(newer.is_empty(), "these take a newer compiler than {promised:?}: {}", newer.join(", "));
 }
