@@ -79,9 +79,7 @@ pub struct Arguments {
 /// As [`Order`], on the command line.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum BitOrder {
-    /// The first wire of a value is its last bit, as in Bristol Fashion.
     Numbers,
-    /// The first wire is the first bit, as in the old format.
     Cells,
 }
 
