@@ -194,7 +194,7 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
 
     /// What this node sends to a client that is to learn the first `bytes` bytes of a value's blocks, behind the protocol's check. The
     /// value has so many. No share of the others goes out.
-    fn send_bytes(&mut self, value: &Self::Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>>;
+    fn bytes_for_client(&mut self, value: &Self::Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>>;
 
     /// What this node sends to a client that is to learn a value, behind the protocol's check; in the blocks people write.
     fn reveal_to_client(&mut self, value: &Self::Shared, net: &mut dyn Net) -> Result<Vec<u8>> {
@@ -214,13 +214,13 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
             return Err(Error::Misuse(format!("a value of {all} bytes has no {bytes}")));
         }
         self.enter(Phase::Output);
-        self.send_bytes(value, bytes, net)
+        self.bytes_for_client(value, bytes, net)
     }
 
     /// What this node sends to a client that is to learn elements, behind the protocol's check.
     fn reveal_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
         self.enter(Phase::Output);
-        self.arithmetic().send_elements(elements, net)
+        self.arithmetic().elements_for_client(elements, net)
     }
 
     /// Blocks of 16 bytes, one a lane, as elements. One round.

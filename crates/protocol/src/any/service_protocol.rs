@@ -43,8 +43,13 @@ pub trait ErasedServiceSession: ErasedSession {
     ) -> Result<AnyShared>;
     /// See [`ServiceSession::block_bytes`].
     fn erased_block_bytes(&self, value: &AnyShared) -> usize;
-    /// See [`ServiceSession::send_bytes`].
-    fn erased_send_bytes(&mut self, value: &AnyShared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>>;
+    /// See [`ServiceSession::bytes_for_client`].
+    fn erased_bytes_for_client(
+        &mut self,
+        value: &AnyShared,
+        bytes: usize,
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>>;
     /// See [`ServiceSession::elements`].
     fn erased_elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<Elements>;
     /// See [`ServiceSession::arithmetic`].
@@ -98,8 +103,13 @@ impl<P: ErasableService> ErasedServiceSession for P {
         self.block_bytes(value.of())
     }
 
-    fn erased_send_bytes(&mut self, value: &AnyShared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.send_bytes(value.of(), bytes, net)
+    fn erased_bytes_for_client(
+        &mut self,
+        value: &AnyShared,
+        bytes: usize,
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>> {
+        self.bytes_for_client(value.of(), bytes, net)
     }
 
     fn erased_elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<Elements> {
@@ -158,8 +168,8 @@ impl ServiceSession for AnyServiceSession {
         self.0.erased_block_bytes(value)
     }
 
-    fn send_bytes(&mut self, value: &AnyShared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.0.erased_send_bytes(value, bytes, net)
+    fn bytes_for_client(&mut self, value: &AnyShared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.0.erased_bytes_for_client(value, bytes, net)
     }
 
     fn elements(&mut self, blocks: &AnyShared, net: &mut dyn Net) -> Result<Elements> {

@@ -27,12 +27,12 @@ pub trait ElementArithmetic {
     fn open_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>>;
 
     /// What this party sends to a client that is to learn elements, behind the protocol's check.
-    fn send_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>>;
+    fn elements_for_client(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>>;
 
     /// A random element, and what this party sends to the one client that is to learn it.
     fn random_for_client(&mut self, net: &mut dyn Net) -> Result<(Elements, Vec<u8>)> {
         let random = self.random_elements(1, net)?;
-        let message = self.send_elements(&random, net)?;
+        let message = self.elements_for_client(&random, net)?;
         Ok((random, message))
     }
 

@@ -88,7 +88,12 @@ impl<S: AdversaryModel> Arithmetic<S> {
     }
 
     /// What goes to a client that is to learn the first bytes of a value, in the blocks people write. Counted as openings.
-    pub(super) fn send_bytes(&mut self, value: &Shared, len: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+    pub(super) fn bytes_for_client(
+        &mut self,
+        value: &Shared,
+        len: usize,
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>> {
         let width = Cells::block_bytes(value.count, value.bits);
         // A cell at a shift is the cell times x^shift: the value is narrow, so that no reduction occurs, and its shares
         // follow whatever they are.

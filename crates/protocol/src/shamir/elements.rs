@@ -4,9 +4,9 @@
 //! polynomials f_A of pseudorandom sharing ([`super::prss`]) and the Lagrange coefficients are those of GF(2^8), embedded.
 //!
 //! Adversary: passive, at most t < n/2 parties, static. Against an active one, below a third, products and openings are those of
-//! [`super::active`]. Those t parties miss the key of exactly one set A, the complement
-//! of theirs. Its part r_A is uniform to them, and so are z_(A,1) .. z_(A,t); x f_A .. x^t f_A span the polynomials of
-//! degree 2t that vanish at 0 and at their points. Each function states why what it opens tells nothing.
+//! [`super::active`]. Those t parties miss the key of exactly one set A, the complement of theirs. Its part r_A is uniform to them, and so
+//! are z_(A,1) .. z_(A,t); x f_A .. x^t f_A span the polynomials of degree 2t that vanish at 0 and at their points. Each function states
+//! why what it opens tells nothing.
 //!
 //! An operation on an element counts as one, as one on a byte does, and sends 16 bytes to every peer.
 
@@ -103,7 +103,7 @@ impl ElementArithmetic for Arithmetic<Passive> {
 
     /// Adds a fresh zero sharing of degree 2t. Whoever gets all of these learns a polynomial that is uniform except for its value at
     /// 0 (and, if t parties tell the client what they hold, except for what those know already).
-    fn send_elements(&mut self, elements: &Elements, _: &mut dyn Net) -> Result<Vec<u8>> {
+    fn elements_for_client(&mut self, elements: &Elements, _: &mut dyn Net) -> Result<Vec<u8>> {
         self.counts().openings += elements.count() as u64;
         Ok(self.blinded_shares(elements))
     }

@@ -94,8 +94,8 @@ where
         value.block_bytes()
     }
 
-    fn send_bytes(&mut self, value: &Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.arithmetic.send_bytes(value, bytes, net)
+    fn bytes_for_client(&mut self, value: &Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+        self.arithmetic.bytes_for_client(value, bytes, net)
     }
 
     fn elements(&mut self, blocks: &Shared, net: &mut dyn Net) -> Result<Elements> {

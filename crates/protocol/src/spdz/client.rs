@@ -102,7 +102,7 @@ impl Arithmetic<Gf2_64> {
     }
 
     /// What goes to a client that is to learn the first bytes of a value, in the blocks people write.
-    pub(super) fn send_bytes(
+    pub(super) fn bytes_for_client(
         &mut self,
         value: &Shared<Gf2_64>,
         len: usize,

@@ -57,7 +57,7 @@ impl ElementArithmetic for Arithmetic<Gf2_64> {
     }
 
     /// With a proof to the client that it is right (`client.rs`).
-    fn send_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
+    fn elements_for_client(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
         self.refuse_unchecked(&elements.unchecked)?;
         self.send(elements, ELEMENT_BYTES * elements.count(), net)
     }

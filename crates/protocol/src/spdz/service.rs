@@ -132,8 +132,13 @@ impl ServiceSession for Spdz<Gf2_64> {
         value.block_bytes()
     }
 
-    fn send_bytes(&mut self, value: &Shared<Gf2_64>, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
-        self.arithmetic.send_bytes(value, bytes, net)
+    fn bytes_for_client(
+        &mut self,
+        value: &Shared<Gf2_64>,
+        bytes: usize,
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>> {
+        self.arithmetic.bytes_for_client(value, bytes, net)
     }
 
     fn elements(&mut self, blocks: &Shared<Gf2_64>, net: &mut dyn Net) -> Result<Elements> {

@@ -92,7 +92,7 @@ impl ElementArithmetic for Arithmetic<Active> {
     }
 
     /// Sends another sharing of the same elements; see [`share_afresh`](Arithmetic::share_afresh).
-    fn send_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
+    fn elements_for_client(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
         self.counts().openings += elements.count() as u64;
         let mask = self.pseudorandom_elements(elements.count());
         let public = self.open_corrected_elements(&elements.add(&mask), net)?;

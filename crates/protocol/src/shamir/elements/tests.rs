@@ -151,7 +151,8 @@ fn a_client_learns_values_and_no_shares() {
     for structure in STRUCTURES {
         let runs = run(structure, |arithmetic, net| {
             let a = arithmetic.pseudorandom_elements(4);
-            let messages = [arithmetic.send_elements(&a, net)?, arithmetic.send_elements(&a, net)?];
+            let messages =
+                [arithmetic.elements_for_client(&a, net)?, arithmetic.elements_for_client(&a, net)?];
             Ok((messages, arithmetic.open_elements(&a, net)?, a.shares.to_vec()))
         });
         let messages = |k: usize| runs.iter().map(|run| &run.0[k][..]).collect::<Vec<_>>();

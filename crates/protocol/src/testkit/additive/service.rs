@@ -115,7 +115,7 @@ impl ServiceSession for Additive {
         value.block_bytes()
     }
 
-    fn send_bytes(&mut self, value: &ByteShares, bytes: usize, _: &mut dyn Net) -> Result<Vec<u8>> {
+    fn bytes_for_client(&mut self, value: &ByteShares, bytes: usize, _: &mut dyn Net) -> Result<Vec<u8>> {
         Ok(self.hand_out(&bytes_of(value)[..bytes]))
     }
 
@@ -166,7 +166,7 @@ impl ElementArithmetic for Additive {
         Ok(self.open(&elements.shares, net)?.as_chunks().0.to_vec())
     }
 
-    fn send_elements(&mut self, elements: &Elements, _: &mut dyn Net) -> Result<Vec<u8>> {
+    fn elements_for_client(&mut self, elements: &Elements, _: &mut dyn Net) -> Result<Vec<u8>> {
         Ok(self.hand_out(&elements.shares))
     }
 }

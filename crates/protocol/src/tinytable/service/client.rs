@@ -129,7 +129,7 @@ impl ServiceSession for Served {
         value.block_bytes()
     }
 
-    fn send_bytes(&mut self, value: &Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+    fn bytes_for_client(&mut self, value: &Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
         let bits = value.bits_of_bytes(bytes)?;
         self.settle(value, net)?;
         self.elements.reveal_bits(&bits.to_spdz(&self.tables.key), bytes, net)
