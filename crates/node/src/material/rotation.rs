@@ -63,7 +63,7 @@ use crate::material::state::Material;
 use crate::operator::audit::Event;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::store::{CarriedKey, HeldKey, KeyState};
+use crate::store::{CarriedKey, HeldKey, KeyState, Store};
 use crate::threads::POLL_INTERVAL;
 use common::common_keys;
 use standing::{Course, Standing, course};
@@ -160,7 +160,7 @@ impl Drained<'_> {
 }
 
 fn round(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> Result<()> {
-    let mine = standing(material)?;
+    let mine = standing(&material.store)?;
     let mut all: Vec<(Party, Standing)> =
         tell_all(&mine.encode(), net)?.into_iter().map(|(party, s)| (party, Standing::decode(&s))).collect();
     all.push((material.members.me, mine));
@@ -184,13 +184,13 @@ fn round(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> 
     }
 }
 
-fn standing(material: &Material) -> Result<Standing> {
-    let in_use = material.store.setup().map_err(system)?.filter(|setup| setup.agreed);
+fn standing(store: &Store) -> Result<Standing> {
+    let in_use = store.setup().map_err(system)?.filter(|setup| setup.agreed);
     let in_use = in_use.ok_or_else(|| Error::System("there are no common secrets to replace".into()))?;
     Ok(Standing {
-        wants: material.store.rotation_wanted().map_err(system)?,
+        wants: store.rotation_wanted().map_err(system)?,
         in_use: in_use.id,
-        prepared: material.store.prepared_rotation().map_err(system)?,
+        prepared: store.prepared_rotation().map_err(system)?,
     })
 }
 
@@ -213,7 +213,7 @@ fn give_up(material: &Material) {
 /// Makes fresh common secrets, carries all keys over, and stores both beside what is in use. When it returns, all nodes
 /// have stored theirs.
 fn rotate(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> Result<[u8; 32]> {
-    let keys = common_keys(material, net).inspect_err(|e| {
+    let keys = common_keys(&material.store, net).inspect_err(|e| {
         // Before the operators have mended it, it would end like this again.
         if matches!(e, Error::System(_)) {
             give_up(material);
@@ -231,7 +231,7 @@ fn rotate(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) ->
     for HeldKey { id, info, state } in keys {
         let name = info.map(|info| info.properties.name).unwrap_or_default();
         let mut shares = Shares::new();
-        for (part, bytes) in shares_of(material, &name, id, state)? {
+        for (part, bytes) in shares_of(&material.store, &name, id, state)? {
             let value = if part == HASH_KEY { Stored::Elements(&bytes) } else { Stored::Value(&bytes) };
             let bytes: Zeroizing<Vec<u8>> = scheme.carry_over(&old, &new, session.stream(), value, net)?;
             shares.insert(part, bytes);
@@ -245,10 +245,10 @@ fn rotate(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) ->
     Ok(id)
 }
 
-fn shares_of(material: &Material, name: &str, id: [u8; 16], state: KeyState) -> Result<Shares> {
+fn shares_of(store: &Store, name: &str, id: [u8; 16], state: KeyState) -> Result<Shares> {
     let key = match state {
-        KeyState::Announced => material.store.key(name).map_err(system)?.map(|key| (*key).clone()),
-        _ => material.store.pending_key(name).map_err(system)?,
+        KeyState::Announced => store.key(name).map_err(system)?.map(|key| (*key).clone()),
+        _ => store.pending_key(name).map_err(system)?,
     };
     let key = key.filter(|key| key.info.id == id);
     Ok(key.ok_or_else(|| Error::System(format!("the key {name} is gone")))?.shares)

@@ -11,6 +11,7 @@ use polyclave_config::NodeDir;
 use crate::core::Core;
 use crate::material::set_up::Leader;
 use crate::requests::channels::PING_EVERY;
+use crate::store::Store;
 use crate::threads::POLL_INTERVAL;
 
 /// Reloads the policy when its file changes, pings channels, sees whether the nodes have to agree on common secrets, writes the audit log.
@@ -18,7 +19,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
     let (mut noted, mut leader, mut misfit) = (None, Leader::default(), None);
-    look_over_keys(core);
+    look_over_keys(&core.store);
     while !core.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
         if modified() != policy_of {
@@ -63,8 +64,8 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
 }
 
 /// Damage of a key is to be known before it is wanted.
-fn look_over_keys(core: &Core) {
-    match core.store.look_over() {
+fn look_over_keys(store: &Store) {
+    match store.look_over() {
         Ok(damaged) if damaged.is_empty() => {}
         Ok(damaged) => tracing::error!(
             keys = damaged.join(", "),

@@ -14,7 +14,7 @@ use polyclave_protocol::protocol::{Faults, Session};
 use polyclave_protocol::session::AgreedSession;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusal, Step};
+use polyclave_transport::wire::{self, Operation, Origin, Reason, Refusal, Step};
 
 use crate::clients::rules::Client;
 use crate::computation::circuits::Circuits;
@@ -107,21 +107,12 @@ fn admit_first(
     match (task, first) {
         (Task::Use { info, mode, .. }, first) => {
             let blocks = mode.blocks_at_start() + first.map_or(Ok(0), |step| mode.admit(step))?;
-            pay(service, info, blocks, serving)?;
+            service.pay(info, blocks, serving)?;
             Ok(blocks)
         }
         (_, Some(step)) => Err(misplaced(step)),
         (_, None) => Ok(0),
     }
-}
-
-/// Pays for blocks from a key's budget, and has the others that serve remember it, before they are computed.
-fn pay(service: &Service, info: &KeyInfo, blocks: u64, serving: PartySet) -> Result<(), Refusal> {
-    if blocks == 0 {
-        return Ok(());
-    }
-    service.keys.pay(info, blocks)?;
-    service.marks.protect(serving)
 }
 
 impl<'a> Serving<'a, '_> {

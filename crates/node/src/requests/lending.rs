@@ -9,7 +9,7 @@ use polyclave_transport::wire::{Reason, Refusal};
 use crate::requests::begin::{blame, unavailable};
 use crate::requests::channels::{Channels, Lent, Turn};
 use crate::requests::follow::decline;
-use crate::requests::memory::Part;
+use crate::requests::memory::{Memory, Part};
 use crate::requests::plan::{Plan, Task};
 use crate::requests::service::Service;
 use crate::threads::POLL_INTERVAL;
@@ -84,8 +84,8 @@ pub(super) fn acquire<'c>(
 }
 
 /// What a request may take of this node's memory; nothing if it computes a few blocks at most.
-fn memory<'c>(service: &'c Service, plan: &Plan, until: Instant) -> Result<Option<Part<'c>>, Refusal> {
-    matches!(plan.task, Task::Use { .. }).then(|| service.memory.take(until)).transpose()
+fn take_memory<'m>(memory: &'m Memory, plan: &Plan, until: Instant) -> Result<Option<Part<'m>>, Refusal> {
+    matches!(plan.task, Task::Use { .. }).then(|| memory.take(until)).transpose()
 }
 
 fn lead<'c>(
@@ -114,7 +114,7 @@ fn lead<'c>(
         // From here on the channel counts as lent, until this is dropped.
         let home = Home::Pool(&service.channels, serving, plan.client.clone());
         let mut channel = Channel { net, home, _memory: None, sound: false };
-        channel._memory = memory(service, plan, until)?;
+        channel._memory = take_memory(&service.memory, plan, until)?;
         if channel.net.is_some() {
             return Ok(channel);
         }
@@ -162,7 +162,7 @@ fn follow<'c>(
     loop {
         match waiting.recv_timeout(Duration::from_millis(200)) {
             Ok(mut lent) => {
-                return match memory(service, plan, Instant::now() + FOLLOWERS_TURN) {
+                return match take_memory(&service.memory, plan, Instant::now() + FOLLOWERS_TURN) {
                     Ok(memory) => {
                         let net = lent.net();
                         Ok(Channel { net, home: Home::Lender(lent), _memory: memory, sound: false })

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use polyclave_protocol::PartySet;
 use polyclave_protocol::any::AnyServiceConfig;
+use polyclave_transport::wire::{KeyInfo, Refusal};
 
 use crate::Conduct;
 use crate::clients::limits::Clients;
@@ -42,4 +44,15 @@ pub(crate) struct Service {
     pub(crate) computed: Arc<AtomicU64>,
     /// How it behaves.
     pub(crate) conduct: Conduct,
+}
+
+impl Service {
+    /// Pays for blocks from a key's budget, and has the others that serve remember it, before they are computed.
+    pub(crate) fn pay(&self, info: &KeyInfo, blocks: u64, serving: PartySet) -> Result<(), Refusal> {
+        if blocks == 0 {
+            return Ok(());
+        }
+        self.keys.pay(info, blocks)?;
+        self.marks.protect(serving)
+    }
 }

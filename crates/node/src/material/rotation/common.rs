@@ -10,9 +10,8 @@ use polyclave_transport::wire;
 use super::compare;
 use crate::Result;
 use crate::error::system;
-use crate::material::state::Material;
 use crate::peers::exchange::tell_all;
-use crate::store::{HeldKey, KeyState};
+use crate::store::{HeldKey, KeyState, Store};
 
 /// The most keys that a node believes another to hold.
 const MOST_KEYS: usize = 1 << 20;
@@ -20,12 +19,12 @@ const MOST_KEYS: usize = 1 << 20;
 pub(super) const LISTED: usize = 16 + 1 + 32;
 
 /// The keys that all nodes hold, in the same order at all of them.
-pub(super) fn common_keys(material: &Material, net: &mut TlsNet) -> Result<Vec<HeldKey>> {
-    let held = material.store.held_keys().map_err(system)?;
+pub(super) fn common_keys(store: &Store, net: &mut TlsNet) -> Result<Vec<HeldKey>> {
+    let held = store.held_keys().map_err(system)?;
     let mine = held.iter().map(listed).collect::<Result<Vec<_>>>()?;
     let lists = tell_lists(&mine, net)?;
     let mut heard: Vec<&[Listed]> = lists.iter().map(Vec::as_slice).collect();
-    heard.insert(material.members.me.index(), &mine);
+    heard.insert(net.me().index(), &mine);
     compare("keys", &heard.concat().concat(), net)?;
     let common = common(&mine, &lists)?;
     Ok(held.into_iter().filter(|key| common.binary_search(&key.id).is_ok()).collect())

@@ -6,8 +6,8 @@ use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
 use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Right, Step};
 
+use super::Serving;
 use super::line::{STEP, lost};
-use super::{Serving, pay};
 use crate::computation::modes::Fault;
 use crate::requests::agreement::{Early, refused_by};
 use crate::requests::strategy::StepOf;
@@ -35,7 +35,7 @@ impl Serving<'_, '_> {
             if let Some((info, right)) = paid_by {
                 // The policy may have changed since the request began.
                 self.service.rules.allow(self.client, right, &info.properties.name)?;
-                pay(self.service, info, blocks, serving)?;
+                self.service.pay(info, blocks, serving)?;
             }
             self.blocks += blocks;
             Ok((step, digest))
