@@ -13,10 +13,25 @@ use crate::net::Net;
 pub struct Kind {
     /// Its name, a noun in the plural; the same at all parties.
     pub name: &'static str,
+    /// What it serves.
+    pub purpose: Purpose,
     /// Bytes of one party's part of an item.
     pub item_bytes: usize,
     /// How many items one block takes, of the cipher for which the kind is made. Stocks are counted in blocks.
     pub per_block: usize,
+}
+
+/// What material of a kind serves: widths of tables and operations, never names of ciphers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Purpose {
+    /// Lookups in tables whose input has up to so many bits.
+    Tables(u8),
+    /// Inversions in GF(2^8).
+    Inversions,
+    /// Products of elements of GF(2^128): tags.
+    Tags,
+    /// Whatever is computed.
+    All,
 }
 
 /// A party's material.

@@ -1,7 +1,7 @@
 //! How much material is to be in stock: settings of the nodes, in blocks, for the kinds that the scheme names, in items.
 
 use polyclave_config::StockSettings;
-use polyclave_protocol::stock::Kind;
+use polyclave_protocol::stock::{Kind, Purpose};
 
 /// Blocks for which there is material for tags.
 const MOST_FOR_TAGS: usize = 128;
@@ -26,13 +26,12 @@ impl Target {
 pub(crate) fn targets(kinds: &[Kind], settings: &StockSettings) -> Vec<Target> {
     let StockSettings { aes_blocks, des_blocks } = *settings;
     let target = |kind: &Kind| {
-        let (ciphers, blocks) = match kind.name {
-            name if name.ends_with("of 8 bits") => ("aes", aes_blocks),
-            name if name.ends_with("of 6 bits") => ("des", des_blocks),
-            // AES alone inverts, and no other cipher here has blocks for GCM, which takes them by the tag, not by the block.
-            "masked powers" => ("aes", aes_blocks),
-            "element triples" => ("aes", aes_blocks.min(MOST_FOR_TAGS)),
-            name => (name, aes_blocks.max(des_blocks)),
+        let (ciphers, blocks) = match kind.purpose {
+            Purpose::Tables(7..) | Purpose::Inversions => ("aes", aes_blocks),
+            Purpose::Tables(_) => ("des", des_blocks),
+            // Ciphers that GCM takes have blocks of 16 bytes. A tag takes products by the message, not by the block.
+            Purpose::Tags => ("aes", aes_blocks.min(MOST_FOR_TAGS)),
+            Purpose::All => (kind.name, aes_blocks.max(des_blocks)),
         };
         Target { kind: *kind, ciphers, blocks }
     };
@@ -45,8 +44,12 @@ mod tests {
 
     #[test]
     fn every_kind_has_the_level_of_its_ciphers() {
-        let kind = |name| Kind { name, item_bytes: 1, per_block: 10 };
-        let kinds = [kind("unit vectors of 8 bits"), kind("unit vectors of 6 bits"), kind("triples")];
+        let kind = |name, purpose| Kind { name, purpose, item_bytes: 1, per_block: 10 };
+        let kinds = [
+            kind("unit vectors of 8 bits", Purpose::Tables(8)),
+            kind("unit vectors of 6 bits", Purpose::Tables(6)),
+            kind("triples", Purpose::All),
+        ];
         let targets = targets(&kinds, &StockSettings { aes_blocks: 3, des_blocks: 7 });
         let levels: Vec<_> = targets.iter().map(|target| (target.ciphers, target.blocks)).collect();
         assert_eq!(levels, [("aes", 3), ("des", 7), ("triples", 7)]);

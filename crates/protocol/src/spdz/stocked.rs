@@ -37,7 +37,7 @@ use crate::net::Net;
 use crate::pool::Pool;
 use crate::protocol::ProtocolConfig;
 use crate::session::Stream;
-use crate::stock::{Kind, Stock};
+use crate::stock::{Kind, Purpose, Stock};
 use crate::{Error, Party, PartySet, Result};
 
 /// Elements, and MACs, of a triple.
@@ -65,15 +65,20 @@ fn vectors<F: MacField>(in_bits: u8) -> Option<Kind> {
         _ => return None,
     };
     let fits = in_bits <= F::CELL_BITS;
-    fits.then(|| Kind { name, item_bytes: Vectors::<F>::bytes(in_bits), per_block })
+    fits.then(|| Kind {
+        name,
+        purpose: Purpose::Tables(in_bits),
+        item_bytes: Vectors::<F>::bytes(in_bits),
+        per_block,
+    })
 }
 
 fn triples<F: MacField>() -> Kind {
-    Kind { name: "triples", item_bytes: TRIPLE * F::BYTES, per_block: ARITHMETIC }
+    Kind { name: "triples", purpose: Purpose::All, item_bytes: TRIPLE * F::BYTES, per_block: ARITHMETIC }
 }
 
 fn bits<F: MacField>() -> Kind {
-    Kind { name: "bits", item_bytes: BIT * F::BYTES, per_block: ARITHMETIC }
+    Kind { name: "bits", purpose: Purpose::All, item_bytes: BIT * F::BYTES, per_block: ARITHMETIC }
 }
 
 impl<F: MacField> Spdz<F> {

@@ -19,15 +19,17 @@ use zeroize::Zeroizing;
 
 use crate::net::Net;
 use crate::spdz;
-use crate::stock::{Kind, Stock};
+use crate::stock::{Kind, Purpose, Stock};
 use crate::tinyot::{Bits, Source, Triples};
 use crate::{Error, Result};
 
 /// A share, its tag, and the key of the peer's tag.
 const BIT_BYTES: usize = 1 + 8 + 8;
 
-const BITS: Kind = Kind { name: "authenticated bits", item_bytes: BIT_BYTES, per_block: 8192 };
-const TRIPLES: Kind = Kind { name: "triples of bits", item_bytes: 3 * BIT_BYTES, per_block: 5440 };
+const BITS: Kind =
+    Kind { name: "authenticated bits", purpose: Purpose::All, item_bytes: BIT_BYTES, per_block: 8192 };
+const TRIPLES: Kind =
+    Kind { name: "triples of bits", purpose: Purpose::All, item_bytes: 3 * BIT_BYTES, per_block: 5440 };
 
 /// The kinds of material that nodes keep.
 pub(super) fn kinds() -> Vec<Kind> {

@@ -8,12 +8,13 @@ use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::{Element, ServiceConfig, Stored};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
 use polyclave_protocol::shamir::{Inversion, Setup, Shamir, ShamirConfig, Structure, Tables};
-use polyclave_protocol::stock::{Kind, Stock};
+use polyclave_protocol::stock::{Kind, Purpose, Stock};
 use polyclave_protocol::{Error, Party, PartySet, Result, coins};
 use zeroize::Zeroizing;
 
 /// The one kind of material.
-pub(super) const KIND: Kind = Kind { name: "tables of 8 bits", item_bytes: 8, per_block: 10 };
+pub(super) const KIND: Kind =
+    Kind { name: "tables of 8 bits", purpose: Purpose::Tables(8), item_bytes: 8, per_block: 10 };
 
 /// Where a node may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

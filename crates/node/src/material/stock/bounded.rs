@@ -55,12 +55,14 @@ mod tests {
     use polyclave_config::StockSettings;
     use polyclave_protocol::Party;
     use polyclave_protocol::mesh::mesh;
+    use polyclave_protocol::stock::Purpose;
 
     use super::*;
     use crate::material::target::targets;
     use crate::store::{Secret, Store};
 
-    const KIND: Kind = Kind { name: "tables of 8 bits", item_bytes: 3, per_block: 160 };
+    const KIND: Kind =
+        Kind { name: "tables of 8 bits", purpose: Purpose::Tables(8), item_bytes: 3, per_block: 160 };
 
     fn stock() -> BoundedStock {
         let dir = tempfile::tempdir().expect("a directory");

@@ -415,6 +415,8 @@ fn to_peers<'m>(message: &'m [u8], net: &dyn Net) -> Vec<&'m [u8]> {
 mod tests {
     use std::sync::Arc;
 
+    use polyclave_protocol::stock::Purpose;
+
     use super::*;
 
     #[test]
@@ -430,7 +432,7 @@ mod tests {
     #[test]
     fn orders_of_more_than_a_run_are_not_joined() {
         let (store, _disk) = crate::store::testing::in_memory();
-        let kind = Kind { name: "triples", item_bytes: 16, per_block: 16 };
+        let kind = Kind { name: "triples", purpose: Purpose::All, item_bytes: 16, per_block: 16 };
         let target = Target { kind, ciphers: "aes", blocks: 80 };
         let lots = Lots::standing(Party(1), 4, ([1; 32], [1; 16]), vec![kind], Arc::new(store), 3);
         let fitting = ByQuorum { quorum: 3 }.fitting(&lots.expect("begun"), &target);

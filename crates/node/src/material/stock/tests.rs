@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use polyclave_protocol::mesh::{mesh, run_parties};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
+use polyclave_protocol::stock::Purpose;
 
 use super::*;
 use crate::store::testing::{Disk, in_memory, reopen};
 
 const EPOCH: [u8; 32] = [1; 32];
-const KIND: Kind = Kind { name: "triples", item_bytes: 16, per_block: 16 };
-const OTHER: Kind = Kind { name: "bits", item_bytes: 16, per_block: 16 };
+const KIND: Kind = Kind { name: "triples", purpose: Purpose::All, item_bytes: 16, per_block: 16 };
+const OTHER: Kind = Kind { name: "bits", purpose: Purpose::All, item_bytes: 16, per_block: 16 };
 
 /// So many are to be in stock.
 const LEVEL: usize = 1024;

@@ -29,7 +29,7 @@ use crate::net::Net;
 use crate::protocol::{ProtocolConfig, Session};
 use crate::service::{ELEMENT_BYTES, Element, ServiceConfig};
 use crate::session::Stream;
-use crate::stock::{Kind, Stock};
+use crate::stock::{Kind, Purpose, Stock};
 use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
@@ -39,20 +39,39 @@ const AES_LOOKUPS: usize = 160;
 const DES_LOOKUPS: usize = 384;
 /// Products of elements: a tag takes a few, and the powers of a hash key 254, which is what four blocks come with.
 const TAG_PRODUCTS: usize = 64;
-const POWERS: Kind = Kind { name: "masked powers", item_bytes: EXPONENTS.len(), per_block: AES_LOOKUPS };
-const DEALT_TRIPLES: Kind =
-    Kind { name: "dealt triples", item_bytes: dealt_triples::BYTES, per_block: AES_LOOKUPS };
-pub(super) const ELEMENT_TRIPLES: Kind =
-    Kind { name: "element triples", item_bytes: 3 * ELEMENT_BYTES, per_block: TAG_PRODUCTS };
+const POWERS: Kind = Kind {
+    name: "masked powers",
+    purpose: Purpose::Inversions,
+    item_bytes: EXPONENTS.len(),
+    per_block: AES_LOOKUPS,
+};
+const DEALT_TRIPLES: Kind = Kind {
+    name: "dealt triples",
+    purpose: Purpose::All,
+    item_bytes: dealt_triples::BYTES,
+    per_block: AES_LOOKUPS,
+};
+pub(super) const ELEMENT_TRIPLES: Kind = Kind {
+    name: "element triples",
+    purpose: Purpose::Tags,
+    item_bytes: 3 * ELEMENT_BYTES,
+    per_block: TAG_PRODUCTS,
+};
 const UNIT_VECTORS: Kind = Kind {
     name: "unit vectors of 6 bits",
+    purpose: Purpose::Tables(STOCKED_BITS),
     item_bytes: masked_table::material_bytes(STOCKED_BITS),
     per_block: DES_LOOKUPS,
 };
 
 /// Triples, which have a part for every set of parties that a party is in.
 fn triples(structure: Structure) -> Kind {
-    Kind { name: "triples", item_bytes: bytes_of_triple(structure.sets_of_a_party()), per_block: AES_LOOKUPS }
+    Kind {
+        name: "triples",
+        purpose: Purpose::All,
+        item_bytes: bytes_of_triple(structure.sets_of_a_party()),
+        per_block: AES_LOOKUPS,
+    }
 }
 
 /// At a client: the values of which these are the nodes' shares, in their order. Messages of a node that did not answer are not
