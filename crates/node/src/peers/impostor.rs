@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, NodeDir, StockSettings};
-use polyclave_transport::wire::{Mode, NewKey};
+use polyclave_transport::wire::{self, Mode, NewKey};
 use polyclave_transport::{Identity, Limits, Mesh, Node};
 
 use polyclave_protocol::Party;
@@ -47,7 +47,7 @@ fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
         let mut net =
             mesh.open(&control_stream(Party(0), peer), both, Duration::from_secs(20)).expect("open");
         greeting.exchange(peer, &mut net).expect("greeted");
-        orders.iter().for_each(|order| net.send(peer, &order.encode()).expect("sent"));
+        orders.iter().for_each(|order| wire::send(net, peer, order).expect("sent"));
         net
     };
     Party::all(4).skip(1).map(order).collect()

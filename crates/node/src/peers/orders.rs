@@ -9,17 +9,13 @@
 #[cfg(test)]
 mod fuzz;
 
-use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::{TlsNet, wire};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::store::{Mark, Past};
 
-/// Bytes of an order: its kind, a set or small number, a count (of a beat, that of its keys), a name or id, levels, and marks.
-pub(super) const ORDER: usize = MARKS + 8 + 16 + 8;
-/// Where the marks begin.
-const MARKS: usize = 1 + 2 + 4 + 32 + 2 * KINDS;
 /// Kinds of material that a beat has a level for; no scheme has more.
 pub(super) const KINDS: usize = 8;
 
@@ -27,7 +23,7 @@ pub(super) const KINDS: usize = 8;
 pub(crate) type Levels = [u16; KINDS];
 
 /// What a node asks of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// Nothing: the sender is alive, and in this state.
     Beat(Beat),
@@ -44,7 +40,7 @@ pub(crate) enum Order {
 }
 
 /// What a node tells one peer while nothing else is to be told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Beat {
     pub(crate) state: State,
     /// The latest change of its store.
@@ -68,76 +64,6 @@ pub(crate) struct State {
     pub(crate) levels: Levels,
     /// How many it has.
     pub(crate) keys: u32,
-}
-
-impl State {
-    fn flags(self) -> u16 {
-        u16::from(self.quarantined) | u16::from(self.wants_rotation) << 1 | u16::from(self.prepared) << 2
-    }
-
-    fn of(flags: u16, epoch: [u8; 32], levels: Levels, keys: u32) -> State {
-        let is_set = |bit: u16| flags & 1 << bit != 0;
-        State { epoch, quarantined: is_set(0), wants_rotation: is_set(1), prepared: is_set(2), levels, keys }
-    }
-}
-
-impl Order {
-    pub(super) fn encode(self) -> [u8; ORDER] {
-        let (mut long, mut levels) = ([0; 32], Levels::default());
-        let (mut mark, mut holds) = (Mark::default(), 0);
-        let (kind, small, count, name) = match self {
-            Order::Beat(beat) => {
-                (long, levels) = (beat.state.epoch, beat.state.levels);
-                (mark, holds) = (beat.mark, beat.holds);
-                (0, beat.state.flags(), beat.state.keys, None)
-            }
-            Order::Channel { serving, name } => (1, serving.bits(), 0, Some(name)),
-            Order::SetUp { name } => (2, 0, 0, Some(name)),
-            Order::Renew { name } => (3, 0, 0, Some(name)),
-            Order::Fill { name, kind, count } => (4, u16::from(kind), count, Some(name)),
-            Order::Rotate { name } => (5, 0, 0, Some(name)),
-        };
-        if let Some(name) = name {
-            long[..16].copy_from_slice(&name);
-        }
-        let mut bytes = [kind; ORDER];
-        bytes[1..3].copy_from_slice(&u16::to_le_bytes(small));
-        bytes[3..7].copy_from_slice(&u32::to_le_bytes(count));
-        bytes[7..39].copy_from_slice(&long);
-        for (into, level) in bytes[39..MARKS].chunks_exact_mut(2).zip(levels) {
-            into.copy_from_slice(&level.to_le_bytes());
-        }
-        bytes[MARKS..MARKS + 8].copy_from_slice(&mark.number.to_le_bytes());
-        bytes[MARKS + 8..MARKS + 24].copy_from_slice(&mark.value);
-        bytes[MARKS + 24..].copy_from_slice(&holds.to_le_bytes());
-        bytes
-    }
-
-    pub(super) fn decode(bytes: &[u8; ORDER], from: Party) -> Result<Order> {
-        let small = u16::from_le_bytes([bytes[1], bytes[2]]);
-        let count = u32::from_le_bytes([bytes[3], bytes[4], bytes[5], bytes[6]]);
-        let (mut long, mut name) = ([0; 32], [0; 16]);
-        long.copy_from_slice(&bytes[7..39]);
-        let level = |at: usize| u16::from_le_bytes([bytes[39 + 2 * at], bytes[40 + 2 * at]]);
-        name.copy_from_slice(&long[..16]);
-        match bytes[0] {
-            0 => {
-                let state = State::of(small, long, std::array::from_fn(level), count);
-                let (mut value, mut eight) = ([0; 16], [[0; 8]; 2]);
-                eight[0].copy_from_slice(&bytes[MARKS..MARKS + 8]);
-                value.copy_from_slice(&bytes[MARKS + 8..MARKS + 24]);
-                eight[1].copy_from_slice(&bytes[MARKS + 24..]);
-                let [number, holds] = eight.map(u64::from_le_bytes);
-                Ok(Order::Beat(Beat { state, mark: Mark { number, value }, holds }))
-            }
-            1 => Ok(Order::Channel { serving: PartySet::from_bits(small), name }),
-            2 => Ok(Order::SetUp { name }),
-            3 => Ok(Order::Renew { name }),
-            4 => Ok(Order::Fill { name, kind: small.to_le_bytes()[0], count }),
-            5 => Ok(Order::Rotate { name }),
-            kind => Err(Error::Peer { peer: from, detail: format!("an order of kind {kind}") }),
-        }
-    }
 }
 
 /// What a node says of itself at the beginning of a control stream.
@@ -192,9 +118,10 @@ mod tests {
             Order::Rotate { name: [4; 16] },
         ];
         for order in orders {
-            assert_eq!(Order::decode(&order.encode(), Party(1)), Ok(order));
+            let bytes = wire::encode(&order).expect("it is small");
+            assert_eq!(wire::decode(&bytes[4..], Party(1)), Ok(order));
         }
-        assert!(Order::decode(&[9; ORDER], Party(1)).is_err());
+        assert!(wire::decode::<Order>(&[9; 64], Party(1)).is_err());
     }
 
     #[test]

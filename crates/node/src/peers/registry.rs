@@ -6,11 +6,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::TlsNet;
+use polyclave_transport::{TlsNet, wire};
 
-use super::orders::{Beat, ORDER, Order, State};
+use super::orders::{Beat, Order, State};
 use crate::Result;
 
 pub(super) const BEAT_EVERY: Duration = Duration::from_millis(500);
@@ -236,7 +235,7 @@ impl Peers {
             if self.boot(peer) != Some(boot) {
                 break Ok(());
             }
-            if let Err(e) = net.send(peer, &order.encode()) {
+            if let Err(e) = wire::send(net, peer, &order) {
                 break Err(e);
             }
         };
@@ -259,8 +258,7 @@ impl Peers {
             if stop() {
                 break Ok(());
             }
-            let mut bytes = [0; ORDER];
-            let order = net.recv(peer, &mut bytes).and_then(|()| Order::decode(&bytes, peer));
+            let order = wire::receive_bytes(net, peer).and_then(|bytes| wire::decode(&bytes, peer));
             if let Err(e) = order.and_then(&mut carry_out) {
                 break Err(e);
             }

@@ -2,6 +2,8 @@
 //!
 //! First the epoch and the number of ranges, none if the stock is dry; then the ranges, if there are some: lot, first item,
 //! and the one behind the last, 32 bytes each. Where all nodes serve, a stock that is dry is followed by how much it holds.
+//!
+//! The encoding is our own, not a library's, because a receiver must know the length of a message before it arrives ([`Net::gather`]).
 
 use polyclave_protocol::net::{Net, Patience};
 use polyclave_protocol::{Error, Party};
