@@ -179,8 +179,7 @@ fn inputs_of_a_circuit_from_a_file_come_by_number() {
         assert_eq!((&shown["inputs"]["input 1"], &shown["inputs"]["input 2"]), (&2.into(), &1.into()));
     }
     let twice = "party 2 both bring the input 1; give --input 1=HEX at one party only";
-    let own: [&[&str]; 2] =
-        [&own[1], &["--input", "1=00000000000000ff", "--input", "2=00000000000000ff"]];
+    let own: [&[&str]; 2] = [&own[1], &["--input", "1=00000000000000ff", "--input", "2=00000000000000ff"]];
     let output = &parties.run("party", &common, &own)[1];
     assert_refused(output, twice);
 }
