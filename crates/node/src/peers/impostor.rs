@@ -1,4 +1,4 @@
-//! Four nodes of which the first gives orders and does nothing else.
+//! A test with four nodes, of which the first gives orders and does nothing else.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::store::{Secret, Store};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The first node's place, taken by who has its keys. The streams stay open as long as they are held.
+/// Takes the first node's place, with its keys. The streams stay open as long as this is held.
 fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
     let cluster = dir.cluster().expect("readable").expect("in one");
     let secret = Secret::from_bytes(*dir.secret().expect("readable"));
