@@ -1,4 +1,4 @@
-//! For demonstrations and tests: a node that cheats. With the feature `cheats` only; without it `honest.rs` stands here.
+//! A node that cheats, for demonstrations and tests. Compiled with the feature `cheats` only; without it `honest.rs` takes its place.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -13,35 +13,35 @@ use crate::strategy::guaranteed::ONLINE;
 /// How a node cheats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cheat {
-    /// Wrong shares to all peers in every opening of a request.
+    /// Sends wrong shares to all peers in every opening of a request.
     InOpenings,
-    /// Wrong bytes to clients.
+    /// Sends wrong bytes to clients.
     InAnswers,
-    /// Refusals to clients of all steps, at once, while it goes on with the other nodes.
+    /// Refuses all steps of clients at once, while it continues with the other nodes.
     RefusesSteps,
-    /// Claims to clients that it works, without end for all they can tell, instead of answers.
+    /// Tells clients endlessly that it works, and never answers.
     ClaimsToWork,
-    /// No message in any opening of a request: it stops in the middle of the first one.
+    /// Sends no message in any opening of a request: it stops in the middle of the first one.
     Hangs,
-    /// Every message of a hello late, if not too late by itself.
+    /// Sends every message of a hello late, but within the time limit of a single message.
     GreetsLate,
-    /// None, but for being slow to answer clients.
+    /// Does not cheat, but answers clients slowly.
     AnswersLate,
-    /// It never says that it holds another node's mark.
+    /// Never says that it holds another node's mark.
     HoldsNothing,
-    /// No nonce in the hello of a request once it can know those of the others: it leaves, and waits for them to begin anew.
+    /// Leaves the hello of a request without opening its nonce once it can know the others' nonces, and waits for them to begin again.
     LeavesHellos,
 }
 
-/// Hellos that were left so.
+/// Counts the hellos that were left this way.
 #[cfg(test)]
 pub(crate) static HELLOS_LEFT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 
-/// Longer than anybody waits for one that hangs.
+/// Longer than any node waits for one that hangs.
 const FOR_EVER: Duration = Duration::from_secs(70);
-/// Late for a message of a hello.
+/// The delay of a message of a hello.
 const LATE_GREETING: Duration = Duration::from_secs(4);
-/// Late for an answer to a client.
+/// The delay of an answer to a client.
 const LATE_ANSWER: Duration = Duration::from_millis(4500);
 
 /// More than a client reads before it has the others' answers.
@@ -58,10 +58,10 @@ impl From<Cheat> for Conduct {
 }
 
 impl Conduct {
-    /// As the protocol says.
+    /// The behaviour that the protocol prescribes.
     pub(crate) const HONEST: Conduct = Conduct(None);
 
-    /// The network as the protocol gets it.
+    /// The network that the protocol uses.
     pub(crate) fn partners(self, net: &mut dyn Net) -> Partners<'_> {
         Partners { net, cheat: self.0 }
     }
@@ -79,7 +79,7 @@ impl Conduct {
         self.0 == Some(Cheat::HoldsNothing)
     }
 
-    /// What is said to a client at once instead of an answer.
+    /// What the node sends to a client at once instead of an answer.
     pub(crate) fn instead_of_answer(self) -> Vec<Reply> {
         match self.0 {
             Some(Cheat::RefusesSteps) => {
@@ -90,14 +90,14 @@ impl Conduct {
         }
     }
 
-    /// Waits with an answer that is ready.
+    /// Delays an answer that is ready.
     pub(crate) fn delay(self) {
         if self.0 == Some(Cheat::AnswersLate) {
             sleep(LATE_ANSWER);
         }
     }
 
-    /// Changes what is about to be sent to a client.
+    /// Changes what the node is about to send to a client.
     pub(crate) fn spoil<const N: usize>(self, answers: [&mut Vec<u8>; N]) {
         if self.0 == Some(Cheat::InAnswers) {
             answers.into_iter().for_each(|bytes| wrong(bytes));
@@ -109,8 +109,8 @@ fn wrong(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte ^= 0x5a);
 }
 
-/// What a node gives its protocol as its network: as it is, unless the node cheats in openings. These are exchanges of equal messages
-/// with everybody, and what one peer alone is sent, and are told from claims of material by how long they wait.
+/// The network that a node gives to its protocol: unchanged, unless the node cheats in openings. Openings are exchanges of equal messages
+/// with all nodes, and messages for one peer alone. The time for which a call waits distinguishes them from claims of material.
 pub(crate) struct Partners<'n> {
     net: &'n mut dyn Net,
     cheat: Option<Cheat>,

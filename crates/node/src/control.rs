@@ -1,4 +1,4 @@
-//! The threads that keep control streams with peers ([`crate::peers`]): one that gives orders, one that takes them.
+//! The threads that keep control streams with peers ([`crate::peers`]): one sends orders, one receives them.
 
 use std::sync::Arc;
 use std::thread;
@@ -16,13 +16,13 @@ use crate::peers::orders::{Greeting, Order, State, control_stream};
 use crate::requests::follow::listen_on_channel;
 use crate::threads::{Crew, POLL_INTERVAL};
 
-/// Between two attempts to reach a peer that refuses this node or is refused.
+/// The pause between two attempts to reach a peer that refuses this node or that this node refuses.
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 
-/// Of everything but channels one goes on at a time, and one may be ending.
+/// The most orders of one kind, other than channels, that are carried out at a time: one in progress, and one that may be ending.
 const MOST_OTHERS: usize = 2;
 
-/// The threads that carry out what one peer orders.
+/// The threads that carry out the orders of one peer.
 struct Crews {
     channels: Crew,
     set_ups: Crew,
@@ -43,7 +43,7 @@ impl Crews {
     }
 }
 
-/// Keeps a control stream to a peer.
+/// Keeps up the control stream on which this node gives orders to a peer.
 pub(crate) fn give_orders(core: &Arc<Core>, peer: Party) {
     let Some(queue) = core.network.peers.queue(peer) else { return };
     let name = control_stream(core.members.me, peer);
@@ -59,10 +59,10 @@ pub(crate) fn give_orders(core: &Arc<Core>, peer: Party) {
     }
 }
 
-/// Keeps a control stream from a peer.
+/// Keeps up the control stream on which this node takes orders from a peer.
 pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
     let name = control_stream(peer, core.members.me);
-    // For all connections of this peer: one that comes again has no more.
+    // Shared by all connections of this peer: a peer that connects again gets no more threads.
     let crews = Crews::new(core.most_followed);
     while !core.threads.is_stopping() {
         let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
@@ -95,7 +95,7 @@ fn after_control(core: &Core, peer: Party, outcome: Result<()>) {
     }
 }
 
-/// Greets a peer and judges its greeting. Returns which start it is in.
+/// Exchanges greetings with a peer and judges the peer's. Returns the boot id of the start that the peer is in.
 fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[u8; 16]> {
     let setup = core.material.set_up().map_or([0; 32], |set_up| set_up.id);
     let prepared = core.store.prepared_rotation().map_err(system)?.unwrap_or_default();
@@ -109,7 +109,7 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     core.service.marks.note_holds(peer, theirs.holds);
     let boot = core.service.marks.judge_past(peer, &theirs.past, judged)?;
     let both = theirs.setup != [0; 32] && setup != [0; 32];
-    // Between the two ends of a rotation: the next round settles it.
+    // The peer has finished a rotation that this node has not finished, or the other way round. The next round settles it.
     let unfinished = theirs.prepared == setup || theirs.setup == prepared;
     if both && theirs.setup != setup && !unfinished {
         return Err(Error::Disagreement { peer, field: "set of common secrets" });
@@ -122,7 +122,7 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     Ok(boot)
 }
 
-/// Takes note of a peer's state.
+/// Remembers a peer's state.
 fn hear(core: &Core, peer: Party, state: State) {
     core.network.peers.note_state(peer, state);
     if state.quarantined {

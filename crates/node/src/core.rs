@@ -1,4 +1,4 @@
-//! The parts of a running node, for its threads: those that serve clients, obey its operator, and carry out what other nodes order.
+//! The parts of a running node, as its threads need them: those that serve clients, obey the operator, and carry out orders of other nodes.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -28,11 +28,11 @@ pub(crate) struct Core {
     pub(crate) material: Arc<Material>,
     pub(crate) service: Arc<Service>,
     pub(crate) incarnation: Incarnation,
-    /// Of the nodes' certificates.
+    /// The validity dates of the nodes' certificates.
     pub(crate) dates: Dates,
-    /// Channels of one peer that are followed at once.
+    /// The most channels of one peer that this node follows at a time.
     pub(crate) most_followed: usize,
-    /// What it has seen of others' faults.
+    /// The faults of other nodes that this node has seen.
     pub(crate) seen: Seen,
 }
 
@@ -47,7 +47,7 @@ impl Core {
         self.threads.spawn(name, move || work(&core))
     }
 
-    /// What this node says of itself.
+    /// The status that this node reports of itself.
     pub(crate) fn status(&self) -> NodeStatus {
         NodeStatus {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -66,7 +66,8 @@ impl Core {
         }
     }
 
-    /// How many keys fewer it has than more nodes have than may lie.
+    /// How many keys this node lacks: it compares its own count with the highest count that more than `threshold` nodes report, so that
+    /// liars alone cannot raise the number.
     fn lacking(&self) -> u64 {
         let own = self.service.keys.count();
         let mut counts: Vec<u64> = self.network.peers.key_counts().into_iter().chain([own]).collect();

@@ -1,20 +1,20 @@
-//! Errors of the store, and of the system, as protocols and clients are told of them.
+//! How errors of the store and of the system appear to protocols and clients.
 
 use polyclave_protocol::Error;
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::store::{Store, StoreError};
 
-/// An error of the store, where a protocol's error is wanted.
+/// Turns an error of the store into a protocol's error.
 pub(crate) fn system(e: impl std::fmt::Display) -> Error {
     Error::System(e.to_string())
 }
 
-/// The same as a refusal.
+/// Turns an error of the store into a refusal.
 pub(crate) fn of_store(e: StoreError) -> Refusal {
     match e {
         StoreError::Spent { .. } => Refusal::new(Reason::Spent, e.to_string()),
-        // Another request was faster.
+        // Another request has changed the record first.
         StoreError::Taken { .. } | StoreError::NoKey { .. } | StoreError::Deleted { .. } => {
             Refusal::new(Reason::Key, e.to_string())
         }
@@ -25,7 +25,7 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
     }
 }
 
-/// What everybody is told while the store cannot be used.
+/// What clients and other nodes are told while the store cannot be used.
 pub(crate) fn refuse_damaged(store: &Store) -> Result<(), Refusal> {
     let told = "its store is damaged, and its operator has to restore it; ask other nodes";
     match store.file_damage() {

@@ -1,5 +1,5 @@
-//! A node that does what its protocol says. It stands in the place of `cheat.rs` unless the feature `cheats` is on: a program without
-//! that feature holds no code that departs from a protocol, so nothing can tell it to.
+//! The behaviour of a node that follows its protocol. This module replaces `cheat.rs` unless the feature `cheats` is on: a program without
+//! that feature holds no code that departs from a protocol, so no option or message can make it cheat.
 
 use polyclave_protocol::net::Net;
 use polyclave_transport::wire::Reply;
@@ -8,11 +8,11 @@ use polyclave_transport::wire::Reply;
 #[derive(Clone, Copy)]
 pub(crate) struct Conduct;
 
-/// The network as the protocol gets it.
+/// The network that the protocol uses.
 pub(crate) type Partners<'n> = &'n mut dyn Net;
 
 impl Conduct {
-    /// As the protocol says.
+    /// The behaviour that the protocol prescribes.
     pub(crate) const HONEST: Conduct = Conduct;
 
     pub(crate) fn partners(self, net: &mut dyn Net) -> Partners<'_> {

@@ -3,19 +3,19 @@
 //! The folders, in the order in which a request meets them:
 //!
 //! ```text
-//! clients      a connection is taken, and the client's limits and rules are looked up
+//! clients      a node accepts a client's connection, and looks up the client's limits and rules
 //! requests     the request is planned, gets a channel to the other nodes, is compared among them, and served step by step
-//! keys         keys: made, stored, looked up, paid for
+//! keys         keys are made, stored and looked up, and blocks are charged to their budgets
 //! computation  a mode of operation computes on shares
 //! material     what all nodes make together ahead: common secrets, epochs, stock; and what a failed check ends
-//! strategy     what of it differs between protocols that abort and those that guarantee the output
-//! peers        control streams among the nodes: who is there, and what nodes tell each other
+//! strategy     what differs between protocols that abort and protocols that guarantee the output
+//! peers        control streams among the nodes: which nodes are connected, and what nodes tell each other
 //! store        the node's database
 //! operator     orders of the operator, health, counts, the audit log
 //! ```
 //!
-//! `node.rs` starts and stops all of it. `core.rs` has the parts of a running node, and `control.rs` does what other nodes order. Each
-//! folder takes the parts that it needs, and imports none of the folders above it.
+//! `node.rs` starts and stops all of it. `core.rs` has the parts of a running node. `control.rs` carries out the orders of other nodes.
+//! Each folder takes the parts that it needs, and imports none of the folders above it.
 //!
 //! Blocking code: a thread for each client connection, for each channel that this node follows, and two for each peer.
 
@@ -50,5 +50,5 @@ pub use keys::make::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
 pub use node::Running;
 pub use operator::{admin, audit};
 
-/// What fallible functions of a node return.
+/// The result of a fallible function of a node.
 type Result<T, E = polyclave_protocol::Error> = std::result::Result<T, E>;

@@ -1,7 +1,7 @@
-//! A cluster on one host, to try things out: all directories, made by one command that could read them all.
+//! A cluster on one host, to try things out. One command makes all directories and could read all of them.
 //!
-//! It shows how nodes work together; it does not separate trust. For that, every node's directory is made on the machine
-//! that it stays on.
+//! It shows how nodes work together. It does not separate trust: for that, each node's directory must be made on the machine where it
+//! stays.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,22 @@ use polyclave_transport::wire::Right;
 use crate::Result;
 use crate::error::system;
 
-/// How long the certificates of a cluster to try out are good for.
+/// How long the certificates of a trial cluster are valid.
 const VALID_DAYS: u32 = 365;
 
-/// Where a block's material takes little: enough for a chunk of a sealed file, and for some kilobytes under Triple DES.
+/// The level of the stock for ciphers whose blocks take little material: enough for a chunk of a sealed file, and for some kilobytes under
+/// Triple DES.
 const CHEAP: StockSettings = StockSettings { aes_blocks: 20_480, des_blocks: 1024 };
 
-/// Every right.
+/// All rights.
 pub const ALL_RIGHTS: [Right; 7] =
     [Right::Generate, Right::Import, Right::List, Right::Delete, Right::Encrypt, Right::Decrypt, Right::Mac];
 
 /// The directories of a cluster on one host.
 pub struct Local {
-    /// One for each node.
+    /// One directory for each node.
     pub nodes: Vec<PathBuf>,
-    /// Of a client that may do everything.
+    /// The directory of a client that has all rights.
     pub client: PathBuf,
 }
 
@@ -72,13 +73,13 @@ pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Res
     Ok(Local { nodes: paths, client })
 }
 
-/// Ports that nobody listens on now, below those that systems give to outgoing connections: a node that is down for a
-/// while finds its own free again. No port is given twice in the life of this process.
+/// Ports on which no process listens now. They lie below the range that systems use for outgoing connections, so that a node that is down
+/// for a while finds its own ports free again. This process never returns the same port twice.
 fn free_ports(count: usize) -> Result<Vec<u16>> {
     const FIRST: u16 = 10_000;
     const PORTS: u16 = 20_000;
     static TRIED: AtomicU16 = AtomicU16::new(0);
-    // Another process begins elsewhere.
+    // Another process starts at another port.
     let start = std::process::id() as u16;
     let mut free = Vec::new();
     while free.len() < count {

@@ -1,7 +1,7 @@
 //! The nodes of the cluster, and which of them this one is.
 //!
-//! Protocols know parties by number, and their errors say `party 2`. Operators and clients know nodes by name. So whatever leaves a
-//! node for people (refusals, lines of the log, answers to its operator) is put into names here, by [`Cluster::in_names`].
+//! Protocols know parties by number, and their errors say `party 2`. Operators and clients know nodes by name. [`Cluster::in_names`]
+//! therefore puts names into everything that people read: refusals, lines of the log, answers to the operator.
 
 use std::fmt::Display;
 
@@ -14,10 +14,10 @@ use polyclave_transport::wire::{self, Refusal, Reply};
 /// The nodes of a cluster, as one of them sees them.
 pub(crate) struct Members {
     pub(crate) me: Party,
-    /// How many there are, this one included.
+    /// The number of nodes, including this one.
     pub(crate) nodes: usize,
     pub(crate) cluster: Cluster,
-    /// Of everything that must be equal between them.
+    /// Digest of everything that must be equal between the nodes.
     pub(crate) digest: [u8; 32],
 }
 
@@ -26,18 +26,18 @@ impl Members {
         Members { me, nodes: cluster.nodes(), digest: cluster.lasting_digest(), cluster }
     }
 
-    /// All nodes, this one included.
+    /// All nodes, including this one.
     pub(crate) fn all(&self) -> PartySet {
         PartySet::all(self.nodes)
     }
 
-    /// All but this one.
+    /// All nodes except this one.
     pub(crate) fn others(&self) -> impl Iterator<Item = Party> {
         let me = self.me;
         Party::all(self.nodes).filter(move |p| *p != me)
     }
 
-    /// A client, on its connection to this node.
+    /// A client's party number on its connection to this node.
     pub(crate) fn client(&self) -> Party {
         Party(self.nodes as u8)
     }
@@ -57,19 +57,19 @@ impl Members {
         nodes.iter().map(|node| self.name_of(node).to_owned()).collect()
     }
 
-    /// The same with nodes called by their names.
+    /// An error with nodes called by their names.
     pub(crate) fn told(&self, what: impl Display) -> String {
         self.cluster.in_names(&what.to_string(), "node")
     }
 
-    /// Tells a client why it is refused. That it does not take it changes nothing.
+    /// Tells a client why it is refused. It does not matter whether the client receives this.
     pub(crate) fn refuse(&self, net: &mut TlsNet, refusal: &Refusal) {
         let refusal = Refusal { message: self.told(&refusal.message), ..refusal.clone() };
         let _ = wire::send(net, self.client(), &Reply::Refused(refusal));
     }
 }
 
-/// An error with nodes called by their names, where nobody asks any more of which kind it is.
+/// An error as text, with nodes called by their names, for callers that no longer need the kind of the error.
 pub(crate) fn named(error: Error, cluster: &Cluster) -> Error {
     match error {
         Error::Misuse(told) => Error::Misuse(cluster.in_names(&told, "node")),

@@ -43,10 +43,10 @@ use crate::strategy::Strategy;
 use crate::threads::Threads;
 use crate::{Conduct, Result};
 
-/// When the node stops, its threads get so much time to see that there is nothing left to do.
+/// How long a stopping node waits for its threads to notice the stop and end.
 const LAST_THREADS: Duration = Duration::from_secs(15);
 
-/// A node that runs until this is dropped or [`stopped`](Running::stop).
+/// A running node. It runs until this is dropped or [`stopped`](Running::stop).
 pub struct Running {
     stop: Option<Box<dyn FnOnce() + Send + Sync>>,
     status: Box<dyn Fn() -> NodeStatus + Send + Sync>,
@@ -83,19 +83,19 @@ impl Running {
             .map_err(|e| named(e, &cluster))
     }
 
-    /// Starts the node of a directory under another scheme than its cluster's file names.
+    /// Starts the node of a directory under another protocol than the one that its cluster's file names.
     #[cfg(test)]
     pub(crate) fn start_with(dir: NodeDir, scheme: AnyServiceConfig, conduct: Conduct) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
         start(dir, cluster, scheme, conduct)
     }
 
-    /// Where clients reach it.
+    /// The address at which clients reach the node.
     pub fn client_addr(&self) -> SocketAddr {
         self.client_addr
     }
 
-    /// What it says of itself.
+    /// The status that the node reports of itself.
     pub fn status(&self) -> NodeStatus {
         (self.status)()
     }
@@ -105,17 +105,17 @@ impl Running {
         self.why_not_ready().is_none()
     }
 
-    /// Why it cannot serve requests now, for people; none if it can.
+    /// Why the node cannot serve requests now, for people; `None` if it can.
     pub fn why_not_ready(&self) -> Option<String> {
         (self.why_not_ready)()
     }
 
-    /// Blocks that it has computed for clients since it started.
+    /// Blocks that the node has computed for clients since it started.
     pub fn computed_blocks(&self) -> u64 {
         self.computed.load(Relaxed)
     }
 
-    /// Why its audit log cannot be written, if it refuses requests because of that.
+    /// Why the audit log cannot be written, if the node refuses requests because of that.
     pub fn stopped_by_audit(&self) -> Option<String> {
         (self.stopped_by_audit)()
     }
@@ -125,7 +125,7 @@ impl Running {
         &self.adversary
     }
 
-    /// Stops: running requests may end, new ones are refused. Returns when all threads are gone.
+    /// Stops the node: running requests may end, new ones are refused. Returns when all threads have ended.
     pub fn stop(mut self) {
         self.end();
     }
@@ -205,7 +205,8 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         clients: Clients::new(NodeLimits { connections: files.clients, ..limits.clone() }),
         keys,
         library: Default::default(),
-        // Parts of the memory are given in the order of requests, channels fairly among clients. So channels have to be what is scarce.
+        // Memory parts go to requests in order of arrival, and channels are shared fairly among clients. So channels must be the scarcer of
+        // the two.
         channels: Channels::new(limits.channels.min(Memory::parts(limits))),
         pending: Default::default(),
         memory: Memory::new(limits),
@@ -231,7 +232,7 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         tracing::error!(error = %e, "a change of the rules for clients could not be logged; this is tried again");
     }
     core.material.load()?;
-    // Killed between counting it and giving up.
+    // The node was killed after it counted a failed check and before it wrote down the quarantine.
     if core.material.quarantined().is_none() && core.material.guesses().failed > 0 {
         core.material.quarantine("a check failed before this start");
     }
@@ -250,7 +251,7 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
     threads.push(core.spawn("operator", move |core| socket.serve(core, &path))?);
     let policy_path = dir.policy_path();
     threads.push(core.spawn("housekeeping", move |core| keep_house(core, &dir, &policy_path))?);
-    // Not joined: it may wait for a peer as long as that may compute.
+    // Not joined: this thread may wait for a peer as long as the peer may compute.
     drop(core.spawn("preparation", |core| preparation::prepare(&core.material))?);
     let http = match &settings.http_listen {
         Some(address) => Some(http::start(address, core.clone())?),
@@ -284,11 +285,11 @@ fn stop(core: &Arc<Core>, threads: Vec<JoinHandle<()>>, http: Option<http::Serve
     tracing::info!("stopping");
     core.threads.stop();
     for thread in threads {
-        // A thread that panicked has nothing left to end.
+        // A thread that panicked has already ended.
         let _ = thread.join();
     }
     drop(http);
-    // Those of channels and clients, which nobody joins: with the last of them the store and the ports are free.
+    // Waits for the threads of channels and clients, which nobody joins. When the last of them has ended, the store and the ports are free.
     if !core.threads.wait(LAST_THREADS) {
         tracing::warn!("some threads are still waiting for a client or a peer");
     }

@@ -1,4 +1,4 @@
-//! Threads of a node, counted, so that a stop can wait for the last of them.
+//! The threads of a node. They are counted, so that a stop can wait for the last of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -12,9 +12,9 @@ use polyclave_protocol::Error;
 
 use crate::Result;
 
-/// How often threads look whether the node is to stop.
+/// How often a thread checks whether the node is to stop.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The same for the many that wait for somebody else to begin.
+/// The same for threads that wait for somebody else to begin, of which there are many.
 pub(crate) const IDLE_LOOK: Duration = Duration::from_millis(500);
 
 /// The threads of a node.
@@ -25,28 +25,28 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Starts one.
+    /// Starts a thread.
     pub(crate) fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
         let counted = Counted::new(self.running.clone());
         let thread = thread::Builder::new().name(name.into()).spawn(move || {
-            // What the work holds of the node is dropped before it is counted no more.
+            // Drop what the thread holds of the node before the thread stops being counted.
             let _counted = counted;
             work();
         });
         thread.map_err(|e| Error::System(format!("cannot start a thread: {e}")))
     }
 
-    /// All are to end.
+    /// Asks all threads to end.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Relaxed);
     }
 
-    /// Whether they are to end.
+    /// Whether the threads are to end.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Relaxed)
     }
 
-    /// Waits until the last of them has ended; whether it has.
+    /// Waits until the last thread has ended. Returns whether it has.
     pub(crate) fn wait(&self, within: Duration) -> bool {
         let until = Instant::now() + within;
         while self.running.load(Acquire) > 0 && Instant::now() < until {
@@ -56,7 +56,7 @@ impl Threads {
     }
 }
 
-/// Threads of one kind, for one peer: so many at once at most, however many it orders.
+/// Threads of one kind that work for one peer. Their number is limited, however many orders the peer gives.
 pub(crate) struct Crew {
     name: &'static str,
     most: usize,
@@ -68,12 +68,12 @@ impl Crew {
         Crew { name, most, running: Arc::default() }
     }
 
-    /// Whether one more may begin.
+    /// Whether another thread may start.
     pub(crate) fn has_place(&self) -> bool {
         self.running.load(Relaxed) < self.most
     }
 
-    /// Starts one; an error if there are as many as may be. From one thread at a time.
+    /// Starts a thread; an error if the limit is reached. Only one thread may call this at a time.
     pub(crate) fn spawn(&self, threads: &Threads, work: impl FnOnce() + Send + 'static) -> Result<()> {
         if !self.has_place() {
             let (name, most) = (self.name, self.most);
@@ -90,7 +90,7 @@ impl Crew {
     }
 }
 
-/// A thread that is counted as long as this is there.
+/// Counts a thread as long as this value exists.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {

@@ -1,4 +1,4 @@
-//! What one client may have at once.
+//! The limits of one client: connections, requests and bytes.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use parking_lot::{Mutex, MutexGuard};
 use polyclave_config::NodeLimits;
 use polyclave_transport::wire::{Reason, Refusal};
 
-/// The longest that a client in debt for bytes is held up at a time.
+/// The longest time for which a client in debt for bytes is delayed at once.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// What clients have now, by name.
+/// What clients use at present, by name.
 pub(crate) struct Clients {
     limits: NodeLimits,
     now: Mutex<HashMap<String, Account>>,
@@ -24,24 +24,24 @@ struct Account {
     bytes: Bucket,
 }
 
-/// A rate with a second's worth in store. Not a library's (governor): those admit or refuse an amount before it is used, and have
-/// no debt for bytes that have been computed already, which a client pays for by waiting.
+/// A rate limit that allows a burst of one second's worth. Not a library's (governor): those admit or refuse an amount before it is used,
+/// and have no debt for bytes that have been computed already, which a client pays for by waiting.
 #[derive(Default)]
 struct Bucket {
-    /// What was used beyond the rate, as of `at`.
+    /// The amount that was used beyond the rate, as of `at`.
     used: f64,
     at: Option<Instant>,
 }
 
 impl Bucket {
-    /// Charges an amount if a second's worth is not used up; whether it was.
+    /// Charges an amount if that stays within a second's worth. Returns whether it did.
     fn admit(&mut self, amount: f64, rate: u64) -> bool {
         let admitted = self.charge(0.0, rate).is_zero() && self.used + amount <= rate as f64;
         self.used += if admitted { amount } else { 0.0 };
         admitted
     }
 
-    /// Charges an amount; how long until it has been paid for, beyond a second's worth.
+    /// Charges an amount. Returns how long it takes until the amount is paid for, beyond a second's worth.
     fn charge(&mut self, amount: f64, rate: u64) -> Duration {
         let now = Instant::now();
         let passed = self.at.map_or(0.0, |at| now.duration_since(at).as_secs_f64());
@@ -52,7 +52,7 @@ impl Bucket {
     }
 }
 
-/// Something a client has at present; gone when dropped.
+/// A connection or a request that counts for a client; released when dropped.
 pub(crate) struct Held<'c> {
     clients: &'c Clients,
     client: String,
@@ -77,12 +77,12 @@ impl Clients {
         Clients { limits, now: Mutex::default() }
     }
 
-    /// A connection of a client.
+    /// Counts a connection of a client.
     pub(crate) fn connection(&self, client: &str) -> Result<Held<'_>, Refusal> {
         let mut now = self.lock();
         let total: usize = now.values().map(|account| account.connections).sum();
         let account = now.entry(client.to_owned()).or_default();
-        // A quarter is kept for clients that have none, or a few could keep all others out.
+        // A quarter is reserved for clients that have none; otherwise a few clients could keep all others out.
         let most = self.limits.connections;
         let most = if account.connections == 0 { most } else { most - most / 4 };
         if account.connections >= self.limits.connections_per_client || total >= most {
@@ -92,7 +92,7 @@ impl Clients {
         Ok(self.held(client, |account| account.connections -= 1))
     }
 
-    /// A request of a client.
+    /// Counts a request of a client.
     pub(crate) fn request(&self, client: &str) -> Result<Held<'_>, Refusal> {
         let mut now = self.lock();
         let account = now.entry(client.to_owned()).or_default();
@@ -108,7 +108,7 @@ impl Clients {
         Ok(self.held(client, |account| account.requests -= 1))
     }
 
-    /// Charges bytes; how long the client is to be held up for them.
+    /// Charges bytes. Returns how long the client must wait for them.
     pub(crate) fn charge(&self, client: &str, bytes: usize) -> Duration {
         let Some(rate) = self.limits.bytes_per_second_per_client else { return Duration::ZERO };
         let mut now = self.lock();

@@ -1,4 +1,4 @@
-//! Clients: their connections ([`reception`]), what each may have at once ([`limits`]), and the operator's rules for them ([`rules`]).
+//! Clients: their connections ([`reception`]), the limits of each ([`limits`]), and the operator's rules for them ([`rules`]).
 
 pub(crate) mod limits;
 pub(crate) mod reception;

@@ -18,15 +18,15 @@ use crate::requests::conversation::{kind, serve};
 use crate::requests::plan::{Plan, ticket};
 use crate::threads::{IDLE_LOOK, POLL_INTERVAL};
 
-/// A client may be silent for so long between requests, and within one.
+/// How long a client may be silent, between requests and within one.
 const IDLE_CLIENT: Duration = Duration::from_secs(120);
 const SLOW_CLIENT: Duration = Duration::from_secs(20);
-/// A client that was refused has so long to hang up.
+/// How long a client that was refused has to close the connection.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Running requests get so much time to end when the node stops.
+/// How long running requests may take to end when the node stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
-/// Serves those who call, until the node stops.
+/// Accepts and serves clients until the node stops.
 pub(crate) fn receive_clients(core: &Arc<Core>, reception: &Reception) {
     let running = Arc::new(AtomicUsize::new(0));
     while !core.threads.is_stopping() {
@@ -48,7 +48,7 @@ pub(crate) fn receive_clients(core: &Arc<Core>, reception: &Reception) {
     }
 }
 
-/// Serves one client's requests, one after the other, until it goes.
+/// Serves one client's requests, one after the other, until the client leaves.
 fn serve_client(core: &Arc<Core>, caller: Caller) {
     let Caller { certificate, mut net, from } = caller;
     let Some(name) = core.rules.client_of(&certificate) else { return };
@@ -70,7 +70,7 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
             Ok(None) => continue,
             Err(_) => return,
         }
-        // However it trickles.
+        // A limit for the whole request, however slowly the bytes arrive.
         net.set_deadline(Some(Instant::now() + SLOW_CLIENT));
         let Ok(bytes) = wire::receive_bytes(&mut net, party) else { return };
         net.set_deadline(None);
@@ -81,8 +81,8 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
     }
 }
 
-/// Takes what a client had sent before it could know that it was refused: closing on unread bytes would reset the connection,
-/// and the reason would be lost with it.
+/// Reads what a client had sent before it could know that it was refused. Closing the connection with unread bytes would reset it, and the
+/// client would not receive the reason.
 fn linger(core: &Core, net: &mut TlsNet) {
     let party = core.members.client();
     let until = Instant::now() + LAST_WORDS;
@@ -97,7 +97,7 @@ fn linger(core: &Core, net: &mut TlsNet) {
     }
 }
 
-/// Answers one request; whether the connection can serve another.
+/// Answers one request. Returns whether the connection can serve another.
 fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> bool {
     let began = Instant::now();
     let party = core.members.client();
@@ -124,7 +124,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
         Event { client: &client.name, operation: kind, key: &key, request: request.id, ..Event::default() };
     let begun = || core.logbook.admit(&Event { outcome: BEGUN, ..event });
     let (blocks, result) = match &request.operation {
-        // For who wants to know why nothing else is answered.
+        // Always answered, so that a client can learn why other requests are refused.
         Operation::Status => (0, tell(core, Ok(Reply::Status(core.status())), net)),
         Operation::Show { key } => {
             let shown = || {
@@ -164,7 +164,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     result.is_ok()
 }
 
-/// Answers what a node answers for itself: with a reply, or with why there is none.
+/// Answers a request that a node answers alone: with a reply, or with the reason why there is none.
 fn tell(core: &Core, reply: Result<Reply, Refusal>, net: &mut TlsNet) -> Result<(), Refusal> {
     let reply = reply.inspect_err(|refusal| core.members.refuse(net, refusal))?;
     wire::send(net, core.members.client(), &reply).map_err(lost)

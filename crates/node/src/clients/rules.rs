@@ -1,5 +1,5 @@
-//! Which rules for clients are in force, who may do what by them, and what of them has changed: a line of the audit log for each client, also for what was
-//! changed while no node ran.
+//! The rules for clients that are in force, what they allow, and how they have changed. Each changed client gets a line of the audit log,
+//! also for changes that were made while no node ran.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::operator::audit::Event;
 use crate::operator::logbook::Logbook;
 use crate::store::Store;
 
-/// Who asks.
+/// The client that asks.
 pub(crate) struct Client {
     pub(crate) name: String,
     pub(crate) certificate: CertificateDer<'static>,
@@ -47,7 +47,7 @@ impl Rules {
         self.0.read().allows(&client.certificate, right, key)
     }
 
-    /// The same, as a refusal.
+    /// The same, with a refusal as the error.
     pub(crate) fn allow(&self, client: &Client, right: Right, key: &str) -> Result<(), Refusal> {
         if self.allows(client, right, key) {
             return Ok(());
@@ -57,13 +57,13 @@ impl Rules {
         Err(Refusal::new(Reason::Denied, told))
     }
 
-    /// Takes rules into force at once, whatever becomes of the lines in the audit log.
+    /// Puts rules into force at once, whether or not their lines can be written to the audit log.
     pub(crate) fn take(&self, policy: ClientPolicy) {
         tracing::info!(clients = policy.rules().len(), "rules for clients were read");
         *self.0.write() = policy;
     }
 
-    /// Logs what differs between the rules in force and those that were logged last, and remembers that; tried again if it fails.
+    /// Logs the differences between the rules in force and those that were logged last, and remembers the former. Tried again if it fails.
     pub(crate) fn log(&self, logbook: &Logbook, store: &Store) -> Result<()> {
         if logbook.failure().is_some() {
             return Ok(());
@@ -73,7 +73,7 @@ impl Rules {
         if noted.as_ref() == Some(&text) {
             return Ok(());
         }
-        // Those that cannot be read any more, of another version: all that are in force are told.
+        // Rules of another version cannot be read any more: then all rules in force are logged.
         let before = noted.and_then(|noted| ClientPolicy::parse(&noted).ok());
         for change in changes(&before.unwrap_or_default(), &policy) {
             let event = Event::of_node("policy", change.outcome);
@@ -83,7 +83,7 @@ impl Rules {
     }
 }
 
-/// What differs, in the order of the clients' names.
+/// The differences, in the order of the clients' names.
 fn changes(before: &ClientPolicy, after: &ClientPolicy) -> Vec<Change> {
     let of =
         |policy: &ClientPolicy, name: &str| policy.rules().iter().find(|rule| rule.name == name).cloned();
@@ -105,7 +105,7 @@ fn changes(before: &ClientPolicy, after: &ClientPolicy) -> Vec<Change> {
     names.into_iter().filter_map(change).collect()
 }
 
-/// The fields that differ, as they are, and after it as they were; the others empty.
+/// The fields that differ, each with its new value and then its old one; the others are left out.
 fn differing(old: &ClientRule, new: &ClientRule) -> [String; 3] {
     let mut before = fields(old).into_iter();
     fields(new).map(|(field, value)| match before.next() {

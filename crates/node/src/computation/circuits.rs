@@ -1,4 +1,4 @@
-//! The circuits of one cipher, compiled to fit each other.
+//! The circuits of one cipher, compiled so that each delivers the views that the others need.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::service::ServiceSession;
 use polyclave_transport::wire::{Reason, Refusal};
 
-/// Everything that nodes evaluate for one cipher.
+/// All circuits that nodes evaluate for one cipher.
 pub(crate) struct Circuits {
     pub(crate) cipher: Cipher,
-    /// `key` to `round_keys`, with the views that all the others want of them.
+    /// `key` to `round_keys`, with the views of them that all the other circuits need.
     pub(crate) key_schedule: Compiled,
     /// `block`, `tweak` if the cipher takes one, and `round_keys` to `block`.
     pub(crate) encrypt: Compiled,
-    /// The same backwards.
+    /// The same for decryption.
     pub(crate) decrypt: Option<Compiled>,
-    /// None for a cipher that takes a tweak: no mode that chains blocks gives one.
+    /// `None` for a cipher that takes a tweak: no mode that chains blocks provides a tweak.
     chained: Option<Chained>,
     /// `zero` and `round_keys` to `check_value`.
     pub(crate) check_value: Compiled,
 }
 
-/// Circuits of the modes that put one block after another: CBC, CMAC, and the hash key of GCM.
+/// Circuits of the modes that chain blocks: CBC, CMAC, and the hash key of GCM.
 pub(crate) struct Chained {
-    /// `message`, `chain` and `round_keys` to `block`, with the views that its own `chain` wants.
+    /// `message`, `chain` and `round_keys` to `block`, with the views that the `chain` input needs.
     pub(crate) chain: Compiled,
     /// `message`, `chain`, `subkey` and `round_keys` to `block`.
     pub(crate) last_of_cmac: Compiled,
@@ -81,7 +81,7 @@ impl Circuits {
         cells(&self.cipher.encrypt.inputs()[0], bytes)
     }
 
-    /// Tweaks in the cells of this cipher, one a block; none if it takes none.
+    /// Tweaks in the cells of this cipher, one a block; `None` if it takes none.
     pub(crate) fn tweaks(&self, bytes: &[u8]) -> Result<Option<Cells>> {
         match self.cipher.tweak_bytes {
             0 => Ok(None),
@@ -101,7 +101,7 @@ fn cells(port: &Port, bytes: &[u8]) -> Result<Cells> {
     Cells::from_blocks(port.cells.len(), port.bits, bytes).map_err(|e| Error::misuse(e.to_string()))
 }
 
-/// All of some views, the identity first.
+/// The union of some views, the identity first.
 fn union(views: impl Iterator<Item = Vec<Matrix>>) -> Vec<Matrix> {
     let mut all: Vec<Matrix> = views.flatten().collect();
     all.sort_by_key(|m| (!m.is_identity(), *m));
@@ -109,7 +109,7 @@ fn union(views: impl Iterator<Item = Vec<Matrix>>) -> Vec<Matrix> {
     all
 }
 
-/// Ciphers and their circuits by name; made when first asked for.
+/// Ciphers and their circuits by name. They are made on first use.
 #[derive(Default)]
 pub(crate) struct Library {
     ciphers: Mutex<HashMap<String, Cipher>>,
@@ -135,13 +135,13 @@ impl Library {
         Ok(cipher)
     }
 
-    /// The circuits of a cipher of the catalog; none if there is no such cipher.
+    /// The circuits of a cipher of the catalog; `None` if there is no such cipher.
     pub(crate) fn of(&self, cipher: &str, maps: &AnyServiceSession) -> Option<Arc<Circuits>> {
         let mut known = self.circuits.lock();
         if let Some(circuits) = known.get(cipher) {
             return Some(circuits.clone());
         }
-        // No mode does without a key.
+        // No mode works without a key.
         let cipher_found = catalog::find(cipher).filter(|cipher| cipher.key_bytes > 0)?;
         let circuits = Arc::new(Circuits::new(maps.form(cipher_found), maps));
         known.insert(cipher.to_owned(), circuits.clone());

@@ -23,13 +23,13 @@ pub(crate) struct Computation<'a> {
     pub(crate) circuits: &'a Circuits,
     pub(crate) key: &'a Material,
     pub(crate) session: [u8; 32],
-    /// Bytes that an evaluation may take.
+    /// The bytes of memory that an evaluation may take.
     pub(crate) memory: usize,
     pub(crate) progress: &'a Progress,
 }
 
 impl Computation<'_> {
-    /// Encrypts public blocks (counters), with the tweaks of a cipher that takes any; the result stays shared.
+    /// Encrypts public blocks (counters), with their tweaks if the cipher takes one. The result stays shared.
     pub(crate) fn encrypt(&mut self, blocks: &[u8], tweaks: &[u8]) -> Result<AnyShared> {
         self.of_public(&self.circuits.encrypt, blocks, tweaks)
     }
@@ -46,7 +46,7 @@ impl Computation<'_> {
         self.one(circuit, blocks.lanes(), &inputs)
     }
 
-    /// Evaluates a circuit with one output whose last input are the round keys, in pieces if there are many lanes.
+    /// Evaluates a circuit with one output. Its last input must be the round keys. Many lanes are evaluated in pieces.
     pub(crate) fn one(
         &mut self,
         circuit: &Compiled,

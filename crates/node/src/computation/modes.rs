@@ -1,7 +1,7 @@
 //! Modes of operation at a node: how each use of a key answers the steps of a client.
 //!
-//! A step is first admitted (does it fit here, and how many blocks will it compute?), then all nodes compare it, and only then
-//! it runs. What every node refuses alike in [`Mode::run`] (a wrong tag) leaves the nodes in step.
+//! The node first admits a step (is it allowed here, and how many blocks will it compute?), then all nodes compare it, and only then it
+//! runs. If all nodes refuse in [`Mode::run`] for the same reason (a wrong tag), they remain in step.
 
 mod blocks;
 mod chain;
@@ -17,11 +17,11 @@ use polyclave_transport::wire::{self, Reason, Refusal, Right, Step, Use};
 use crate::computation::Computation;
 use crate::computation::modes::numbers::Tweaks;
 
-/// What the client is answered to a step.
+/// The answer to a client's step.
 pub(crate) struct Answer {
     pub(crate) data: Vec<u8>,
     pub(crate) mask: Vec<u8>,
-    /// With the first answer of CBC: of the initial block.
+    /// With the first answer of CBC: this node's part of the initial block.
     pub(crate) initial: Vec<u8>,
 }
 
@@ -33,9 +33,9 @@ impl Answer {
 
 /// Why a step did not run.
 pub(crate) enum Fault {
-    /// All nodes refuse it alike.
+    /// All nodes refuse it for the same reason.
     Refused(Refusal),
-    /// This node alone cannot go on, by its own fault: the others go on without it, or not.
+    /// This node alone cannot continue, by its own fault. Whether the others continue without it depends on the strategy.
     Own(Refusal),
     /// The protocol failed: the nodes may be out of step.
     Failed(Error),
@@ -54,17 +54,17 @@ pub(crate) trait Mode: Send {
         0
     }
 
-    /// What the client is told at the start: of the session, and its first mask.
+    /// What the client gets at the start: the data of the session, and its first mask.
     fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault>;
 
-    /// Whether a step fits here; how many blocks it computes. Nothing is computed yet.
+    /// Checks whether a step is allowed here. Returns how many blocks it computes. Nothing is computed yet.
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal>;
 
     /// Runs an admitted step.
     fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault>;
 }
 
-/// The mode of a key that a use needs, and the right.
+/// The mode and the right that a use of a key needs.
 pub(crate) fn needs(how: &Use) -> (wire::Mode, Right) {
     match how {
         Use::Seal | Use::GcmEncrypt { .. } => (wire::Mode::Gcm, Right::Encrypt),
@@ -79,7 +79,7 @@ pub(crate) fn needs(how: &Use) -> (wire::Mode, Right) {
     }
 }
 
-/// The machine for a use of a key of a cipher.
+/// The state machine for a use of a key of a cipher.
 pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Box<dyn Mode>, Refusal> {
     let (block, tweak) = (cipher.block_bytes, cipher.tweak_bytes);
     Ok(match how {
@@ -99,7 +99,7 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
     })
 }
 
-/// A step that does not belong here.
+/// The refusal of a step that does not belong here.
 pub(crate) fn misplaced(step: &Step) -> Refusal {
     let name = match step {
         Step::Keystream { .. } => "Keystream",
@@ -119,7 +119,7 @@ pub(crate) fn misplaced(step: &Step) -> Refusal {
     )
 }
 
-/// Bytes that make whole blocks, at least one and at most `most` bytes.
+/// Checks that bytes make whole blocks, at least one, and at most `most` bytes. Returns the number of blocks.
 pub(crate) fn whole_blocks(bytes: usize, block: usize, most: usize) -> Result<u64, Refusal> {
     if bytes == 0 || bytes > most || !bytes.is_multiple_of(block) {
         let told = format!("{bytes} bytes are not whole blocks of {block} bytes, from 1 to {most} bytes");
@@ -128,7 +128,7 @@ pub(crate) fn whole_blocks(bytes: usize, block: usize, most: usize) -> Result<u6
     Ok((bytes / block) as u64)
 }
 
-/// The same that may end in part of a block.
+/// The same for bytes that may end in part of a block.
 pub(crate) fn piece(bytes: usize) -> Result<(), Refusal> {
     if bytes == 0 || bytes > wire::CHUNK {
         let told = format!("a piece of {bytes} bytes; 1 to {} are allowed", wire::CHUNK);
@@ -137,7 +137,7 @@ pub(crate) fn piece(bytes: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The one answer to whatever does not fit together, so that nobody learns what exactly.
+/// One answer for everything that does not fit together, so that nobody learns what exactly is wrong.
 pub(crate) fn unauthentic() -> Refusal {
     Refusal::new(
         Reason::Unauthentic,

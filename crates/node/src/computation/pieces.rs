@@ -1,8 +1,8 @@
-//! Evaluations of many lanes, in pieces that a request's memory has room for.
+//! Evaluations of many lanes, cut into pieces that fit into a request's memory.
 //!
-//! All nodes cut alike: what a lane takes follows from circuit and protocol, and the memory of a request is compared in the hello
-//! round. Pieces are independent evaluations in one session, as the steps of a client are; they are nearly equal, so that the memory of one
-//! serves the next.
+//! All nodes cut the lanes in the same way: what a lane takes follows from the circuit and the protocol, and the nodes compare a request's
+//! memory in the hello round. Pieces are independent evaluations in one session, as the steps of a client are. They are nearly equal in
+//! size, so that one piece can reuse the memory of the one before.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use polyclave_protocol::service::ServiceSession;
 
 use crate::computation::progress::Progress;
 
-/// Evaluates a circuit on some lanes in about so many bytes. Its outputs have all lanes.
+/// Evaluates a circuit on some lanes in about `bytes` bytes of memory. Its outputs have all lanes.
 pub(crate) fn evaluate_within(
     protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
@@ -53,7 +53,7 @@ pub(crate) fn evaluate_within(
     Ok(parts.iter().map(|parts| protocol.join_lanes(&parts.iter().collect::<Vec<_>>())).collect())
 }
 
-/// A value that does not fit a circuit is the caller's mistake; what is shared stays shared.
+/// A value that does not fit a circuit is the caller's mistake. A shared value stays shared.
 pub(crate) fn run(
     protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
@@ -65,7 +65,7 @@ pub(crate) fn run(
     evaluate(protocol, circuit, lanes, inputs, batch, net)
 }
 
-/// An input's part in a piece.
+/// The part of an input that a piece uses.
 enum Part<S> {
     Public(Cells),
     Shared(S),
@@ -92,7 +92,7 @@ pub(crate) fn reborrow<'b, S>(input: &Input<'b, S>) -> Input<'b, S> {
     }
 }
 
-/// As few pieces as there can be of at most so many lanes, their lengths one apart at most.
+/// Cuts the lanes into as few pieces as possible of at most `most` lanes. Their lengths differ by at most one.
 fn cut(lanes: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     let pieces = lanes.div_ceil(most.max(1)).max(1);
     (0..pieces).map(move |i| lanes * i / pieces..lanes * (i + 1) / pieces)

@@ -14,14 +14,14 @@ use crate::store::{KeyState, Store, StoreError, StoredKey};
 pub(crate) struct Keys {
     store: Arc<Store>,
     names: Arc<Names>,
-    /// So many of so many nodes serve a request at least.
+    /// A request is served by at least `quorum` of `nodes` nodes.
     quorum: usize,
     nodes: usize,
-    /// As many as the operator wants at most.
+    /// The most keys that the operator allows.
     most: usize,
 }
 
-/// A record of a key is damaged here.
+/// The refusal if this node's record of a key is damaged.
 pub(crate) fn unreadable(name: &str) -> Refusal {
     let told = format!(
         "its share of the key '{name}' is damaged and cannot be read; its operator can restore a backup, and until then others serve"
@@ -34,8 +34,8 @@ impl Keys {
         Keys { store, names: Arc::default(), quorum, nodes, most }
     }
 
-    /// A key and this node's shares of it. One that is not yet announced counts: the nodes compare its id, and who has the
-    /// same one has stored it in the same session.
+    /// A key and this node's shares of it, including one that is not yet announced: the nodes compare its id, and a node that has the same
+    /// id stored it in the same session.
     pub(crate) fn get(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
         let damaged = |e: StoreError| match e {
             StoreError::Corrupt { .. } => {
@@ -59,9 +59,9 @@ impl Keys {
         Ok(self.store.key(name).map_err(of_store)?.is_some())
     }
 
-    /// Pays for blocks, durably, before they are computed. Every node pays for the requests that it serves; since every request
-    /// is served by a quorum at least, all of them together let no more than the key's budget pass. The others that serve have to know
-    /// of it before anything is computed ([`Marks::protect`](crate::peers::marks::Marks::protect)).
+    /// Charges blocks to a key's budget, durably, before they are computed. Every node charges the requests that it serves. Every request
+    /// is served by at least a quorum, so all nodes together never exceed the key's budget. The other serving nodes must know of the charge
+    /// before anything is computed ([`Marks::protect`](crate::peers::marks::Marks::protect)).
     pub(crate) fn pay(&self, info: &KeyInfo, blocks: u64) -> Result<(), Refusal> {
         let (least, all) = (self.quorum as u128, self.nodes as u128);
         let own_part = (u128::from(info.properties.budget_blocks) * least / all) as u64;
@@ -74,20 +74,20 @@ impl Keys {
         self.store.put_pending(&key).map_err(of_store)
     }
 
-    /// Marks a key as one that all nodes have stored.
+    /// Marks a key as stored by all nodes.
     pub(crate) fn announce(&self, info: &KeyInfo) -> Result<(), Refusal> {
         self.store.announce(&info.properties.name, info.id).map_err(of_store)
     }
 
     /// Deletes the key of a name, if there is one.
     pub(crate) fn delete(&self, name: &str) -> Result<Option<KeyInfo>, Refusal> {
-        // Whether its shares can be read does not matter.
+        // Deletion works even if its shares cannot be read.
         let Some(info) = self.store.info(name).map_err(of_store)? else { return Ok(None) };
         self.store.delete(name, info.id).map_err(of_store)?;
         Ok(Some(info))
     }
 
-    /// The keys that a client may see, a page of them after a name.
+    /// The keys that a client may see: a page of them, from a name on.
     pub(crate) fn list(&self, rules: &Rules, client: &Client, after: &str) -> Result<Reply, Refusal> {
         let mut keys = self.store.readable_keys().map_err(of_store)?;
         keys.retain(|info| {
@@ -100,7 +100,7 @@ impl Keys {
         Ok(Reply::Keys { keys, more })
     }
 
-    /// Refuses another key where there are as many as the operator wants: a client that may make keys could else fill the disk.
+    /// Refuses another key if there are as many as the operator allows. Otherwise a client that may make keys could fill the disk.
     pub(crate) fn refuse_too_many(&self) -> Result<(), Refusal> {
         let (held, most) = (self.store.count().map_err(of_store)?, self.most as u64);
         if held < most {
@@ -113,7 +113,7 @@ impl Keys {
         Err(Refusal::new(Reason::Key, told))
     }
 
-    /// A key that a client may use in some way.
+    /// A key that a client may use in at least one way.
     pub(crate) fn show(&self, rules: &Rules, client: &Client, key: &str) -> Result<KeyInfo, Refusal> {
         let rights = [Right::List, Right::Encrypt, Right::Decrypt, Right::Mac, Right::Delete];
         if !rights.into_iter().any(|right| rules.allows(client, right, key)) {
@@ -122,22 +122,22 @@ impl Keys {
         Ok(self.get(key)?.0)
     }
 
-    /// A name that nobody else makes or deletes a key of meanwhile.
+    /// Reserves a name: no other request makes or deletes a key of it meanwhile.
     pub(crate) fn take_name(&self, name: &str) -> Result<Taken, Refusal> {
         self.names.take(name)
     }
 
-    /// Shares of a key turned out to be of no use.
+    /// Notes that the shares of a key turned out to be unusable.
     pub(crate) fn note_unusable(&self, name: &str) {
         self.store.note_unusable(name);
     }
 
-    /// How many there are.
+    /// How many keys there are.
     pub(crate) fn count(&self) -> u64 {
         self.store.count().unwrap_or_default()
     }
 
-    /// The names of those of which a record cannot be read.
+    /// The names of the keys of which a record cannot be read.
     pub(crate) fn damaged(&self) -> Vec<String> {
         self.store.damaged()
     }

@@ -1,4 +1,4 @@
-//! A key as one node holds it: its shares of the round keys and of what the key's modes take from them.
+//! A key as one node holds it: its shares of the round keys, and of the secrets that the key's modes derive.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(crate) struct Material {
 }
 
 impl Material {
-    /// Reads stored shares. What the modes of the key need must be there.
+    /// Reads stored shares. An error if something is missing that the key's modes need.
     pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &AnyServiceSession) -> Result<Self> {
         let name = &info.properties.name;
         let stored = |part: &str| {
@@ -53,7 +53,7 @@ impl Material {
         })
     }
 
-    /// As it is stored.
+    /// The shares as they are stored.
     pub(crate) fn save(&self, protocol: &AnyServiceSession) -> Shares {
         let mut shares = Shares::new();
         shares.insert(ROUND_KEYS.into(), protocol.save(&self.round_keys));

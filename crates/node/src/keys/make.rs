@@ -1,8 +1,8 @@
-//! Making keys: by generation or import, with everything computed once that their modes will need.
+//! Making keys, by generation or import, and computing once everything that their modes will need.
 //!
-//! Generation: every node draws a key from its operating system and shares it; the key is the sum. It is unknown to any t nodes
-//! as long as one other drew its part at random, and it is never assembled. Import: the client gets a random shared mask, checks
-//! it, and sends its key under it, the same to every node; so no client can make nodes hold a sharing of a wrong degree.
+//! Generation: every node draws a key from its operating system and shares it. The new key is the sum. No t nodes know it if at least one
+//! other node drew its part at random, and it is never assembled. Import: the client gets a random shared mask, checks it, and sends its
+//! key under it, the same to every node. So no client can make nodes hold a sharing of a wrong degree.
 
 use crate::Result;
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, compile_with_views};
@@ -25,14 +25,15 @@ use crate::keys::key::Material;
 /// The most characters of a key's name.
 const MOST_NAME: usize = 64;
 
-/// The most blocks under one key of a cipher with blocks of 8 bytes: beyond, equal blocks become likely enough to tell.
+/// The most blocks under one key of a cipher with blocks of 8 bytes. With more, equal blocks become likely enough to distinguish the
+/// output.
 pub const MOST_SMALL_BLOCKS: u64 = 1 << 20;
 
-/// The most blocks under one key of another cipher: with random nonces of 96 bits, no more than 2^32 messages (SP 800-38D,
-/// section 8.3), each of one block at least.
+/// The most blocks under one key of another cipher: with random nonces of 96 bits, at most 2^32 messages (SP 800-38D, section 8.3), each of
+/// at least one block.
 pub const MOST_BLOCKS: u64 = 1 << 32;
 
-/// Whether a key can be made like this; otherwise what is wrong.
+/// Checks whether a key can be made with these properties. The error says what is wrong.
 pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     let named = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if key.name.is_empty() || key.name.len() > MOST_NAME || !key.name.chars().all(named) {
@@ -70,7 +71,7 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     Ok(())
 }
 
-/// A key that nobody holds. All nodes take part.
+/// A key that no one knows. All nodes take part.
 pub(crate) fn generate(
     protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
@@ -103,7 +104,7 @@ fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
     b.finish()
 }
 
-/// Expands a shared key: round keys, what its modes need of E(0), and its check value, which is all that is opened.
+/// Expands a shared key: round keys, what its modes need of E(0), and its check value, which is the only value that is opened.
 pub(crate) fn expand(
     key: &AnyShared,
     modes: &[Mode],
@@ -130,7 +131,7 @@ pub(crate) fn expand(
             subkeys = modes.contains(&Mode::Cmac).then_some((k1, k2));
         }
     }
-    // Before any of it is stored: an error here would come out under every later use.
+    // Before any of it is stored: otherwise an error here would appear under every later use.
     protocol.check(net)?;
     Ok((Material { round_keys, subkeys, hash_key }, check))
 }

@@ -1,4 +1,5 @@
-//! Keys: those that a node holds ([`held`]), how they are made ([`make`]), what a node stores of one ([`key`]), and one request at a time for each name ([`names`]).
+//! Keys: those that a node holds ([`held`]), how they are made ([`make`]), what a node stores of one ([`key`]), and a lock on each name
+//! while a key is made or deleted ([`names`]).
 
 pub(crate) mod held;
 pub(crate) mod key;

@@ -1,7 +1,7 @@
 //! Names of keys that are being made or deleted: one request at a time for each.
 //!
-//! Two requests that make a key of one name could else be stored by one node in one order and by another in the other, and the
-//! name would be left with a different key at each.
+//! Otherwise two requests that make a key of the same name could be stored in a different order by different nodes, and the nodes would
+//! hold different keys under that name.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use polyclave_transport::wire::{Reason, Refusal};
 
-/// A request waits so long for the one before: a client can have the answers of all nodes a moment before they are done.
+/// How long a request waits for the one before: a client can have the answers of all nodes a moment before the nodes are done.
 const WAIT: Duration = Duration::from_millis(500);
 
-/// The names at one node.
+/// The names that are in use at one node.
 #[derive(Default)]
 pub(crate) struct Names {
     taken: Mutex<HashSet<String>>,
     changed: Condvar,
 }
 
-/// A name that nobody else makes or deletes a key of until this is dropped.
+/// A name under which no other request makes or deletes a key until this is dropped.
 pub(crate) struct Taken {
     names: Arc<Names>,
     name: String,

@@ -1,15 +1,15 @@
-//! What sessions are joined with beyond the common secrets, and the material in stock.
+//! Epochs: what sessions run under in addition to the common secrets, with its material in stock.
 //!
-//! Protocols with a MAC key make it afresh whenever a node has started. An epoch belongs to the common secrets and to one start of each
+//! Protocols with a MAC key make an epoch afresh whenever a node has started. It belongs to the common secrets and to one start of each
 //! node, which all nodes compare; it is in memory only. The first node leads ([`crate::material::preparation`]): as soon as all nodes are
-//! connected, none is under quarantine, and not all have the same epoch, it orders a new one. Every node then gives up the
-//! one before. No node counts on an epoch before all have said that they have it; a node that missed that says in its next
-//! beat that it has none, and another is made.
+//! connected, none is under quarantine, and not all have the same epoch, it orders a new one. Every node then gives up the previous one. No
+//! node relies on an epoch before all have said that they have it. A node that missed this says in its next beat that it has none, and the
+//! nodes make another.
 //!
-//! An epoch ends at once, with its material, when a node greets with another start, when any node is under quarantine, and
-//! when its MAC key was given up.
+//! An epoch ends at once, with its material, when a node greets with another start, when any node is under quarantine, and when its MAC key
+//! was given up.
 //!
-//! Protocols that guarantee the output have one epoch for good, which every node begins for itself ([`Epoch::standing`]).
+//! Protocols that guarantee the output have a single permanent epoch, which every node begins for itself ([`Epoch::standing`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -34,9 +34,9 @@ use crate::material::stock::bounded::BoundedStock;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
 
-/// A peer that makes something together with others may compute for so long between two messages.
+/// How long a peer may compute between two messages while the nodes make something together.
 const MAKING: Duration = Duration::from_secs(120);
-/// And one that does not say in this time that it has come does not come.
+/// How long a node waits for a peer to say that it has come to such a meeting.
 const MEETING: Duration = Duration::from_secs(5);
 
 /// One epoch, as this node holds it.
@@ -44,14 +44,14 @@ pub(crate) struct Epoch {
     pub(crate) id: [u8; 32],
     pub(crate) setup: AnySetup,
     pub(crate) lots: Arc<Lots>,
-    /// By party: which start of it takes part.
+    /// By party: the start of it that takes part.
     boots: Vec<[u8; 16]>,
-    /// It was given up: requests that still run under it end without an answer.
+    /// The epoch was given up: requests that still run under it end without an answer.
     over: Arc<AtomicBool>,
 }
 
 impl Epoch {
-    /// The only one, of which so many nodes that take the same material take it.
+    /// The permanent epoch. An item of its stock is used only if `quorum` nodes take it.
     pub(crate) fn standing(
         material: &Material,
         set_up: [u8; 32],
@@ -77,7 +77,7 @@ pub(crate) struct SessionContext {
     epoch: Option<Arc<Epoch>>,
 }
 
-/// The ids of both, for the nodes to compare; zeros for what is not there.
+/// The ids of both, for the nodes to compare; zeros if one is missing.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SessionContextId {
     pub(crate) set_up: [u8; 32],
@@ -109,7 +109,7 @@ impl SessionContext {
         }
     }
 
-    /// An error if the context was given up: nothing that was computed in it may go out.
+    /// An error if the context was given up: then nothing that was computed in it may be sent.
     pub(crate) fn still_holds(&self, material: &Material) -> Result<()> {
         if material.is_quarantined() || self.epoch.as_ref().is_some_and(|epoch| epoch.is_over()) {
             return Err(Error::System("what the nodes had made afresh was given up meanwhile".into()));
@@ -119,7 +119,7 @@ impl SessionContext {
 }
 
 impl Material {
-    /// The context of a request that begins now; refused while there is none.
+    /// The context of a request that begins now; a refusal while there is none.
     pub(crate) fn context(&self) -> Result<SessionContext, Refusal> {
         refuse_damaged(&self.store)?;
         self.refuse_quarantined()?;
@@ -133,12 +133,13 @@ impl Material {
         Ok(SessionContext { set_up, epoch })
     }
 
-    /// The epoch that stands.
+    /// The epoch that is in use.
     pub(crate) fn epoch(&self) -> Option<Arc<Epoch>> {
         self.epoch.read().clone().filter(|epoch| !epoch.is_over())
     }
 
-    /// Takes the only epoch into use. If the nodes have agreed again, since some were not sure, it is the same, and so is the stock.
+    /// Takes the permanent epoch into use. If the nodes have agreed again, because some were not sure, the epoch and the stock remain the
+    /// same.
     pub(crate) fn keep_standing(&self, epoch: Epoch) {
         let mut current = self.epoch.write();
         if current.as_ref().is_none_or(|before| before.id != epoch.id) {
@@ -151,7 +152,7 @@ impl Material {
         self.end_epoch_if(why, |_| true);
     }
 
-    /// The same if a peer is in another start than the one that took part.
+    /// The same, if a peer is in another start than the one that takes part in the epoch.
     pub(crate) fn end_epoch_of_other_start(&self, peer: Party, boot: [u8; 16]) {
         self.end_epoch_if("a peer has started again", |epoch| epoch.boots[peer.index()] != boot);
     }
@@ -164,7 +165,7 @@ impl Material {
         }
     }
 
-    /// By party: the start that takes part now; none before every peer has greeted.
+    /// By party: its current start; `None` before every peer has greeted.
     fn boots(&self) -> Option<Vec<[u8; 16]>> {
         let own = Some(self.boot);
         Party::all(self.members.nodes)
@@ -173,7 +174,7 @@ impl Material {
     }
 }
 
-/// Whether the nodes lack an epoch that all of them have, and can make one; asked at the node that leads.
+/// Whether a new epoch is due: not all nodes have the same one, and they can make one. Asked at the leading node.
 pub(crate) fn is_due(material: &Material) -> bool {
     let ready = material.set_up().is_ok()
         && material.network.is_complete()
@@ -184,14 +185,14 @@ pub(crate) fn is_due(material: &Material) -> bool {
     ready && material.epoch().is_none_or(|epoch| material.network.peers.any(|state| state.epoch != epoch.id))
 }
 
-/// Has all nodes make an epoch.
+/// Orders all nodes to make an epoch.
 pub(crate) fn lead(material: &Material, name: [u8; 16]) -> Result<()> {
     material.network.order_all(Order::Renew { name })?;
     join(material, name)
 }
 
-/// A stream among all nodes, for something that they make together. A node that was reached and has not come, because it
-/// cannot take part now, is not waited for as long as one that computes.
+/// A stream among all nodes, for something that they make together. A node that was reached and has not come, because it cannot take part
+/// now, is not waited for as long as a node that computes.
 pub(crate) fn meet(material: &Material, what: &str, name: [u8; 16]) -> Result<TlsNet> {
     let all = material.members.all();
     let mut net = material.network.open(&format!("{what} {}", hex::encode(name)), all)?;
@@ -216,7 +217,7 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
         .with("view of which start each node is in", &boots.concat())
         .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes());
     let session = hello(&material.scheme.terms(terms), &mut net)?;
-    // Not before all are there: an order that comes late must not end what was made meanwhile.
+    // Only when all are here: an order that comes late must not end what was made meanwhile.
     material.end_epoch("a new one is made");
     let epoch = make(material, &session, boots, &mut net).inspect_err(|e| {
         judge(material, "making what is made afresh after a start", e);
@@ -235,12 +236,12 @@ fn make(
     boots: Vec<[u8; 16]>,
     net: &mut TlsNet,
 ) -> Result<Epoch> {
-    // As it was stored, without what sessions have known of its MAC key; that a check failed the quarantine remembers.
+    // Restored as stored, without what sessions have learned about its MAC key. The quarantine remembers failed checks.
     let stored = material.store.setup().map_err(system)?.filter(|stored| stored.agreed);
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
     let setup =
         material.scheme.renew(&material.scheme.restore_setup(material.members.me, &stored.bytes)?, net)?;
-    // Said by all before it counts.
+    // All nodes say that they have the epoch before it counts.
     tell_all(&[1], net)?;
     let id = session.id();
     let lots = Lots::new(
@@ -253,7 +254,7 @@ fn make(
     Ok(Epoch { id, setup, lots, boots, over: Arc::default() })
 }
 
-/// Takes an epoch into use, unless what it was made for is no more.
+/// Takes an epoch into use, unless the common secrets or starts that it was made for have changed.
 fn take(material: &Material, epoch: Epoch) -> Result<()> {
     let mut current = material.epoch.write();
     if material.is_quarantined() || material.network.peers.any(|state| state.quarantined) {

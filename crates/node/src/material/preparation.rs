@@ -1,5 +1,5 @@
-//! What the first node has all nodes do together in the background, one thing after the other: rotations, epochs, and material
-//! for the stock.
+//! What the first node orders all nodes to do together in the background, one thing after the other: rotations, epochs, and material for
+//! the stock.
 
 #[cfg(test)]
 mod renewing;
@@ -28,11 +28,11 @@ use crate::material::{epoch, rotation};
 use crate::peers::orders::{Levels, Order};
 use crate::threads::POLL_INTERVAL;
 
-/// Before something is tried again.
+/// The pause before something is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A difference between epochs that lasts no longer is between a beat and the next.
+/// How long epochs may differ between nodes before a new one is ordered. A shorter difference only means that a beat is not yet here.
 const SETTLED: Duration = Duration::from_secs(3);
-/// Has the nodes prepare what is lacking, until this one stops; at the first node.
+/// Runs at the first node: orders the nodes to prepare what is lacking, until this node stops.
 pub(crate) fn prepare(material: &Arc<Material>) {
     if material.members.me != Party(0) || material.targets.is_empty() {
         return;
@@ -45,7 +45,7 @@ pub(crate) fn prepare(material: &Arc<Material>) {
             continue;
         };
         if next == Preparation::Epoch {
-            // Who has none at all need not wait for the others' beats.
+            // A node that has no epoch at all need not wait for the others' beats.
             let since = *lacking.get_or_insert_with(Instant::now);
             if material.epoch().is_some() && since.elapsed() < SETTLED {
                 continue;
@@ -67,15 +67,15 @@ pub(crate) fn prepare(material: &Arc<Material>) {
     }
 }
 
-/// Of an order, and of the stream that the nodes meet on: the leader alone draws it, and may choose it. It tells streams apart, and
-/// nothing is derived from it: ids and labels come from the hello on that stream.
+/// A random name for an order and for the stream on which the nodes meet. The leader alone draws it, and may choose it. The name tells
+/// streams apart, and nothing is derived from it: ids and labels come from the hello on that stream.
 fn name() -> Result<[u8; 16]> {
     let mut name = [0; 16];
     random_bytes(&mut name)?;
     Ok(name)
 }
 
-/// A kind of which there is too little, and how many items to make in one run. The emptiest first.
+/// Finds a kind of which there is too little, the emptiest first, and how many items to make of it in one run.
 pub(crate) fn lacking_kind(material: &Material) -> Option<Preparation> {
     let epoch = material.epoch()?;
     if !material.network.is_complete() || material.is_quarantined() {
@@ -93,7 +93,7 @@ pub(crate) fn lacking_kind(material: &Material) -> Option<Preparation> {
         );
         let missing = all.saturating_sub(left);
         (missing > 0).then(|| {
-            // At least a block, so that not every small request is followed by a run.
+            // At least one block, so that a small request does not cause a run each time.
             let count = missing.clamp(per_block, claiming.blocks_at_once(target) * per_block);
             (left * FULL / all, at, count)
         })
@@ -111,9 +111,9 @@ fn lead_fill(material: &Material, name: [u8; 16], kind: u8, count: u32) -> Resul
     Ok(())
 }
 
-/// Takes part in making material. A leader that asks for much more than this node is to hold is refused; what is in stock can
-/// differ a little between nodes, after a run that not all of them came to the end of. Nothing is given up before all have met, or
-/// one order would be enough to empty the stock of all (`stock/census.rs`).
+/// Takes part in making material. Refuses a leader that asks for much more than this node is to hold. Stocks can differ a little between
+/// nodes, when some nodes did not complete a run. Nothing is given up before all nodes have met; otherwise one order would be enough to
+/// empty the stock of all (`stock/census.rs`).
 pub(crate) fn join_fill(material: &Material, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
     let Some(_alone) = material.filling.try_lock() else {
         return Err(Error::System("material is being made already".into()));
@@ -123,7 +123,7 @@ pub(crate) fn join_fill(material: &Material, name: [u8; 16], kind: u8, count: u3
     let (kind, count) = (usize::from(kind), count as usize);
     let fits = |target| epoch.lots.claiming().fitting(&epoch.lots, target).contains(&count);
     if !material.targets.get(kind).is_some_and(fits) {
-        // Perhaps claims were lost on their way here, and what they took is still here: the nodes begin anew.
+        // Claims may have been lost on their way here, so that what they took is still here. The nodes begin anew.
         material.strategy.give_up(material, "more material was ordered than there is room for");
         return Err(Error::System("more material was ordered than this node is to keep".into()));
     }
@@ -151,7 +151,7 @@ fn make(material: &Material, epoch: &Epoch, name: [u8; 16], kind: usize, count: 
 }
 
 impl Material {
-    /// What is in stock, in blocks.
+    /// The stock of each kind, in blocks.
     pub(crate) fn stock_levels(&self) -> Vec<StockLevel> {
         let epoch = self.epoch();
         let left = |kind: &Kind| epoch.as_ref().map_or(0, |epoch| epoch.lots.left(kind));
@@ -164,7 +164,7 @@ impl Material {
         self.targets.iter().map(level).collect()
     }
 
-    /// The same for peers.
+    /// The same, as told to peers.
     pub(crate) fn levels(&self) -> Levels {
         let mut levels = Levels::default();
         let Some(epoch) = self.epoch() else { return levels };
@@ -177,7 +177,7 @@ impl Material {
         levels
     }
 
-    /// Counts of it, for monitoring.
+    /// Publishes the stock as metrics, for monitoring.
     pub(crate) fn count_stock(&self) {
         for StockLevel { kind, blocks, level, .. } in self.stock_levels() {
             metrics::gauge!("polyclave_stock_blocks", "kind" => kind.clone()).set(blocks as f64);

@@ -1,16 +1,16 @@
-//! When a check fails: this node computes nothing any more, whoever asks, until its operators have made fresh common secrets.
+//! What happens when a check fails: this node computes nothing any more, for anybody, until its operators have made fresh common secrets.
 //!
-//! A failed check of any kind can tell a cheater about a bit of a secret, and mostly nobody can tell here who cheated; the
-//! reason names a node only where that one itself sent what does not fit ([`Error::Peer`]). So nothing is
-//! tried again: the node writes down that it happened before it answers, gives up the epoch and all material, and stays so
-//! over restarts. Only a rotation ends it ([`crate::material::rotation`]). A client is told that it happened and nothing about how far
-//! its computation had come; the peers hear of it with the next beat.
+//! A failed check of any kind can tell a cheater about a bit of a secret, and mostly this node cannot know who cheated; the reason names a
+//! node only if that node itself sent something that does not fit ([`Error::Peer`]). So nothing is tried again. The node writes down what
+//! happened before it answers, gives up the epoch and all material, and remains under quarantine over restarts. Only a rotation ends it
+//! ([`crate::material::rotation`]). A client learns that it happened and nothing about how far its computation had come. The peers learn of
+//! it with the next beat.
 //!
-//! Failures under one MAC key are counted, and so are checks that a peer left without an answer ([`Error::Unanswered`]): these end the
-//! epoch, and are no quarantine, since machines are killed, until there are so many that the key must be replaced
-//! ([`Guesses`], which has the bound). The count is durable, since every epoch makes its transfers afresh under the same stored share of
-//! the key, and a node that counted anew with each would stand any number of guesses. Every node counts what it has seen: those
-//! are the guesses at its own share, and a forger needs the shares of all nodes that do not cheat.
+//! The node counts failures under one MAC key, and also checks that a peer left without an answer ([`Error::Unanswered`]). The latter end
+//! the epoch and are no quarantine, because machines are killed, until there are so many that the key must be replaced ([`Guesses`], which
+//! has the bound). The count is durable: every epoch makes its transfers afresh under the same stored share of the key, and a node that
+//! started the count again with each would allow any number of guesses. Every node counts what it has seen: those are the guesses at its
+//! own share, and a forger needs the shares of all nodes that do not cheat.
 
 use polyclave_protocol::spdz::{Guesses, MOST_FORGED_LOG2};
 use polyclave_protocol::{EARLIER_CHECK, Error};
@@ -22,21 +22,21 @@ use crate::operator::audit::Event;
 use crate::operator::clock::now;
 use crate::store::{Quarantine, Store};
 
-/// What is to be done.
+/// What operators have to do.
 pub(crate) const REMEDY: &str = "find out which machine was altered; when all are sound, order fresh common secrets at every \
                                  node (`polyclave node rotate DIR --secrets`)";
 
-/// Bits of the MAC keys of all schemes that nodes serve with.
+/// Bits of the MAC keys of all protocols that nodes serve with.
 const KEY_BITS: u32 = 64;
 
-/// What a failure among the nodes means for this one: whether it is a quarantine. `during` says what was under way, never how
-/// far.
+/// Decides what a failure among the nodes means for this one. Returns whether it is a quarantine. `during` says what was under way, never
+/// how far.
 pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
     if !error.may_be_a_wrong_guess() {
         return false;
     }
     let reason = match error {
-        // The failure itself is another session's, and judged there.
+        // The failure itself belongs to another session, which judges it.
         Error::CheckFailed { what } if *what == EARLIER_CHECK => {
             material.end_epoch("its MAC key was given up");
             return false;
@@ -63,8 +63,8 @@ pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
     true
 }
 
-/// Why keys can not be carried over from the MAC key in use, if that is so: a cheater may know so much of it that what is carried
-/// over is right only with too small a probability, and the operator has not taken that risk.
+/// Why keys cannot be carried over from the MAC key in use, if that is so: a cheater may know so much of that key that the probability of a
+/// correct result is too small, and the operator has not accepted that risk.
 pub(crate) fn refuse_guessed(store: &Store) -> crate::Result<()> {
     let guesses = store.guesses().map_err(system)?;
     if guesses.may_go_on(KEY_BITS) || store.guesses_accepted().map_err(system)? {
@@ -80,7 +80,7 @@ pub(crate) fn refuse_guessed(store: &Store) -> crate::Result<()> {
 }
 
 impl Material {
-    /// From now on this node computes nothing.
+    /// Puts this node under quarantine: from now on it computes nothing.
     pub(crate) fn quarantine(&self, reason: &str) {
         let reason = self.members.told(reason);
         let quarantine = Quarantine { reason: reason.clone(), since: now() };
@@ -98,7 +98,7 @@ impl Material {
         metrics::gauge!("polyclave_quarantined").set(1.0);
     }
 
-    /// Checks under the MAC key in use that did not pass.
+    /// Adds failed and unanswered checks under the MAC key in use.
     pub(crate) fn guesses(&self) -> Guesses {
         let stored = self.store.guesses().unwrap_or_default();
         let uncounted = *self.uncounted.lock();
@@ -113,7 +113,7 @@ impl Material {
         self.settle_guesses();
     }
 
-    /// Makes the count durable, if it is not yet, and shows it.
+    /// Writes the count to disk, if that is not yet done, and publishes it.
     fn settle_guesses(&self) {
         {
             let mut uncounted = self.uncounted.lock();
@@ -131,10 +131,10 @@ impl Material {
         metrics::gauge!("polyclave_checks_unanswered").set(f64::from(unanswered));
     }
 
-    /// Makes the quarantine, and what was counted, durable, if it is not yet: a disk may have been full.
+    /// Writes the quarantine and the count to disk, if that is not yet done: a disk may have been full.
     pub(crate) fn settle_quarantine(&self) {
         self.settle_guesses();
-        // Held until it is written: a rotation that ends it meanwhile must not be followed by it.
+        // Held until it is written: otherwise a rotation could end the quarantine meanwhile, and it would be written after that.
         let current = self.quarantine.read();
         let Some(quarantine) = &*current else { return };
         let settled = self.store.quarantined().and_then(|stored| match stored {
@@ -155,7 +155,7 @@ impl Material {
         self.quarantine.read().is_some()
     }
 
-    /// What everybody is told who asks for a computation.
+    /// The refusal of every request for a computation.
     pub(crate) fn refuse_quarantined(&self) -> Result<(), Refusal> {
         if !self.is_quarantined() {
             return Ok(());

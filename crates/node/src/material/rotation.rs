@@ -1,7 +1,7 @@
-//! Rotation: fresh common secrets, with every stored key carried over to them. It ends a quarantine.
+//! Rotation: the nodes make fresh common secrets and carry every stored key over to them. It ends a quarantine.
 //!
-//! Every operator orders it at his own node ([`crate::operator::admin`], durable). A node is in one of these states, each of them
-//! on its disk ([`Store`](crate::store::Store)); S is the id of the common secrets in use, P of what is prepared:
+//! Every operator orders it at their own node ([`crate::operator::admin`]); the order is durable. A node is in one of these states, all of
+//! them on its disk ([`Store`](crate::store::Store)). S is the id of the common secrets in use, P the id of those prepared:
 //!
 //! ```text
 //!   idle (S)  --operator-->  wanted (S)  --computed with all-->  prepared (S, P)  --all have prepared P-->  idle (P)
@@ -9,31 +9,32 @@
 //!                                 +---- nobody is at P, some lack it -+
 //! ```
 //!
-//! The first node leads: when all nodes want it, or any has something prepared, it orders a round. In a round no request runs;
-//! all nodes are there and tell each other (wants, S, P), and compare what each has heard. Then
+//! The first node leads: when all nodes want a rotation, or any node has something prepared, it orders a round. In a round no request runs.
+//! All nodes are connected, tell each other (wants, S, P), and compare what each has heard. Then
 //!
-//! 1. *Somebody's S is another's P*, or *all have prepared the same P*: all nodes had stored P, so who has it prepared takes it
-//!    into use, and the round is over.
-//! 2. Otherwise nobody has taken anything into use, since nobody does before all have said that they stored it. What is
-//!    prepared is given up. If all want a rotation it is made: fresh common secrets, both sets renewed, every key that all
-//!    nodes hold carried over, everything stored as prepared in one transaction; all tell each other so; everybody takes it into use
-//!    in one transaction, which also ends the quarantine and the wish.
+//! 1. *The S of one node is the P of another*, or *all have prepared the same P*: all nodes had stored P, so the nodes that have it
+//!    prepared take it into use, and the round is over.
+//! 2. Otherwise no node has taken anything into use, because no node does before all have said that they stored it. What is prepared is
+//!    given up. If all want a rotation, the nodes make it: fresh common secrets, both sets renewed, every key that all nodes hold carried
+//!    over, everything stored as prepared in one transaction. All nodes tell each other so. Then each node takes it into use in one
+//!    transaction, which also ends the quarantine and the wish.
 //!
-//! So a crash at any moment leaves every node at S or at P with all keys, and a round with all nodes brings them together: whoever
-//! is at P knew that all had stored P, and nobody gives P up while somebody could be there. A node with something prepared serves
-//! nothing, so that no key is made, completed or deleted beside what it carries over.
+//! So a crash at any moment leaves every node at S or at P with all keys, and a round with all nodes brings them together: a node at P knew
+//! that all had stored P, and no node gives P up while another could be at P. A node with something prepared serves nothing, so that no key
+//! is made, completed or deleted in addition to what the node carries over.
 //!
-//! A check that fails in a round ends the wish: the operators look first, and order it again.
+//! A check that fails in a round ends the wish: the operators look first, and order the rotation again.
 //!
-//! The old MAC key was given up in memory when a check failed; here it serves once more, as it was stored. That a check failed may
-//! have told a cheater something of it (no check opens anything of it: `spdz/check.rs`): after b failed checks, those of earlier rounds
-//! included, what is carried over is right but for sum over j <= b of C(64, j) 2^-64 ([`Guesses`](polyclave_protocol::spdz::Guesses)). Every
-//! node counts what it has seen, durably, and takes no part in a round once that is more than 2^-40, after six, unless its
-//! operator takes the risk ([`refuse_guessed`]). What is opened under the old key is masked, whatever the cheater knows.
+//! The old MAC key was given up in memory when a check failed; here the nodes use it once more, as it was stored. The failed check may have
+//! told a cheater something about it (no check opens anything of it: `spdz/check.rs`). After b failed checks, those of earlier rounds
+//! included, what is carried over is right except with probability sum over j <= b of C(64, j) 2^-64
+//! ([`Guesses`](polyclave_protocol::spdz::Guesses)). Every node counts durably what it has seen, and takes no part in a round once that
+//! probability is more than 2^-40, after six checks, unless its operator accepts the risk ([`refuse_guessed`]). What is opened under the
+//! old key is masked, whatever the cheater knows.
 //!
-//! A key is carried over if all nodes hold it, be it announced or pending. One that is announced at some nodes, and missing or
-//! deleted at others, stops the rotation until it is ordered again: with a backup of those it could be saved, and no single node
-//! has keys deleted at others.
+//! A key is carried over if all nodes hold it, whether announced or pending. A key that is announced at some nodes, and missing or deleted
+//! at others, stops the rotation until it is ordered again: a backup of the latter nodes could save the key, and no single node can delete
+//! keys at others.
 
 mod common;
 #[cfg(test)]
@@ -68,9 +69,9 @@ use crate::threads::POLL_INTERVAL;
 use common::common_keys;
 use standing::{Course, Standing, course};
 
-/// Requests under way get so much time: they end at their next step.
+/// How long a rotation waits for running requests. They end at their next step.
 const LAST_REQUESTS: Duration = Duration::from_secs(60);
-/// What a client is told meanwhile.
+/// What a client is told during a rotation.
 pub(crate) const ROTATING: &str = "the nodes are making fresh common secrets; try again later";
 
 /// How far a rotation has come at a node.
@@ -78,11 +79,11 @@ pub(crate) const ROTATING: &str = "the nodes are making fresh common secrets; tr
 pub(crate) struct Rotation {
     /// The operator has ordered fresh common secrets.
     pub(super) wanted: AtomicBool,
-    /// They are being made.
+    /// The nodes are making fresh common secrets.
     running: AtomicBool,
-    /// They are stored and not yet in use.
+    /// Fresh common secrets are stored and not yet in use.
     pub(super) prepared: AtomicBool,
-    /// Requests share it; a rotation has it alone.
+    /// Requests hold it shared; a rotation holds it exclusively.
     gate: RwLock<()>,
 }
 
@@ -93,7 +94,7 @@ impl Material {
         self.network.peers.which(|state| state.wants_rotation).iter().chain(own).collect()
     }
 
-    /// No rotation changes shares of keys while this is held: to be taken before any are read.
+    /// While this is held, no rotation changes shares of keys. It must be taken before any share is read.
     pub(crate) fn hold_off_rotation(&self) -> Result<RwLockReadGuard<'_, ()>, Refusal> {
         self.rotation.gate.try_read().ok_or_else(|| Refusal::new(Reason::Unavailable, ROTATING))
     }
@@ -104,14 +105,14 @@ impl Material {
     }
 }
 
-/// What the store says of an unfinished rotation.
+/// Loads the state of an unfinished rotation from the store.
 pub(crate) fn load(material: &Material) -> Result<()> {
     material.rotation.wanted.store(material.store.rotation_wanted().map_err(system)?, Relaxed);
     material.rotation.prepared.store(material.store.prepared_rotation().map_err(system)?.is_some(), Relaxed);
     Ok(())
 }
 
-/// Whether a round is due; asked at the node that leads.
+/// Whether a round is due; asked at the leading node.
 pub(crate) fn is_due(material: &Material) -> bool {
     let all_there = material.network.is_complete();
     let unfinished =
@@ -121,7 +122,7 @@ pub(crate) fn is_due(material: &Material) -> bool {
     material.set_up().is_ok() && all_there && (unfinished || all_want)
 }
 
-/// Has all nodes take part in a round.
+/// Orders all nodes to take part in a round.
 pub(crate) fn lead(material: &Material, name: [u8; 16]) -> Result<()> {
     material.network.order_all(Order::Rotate { name })?;
     join(material, name)
@@ -139,7 +140,7 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
     done
 }
 
-/// No request runs while this is there.
+/// While this exists, no request runs.
 struct Drained<'c> {
     _gate: RwLockWriteGuard<'c, ()>,
 }
@@ -202,7 +203,7 @@ fn discard(material: &Material) -> Result<()> {
     Ok(())
 }
 
-/// After a check that failed nothing is tried again until the operators have ordered it once more.
+/// After a failed check nothing is tried again until the operators have ordered it once more.
 fn give_up(material: &Material) {
     material.rotation.wanted.store(false, Relaxed);
     if let Err(e) = material.store.forget_rotation() {
@@ -210,8 +211,8 @@ fn give_up(material: &Material) {
     }
 }
 
-/// Makes fresh common secrets, carries all keys over, and stores both beside what is in use. When it returns, all nodes
-/// have stored theirs.
+/// Makes fresh common secrets, carries all keys over, and stores both beside what is in use. When this returns, all nodes have stored
+/// theirs.
 fn rotate(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> Result<[u8; 32]> {
     let keys = common_keys(&material.store, net).inspect_err(|e| {
         // Before the operators have mended it, it would end like this again.
@@ -270,7 +271,7 @@ fn commit(material: &Material, id: [u8; 32]) -> Result<()> {
     Ok(())
 }
 
-/// All nodes have heard the same, or none goes on: otherwise one could have some of them take into use what others give up.
+/// All nodes have heard the same, or none goes on. Otherwise one node could make some of them take into use what others give up.
 fn compare(what: &str, heard: &[u8], net: &mut TlsNet) -> Result<()> {
     let digest = blake3::derive_key("polyclave 2026 what was told in a rotation", heard);
     match tell_all(&digest, net)?.into_iter().find(|(_, theirs)| *theirs != digest) {

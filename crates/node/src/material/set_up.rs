@@ -1,7 +1,7 @@
-//! Agreeing on the nodes' common secrets (PRSS keys), once, with all nodes present.
+//! Agreement on the nodes' common secrets (PRSS keys), once, with all nodes present.
 //!
-//! Every node stores what came of it before any says that it is agreed; so after a crash at any moment either nobody counts
-//! on it, and a new agreement replaces it, or everybody has stored it, and it is completed.
+//! Every node stores the result before any node says that it is agreed. So after a crash at any moment there are two cases: no node relies
+//! on the result, and a new agreement replaces it, or all nodes have stored it, and the agreement is completed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,25 +20,25 @@ use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
 use crate::threads::Crew;
 
-/// An agreement is over by then, or failed.
+/// The time limit of an agreement.
 const WITHIN: Duration = Duration::from_secs(60);
-/// Between two attempts of the first node.
+/// The pause between two attempts of the first node.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Where this one has agreed, and a peer says that it has not, the pause doubles up to so much: a peer that lies goes on saying so,
-/// and one that missed the end of an agreement needs one attempt.
+/// The longest pause. While this node has agreed and a peer says that it has not, the pause doubles up to this: a peer that lies keeps
+/// saying so, and a peer that missed the end of an agreement needs one attempt.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 const NOTHING: u8 = 0;
 const STORED: u8 = 1;
 const AGREED: u8 = 2;
 
-/// The common secrets of the nodes, as this one holds them.
+/// The common secrets of the nodes, as this node holds them.
 pub(crate) struct SetUp {
     pub(crate) id: [u8; 32],
     pub(crate) setup: AnySetup,
 }
 
-/// Takes what is stored, if it was agreed on.
+/// Loads the stored common secrets if the nodes had agreed on them.
 pub(crate) fn load(material: &Material) -> Result<()> {
     if let Some(stored) = material.store.setup().map_err(system)?.filter(|stored| stored.agreed) {
         take(material, stored.id, &stored.bytes)?;
@@ -53,7 +53,8 @@ fn take(material: &Material, id: [u8; 32], bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// When the first node has all agree: in a thread of its own, so that nobody who is silent in it holds up anything else.
+/// The attempts of the first node to reach an agreement. Each runs in a thread of its own, so that a peer that is silent in it holds up
+/// nothing else.
 pub(crate) struct Leader {
     crew: Crew,
     due: Instant,
@@ -76,7 +77,7 @@ impl Default for Leader {
 }
 
 impl Leader {
-    /// Has all nodes agree, if this is the first one, all are there, and somebody has not agreed.
+    /// Starts an agreement if this is the first node, all nodes are connected, and one of them has not agreed.
     pub(crate) fn lead_if_due(&mut self, material: &Arc<Material>) {
         let all_there = material.network.is_complete();
         let has_agreed = material.set_up().is_ok();
@@ -104,7 +105,7 @@ impl Leader {
         }
     }
 
-    /// Whether to try now; if so, the next time is later.
+    /// Whether to try now. If so, this sets when the next attempt is due.
     fn is_due(&mut self, has_agreed: bool, now: Instant) -> bool {
         if !self.crew.has_place() || now < self.due {
             return false;
@@ -140,7 +141,7 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
     let mut states = tell_all(&mine, &mut net)?;
     states.push((material.members.me, mine));
     if let Some((first, agreed)) = states.iter().find(|(_, state)| state[0] == AGREED) {
-        // Whoever agreed knew that all had stored it. (Or it lies: each speaks for itself only.)
+        // A node that has agreed knew that all had stored it. (Or it lies; each node speaks for itself only.)
         if let Some((party, _)) = states.iter().find(|(_, state)| state[1..] != agreed[1..]) {
             return Err(Error::System(format!(
                 "{party} lacks the common secrets that {first} says all have agreed on; if that is so, restore the backup of \

@@ -1,4 +1,4 @@
-//! The state of what the nodes make ahead, as one of them holds it, and what making it takes.
+//! The state of one node's material, and the parts of the node that making it takes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,7 +23,7 @@ use crate::peers::orders::State;
 use crate::store::{Quarantine, Store};
 use crate::threads::Threads;
 
-/// What the material is made with.
+/// The parts of the node that make material.
 pub(crate) struct Means {
     pub(crate) scheme: Arc<AnyServiceConfig>,
     pub(crate) members: Arc<Members>,
@@ -31,7 +31,7 @@ pub(crate) struct Means {
     pub(crate) store: Arc<Store>,
     pub(crate) logbook: Arc<Logbook>,
     pub(crate) network: Arc<Network>,
-    /// This start of the node.
+    /// The boot id of this start of the node.
     pub(crate) boot: [u8; 16],
 }
 
@@ -49,18 +49,18 @@ pub(crate) struct Material {
     pub(super) targets: Arc<[Target]>,
     pub(super) set_up: RwLock<Option<Arc<SetUp>>>,
     pub(super) setting_up: Mutex<()>,
-    /// What is made afresh after every start of a node, or stands for good.
+    /// The epoch: made afresh after every start of a node, or permanent, depending on the strategy.
     pub(super) epoch: RwLock<Option<Arc<Epoch>>>,
     /// Why this node computes nothing.
     pub(super) quarantine: RwLock<Option<Quarantine>>,
-    /// Checks that did not pass and could not be written down yet.
+    /// Failed and unanswered checks that could not be written down yet.
     pub(super) uncounted: Mutex<Guesses>,
     pub(super) filling: Mutex<()>,
     pub(super) rotation: Rotation,
 }
 
 impl Material {
-    /// Nothing but what is to be there, and whether this node is under quarantine.
+    /// A state without common secrets, epoch and stock. It has the targets, and whether this node is under quarantine.
     pub(crate) fn new(
         means: Means,
         strategy: Box<dyn MaterialStrategy>,
@@ -87,18 +87,18 @@ impl Material {
         }))
     }
 
-    /// Takes the common secrets, and how far a rotation has come, from the store.
+    /// Loads the common secrets, and how far a rotation has come, from the store.
     pub(crate) fn load(&self) -> Result<()> {
         set_up::load(self)?;
         rotation::load(self)
     }
 
-    /// Whether requests have all that was to be made ahead, apart from material in stock.
+    /// Whether everything is ready that requests need, except material in stock.
     pub(crate) fn is_prepared(&self) -> bool {
         self.epoch().is_some() || self.strategy.refuse_without_epoch(self).is_ok()
     }
 
-    /// What this node tells its peers of itself.
+    /// What this node tells its peers about itself.
     pub(crate) fn state(&self) -> State {
         State {
             epoch: self.epoch().map_or([0; 32], |epoch| epoch.id),

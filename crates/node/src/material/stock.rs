@@ -1,28 +1,27 @@
-//! Material that this node has in stock: made ahead, handed out once ([`polyclave_protocol::stock`]).
+//! The stock of this node: material made ahead and used once ([`polyclave_protocol::stock`]).
 //!
-//! * A **lot** is what one run of all nodes made of one kind ([`fill`]). Its name is random and no node chooses it.
-//! * A **claim** says which items a session takes: ranges of lots. The lowest node, the proposer, picks them; it marks them
-//!   as spent in its store, then tells the others. They follow if they know the lots, none of the items was claimed before
-//!   here, and the claim leaves out no more than a part of a lot ([`Refused::TooFar`]); they mark, too, before they use an
-//!   item. A claim that is refused costs nothing here. Sessions run side by side, so claims come in any order, and items
-//!   that were left out can be claimed later; a claim that leaves out too much waits a little for those on their way.
-//! * Marks are made ahead, as for budgets: one synced write for an eighth of a lot, or for a claim if that is more.
+//! * A **lot** is what one run of all nodes made of one kind ([`fill`]). Its name is random, and no node chooses it.
+//! * A **claim** says which items a session takes: ranges of lots. The node with the lowest number, the proposer, picks them. It marks them
+//!   as spent in its store, then tells the others. They follow if they know the lots, if none of the items was claimed here before, and if
+//!   the claim leaves out at most a part of a lot ([`Refused::TooFar`]). They, too, mark the items before they use one. A refused claim
+//!   costs nothing here. Sessions run side by side, so claims come in any order, and items that were left out can be claimed later; a claim
+//!   that leaves out too much waits a short time for claims that are still on their way.
+//! * Marks are made ahead, as for budgets: one synced write covers an eighth of a lot, or a claim if that is more.
 //!
 //! # Nothing is used twice
 //!
-//! Two sessions never get the same item at a node: claims are judged and items taken out under one lock, and what is taken
-//! out is wiped here. **Lots are in memory only**, never on a disk, not even sealed: a node that starts has none, so neither a
-//! crash nor an old copy of its disk brings material back, and there is no key for it to lose. (What a stock takes: 330 KB
-//! for a block of AES-128, 200 KB for one of 3DES.) The marks are for what remains, the image of a running process that is
-//! put back: whoever takes such lots into use again ([`Lots::hold`]) starts behind the mark. An image that goes on without
-//! noticing proposes items again that it proposed before; any other node that was not put back, too, refuses them. Not covered:
-//! an image put back together with hostile memory of all other nodes.
+//! At one node two sessions never get the same item: the node judges a claim and takes the items out under one lock, and wipes here what it
+//! takes out. **Lots are in memory only**, never on a disk, not even sealed. A node that starts has none, so neither a crash nor an old
+//! copy of its disk brings material back, and there is no key for it to lose. (A block of AES-128 takes 330 KB of stock, a block of 3DES
+//! 200 KB.) The marks guard against the remaining case, an image of a running process that is put back: a node that takes such lots into
+//! use again ([`Lots::hold`]) starts behind the mark. An image that goes on without noticing proposes items again that it proposed before;
+//! any other node that was not put back refuses them. Not covered: an image put back together with hostile memory of all other nodes.
 //!
-//! Lots are of one epoch, that of the nodes' common secrets; the store refuses marks of any but the latest.
+//! Lots belong to one epoch, that of the nodes' common secrets. The store refuses marks of any but the latest epoch.
 //!
-//! Who proposes, and who follows which claims, has two answers ([`claiming`]). Where all nodes serve every request the first one
-//! proposes ([`proposer`]), and all of this holds. Where a quorum serves, others propose, and claims may leave out anything, since each
-//! node has heard of some: see [`quorum`], and [`census`] on what is given up.
+//! There are two ways to decide who proposes and which claims the others follow ([`claiming`]). Where all nodes serve every request, the
+//! first one proposes ([`proposer`]), and all of the above holds. Where a quorum serves, other nodes propose too, and a claim may leave out
+//! anything, because each node has heard of some claims only: see [`quorum`], and [`census`] on what is given up.
 
 pub(crate) mod bounded;
 mod census;
@@ -56,13 +55,13 @@ use claiming::{ByProposer, ByQuorum, Claiming};
 use claims::Range;
 use lot::{Lot, Standing};
 
-/// A run makes so much, at most: a step of progress.
+/// The most that one run makes at a time: one step of progress.
 const MOST_BYTES_AT_ONCE: usize = 64 << 20;
 
-/// Material held at most, whatever other nodes want made.
+/// The most material that this node holds, whatever other nodes want made.
 const MOST_BYTES: usize = 8 << 30;
 
-/// Lots of which only the proposer knows whether they serve, at most: the eldest is then dropped.
+/// The most lots of which only the proposer knows whether they can be used. Beyond that the oldest is dropped.
 const MOST_IN_DOUBT: usize = 4;
 
 /// The material of one epoch.
@@ -70,30 +69,30 @@ pub(crate) struct Lots {
     me: Party,
     nodes: usize,
     epoch: [u8; 32],
-    /// Of what the marks are.
+    /// Key of the durable spent-marks.
     marks: [u8; 32],
     kinds: Vec<Kind>,
     store: Arc<Store>,
     /// How the nodes agree on what a session takes.
     claiming: Box<dyn Claiming>,
-    /// By age.
+    /// The oldest first.
     lots: Mutex<Vec<Lot>>,
     claimed: Condvar,
-    /// Nodes without which none is made now.
+    /// The nodes that are not connected. While any is missing, no material is made.
     missing: AtomicU16,
 }
 
-/// What there is of a kind.
+/// How much there is of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Level {
-    /// Of what.
+    /// The kind.
     pub(crate) kind: Kind,
-    /// Items.
+    /// The number of items.
     pub(crate) left: usize,
 }
 
 impl Lots {
-    /// An empty stock for material of these kinds. Other epochs' material is not used any more.
+    /// An empty stock for material of these kinds. Material of other epochs is no longer used.
     pub(crate) fn new(
         me: Party,
         nodes: usize,
@@ -104,8 +103,8 @@ impl Lots {
         Lots::begin(me, nodes, (epoch, epoch), kinds, store, Box::new(ByProposer))
     }
 
-    /// The same for nodes that correct each other, of which `quorum` take the same. `boot` is this start of the node: its lots end
-    /// with it, and the epoch does not.
+    /// The same for nodes that correct each other, of which a `quorum` must take the same items. `boot` is this start of the node: its lots
+    /// end with it, and the epoch does not.
     pub(crate) fn standing(
         me: Party,
         nodes: usize,
@@ -132,18 +131,18 @@ impl Lots {
         Ok(Arc::new(Lots { me, nodes, epoch, marks, kinds, store, claiming, lots, claimed, missing }))
     }
 
-    /// Which nodes are not connected: all are needed to make material.
+    /// Notes which nodes are not connected: all are needed to make material.
     pub(crate) fn note_missing(&self, nodes: PartySet) {
         self.missing.store(nodes.bits(), Relaxed);
     }
 
-    /// A node has started again: it holds nothing any more.
+    /// Notes that a node has started again: it holds nothing any more.
     pub(crate) fn forget(&self, node: Party) {
         let node = [node].into_iter().collect();
         self.lock().iter_mut().for_each(|lot| lot.is_lost_at(node));
     }
 
-    /// What there is of each kind.
+    /// How much there is of each kind.
     pub(crate) fn levels(&self) -> Vec<Level> {
         let lots = self.lock();
         let counted = |lot: &&Lot| self.claiming.counts(lot, self.nodes);
@@ -151,17 +150,17 @@ impl Lots {
         self.kinds.iter().map(|kind| Level { kind: *kind, left: left(kind) }).collect()
     }
 
-    /// What is to be made of a kind, and may be.
+    /// How the nodes claim from this stock.
     pub(crate) fn claiming(&self) -> &dyn Claiming {
         &*self.claiming
     }
 
-    /// What there is of one kind.
+    /// How much there is of one kind.
     pub(crate) fn left(&self, kind: &Kind) -> usize {
         self.levels().iter().find(|level| level.kind == *kind).map_or(0, |level| level.left)
     }
 
-    /// Bytes of so many items, for which there must be room.
+    /// The bytes that some items take; an error if there is no room for them.
     fn room_for(&self, kind: &Kind, count: usize) -> Result<usize> {
         self.refuse_unknown(kind)?;
         let bytes = count.saturating_mul(kind.item_bytes);
@@ -175,8 +174,8 @@ impl Lots {
         }
     }
 
-    /// Takes in a lot that cannot be claimed yet, except by who knows that all hold it. Of one that was here before, what was
-    /// marked is spent.
+    /// Takes in a lot. Until all nodes are known to hold it, only a node that knows this can claim it. If the lot was here before, its
+    /// marked items count as spent.
     fn hold(&self, id: [u8; 16], kind: &Kind, items: Zeroizing<Vec<u8>>) -> Result<()> {
         let mark = self.store.spent_of_lot(self.marks, id).map_err(system)?;
         let mut lots = self.lock();
@@ -187,7 +186,7 @@ impl Lots {
         Ok(())
     }
 
-    /// Whether this node heard that all hold their parts of a lot.
+    /// Settles a new lot, once it is known whether this node heard that all nodes hold their parts.
     fn settle(&self, id: [u8; 16], heard_all: bool) {
         let mut lots = self.lock();
         if heard_all {
@@ -204,17 +203,17 @@ impl Lots {
         }
     }
 
-    /// Marks items as spent, then takes them out. They are in lots, and were never claimed.
+    /// Marks items as spent, then takes them out. They must be in lots and not yet claimed.
     fn spend(&self, lots: &mut Vec<Lot>, ranges: &[Range], bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
         let claimed_to =
             |lot: &Lot| ranges.iter().filter(|range| range.lot == lot.id).map(|range| range.to).max();
         let marks = lots.iter().filter_map(|lot| Some((lot.id, lot.mark_for(claimed_to(lot)?)?)));
         let marks: Vec<_> = marks.collect();
         if !marks.is_empty() {
-            // Under the lock: nobody takes an item of a range that is not on the disk yet.
+            // Under the lock: no session takes an item of a range whose mark is not on the disk yet.
             self.store.spend_lots(self.marks, &marks).map_err(system)?;
         }
-        // Sized at once: growing would leave copies behind.
+        // Allocated at its full size: growing would leave copies behind.
         let mut items = Zeroizing::new(Vec::with_capacity(bytes));
         for (id, mark) in marks {
             lots.iter_mut().filter(|lot| lot.id == id).for_each(|lot| lot.marked(mark));
@@ -228,7 +227,7 @@ impl Lots {
         Ok(items)
     }
 
-    /// What there is of a kind that can be taken now, and what cannot, since too few of the nodes that are here hold it still.
+    /// How much of a kind can be taken now, and how much cannot, because too few of the connected nodes still hold it.
     fn of_use(&self, kind: &Kind) -> (u64, u64) {
         let (lots, missing) = (self.lock(), PartySet::from_bits(self.missing.load(Relaxed)));
         let enough = self.claiming.least_holders();
@@ -244,7 +243,8 @@ impl Lots {
         self.dry_with(kind, count, self.of_use(kind))
     }
 
-    /// The same, by what the proposer has: each node hears of claims in its own time, so that others may still hold what it has spent.
+    /// The same, with the numbers of the proposer: each node hears of claims at its own time, so that others may still hold what it has
+    /// spent.
     fn dry_with(&self, kind: &Kind, count: usize, (there, lost): (u64, u64)) -> Error {
         let (name, blocks) = (kind.name, count.div_ceil(kind.per_block));
         let missing: Vec<String> =
@@ -286,7 +286,7 @@ impl Lots {
 impl Stock for Lots {
     fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         self.refuse_unknown(kind)?;
-        // All know that nothing is asked for.
+        // All nodes know that nothing is asked for.
         if count == 0 {
             return Ok(Zeroizing::default());
         }

@@ -1,4 +1,4 @@
-//! What differs, in what the nodes make ahead, between protocols: [`crate::strategy`].
+//! What differs between protocols in making material: [`crate::strategy`].
 
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::Refusal;
@@ -7,41 +7,42 @@ use crate::Result;
 use crate::material::state::Material;
 use crate::peers::orders::Order;
 
-/// What the first node has all nodes do next.
+/// What the first node orders next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Preparation {
     /// A round of a [rotation](crate::material::rotation).
     Rotation,
     /// An [epoch](crate::material::epoch).
     Epoch,
-    /// So many items for the stock, of a kind by its number.
+    /// Items for the stock: the number of the kind, and how many.
     Fill { kind: u8, count: u32 },
 }
 
-/// What the nodes make ahead of requests, and what ends it.
+/// How the nodes make material ahead of requests, and what ends it.
 pub(crate) trait MaterialStrategy: Send + Sync {
-    /// The nodes have agreed on these common secrets, now or before this start.
+    /// Begins to use the common secrets on which the nodes have agreed, now or before this start.
     fn begin(&self, material: &Material, id: [u8; 32], stored: &[u8]) -> Result<()>;
 
-    /// Refuses a request while there is no epoch, if it takes one.
+    /// Refuses a request while there is no epoch, if the protocol needs one.
     fn refuse_without_epoch(&self, material: &Material) -> Result<(), Refusal>;
 
-    /// What a failure among the nodes means for this one: whether it is a quarantine. `during` says what was under way, never how far.
+    /// Decides what a failure among the nodes means for this one. Returns whether it is a quarantine. `during` says what was under way,
+    /// never how far.
     fn judge(&self, material: &Material, during: &str, error: &Error) -> bool;
 
-    /// What was made ahead may be worth nothing any more, for a reason that another node gives.
+    /// Gives up material that may be worthless, for a reason that another node gives.
     fn give_up(&self, material: &Material, why: &str);
 
-    /// A peer greets in the start `boot`, after `before`.
+    /// A peer has greeted in the start `boot`; before, it was in the start `before`.
     fn peer_started(&self, material: &Material, peer: Party, before: Option<[u8; 16]>, boot: [u8; 16]);
 
-    /// Makes durable what could not be written down yet; every second.
+    /// Writes to disk what could not be written yet. Called every second.
     fn settle(&self, material: &Material);
 
-    /// Whether an order of the first node to prepare something is followed.
+    /// Whether this node follows an order of the first node to prepare something.
     fn follows(&self, order: &Order) -> bool;
 
-    /// At the first node: what is to be prepared next.
+    /// At the first node: what to prepare next.
     fn next(&self, material: &Material) -> Option<Preparation>;
 
     /// Whether there is a MAC key, which a rotation replaces.

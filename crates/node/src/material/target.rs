@@ -1,28 +1,28 @@
-//! How much material is to be in stock: settings of the nodes, in blocks, for the kinds that the scheme names, in items.
+//! How much material is to be in stock. The settings of the nodes are in blocks; the protocol's kinds are counted in items.
 
 use polyclave_config::StockSettings;
 use polyclave_protocol::stock::{Kind, Purpose};
 
-/// Blocks for which there is material for tags.
+/// The most blocks for which there is material for tags.
 const MOST_FOR_TAGS: usize = 128;
 
-/// How much of one kind is to be there.
+/// The target level of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) kind: Kind,
-    /// For which ciphers: the setting without its unit; or its own name, if all ciphers take of it.
+    /// The ciphers that it is for: the setting's name without its unit, or the kind's own name if all ciphers use it.
     pub(crate) ciphers: &'static str,
     pub(crate) blocks: usize,
 }
 
 impl Target {
-    /// The same in items.
+    /// The target in items.
     pub(crate) fn items(&self) -> usize {
         self.blocks * self.kind.per_block
     }
 }
 
-/// The targets for the kinds of a scheme.
+/// The targets for the kinds of a protocol.
 pub(crate) fn targets(kinds: &[Kind], settings: &StockSettings) -> Vec<Target> {
     let StockSettings { aes_blocks, des_blocks } = *settings;
     let target = |kind: &Kind| {

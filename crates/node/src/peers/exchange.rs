@@ -1,4 +1,4 @@
-//! One exchange in which every node tells the others the same.
+//! An exchange in which every node sends the same message to all others.
 
 use polyclave_protocol::Party;
 use polyclave_protocol::net::Net;
@@ -13,7 +13,7 @@ pub(crate) fn tell_all<const N: usize>(
     tell_and_hear(message, &[], net)
 }
 
-/// The same, where some were heard already.
+/// The same, when the messages of some nodes have been received already.
 pub(crate) fn tell_and_hear<const N: usize>(
     message: &[u8; N],
     early: &[(Party, [u8; N])],

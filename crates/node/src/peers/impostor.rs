@@ -1,4 +1,4 @@
-//! Four nodes of which the first gives orders and does nothing else.
+//! A test with four nodes, of which the first gives orders and does nothing else.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,6 @@ use polyclave_transport::wire::{self, Mode, NewKey};
 use polyclave_transport::{Identity, Limits, Mesh, Node};
 
 use polyclave_protocol::Party;
-use polyclave_protocol::net::Net;
 use polyclave_transport::TlsNet;
 
 use super::orders::{Greeting, Order, State, control_stream};
@@ -20,7 +19,7 @@ use crate::store::{Secret, Store};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The first node's place, taken by who has its keys. The streams stay open as long as they are held.
+/// Takes the first node's place, with its keys. The streams stay open as long as this is held.
 fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
     let cluster = dir.cluster().expect("readable").expect("in one");
     let secret = Secret::from_bytes(*dir.secret().expect("readable"));
@@ -47,7 +46,7 @@ fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
         let mut net =
             mesh.open(&control_stream(Party(0), peer), both, Duration::from_secs(20)).expect("open");
         greeting.exchange(peer, &mut net).expect("greeted");
-        orders.iter().for_each(|order| wire::send(net, peer, order).expect("sent"));
+        orders.iter().for_each(|order| wire::send(&mut net, peer, order).expect("sent"));
         net
     };
     Party::all(4).skip(1).map(order).collect()

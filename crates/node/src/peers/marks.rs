@@ -1,16 +1,16 @@
-//! Peers remember how far each other's stores have come ([`crate::store::Mark`]): so one that was put back to an old copy is refused.
+//! Peers remember how far each other's stores have come ([`crate::store::Mark`]), so that they refuse a node that was put back to an old
+//! copy.
 //!
-//! A node tells its mark in its greeting and with every beat, never before it is on its own disk. A peer writes it down and says
-//! with its next beat, which it sends at once, which one it holds: one synced write for each mark that moved, and several that moved
-//! meanwhile are one.
+//! A node tells its mark in its greeting and with every beat, never before the mark is on its own disk. A peer writes the mark down, and
+//! says in its next beat, which it sends at once, which mark it holds. Each mark that moved costs one synced write; several that moved
+//! meanwhile share one.
 //!
-//! What a node does under a change of its store waits until peers hold the mark of that change ([`Marks::protect`]): a range of
-//! a budget before the first block of it is computed, the shares of a key before the key is announced, a deletion before it is confirmed.
-//! So there is no moment in which such a change has had an effect and only its own node knows of it. Any of those that serve a request
-//! may be put back; of the others that serve it so many hold its mark that one of them follows the protocol, or all. What is
-//! left: nodes that do not serve the request learn it with the next beat, within half a second, or when they are connected again. A node
-//! that is put back before that, and then serves with such nodes only, is not noticed by them, and is by the others as soon as it
-//! meets them.
+//! A node acts on a change of its store only when peers hold the mark of that change ([`Marks::protect`]): before it computes the first
+//! block of a range of a budget, before it announces a key whose shares it stored, before it confirms a deletion. So there is no moment at
+//! which such a change has had an effect and only its own node knows of it. Any node that serves a request may be put back; enough of the
+//! other nodes that serve it hold its mark for one of them to follow the protocol, or all do. What is left: nodes that do not serve the
+//! request learn the mark with the next beat, within half a second, or when they are connected again. If a node is put back before that,
+//! and then serves only with such nodes, they do not notice it. The others notice it as soon as they meet it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,19 +25,19 @@ use crate::peers::orders::{Beat, State};
 use crate::store::{Mark, Past, Store};
 use crate::{Conduct, Result};
 
-/// Peers that are there hold a mark in this time.
+/// How long to wait until connected peers hold a mark.
 const HOLD: Duration = Duration::from_secs(6);
 
 /// On which of a peer's two control streams it said something.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Judged {
-    /// On the one on which it says how its mark moves: in order.
+    /// The stream on which the peer reports its mark, in order.
     Here,
-    /// On the other one, which need not keep up.
+    /// The other stream, which may lag behind.
     Beside,
 }
 
-/// Which marks of peers this node holds, and which of its own they do.
+/// Which marks of peers this node holds, and which of this node's marks they hold.
 pub(crate) struct Marks {
     members: Arc<Members>,
     store: Arc<Store>,
@@ -55,19 +55,19 @@ impl Marks {
         Marks { members, store, network, conduct }
     }
 
-    /// What this node, which is in this state, tells one peer.
+    /// The beat that this node, in this state, sends to one peer.
     pub(crate) fn beat_to(&self, peer: Party, state: State) -> Beat {
-        // A store that cannot be read tells nothing; whoever needs it says why.
+        // If the store cannot be read, the beat has no marks. Whoever needs the store reports why.
         let mark = self.store.mark().unwrap_or_default();
         Beat { state, mark, holds: self.held_of(peer) }
     }
 
-    /// Up to which change of a peer's store this node remembers durably that there was one.
+    /// The latest change of a peer's store that this node remembers durably.
     pub(crate) fn held_of(&self, peer: Party) -> u64 {
         if self.conduct.denies_marks() { 0 } else { self.store.held_of(peer).unwrap_or_default() }
     }
 
-    /// Refuses a peer whose past does not go on from what was seen of it. Returns which start it is in.
+    /// Refuses a peer whose past does not continue what was seen of it. Returns the boot id of the start that it is in.
     pub(crate) fn judge_past(&self, peer: Party, past: &Past, judged: Judged) -> Result<[u8; 16]> {
         match judged {
             Judged::Here => self.store.peer_seen(peer, past),
@@ -77,7 +77,7 @@ impl Marks {
         past.starts.first().map(|start| start.boot).ok_or_else(|| system("a peer that was never started"))
     }
 
-    /// A peer says how far its store has come.
+    /// Takes note of how far a peer says that its store has come.
     pub(crate) fn note_mark(&self, peer: Party, boot: [u8; 16], mark: Mark) -> Result<()> {
         if mark == Mark::default() {
             return Ok(());
@@ -90,7 +90,7 @@ impl Marks {
         Ok(())
     }
 
-    /// A peer says which mark of this node it holds.
+    /// Takes note of which mark of this node a peer says that it holds.
     pub(crate) fn note_holds(&self, peer: Party, holds: u64) {
         let own = self.store.mark().unwrap_or_default().number;
         if holds > own {
@@ -104,7 +104,7 @@ impl Marks {
         self.network.peers.note_holds(peer, holds);
     }
 
-    /// Waits until others that serve with this node hold the mark of its latest change: any `threshold + 1`, of which one follows the
+    /// Waits until other serving nodes hold the mark of this node's latest change: any `threshold + 1` of them, of which one follows the
     /// protocol, or all if there are no more.
     pub(crate) fn protect(&self, serving: PartySet) -> Result<(), Refusal> {
         let mark = self.store.mark().map_err(of_store)?;

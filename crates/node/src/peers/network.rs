@@ -12,14 +12,14 @@ use crate::members::Members;
 use crate::peers::orders::Order;
 use crate::peers::registry::Peers;
 
-/// A channel or control stream that was ordered has to be there in this time.
+/// The time limit for opening a channel or control stream that was ordered.
 const CONNECT: Duration = Duration::from_secs(2);
 
-/// The other nodes, as this one reaches them.
+/// The connections of this node to the others.
 pub(crate) struct Network {
     members: Arc<Members>,
     mesh: Mesh,
-    /// Which of them are there, and what they said last.
+    /// Which of them are connected, and what they said last.
     pub(crate) peers: Arc<Peers>,
 }
 
@@ -29,12 +29,12 @@ impl Network {
         Network { members, mesh, peers }
     }
 
-    /// A stream among some nodes that all of them open under this name.
+    /// Opens a stream among some nodes. All of them open it under this name.
     pub(crate) fn open(&self, name: &str, among: PartySet) -> Result<TlsNet> {
         self.mesh.open(name, among, CONNECT)
     }
 
-    /// A stream between this node and a peer.
+    /// Opens a stream between this node and a peer.
     pub(crate) fn open_with(&self, peer: Party, name: &str) -> Result<TlsNet> {
         self.open(name, [self.members.me, peer].into_iter().collect())
     }
@@ -54,7 +54,7 @@ impl Network {
         self.open(&channel_name(name), serving)
     }
 
-    /// Has all other nodes do something.
+    /// Orders all other nodes to do something.
     pub(crate) fn order_all(&self, order: Order) -> Result<()> {
         self.members.others().try_for_each(|peer| self.peers.order(peer, order))
     }

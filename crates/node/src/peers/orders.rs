@@ -1,10 +1,10 @@
 //! What nodes tell each other outside of requests: that they are alive, and which channels to open.
 //!
-//! From every node to every other goes one control stream. It begins with a greeting in both directions: the cluster, and what the
-//! node's store remembers, by which a node that was put back to an old copy of its disk is recognised and refused (until an operator
-//! readmits it). Then the sender sends orders, or a beat when there are none, with what the others have to know of its state: its
-//! epoch, how much it has in stock, whether it is under quarantine, how far a rotation has come at it, the mark of its store, and which
-//! of the receiver's it holds ([`crate::peers::marks`]).
+//! Every node sends one control stream to every other. It begins with a greeting in both directions: the digest of the cluster, and what
+//! the node's store remembers. From that, peers recognise a node that was put back to an old copy of its disk, and refuse it until an
+//! operator readmits it. Then the sender sends orders, or a beat when there are none. A beat has what the others must know about the
+//! sender's state: its epoch, the levels of its stock, whether it is under quarantine, how far a rotation has come, the mark of its store,
+//! and which mark of the receiver it holds ([`crate::peers::marks`]).
 
 #[cfg(test)]
 mod fuzz;
@@ -19,7 +19,7 @@ use crate::store::{Mark, Past};
 /// Kinds of material that a beat has a level for; no scheme has more.
 pub(super) const KINDS: usize = 8;
 
-/// By kind: material in stock, in thousandths of what is to be there.
+/// By kind: material in stock, in thousandths of the target level.
 pub(crate) type Levels = [u16; KINDS];
 
 /// What a node asks of another.
@@ -33,7 +33,7 @@ pub(crate) enum Order {
     SetUp { name: [u8; 16] },
     /// Make an epoch, all nodes together.
     Renew { name: [u8; 16] },
-    /// Make so many items of a kind of material, all nodes together.
+    /// Make a number of items of a kind of material, all nodes together.
     Fill { name: [u8; 16], kind: u8, count: u32 },
     /// Take part in a round of a rotation, all nodes together.
     Rotate { name: [u8; 16] },
@@ -45,41 +45,41 @@ pub(crate) struct Beat {
     pub(crate) state: State,
     /// The latest change of its store.
     pub(crate) mark: Mark,
-    /// Up to which change of the peer's store it remembers that there was one, durably.
+    /// The latest change of the peer's store that the sender remembers durably.
     pub(crate) holds: u64,
 }
 
-/// What a node tells its peers of itself with every beat.
+/// What a node tells its peers about itself with every beat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
-    /// Of its epoch; zeros if it has none.
+    /// The id of its epoch; zeros if it has none.
     pub(crate) epoch: [u8; 32],
-    /// It serves nothing, since a check failed.
+    /// It serves nothing, because a check failed.
     pub(crate) quarantined: bool,
     /// Its operator wants fresh common secrets.
     pub(crate) wants_rotation: bool,
-    /// It has stored some that are not yet in use.
+    /// It has stored fresh common secrets that are not yet in use.
     pub(crate) prepared: bool,
-    /// Of its stock.
+    /// The levels of its stock.
     pub(crate) levels: Levels,
-    /// How many it has.
+    /// How many keys it has.
     pub(crate) keys: u32,
 }
 
 /// What a node says of itself at the beginning of a control stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Greeting {
-    /// Everything that must be equal between nodes.
+    /// Digest of everything that must be equal between nodes.
     pub(crate) cluster: [u8; 32],
-    /// By its store.
+    /// What its store remembers of its changes and starts.
     pub(crate) past: Past,
     /// As [`Beat::holds`].
     pub(crate) holds: u64,
-    /// Of the agreed common secrets, or zeros.
+    /// The id of the agreed common secrets, or zeros.
     pub(crate) setup: [u8; 32],
-    /// Of those that are stored and not yet in use, or zeros.
+    /// The id of the common secrets that are stored and not yet in use, or zeros.
     pub(crate) prepared: [u8; 32],
-    /// What it goes on telling.
+    /// The state that its beats report from then on.
     pub(crate) state: State,
 }
 

@@ -1,4 +1,4 @@
-//! Which peers are there, what each said last, and what waits to be sent to them.
+//! Which peers are connected, what each said last, and the orders and beats to be sent to them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
@@ -13,44 +13,44 @@ use super::orders::{Beat, Order, State};
 use crate::Result;
 
 pub(super) const BEAT_EVERY: Duration = Duration::from_millis(500);
-/// A peer that is silent for so long is taken for gone.
+/// A peer that is silent for this long is taken for gone.
 pub(crate) const SILENCE: Duration = Duration::from_secs(8);
-/// A peer that is not connected may be about to be, for so long; what waits for it is given up then. Longer than a node that returns
-/// takes to connect both control streams, of which each side may notice the end of the old ones only with the next beat.
+/// How long a peer that is not connected may be about to connect; then orders that wait for it are given up. Longer than a returning node
+/// takes to connect both control streams: each side may notice the end of the old ones only with the next beat.
 const RECONNECTING: Duration = Duration::from_millis(4 * BEAT_EVERY.as_millis() as u64);
-/// Orders that may wait to be sent.
+/// How many orders may wait to be sent to a peer.
 const WAITING: usize = 64;
 
-/// What waits to be sent to a peer.
+/// Something to be sent to a peer.
 #[derive(Clone, Copy)]
 pub(crate) enum Due {
-    /// A beat, made when it is sent: those that several threads made themselves could overtake each other, and a peer that hears
-    /// of an older mark after a newer one takes this node for one that was put back to an old copy of its disk.
+    /// A beat, which is made when it is sent. If several threads made beats themselves, one could overtake another, and a peer that hears
+    /// of an older mark after a newer one concludes that this node was put back to an old copy of its disk.
     Beat,
     Order(Order),
 }
 
-/// Which peers are there, and how to give them orders.
+/// Which peers are connected, and how to give them orders.
 pub(crate) struct Peers {
     me: Party,
-    /// By party: where its sending thread takes from what is to be sent.
+    /// By party: the queue to its sending thread.
     queues: Vec<SyncSender<Due>>,
     taken: Mutex<Vec<Option<Receiver<Due>>>>,
-    /// Peers whose orders arrive, and peers that take ours.
+    /// Peers whose orders arrive here, and peers that receive ours.
     heard: AtomicU16,
     reached: AtomicU16,
     /// Peers that have agreed on the common secrets.
     set_up: AtomicU16,
     /// By party: what its greeting and its beats said.
     known: Mutex<Vec<Known>>,
-    /// A peer has said that it holds more of this node's marks.
+    /// Signals that a peer has said that it holds a newer mark of this node.
     holding: Condvar,
 }
 
 /// What a peer has said of itself.
 #[derive(Clone, Copy, Default)]
 struct Known {
-    /// The start that it is in.
+    /// The boot id of the start that it is in.
     boot: Option<[u8; 16]>,
     state: State,
     /// As [`Beat::holds`].
@@ -86,7 +86,7 @@ impl Peers {
         };
     }
 
-    /// All nodes have just agreed.
+    /// Notes that all nodes have just agreed on the common secrets.
     pub(crate) fn note_all_set_up(&self) {
         self.set_up.store(u16::MAX, Relaxed);
     }
@@ -108,14 +108,14 @@ impl Peers {
         self.known()[peer.index()].state = state;
     }
 
-    /// Remembers up to which mark of this node a peer says that it holds them.
+    /// Remembers up to which of this node's marks a peer says that it holds them.
     pub(crate) fn note_holds(&self, peer: Party, holds: u64) {
         self.known()[peer.index()].holds = holds;
         self.holding.notify_all();
     }
 
-    /// Waits until so many of some peers hold this node's marks up to one of a number. Those that do not, if time runs out, or if
-    /// too few of them are connected.
+    /// Waits until enough of some peers hold this node's mark of a given number. Returns the peers that do not, if time runs out, or if too
+    /// few of them are connected.
     pub(crate) fn wait_held(
         &self,
         number: u64,
@@ -141,31 +141,32 @@ impl Peers {
         }
     }
 
-    /// Sends a peer a beat now, and not when nothing was sent for a while. One that does not listen learns what is in it when it is greeted.
+    /// Sends a peer a beat now, without waiting for the next regular one. A peer that does not listen learns the contents when it is
+    /// greeted.
     pub(crate) fn beat_now(&self, peer: Party) {
         let _ = self.queues[peer.index()].try_send(Due::Beat);
     }
 
-    /// All nodes have just said that they have this epoch.
+    /// Notes that all nodes have just said that they have this epoch.
     pub(crate) fn note_all_epochs(&self, id: [u8; 32]) {
         self.known().iter_mut().for_each(|known| known.state.epoch = id);
     }
 
-    /// What the peers say to have in stock of a kind, by its number.
+    /// How much the peers say they have in stock of a kind, given by its number.
     pub(crate) fn levels(&self, kind: usize) -> Vec<u16> {
         let known = self.known();
         let of = |p: Party| known[p.index()].state.levels.get(kind).copied().unwrap_or_default();
         Party::all(known.len()).filter(|p| *p != self.me).map(of).collect()
     }
 
-    /// How many keys the peers that are connected say to have.
+    /// How many keys the connected peers say they have.
     pub(crate) fn key_counts(&self) -> Vec<u64> {
         let (known, connected) = (self.known(), self.connected());
         let peers = Party::all(known.len()).filter(|p| *p != self.me && connected.contains(*p));
         peers.map(|p| known[p.index()].state.keys.into()).collect()
     }
 
-    /// All nodes have just made so much more: until they say so themselves.
+    /// Notes that all nodes have just made more of a kind, until they say so themselves.
     pub(crate) fn note_made(&self, kind: usize, more: u16) {
         for known in self.known().iter_mut() {
             if let Some(level) = known.state.levels.get_mut(kind) {
@@ -174,17 +175,17 @@ impl Peers {
         }
     }
 
-    /// Which start a peer is in.
+    /// The boot id of the start that a peer is in.
     pub(crate) fn boot(&self, peer: Party) -> Option<[u8; 16]> {
         self.known()[peer.index()].boot
     }
 
-    /// Whether something holds of any peer, by what it said last.
+    /// Whether a condition holds for any peer, by what it said last.
     pub(crate) fn any(&self, holds: impl Fn(State) -> bool) -> bool {
         self.which(holds).iter().next().is_some()
     }
 
-    /// The peers of which it does.
+    /// The peers for which a condition holds, by what they said last.
     pub(crate) fn which(&self, holds: impl Fn(State) -> bool) -> PartySet {
         let known = self.known();
         let holding = Party::all(known.len())
@@ -197,7 +198,7 @@ impl Peers {
         self.known.lock()
     }
 
-    /// Gives an order. A full queue means that the peer does not listen.
+    /// Queues an order for a peer. A full queue means that the peer does not listen.
     pub(crate) fn order(&self, peer: Party, order: Order) -> Result<()> {
         let gone = || Error::Closed { peer, detail: "it takes no orders at present".into() };
         if !self.connected().contains(peer) {
@@ -206,12 +207,12 @@ impl Peers {
         self.queues[peer.index()].try_send(Due::Order(order)).map_err(|_| gone())
     }
 
-    /// What waits to be sent to a peer; for its one sending thread.
+    /// The queue of a peer, for its one sending thread.
     pub(crate) fn queue(&self, peer: Party) -> Option<Receiver<Due>> {
         self.taken.lock()[peer.index()].take()
     }
 
-    /// Sends orders and beats until it fails, `stop` says so, or the peer is in another start than `boot`.
+    /// Sends orders and beats until sending fails, `stop` returns true, or the peer is in another start than `boot`.
     pub(crate) fn send_orders(
         &self,
         peer: Party,
@@ -221,7 +222,7 @@ impl Peers {
         beat: &dyn Fn() -> Beat,
         stop: &dyn Fn() -> bool,
     ) -> Result<()> {
-        // What waited for a connection before this one is out of date.
+        // Orders that have waited since before this connection are out of date.
         while queue.try_recv().is_ok() {}
         let bit = 1 << peer.0;
         self.reached.fetch_or(bit, Relaxed);
@@ -230,8 +231,8 @@ impl Peers {
                 break Ok(());
             }
             let Some(order) = next_order(queue, beat) else { break Ok(()) };
-            // A peer that has started anew is connected again already on its own stream, and what is written to the old connection
-            // would be lost in silence.
+            // A peer that has started again has already connected anew on its own stream, and everything written to the old connection
+            // would be lost silently.
             if self.boot(peer) != Some(boot) {
                 break Ok(());
             }
@@ -243,7 +244,7 @@ impl Peers {
         outcome
     }
 
-    /// Receives orders until it fails.
+    /// Receives orders until receiving fails.
     pub(crate) fn receive_orders(
         &self,
         peer: Party,
@@ -268,7 +269,7 @@ impl Peers {
     }
 }
 
-/// What is sent next; none if nothing will be.
+/// What to send next; `None` if nothing will come.
 fn next_order(queue: &Receiver<Due>, beat: &dyn Fn() -> Beat) -> Option<Order> {
     match queue.recv_timeout(BEAT_EVERY) {
         Ok(Due::Order(order)) => Some(order),
@@ -299,8 +300,8 @@ mod tests {
         assert!(!peers.any(|state| state.epoch != [8; 32]));
     }
 
-    /// Whoever asks for a beat, and however many do at once. (A beat that was made before it waited in the queue came after a newer
-    /// one, and the peer refused this node for five seconds.)
+    /// However many threads ask for a beat at once, marks are sent in order. (Before, a beat was made before it waited in the queue; it
+    /// could be sent after a newer one, and the peer refused this node for five seconds.)
     #[test]
     fn marks_are_sent_in_their_order() {
         let peers = Peers::new(Party(0), 2);

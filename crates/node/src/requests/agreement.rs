@@ -1,8 +1,8 @@
-//! What the nodes compare before they use anything that a client said.
+//! How nodes compare a client's step before they use any of it.
 //!
-//! A client that tells nodes different things could make them open a value under a sharing of a wrong degree, and with one
-//! curious node confirm guesses of secrets. So the hello round ([`polyclave_protocol::session`]) covers the whole request, and
-//! every later step is compared in one exchange, before any of it is used: here among all serving nodes, or with a quorum of them
+//! A client that tells nodes different things could make them open a value under a sharing of a wrong degree, and could, together with one
+//! curious node, confirm guesses of secrets. So the hello round ([`polyclave_protocol::session`]) covers the whole request, and the nodes
+//! compare every later step in one exchange before they use any of it: here among all serving nodes, or with a quorum of them
 //! (`strategy/guaranteed.rs`).
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::peers::exchange::{tell_all, tell_and_hear};
 pub(crate) const ACCEPTED: u8 = 1;
 pub(crate) const REFUSED: u8 = 2;
 
-/// What peers said of a step before this node had come to it: a node that waits for its client hears at once when another has
+/// What peers said of a step before this node had come to it. A node that waits for its client learns at once that another node has
 /// refused, and all end together. Only for [`agree`].
 #[derive(Default)]
 pub(crate) struct Early {
@@ -26,7 +26,7 @@ pub(crate) struct Early {
 }
 
 impl Early {
-    /// Takes in what has arrived from peers; the first that refused, if one did.
+    /// Reads what has arrived from peers. Returns the first peer that refused, if one did.
     pub(crate) fn listen(&mut self, net: &mut TlsNet) -> Result<Option<Party>> {
         let (me, members) = (net.me(), net.members());
         let has_spoken = |party: Party| self.heard.iter().any(|(peer, _)| *peer == party);
@@ -71,13 +71,13 @@ impl Early {
     }
 }
 
-/// Why a step is not accepted that another node has not accepted.
+/// The refusal of a step that another node has not accepted.
 pub(crate) fn refused_by(peer: Party) -> Refusal {
     Refusal::new(Reason::Disagreement, format!("{peer} did not accept this step; see its own answer"))
 }
 
-/// Compares a step with the other serving nodes. `mine` is the digest of what the client told this node, or why this node does
-/// not accept it. All nodes come out of it with the same result: accepted by all and equal, or not.
+/// Compares a step with the other serving nodes. `mine` is the digest of what the client told this node, or the reason why this node does
+/// not accept the step. All nodes get the same result: every node accepted the step and all digests are equal, or not.
 pub(crate) fn agree(mine: Result<[u8; 32], Refusal>, net: &mut dyn Net) -> Result<Result<(), Refusal>> {
     Early::default().agree(mine, net)
 }

@@ -1,4 +1,4 @@
-//! How a request begins among the nodes: they get a channel, and compare the request in the hello round.
+//! How a request begins among the nodes: it gets a channel, and the nodes compare it in the hello round.
 
 use std::time::{Duration, Instant};
 
@@ -14,21 +14,21 @@ use crate::requests::lending::{Channel, acquire};
 use crate::requests::plan::{Plan, Task};
 use crate::requests::service::Service;
 
-/// A follower waits so long for the leading node to give it a channel.
+/// How long a follower waits for the leading node to give it a channel.
 const FOLLOW: Duration = Duration::from_secs(15);
-/// The hello has to be over in this time, however it trickles: a peer that takes longer is taken for gone.
+/// The time limit of the hello, however slowly the bytes arrive. A peer that takes longer is taken for gone.
 pub(crate) const HELLO: Duration = Duration::from_secs(5);
-/// A peer in the middle of a request may wait for its client as long as this, and for its processor.
+/// How long to wait for a peer in the middle of a request. The peer may itself wait for its client, or for its processor.
 pub(crate) const COMPUTE: Duration = Duration::from_secs(45);
 
-/// Gets a channel and agrees on the request with the other serving nodes. A channel that turns out to be dead is replaced as
-/// long as this node has not opened its nonce: nothing has been used yet, and nobody knows any session id.
+/// Gets a channel and agrees on the request with the other serving nodes. A channel that turns out to be dead is replaced as long as this
+/// node has not opened its nonce: until then nothing has been used, and nobody knows any session id.
 ///
-/// After that an error is the request's last. Somebody who speaks last in the hello sees the session id, from which nonces and
-/// counters come, and could end one attempt after the other until it likes what it sees, thousands in the time of one request.
-/// So a cheater has one draw for each request: q requests that it makes fail give it the best of q + 1 ids, which is log2 (q + 1) bits,
-/// and each is a refusal in the audit logs. (A client asks again by itself a few times only. One that cheats as well can ask for
-/// any number of sessions and take the one that it likes, whoever speaks last.)
+/// After that, any error ends the request. The node that speaks last in the hello sees the session id first, and nonces and counters come
+/// from that id. If the hello could be repeated, this node could end one attempt after the other until it likes the id, thousands in the
+/// time of one request. So a cheater has one draw for each request: q requests that it makes fail give it the best of q + 1 ids, which is
+/// log2 (q + 1) bits, and each of them is a refusal in the audit logs. (An honest client repeats a request only a few times. A client that
+/// cheats as well can ask for any number of sessions and take the one that it likes, whoever speaks last.)
 pub(crate) fn begin<'c>(
     service: &'c Service,
     plan: &Plan,
@@ -51,7 +51,7 @@ pub(crate) fn begin<'c>(
                 });
                 return match opened {
                     Ok(session) => Ok((channel, session)),
-                    // Who cheats is not known; and others may go on over this channel.
+                    // Nobody knows which node cheats, and the others may continue on this channel.
                     Err(e @ Error::Equivocation { .. }) => {
                         Err(Refusal::new(Reason::Disagreement, e.to_string()))
                     }
@@ -67,7 +67,7 @@ pub(crate) fn begin<'c>(
             }
             Err(e) if service.strategy.tries_another_channel(&e) && Instant::now() + HELLO < deadline => {
                 tracing::debug!(error = service.members.told(&e), "a channel failed before use");
-                // The others with this peer that were free as long have likely died of the same.
+                // Channels with this peer that have been free as long have probably failed for the same reason.
                 if let Error::Closed { peer, .. } | Error::Timeout { peer, .. } = &e {
                     service.channels.forget(*peer);
                 }
@@ -77,8 +77,7 @@ pub(crate) fn begin<'c>(
     }
 }
 
-/// Announces the request, as the leading node does, and takes the first round of the hello, in a limited time that the second
-/// has to keep, too.
+/// Announces the request, if this node leads, and runs the first round of the hello. The second round must end within the same time limit.
 fn greet(
     service: &Service,
     plan: &Plan,
@@ -99,7 +98,7 @@ fn greet(
     greeted
 }
 
-/// A refusal because of an error, and of the node that the error names.
+/// The refusal that reports an error, including the node that the error names.
 pub(crate) fn blame(refusal: Refusal, error: &Error) -> Refusal {
     match error {
         Error::Closed { peer, .. }
@@ -134,7 +133,7 @@ pub(crate) fn terms(
     digest: &[u8; 32],
     key: &[u8; 32],
 ) -> HandshakeParameters {
-    // First whether it is accepted: a node that cannot serve now says why in its own answer.
+    // Compare first whether each node accepts the request: a node that cannot serve now says why in its own answer.
     let terms = service
         .members
         .terms()
@@ -145,7 +144,7 @@ pub(crate) fn terms(
     service.scheme.terms(terms).with("request", digest).with("key", key)
 }
 
-/// The nodes cannot be reached, or one failed.
+/// The refusal if the nodes cannot be reached, or one failed.
 pub(crate) fn unavailable(e: Error) -> Refusal {
     Refusal::new(Reason::Unavailable, format!("the nodes could not compute this together: {e}"))
 }

@@ -1,9 +1,9 @@
-//! Channels: standing connections among the nodes of a serving set, each for one request at a time.
+//! Channels: standing connections among the nodes of a serving set. A channel serves one request at a time.
 //!
-//! Of a serving set the node with the lowest number leads: it picks a free channel for a request and announces the request on
-//! it, so that all nodes run the same request on the same channel. A new channel is ordered over the control streams
-//! ([`crate::peers`]). A channel on which anything failed is dropped, never used again. Whose request is next is decided in
-//! [`crate::requests::turns`].
+//! The node with the lowest number in a serving set leads. It picks a free channel for a request and announces the request on that channel,
+//! so that all nodes run the same request on the same channel. The leader orders new channels over the control streams ([`crate::peers`]).
+//! A channel on which anything failed is dropped and never used again. [`crate::requests::turns`] decides which request gets the next
+//! channel.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -25,16 +25,16 @@ const ANNOUNCEMENT: usize = 33;
 const PING: u8 = 1;
 const REQUEST: u8 = 2;
 
-/// A channel that no request has used for so long is closed.
+/// A channel that no request has used for this long is closed.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Of all serving sets together, so many times the channels of one may be open: connections are not free.
+/// The limit for all serving sets together, as a multiple of the limit for one set: connections are not free.
 pub(crate) const SETS: usize = 4;
 
-/// A free channel is pinged so often; its followers wait for an announcement much longer.
+/// How often a free channel is pinged. Its followers wait for an announcement much longer.
 pub(crate) const PING_EVERY: Duration = Duration::from_secs(5);
 
-/// Free and lent channels, by serving set, of the sets that this node leads.
+/// The free and lent channels of the serving sets that this node leads.
 pub(crate) struct Channels {
     most: usize,
     state: Mutex<State>,
@@ -48,32 +48,32 @@ struct State {
 
 struct Free {
     net: TlsNet,
-    /// By a request.
+    /// When a request last used it.
     used: Instant,
-    /// To its followers.
+    /// When its followers were last pinged.
     spoken: Instant,
 }
 
-/// What a request may do next.
+/// What a waiting request may do next.
 #[expect(clippy::large_enum_variant, reason = "moved once for each request")]
 pub(crate) enum Turn {
     /// Use this channel.
     Free(TlsNet),
     /// Open another one.
     Open,
-    /// Come again later.
+    /// Try again later.
     Busy,
 }
 
 impl Channels {
-    /// At most `most` for each serving set.
+    /// `most` is the limit for each serving set.
     pub(crate) fn new(most: usize) -> Channels {
         let state = State { turns: Turns::new(most, SETS * most), free: HashMap::new() };
         Channels { most, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// A free channel for a request of a client, or leave to open one, when it is its turn. It counts as lent from now on.
-    /// A client that went away waits no longer.
+    /// Gives a request of a client a free channel, or permission to open one, when it is the request's turn. The channel counts as lent
+    /// from now on. The requests of a client that went away leave the queue.
     pub(crate) fn take(
         &self,
         serving: PartySet,
@@ -93,7 +93,7 @@ impl Channels {
                 return Turn::Busy;
             }
         }
-        // There may be one for the next, too.
+        // There may be a channel for the next request, too.
         self.changed.notify_all();
         if let Some(free) = state.free.get_mut(&serving).and_then(Vec::pop) {
             return Turn::Free(free.net);
@@ -104,7 +104,7 @@ impl Channels {
         Turn::Open
     }
 
-    /// Takes a channel back from a client, if it can serve again.
+    /// Takes a channel back from a client. It stays open if it can serve again.
     pub(crate) fn put(&self, serving: PartySet, client: &str, net: Option<TlsNet>) {
         let mut state = self.lock();
         state.turns.give_back(client, serving);
@@ -115,12 +115,12 @@ impl Channels {
         self.changed.notify_all();
     }
 
-    /// Whether a client is to give back a channel that it lets idle, for one that waits and holds fewer.
+    /// Whether a client must give up a channel that it leaves idle, because a client with fewer channels waits.
     pub(crate) fn is_to_yield(&self, serving: PartySet, client: &str) -> bool {
         self.lock().turns.is_to_yield(client, serving)
     }
 
-    /// Shows the followers of free channels that this node is alive; closes those that are dead, or not needed any more.
+    /// Pings the followers of free channels. Closes channels that are dead or no longer needed.
     pub(crate) fn ping(&self) {
         let mut due: Vec<(PartySet, Free)> = Vec::new();
         for (set, free) in &mut self.lock().free {
@@ -134,15 +134,15 @@ impl Channels {
             let mut state = self.lock();
             let lent = state.turns.lent(serving);
             let others = state.free.entry(serving).or_default();
-            // Others may have been opened meanwhile.
+            // Requests may have opened other channels meanwhile.
             if keep && lent + others.len() < self.most {
-                // Below those that were used meanwhile: the least used are the first to go.
+                // Put it below those that were used meanwhile: the least recently used are closed first.
                 others.insert(0, free);
             }
         }
     }
 
-    /// Drops all free channels that a party is in: it is gone or has begun anew.
+    /// Drops all free channels that include a party, because that party is gone or has started again.
     pub(crate) fn forget(&self, party: Party) {
         for (set, free) in self.lock().free.iter_mut().filter(|(set, _)| set.contains(party)) {
             tracing::debug!(channels = free.len(), %set, "dropped");
@@ -166,7 +166,7 @@ fn close_one(free: &mut HashMap<PartySet, Vec<Free>>) {
     }
 }
 
-/// Tells the followers which request this channel is for now, or only that the leader is alive.
+/// Tells the followers which request this channel now serves, or only that the leader is alive.
 pub(crate) fn announce(ticket: Option<&Ticket>, net: &mut TlsNet) -> Result<()> {
     let mut message = [PING; ANNOUNCEMENT];
     if let Some(ticket) = ticket {
@@ -177,7 +177,7 @@ pub(crate) fn announce(ticket: Option<&Ticket>, net: &mut TlsNet) -> Result<()> 
     net.members().iter().filter(|p| *p != me).try_for_each(|p| net.send(p, &message))
 }
 
-/// What the leader announces, now that something has arrived: a request, or nothing.
+/// Reads what the leader announced, when something has arrived: a request, or only a ping.
 pub(crate) fn next_request(leader: Party, net: &mut TlsNet) -> Result<Option<Ticket>> {
     let mut message = [0; ANNOUNCEMENT];
     net.recv(leader, &mut message)?;
@@ -193,25 +193,25 @@ pub(crate) fn next_request(leader: Party, net: &mut TlsNet) -> Result<Option<Tic
     }
 }
 
-/// A channel in the hands of a request, at a follower: it goes back to the thread that listens on it.
+/// A channel that a follower has lent to a request. It goes back to the thread that listens on it.
 pub(crate) struct Lent {
     net: Option<TlsNet>,
     home: SyncSender<Option<TlsNet>>,
 }
 
 impl Lent {
-    /// Lends a channel; it (or that it is no more) comes back through the receiver.
+    /// Lends a channel. The receiver gets it back, or gets `None` if it no longer works.
     pub(crate) fn new(net: TlsNet) -> (Lent, Receiver<Option<TlsNet>>) {
         let (home, back) = sync_channel(1);
         (Lent { net: Some(net), home }, back)
     }
 
-    /// Takes it out, to be given back by [`Lent::give_back`].
+    /// Takes the channel out, to be returned with [`Lent::give_back`].
     pub(crate) fn net(&mut self) -> Option<TlsNet> {
         self.net.take()
     }
 
-    /// The channel is free again.
+    /// Returns the channel, which is free again.
     pub(crate) fn give_back(&mut self, net: TlsNet) {
         self.net = Some(net);
     }

@@ -1,4 +1,4 @@
-//! The rest of a request, once the nodes have agreed on it: steps of the client, each compared among the nodes before it is used.
+//! The rest of a request, after the nodes have agreed on it. The nodes compare each step of the client before they use it.
 
 mod attendance;
 mod keys;
@@ -30,11 +30,11 @@ use crate::requests::strategy::Ending;
 use attendance::Attended;
 use line::Line;
 
-/// What became of a request, for the audit log.
+/// The outcome of a request, for the audit log.
 pub(crate) struct Outcome {
-    /// Blocks that were computed, or at least paid for.
+    /// Blocks that were computed, or at least charged to the key's budget.
     pub(crate) blocks: u64,
-    /// What was made up for.
+    /// The faults of other nodes that the protocol corrected.
     pub(crate) faults: Faults,
     pub(crate) result: Result<(), Refusal>,
 }
@@ -75,7 +75,7 @@ fn try_serve(
         *blocks = admit_first(service, &mut plan.task, first.as_ref(), plan.request.serving)?;
         Ok(context)
     });
-    // The others' channel need not wait for a request that was refused here.
+    // The request was refused here. The other nodes' channel need not wait for it.
     let context = ready.inspect_err(|_| service.pending.refuse(plan.ticket))?;
     let (mut channel, session) = begin(service, &plan, context.id(), &mut || net.is_alive())?;
     let line = Line::new(net, Party(service.members.nodes as u8));
@@ -97,7 +97,7 @@ fn try_serve(
     service.strategy.end(&service.material, &mut channel, ending, faults)
 }
 
-/// The first step is admitted, and paid for, before the nodes compare it with the request. How many blocks that were.
+/// Checks the first step and charges its blocks, before the nodes compare it with the request. Returns the number of blocks.
 fn admit_first(
     service: &Service,
     task: &mut Task,
@@ -144,13 +144,13 @@ impl<'a> Serving<'a, '_> {
         self.channel.net()
     }
 
-    /// The same for the protocol, while it makes a key: that goes on though the client is gone.
+    /// The network that the protocol uses while it makes a key. Making a key continues even if the client is gone.
     fn partners(&mut self) -> Result<Attended<'_, 'a>, Error> {
         let partners = self.service.conduct.partners(self.channel.net()?);
         Ok(Attended { partners, line: &mut self.line, progress: &self.progress, ends: false })
     }
 
-    /// The same while it uses one.
+    /// The network that the protocol uses while it uses a key.
     fn partners_for_client(&mut self) -> Result<Attended<'_, 'a>, Error> {
         let ends = self.service.strategy.ends_without_client();
         Ok(Attended { ends, ..self.partners()? })
@@ -163,7 +163,7 @@ impl<'a> Serving<'a, '_> {
     }
 }
 
-/// Kinds of operations, for logs and metrics.
+/// The kinds of operations, for logs and metrics.
 pub(crate) fn kind(operation: &Operation) -> &'static str {
     use wire::Use;
     match operation {

@@ -1,4 +1,4 @@
-//! The threads that follow channels which another node leads ([`crate::requests::channels`]).
+//! The threads that follow channels led by another node ([`crate::requests::channels`]).
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,12 @@ use crate::requests::channels::{Lent, PING_EVERY, next_request};
 use crate::requests::service::Service;
 use crate::threads::IDLE_LOOK;
 
-/// A leader that has not even pinged for so long is gone.
+/// A leader that has sent nothing for this long, not even a ping, is taken for gone.
 const SILENT: Duration = Duration::from_secs(6 * PING_EVERY.as_secs());
-/// An announced request has to be brought by its client within this time.
+/// How long a follower waits for the client to bring a request that the leader has announced.
 const ARRIVAL: Duration = Duration::from_secs(2);
 
-/// A follower's side of a channel.
+/// Runs a follower's side of a channel.
 pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: PartySet, name: &[u8; 16]) {
     let opened = service.network.follow_channel(serving, name);
     let mut net = match opened {
@@ -25,10 +25,10 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
     };
     let mut spoken = Instant::now();
     while !service.threads.is_stopping() {
-        // Any peer: when one of them is gone the channel is of no use.
+        // Wait for any peer: when one of them is gone, the channel is of no use.
         match net.wait(serving, IDLE_LOOK) {
             Ok(Some(_)) => {}
-            // A machine that is gone without a word.
+            // The leader's machine stopped without closing the connection.
             Ok(None) if spoken.elapsed() > SILENT => return tracing::debug!("a channel fell silent"),
             Ok(None) => continue,
             Err(e) => return tracing::debug!(error = service.members.told(&e), "a channel ended"),
@@ -51,7 +51,7 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
     }
 }
 
-/// Tells the others in the hello round that the request is not here.
+/// Tells the others in the hello round that this node does not have the request.
 pub(crate) fn decline(service: &Service, mut net: TlsNet) -> Option<TlsNet> {
     let context_id = service.material.context().map(|context| context.id()).unwrap_or_default();
     let nothing = [0; 32];

@@ -1,4 +1,4 @@
-//! The channel that a request holds, and how it gets it: from the free ones at the node that leads, from the leader at the others.
+//! How a request gets its channel: the leading node takes a free one, the other nodes get it from the leader.
 
 use std::time::{Duration, Instant};
 
@@ -14,16 +14,16 @@ use crate::requests::plan::{Plan, Task};
 use crate::requests::service::Service;
 use crate::threads::POLL_INTERVAL;
 
-/// A request waits so long for a channel at the leading node.
+/// How long a request waits for a channel at the leading node.
 const QUEUE: Duration = Duration::from_secs(10);
-/// When it has, they wait so long for their memory, within the time of the hello.
+/// How long a follower waits for its part of the memory once the leader has a channel. It is less than the time limit of the hello.
 const FOLLOWERS_TURN: Duration = Duration::from_millis(1500);
 
-/// A channel for one request. Goes home when dropped, to be used again if it is [`sound`](Channel::sound).
+/// A channel for one request. When dropped it goes back to where it came from, to be used again if it is [`sound`](Channel::sound).
 pub(crate) struct Channel<'c> {
     net: Option<TlsNet>,
     home: Home<'c>,
-    /// In which the request is computed, unless it only makes or deletes a key.
+    /// The memory in which the request is computed; none if the request only makes or deletes a key.
     _memory: Option<Part<'c>>,
     sound: bool,
 }
@@ -39,7 +39,8 @@ impl Channel<'_> {
         self.net.as_mut().ok_or_else(|| Error::System("the channel is gone".into()))
     }
 
-    /// Whether the client, which lets it idle, is to give it back, since one waits that holds fewer. Only the node that leads knows.
+    /// Whether the client must give up the channel, which it leaves idle, because a client with fewer channels waits. Only the leading node
+    /// knows.
     pub(crate) fn is_to_yield(&self) -> bool {
         match &self.home {
             Home::Pool(channels, serving, client) => channels.is_to_yield(*serving, client),
@@ -47,7 +48,7 @@ impl Channel<'_> {
         }
     }
 
-    /// All nodes are in step: the channel can serve again.
+    /// Marks the channel as reusable: all nodes are in step.
     pub(crate) fn sound(&mut self) {
         self.sound = true;
     }
@@ -67,7 +68,7 @@ impl Drop for Channel<'_> {
     }
 }
 
-/// Gets a channel, and the memory to compute in: picks one as the node that leads, or waits for the one that was picked.
+/// Gets a channel, and the memory to compute in. The leading node picks a channel; the other nodes wait for the one that it picked.
 pub(super) fn acquire<'c>(
     service: &'c Service,
     plan: &Plan,
@@ -123,7 +124,7 @@ fn lead<'c>(
                 channel.net = Some(net);
                 return Ok(channel);
             }
-            // Nothing has been used.
+            // The request has used nothing yet.
             Err(e) if tries < service.strategy.patience().channel_tries => {
                 tracing::debug!(error = service.members.told(&e), "a channel did not open");
             }
@@ -132,7 +133,7 @@ fn lead<'c>(
     }
 }
 
-/// Waits a moment for serving nodes that are not connected here, if the strategy does.
+/// Waits a short time for serving nodes that are not connected here, if the strategy allows it.
 fn await_members(service: &Service, serving: PartySet) -> Result<(), Refusal> {
     let until = Instant::now() + service.strategy.patience().returning;
     loop {
@@ -168,7 +169,7 @@ fn follow<'c>(
                         Ok(Channel { net, home: Home::Lender(lent), _memory: memory, sound: false })
                     }
                     Err(busy) => {
-                        // The others need not wait for this node.
+                        // The other nodes need not wait for this one.
                         if let Some(net) = lent.net().and_then(|net| decline(service, net)) {
                             lent.give_back(net);
                         }

@@ -1,12 +1,13 @@
-//! The memory in which requests are computed: each that is under way has its part of it, for which others wait in their order.
+//! The memory in which requests are computed. Each running request has a part of it; other requests wait for a part in order of arrival.
 //!
-//! A use of a key is computed in pieces ([`crate::computation::pieces`]), so that it takes no more than its part, whatever its cipher and its length. The part
-//! is the same at all nodes: they compare the setting in the hello round, since they have to cut alike.
+//! A use of a key is computed in pieces ([`crate::computation::pieces`]), so that it fits into its part, whatever its cipher and its
+//! length. The size of a part is the same at all nodes: they compare the setting in the hello round, because they must cut a request into
+//! the same pieces.
 //!
-//! The node that leads takes its part before it announces a request, and its followers take theirs when they hear of it, in the leader's
-//! order. So among nodes that always serve together nobody waits but the leader. Where several nodes lead, two requests may each wait
-//! for a part that the other one has: a follower therefore waits for a short time only, and refuses the request as busy. Then its
-//! parts are free again everywhere, and the client asks again.
+//! The leading node takes its part before it announces a request. Its followers take theirs when they hear of the request, in the leader's
+//! order. So among nodes that always serve together only the leader waits. Where several nodes lead, two requests may each wait for a part
+//! that the other one has. A follower therefore waits only a short time, then refuses the request as busy. Its parts are then free again at
+//! all nodes, and the client asks again.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use polyclave_config::NodeLimits;
 use polyclave_transport::wire::{Reason, Refusal};
 
-/// Memory of a node, in parts of equal size.
+/// The memory of a node, in parts of equal size.
 pub(crate) struct Memory {
     part_mib: usize,
     state: Mutex<State>,
@@ -24,7 +25,7 @@ pub(crate) struct Memory {
 
 struct State {
     free: usize,
-    /// Who waits, in their order.
+    /// The numbers of the waiting requests, in order.
     waiting: VecDeque<u64>,
     next: u64,
 }
@@ -46,17 +47,17 @@ impl Memory {
         Memory { part_mib, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Requests that are computed at a time.
+    /// The number of requests that can be computed at the same time.
     pub(crate) fn parts(limits: &NodeLimits) -> usize {
         limits.memory_mib / limits.memory_per_request_mib.max(1)
     }
 
-    /// Bytes of a part.
+    /// The size of a part in bytes.
     pub(crate) fn part_bytes(&self) -> usize {
         self.part_mib << 20
     }
 
-    /// A part, once it is this request's turn; or that there is none until the deadline.
+    /// Waits for this request's turn and takes a part. A refusal if no part is free before the deadline.
     pub(crate) fn take(&self, until: Instant) -> Result<Part<'_>, Refusal> {
         let mut state = self.lock();
         let me = state.next;
@@ -66,7 +67,7 @@ impl Memory {
             if state.free > 0 && state.waiting.front() == Some(&me) {
                 state.free -= 1;
                 state.waiting.pop_front();
-                // The next one may find a part, too.
+                // There may be a part for the next request, too.
                 self.changed.notify_all();
                 return Ok(Part(self));
             }
@@ -119,7 +120,7 @@ mod tests {
         assert!(memory.take(soon()).is_ok());
     }
 
-    /// One that gave up must not hold up those behind it.
+    /// A request that gave up must not hold up those behind it.
     #[test]
     fn who_waits_is_served_in_turn_and_who_gives_up_is_passed_over() {
         let memory = memory(1);

@@ -1,12 +1,12 @@
-//! A request, in the order in which a node deals with it.
+//! How a node handles a request, in the order of the steps.
 //!
 //! 1. [`plan`]: this node alone decides whether the client may do this.
-//! 2. [`lending`]: the request gets a channel to the other serving nodes ([`channels`], [`turns`]; at those that follow [`pending`] and
-//!    [`follow`]), and its part of the memory ([`memory`]).
+//! 2. [`lending`]: the request gets its part of the memory ([`memory`]) and a channel to the other serving nodes ([`channels`], [`turns`];
+//!    at the nodes that follow: [`pending`] and [`follow`]).
 //! 3. [`begin`]: the nodes compare the request in the hello round.
-//! 4. [`conversation`]: they take the client's steps, each compared among them first ([`agreement`]), and answer.
+//! 4. [`conversation`]: the nodes take the client's steps, compare each of them before they use it ([`agreement`]), and answer.
 //!
-//! [`service`] has the parts of the node that this takes, and [`strategy`] what differs between protocols.
+//! [`service`] has the parts of the node that serving takes, and [`strategy`] has what differs between protocols.
 
 pub(crate) mod agreement;
 pub(crate) mod begin;

@@ -1,4 +1,4 @@
-//! Where a request that a client brought waits for the channel that the leading node picked for it.
+//! Requests that a client has brought and that wait for the channel that the leading node picked for them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,10 +9,10 @@ use polyclave_protocol::Party;
 
 use crate::requests::channels::Lent;
 
-/// Requests that were refused lately: their channel need not wait for them.
+/// How many recently refused requests are remembered: a channel need not wait for them.
 const REMEMBERED: usize = 256;
 
-/// Names a request: the client's certificate and the number that it drew. No client can claim another's.
+/// Identifies a request: a hash of the client's certificate and the number that the client drew. No client can claim another's.
 pub(crate) type Ticket = [u8; 32];
 
 /// Requests by ticket.
@@ -34,7 +34,7 @@ struct Waiting {
 }
 
 impl PendingRequests {
-    /// Announces that a request is here and waits for a channel of `leader`. None when the ticket is taken already.
+    /// Announces that a request is here and waits for a channel of `leader`. `None` if the ticket is taken already.
     pub(crate) fn bring(&self, ticket: Ticket, leader: Party) -> Option<Receiver<Lent>> {
         let (channel, receiver) = sync_channel(1);
         let mut state = self.lock();
@@ -46,12 +46,12 @@ impl PendingRequests {
         Some(receiver)
     }
 
-    /// The request no longer waits.
+    /// Removes a request that no longer waits.
     pub(crate) fn leave(&self, ticket: &Ticket) {
         self.lock().waiting.remove(ticket);
     }
 
-    /// The request was refused here before it could wait.
+    /// Remembers a request that was refused here before it could wait.
     pub(crate) fn refuse(&self, ticket: Ticket) {
         let mut state = self.lock();
         if state.refused.len() == REMEMBERED {
@@ -61,7 +61,7 @@ impl PendingRequests {
         self.changed.notify_all();
     }
 
-    /// Hands a channel to the request of this ticket; gives it back if none comes in time.
+    /// Hands a channel to the request with this ticket. Returns the channel if no such request comes in time.
     #[expect(clippy::result_large_err, reason = "the error is the channel, given back")]
     pub(crate) fn hand_over(
         &self,

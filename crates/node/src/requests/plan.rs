@@ -1,5 +1,5 @@
-//! What a node decides for itself about a request: whether the client may do this, with which key, and in which mode. Nothing that the
-//! client said is used before the nodes have compared it ([`begin`](super::begin)).
+//! What a node decides alone about a request: whether the client may do this, with which key, and in which mode. The node uses nothing that
+//! the client said before the nodes have compared it ([`begin`](super::begin)).
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ use crate::store::StoredKey;
 /// A request that this node is ready to serve.
 pub(crate) struct Plan {
     pub(crate) request: Request,
-    /// Of the client and all bytes of its request.
+    /// Digest of the client's certificate and all bytes of its request.
     pub(crate) digest: [u8; 32],
     pub(crate) ticket: Ticket,
     pub(crate) task: Task,
-    /// Who asks.
+    /// The client that asks.
     pub(super) client: String,
-    /// The name of the key that it makes or deletes.
+    /// The name of the key that the request makes or deletes.
     _taken: Option<Taken>,
 }
 
-/// What to do.
+/// What the request does.
 pub(crate) enum Task {
     Generate { new: NewKey, cipher: Cipher },
     Import { new: NewKey, cipher: Cipher },
@@ -44,7 +44,7 @@ fn key_refusal(told: String) -> Refusal {
 }
 
 impl Plan {
-    /// Checks a request against this node's own policy, keys and limits. Nothing is spent and nobody else is asked.
+    /// Checks a request against this node's own policy, keys and limits. It spends nothing and asks no other node.
     pub(crate) fn make(
         service: &Service,
         client: &Client,
@@ -113,7 +113,7 @@ impl Plan {
         Ok(Plan { ticket, request, digest, task, client: client.name.clone(), _taken: taken })
     }
 
-    /// What the key of the request is, for the nodes to compare.
+    /// A digest of the request's key, which the nodes compare.
     pub(super) fn key_digest(&self) -> [u8; 32] {
         let key = match &self.task {
             Task::Use { info, .. } => wire::encode(info).unwrap_or_default(),
@@ -123,8 +123,8 @@ impl Plan {
     }
 }
 
-/// Keys for CBC and what it undoes were made before such keys were refused: nothing more is encrypted under them in CBC. What was
-/// encrypted can be decrypted.
+/// For keys made before it was refused to allow CBC together with a mode that undoes it. Nothing more is encrypted under them in CBC; what
+/// was encrypted can be decrypted.
 fn refuse_undoing(info: &KeyInfo, wanted: wire::Mode, right: Right) -> Result<(), Refusal> {
     if (wanted, right) != (wire::Mode::Cbc, Right::Encrypt) {
         return Ok(());
@@ -136,7 +136,7 @@ fn refuse_undoing(info: &KeyInfo, wanted: wire::Mode, right: Right) -> Result<()
     )))
 }
 
-/// Names a request of a client among the nodes.
+/// Identifies a client's request among the nodes.
 pub(crate) fn ticket(client: &Client, id: &[u8; 16]) -> Ticket {
     let mut ticket = blake3::Hasher::new_derive_key("polyclave 2026 ticket of a request");
     ticket.update(id).update(&client.certificate).finalize().into()

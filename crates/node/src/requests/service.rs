@@ -23,7 +23,7 @@ use crate::requests::strategy::RequestStrategy;
 use crate::store::Store;
 use crate::threads::Threads;
 
-/// What requests are served with.
+/// The parts that serve requests.
 pub(crate) struct Service {
     pub(crate) scheme: Arc<AnyServiceConfig>,
     pub(crate) strategy: Box<dyn RequestStrategy>,
@@ -42,7 +42,7 @@ pub(crate) struct Service {
     pub(crate) memory: Memory,
     /// Blocks computed since this node started.
     pub(crate) computed: Arc<AtomicU64>,
-    /// How it behaves.
+    /// How the node behaves: honestly, or, in tests, as a cheater.
     pub(crate) conduct: Conduct,
 }
 

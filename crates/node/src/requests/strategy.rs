@@ -1,4 +1,4 @@
-//! What differs, in a request, between protocols that abort and those that guarantee the output: [`crate::strategy`].
+//! What differs, in serving a request, between protocols that abort and those that guarantee the output: [`crate::strategy`].
 
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ use crate::material::state::Material;
 use crate::requests::agreement::Early;
 use crate::requests::lending::Channel;
 
-/// How long others are waited for.
+/// How long this node waits for other nodes.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
-    /// A serving node that is not connected when a request begins.
+    /// For a serving node that is not connected when a request begins.
     pub(crate) returning: Duration,
-    /// So often the leading node tries to open a channel.
+    /// How many times the leading node tries to open a channel.
     pub(crate) channel_tries: usize,
-    /// A peer that is silent while a key is used.
+    /// For a peer that is silent while a key is used.
     pub(crate) silence: Duration,
 }
 
 /// A step of a client that the nodes compare.
 #[derive(Clone, Copy)]
 pub(crate) struct StepOf<'s> {
-    /// The session that it is part of.
+    /// The session that the step belongs to.
     pub(crate) session: &'s [u8; 32],
     /// Whether the request uses a key, and does not make one.
     pub(crate) uses_key: bool,
@@ -43,20 +43,20 @@ pub(crate) struct Ending {
 
 /// How nodes serve a request together.
 pub(crate) trait RequestStrategy: Send + Sync {
-    /// How long others are waited for.
+    /// How long this node waits for other nodes.
     fn patience(&self) -> Patience;
 
-    /// Whether the hello is tried again on another channel after an error, as long as there is time.
+    /// Whether to repeat the hello on another channel after an error, as long as there is time.
     fn tries_another_channel(&self, error: &Error) -> bool;
 
-    /// Whether the key of a request was announced, here or where that counts.
+    /// Whether the key of a request counts as announced. `here` says whether it was announced at this node.
     fn is_announced(&self, here: bool, net: &mut dyn Net) -> Result<bool>;
 
-    /// While the next step of the client is awaited: the first peer that has refused it already.
+    /// Called while the node waits for the client's next step. Returns the first peer that has already refused that step.
     fn listen(&self, early: &mut Early, net: &mut TlsNet) -> Result<Option<Party>>;
 
-    /// Compares a step with the other serving nodes. `mine` is the digest of what the client told this node, or why this node does
-    /// not accept it; the refusal if the request does not go on.
+    /// Compares a step with the other serving nodes. `mine` is the digest of what the client told this node, or the reason why this node
+    /// does not accept the step. Returns the refusal if the request does not go on.
     fn agree(
         &self,
         mine: Result<[u8; 32], Refusal>,
@@ -65,10 +65,10 @@ pub(crate) trait RequestStrategy: Send + Sync {
         net: &mut dyn Net,
     ) -> Result<Result<(), Refusal>>;
 
-    /// Whether the session ends here when the client of a use of a key is gone.
+    /// Whether the session ends here when the client is gone while a key is used.
     fn ends_without_client(&self) -> bool;
 
-    /// What the client is told at the end, and whether the channel can serve again.
+    /// Ends a request: decides what the client is told and whether the channel can serve again.
     fn end(
         &self,
         material: &Material,
@@ -77,6 +77,6 @@ pub(crate) trait RequestStrategy: Send + Sync {
         faults: &mut Faults,
     ) -> Result<(), Refusal>;
 
-    /// Whether wrong shares are corrected while all nodes are there.
+    /// Whether wrong shares are corrected while all nodes are connected.
     fn corrects(&self) -> bool;
 }

@@ -1,26 +1,27 @@
-//! Who gets a channel: the clients' shares, and the order in which they wait.
+//! Which request gets the next channel: how many channels a client may hold, and the order in which requests wait.
 //!
-//! A request holds a channel from its beginning to its end, and a client may leave it open as long as it goes on. So channels are
-//! given out, at the node that leads a serving set, by two rules:
+//! A request holds a channel from its beginning to its end, and a client may keep it open as long as it goes on. So the leading node of a
+//! serving set gives out channels by two rules:
 //!
-//! * *A share.* A client that holds h channels gets another only while more than h are free in that serving set. So one client
-//!   holds half of them at most (8 of 16), and k clients that want as many as they can get come to 1/(k + 1) of them each. What
-//!   then remains is for clients that hold fewer, and above all for those that hold none. (This is the dynamic threshold of Choudhury
-//!   and Hahne, 1998, for queues that share a buffer, with alpha = 1; cited from memory.)
-//! * *An order.* Of those that wait and may have one, the client that holds fewest comes first; of several, the one whose last
-//!   turn was longest ago; of its own requests, the first that came. So a client with many requests waits for itself.
+//! * *A share.* A client that holds h channels gets another only while more than h are free in that serving set. So one client holds at
+//!   most half of them (8 of 16), and k clients that want as many as they can get end with 1/(k + 1) of them each. The rest remains for
+//!   clients that hold fewer, and above all for those that hold none. (This is the dynamic threshold of Choudhury and Hahne, 1998, for
+//!   queues that share a buffer, with alpha = 1; cited from memory.)
+//! * *An order.* Among the clients that wait and may have a channel, the one that holds the fewest comes first; if several hold equally
+//!   few, the one whose last turn was longest ago. The requests of one client are served in order of arrival. So a client with many
+//!   requests waits for itself.
 //!
-//! A client that lets a channel idle while another waits that holds fewer can lose it sooner ([`Turns::is_to_yield`]). *Not covered*:
-//! clients that go on sending keep what they hold. Five of them that never end take all 16 (8, 4, 2, 1, 1); the sixth
-//! then waits until one ends. Every one of them is a client that an operator has let in.
+//! A client that leaves a channel idle can lose it early, when a client with fewer channels waits ([`Turns::is_to_yield`]). *Not covered*:
+//! clients that keep sending keep their channels. Five of them that never end take all 16 (8, 4, 2, 1, 1); the sixth then waits until one
+//! ends. All of them are clients that an operator has allowed.
 
 use std::collections::HashMap;
 
 use polyclave_protocol::PartySet;
 
-/// The channels of the serving sets that this node leads, as far as they are lent, and who waits for one.
+/// The lent channels of the serving sets that this node leads, and the requests that wait for one.
 pub(crate) struct Turns {
-    /// In one serving set, and in all together.
+    /// The limit for one serving set, and for all together.
     most: usize,
     most_of_all: usize,
     lent: HashMap<PartySet, usize>,
@@ -32,9 +33,9 @@ pub(crate) struct Turns {
 
 #[derive(Default)]
 struct Account {
-    /// Channels in all serving sets.
+    /// Channels that the client holds in all serving sets.
     held: usize,
-    /// Of these, on their way back to another client.
+    /// Those of them that the client is giving up for another client.
     yielded: usize,
     last_turn: u64,
 }
@@ -51,14 +52,14 @@ impl Turns {
         Turns { most, most_of_all, lent, clients, waiting, count: 0 }
     }
 
-    /// A request of a client waits from now on, under the number that is returned.
+    /// Adds a waiting request of a client. Returns its number in the queue.
     pub(crate) fn enter(&mut self, client: &str, serving: PartySet) -> u64 {
         self.count += 1;
         self.waiting.push(Waiting { number: self.count, client: client.to_owned(), serving });
         self.count
     }
 
-    /// It waits no longer.
+    /// Removes a request that no longer waits.
     pub(crate) fn leave(&mut self, number: u64) {
         self.waiting.retain(|waiting| waiting.number != number);
     }
@@ -80,7 +81,7 @@ impl Turns {
         true
     }
 
-    /// A client's request has ended.
+    /// Frees the channel of a client's request that has ended.
     pub(crate) fn give_back(&mut self, client: &str, serving: PartySet) {
         if let Some(account) = self.clients.get_mut(client) {
             account.held = account.held.saturating_sub(1);
@@ -91,8 +92,8 @@ impl Turns {
         }
     }
 
-    /// Whether a client is to give back a channel that it lets idle, since one that holds fewer waits for such a channel. Then
-    /// this one counts as given back, or all would be given back for one that waits.
+    /// Whether a client must give up a channel that it leaves idle, because a client with fewer channels waits for one in that set. If so,
+    /// this channel counts as given up at once; otherwise all would be given up for one waiting client.
     pub(crate) fn is_to_yield(&mut self, client: &str, serving: PartySet) -> bool {
         let Some(Account { held, yielded, .. }) = self.clients.get(client) else { return false };
         let kept = held.saturating_sub(*yielded);
@@ -108,12 +109,12 @@ impl Turns {
         is_to_yield
     }
 
-    /// How many are lent in a serving set.
+    /// How many channels are lent in a serving set.
     pub(crate) fn lent(&self, serving: PartySet) -> usize {
         self.lent.get(&serving).copied().unwrap_or_default()
     }
 
-    /// How many are lent in all.
+    /// How many channels are lent in all sets.
     pub(crate) fn lent_of_all(&self) -> usize {
         self.lent.values().sum()
     }
@@ -134,7 +135,7 @@ mod tests {
 
     const SET: fn() -> PartySet = || PartySet::all(3);
 
-    /// All turns that are due, in order, by client.
+    /// Takes all turns that are due, in order. Returns the clients.
     fn due(turns: &mut Turns) -> Vec<String> {
         let mut order = Vec::new();
         loop {
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(due(&mut turns), ["b"]);
     }
 
-    /// Ended in the order in which they began, requests of three clients with eight each are served in turn.
+    /// When requests of three clients with eight each end in the order in which they began, the clients are served in turn.
     #[test]
     fn of_three_clients_with_eight_requests_each_none_is_served_more_than_its_part() {
         let mut turns = Turns::new(16, 64);

@@ -1,7 +1,7 @@
 //! Protocols that abort: all serving nodes agree on every step of a client, and any failure ends the request at all of them.
 //!
-//! With checks against active cheaters ([`Checked`]) a failed check can have told a cheater about a bit of a MAC key. So it ends all
-//! service of this node ([`quarantine`]), and what is made afresh after every start belongs to one [`epoch`].
+//! Under protocols with checks against active cheaters ([`Checked`]), a failed check can have told a cheater about a bit of a MAC key. So
+//! it ends all service of this node ([`quarantine`]), and what is made afresh after every start belongs to one [`epoch`].
 
 use std::time::Duration;
 
@@ -24,15 +24,15 @@ use crate::requests::begin::{COMPUTE, blame, unavailable};
 use crate::requests::lending::Channel;
 use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf};
 
-/// When the MAC key was given up in the middle of a request.
+/// The refusal if the MAC key was given up in the middle of a request.
 const GIVEN_UP: &str =
     "what the nodes had made afresh was given up meanwhile; they make it again: try again later";
 
-/// Requests end at all nodes or at none.
+/// A request ends at all nodes or at none.
 pub(super) struct Abort;
 
 impl RequestStrategy for Abort {
-    /// The client has reached all of these nodes, so one that is not connected here may just be coming back, and one that has just
+    /// The client has reached all of these nodes. So a node that is not connected here may just be coming back, and a node that has just
     /// come back may not have been ready for a channel.
     fn patience(&self) -> Patience {
         Patience { returning: Duration::from_secs(2), channel_tries: 2, silence: COMPUTE }
@@ -42,7 +42,7 @@ impl RequestStrategy for Abort {
         true
     }
 
-    /// At any of the serving nodes.
+    /// The key counts as announced if it is announced at any of the serving nodes.
     fn is_announced(&self, here: bool, net: &mut dyn Net) -> Result<bool> {
         any(here, net)
     }
@@ -51,7 +51,7 @@ impl RequestStrategy for Abort {
         early.listen(net)
     }
 
-    /// All nodes come out of it with the same result: accepted by all and equal, or not.
+    /// All nodes get the same result: every node accepted the step and all digests are equal, or not.
     fn agree(
         &self,
         mine: Result<[u8; 32], Refusal>,
@@ -78,13 +78,13 @@ impl RequestStrategy for Abort {
                 channel.sound();
                 Ok(())
             }
-            // All nodes come to this at the same place.
+            // All nodes reach this at the same point.
             Err(Fault::Refused(refusal)) => {
                 channel.sound();
                 Err(refusal)
             }
             Err(Fault::Own(refusal)) => Err(refusal),
-            // All come to this, too. Nothing was used and nothing given out.
+            // All nodes reach this, too. Nothing was used and nothing was given out.
             Err(Fault::Failed(Error::OutOfMaterial { detail })) => {
                 channel.sound();
                 Err(Refusal::new(Reason::OutOfMaterial, detail))
@@ -96,7 +96,7 @@ impl RequestStrategy for Abort {
                     return Err(gone);
                 }
                 tracing::warn!(error = material.members.told(&e), "a request failed among the nodes");
-                // Of a check nothing is told but that it failed.
+                // The client learns only that a check failed.
                 material.refuse_quarantined()?;
                 match e {
                     Error::CheckFailed { .. } => Err(Refusal::new(Reason::Unavailable, GIVEN_UP)),
@@ -111,11 +111,11 @@ impl RequestStrategy for Abort {
     }
 }
 
-/// Material belongs to an epoch, which ends whenever a node starts, and with a check that fails.
+/// Material belongs to an epoch, which ends whenever a node starts, and when a check fails.
 pub(super) struct Checked;
 
 impl MaterialStrategy for Checked {
-    /// All nodes make an epoch as soon as they are there.
+    /// The nodes make an epoch as soon as all of them are connected.
     fn begin(&self, _: &Material, _: [u8; 32], _: &[u8]) -> Result<()> {
         Ok(())
     }
@@ -143,7 +143,7 @@ impl MaterialStrategy for Checked {
         material.end_epoch(why);
     }
 
-    /// What was made with its last start is worth nothing.
+    /// Material made with the peer's previous start is worthless.
     fn peer_started(&self, material: &Material, peer: Party, _: Option<[u8; 16]>, boot: [u8; 16]) {
         material.end_epoch_of_other_start(peer, boot);
     }

@@ -1,11 +1,10 @@
 //! Protocols that guarantee the output: a quorum of nodes agrees on each step, and goes on without nodes that are silent or lie.
 //!
-//! The hello of a request still takes all that serve, and the client, when it fails, asks others. Of later steps it is enough that so
-//! many nodes were told the same that any two choices of so many have a node in common that does not cheat: then no two parts of the
-//! nodes go on with different steps, and a node that fell silent, or lies, holds up nothing. A node that was told something else stays
-//! behind with an error.
+//! The hello of a request still needs all serving nodes; if it fails, the client asks others. For later steps it is enough that a quorum
+//! was told the same. Any two quorums have a node in common that does not cheat, so no two groups of nodes go on with different steps, and
+//! a node that falls silent or lies holds up nothing. A node that was told something else stops with an error.
 //!
-//! A node that cheats is outvoted, so no failed check ends anything: it must not be in a cheater's power to stop the others.
+//! A cheating node is outvoted, so no failed check ends anything: otherwise a cheater could stop the others.
 
 use std::time::Duration;
 
@@ -28,20 +27,20 @@ use crate::requests::begin::{blame, unavailable};
 use crate::requests::lending::Channel;
 use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf};
 
-/// While they use a key nodes wait [`ONLINE`] of these for each other's messages, and together no longer than their client waits for
-/// them (60 s), so that it hears from them who was silent.
+/// The unit of time limits while nodes use a key. They wait [`ONLINE`] of these for each other's messages, and in total no longer than
+/// their client waits for them (60 s), so that they can tell the client who was silent.
 const SILENCE: Duration = Duration::from_secs(5);
-/// Time limits that they wait for what they cannot do without. Longer than a client may take for a step.
+/// How many of these time limits nodes wait for what they cannot do without. Longer than a client may take for a step.
 pub(crate) const ONLINE: u32 = 8;
 
-/// Requests go on as long as a quorum does.
+/// Requests continue as long as a quorum does.
 pub(super) struct Guaranteed {
-    /// So many nodes agree; any two choices of so many have a node in common that does not cheat.
+    /// Votes needed for a step. Any two quorums have a node in common that does not cheat.
     pub(super) quorum: usize,
 }
 
 impl RequestStrategy for Guaranteed {
-    /// The client goes on without a node that is not there.
+    /// The client continues without a node that is not connected.
     fn patience(&self) -> Patience {
         Patience { returning: Duration::ZERO, channel_tries: 1, silence: SILENCE }
     }
@@ -50,12 +49,12 @@ impl RequestStrategy for Guaranteed {
         !matches!(error, Error::Timeout { .. })
     }
 
-    /// Those that serve, and hold it, are enough.
+    /// The serving nodes that hold the key are enough.
     fn is_announced(&self, _: bool, _: &mut dyn Net) -> Result<bool> {
         Ok(true)
     }
 
-    /// Others may go on without one that has refused.
+    /// The others may continue without a node that has refused.
     fn listen(&self, _: &mut Early, _: &mut TlsNet) -> Result<Option<Party>> {
         Ok(None)
     }
@@ -75,7 +74,7 @@ impl RequestStrategy for Guaranteed {
         false
     }
 
-    /// One node may have refused what others go on with.
+    /// One node may have refused a step with which the others continue.
     fn end(
         &self,
         material: &Material,
@@ -107,8 +106,8 @@ impl RequestStrategy for Guaranteed {
     }
 }
 
-/// Compares a step, and the session that it is part of, with as many other nodes as it takes; `quorum` with this one. A client may be
-/// slower with some than with others: who is still without the step is waited for, `patience` time limits.
+/// Compares a step, and the session that it is part of, with enough other nodes to have `quorum` with this one. A client may be slower with
+/// some nodes than with others: nodes that do not have the step yet are waited for, `patience` time limits.
 fn agree_with_most(
     mine: Result<[u8; 32], Refusal>,
     session: &[u8; 32],
@@ -148,10 +147,10 @@ fn agree_with_most(
     Ok(Err(other.map_or(refusal.clone(), |other| refusal.because_of(other))))
 }
 
-/// The nodes keep one stock for good, which every node begins for itself: there is nothing to make afresh, and a node that starts again,
-/// or says so, takes nothing from the others but its own part of the stock.
+/// All nodes keep one permanent stock, which every node begins for itself. There is nothing to make afresh. A node that starts again, or
+/// claims to, costs the others nothing except its own part of the stock.
 pub(super) struct Standing {
-    /// So many nodes that take the same take it.
+    /// Votes needed to spend an item.
     pub(super) quorum: usize,
 }
 
@@ -172,7 +171,7 @@ impl MaterialStrategy for Standing {
 
     fn give_up(&self, _: &Material, _: &str) {}
 
-    /// That peer holds nothing any more.
+    /// The peer has lost its part of the stock.
     fn peer_started(&self, material: &Material, peer: Party, before: Option<[u8; 16]>, boot: [u8; 16]) {
         if let Some(epoch) = material.epoch().filter(|_| before != Some(boot)) {
             epoch.lots.forget(peer);

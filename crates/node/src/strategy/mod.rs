@@ -1,4 +1,4 @@
-//! The two ways to serve, and which of them a protocol takes.
+//! The ways to serve, and which of them a protocol takes.
 //!
 //! | the protocol's adversary | requests | what the nodes make ahead |
 //! |---|---|---|
@@ -22,14 +22,14 @@ use passive::Unchecked;
 
 /// How a node serves.
 pub(crate) struct Strategy {
-    /// Requests of clients.
+    /// How requests of clients are served.
     pub(crate) requests: Box<dyn RequestStrategy>,
-    /// What the nodes make together ahead of them.
+    /// How material is made ahead of them.
     pub(crate) material: Box<dyn MaterialStrategy>,
 }
 
 impl Strategy {
-    /// The strategy for a protocol. The only place that asks which one it is.
+    /// The strategy for a protocol. This is the only place that distinguishes protocols.
     pub(crate) fn of(scheme: &AnyServiceConfig) -> Strategy {
         match scheme.adversary() {
             Adversary::Passive => Strategy { requests: Box::new(Abort), material: Box::new(Unchecked) },

@@ -1,5 +1,5 @@
-//! Passive protocols serve as those that [abort](super::abort), without checks: no failure tells anything of a secret, and nothing is
-//! made ahead.
+//! Passive protocols serve like those that [abort](super::abort), but without checks: no failure reveals anything about a secret, and
+//! nothing is made ahead.
 
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::Refusal;
@@ -9,7 +9,7 @@ use crate::material::state::Material;
 use crate::material::strategy::{MaterialStrategy, Preparation};
 use crate::peers::orders::Order;
 
-/// Nothing is made ahead but the common secrets.
+/// Nothing is made ahead except the common secrets.
 pub(super) struct Unchecked;
 
 impl MaterialStrategy for Unchecked {

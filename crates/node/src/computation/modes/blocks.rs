@@ -1,4 +1,4 @@
-//! Blocks by themselves: both sides of ECB, and the decryption side of CBC, whose chain the client adds.
+//! Independent blocks: both directions of ECB, and the decryption of CBC, where the client adds the chain.
 
 use polyclave_protocol::any::{AnyMask, AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
@@ -51,7 +51,7 @@ impl Mode for Decrypt {
     }
 }
 
-/// Encrypts a client's secret blocks, each by itself.
+/// Encrypts a client's secret blocks independently of each other.
 pub(crate) struct Encrypt {
     block: usize,
     tweaks: Tweaks,
@@ -95,20 +95,20 @@ impl Mode for Encrypt {
     }
 }
 
-/// The masks of a client's secret input: each is drawn, used once, and gone.
+/// The masks of a client's secret input. Each is drawn, used once, and discarded.
 pub(crate) struct Masks {
     block: usize,
     most: usize,
-    /// The mask that the client has.
+    /// The mask whose value the client has.
     current: Option<AnyMask>,
-    /// Bytes of it.
+    /// The size of this mask in bytes.
     len: usize,
-    /// Bytes of the next one.
+    /// The size of the next mask in bytes.
     next: usize,
 }
 
 impl Masks {
-    /// `first` bytes for the first step, at most `most` for each.
+    /// Masks for steps of at most `most` bytes; the first has `first` bytes.
     pub(crate) fn new(block: usize, most: usize, first: u32) -> Result<Self, Refusal> {
         let masks = Masks { block, most, current: None, len: 0, next: first as usize };
         masks.check(masks.next)?;
@@ -119,7 +119,7 @@ impl Masks {
         whole_blocks(bytes, self.block, self.most)
     }
 
-    /// Draws the mask that is due; what the client is sent of it. Empty if none is due.
+    /// Draws the next mask, if one is due. Returns this node's part of it for the client; empty if none is due.
     pub(crate) fn draw(
         &mut self,
         protocol: &mut AnyServiceSession,
@@ -134,7 +134,7 @@ impl Masks {
         Ok(message)
     }
 
-    /// Whether masked data fits the mask; how many blocks it is.
+    /// Checks that masked data fits the mask. Returns the number of its blocks.
     pub(crate) fn admit(&mut self, data: &[u8], next: u32) -> Result<u64, Refusal> {
         let blocks = self.check(data.len())?;
         if data.len() != self.len {
@@ -148,7 +148,7 @@ impl Masks {
         Ok(blocks)
     }
 
-    /// The mask, for its only use.
+    /// Takes the mask out, for its only use.
     pub(crate) fn take(&mut self) -> Result<AnyMask, Fault> {
         let none =
             || Refusal::new(Reason::Malformed, "there is no mask left; ask for one with the step before");

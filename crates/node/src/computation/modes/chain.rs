@@ -1,20 +1,19 @@
-//! CBC encryption (SP 800-38A, section 6.2) and CMAC (SP 800-38B): one block after the other, since each waits for the one
+//! CBC encryption (SP 800-38A, section 6.2) and CMAC (SP 800-38B). Blocks are computed one after the other, because each needs the one
 //! before. The chain stays shared; of CMAC only the last block is revealed.
 //!
 //! # Why the right to encrypt in CBC is not the right to E_K(x) for a chosen x
 //!
-//! CBC computes E_K(chain + block). Who knows the chain before it chooses the block gets E_K(x): it sends x + chain. So the client
-//! learns what is chained to a block when that block is fixed, that is when the nodes have compared it:
+//! CBC computes E_K(chain + block). A client that knows the chain before it chooses the block gets E_K(x): it sends x + chain. So the
+//! client learns what a block is chained to only when that block is fixed, that is when the nodes have compared it:
 //!
-//! * The initial block is random, shared and unknown to t nodes (a mask that nothing is put under), as the standard asks for
-//!   an unpredictable one. Nodes send their parts of it with the first answer.
-//! * The last block of a step is what the first block of the next one is chained to: nodes send it with the next answer, or at
-//!   once if the client asked for no further mask, since then no block can follow. This is delayed CBC (Fouque, Martinet and
-//!   Poupard, Practical symmetric on-line encryption, FSE 2003, cited from memory), which they prove secure against
-//!   adversaries that choose block by block.
+//! * The initial block is random, shared and unknown to t nodes (a mask that masks nothing), because the standard asks for an unpredictable
+//!   one. Nodes send their parts of it with the first answer.
+//! * The first block of a step is chained to the last block of the step before. Nodes send that last block with the next answer, or at once
+//!   if the client asked for no further mask, since then no block can follow. This is delayed CBC (Fouque, Martinet and Poupard, Practical
+//!   symmetric on-line encryption, FSE 2003, cited from memory), which they prove secure against adversaries that choose block by block.
 //!
-//! A client that works together with t nodes knows no more: the chain is shared. With more of them, or with one that departs from
-//! a passive protocol, the key is lost anyway. CBC authenticates nothing.
+//! A client that works together with t nodes knows no more: the chain is shared. With more nodes, or with a node that departs from a
+//! passive protocol, the key is lost anyway. CBC authenticates nothing.
 
 use polyclave_cipher::Cells;
 use polyclave_protocol::any::AnyShared;
@@ -26,17 +25,17 @@ use super::blocks::Masks;
 use super::{Answer, Fault, Mode, misplaced};
 use crate::computation::Computation;
 
-/// The most bytes of one step: every block takes as long as a whole chunk of a parallel mode, and peers wait.
+/// The most bytes of one step: each block takes as long as a whole chunk of a parallel mode, and peers wait.
 const MOST: usize = 2048;
 
-/// What is computed.
+/// The mode that is computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Cbc,
     Cmac,
 }
 
-/// Where the chain is.
+/// The state of the chain.
 enum Link<S> {
     /// At its public beginning.
     Public(Cells),
@@ -52,7 +51,7 @@ pub(crate) struct Chain {
     masks: Masks,
     link: Option<Link<AnyShared>>,
     ended: bool,
-    /// CBC: what this node sends of the initial block, until the first answer.
+    /// CBC: this node's part of the initial block, until the first answer.
     initial: Vec<u8>,
     /// CBC: the last block of the step before, which the client does not have yet.
     held: Option<AnyShared>,
@@ -72,7 +71,7 @@ impl Chain {
         Ok(Chain { kind, block, masks, link: None, ended: false, initial: Vec::new(), held: None })
     }
 
-    /// Puts one block through.
+    /// Computes one block of the chain.
     fn push(
         &mut self,
         block: &AnyShared,
@@ -159,7 +158,7 @@ impl Mode for Chain {
                 revealed.extend(at.protocol.reveal_to_client(&told, at.net)?);
             }
         }
-        // No block follows that it could be chosen for.
+        // No block follows that the client could choose with this knowledge.
         if let Some(told) = self.held.take_if(|_| *next == 0) {
             revealed.extend(at.protocol.reveal_to_client(&told, at.net)?);
         }

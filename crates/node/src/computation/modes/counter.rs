@@ -1,12 +1,12 @@
 //! Counter mode (SP 800-38A, section 6.5): the client gets keystream and adds it itself.
 //!
-//! Authenticates nothing. On encryption the nodes derive the first counter block from the session id, so no client can have
-//! the same counters twice or choose them; on decryption the client names it, as it must. A counter never wraps.
+//! It authenticates nothing. On encryption the nodes derive the first counter block from the session id, so no client can choose the
+//! counters or use them twice. On decryption the client must send it. A counter never wraps.
 //!
-//! With a cipher that takes a tweak, the tweak counts and the block stays the same in a message: counter-in-tweak (Peyrin and
-//! Seurin, "Counter-in-tweak: authenticated encryption modes for tweakable block ciphers", CRYPTO 2016, mode CTRT; cited from
-//! memory). Different tweaks are different permutations, so the keystream shows no missing repetitions of blocks. The first
-//! tweak and the block both come from the session: messages meet only if both do.
+//! With a cipher that takes a tweak, the tweak counts and the block stays the same in a message: counter-in-tweak (Peyrin and Seurin,
+//! "Counter-in-tweak: authenticated encryption modes for tweakable block ciphers", CRYPTO 2016, mode CTRT; cited from memory). Different
+//! tweaks are different permutations, so the keystream does not differ from random bytes by its lack of repeated blocks. The first tweak
+//! and the block both come from the session: two messages collide only if both do.
 
 use polyclave_protocol::service::ServiceSession;
 use polyclave_transport::wire::{Reason, Refusal, Step};
@@ -22,21 +22,21 @@ pub(crate) struct Counter {
     block: usize,
     /// Bytes of the cipher's tweak, 0 if it takes none.
     tweak: usize,
-    /// What counts; `None` until the session gives it.
+    /// The counters; `None` until the session provides the first.
     counters: Option<Numbers>,
-    /// With a tweak: the block that is encrypted under every one.
+    /// With a tweak: the block that is encrypted under every tweak.
     fixed: Vec<u8>,
-    /// Part of a block was given: nothing can follow.
+    /// Part of a block was used: nothing can follow.
     ended: bool,
 }
 
 impl Counter {
-    /// For encryption with blocks and tweaks of so many bytes.
+    /// For encryption with a cipher of this block and tweak size in bytes.
     pub(crate) fn fresh(block: usize, tweak: usize) -> Counter {
         Counter { block, tweak, counters: None, fixed: Vec::new(), ended: false }
     }
 
-    /// For decryption: from the first counter block, or the first tweak and the block after it.
+    /// For decryption: `first` is the first counter block, or the first tweak and then the block.
     pub(crate) fn from(block: usize, tweak: usize, start: &[u8]) -> Result<Counter, Refusal> {
         if start.len() != tweak + block {
             let told = format!(
@@ -51,7 +51,7 @@ impl Counter {
         Ok(Counter { block, tweak, counters, fixed, ended: false })
     }
 
-    /// The next blocks to encrypt, and their tweaks if the cipher takes any.
+    /// The next blocks to encrypt, and their tweaks if the cipher takes one.
     fn take(&mut self, count: u64) -> (Vec<u8>, Vec<u8>) {
         let numbers = self.counters.as_mut().map(|counters| counters.take(count)).unwrap_or_default();
         match self.tweak {
@@ -70,7 +70,7 @@ impl Counter {
                 Numbers::until(&first, end)
             }
             _ => {
-                // The number of blocks under a key of such a cipher is small; in the lower half of all numbers none wraps.
+                // The number of blocks under a key of such a cipher is small. If the first number is in the lower half of all, none wraps.
                 first[0] &= 0x7f;
                 Numbers::from(&first)
             }

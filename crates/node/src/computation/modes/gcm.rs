@@ -1,12 +1,12 @@
 //! GCM (SP 800-38D) with the hash key shared, one message at a time, in pieces.
 //!
-//! The ciphertext is public among the nodes; its hash is then a linear map of the shared powers of H, and the tag is the hash
-//! plus E(J0), shared too. On encryption only the tag is revealed, to the client. On decryption the nodes open a random
-//! multiple of the difference of the tags, and the client gets keystream only if it was zero, and only for what was
-//! authenticated. (The client keeps or re-reads the ciphertext in between, so nodes hold nothing of its size.)
+//! The ciphertext is public among the nodes. So its hash is a linear map of the shared powers of H, and the tag is the hash plus E(J0),
+//! shared too. On encryption only the tag is revealed, to the client. On decryption the nodes open a random multiple of the difference of
+//! the tags. The client gets keystream only if it was zero, and only for what was authenticated. (The client keeps or re-reads the
+//! ciphertext in between, so nodes hold nothing of its size.)
 //!
-//! Nonces have 12 bytes: another length would need J0 as a hash under H, which the nodes would have to keep shared, or open
-//! and with it an equation for H. On encryption the nodes derive the nonce from the session id.
+//! Nonces have 12 bytes. For any other length J0 is a hash under H, which the nodes would have to keep shared, or to open, and that would
+//! give an equation for H. On encryption the nodes derive the nonce from the session id.
 
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::{Ghash, GhashKey};
@@ -23,7 +23,7 @@ const MOST_BLOCKS: u64 = (1 << 32) - 2;
 /// Blocks that the hash takes in one call.
 const HASHED_AT_ONCE: usize = 16384;
 
-/// Counter blocks `first` and on, of a message; the first counter block J0 has number 1.
+/// Counter blocks of a message, from number `first`. The first counter block J0 has number 1.
 pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
     let mut blocks = Vec::with_capacity(count as usize * BLOCK);
     for number in first..first + count {
@@ -33,7 +33,7 @@ pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
     blocks
 }
 
-/// E(J0), shared, which covers the tag.
+/// E(J0), shared. It masks the tag.
 pub(super) fn cover(first: &AnyShared, at: &mut Computation<'_>) -> Result<Elements, Fault> {
     let j0 = at.protocol.lanes(first, 0..1);
     Ok(at.protocol.elements(&j0, at.net)?)
@@ -64,7 +64,7 @@ pub(super) fn lengths(additional: u64, ciphertext: u64) -> [u8; BLOCK] {
     block
 }
 
-/// Whether a tag is the one that belongs to a hash and its cover, and nothing else about it.
+/// Whether a tag equals the sum of a hash and its cover. Nothing else about them is revealed.
 pub(super) fn fits(
     hash: &Elements,
     cover: &Elements,
@@ -76,7 +76,7 @@ pub(super) fn fits(
     Ok(arithmetic.is_zero(&difference, at.net)?)
 }
 
-/// One message: its nonce, its hash so far, and the keystream given.
+/// One message: its nonce, its hash so far, and the keystream that was given out.
 struct Message {
     additional: Vec<u8>,
     nonce: [u8; 12],
@@ -84,7 +84,7 @@ struct Message {
     cover: Option<Elements>,
     /// Bytes hashed.
     absorbed: u64,
-    /// Bytes of keystream given.
+    /// Bytes of keystream that were given out.
     given: u64,
 }
 
@@ -151,7 +151,7 @@ impl Message {
         Ok(Answer::data(at.protocol.reveal_bytes_to_client(&keystream, bytes as usize, at.net)?))
     }
 
-    /// The complete hash and the cover, for their only use.
+    /// Takes out the complete hash and the cover, for their only use.
     fn close(&mut self, at: &mut Computation<'_>) -> Result<(Elements, Elements), Fault> {
         self.hash(&lengths(self.additional.len() as u64, self.absorbed), at)?;
         let ended = || Fault::Refused(Refusal::new(Reason::Malformed, "the message has ended"));
@@ -159,7 +159,7 @@ impl Message {
     }
 }
 
-/// The powers of the hash key; a key without them was not made for GCM, which was checked before.
+/// The powers of the hash key. They exist: a key without them was not made for GCM, which was checked before.
 pub(super) fn hash_key<'k>(at: &Computation<'k>) -> Result<&'k GhashKey, Fault> {
     let missing = || Fault::Refused(Refusal::new(Reason::Key, "the key was not made for gcm"));
     at.key.hash_key.as_ref().ok_or_else(missing)
@@ -193,7 +193,7 @@ impl Mode for Encrypt {
         match step {
             _ if self.closed => Err(misplaced(step)),
             Step::Keystream { bytes } => message.admit_keystream(*bytes, MOST_BLOCKS * BLOCK as u64),
-            // Only what was encrypted here is authenticated.
+            // The tag covers only what was encrypted here.
             Step::Absorb { ciphertext } if message.absorbed + ciphertext.len() as u64 <= message.given => {
                 message.admit_absorb(ciphertext.len())
             }
@@ -225,7 +225,7 @@ impl Mode for Encrypt {
 /// Decrypts one message.
 pub(crate) struct Decrypt {
     message: Message,
-    /// The tag was compared; when it did not fit the conversation is over.
+    /// Whether the tag was compared. If it does not match, the conversation is over.
     checked: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Numbers that consecutive blocks of a message have: counters, and the tweaks of ciphers that take one.
+//! The numbers of consecutive blocks of a message: counters, and the tweaks of ciphers that take one.
 //!
-//! The client or the session names the first; every block after it has the next number, big-endian, and none wraps around.
+//! The client or the session sets the first. Every block after it has the next number, big-endian, and none wraps around.
 
 use polyclave_transport::wire::{Reason, Refusal};
 
@@ -13,13 +13,13 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// From a first number, at most 16 bytes; any number that fits into its bytes may follow.
+    /// Numbers from `first`, which has at most 16 bytes. Any number that fits into as many bytes may follow.
     pub(crate) fn from(first: &[u8]) -> Numbers {
         let end = 1u128.checked_shl(8 * first.len() as u32).map_or(u128::MAX, |end| end - 1);
         Numbers::until(first, end)
     }
 
-    /// From a first number, and none from `end` on.
+    /// Numbers from `first` up to, but not including, `end`.
     pub(crate) fn until(first: &[u8], end: u128) -> Numbers {
         Numbers { bytes: first.len(), next: number(first), end }
     }
@@ -50,12 +50,12 @@ fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |n, byte| n << 8 | u128::from(*byte))
 }
 
-/// The tweaks of blocks that are encrypted by themselves: that of the first block comes from the client, as an address. A
-/// cipher without a tweak has none.
+/// The tweaks of blocks that are encrypted independently. The client sends the tweak of the first block, as an address. A cipher without a
+/// tweak has none.
 pub(crate) struct Tweaks(Option<Numbers>);
 
 impl Tweaks {
-    /// For a cipher whose tweak has so many bytes, 0 if it takes none.
+    /// For a cipher whose tweak has `bytes` bytes, 0 if it takes none.
     pub(crate) fn new(bytes: usize, first: &[u8]) -> Result<Tweaks, Refusal> {
         if first.len() != bytes {
             let told = match bytes {
@@ -75,7 +75,7 @@ impl Tweaks {
         self.0.as_ref().map_or(Ok(()), |numbers| numbers.admit(count, "tweak"))
     }
 
-    /// The tweaks of the next blocks; empty if there are none.
+    /// The tweaks of the next blocks; empty if the cipher takes none.
     pub(crate) fn take(&mut self, count: u64) -> Vec<u8> {
         self.0.as_mut().map_or_else(Vec::new, |numbers| numbers.take(count))
     }

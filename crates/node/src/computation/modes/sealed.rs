@@ -1,8 +1,8 @@
 //! Sealed files: a file as numbered chunks, each a GCM message of its own whose additional data binds it to its file and place
 //! (docs/sealed-files.md). Chunks cannot be dropped, reordered, cut off or taken from another file.
 //!
-//! A chunk takes one evaluation, E(J0) among its blocks. On encryption the keystream goes out first and the tag follows when
-//! the client has sent the ciphertext; meanwhile the next chunk can be under way.
+//! A chunk takes one evaluation, with E(J0) among its blocks. On encryption the keystream is sent first, and the tag follows when the
+//! client has sent the ciphertext. Meanwhile the next chunk can be in progress.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use super::gcm::{BLOCK, absorb, counters, cover, fits, hash_key, lengths, padded
 use super::{Answer, Fault, Mode, misplaced, unauthentic};
 use crate::computation::Computation;
 
-/// Chunks whose keystream is out and whose ciphertext is not yet in.
+/// The most chunks whose keystream was sent and whose ciphertext has not arrived.
 const MOST_OPEN: usize = 4;
 
 /// The nonce of a chunk: pseudorandom from the file's id, which no party could choose.
@@ -26,7 +26,7 @@ fn nonce(file: &[u8; 32], number: u64) -> [u8; 12] {
     nonce
 }
 
-/// The additional data of a chunk: what kind of file, under which key, which file, which chunk, and whether it is the last.
+/// The additional data of a chunk: the kind of file, the key, the file, the chunk's number, and whether it is the last.
 fn additional(key: &[u8; 16], file: &[u8; 32], number: u64, last: bool) -> Vec<u8> {
     [&b"polyclave sealed file 1"[..], key, file, &number.to_le_bytes(), &[u8::from(last)]].concat()
 }
@@ -71,10 +71,10 @@ fn revealed(keystream: Option<AnyShared>, bytes: usize, at: &mut Computation<'_>
 pub(crate) struct Seal {
     key: [u8; 16],
     file: [u8; 32],
-    /// Keystreams admitted, and chunks admitted to be sealed.
+    /// Numbers of the keystreams admitted, and of the chunks admitted to be sealed.
     given: u64,
     sealed: u64,
-    /// Bytes of the chunks in between; with the cover of the tag where the keystream has been computed.
+    /// The sizes in bytes of the chunks in between; with the cover of the tag where the keystream has been computed.
     lengths: VecDeque<usize>,
     covers: VecDeque<Elements>,
     ended: bool,

@@ -1,4 +1,4 @@
-//! Shamir sharing that claims to need renewal and material, and fails where a test wants it to.
+//! A test protocol: Shamir sharing that claims to need renewal and material, and fails where a test wants it to.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 pub(super) const KIND: Kind =
     Kind { name: "tables of 8 bits", purpose: Purpose::Tables(8), item_bytes: 8, per_block: 10 };
 
-/// Where a node may fail.
+/// The places where a node may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Renewal,
@@ -25,7 +25,7 @@ pub(super) enum Place {
     CarryingOver,
 }
 
-/// The next failure of a node; once.
+/// The next failure of a node. It happens once.
 #[derive(Clone, Default)]
 pub(super) struct Fault(Arc<Mutex<Option<(Place, Error)>>>);
 
@@ -34,7 +34,7 @@ impl Fault {
         *self.0.lock() = Some((place, error));
     }
 
-    /// Whether it has happened.
+    /// Whether the failure has happened.
     pub(super) fn is_over(&self) -> bool {
         self.0.lock().is_none()
     }

@@ -1,4 +1,4 @@
-//! The keys that all nodes hold, which a rotation carries over.
+//! The keys that all nodes hold. A rotation carries them over.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::error::system;
 use crate::peers::exchange::tell_all;
 use crate::store::{HeldKey, KeyState, Store};
 
-/// The most keys that a node believes another to hold.
+/// The most keys that a node accepts in another node's list.
 const MOST_KEYS: usize = 1 << 20;
-/// Bytes of a key in a list: its id, its state, and a digest of what it is.
+/// Bytes of a key in a list: its id, its state, and a digest of its properties.
 pub(super) const LISTED: usize = 16 + 1 + 32;
 
 /// The keys that all nodes hold, in the same order at all of them.
@@ -51,8 +51,8 @@ fn listed(key: &HeldKey) -> Result<Listed> {
     Ok(bytes)
 }
 
-/// The ids of the keys that all nodes hold, in their order: decided from all lists, so alike at all nodes. Nobody's word deletes a
-/// key here.
+/// The ids of the keys that all nodes hold, in order. They follow from all lists, so they are the same at all nodes. No other node's word
+/// deletes a key here.
 pub(super) fn common(mine: &[Listed], theirs: &[Vec<Listed>]) -> Result<Vec<[u8; 16]>> {
     let nodes = 1 + theirs.len();
     let mut entries: BTreeMap<[u8; 16], Vec<&Listed>> = BTreeMap::new();
@@ -77,7 +77,7 @@ pub(super) fn common(mine: &[Listed], theirs: &[Vec<Listed>]) -> Result<Vec<[u8;
                     hex::encode(id)
                 )));
             }
-            // Its making never came to an end, or it is gone everywhere.
+            // Its making was never completed, or it is deleted at all nodes.
             () => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Where each node stands in a rotation, and what all conclude from it.
+//! Where each node stands in a rotation, and what all nodes conclude from it.
 
 use polyclave_protocol::{Error, Party};
 
@@ -12,24 +12,24 @@ pub(super) struct Standing {
     pub(super) prepared: Option<[u8; 32]>,
 }
 
-/// What is to be done in a round.
+/// What to do in a round.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Course {
-    /// All nodes have stored what has this id: who has it prepared takes it into use.
+    /// All nodes have stored what has this id. The nodes that have it prepared take it into use.
     Complete([u8; 32]),
-    /// Nobody has taken anything into use that this node lacks.
+    /// No node has taken anything into use that this node lacks.
     Begin,
     /// Some nodes do not want it (yet).
     Nothing,
 }
 
-/// What all nodes conclude from where all of them stand.
+/// What all nodes conclude from where each of them stands.
 pub(super) fn course(all: &[(Party, Standing)]) -> Result<Course> {
     let prepared = all.iter().find_map(|(_, s)| s.prepared.filter(|p| all.iter().all(|(_, s)| s.stored(p))));
     if let Some(id) = prepared {
         return Ok(Course::Complete(id));
     }
-    // Each has said so of itself; whose word is true, and who was left behind, this does not show.
+    // Each node has said this of itself. It does not show whose word is true, or which node was left behind.
     if let Some((party, _)) = all.iter().find(|(_, s)| s.in_use != all[0].1.in_use) {
         return Err(Error::System(format!(
             "{party} says that it uses other common secrets than {}; restore the backup of the node that was left behind",
@@ -40,7 +40,7 @@ pub(super) fn course(all: &[(Party, Standing)]) -> Result<Course> {
 }
 
 impl Standing {
-    /// Whether what has this id is on its disk.
+    /// Whether the secrets with this id are on the node's disk.
     pub(super) fn stored(&self, id: &[u8; 32]) -> bool {
         self.in_use == *id || self.prepared == Some(*id)
     }
@@ -70,7 +70,7 @@ mod tests {
     const S: [u8; 32] = [1; 32];
     const P: [u8; 32] = [2; 32];
 
-    /// Whether a rotation is wanted, the set-up in use, and the one prepared.
+    /// A standing: whether a rotation is wanted, the set-up in use, and the prepared one.
     type Brief = (bool, [u8; 32], Option<[u8; 32]>);
 
     fn at(standings: &[Brief]) -> Result<Course> {

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use super::Lots;
 use crate::material::target::Target;
 
-/// A stock in use by a request: what could never be there, or is given up, is not waited for.
+/// The stock as one request uses it: does not wait for material that can never be there, or that was given up.
 pub(crate) struct BoundedStock {
     pub(crate) lots: Arc<Lots>,
     pub(crate) targets: Arc<[Target]>,
@@ -24,7 +24,7 @@ impl Stock for BoundedStock {
         if self.over.load(Relaxed) {
             return Err(Error::System("the material in stock was given up meanwhile".into()));
         }
-        // The targets are the same at all nodes, so all come to it.
+        // The targets are the same at all nodes, so all nodes refuse.
         match self.targets.iter().find(|target| target.kind == *kind) {
             Some(target) if count > target.items() => {
                 Err(Error::OutOfMaterial { detail: too_much(target, count) })

@@ -1,18 +1,17 @@
-//! What each node still holds, told to all before they make more of a kind; where they correct each other.
+//! The comparison of what each node still holds, before the nodes make more of a kind. For protocols that correct wrong shares.
 //!
-//! A node hears of no claim in a session that it does not serve, so items stay with it that are spent elsewhere. They would count, and
-//! as a proposer it would claim them, in vain. An item is used only if a quorum takes it ([`quorum`](super::quorum)). So one that
-//! fewer nodes hold is of no use to anybody, and is wiped. Those who lie that they have spent an item could have refused it all the
-//! same, and those who lie that they hold it can keep it here, and no more: what counts is whether a quorum holds it, this node
-//! included.
+//! A node does not hear of claims in sessions that it does not serve, so it keeps items that are spent elsewhere. They would count as
+//! stock, and as a proposer the node would claim them in vain. An item is used only if a quorum takes it ([`quorum`](super::quorum)). So an
+//! item that fewer nodes hold is of no use and is wiped. A node that lies that it has spent an item could have refused the item anyway. A
+//! node that lies that it holds an item can only keep it here: what counts is whether a quorum holds it, including this node.
 //!
 //! # Room
 //!
-//! Material that could still be used is not given up for new material, or a leader of fills could have all nodes give up all they
-//! have and then be silent. One exception: lots that a node has lost by starting again. They serve in an emergency, and would pile
-//! up with every start. The eldest of them goes if as much as is to be in stock remains in lots that every node has just said to
-//! count on, but for those that lost them. Whoever lies here makes a node keep more, or keep what only the liar denies: it is
-//! never made to give up the last that nodes have in common which do not lie.
+//! Usable material is not given up for new material. Otherwise a leader of fills could make all nodes give up all they have and then fall
+//! silent. There is one exception: lots that a node has lost by starting again. They serve in an emergency, and would accumulate with every
+//! start. The oldest of them is dropped if a full level remains in other lots on which every node has just said that it relies, not
+//! counting the nodes that lost them. A node that lies here makes another node keep more, or keep what only the liar denies. It never makes
+//! it give up the last lots that honest nodes have in common.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -27,25 +26,24 @@ use super::{Lots, held};
 use crate::Result;
 use crate::peers::exchange::tell_all;
 
-/// A node says so much at most: beyond, it leaves out which items of its youngest lots are spent.
+/// The most bytes that a node says. Beyond, it leaves out which items of its youngest lots are spent.
 const MOST_BYTES: usize = 4 << 20;
 
-/// What others have spent is wiped here if it was so in a comparison that long ago. They do not wait for a node that is behind, which may
-/// have the same claims still before it.
+/// Items that others have spent are wiped here once a comparison this long ago showed the same. The others do not wait for a node that is
+/// behind, and the same claims may still be on their way to it.
 pub(super) const ON_ITS_WAY: Duration =
     if cfg!(test) { Duration::from_millis(50) } else { Duration::from_secs(20) };
 
 const LOT: usize = 16 + 4;
 const RANGE: usize = 8 + 8;
-/// In the count of ranges of a lot: all are known to hold it.
+/// Flag in the count of ranges of a lot: all nodes are known to hold it.
 const HELD: u32 = 1 << 31;
 
-/// What a node says of the lots it has.
+/// What a node says about the lots that it has.
 type Inventory = HashMap<[u8; 16], (Standing, Ranges)>;
 
 impl Lots {
-    /// Compares what there is of a kind, wipes what is of no use, and sees whether there is room for more: no more is left than twice
-    /// the level.
+    /// Compares the stock of a kind, wipes what is of no use, and makes room for more: at most twice the level may be left.
     pub(super) fn compare(&self, kind: &Kind, level: usize, quorum: usize, net: &mut dyn Net) -> Result<()> {
         let inventories = exchange(&self.inventory(kind), net)?;
         let absent = |lot: &Lot| Ranges::below(lot.count());
@@ -60,7 +58,7 @@ impl Lots {
         self.make_room(kind, level as u64, quorum, &inventories)
     }
 
-    /// Wipes items that too few nodes hold, by what others have spent of each lot, as soon as no claim of them can be on its way.
+    /// Wipes items that too few nodes hold, by what others have spent of each lot, once no claim of them can still be on its way.
     fn bury(&self, kind: &Kind, quorum: usize, on_its_way: Duration, spent: &dyn Fn(&Lot) -> Vec<Ranges>) {
         let (mut lots, few) = (self.lock(), self.nodes - quorum + 1);
         for lot in lots.iter_mut().filter(|lot| lot.kind == *kind) {
@@ -87,7 +85,7 @@ impl Lots {
         };
         loop {
             let left: u64 = lots.iter().filter(|lot| lot.kind == *kind).map(Lot::of_use).sum();
-            // However small the level: with one run more than this a full level is always in lots that nobody lost.
+            // With this limit and one run more, a full level is always in lots that no node lost, however small the level.
             if left <= 2 * level {
                 return Ok(());
             }
@@ -115,7 +113,7 @@ impl Lots {
         let mut room = MOST_BYTES.saturating_sub(of_kind().count() * LOT);
         let mut said = Vec::new();
         for lot in of_kind() {
-            // To leave out what is spent only keeps it elsewhere.
+            // Leaving out what is spent only means that others keep it.
             let ranges = if lot.spent().pieces() * RANGE <= room { lot.spent().pieces() } else { 0 };
             room -= ranges * RANGE;
             let held = if lot.standing == Standing::Held { HELD } else { 0 };
@@ -130,7 +128,7 @@ impl Lots {
     }
 }
 
-/// Tells all, and hears what they say.
+/// Sends this node's inventory to all, and returns theirs.
 fn exchange(mine: &[u8], net: &mut dyn Net) -> Result<Vec<(Party, Inventory)>> {
     let lengths = tell_all(&(mine.len() as u32).to_le_bytes(), net)?;
     let mut theirs = vec![Vec::new(); net.parties()];
@@ -165,7 +163,7 @@ pub(super) fn read(mut bytes: &[u8]) -> Option<Inventory> {
             let (from, to) = range.split_at(8);
             let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).ok();
             let (from, to) = (number(from)?, number(to)?);
-            // In order: so adding one is quick, whatever a peer says.
+            // Ranges come in order, so adding one is fast, whatever a peer says.
             if from < spent.end() || to <= from {
                 return None;
             }
@@ -182,7 +180,7 @@ pub(super) fn read(mut bytes: &[u8]) -> Option<Inventory> {
 pub(super) mod tests {
     use super::*;
 
-    /// Says that one holds some lots, of which nothing is spent.
+    /// An inventory that says that a node holds some lots and has spent nothing.
     pub(in super::super) fn tell_of(lots: &[[u8; 16]], net: &mut dyn Net) -> Result<()> {
         let said = lots.iter().flat_map(|id| [&id[..], &HELD.to_le_bytes()].concat());
         exchange(&said.collect::<Vec<u8>>(), net).map(drop)

@@ -1,4 +1,4 @@
-//! Which items are proposed, and which claims are followed.
+//! Which items a proposer chooses, and which claims the others follow.
 
 use polyclave_protocol::PartySet;
 use polyclave_protocol::stock::Kind;
@@ -6,8 +6,8 @@ use polyclave_protocol::stock::Kind;
 use super::claims::{MOST_RANGES, Range};
 use super::lot::{Lot, Refused, Standing};
 
-/// Where a claim may leave out anything, it may have so many more ranges than twice what this node would propose: so many
-/// others may be on their way.
+/// Where a claim may leave out anything, it may have twice the ranges that this node would propose, and this many more: other claims may be
+/// on their way.
 const SPARE_RANGES: usize = 16;
 
 /// The lots of a kind that can be claimed.
@@ -15,9 +15,9 @@ pub(super) fn held<'a>(lots: &'a [Lot], kind: &Kind) -> impl Iterator<Item = &'a
     lots.iter().filter(move |lot| lot.kind == *kind && lot.standing == Standing::Held)
 }
 
-/// So many items that were never claimed, of lots that all members hold, or else so many of them; `None` if there are not enough.
-/// By age, and in order: what was left out comes first, and no lot is left with a few items for ever. Where that takes more
-/// ranges than a claim may have, the longest instead.
+/// Chooses items that were never claimed: from lots that all members hold, or else from lots that at least `enough` of them hold; `None` if
+/// there are not enough. The oldest first, and in order: what was left out comes first, and no lot keeps a few items for ever. Where that
+/// takes more ranges than a claim may have, the longest ranges are chosen instead.
 pub(super) fn choose(
     lots: &[Lot],
     kind: &Kind,
@@ -50,7 +50,7 @@ fn add_up(ranges: impl Iterator<Item = Range>, count: u64) -> Option<Vec<Range>>
     (due == 0).then_some(chosen)
 }
 
-/// Whether a claim is followed. `hears_all`: this node hears of every claim, so it knows what is left out.
+/// Judges whether to follow a claim. `hears_all`: this node hears of every claim, so it knows what is left out.
 pub(super) fn judge(
     lots: &[Lot],
     kind: &Kind,
@@ -75,8 +75,8 @@ pub(super) fn judge(
     if claimed == asked { Ok(()) } else { Err(Refused::Count { asked, claimed }) }
 }
 
-/// Whether a claim takes many more ranges than it has to: a proposer could cut the stock into so many pieces that what is left
-/// of it fits into no claim.
+/// Refuses a claim with many more ranges than it needs: a proposer could otherwise cut the stock into so many pieces that the rest fits
+/// into no claim.
 pub(super) fn refuse_pieces(
     lots: &[Lot],
     kind: &Kind,

@@ -1,7 +1,7 @@
-//! Which items the parties take: what the proposer tells the others.
+//! The messages in which the proposer tells the others which items they take.
 //!
-//! First the epoch and the number of ranges, none if the stock is dry; then the ranges, if there are some: lot, first item,
-//! and the one behind the last, 32 bytes each. Where all nodes serve, a stock that is dry is followed by how much it holds.
+//! First the epoch and the number of ranges, zero if the stock is dry. Then the ranges, if any: lot, first item, and one more than the
+//! last, 32 bytes each. Where all nodes serve, a dry stock is followed by how much it holds.
 //!
 //! The encoding is our own, not a library's, because a receiver must know the length of a message before it arrives ([`Net::gather`]).
 
@@ -11,10 +11,10 @@ use polyclave_protocol::{Error, Party};
 use super::lot::Refused;
 use crate::Result;
 
-/// The party that proposes, where all take part.
+/// The party that proposes where all take part.
 pub(super) const PROPOSER: Party = Party(0);
 
-/// Ranges in a claim at most: it takes 128 KiB.
+/// The most ranges in a claim, which then takes 128 KiB.
 pub(super) const MOST_RANGES: usize = 4096;
 
 const HEAD: usize = 32 + 4;
@@ -38,7 +38,7 @@ impl Range {
         bytes
     }
 
-    /// Of so many bytes.
+    /// Reads a range from bytes.
     pub(super) fn decode(bytes: &[u8]) -> Range {
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
         let lot = bytes[..16].try_into().expect("16 bytes");
@@ -53,7 +53,7 @@ pub(super) fn encode(epoch: &[u8; 32], ranges: &[Range]) -> [Vec<u8>; 2] {
     [head, body]
 }
 
-/// Tells all other parties what they take; nothing if the stock is dry.
+/// Tells all other parties what they take; no ranges if the stock is dry.
 pub(super) fn tell(epoch: &[u8; 32], ranges: &[Range], net: &mut dyn Net) -> Result<()> {
     let [head, body] = encode(epoch, ranges);
     for peer in Party::all(net.parties()).filter(|p| *p != PROPOSER) {
@@ -65,21 +65,21 @@ pub(super) fn tell(epoch: &[u8; 32], ranges: &[Range], net: &mut dyn Net) -> Res
     Ok(())
 }
 
-/// Tells all other parties how much the proposer has, after a claim of nothing.
+/// Tells all other parties how much the proposer has, after a claim without ranges.
 pub(super) fn tell_left(items: u64, net: &mut dyn Net) -> Result<()> {
     Party::all(net.parties())
         .filter(|p| *p != PROPOSER)
         .try_for_each(|peer| net.send(peer, &items.to_le_bytes()))
 }
 
-/// Hears it.
+/// Receives that message.
 pub(super) fn hear_left(net: &mut dyn Net) -> Result<u64> {
     let mut items = [0; 8];
     net.recv(PROPOSER, &mut items)?;
     Ok(u64::from_le_bytes(items))
 }
 
-/// Hears a claim.
+/// Receives a claim.
 pub(super) fn hear(
     proposer: Party,
     epoch: &[u8; 32],
@@ -103,7 +103,7 @@ pub(super) fn hear(
     Ok(body.chunks_exact(RANGE).map(Range::decode).collect())
 }
 
-/// Receives a message by gathering, which asks for so many bytes a second: one that trickles is not waited for.
+/// Receives a message with `gather`, which demands a minimum of bytes a second: a message that arrives more slowly is not waited for.
 fn hear_within_limits(
     proposer: Party,
     message: &mut [u8],
@@ -117,13 +117,13 @@ fn hear_within_limits(
     let gathered = net.gather(&nothing, &mut heard, patience, &mut |_, _| false)?;
     match gathered.arrived.contains(proposer) {
         true => Ok(()),
-        // How it was lost.
+        // The error with which it was lost.
         false => net.recv(proposer, heard[proposer.index()]),
     }
 }
 
-/// A claim that is not followed. It has cost nothing here, and touched no secret; and one that was lost on the way makes the next
-/// ones look wrong. So it is nobody's fault, but for a message that is none.
+/// The error for a claim that is not followed. The claim has cost nothing here and touched no secret, and one claim that was lost on the
+/// way makes the next ones look wrong. So no node is blamed, except for a malformed message.
 pub(super) fn refused(why: Refused) -> Error {
     match why {
         Refused::TooLong => Error::Peer { peer: PROPOSER, detail: why.to_string() },

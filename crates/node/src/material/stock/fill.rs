@@ -1,7 +1,7 @@
 //! One run of preprocessing: all nodes make a lot together.
 //!
-//! A lot can be claimed when it is known that all hold their parts. Who tells whom is up to [`Claiming`](super::claiming::Claiming).
-//! A node that has told its part and hears nothing cannot know what others heard: it keeps the lot, which serves if it is claimed
+//! A lot can be claimed when it is known that all nodes hold their parts. [`Claiming`](super::claiming::Claiming) decides who tells whom. A
+//! node that has reported its part and hears nothing cannot know what others heard: it keeps the lot, which is used if it is claimed
 //! ([`MOST_IN_DOUBT`](super::MOST_IN_DOUBT)), and does not count it.
 
 use polyclave_protocol::Error;
@@ -13,8 +13,8 @@ use zeroize::Zeroizing;
 use super::Lots;
 use crate::Result;
 
-/// Makes a lot of so many items, of a kind of which so many are to be in stock. All nodes do at once, on a stream of their own;
-/// `make` makes this node's parts, checked.
+/// Makes a lot. `count` is its number of items, `level` the target level of the kind. All nodes do this at once, on a stream of their own.
+/// `make` makes this node's parts and checks them.
 pub(crate) fn fill(
     lots: &Lots,
     terms: HandshakeParameters,

@@ -9,18 +9,19 @@ use zeroize::{Zeroize, Zeroizing};
 use super::claims::Range;
 use super::ranges::Ranges;
 
-/// Of a lot, 1 / so many is marked as spent ahead: the items that one synced write is for.
+/// One synced write marks this fraction of a lot (one divided by this number) as spent ahead.
 const STRIDES: u64 = 8;
 
-/// Where all nodes serve, a claim may leave out 1 / so many of a lot: twice what a proposer that goes on after a crash leaves out.
+/// Where all nodes serve, a claim may leave out this fraction of a lot (one divided by this number): twice what a proposer leaves out that
+/// goes on after a crash.
 const GAPS: u64 = 4;
 
-/// What this party knows of the others' parts.
+/// What this party knows about the others' parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// The proposer has not said yet that all hold theirs, and may never say so.
+    /// The proposer has not said yet that all nodes hold theirs, and may never say so.
     Pending,
-    /// All hold theirs.
+    /// All nodes hold theirs.
     Held,
 }
 
@@ -29,24 +30,24 @@ pub(crate) struct Lot {
     pub(super) id: [u8; 16],
     pub(super) kind: Kind,
     pub(super) standing: Standing,
-    /// Nodes that have not started again since.
+    /// The nodes that made it and have not started again since.
     holders: PartySet,
     count: u64,
-    /// The number of the first item, and items, by number. Every item that is not spent is in one of them; spent ones are zeros.
+    /// The items, as pieces with the number of the first item of each. Every item that is not spent is in a piece; spent items are zeros.
     pieces: Vec<(u64, Zeroizing<Vec<u8>>)>,
     spent: Ranges,
-    /// What too few others hold, as of the last comparison.
+    /// Items that too few others hold, as of the last comparison.
     useless: Ranges,
-    /// The same as of an earlier one, which is wiped once it is old enough.
+    /// The same as of an earlier comparison; wiped once it is old enough.
     doomed: Option<(Instant, Ranges)>,
-    /// Durably spent up to here; never below the end of what was handed out.
+    /// Items below this number are durably marked as spent. Never below the end of what was handed out.
     reserved: u64,
     /// What this party has claimed and not yet taken.
     promised: Vec<(u64, u64)>,
 }
 
 impl Lot {
-    /// Of whole items, of which those below `mark` count as spent; `holders` made them.
+    /// A lot of whole items, of which those below `mark` count as spent. `holders` made it.
     pub(super) fn new(
         id: [u8; 16],
         kind: Kind,
@@ -74,17 +75,17 @@ impl Lot {
         }
     }
 
-    /// Whether all hold it, and these are among those that hold it still.
+    /// Whether all nodes are known to hold it, and these nodes still do.
     pub(super) fn is_held_by(&self, nodes: PartySet) -> bool {
         self.standing == Standing::Held && nodes.without(self.holders).is_empty()
     }
 
-    /// Those of some nodes that hold it still.
+    /// Those of some nodes that still hold it.
     pub(super) fn held_by(&self, nodes: PartySet) -> PartySet {
         nodes.without(nodes.without(self.holders))
     }
 
-    /// A node holds it no more.
+    /// Notes that a node no longer holds it.
     pub(super) fn is_lost_at(&mut self, node: PartySet) {
         self.holders = self.holders.without(node);
     }
@@ -94,12 +95,12 @@ impl Lot {
         self.count - self.spent.len()
     }
 
-    /// Bytes held, by spent items too.
+    /// Bytes held, including those of spent items.
     pub(super) fn bytes(&self) -> usize {
         self.pieces.iter().map(|(_, items)| items.len()).sum()
     }
 
-    /// How many items it was made of.
+    /// How many items it had when it was made.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -109,12 +110,12 @@ impl Lot {
         &self.spent
     }
 
-    /// The nodes that hold it still, as far as is known here.
+    /// The nodes that still hold it, as far as this node knows.
     pub(super) fn holders(&self) -> PartySet {
         self.holders
     }
 
-    /// What may be proposed, in order.
+    /// The ranges that may be proposed, in order.
     pub(super) fn unspent(&self) -> impl Iterator<Item = Range> {
         let mut taken = self.spent.clone();
         self.promised.iter().for_each(|(from, to)| taken.add(*from, *to));
@@ -122,18 +123,18 @@ impl Lot {
         gaps.into_iter().map(|(from, to)| Range { lot: self.id, from, to })
     }
 
-    /// Until it is released no other claim has it.
+    /// Promises a range: until it is released, no other claim has it.
     pub(super) fn promise(&mut self, range: &Range) {
         self.promised.push((range.from, range.to));
     }
 
-    /// A promise is over.
+    /// Ends a promise.
     pub(super) fn release(&mut self, range: &Range) {
         let at = self.promised.iter().position(|promised| *promised == (range.from, range.to));
         at.map(|at| self.promised.swap_remove(at));
     }
 
-    /// Why items may not be taken. That too many are left out is none where only some nodes serve: each has heard of some claims.
+    /// Why items may not be taken. Leaving out too many is no reason where only some nodes serve: each has heard of some claims only.
     pub(super) fn refuses(&self, range: &Range, hears_all: bool) -> Option<Refused> {
         let Range { from, to, .. } = *range;
         let most = self.count / GAPS;
@@ -149,18 +150,18 @@ impl Lot {
         }
     }
 
-    /// Up to where the lot has to be marked as spent before items up to `to` may be taken, if it is not.
+    /// Up to where the lot has to be marked as spent before items below `to` may be taken; `None` if it is marked already.
     pub(super) fn mark_for(&self, to: u64) -> Option<u64> {
         let ahead = self.reserved.saturating_add((self.count / STRIDES).max(1)).min(self.count);
         (to > self.reserved).then_some(to.max(ahead))
     }
 
-    /// It was marked.
+    /// Notes that items are durably marked.
     pub(super) fn marked(&mut self, mark: u64) {
         self.reserved = self.reserved.max(mark);
     }
 
-    /// Takes items out: they are no longer here.
+    /// Takes items out: afterwards they are no longer here.
     pub(super) fn take(&mut self, range: &Range, into: &mut Vec<u8>) {
         assert!(
             range.to <= self.reserved && !self.spent.meets(range.from, range.to),
@@ -172,7 +173,7 @@ impl Lot {
         self.spent.add(range.from, range.to);
     }
 
-    /// Wipes items that are of no use any more, whether they were claimed here or not. One pass, however many pieces a peer says.
+    /// Wipes items that are of no use any more, whether they were claimed here or not. One pass, however many pieces a peer reports.
     pub(super) fn lose(&mut self, useless: &Ranges) {
         let mut here = Ranges::default();
         self.spent.gaps(self.count).for_each(|(from, to)| here.add(from, to));
@@ -182,8 +183,8 @@ impl Lot {
         self.shrink();
     }
 
-    /// Too few others hold these items. What of them was so before, and as long ago, is wiped: a claim may have been on its way here,
-    /// or have come and not been judged yet.
+    /// Notes that too few others hold these items. Wipes those that were also in an earlier comparison, long enough ago: until then a claim
+    /// may have been on its way here, or have come and not been judged yet.
     pub(super) fn doom(&mut self, useless: &Ranges, on_its_way: Duration) {
         let useless = Ranges::in_at_least(2, &[useless.clone(), Ranges::below(self.count)]);
         self.useless = useless.clone();
@@ -198,13 +199,13 @@ impl Lot {
         }
     }
 
-    /// Items that were never claimed, but for those that too few others hold.
+    /// Items that were never claimed, except those that too few others hold.
     pub(super) fn of_use(&self) -> u64 {
         self.count - Ranges::in_at_least(1, &[self.spent.clone(), self.useless.clone()]).len()
     }
 
-    /// Gives memory of spent items back, if they are more than those that are not: so it is never more than twice what is of use,
-    /// however a lot was cut into pieces.
+    /// Gives back the memory of spent items if they are more than the others. So a lot never takes more than twice the memory of its usable
+    /// items, however it was cut into pieces.
     pub(super) fn shrink(&mut self) {
         let size = self.kind.item_bytes;
         if self.bytes() <= 2 * self.left() as usize * size {
@@ -218,7 +219,7 @@ impl Lot {
         self.pieces = pieces.collect();
     }
 
-    /// Items that are in one piece, since none of them is spent.
+    /// The bytes of some items. They lie in one piece, because none of them is spent.
     fn items_of(&mut self, from: u64, to: u64) -> &mut [u8] {
         let at = self.pieces.partition_point(|(first, _)| *first <= from) - 1;
         let (first, items) = &mut self.pieces[at];
@@ -227,7 +228,7 @@ impl Lot {
     }
 }
 
-/// Why a claim is not followed. It has cost nothing.
+/// Why a claim is not followed. The claim has cost nothing.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
     #[error("it claims material of another renewal than this node's; restart the node that started last")]

@@ -1,7 +1,7 @@
-//! Claims where all nodes serve every request: the first node proposes, and tells the others, which follow if the claim fits.
+//! Claims where all nodes serve every request: the first node proposes and tells the others, which follow if the claim fits.
 //!
-//! A run's lot can be claimed when all have told the proposer that they hold their parts. The proposer drops a lot of which it has not
-//! heard that; the others keep it ([`MOST_IN_DOUBT`](super::MOST_IN_DOUBT)).
+//! A lot can be claimed when all nodes have told the proposer that they hold their parts. The proposer drops a lot if it does not hear
+//! that; the others keep it ([`MOST_IN_DOUBT`](super::MOST_IN_DOUBT)).
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -19,11 +19,11 @@ use super::lot::{Lot, Refused};
 use crate::Result;
 use crate::material::target::Target;
 
-/// How long a claim that leaves out too much waits for others that are on their way.
+/// How long a claim that leaves out too much waits for earlier claims that are still on their way.
 pub(super) const PATIENCE: Duration =
     if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(10) };
 
-/// What the proposer takes, and what comes of it.
+/// The ranges that the proposer takes, and their items.
 type Proposed = (Vec<Range>, Zeroizing<Vec<u8>>);
 
 impl Claiming for ByProposer {
@@ -50,7 +50,7 @@ impl Claiming for ByProposer {
         }
     }
 
-    /// The nodes' stocks differ, if by nothing but a claim that was lost: they begin anew.
+    /// The stocks of the nodes differ, if only by a claim that was lost. The nodes begin anew.
     fn ends_with_a_failed_claim(&self) -> bool {
         true
     }
@@ -64,7 +64,7 @@ impl Claiming for ByProposer {
         0
     }
 
-    /// The proposer would be the one to claim it.
+    /// Except at the proposer, which is the one to claim it.
     fn keeps_in_doubt(&self, me: Party) -> bool {
         me != PROPOSER
     }
@@ -99,14 +99,14 @@ impl Claiming for ByProposer {
         BLOCKS_AT_ONCE
     }
 
-    /// What is in stock can differ a little between nodes, after a run that not all of them came to the end of.
+    /// Stocks can differ a little between nodes, after a run that some nodes did not complete.
     fn fitting(&self, lots: &Lots, target: &Target) -> RangeInclusive<usize> {
         1..=(2 * target.items()).saturating_sub(lots.left(&target.kind))
     }
 }
 
 impl Lots {
-    /// At the proposer: items that it [chooses](choose), spent.
+    /// At the proposer: [chooses](choose) items and spends them.
     pub(super) fn propose(&self, kind: &Kind, count: usize) -> Result<Option<Proposed>> {
         let mut lots = self.lock();
         let chosen = choose(&lots, kind, count as u64, PartySet::all(self.nodes), self.nodes);
@@ -115,7 +115,7 @@ impl Lots {
         Ok(Some((ranges, items)))
     }
 
-    /// At the others: the items of a claim, spent.
+    /// At the others: spends the items of a claim.
     fn follow(&self, kind: &Kind, count: usize, ranges: &[Range]) -> Result<Zeroizing<Vec<u8>>> {
         let until = Instant::now() + PATIENCE;
         let mut lots = self.lock();

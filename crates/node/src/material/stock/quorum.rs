@@ -1,38 +1,38 @@
-//! Taking from the stock among some of the nodes, of which some may cheat.
+//! Claims where a quorum of nodes serves, and some of them may cheat.
 //!
-//! The lowest node that serves proposes; the others judge its claim. Then every node *echoes* what it heard to every other, and
-//! only if so many heard the same does it mark and take the items. Last, every node tells every other what it has taken, and uses it
-//! only if so many took the same. So many are enough that any two choices of so many have a node in common that does not
-//! cheat ([`quorum`](polyclave_protocol::service::ServiceConfig::quorum)).
+//! The serving node with the lowest number proposes, and the others judge its claim. Then every node *echoes* what it heard to every other,
+//! and marks and takes the items only if a quorum heard the same. Last, every node tells every other what it has taken, and uses it only if
+//! a quorum took the same. Any two quorums have a node in common that does not cheat
+//! ([`quorum`](polyclave_protocol::service::ServiceConfig::quorum)).
 //!
-//! # Why nobody uses an item in two sessions
+//! # Why no two sessions use the same item
 //!
-//! Nodes that use one item in different sessions, even each of them once, would give away how what they hid under it differs: who
-//! knows t shares can compute all others from one. Say i uses it in one session, and j in another. Those who told i the same,
-//! and those who told j, have a node in common that does not cheat; it gives an item to one session only. So it cannot be, whoever
-//! proposes, and whatever a proposer tells to whom. Who took what and uses nothing has lost it: it is wiped.
+//! If nodes used one item in different sessions, even each node only once, they would reveal the difference of the values that they masked
+//! with it: t known shares determine all others from one. Say node i uses the item in one session, and node j in another. The quorum that
+//! told i the same and the quorum that told j the same have a node in common that does not cheat, and that node gives an item to one
+//! session only. So this cannot happen, whoever proposes, and whatever a proposer tells to whom. A node that took an item and cannot use it
+//! has lost it: the item is wiped.
 //!
-//! # What cannot be taken from whom
+//! # What a cheater cannot take away
 //!
-//! A proposer may leave out whatever it likes, and what it leaves out serves the next one that proposes; to leave out much in many
-//! small pieces is refused.
+//! A proposer may leave out whatever it likes, and what it leaves out serves the next proposer. Leaving out much in many small pieces is
+//! refused.
 //!
-//! One that tells nodes different claims takes nothing from whom it misleads. It can echo what it likes, but the others echo what they
-//! heard: if fewer than a quorum, with the proposer, were told the same, they take nothing and lose nothing, and what a node
-//! takes is what a quorum was told. The proposer itself only *promises* items until the echo is over, so that no
-//! other session proposes them: what too few follow is free again.
+//! A proposer that tells nodes different claims takes nothing from the nodes that it misleads. It can echo what it likes, but the others
+//! echo what they heard. If fewer than a quorum, including the proposer, were told the same, they take nothing and lose nothing; and what a
+//! node takes is what a quorum was told. The proposer itself only *promises* items until the echo is over, so that no other session
+//! proposes them: if too few nodes follow, they are free again.
 //!
-//! *What is left*: a node that cheats, and whose word the others need for a quorum, can deny afterwards that it took what it echoed. That
-//! is a proposer that told t of the others something else, or any node while another is missing or cannot follow. Then the
-//! request fails, and those who took the claim have lost that much; the client asks again without whom it suspects.
+//! *What is left*: a cheating node whose word the others need for a quorum can deny afterwards that it took what it echoed. Such a node is
+//! a proposer that told t of the others something else, or any node while another is missing or cannot follow. Then the request fails, and
+//! the nodes that took the claim have lost that much. The client asks again without the nodes that it suspects.
 //!
-//! A node that was away, or was told other things, proposes items that the others have spent. Who refuses a claim says
-//! which items in a row it has spent there, and what so many say that too few are left to use it is wiped at the
-//! proposer, so that it comes to where the others are; all is compared before material is made ([`census`](super::census)). Of a claim
-//! that too few followed the proposer also wipes what any one of them says to have spent, so that no two nodes refuse each other
-//! for ever.
+//! A node that was away, or was told other things, proposes items that the others have spent. A node that refuses a claim says which range
+//! of items it has spent there. If so many say this that too few are left to use the items, the proposer wipes them, so that it catches up
+//! with the others. The nodes compare all items before they make material ([`census`](super::census)). In a claim that too few followed,
+//! the proposer also wipes what any single node says to have spent, so that no two nodes refuse each other for ever.
 //!
-//! A proposer that says that the stock is dry while others could take of it is the cause of a refusal, as is one whose claim does not
+//! A proposer that says that the stock is dry while others could take from it is named in the refusal, and so is one whose claim does not
 //! fit: it may have started again, and the client asks the others.
 
 use std::ops::RangeInclusive;
@@ -55,21 +55,22 @@ use crate::Result;
 use crate::material::target::Target;
 use crate::peers::exchange::tell_all;
 
-/// In one run this part of the level is made, and not beyond so many bytes.
+/// One run makes this part of the level, limited to a number of bytes.
 const PART_AT_ONCE: usize = 8;
 const BYTES_AT_ONCE: usize = 16 << 20;
 
-/// What a node says that has taken nothing.
+/// What a node says if it has taken nothing.
 const NOTHING: [u8; 32] = [0; 32];
 
-/// No items.
+/// The range without items.
 const NONE: Range = Range { lot: [0; 16], from: 0, to: 0 };
 
-/// How long a peer has to be silent. Longer than an honest one is late that was held up before, and short enough for openings to follow.
+/// How long a peer may be silent. Longer than the delay of an honest node that was held up before, and short enough for openings to follow.
 const PATIENCE: Patience = Patience::of(3);
 
-/// Where nodes correct each other, material is made in moments. After some have started again what the others hold is of no use, though it
-/// is enough: a proposer then waits so long for more, if all nodes are there to make it. Less than the others wait for its claim.
+/// How long a proposer waits for material that is being made. Where nodes correct each other, making it takes moments. After some nodes
+/// have started again, the others may hold enough items, but of lots that too few nodes hold. The proposer then waits this long for more,
+/// if all nodes are connected to make it. Less than the time for which the others wait for its claim.
 pub(super) const REFILL: Duration =
     if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(3) };
 
@@ -82,7 +83,7 @@ impl Claiming for ByQuorum {
         false
     }
 
-    /// What only some nodes hold serves in an emergency, and does not count.
+    /// A lot that only some nodes hold is for emergencies, and does not count.
     fn counts(&self, lot: &Lot, nodes: usize) -> bool {
         lot.is_held_by(PartySet::all(nodes))
     }
@@ -99,7 +100,7 @@ impl Claiming for ByQuorum {
         lots.compare(kind, level, self.quorum, net)
     }
 
-    /// Any node may propose, so all tell all: a lot that one counts on is held by all that do not cheat.
+    /// Any node may propose, so all nodes tell all: if one honest node relies on a lot, all honest nodes hold it.
     fn hear_that_all_hold(&self, net: &mut dyn Net) -> Result<()> {
         tell_all(&HELD, net).map(drop)
     }
@@ -108,7 +109,7 @@ impl Claiming for ByQuorum {
         Ok(())
     }
 
-    /// Each node hears of some claims only. What this one lacks is so, whoever lies.
+    /// Each node hears of some claims only. What this node lacks is really lacking, whoever lies.
     fn believed_left(&self, lots: &Lots, target: &Target, own: Option<u16>, others: Vec<u16>) -> usize {
         let Some(own) = own else { return lots.left(&target.kind) };
         let levels = others.into_iter().chain([own]).collect();
@@ -121,26 +122,27 @@ impl Claiming for ByQuorum {
         (target.blocks / PART_AT_ONCE).min(fit).max(BLOCKS_AT_ONCE)
     }
 
-    /// Whether there is room turns out when all have met ([`census`](super::census)).
+    /// Whether there is room is decided when all nodes have met ([`census`](super::census)).
     fn fitting(&self, _: &Lots, target: &Target) -> RangeInclusive<usize> {
         let per_block = target.kind.per_block;
         per_block.max(1)..=self.blocks_at_once(target) * per_block
     }
 }
 
-/// What all nodes' levels say of which `liars` may be any number: of all, the lowest but for so many.
+/// Judges the levels that all nodes report, of which `liars` may be false: leaves out the `liars` lowest and returns the lowest of the
+/// rest.
 ///
-/// If it is too low, one that does not lie is too low: liars could hold down only as many as are left out, so they cannot have
-/// material made for ever. And they cannot keep it from being made: whatever they say, it is too low as soon as one more than
-/// they are, of those that do not lie, are. (One honest node alone, other
-/// than this one, may lack some unseen, until the others do; a quorum is there without it, if no other cheats.)
+/// If the result is too low, the level of at least one honest node is too low: liars could only lower as many values as are left out, so
+/// they cannot have material made for ever. And they cannot prevent it from being made: whatever they say, the result is too low as soon as
+/// `liars + 1` honest nodes are too low. (A single honest node, other than this one, may lack material unnoticed until the others lack it
+/// too; without it there is still a quorum, if no other node cheats.)
 fn believable(mut levels: Vec<u16>, liars: usize) -> u16 {
     levels.sort_unstable();
     levels.get(liars).copied().unwrap_or_default()
 }
 
 impl Lots {
-    /// Takes items that `quorum` nodes take, this one included.
+    /// Takes items that `quorum` nodes take, including this one.
     fn take_with_quorum(
         &self,
         kind: &Kind,
@@ -166,13 +168,13 @@ impl Lots {
             true => self.take_claimed(claim, kind, count),
             false => Err(not_alike(proposer, "heard of", echo.silent)),
         });
-        // Whoever takes nothing says so: others may wait for it.
+        // A node that takes nothing says so: others may wait for it.
         let digest = taken.as_ref().map_or(NOTHING, |_| digest);
         let confirmed = compare(&digest, &NONE, quorum, net)?;
         let items = taken?;
         match (confirmed.agreed, items) {
             (false, _) => Err(not_alike(proposer, "took", confirmed.silent)),
-            // All that take the same come to it.
+            // All nodes that take the same claim end here.
             (true, None) => Err(self.dry(kind, count)),
             (true, Some(items)) => Ok(items),
         }
@@ -193,7 +195,7 @@ impl Lots {
         Ok(claim)
     }
 
-    /// At the proposer: items that it [chooses](choose), which no other claim of its has until this one is over.
+    /// At the proposer: [chooses](choose) items that no other claim of this proposer has, until this claim is over.
     fn promise(&self, kind: &Kind, count: usize, members: PartySet, enough: usize) -> Claim<'_> {
         let (mut lots, ranges) = self.choose_or_wait(kind, count, members, enough);
         let ranges = ranges.unwrap_or_default();
@@ -203,8 +205,8 @@ impl Lots {
         Claim { ranges, promised_by: Some(self) }
     }
 
-    /// At the proposer: items that it [chooses](choose). Where there are none since nodes have started again, it waits a moment for
-    /// those that are being made.
+    /// At the proposer: [chooses](choose) items. If there are none because nodes have started again, it waits a short time for those that
+    /// are being made.
     fn choose_or_wait(
         &self,
         kind: &Kind,
@@ -219,7 +221,7 @@ impl Lots {
                 return (lots, Some(ranges));
             }
             let left = until.saturating_duration_since(Instant::now());
-            // One that has itself started again says so at once: the others can do without it.
+            // A proposer that has itself started again says at once that it has none: the others can do without it.
             let holds = held(&lots, kind).map(Lot::left).sum::<u64>();
             let is_refilled = self.missing.load(Relaxed) == 0 && holds >= count as u64;
             if !is_refilled || left.is_zero() {
@@ -229,7 +231,7 @@ impl Lots {
         }
     }
 
-    /// The items of a claim that enough nodes heard, spent; none if the stock is dry. Another session may have been faster.
+    /// Spends and returns the items of a claim that enough nodes heard; `None` if the stock is dry. Another session may have been faster.
     fn take_claimed(
         &self,
         mut claim: Claim<'_>,
@@ -275,7 +277,7 @@ impl Lots {
         Ok(Claim { ranges, promised_by: None })
     }
 
-    /// What is claimed of what.
+    /// Digest of a claim: the kind, the number of items and the ranges.
     pub(super) fn digest(&self, kind: &Kind, count: usize, ranges: &[Range]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 claim of material");
         hasher.update(&(kind.name.len() as u64).to_le_bytes()).update(kind.name.as_bytes());
@@ -286,12 +288,12 @@ impl Lots {
         hasher.finalize().into()
     }
 
-    /// Whether so many of some nodes could take so much.
+    /// Whether at least `quorum` of some nodes could take so many items.
     fn has(&self, kind: &Kind, count: usize, members: PartySet, quorum: usize) -> bool {
         choose(&self.lock(), kind, count as u64, members, quorum).is_some()
     }
 
-    /// A claim was refused: wipes what too few of the others have left, and what of the claim any of them has spent.
+    /// After a refused claim: wipes what too few of the others still hold, and the items of the claim that any of them has spent.
     fn learn(&self, kind: &Kind, quorum: usize, claimed: &[Range], conflicts: &[Range]) {
         let as_set = |range: &Range, lot: &Lot| {
             let mut set = Ranges::default();
@@ -301,7 +303,7 @@ impl Lots {
         let of_lot = |ranges: &[Range], lot: &Lot| -> Vec<Ranges> {
             ranges.iter().filter(|range| range.lot == lot.id).map(|range| as_set(range, lot)).collect()
         };
-        // A proposer has heard of no claim of them that it could still follow.
+        // No claim of these items can still come here: the proposer itself makes them.
         let mut lots = self.lock();
         for lot in lots.iter_mut().filter(|lot| lot.kind == *kind) {
             let spent = of_lot(conflicts, lot);
@@ -314,7 +316,7 @@ impl Lots {
     }
 }
 
-/// Of the first range of a claim that cannot be taken: the spent items that it meets, in a row. All, of a lot that is not here.
+/// For the first range of a claim that cannot be taken: the first run of spent items in it; or everything, if the lot is not here.
 fn first_conflict(lots: &[Lot], kind: &Kind, ranges: &[Range]) -> Range {
     let met = |range: &Range| {
         let lot = range.lot;
@@ -328,15 +330,15 @@ fn first_conflict(lots: &[Lot], kind: &Kind, ranges: &[Range]) -> Range {
     ranges.iter().find_map(met).unwrap_or(NONE)
 }
 
-/// What is to be taken; nothing if the stock is dry.
+/// The items to take; none if the stock is dry.
 struct Claim<'l> {
     ranges: Vec<Range>,
-    /// The stock that has promised it, at the proposer.
+    /// At the proposer: the stock that has promised the items.
     promised_by: Option<&'l Lots>,
 }
 
 impl Claim<'_> {
-    /// What was promised may be taken, or promised to others.
+    /// Ends the promise: the items may be taken, or promised to others.
     fn end(&mut self, lots: &mut [Lot]) -> Vec<Range> {
         let ranges = std::mem::take(&mut self.ranges);
         for range in ranges.iter().filter(|_| self.promised_by.is_some()) {
@@ -354,7 +356,7 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// Too few nodes say the same. Whoever proposed, if somebody is missing it is not known what it would have said.
+/// The error if too few nodes say the same. If a node is missing, nobody knows what it would have said, so the proposer is not blamed.
 fn not_alike(proposer: Party, what: &str, silent: PartySet) -> Error {
     match silent.iter().next() {
         Some(peer) => Error::Closed { peer, detail: format!("it did not say which material it {what}") },
@@ -365,7 +367,7 @@ fn not_alike(proposer: Party, what: &str, silent: PartySet) -> Error {
     }
 }
 
-/// Sends all peers the same. One that takes nothing is missing from those who confirm.
+/// Sends the same to all peers. A peer that does not take it will be missing among those that confirm.
 fn tell(message: &[u8], net: &mut dyn Net) -> Result<()> {
     if !message.is_empty() {
         let out = to_peers(message, net);
@@ -377,16 +379,16 @@ fn tell(message: &[u8], net: &mut dyn Net) -> Result<()> {
 
 /// What the nodes say of a claim.
 struct Comparison {
-    /// So many say the same as this one.
+    /// Whether a quorum says the same as this node.
     agreed: bool,
-    /// Which items others say to have spent.
+    /// The items that others say to have spent.
     conflicts: Vec<Range>,
-    /// Who fell silent.
+    /// The nodes that fell silent.
     silent: PartySet,
 }
 
-/// Tells all others the digest of a claim, and hears theirs, until so many are the same as this one. With nothing to compare
-/// nobody is waited for.
+/// Tells all others the digest of a claim and hears theirs, until a quorum has the same as this node. A node without a claim waits for
+/// nobody.
 fn compare(mine: &[u8; 32], conflict: &Range, quorum: usize, net: &mut dyn Net) -> Result<Comparison> {
     let message = [&mine[..], &conflict.encode()].concat();
     let out = to_peers(&message, net);

@@ -1,4 +1,4 @@
-//! Which items of a lot are spent.
+//! Sets of items of a lot, such as those that are spent.
 
 use rangemap::RangeSet;
 
@@ -14,17 +14,17 @@ impl Ranges {
         ranges
     }
 
-    /// Behind the last number.
+    /// One more than the last number.
     pub(super) fn end(&self) -> u64 {
         self.0.last().map_or(0, |range| range.end)
     }
 
-    /// How many numbers.
+    /// How many numbers the set has.
     pub(super) fn len(&self) -> u64 {
         self.iter().map(|(from, to)| to - from).sum()
     }
 
-    /// Whether one of them is in `from..to`.
+    /// Whether any number of the set is in `from..to`.
     pub(super) fn meets(&self, from: u64, to: u64) -> bool {
         self.first_met(from, to).is_some()
     }
@@ -48,15 +48,15 @@ impl Ranges {
         self.0.overlapping(from..to).next().map(|range| (range.start, range.end))
     }
 
-    /// What they leave out of the numbers below `count`, in order.
+    /// The gaps: numbers below `count` that the set lacks, in order.
     pub(super) fn gaps(&self, count: u64) -> impl Iterator<Item = (u64, u64)> {
-        // The same for a count of zero.
+        // Here, too: no empty range.
         let below = (count > 0).then_some(0..count);
         let gaps: Vec<_> = below.iter().flat_map(|below| self.0.gaps(below)).collect();
         gaps.into_iter().map(|gap| (gap.start, gap.end))
     }
 
-    /// The numbers that are in so many of some sets.
+    /// The numbers that are in at least `least` of some sets.
     pub(super) fn in_at_least(least: usize, sets: &[Ranges]) -> Ranges {
         let edges = sets.iter().flat_map(Ranges::iter).flat_map(|(from, to)| [(from, 1), (to, -1)]);
         let mut edges: Vec<(u64, isize)> = edges.collect();
@@ -83,7 +83,7 @@ impl Ranges {
 mod tests {
     use super::*;
 
-    /// Against a set of numbers: every pair of ranges of small numbers on top of every other.
+    /// Compares with a plain set of numbers: every pair of ranges of small numbers, one added after the other.
     #[test]
     fn ranges_are_sets() {
         let pairs: Vec<(u64, u64)> = (0..7).flat_map(|from| (from..7).map(move |to| (from, to))).collect();

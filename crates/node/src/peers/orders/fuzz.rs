@@ -1,4 +1,4 @@
-//! Foreign bytes at what nodes tell each other on control streams.
+//! Fuzz targets: foreign bytes in place of what nodes tell each other on control streams.
 
 use polyclave_harness::{fuzz, within_memory};
 

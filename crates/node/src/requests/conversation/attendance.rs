@@ -1,11 +1,11 @@
-//! A client is attended to while its request is computed: it is told that work goes on, and when it is gone the work ends.
+//! Looks after a client while its request is computed: tells the client that work goes on, and ends the work when the client is gone.
 //!
-//! The thread that computes does both, whenever the protocol talks to the other nodes, which it does many times a second. While it waits for
-//! another node it says nothing: then no work goes on here.
+//! The computing thread does both whenever the protocol exchanges messages with the other nodes, which happens many times a second. While
+//! it waits for another node it tells the client nothing: then no work goes on here.
 //!
-//! A client is gone when its connection has ended. Then this node ends the session, and with it those of the other nodes. Where nodes
-//! correct each other they go on: a client that ends one of its connections must not make this node look silent to the others. They end
-//! together at the next step; what one step takes is bounded by the level of their stock.
+//! A client is gone when its connection has ended. Then this node ends the session, and with it the sessions of the other nodes. Under a
+//! protocol that corrects wrong shares this node continues: a client that ends one of its connections must not make this node look silent
+//! to the others. The nodes then end together at the next step; the level of their stock limits what one step can take.
 
 use std::time::{Duration, Instant};
 
@@ -17,12 +17,12 @@ use super::line::Line;
 use crate::computation::progress::Progress;
 use crate::{Partners, Result};
 
-/// Whether the client is still there is looked at so often.
+/// How often the node checks whether the client is still connected.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// It is told so often that work goes on.
+/// How often the node tells the client that work goes on.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// When a client was last looked after.
+/// When these two things last happened.
 pub(super) struct Attention {
     looked: Instant,
     told: Instant,
@@ -35,7 +35,7 @@ impl Attention {
     }
 }
 
-/// The other nodes, with an eye on the client.
+/// The network to the other nodes, which also looks after the client.
 pub(super) struct Attended<'n, 'l> {
     pub(super) partners: Partners<'n>,
     pub(super) line: &'n mut Line<'l>,

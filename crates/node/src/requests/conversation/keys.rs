@@ -17,8 +17,8 @@ use crate::requests::agreement::agree;
 use crate::store::KeyState;
 
 impl Serving<'_, '_> {
-    /// A key that this node holds as pending is complete if it is announced at a node with the same id (which was compared), or
-    /// if all nodes are here. Otherwise making it has failed: some nodes lack their shares.
+    /// A key that is pending at this node is complete if it is announced at a node with the same id (which the nodes compared), or if all
+    /// nodes are here. Otherwise making it has failed, because some nodes lack their shares.
     pub(super) fn complete(&mut self, info: &KeyInfo, state: KeyState) -> Result<(), Fault> {
         let announced = state == KeyState::Announced;
         let serving = self.net()?.members().len();
@@ -68,7 +68,7 @@ impl Serving<'_, '_> {
         Ok(protocol.unmask(&mask, 0, data, &circuits.key_schedule.inputs()[0])?)
     }
 
-    /// Expands a new key and stores it: first everywhere, then announced everywhere, then told to the client.
+    /// Expands a new key and stores it. First all nodes store it, then all announce it, then the client is told.
     pub(super) fn keep(
         &mut self,
         mut protocol: AnyServiceSession,
@@ -88,10 +88,11 @@ impl Serving<'_, '_> {
             .fill(&mut id);
         let info = KeyInfo { properties: new, id, origin, made, check_value };
         let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
-        // Stored by all, or announced by none.
+        // Either all nodes have stored the key, or no node announces it.
         let serving = self.net()?.members();
         let stored = self.service.keys.store_pending(&info, material.save(&protocol));
-        // A node that forgets it again, put back to an old copy of its disk, is one that the others know to have stored something since.
+        // A node could forget the key again if it is put back to an old copy of its disk. The others then know that it had stored something
+        // since.
         let stored = stored.and_then(|()| self.service.marks.protect(serving));
         agree(stored.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
         let announced = self.service.keys.announce(&info);
@@ -116,7 +117,7 @@ impl Serving<'_, '_> {
         Ok(u64::from_le_bytes(seconds))
     }
 
-    /// Deletes a key wherever it still is: so a deletion that was cut short can be repeated.
+    /// Deletes a key wherever it still exists. So a deletion that was interrupted can be repeated.
     pub(super) fn delete(&mut self, key: &str) -> Result<(), Fault> {
         let serving = self.net()?.members();
         let deleted = self.service.keys.delete(key);

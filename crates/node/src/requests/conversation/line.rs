@@ -1,4 +1,4 @@
-//! The line to a client during one request.
+//! The connection to a client during one request.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,15 @@ use polyclave_transport::wire::{self, Reason, Refusal, Reply, Step};
 
 use super::attendance::Attention;
 
-/// A client has so long to send a step, and to take an answer, however it trickles: the other nodes wait, and somebody else may want the channel.
+/// The time limit for a client to send a step, and to take an answer, however slowly the bytes move: the other nodes wait, and another
+/// client may need the channel.
 pub(super) const STEP: Duration = Duration::from_secs(20);
 
-/// A client's line during one request.
+/// The connection to a client during one request.
 pub(super) struct Line<'l> {
     pub(super) net: &'l mut TlsNet,
     pub(super) client: Party,
-    /// Why the client cannot be reached any more; the nodes end together, at the next step at the latest.
+    /// Why the client cannot be reached any more. The nodes end the request together, at the next step at the latest.
     pub(super) gone: Option<Refusal>,
     pub(super) attention: Attention,
 }
@@ -55,7 +56,7 @@ impl<'l> Line<'l> {
     }
 }
 
-/// What became of a client in the middle of its request, or what it left undone for too long.
+/// The refusal for a client that went away in the middle of its request, or that exceeded a time limit.
 pub(super) fn lost(error: &Error, undone: &str) -> Refusal {
     let told = match error {
         Error::Timeout { .. } => {

@@ -1,4 +1,4 @@
-//! The next step of a client: waited for, judged by this node, and compared among all before it is used.
+//! The next step of a client: this node waits for it and judges it, then all nodes compare it before they use it.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::requests::agreement::{Early, refused_by};
 use crate::requests::strategy::StepOf;
 use crate::threads::POLL_INTERVAL;
 
-/// So long at the node that leads, as soon as a client waits there that holds fewer channels ([`crate::requests::turns`]).
+/// How long the leading node waits for a step when another client with fewer channels waits for one ([`crate::requests::turns`]).
 const WANTED_STEP: Duration = Duration::from_secs(5);
 
 impl Serving<'_, '_> {
@@ -50,7 +50,7 @@ impl Serving<'_, '_> {
         }
     }
 
-    /// Waits until the next step begins to arrive; why it is not waited for any more, if so.
+    /// Waits until the next step begins to arrive. Returns a refusal if the node stops waiting for it.
     fn await_step(&mut self, early: &mut Early) -> Result<Option<Refusal>, Error> {
         let began = Instant::now();
         let client = [self.line.client].into_iter().collect();
@@ -58,7 +58,7 @@ impl Serving<'_, '_> {
             if let Some(gone) = &self.line.gone {
                 return Ok(Some(gone.clone()));
             }
-            // What begins to arrive is received to its end; so is what cannot arrive any more.
+            // A step that has begun to arrive is received to its end. A broken connection is noticed there, too.
             if !matches!(self.line.net.wait(client, POLL_INTERVAL), Ok(None)) {
                 return Ok(None);
             }

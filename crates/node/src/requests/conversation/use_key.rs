@@ -1,4 +1,4 @@
-//! The use of a key: its mode answers one step after the other.
+//! The use of a key: its mode answers the client's steps in turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Serving<'_, '_> {
     }
 }
 
-/// A protocol between steps.
+/// A protocol between two steps.
 struct Held<'k> {
     protocol: Option<AnyServiceSession>,
     circuits: &'k Circuits,
