@@ -1,4 +1,4 @@
-//! `polyclave client`: a client's own keys, and its cluster.
+//! `polyclave client`: a client's own keys, and the file of its cluster.
 
 mod init;
 mod join;
@@ -16,14 +16,14 @@ use polyclave_protocol::Party;
 
 use crate::files::show_work;
 
-/// What can be done with a client.
+/// The subcommands for clients.
 #[derive(Subcommand)]
 pub enum Command {
     /// Make the directory of a new client, with keys of its own, and print its card
     Init(init::Arguments),
     /// Give the client the file of its cluster, for the first time or after a change
     Join(join::Arguments),
-    /// Ask every node how it is
+    /// Ask every node for its status
     Status(status::Arguments),
 }
 
@@ -36,7 +36,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     }
 }
 
-/// Which client asks.
+/// The option that selects the client.
 #[derive(clap::Args)]
 pub struct ClientOption {
     /// The client's directory
@@ -45,18 +45,18 @@ pub struct ClientOption {
 }
 
 impl ClientOption {
-    /// The client of that directory.
+    /// Opens the client of that directory.
     pub fn open(&self) -> Result<Client> {
         let client = Client::open(&open(&self.dir)?)?;
         Ok(client.on_remark(|remark| eprintln!("warning: {remark}")).on_work(show_work))
     }
 }
 
-/// Nodes may need a moment to notice who is gone, or back.
+/// Nodes may need a moment to notice that a node is gone or back.
 const BETWEEN: Duration = Duration::from_millis(300);
 
-/// Does something, and again if it failed for a node's sake while others can serve: every time without those that are suspected
-/// since. Only what can be begun anew, as `again` tells after a failure.
+/// Does something, and repeats it if it failed because of a node while others can serve, each time without the nodes that were suspected
+/// since. Only for what can be repeated; `again` decides that after a failure.
 pub fn persist<T>(
     client: &Client,
     again: impl Fn() -> bool,
@@ -75,7 +75,7 @@ pub fn persist<T>(
     }
 }
 
-/// What is wrong with a node, with its name once.
+/// The error of a node, with its name once.
 pub fn of_node(client: &Client, node: Party, error: &Error) -> String {
     let (name, told) = (client.node_name(node), error.to_string());
     if told.contains(name) { told } else { format!("{name}: {told}") }

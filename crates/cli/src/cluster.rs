@@ -1,4 +1,4 @@
-//! `polyclave cluster`: which nodes work together, and all of them on one host to try it out.
+//! `polyclave cluster`: defines which nodes work together, and runs all of them on one host to try it out.
 
 mod bench;
 mod define;
@@ -15,20 +15,20 @@ use polyclave_config::Cluster;
 
 use crate::say;
 
-/// What can be done with a cluster.
+/// The subcommands for clusters.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Make a whole cluster and a client on this host, to try it out: this separates no trust
+    /// Make a whole cluster and a client on this host, to try it out. This does not separate trust
     New(new::Arguments),
     /// Make the cluster's file from the cards of its nodes
     Define(define::Arguments),
-    /// Put a changed card of a node into the cluster's file
+    /// Replace a node's card in the cluster's file
     Update(update::Arguments),
-    /// Show what a cluster file says, and the fingerprint to compare
+    /// Show the contents of a cluster file, and the fingerprint to compare
     Show(show::Arguments),
     /// Run all nodes that `cluster new` has made, until SIGINT or SIGTERM
     Run(run::Arguments),
-    /// Measure what a client gets of a running cluster: single blocks, many at once, a long stream
+    /// Measure a running cluster from a client: single blocks, many at once, a long stream
     Bench(bench::Arguments),
 }
 
@@ -44,7 +44,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     }
 }
 
-/// Prints the nodes with all that others trust them by.
+/// Prints the nodes, with the certificates and addresses that the others rely on.
 fn list(cluster: &Cluster) {
     for (number, card) in cluster.cards().iter().enumerate() {
         say!("  {}. {} at {}, for clients at {}", number + 1, card.name, card.address, card.client_address);

@@ -17,7 +17,7 @@ use crate::files::can_be_taken_back;
 use crate::names::parse_mode;
 use crate::options::{cipher, hexadecimal};
 
-/// What encryption and decryption have in common.
+/// Options of both encryption and decryption.
 #[derive(clap::Args)]
 pub struct Common {
     /// The key's name
@@ -28,7 +28,7 @@ pub struct Common {
     #[arg(long, value_name = "M", default_value = "gcm", value_parser = parse_mode)]
     mode: Mode,
 
-    /// The plain standard format of the mode, for other programs, instead of a sealed file
+    /// Use the plain standard format of the mode, for other programs, instead of a sealed file
     #[arg(long)]
     raw: bool,
 
@@ -36,33 +36,33 @@ pub struct Common {
     #[arg(long, value_name = "HEX")]
     aad: Option<String>,
 
-    /// The tweak of the first block, in hexadecimal, such as its address; each block after it has the next number (ecb with a
-    /// cipher that takes a tweak)
+    /// The tweak of the first block, in hexadecimal, such as its address; each block after it has the next number (ecb with a cipher that
+    /// takes a tweak)
     #[arg(long, value_name = "HEX")]
     tweak: Option<String>,
 
-    /// The data are whole blocks: no padding (cbc and ecb)
+    /// Use no padding: the data are whole blocks (cbc and ecb)
     #[arg(long)]
     no_padding: bool,
 
-    /// Replace OUT if it is there
+    /// Replace OUT if it exists
     #[arg(long)]
     force: bool,
 
     #[command(flatten)]
     client: ClientOption,
 
-    /// What to read; - for standard input
+    /// The input; - for standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// What to write; - for standard output, as is the default when that is no terminal
+    /// The output; - for standard output, which is the default unless it is a terminal
     #[arg(value_name = "OUT")]
     output: Option<PathBuf>,
 }
 
 impl Common {
-    /// Refuses options that do not fit together.
+    /// Refuses options that contradict each other.
     fn check(&self) -> Result<()> {
         let mode = self.mode;
         ensure!(mode != Mode::Cmac, "cmac encrypts nothing; use `polyclave mac`");
@@ -91,24 +91,24 @@ impl Common {
         self.aad.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal("--aad", text))
     }
 
-    /// The tweak of the first block; empty where none was given.
+    /// The tweak of the first block; empty if none was given.
     fn first_tweak(&self) -> Result<Vec<u8>> {
         self.tweak.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal("--tweak", text))
     }
 
-    /// Whether the mode begins with a block that is not encrypted.
+    /// Whether the output of the mode begins with a block that is not encrypted.
     fn has_initial_block(&self) -> bool {
         matches!(self.mode, Mode::Ctr | Mode::Cbc)
     }
 }
 
-/// Bytes that a mode begins with: a block, and in counter mode the tweak before it if the key's cipher takes one.
+/// How many bytes the output of a mode begins with: one block; in counter mode with a tweak the tweak before it, too.
 fn initial_bytes(client: &Client, key: &str, mode: Mode) -> Result<usize> {
     let cipher = cipher(&client.info(key)?.properties.cipher)?;
     Ok(cipher.block_bytes + if mode == Mode::Ctr { cipher.tweak_bytes } else { 0 })
 }
 
-/// An error, and what to do with what is on standard output already.
+/// An error, with a hint about what is already on standard output.
 fn outcome(done: Result<u64, polyclave_client::Error>) -> Result<u64> {
     done.map_err(|e| match can_be_taken_back() {
         false => anyhow!("{e}; what was written to standard output is incomplete: throw it away"),

@@ -1,5 +1,5 @@
-//! `polyclave demo`: a cluster for a minute. Node processes make a key that nobody holds, a client seals and opens a file with
-//! it, a node is killed, a client is refused, and this command says in plain words what happened.
+//! `polyclave demo`: runs a cluster for a minute. Node processes make a key that no single machine knows, a client seals and opens a file
+//! with it, a node is killed, a client is refused, and this command explains what happened.
 
 mod active;
 mod correcting;
@@ -26,7 +26,7 @@ use throwaway::Throwaway;
 use crate::protocols::{self, parties, properties, threshold};
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub struct Options {
@@ -59,7 +59,7 @@ fn after_help() -> String {
     )
 }
 
-/// The same with what was left out.
+/// The same with defaults filled in.
 struct Arguments {
     file: Option<PathBuf>,
     protocol: String,
@@ -72,13 +72,13 @@ struct Arguments {
 /// A node that lies from the beginning. This program has none; the laboratory's demo has.
 #[derive(Clone, Copy)]
 pub struct Liar {
-    /// Which one, counted from 0.
+    /// Its number, counted from 0.
     pub node: usize,
-    /// What its process is told beside what the other nodes are told.
+    /// Arguments for its process in addition to those of the other nodes.
     pub arguments: &'static [&'static str],
 }
 
-/// What happened.
+/// The result of the demo.
 #[derive(Debug, Serialize)]
 pub struct Report {
     protocol: String,
@@ -87,7 +87,7 @@ pub struct Report {
     cipher: &'static str,
     mode: &'static str,
     adversary: String,
-    /// Whether the nodes' answers are checked: no passive protocol does.
+    /// Whether the nodes' answers are checked; under a passive protocol they are not.
     verified: bool,
     start_ms: f64,
     key_ms: f64,
@@ -98,7 +98,7 @@ pub struct Report {
     open_seconds: f64,
     round_trip: bool,
     change_noticed: bool,
-    /// With one node killed: none if no node can be spared.
+    /// With one node killed; `None` if all nodes are needed.
     served_without_one: Option<bool>,
     refused_by_policy: bool,
     holds: bool,
@@ -117,7 +117,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     run_with(options, None)
 }
 
-/// The same, with a node that lies. Nodes are started by the command `node run` of the program that calls this.
+/// The same with a node that lies. Nodes are started by the command `node run` of the calling program.
 pub fn run_with(options: &Options, liar: Option<Liar>) -> Result<ExitCode> {
     let protocol = options.protocol.to_ascii_lowercase();
     let parties = options.parties.unwrap_or_else(|| parties(&protocol, 5));
@@ -155,7 +155,7 @@ pub fn run_with(options: &Options, liar: Option<Liar>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file, or the sample in its place.
+/// The file, or the sample if no file was given.
 fn open(arguments: &Arguments) -> Result<(BufReader<File>, u64)> {
     let Some(path) = &arguments.file else {
         let mut sample = tempfile::tempfile().context("cannot make a temporary file")?;
@@ -271,7 +271,7 @@ fn new_key(name: &str, mode: Mode) -> NewKey {
     NewKey { name: name.into(), cipher: "aes-128".into(), modes: vec![mode], budget_blocks: MOST_BLOCKS }
 }
 
-/// Imports the key of the standard and encrypts its block.
+/// Imports the key from the standard and encrypts its block.
 fn known_answer(client: &Client) -> Result<bool> {
     client.import(new_key("fips-197", Mode::Ecb), &hex::decode(KNOWN_KEY)?)?;
     let mut ciphertext = Vec::new();
@@ -280,7 +280,7 @@ fn known_answer(client: &Client) -> Result<bool> {
     Ok(hex::encode(ciphertext) == KNOWN_CIPHERTEXT)
 }
 
-/// Flips a bit in the middle of the sealed file, and opens that.
+/// Flips a bit in the middle of the sealed file, and tries to open it.
 fn change_is_noticed(client: &Client, sealed: &mut File) -> Result<bool> {
     let middle = sealed.metadata()?.len() / 2;
     let mut byte = [0];
@@ -294,13 +294,13 @@ fn change_is_noticed(client: &Client, sealed: &mut File) -> Result<bool> {
     Ok(matches!(opened, Err(Error::Unauthentic(_))))
 }
 
-/// What a client is told that may only list keys, when it wants to encrypt; none if it could.
+/// What a client that may only list keys is told when it wants to encrypt; `None` if it was allowed to.
 fn refusal(cluster: &Throwaway) -> Result<Option<String>> {
     let auditor = cluster.other_client("auditor", &[Right::List])?;
     denied(auditor.seal("demo", &mut &[0; 16][..], &mut std::io::sink(), &mut |_| ()))
 }
 
-/// What a client was told that the policy does not allow something; none if it was done.
+/// What a client is told if the policy forbids something; `None` if it was done.
 fn denied<T>(outcome: polyclave_client::Result<T>) -> Result<Option<String>> {
     match outcome {
         Err(e @ Error::Refused { .. }) => {
@@ -312,7 +312,7 @@ fn denied<T>(outcome: polyclave_client::Result<T>) -> Result<Option<String>> {
     }
 }
 
-/// Compares what is written with a file.
+/// A writer that compares what is written with a file.
 struct Comparison<'f> {
     expected: &'f mut BufReader<File>,
     equal: bool,

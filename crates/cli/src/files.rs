@@ -1,4 +1,4 @@
-//! What is read and written by commands that work on data: files, or standard input and output.
+//! Input and output of the commands that work on data: files, or standard input and output.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Cursor, IsTerminal, Read, Seek, SeekFrom, Write};
@@ -19,10 +19,10 @@ use crate::stop;
 /// The most of standard input that is kept in memory.
 const MOST_IN_MEMORY: u64 = 256 << 20;
 
-/// How often it is looked whether to stop.
+/// How often the program checks whether to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Where data comes from.
+/// The source of data.
 pub enum Input {
     /// A file.
     File(BufReader<File>, u64),
@@ -31,7 +31,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// Bytes, where they are known.
+    /// The number of bytes, if known.
     pub fn len(&self) -> Option<u64> {
         match self {
             Input::File(_, len) => Some(*len),
@@ -39,7 +39,7 @@ impl Input {
         }
     }
 
-    /// The same from where it can be read twice.
+    /// The same input in a form that can be read twice.
     pub fn seekable(self) -> Result<Seekable> {
         match self {
             Input::File(mut file, _) => {
@@ -115,48 +115,48 @@ impl Seek for Seekable {
     }
 }
 
-/// Where data goes. A file appears, whole, when it is [`finished`](Output::finish); before that nothing is changed.
+/// The destination of data. A file appears, complete, when it is [`finished`](Output::finish); before that nothing is changed.
 pub enum Output {
-    /// A file on its way.
+    /// A file that is being written.
     File {
-        /// It gets its name at the end.
+        /// It gets its final name at the end.
         draft: BufWriter<Draft>,
-        /// Which.
+        /// The final path.
         path: PathBuf,
-        /// Whether one that is there is replaced.
+        /// Whether an existing file is replaced.
         force: bool,
     },
     /// Standard output.
     Stdout {
-        /// Its beginning, as long as nothing was passed on; so a short message can be begun anew.
+        /// The beginning, until something is passed on. So a short message can be written again from the start.
         held: Option<Vec<u8>>,
         /// The rest.
         out: BufWriter<io::Stdout>,
     },
 }
 
-/// The most of standard output that is held back until all is there: a chunk of a sealed file, with its head and tag.
+/// The most output that is held back from standard output until it is complete: a chunk of a sealed file, with its head and tag.
 const HELD: usize = (256 << 10) + 4096;
 
-/// Whether anything was passed on to standard output, of which this process has one.
+/// Whether this process has passed anything on to its standard output.
 static PASSED_ON: AtomicBool = AtomicBool::new(false);
 
-/// Whether what a command wrote so far can be taken back: to a file it gets its name at the end.
+/// Whether everything that a command has written so far can be discarded. A file gets its final name only at the end.
 pub fn can_be_taken_back() -> bool {
     !PASSED_ON.load(Relaxed)
 }
 
-/// Who may read what is written.
+/// The permissions of the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Readers {
-    /// It is no secret.
+    /// The output is not secret.
     All,
-    /// It is a person's data.
+    /// The output is somebody's data.
     Owner,
 }
 
 impl Output {
-    /// Begins a file; `-`, or nothing if it is no terminal, is standard output.
+    /// Creates a file. `-` is standard output; so is no name, unless standard output is a terminal.
     pub fn begin(path: Option<&Path>, readers: Readers, force: bool) -> Result<Output> {
         let path = match path {
             None if io::stdout().is_terminal() => {
@@ -167,7 +167,7 @@ impl Output {
             Some(path) => path,
         };
         check(path, force)?;
-        // Through a symbolic link, which stays what it is.
+        // Writes through a symbolic link, which remains.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         let stopping = stop::on_signals()?;
         let draft = match readers {
@@ -182,7 +182,7 @@ impl Output {
         Output::Stdout { held: Some(Vec::new()), out: BufWriter::new(io::stdout()) }
     }
 
-    /// All is written: the file gets its name.
+    /// Everything is written: the file gets its final name.
     pub fn finish(self) -> Result<()> {
         match self {
             Output::Stdout { held, mut out } => {
@@ -199,14 +199,14 @@ impl Output {
     }
 }
 
-/// Ends the program on a signal, even while it waits for its input or for nodes, without what is half written.
+/// Ends the program on a signal, even while it waits for its input or for nodes, and removes what is half written.
 fn leave_nothing(stopping: Arc<AtomicBool>, temporary: Option<PathBuf>) {
     std::thread::spawn(move || {
         while !stopping.load(Relaxed) {
             std::thread::sleep(POLL_INTERVAL);
         }
         if let Some(temporary) = temporary {
-            // It may have got its name just now.
+            // The file may just have got its final name.
             let _ = fs::remove_file(&temporary);
         }
         eprintln!("error: stopped by a signal; nothing was written");
@@ -252,7 +252,7 @@ impl Write for Output {
     }
 }
 
-/// A bar on a terminal, and nothing elsewhere.
+/// A progress bar on a terminal, and nothing elsewhere.
 pub fn progress(len: Option<u64>) -> ProgressBar {
     let template = match len {
         Some(_) => "{bar:40} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left {msg}",
@@ -264,10 +264,10 @@ pub fn progress(len: Option<u64>) -> ProgressBar {
     bar
 }
 
-/// The bar of this command, for those who know only that nodes work.
+/// The progress bar of this command, for code that learns only that nodes work.
 static SHOWN: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
 
-/// Shows beside the bar how far nodes are with a piece that takes long.
+/// Shows beside the bar how far the nodes are with a piece that takes long.
 pub fn show_work(done: u64, of: u64) {
     let shown = SHOWN.lock();
     if let Some(bar) = shown.as_ref().and_then(WeakProgressBar::upgrade) {

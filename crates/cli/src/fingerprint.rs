@@ -1,4 +1,4 @@
-//! The fingerprint of a cluster file: shown wherever one is taken, and compared with what a person expects.
+//! The fingerprint of a cluster file. It is shown wherever a command takes such a file, and compared with the expected one.
 
 use std::path::Path;
 
@@ -7,40 +7,40 @@ use polyclave_config::{Cluster, Consent};
 
 use crate::say;
 
-/// What a person has compared.
+/// The option for the expected fingerprint.
 #[derive(clap::Args)]
 pub struct Expected {
-    /// The fingerprint that the cluster file must have, as its makers told you: 64 hexadecimal digits or 16 words. Nothing is
-    /// changed if it has another
+    /// The fingerprint that the cluster file must have, as its makers told you: 64 hexadecimal digits or 16 words. If it has another,
+    /// nothing is changed
     #[arg(long, value_name = "FINGERPRINT")]
     expect: Option<String>,
 }
 
 impl Expected {
-    /// Reads a cluster file, and refuses it if it is not the one that is expected.
+    /// Reads a cluster file, and refuses it if it does not have the expected fingerprint.
     pub fn load(&self, path: &Path) -> Result<Cluster> {
         let cluster = Cluster::load(path)?;
         self.check(&cluster).with_context(|| format!("{} is refused", path.display()))?;
         Ok(cluster)
     }
 
-    /// Refuses a cluster that is not the one that is expected.
+    /// Refuses a cluster that does not have the expected fingerprint.
     pub fn check(&self, cluster: &Cluster) -> Result<()> {
         let expected = self.expect.as_deref();
         Ok(expected.map_or(Ok(()), |expected| cluster.fingerprint().check(expected))?)
     }
 
-    /// Whether there is one.
+    /// Whether a fingerprint is expected.
     pub fn is_given(&self) -> bool {
         self.expect.is_some()
     }
 
-    /// Who names the fingerprint of a file has compared the certificates in it.
+    /// A user who gives the fingerprint of a file has thereby compared the certificates in it.
     pub fn consent(&self) -> Consent {
         if self.expect.is_some() { Consent::Certificates } else { Consent::None }
     }
 
-    /// What is left to do for whoever has not.
+    /// What a user still has to do who has not.
     pub fn advise(&self) {
         if self.expect.is_none() {
             eprintln!(
@@ -51,7 +51,7 @@ impl Expected {
     }
 }
 
-/// Shows both forms.
+/// Prints both forms.
 pub fn show(cluster: &Cluster) {
     say!("{}", told(cluster));
 }

@@ -13,18 +13,18 @@ use clap::Subcommand;
 
 pub use made::warn;
 
-/// What can be done with keys.
+/// The subcommands for keys.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Make a key that nobody holds; all nodes take part
+    /// Make a key that no single machine knows; all nodes take part
     Generate(generate::Arguments),
-    /// Bring a key that exists already; all nodes take part
+    /// Import a key that exists already; all nodes take part
     Import(import::Arguments),
     /// List the keys that this client may see
     List(list::ListArguments),
     /// Show one key
     Show(list::ShowArguments),
-    /// Delete a key at all nodes, for ever
+    /// Delete a key at all nodes, permanently
     Delete(delete::Arguments),
 }
 

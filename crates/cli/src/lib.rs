@@ -1,6 +1,6 @@
 //! The commands of the program `polyclave`: parse, call, print.
 //!
-//! `main.rs` calls [`main`] and nothing else. Public besides is what the laboratory (`crates/lab`) shares with the product.
+//! `main.rs` calls [`main`] and nothing else. The other public items are those that the laboratory (`crates/lab`) shares with the product.
 
 mod client;
 mod cluster;
@@ -26,8 +26,8 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Block ciphers under a key that nobody holds: several servers, each with one share of the key, encrypt and decrypt by
-/// secure multi-party computation.
+/// Block ciphers under a key that no single machine knows: several servers, each with one share of the key, encrypt and decrypt by secure
+/// multi-party computation.
 #[derive(Parser)]
 #[command(name = "polyclave", version, arg_required_else_help = true, after_help = examples())]
 struct Arguments {
@@ -54,13 +54,13 @@ fn examples() -> String {
 
 #[derive(Subcommand)]
 enum Command {
-    /// See it work: nodes on this machine make a key, data is encrypted and decrypted, a node is killed, and it explains.
+    /// See it work: nodes on this machine make a key, data is encrypted and decrypted, a node is killed, and the program explains.
     ///
     /// Under a passive protocol it seals and opens FILE (or a sample) with AES-128-GCM, under a key of which every node has one share.
-    /// Under an active one it encrypts a short message, shows how the nodes make material ahead, what happens when it is used up, and
-    /// when a node is gone. A file is only read; the nodes and all their files are gone at the end.
+    /// Under an active protocol it encrypts a short message, and shows how the nodes make material ahead, what happens when it is used up,
+    /// and what happens when a node is gone. FILE is only read. The nodes and all their files are removed at the end.
     Demo(demo::Options),
-    /// Run one node of a cluster, and everything its operator does.
+    /// Run one node of a cluster, and do everything that its operator does.
     #[command(subcommand)]
     Node(node::Command),
     /// Define a cluster; or make and run one on this host, to try it out.
@@ -74,8 +74,8 @@ enum Command {
     Key(key::Command),
     /// Encrypt a file.
     ///
-    /// By default into a sealed file (AES-GCM in chunks), which cannot be altered, cut or reordered unnoticed. CTR, CBC and
-    /// ECB, which need --raw, authenticate nothing.
+    /// By default the output is a sealed file (AES-GCM in chunks), in which changes, cuts and reordering are detected. CTR, CBC and ECB,
+    /// which need --raw, authenticate nothing.
     Encrypt(crypt::EncryptArguments),
     /// Decrypt a file.
     Decrypt(crypt::DecryptArguments),
@@ -84,10 +84,10 @@ enum Command {
     /// Write manual pages.
     #[command(hide = true)]
     Manual(manual::ManualArguments),
-    /// Print what a shell completes.
+    /// Print the completions for a shell.
     #[command(hide = true)]
     Completions(manual::CompletionArguments),
-    /// Commands of the laboratory, to say where they are.
+    /// Commands that moved to the laboratory. They print where they are.
     #[command(hide = true, name = "eval", aliases = ["bench", "reproduce"], disable_help_flag = true)]
     Laboratory {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -112,7 +112,7 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// What a program ends with. An error is printed.
+/// The exit status of a program. Prints an error, if there is one.
 pub fn exit_code(outcome: Result<ExitCode>) -> ExitCode {
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

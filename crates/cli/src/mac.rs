@@ -13,7 +13,7 @@ use crate::options::hexadecimal;
 use crate::say;
 use crate::source::Source;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave mac --key tags message.txt\n  \
@@ -25,18 +25,18 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     key: String,
 
-    /// Compare with this code, in hexadecimal, and print none; ends with 1 if it differs
+    /// Compare with this code, in hexadecimal, and print nothing; exits with status 1 if it differs
     #[arg(long, value_name = "HEX", conflicts_with = "output")]
     verify: Option<String>,
 
-    /// Replace OUT if it is there
+    /// Replace OUT if it exists
     #[arg(long)]
     force: bool,
 
     #[command(flatten)]
     client: ClientOption,
 
-    /// What to read; - for standard input
+    /// The input; - for standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
 

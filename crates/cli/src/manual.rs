@@ -1,4 +1,5 @@
-//! Manual pages and shell completions, made from the same descriptions as the help texts. For packages; `scripts/package-deb` calls it.
+//! Manual pages and shell completions, generated from the same descriptions as the help texts. For packages; `scripts/package-deb` calls
+//! it.
 
 use std::fs;
 use std::io::stdout;
@@ -9,14 +10,14 @@ use anyhow::{Context, Result};
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-/// Where to.
+/// Where to write the pages.
 #[derive(Args)]
 pub struct ManualArguments {
-    /// A directory: a page for each command.
+    /// A directory, which gets one page for each command.
     dir: PathBuf,
 }
 
-/// For which shell.
+/// The shell to complete for.
 #[derive(Args)]
 pub struct CompletionArguments {
     /// The shell.
@@ -48,7 +49,7 @@ fn page_of(mut command: Command, name: &str, version: &str, dir: &Path) -> Resul
     fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Prints what a shell completes.
+/// Prints the completions for a shell.
 pub fn completions(arguments: &CompletionArguments, mut program: Command) -> Result<ExitCode> {
     let name = program.get_name().to_owned();
     clap_complete::generate(arguments.shell, &mut program, name, &mut stdout());

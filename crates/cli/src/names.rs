@@ -7,7 +7,7 @@ use polyclave_transport::wire::{Mode, Right};
 /// All modes.
 pub const MODES: [Mode; 5] = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb];
 
-/// A list of words, or `all`, as rights.
+/// Parses rights: a list of words, or `all`.
 pub fn parse_rights(text: &str) -> Result<Vec<Right>> {
     if text.trim() == "all" {
         return Ok(ALL_RIGHTS.to_vec());
@@ -15,12 +15,12 @@ pub fn parse_rights(text: &str) -> Result<Vec<Right>> {
     text.split(',').map(|word| parse(word, "right", &ALL_RIGHTS)).collect()
 }
 
-/// A word as a mode.
+/// Parses a mode.
 pub fn parse_mode(word: &str) -> Result<Mode> {
     parse(word, "mode", &MODES)
 }
 
-/// A list of words as modes, in order and without repeats.
+/// Parses a list of modes; the result is in order and without repeats.
 pub fn parse_modes(text: &str) -> Result<Vec<Mode>> {
     let mut modes = text.split(',').map(parse_mode).collect::<Result<Vec<Mode>>>()?;
     modes.sort();
@@ -28,7 +28,7 @@ pub fn parse_modes(text: &str) -> Result<Vec<Mode>> {
     Ok(modes)
 }
 
-/// For people.
+/// A list of words as text for people.
 pub fn words<T: ToString>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! `polyclave node`: everything that the operator of one node does.
+//! `polyclave node`: all commands for the operator of a node.
 
 mod allow;
 mod audit;
@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 use polyclave_config::NodeDir;
 
-/// What can be done with a node.
+/// The subcommands for nodes.
 #[derive(Subcommand)]
 pub enum Command {
     /// Make the directory of a new node, with keys of its own, and print its card
@@ -30,17 +30,17 @@ pub enum Command {
     Revoke(allow::RevokeArguments),
     /// Run the node until SIGINT or SIGTERM
     Run(run::Arguments),
-    /// Show how the running node is
+    /// Show the status of the running node
     Status(status::Arguments),
     /// Change the node's identity (certificate), in two steps; or, with --secrets, the common secrets of all nodes
     Rotate(rotate::Arguments),
-    /// Let another node in again that was restored from a backup
+    /// Accept another node again that was restored from a backup
     Readmit(readmit::Arguments),
-    /// Write everything of the node into one sealed file, while it runs or not
+    /// Back up the whole node into one sealed file, whether or not it is running
     Backup(backup::BackupArguments),
     /// Make a node's directory from a backup
     Restore(backup::RestoreArguments),
-    /// Check or show the log of who did what
+    /// Check or show the log that records who did what
     #[command(subcommand)]
     Audit(audit::Command),
 }
@@ -62,7 +62,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     }
 }
 
-/// Where a node's card is kept, for its operator to give to others.
+/// The file with a node's card, which its operator gives to others.
 fn card_path(dir: &Path) -> PathBuf {
     dir.join("card.toml")
 }

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use polyclave_cipher::{Cipher, catalog};
 
-/// The cipher of a name, or an error that lists the names.
+/// Finds a cipher by its name, or returns an error that lists the names.
 pub fn cipher(name: &str) -> Result<Cipher> {
     match catalog::find(name) {
         Some(cipher) => Ok(cipher),
@@ -14,7 +14,7 @@ pub fn cipher(name: &str) -> Result<Cipher> {
     }
 }
 
-/// Bytes from hexadecimal, with an error that says what was wrong.
+/// Parses hexadecimal. The error says what was wrong.
 pub fn hexadecimal(what: &str, text: &str) -> Result<Vec<u8>> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     if let Some((at, c)) = digits.chars().enumerate().find(|(_, c)| !c.is_ascii_hexdigit()) {

@@ -1,9 +1,9 @@
-//! Standard output, which can be full or gone.
+//! Standard output, which may be full or closed.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
 
-/// Prints a line, as `println!` does, but ends the program in order when nothing can be printed.
+/// Prints a line like `println!`, but ends the program in order if nothing can be printed.
 #[macro_export]
 macro_rules! say {
     ($($part:tt)*) => {
@@ -11,8 +11,8 @@ macro_rules! say {
     };
 }
 
-/// Prints a line. If the reader is gone there is nothing left to do or to say (as in `polyclave demo | head -1`); if the
-/// line cannot be written, that is an error. Party processes end with this one.
+/// Prints a line. If the reader is gone nothing is left to do or to report (as in `polyclave demo | head -1`). If the line cannot be
+/// written, that is an error. Party processes end with this error.
 pub fn line(text: Arguments<'_>) {
     let mut out = std::io::stdout().lock();
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {

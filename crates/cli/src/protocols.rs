@@ -1,4 +1,4 @@
-//! The protocols that nodes can serve with, for people: what they are called, what they promise, and among how many nodes.
+//! Descriptions of the protocols that nodes can serve with: their names, what they promise, and for how many nodes.
 
 use anyhow::{Result, bail};
 use polyclave_protocol::catalog;
@@ -6,21 +6,21 @@ use polyclave_protocol::descriptor::{Descriptor, Threshold};
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 
-/// What a person ought to know of a protocol among so many nodes.
+/// What a user should know about a protocol for a number of nodes.
 pub struct Properties {
     /// One sentence on whom it protects against.
     pub adversary: String,
-    /// So many nodes serve a request.
+    /// How many nodes a request needs.
     pub quorum: usize,
     /// Whether answers are right whatever the other nodes do.
     pub verifies: bool,
     /// Whether the nodes keep material in stock.
     pub keeps_stock: bool,
-    /// Whether some of the nodes may send anything, or nothing, and answers still come and are right.
+    /// Whether correct answers still come if some of the nodes send anything, or nothing.
     pub guarantees_output: bool,
 }
 
-/// The properties of a protocol; an error if so many nodes cannot serve with it.
+/// The properties of a protocol; an error if this number of nodes cannot serve with it.
 pub fn properties(protocol: &str, nodes: usize, threshold: usize) -> Result<Properties> {
     let scheme = catalog::service(protocol, nodes, threshold)?;
     Ok(Properties {
@@ -32,12 +32,12 @@ pub fn properties(protocol: &str, nodes: usize, threshold: usize) -> Result<Prop
     })
 }
 
-/// One sentence on whom a protocol protects against; an error if so many nodes cannot serve with it.
+/// One sentence on whom a protocol protects against; an error if this number of nodes cannot serve with it.
 pub fn adversary(protocol: &str, nodes: usize, threshold: usize) -> Result<String> {
     Ok(properties(protocol, nodes, threshold)?.adversary)
 }
 
-/// The protocol of a cluster if nobody says.
+/// The default protocol of a cluster.
 pub fn default() -> &'static str {
     catalog::ALL[0].name
 }
@@ -50,7 +50,7 @@ pub fn table() -> String {
     catalog::serving().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The same with what whoever chooses one should know.
+/// The same, with advice for choosing one.
 pub fn advice() -> String {
     let line = |protocol: &Descriptor| {
         let advice = protocol.serving.as_ref().map_or("", |serving| serving.advice);
@@ -59,13 +59,13 @@ pub fn advice() -> String {
     format!("Protocols:\n{}", catalog::serving().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// What an option for the protocol of nodes says of itself.
+/// Help text of the option for the nodes' protocol.
 pub fn option_help() -> String {
     let names: Vec<&str> = catalog::serving().map(|protocol| protocol.name).collect();
     format!("The protocol between the nodes: {}", names.join(", "))
 }
 
-/// What an option for the number of nodes says of itself; `otherwise` where a protocol takes any number.
+/// Help text of the option for the number of nodes; `otherwise` is the default where a protocol takes any number.
 pub fn parties_help(otherwise: usize) -> String {
     let usual = catalog::serving().map(|protocol| (protocol.name, parties(protocol.name, otherwise)));
     let others = usual.filter(|(_, usual)| *usual != otherwise);
@@ -73,7 +73,8 @@ pub fn parties_help(otherwise: usize) -> String {
     format!("Number of nodes [default: {otherwise}; {}]", others.join(", "))
 }
 
-/// What an option for the threshold says of itself; `otherwise` where a protocol leaves the choice, or that it has to be made.
+/// Help text of the option for the threshold; `otherwise` is the default, or says that a choice is required, where a protocol allows a
+/// choice.
 pub fn threshold_help(otherwise: &str) -> String {
     let fixed = catalog::serving().filter_map(|protocol| match protocol.threshold {
         Threshold::Minority => None,
@@ -83,12 +84,12 @@ pub fn threshold_help(otherwise: &str) -> String {
     format!("Nodes that together learn nothing [{otherwise}; {}]", fixed.collect::<Vec<_>>().join("; "))
 }
 
-/// Whether a person has to choose the threshold of a protocol where nodes are real.
+/// Whether the user has to choose the threshold of a protocol for real nodes.
 pub fn needs_threshold(protocol: &str) -> bool {
     catalog::find(protocol).is_some_and(|protocol| protocol.threshold == Threshold::Minority)
 }
 
-/// How many nodes a protocol is tried out with, if nobody says; `otherwise` where it takes any number.
+/// The default number of nodes to try a protocol with; `otherwise` where it takes any number.
 pub fn parties(protocol: &str, otherwise: usize) -> usize {
     match catalog::find(protocol) {
         Some(Descriptor { threshold: Threshold::Minority, .. }) | None => otherwise,
@@ -96,7 +97,7 @@ pub fn parties(protocol: &str, otherwise: usize) -> usize {
     }
 }
 
-/// The number of nodes that together learn nothing: as asked for, if the protocol allows a choice.
+/// The number of nodes that together learn nothing: the requested one, if the protocol allows a choice.
 pub fn threshold(protocol: &str, nodes: usize, asked: Option<usize>, otherwise: usize) -> Result<usize> {
     let rule = catalog::find(protocol).map_or(Threshold::Minority, |descriptor| descriptor.threshold);
     let most = rule.most(nodes);
@@ -106,7 +107,7 @@ pub fn threshold(protocol: &str, nodes: usize, asked: Option<usize>, otherwise: 
              chosen: leave it out"
         ),
         (Threshold::AllButOne, _) => Ok(most),
-        // Of fewer than four none may cheat, and the protocol says so.
+        // Among fewer than four nodes none may cheat, and the protocol says so.
         (Threshold::FewerThanAThird, asked) => Ok(asked.unwrap_or(most.max(1))),
         (Threshold::Minority, asked) => Ok(asked.unwrap_or(otherwise)),
     }

@@ -1,4 +1,4 @@
-//! What a command reads, so that it can be begun anew: a file, or standard input, whose beginning is kept for that.
+//! The input of a command that may have to be read again from the beginning: a file, or standard input, whose beginning is kept for that.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -11,10 +11,10 @@ use zeroize::Zeroizing;
 
 use crate::files::Input;
 
-/// The most of standard input that is kept; more cannot be begun anew.
+/// The most of standard input that is kept. Longer input cannot be read again.
 const KEPT: usize = 16 << 20;
 
-/// Where data comes from, each time from its beginning.
+/// An input that can be read from its beginning.
 pub struct Source {
     path: PathBuf,
     kept: Arc<Mutex<Kept>>,
@@ -23,7 +23,7 @@ pub struct Source {
 /// The beginning of standard input.
 struct Kept {
     bytes: Zeroizing<Vec<u8>>,
-    /// Whether it is all that was read.
+    /// Whether this is all of it.
     is_all: bool,
 }
 
@@ -34,7 +34,7 @@ impl Source {
         Source { path: path.into(), kept: Arc::new(Mutex::new(kept)) }
     }
 
-    /// Begins, again if need be.
+    /// Starts reading at the beginning, also repeatedly.
     pub fn open(&self) -> Result<Input> {
         let path = &self.path;
         if path == Path::new("-") {
@@ -69,7 +69,7 @@ impl Read for Stdin {
 }
 
 impl Stdin {
-    /// Reads what is kept, and then, keeping that, what `rest` has.
+    /// Reads what is kept, then the rest, which it keeps, too.
     fn read_after(&mut self, rest: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
         let mut kept = self.kept.lock();
         if let Some(left) = kept.bytes.get(self.at..).filter(|left| !left.is_empty()) {
@@ -82,7 +82,7 @@ impl Stdin {
         self.at += count;
         if kept.is_all && kept.bytes.len() + count <= KEPT {
             if kept.bytes.capacity() == 0 {
-                // Room for all, so that no copy stays behind when it grows. The system gives it as it is used.
+                // Allocated at its full size, so that growing leaves no copy behind. The system provides the memory only as it is used.
                 kept.bytes.reserve_exact(KEPT);
             }
             kept.bytes.extend_from_slice(&buffer[..count]);

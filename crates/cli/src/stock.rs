@@ -1,8 +1,8 @@
-//! What a person is told about material in stock.
+//! Descriptions of the material in stock, for people.
 
 use polyclave_transport::wire::StockLevel;
 
-/// How much there is: `aes 28 of 32 blocks, des 4 of 4 blocks`.
+/// The levels of the stock: `aes 28 of 32 blocks, des 4 of 4 blocks`.
 pub fn describe(stock: &[StockLevel]) -> String {
     let kinds: Vec<String> = stock
         .iter()

@@ -1,4 +1,4 @@
-//! Ending in order: the first signal asks for it, the second one does not wait.
+//! Ends the process in order: the first signal asks for it, the second one ends the process at once.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,7 @@ use signal_hook::flag;
 pub fn on_signals() -> Result<Arc<AtomicBool>> {
     let stopping = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // In this order: the first signal finds the flag down and raises it, the second finds it raised.
+        // In this order: the first signal finds the flag down and raises it; the second finds it raised.
         flag::register_conditional_shutdown(signal, 1, stopping.clone())
             .and_then(|_| flag::register(signal, stopping.clone()))
             .context("cannot prepare for signals")?;

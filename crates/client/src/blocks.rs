@@ -1,6 +1,6 @@
 //! CBC and ECB, which work on whole blocks. Neither authenticates anything.
 //!
-//! CBC encryption computes block after block among the nodes and is slow; everything else runs as wide as the nodes can.
+//! In CBC encryption the nodes compute one block after the other, which is slow. Everything else is computed in parallel.
 
 use std::io::{Read, Write};
 
@@ -16,22 +16,22 @@ use crate::padding::{fill, garbage, unfilled};
 use crate::pieces::Pieces;
 use crate::{Error, Result};
 
-/// Bytes of a step whose blocks wait for each other.
+/// Bytes of a step whose blocks depend on each other.
 const CHAINED: usize = 2048;
 
-/// What becomes of a last, partial block.
+/// How a last, partial block is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// It is filled up by PKCS#7; so every message gets longer.
+    /// It is filled up by PKCS#7, which makes every message longer.
     Pkcs7,
-    /// There is none: messages have whole blocks.
+    /// There is no padding: messages have whole blocks.
     None,
 }
 
 impl Client {
-    /// Encrypts in CBC; `start` is given the initial block, which the nodes drew, before anything is written. The nodes tell it
-    /// with their first answer, and the last block of each step with the answer to the next one. Of an empty stream
-    /// without padding nothing is encrypted: then nodes are asked for nothing, and the initial block is drawn here.
+    /// Encrypts in CBC. `start` receives the initial block, which the nodes drew, before anything is written. The nodes send it with their
+    /// first answer, and the last block of each step with the answer to the next step. If the stream is empty and there is no padding,
+    /// nothing is encrypted: the client asks no nodes and draws the initial block itself.
     pub fn encrypt_cbc(
         &self,
         key: &str,
@@ -45,7 +45,7 @@ impl Client {
         self.encrypt_blocks(key, padding, CHAINED, how, input, output, Some(start), progress)
     }
 
-    /// Encrypts every block by itself, under a key made for it. `tweak` is that of the first block where the key's cipher takes one:
+    /// Encrypts every block independently, under a key made for ECB. `tweak` is the tweak of the first block if the key's cipher takes one:
     /// a big-endian number, such as the address of the block. Every block after it has the next number. Empty for other ciphers.
     pub fn encrypt_ecb(
         &self,
@@ -61,7 +61,7 @@ impl Client {
         self.encrypt_blocks(key, padding, MASKED, how, input, output, None, progress)
     }
 
-    /// With `start` blocks are chained: what is chained to a block comes once that block is fixed.
+    /// With `start` the blocks are chained: the last block of a step arrives only once the next block is fixed.
     #[expect(clippy::too_many_arguments, reason = "the two public functions above are its callers")]
     fn encrypt_blocks(
         &self,
@@ -75,7 +75,7 @@ impl Client {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let (block, is_chained) = (self.block_bytes(key)?, start.is_some());
-        // The last piece may get a block of padding more.
+        // Padding may add a block to the last piece.
         let mut pieces = Pieces::new(input, most - block)?;
         let mut next = filled(&mut pieces, padding, block)?;
         let Some(first) = &next else {
@@ -89,7 +89,7 @@ impl Client {
         };
         let operation = Operation::Use { key: key.into(), id: None, how: how(first.len() as u32) };
         let (mut conversation, accepted) = Conversation::begin(self, &operation, None)?;
-        // Bytes of ciphertext that come with the next answer.
+        // Bytes of ciphertext that the nodes send with the next answer.
         let (mut mask, mut done, mut owed) = (accepted.mask, 0, 0);
         while let Some(data) = next {
             next = filled(&mut pieces, padding, block)?;
@@ -137,7 +137,7 @@ impl Client {
         self.decrypt_blocks(key, padding, Use::CbcDecrypt, Some(initial.to_vec()), input, output, progress)
     }
 
-    /// Decrypts every block by itself; `tweak` as in encryption.
+    /// Decrypts every block independently. `tweak` as in encryption.
     pub fn decrypt_ecb(
         &self,
         key: &str,
@@ -207,7 +207,7 @@ impl Client {
         Ok(done)
     }
 
-    /// The message authentication code of a stream (SP 800-38B). Computed block after block; only the code is revealed.
+    /// The message authentication code of a stream (SP 800-38B). The nodes compute block after block and reveal only the code.
     pub fn cmac(&self, key: &str, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Result<Vec<u8>> {
         let block = self.block_bytes(key)?;
         let mut pieces = Pieces::new(input, CHAINED)?;
@@ -262,7 +262,7 @@ impl Client {
     }
 }
 
-/// Data under a mask of its length.
+/// Adds a mask of the same length to data.
 fn under(mask: &[u8], data: &[u8]) -> Result<Vec<u8>> {
     if mask.len() != data.len() {
         return Err(Error::Answers(format!("{} bytes where {} were due", mask.len(), data.len())));
@@ -270,7 +270,7 @@ fn under(mask: &[u8], data: &[u8]) -> Result<Vec<u8>> {
     Ok(data.iter().zip(mask).map(|(d, m)| d ^ m).collect())
 }
 
-/// The next piece with its padding, if there is anything left.
+/// The next piece with its padding; `None` at the end.
 fn filled(pieces: &mut Pieces<'_>, padding: Padding, block: usize) -> Result<Option<Zeroizing<Vec<u8>>>> {
     let Some(piece) = pieces.next()? else { return Ok(None) };
     let mut data = piece.data;

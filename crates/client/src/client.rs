@@ -1,4 +1,4 @@
-//! A client of a cluster: who it is, where the nodes are, and the connections that it keeps.
+//! A client of a cluster: its identity, the addresses of the nodes, and the connections that it keeps.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -16,18 +16,18 @@ use crate::conversation::replies::{LATE, receive, send_to_each};
 use crate::strategy::{self, Strategy};
 use crate::{Error, Result};
 
-/// A node that does not take a connection in this time is taken for gone.
+/// A node that does not accept a connection within this time is taken for gone.
 const CONNECT: Duration = Duration::from_secs(3);
-/// And one that does not answer in this.
+/// A node that does not answer within this time is taken for gone.
 pub(crate) const ANSWER: Duration = Duration::from_secs(60);
-/// The same for what a node answers for itself, without asking others.
+/// The same for questions that a node answers alone.
 const ALONE: Duration = Duration::from_secs(10);
-/// A node that did not take a connection, or was the cause of a failure, is asked last for so long.
+/// A node that did not accept a connection, or caused a failure, is asked last for this time.
 const SUSPECT: Duration = Duration::from_secs(10);
-/// Connections kept for each node while they are not in use.
+/// The most connections to each node that are kept while they are not in use.
 const KEPT: usize = 16;
 
-/// A client. May be used by many threads at once.
+/// A client. Many threads may use it at once.
 pub struct Client {
     identity: Identity,
     cluster: Cluster,
@@ -37,21 +37,21 @@ pub struct Client {
     pub(crate) strategy: Box<dyn Strategy>,
     /// By node: connections that are not in use.
     kept: Vec<Mutex<Vec<Line>>>,
-    /// By node: when it last did not take a connection, if it has taken none since.
+    /// By node: the last time that it did not accept a connection, unless it has accepted one since.
     unreached: Vec<Mutex<Option<Instant>>>,
-    /// By node: when it last answered as no honest node does, or others took it to be the cause of a failure. That it takes
-    /// connections says nothing against it.
+    /// By node: when it last answered as no honest node does, or others blamed it for a failure. That it accepts connections does not clear
+    /// it.
     suspected: Vec<Mutex<Option<Instant>>>,
-    /// What was told of nodes that were left out.
+    /// What the user was told about nodes that were left out.
     left_out: Mutex<HashSet<(u16, Reason)>>,
-    /// Who is told what a person ought to know though nothing failed.
+    /// Receives remarks that a person should read although nothing failed.
     remarks: Box<dyn Fn(&str) + Send + Sync>,
-    /// Who is told how far nodes are.
+    /// Receives the progress of the nodes.
     work: Box<dyn Fn(u64, u64) + Send + Sync>,
 }
 
 impl Client {
-    /// The client of a directory.
+    /// Opens the client of a directory.
     pub fn open(dir: &ClientDir) -> Result<Client> {
         let cluster = dir.cluster()?.ok_or_else(|| {
             Error::Misuse(format!(
@@ -87,13 +87,14 @@ impl Client {
         })
     }
 
-    /// Has somebody told what a person ought to know though nothing failed: that nodes are missing, and what that means.
+    /// Sets the function that receives remarks that a person should read although nothing failed: that nodes are missing, and what that
+    /// means.
     pub fn on_remark(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Client {
         Client { remarks: Box::new(tell), ..self }
     }
 
-    /// Has somebody told how many blocks the nodes have computed of a step that takes long, and of how many: about once a second by each
-    /// node.
+    /// Sets the function that receives the progress of a step that takes long: the blocks that the nodes have computed, and all blocks.
+    /// Each node reports it about once a second.
     pub fn on_work(self, tell: impl Fn(u64, u64) + Send + Sync + 'static) -> Client {
         Client { work: Box::new(tell), ..self }
     }
@@ -106,7 +107,7 @@ impl Client {
         (self.remarks)(told);
     }
 
-    /// Says once that some nodes are left out, for each kind of reason.
+    /// Says that some nodes are left out, once for each kind of reason.
     pub(crate) fn remark_left_out(&self, nodes: PartySet, reason: Reason, why: &str) {
         let mut told = self.left_out.lock();
         if told.insert((nodes.bits(), reason)) {
@@ -119,7 +120,7 @@ impl Client {
         self.cluster.nodes() - self.scheme.quorum()
     }
 
-    /// The cluster that it asks.
+    /// The cluster whose nodes it asks.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
@@ -129,7 +130,7 @@ impl Client {
         self.cluster.cards().get(party.index()).map_or("an unknown node", |card| &card.name)
     }
 
-    /// What each node says of itself.
+    /// The status of each node, as the node reports it.
     pub fn status(&self) -> Vec<(Party, Result<NodeStatus>)> {
         self.ask_each(&Operation::Status, |reply| match reply {
             Reply::Status(status) => Some(status),
@@ -137,7 +138,7 @@ impl Client {
         })
     }
 
-    /// Asks every node something that it answers for itself.
+    /// Asks every node a question that each answers alone.
     pub(crate) fn ask_each<T>(
         &self,
         operation: &Operation,
@@ -146,8 +147,8 @@ impl Client {
         self.ask(PartySet::all(self.nodes.len()), operation, answer, |_| false)
     }
 
-    /// Asks some nodes the same. Whoever takes too long, however its reply trickles, has not answered; once what has come is
-    /// `enough` nobody is waited for any more, but for what is on its way.
+    /// Asks some nodes the same question. A node that takes too long, however slowly its reply arrives, has not answered. As soon as
+    /// `enough` is true for the answers so far, the client waits only for replies that have begun to arrive.
     pub(crate) fn ask<T>(
         &self,
         which: PartySet,
@@ -199,7 +200,7 @@ impl Client {
         outcomes
     }
 
-    /// Why there is no reply of a node.
+    /// The error if a node sent no reply.
     fn no_answer(&self, net: &mut TlsNet, party: Party) -> Error {
         self.strategy.note_silent(self, party);
         let gone = net.wait([party].into_iter().collect(), Duration::ZERO).err();
@@ -216,7 +217,7 @@ impl Client {
         }
     }
 
-    /// Why there is no connection with a node, as far as the transport saw it.
+    /// The error if there is no connection with a node, as far as the transport knows the reason.
     fn not_connected(&self, party: Party, error: polyclave_protocol::Error) -> Error {
         use polyclave_protocol::Error::{Closed, Peer, Timeout};
         let node = self.node_name(party).to_owned();
@@ -230,7 +231,7 @@ impl Client {
         }
     }
 
-    /// Why some nodes cannot be asked, for people: each by its name, and what is the same of several once.
+    /// Why some nodes cannot be asked, for people. Nodes with the same reason are grouped.
     pub(crate) fn why_not(&self, failed: &[(Party, Error)]) -> String {
         let strange: Vec<&str> = failed
             .iter()
@@ -250,7 +251,7 @@ impl Client {
         told.join("; ")
     }
 
-    /// Connections to some nodes, each kept or new.
+    /// Connections to some nodes, each kept from before or new.
     pub(crate) fn lines(&self, which: PartySet) -> Vec<(Party, Result<Line>)> {
         let mut lines = Vec::new();
         let mut missing = Vec::new();
@@ -273,24 +274,24 @@ impl Client {
         lines
     }
 
-    /// A node answered as no honest one does, or not: it is left out for a while.
+    /// Notes that a node answered as no honest node does, or did not answer: it is left out for a while.
     pub(crate) fn suspect(&self, party: Party) {
         if let Some(suspected) = self.suspected.get(party.index()) {
             *suspected.lock() = Some(Instant::now());
         }
     }
 
-    /// These nodes have agreed on a request: what spoke against them is over.
+    /// Notes that these nodes have agreed on a request: they are no longer suspected.
     pub(crate) fn trust(&self, nodes: PartySet) {
         for node in nodes.iter() {
             *self.suspected[node.index()].lock() = None;
         }
     }
 
-    /// What a node's refusal is to the caller.
+    /// Turns a node's refusal into an error for the caller.
     pub(crate) fn refused(&self, party: Party, refusal: Refusal) -> Error {
         if refusal.reason == Reason::Spent {
-            // Of its part of the budget; others may have some left.
+            // Its part of the budget is spent. Others may have some left.
             self.suspect(party);
         }
         match refusal.reason {
@@ -299,7 +300,7 @@ impl Client {
         }
     }
 
-    /// Nodes that lately did not take a connection, or were suspected.
+    /// Nodes that recently did not accept a connection, or are suspected.
     pub(crate) fn suspects(&self) -> PartySet {
         let lately = |party: &Party| {
             [&self.unreached, &self.suspected].into_iter().any(|when| {
@@ -320,7 +321,7 @@ impl Client {
         None
     }
 
-    /// A net of this client and some nodes.
+    /// A network of this client and some nodes.
     pub(crate) fn net(&self, lines: Vec<(Party, Line)>) -> TlsNet {
         TlsNet::of_lines(self.nodes.len(), self.limits, lines)
     }
@@ -330,7 +331,7 @@ impl Client {
         self.keep_some(net, PartySet::all(self.nodes.len()));
     }
 
-    /// The same of those with some nodes.
+    /// The same for the connections with some nodes.
     pub(crate) fn keep_some(&self, net: TlsNet, which: PartySet) {
         let lines = net.into_lines().unwrap_or_default().into_iter().filter(|(p, _)| which.contains(*p));
         for (party, line) in lines {

@@ -1,4 +1,4 @@
-//! One request with the nodes that serve it: the same bytes to each, and one answer out of all of theirs.
+//! One request with the nodes that serve it: the client sends the same bytes to each, and combines their answers into one.
 
 pub(crate) mod refusals;
 pub(crate) mod replies;
@@ -17,9 +17,9 @@ use crate::strategy::PutTogether;
 use crate::{Error, Result};
 use replies::Replies;
 
-/// When the nodes have too much to do: doubled each time.
+/// The pause when the nodes are busy. It doubles each time.
 pub(crate) const BACK_OFF: Duration = Duration::from_millis(50);
-/// Serving sets that are tried before giving up.
+/// The most serving sets that are tried.
 pub(crate) const MOST_TRIES: usize = 6;
 
 /// A request that the nodes have accepted.
@@ -27,34 +27,34 @@ pub(crate) struct Conversation<'c> {
     pub(crate) client: &'c Client,
     pub(crate) net: TlsNet,
     pub(crate) serving: PartySet,
-    /// Those of them that answer as nodes do, where the others can do without one.
+    /// Those of them that still answer correctly, where the others can continue without a node.
     pub(crate) there: PartySet,
-    /// By node: replies that were not waited for.
+    /// By node: the number of replies that were not waited for.
     pub(crate) owed: Vec<usize>,
-    /// Nodes that did not answer as nodes do.
+    /// Nodes that did not answer as a node must.
     pub(crate) caught: PartySet,
-    /// All that serve have agreed among themselves to begin.
+    /// Whether all serving nodes have agreed among themselves to begin.
     pub(crate) has_begun: bool,
-    /// What speaks against nodes since others take them to be the cause, or they refuse: how much.
+    /// Nodes that refused, or that others blame, each with the weight of the suspicion.
     pub(crate) against: Vec<(Party, u32)>,
-    /// Who refused what was asked last, and why.
+    /// The nodes that refused the last message, with their reasons.
     pub(crate) refused: Vec<(Party, Refusal)>,
 }
 
-/// What the nodes said when they accepted.
+/// What the nodes said when they accepted the request.
 pub(crate) struct Accepted {
     pub(crate) key: Option<KeyInfo>,
     pub(crate) start: Vec<u8>,
-    /// Of the first input; empty where there is none.
+    /// The mask of the first input; empty if there is none.
     pub(crate) mask: Zeroizing<Vec<u8>>,
-    /// Of the mask's check, where there is one.
+    /// The blinding of the mask's check, if there is one.
     pub(crate) blind: Option<Element>,
 }
 
 /// One node's message about a value.
 pub(crate) type Part<'r> = (Party, &'r [u8]);
 
-/// What each node sent of the data, of the next mask, and of the initial block.
+/// What each node sent: parts of the data, of the next mask, and of the initial block.
 #[derive(Default)]
 struct Parts<'r> {
     data: Vec<Part<'r>>,
@@ -69,11 +69,11 @@ pub(crate) fn request(operation: Operation, serving: PartySet, first: Option<Ste
     Ok(Request { version: VERSION, id, serving, operation, first })
 }
 
-/// What an answer tells the client, and the next mask.
+/// The data of an answer, and the next mask.
 type DataAndMask = (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>);
 
 impl<'c> Conversation<'c> {
-    /// Has nodes accept a request: all of them, except that the strategy chooses those that use a key.
+    /// Begins a request: all nodes must accept it. For the use of a key the strategy chooses the nodes instead.
     pub(crate) fn begin(
         client: &'c Client,
         operation: &Operation,
@@ -87,7 +87,7 @@ impl<'c> Conversation<'c> {
         Ok((conversation, accepted))
     }
 
-    /// Connections with all of some nodes; or with whom there is none, and why.
+    /// Connects to all of some nodes. The error says which nodes cannot be reached, and why.
     pub(crate) fn call(
         client: &'c Client,
         serving: PartySet,
@@ -139,7 +139,7 @@ impl<'c> Conversation<'c> {
         })
     }
 
-    /// Asks all nodes for something that they answer when it is done.
+    /// Asks all nodes for something that they confirm when it is done.
     pub(crate) fn ask_all(client: &'c Client, operation: &Operation) -> Result<Conversation<'c>> {
         let mut conversation = Conversation::call_all(client)?;
         conversation.send(&request(operation.clone(), conversation.serving, None)?)?;
@@ -171,7 +171,7 @@ impl<'c> Conversation<'c> {
         })
     }
 
-    /// Sends a step; its answer comes in its turn.
+    /// Sends a step. Its answer comes after those of earlier steps.
     pub(crate) fn step(&mut self, step: &Step) -> Result<()> {
         self.send(step)
     }
@@ -181,7 +181,7 @@ impl<'c> Conversation<'c> {
         self.client.strategy.send(self, &bytes)
     }
 
-    /// Puts the replies to the oldest message together that has no answer yet.
+    /// Combines the replies to the oldest message that has no answer yet.
     fn settle<T>(&mut self, put_together: &dyn Fn(&Conversation<'_>, &Replies) -> Result<T>) -> Result<T> {
         let mut outcome = None;
         let put_together: &mut PutTogether<'_> = &mut |this, replies| {
@@ -192,17 +192,17 @@ impl<'c> Conversation<'c> {
         outcome.ok_or_else(|| Error::Answers("nothing came of them".into()))
     }
 
-    /// So many bytes, as the answer to the oldest step that has none yet.
+    /// The answer to the oldest open step, as this many bytes.
     pub(crate) fn bytes(&mut self, expected: usize) -> Result<Zeroizing<Vec<u8>>> {
         self.settle(&|this, replies| Ok(this.answer(replies, Some(expected), 0)?.0))
     }
 
-    /// The same, of a length if there is to be something, and with the mask of the next input.
+    /// The same, with the mask of the next input. The data have the expected length, if any are expected.
     pub(crate) fn bytes_and_mask(&mut self, expected: Option<usize>, mask: usize) -> Result<DataAndMask> {
         self.settle(&|this, replies| this.answer(replies, expected, mask))
     }
 
-    /// The same for the first answer of CBC, and the initial block in front.
+    /// The same for the first answer of CBC, with the initial block in front.
     pub(crate) fn initial_bytes_and_mask(
         &mut self,
         initial: usize,
@@ -215,12 +215,12 @@ impl<'c> Conversation<'c> {
         })
     }
 
-    /// One element, as the answer.
+    /// An answer that is one element.
     pub(crate) fn tag(&mut self) -> Result<Element> {
         self.settle(&|this, replies| this.element(&this.data(replies)?.data))
     }
 
-    /// What all nodes have opened.
+    /// The element that all nodes have opened.
     pub(crate) fn opened(&mut self) -> Result<Element> {
         self.settle(&|this, replies| {
             let data = this.data(replies)?.data;
@@ -230,12 +230,12 @@ impl<'c> Conversation<'c> {
         })
     }
 
-    /// That the step was taken.
+    /// Waits until the nodes have taken the step; its answer has no data.
     pub(crate) fn nothing(&mut self) -> Result<()> {
         self.settle(&|this, replies| this.data(replies).map(drop))
     }
 
-    /// What the nodes say when they have made or deleted a key.
+    /// Waits until the nodes have made or deleted a key. Returns its properties.
     pub(crate) fn done(mut self) -> Result<Option<KeyInfo>> {
         let done = self.settle(&|this, replies| {
             let mut keys = Vec::new();
@@ -251,7 +251,7 @@ impl<'c> Conversation<'c> {
         Ok(done)
     }
 
-    /// Ends a conversation in order; its connections can be used again.
+    /// Ends a conversation in order. Its connections can be used again.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.send(&Step::Finish)?;
         self.keep();
@@ -263,7 +263,7 @@ impl<'c> Conversation<'c> {
         self.client.keep_some(self.net, settled);
     }
 
-    /// What each node answered to a step.
+    /// The parts that each node sent in answer to a step.
     fn data<'r>(&self, replies: &'r Replies) -> Result<Parts<'r>> {
         let mut parts = Parts::default();
         for (node, reply) in replies {
@@ -292,18 +292,18 @@ impl<'c> Conversation<'c> {
         Ok((data, mask))
     }
 
-    /// An answer to another question.
+    /// Handles a reply to another question.
     fn refuse_unexpected(&self, node: Party) -> Result<()> {
         self.client.strategy.refuse_unexpected(self.client, node)
     }
 
-    /// What as many say alike as the strategy demands.
+    /// The value that as many nodes sent as the strategy demands.
     fn most<T: PartialEq>(&self, said: impl Iterator<Item = T> + Clone) -> Option<T> {
         let needed = self.client.strategy.alike(self.serving.len());
         said.clone().find(|one| said.clone().filter(|other| other == one).count() >= needed)
     }
 
-    /// Bytes out of what the nodes sent of them, as many as these are.
+    /// Combines the nodes' parts into bytes, which must have the expected length.
     pub(crate) fn exactly(&self, parts: &[Part<'_>], expected: usize) -> Result<Zeroizing<Vec<u8>>> {
         let bytes = self.combined(parts)?;
         match bytes.len() == expected {
@@ -312,13 +312,13 @@ impl<'c> Conversation<'c> {
         }
     }
 
-    /// Bytes out of what the nodes sent of them.
+    /// Combines the nodes' parts into bytes.
     fn combined(&self, parts: &[Part<'_>]) -> Result<Zeroizing<Vec<u8>>> {
         let (serving, parts) = self.of_one_length(parts);
         self.client.scheme.combine(serving, &parts).map_err(apart)
     }
 
-    /// One element out of what the nodes sent of it.
+    /// Combines the nodes' parts into one element.
     fn element(&self, parts: &[Part<'_>]) -> Result<Element> {
         let (serving, parts) = self.of_one_length(parts);
         match self.client.scheme.combine_elements(serving, &parts).map_err(apart)?.as_slice() {
@@ -327,7 +327,7 @@ impl<'c> Conversation<'c> {
         }
     }
 
-    /// Messages in the order of the nodes, and whose they are, without those that do not fit.
+    /// The parts in the order of the nodes, and the set of these nodes, without parts that do not fit.
     fn of_one_length<'r>(&self, parts: &[Part<'r>]) -> (PartySet, Vec<&'r [u8]>) {
         let mut parts = parts.to_vec();
         self.client.strategy.drop_misfits(&mut parts);
@@ -336,7 +336,7 @@ impl<'c> Conversation<'c> {
     }
 }
 
-/// What the nodes sent cannot be put together.
+/// The error if the nodes' parts cannot be combined.
 fn apart(error: polyclave_protocol::Error) -> Error {
     match error {
         polyclave_protocol::Error::CheckFailed { .. } => Error::Answers(

@@ -1,4 +1,4 @@
-//! Counter mode. Authenticates nothing: who can change the ciphertext can change the data.
+//! Counter mode. It authenticates nothing: somebody who can change the ciphertext can change the data.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -10,15 +10,15 @@ use crate::conversation::Conversation;
 use crate::pieces::Pieces;
 use crate::{Error, Result};
 
-/// What is done with the first counter or initial block, which the nodes chose, before anything is written.
+/// Receives the first counter or initial block, which the nodes chose, before anything is written.
 pub type OnStart<'f> = dyn FnMut(&[u8], &mut dyn Write) -> std::io::Result<()> + 'f;
 
-/// Pieces under way.
+/// The most pieces in progress.
 const WINDOW: usize = 2;
 
 impl Client {
-    /// Encrypts a stream; `start` is given the first counter block, which the nodes chose, before anything is written. If the key's
-    /// cipher takes a tweak, that is the first tweak, which counts, and the block that is encrypted under each.
+    /// Encrypts a stream. `start` receives the first counter block, which the nodes chose, before anything is written. If the key's cipher
+    /// takes a tweak, `start` receives the first tweak, which counts, and then the block that is encrypted under each tweak.
     pub fn encrypt_ctr(
         &self,
         key: &str,
@@ -33,7 +33,7 @@ impl Client {
         add_keystream(conversation, input, output, progress)
     }
 
-    /// Decrypts a stream that began with this counter block, or tweak and block.
+    /// Decrypts a stream that began with this counter block, or with this tweak and block.
     pub fn decrypt_ctr(
         &self,
         key: &str,
@@ -49,7 +49,7 @@ impl Client {
     }
 }
 
-/// Adds the keystream that the nodes give to a stream, and ends the conversation.
+/// Adds the nodes' keystream to a stream, and ends the conversation.
 pub(crate) fn add_keystream(
     mut conversation: Conversation<'_>,
     input: &mut dyn Read,

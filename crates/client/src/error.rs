@@ -1,9 +1,9 @@
-//! What can go wrong at a client, and whose fault it is.
+//! Errors of a client, and whose fault they are.
 
 use polyclave_protocol::Party;
 use polyclave_transport::wire::{Reason, Refusal};
 
-/// What every fallible operation of a client returns.
+/// The result of a fallible operation of a client.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a client did not get what it wanted.
@@ -15,27 +15,27 @@ pub enum Error {
     Refused {
         /// Its name.
         node: String,
-        /// Why.
+        /// The refusal.
         refusal: Refusal,
     },
     /// Too few nodes can be reached.
     #[error("{reached} of {nodes} nodes can be asked, {needed} are needed: {why}")]
     TooFewNodes {
-        /// How many answered.
+        /// How many can be asked.
         reached: usize,
         /// How many there are.
         nodes: usize,
-        /// How many it takes.
+        /// How many are needed.
         needed: usize,
         /// What was wrong with the others.
         why: String,
     },
-    /// The connection with the nodes failed in the middle of a request: what happened, with the nodes by their names.
+    /// The connection with the nodes failed in the middle of a request. Nodes are called by their names.
     #[error("{told}; nothing was lost, ask again")]
     Connection {
         /// What happened.
         told: String,
-        /// The node with which it failed, where that is known.
+        /// The node at the other end, if known.
         peer: Option<Party>,
     },
     /// A node's operator has not allowed this client anything.
@@ -52,33 +52,33 @@ pub enum Error {
         /// What the transport saw.
         detail: String,
     },
-    /// Nodes that correct each other could not agree, or too few of them were left in the middle of a request: each may be the
-    /// one that is wrong.
+    /// Under a protocol that guarantees the output, the nodes did not agree, or too few remained in the middle of a request. Any of them
+    /// may be the one that is wrong.
     #[error("the nodes did not agree: {0}; ask again, which leaves out those that are suspected")]
     Contested(String),
     /// The nodes' answers do not fit together.
     #[error("the nodes' answers do not fit together: {0}")]
     Answers(String),
-    /// What was to be decrypted is not what it should be.
+    /// The input of a decryption is not authentic or not well-formed.
     #[error("{0}")]
     Unauthentic(String),
-    /// The caller asked for what cannot be done.
+    /// The caller asked for something impossible.
     #[error("{0}")]
     Misuse(String),
-    /// The files of the client.
+    /// An error in the files of the client.
     #[error(transparent)]
     Config(#[from] polyclave_config::Error),
-    /// Reading or writing data.
+    /// Reading or writing data failed.
     #[error("{what}: {error}")]
     Io {
         /// What was read or written.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
 }
 
-/// What a client does about it.
+/// What a client's user does about it.
 const ASK_TO_BE_ALLOWED: &str = "give its card to the operator of every node, who lets it in with `polyclave node allow`; no node takes another's word for it";
 
 impl From<polyclave_protocol::Error> for Error {
@@ -93,20 +93,20 @@ impl From<polyclave_protocol::Error> for Error {
 }
 
 impl Error {
-    /// Whether other nodes, or the same ones later, might do it.
+    /// Whether other nodes, or the same nodes later, might succeed.
     pub fn may_pass(&self) -> bool {
         match self {
             Error::Refused { refusal, .. } => {
                 matches!(refusal.reason, Reason::Unavailable | Reason::Busy | Reason::OutOfMaterial)
             }
             Error::Connection { .. } | Error::TooFewNodes { .. } | Error::Contested(_) => true,
-            // Another node may know this client, and may be there.
+            // Another node may know this client and be reachable.
             Error::NotAdmitted { .. } | Error::Unreached { .. } => true,
             _ => false,
         }
     }
 
-    /// Whether other nodes might do it. Material takes the nodes longer to make than anybody should wait within a request.
+    /// Whether other nodes might succeed. Not if material is lacking: making it takes longer than a request should wait.
     pub(crate) fn others_might(&self) -> bool {
         match self {
             Error::Refused { refusal, .. } if refusal.reason == Reason::OutOfMaterial => false,
@@ -114,7 +114,7 @@ impl Error {
         }
     }
 
-    /// Whether the nodes found that they were told, or hold, different things: perhaps one of them alone does.
+    /// Whether the nodes found that they were told, or hold, different things. The cause may be a single node.
     pub(crate) fn is_disagreement(&self) -> bool {
         matches!(self, Error::Refused { refusal, .. } if refusal.reason == Reason::Disagreement)
     }
@@ -124,8 +124,8 @@ impl Error {
         if let Error::Connection { peer, .. } = self { *peer } else { None }
     }
 
-    /// Whether the whole request may be asked again at once, of other nodes: what is the trouble of a node, or between nodes, and not
-    /// the request's own.
+    /// Whether to repeat the whole request at once with other nodes: the failure comes from a node, or from between nodes, and not from the
+    /// request itself.
     pub fn may_be_repeated(&self) -> bool {
         match self {
             Error::Refused { refusal, .. } => matches!(refusal.reason, Reason::Spent | Reason::Unavailable),

@@ -1,7 +1,6 @@
 //! Single GCM messages in the plain format: nonce of 12 bytes, ciphertext, tag of 16 bytes.
 //!
-//! Decryption reads the input twice: the nodes give keystream only for a ciphertext that has authenticated, and keep nothing of
-//! its size.
+//! Decryption reads the input twice: the nodes give keystream only for an authenticated ciphertext, and store nothing of its size.
 
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -16,7 +15,7 @@ use crate::{Error, Result};
 
 const NONCE: usize = 12;
 const TAG: usize = 16;
-/// Pieces under way.
+/// The most pieces in progress.
 const WINDOW: usize = 2;
 
 enum Awaited {
@@ -75,7 +74,7 @@ impl Client {
         Ok(done)
     }
 
-    /// Decrypts one message. Nothing is written unless it has authenticated.
+    /// Decrypts one message. Nothing is written unless the message is authentic.
     pub fn decrypt_gcm(
         &self,
         key: &str,
@@ -120,10 +119,10 @@ impl Client {
     }
 }
 
-/// What was authenticated, read once more: another content is an error before any of it is used.
+/// Reads the authenticated input again. Changed content is an error before any of it is used.
 struct Same<'r> {
     input: &'r mut dyn Read,
-    /// Of the pieces still to come.
+    /// The hashes of the pieces still to come.
     hashes: VecDeque<blake3::Hash>,
     piece: Vec<u8>,
     at: usize,

@@ -1,4 +1,4 @@
-//! Making, bringing, seeing and deleting keys.
+//! Generating, importing, showing and deleting keys.
 
 use polyclave_field::Gf128;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element};
@@ -12,16 +12,16 @@ use crate::conversation::Conversation;
 use crate::{Error, Result};
 
 impl Client {
-    /// Makes a key that nobody holds. All nodes take part.
+    /// Generates a key that no one knows. All nodes take part.
     pub fn generate(&self, key: NewKey) -> Result<KeyInfo> {
         let conversation = Conversation::ask_all(self, &Operation::Generate(key))?;
         conversation.done()?.ok_or_else(|| Error::Answers("they made a key and do not say which".into()))
     }
 
-    /// Brings a key. All nodes take part.
+    /// Imports a key. All nodes take part.
     ///
-    /// The nodes give a random mask in shares; it is checked (a node whose share is not that of the mask which the nodes hold is
-    /// found out but for 2^-127), and the key is sent under it, the same to all.
+    /// The nodes send shares of a random mask. The client checks it: a node whose share does not belong to the mask that the nodes hold
+    /// goes unnoticed with probability at most 2^-127. Then the client sends the key under the mask, the same to all nodes.
     pub fn import(&self, new: NewKey, key: &[u8]) -> Result<KeyInfo> {
         let (mut conversation, accepted) = Conversation::begin(self, &Operation::Import(new), None)?;
         let mask = accepted.mask;
@@ -46,13 +46,13 @@ impl Client {
         conversation.done()?.ok_or_else(|| Error::Answers("they took a key and do not say which".into()))
     }
 
-    /// Deletes a key at all nodes; none if there was none.
+    /// Deletes a key at all nodes. Returns its properties; `None` if there was no such key.
     pub fn delete(&self, key: &str) -> Result<Option<KeyInfo>> {
         Conversation::ask_all(self, &Operation::Delete { key: key.into() })?.done()
     }
 
-    /// One key: what more nodes than may lie say alike, where nodes correct each other; else what the first says that does not
-    /// refuse. What more nodes refuse than can be missed is refused.
+    /// The properties of a key. Where nodes correct each other: those that more nodes report than may lie. Otherwise: those of the first
+    /// node that does not refuse. A refusal, if more nodes refuse than the request can do without.
     pub fn info(&self, key: &str) -> Result<KeyInfo> {
         self.strategy.info(self, key)
     }

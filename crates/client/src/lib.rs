@@ -1,15 +1,15 @@
-//! A client: it asks the nodes, and puts together what they answer.
+//! A client: it sends requests to the nodes and combines their answers.
 //!
 //! ```text
 //! sealed.rs, gcm.rs, counter.rs, blocks.rs (what is asked), keys.rs, listing.rs
 //!          |
-//! conversation.rs (one request: the same to every node, one answer of all of theirs)
+//! conversation.rs (one request: the same to every node, their answers combined into one)
 //!          |
-//! client.rs (who, where, connections)
+//! client.rs (identity, addresses, connections)
 //! ```
 //!
-//! Nodes that follow the protocol learn nothing of the data unless more than the threshold put together what they saw. Under a
-//! passive protocol a single node that does not follow it can make the answers wrong.
+//! Nodes that follow the protocol learn nothing about the data unless more nodes than the threshold combine what they saw. Under a passive
+//! protocol a single node that does not follow it can make the answers wrong.
 //!
 //! ```no_run
 //! use polyclave_client::Client;

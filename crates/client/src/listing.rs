@@ -1,4 +1,4 @@
-//! The keys that nodes list: page by page of each node, and then which nodes list which.
+//! Lists the keys: fetches all pages from each node, then determines which nodes list which key.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use polyclave_transport::wire::{KEYS, KeyInfo, Operation, Reply};
 use crate::client::Client;
 use crate::{Error, Result};
 
-/// The most keys that a node is believed to have: one that cheats could go on for ever.
+/// The most keys that a client accepts from a node: a cheating node could otherwise continue for ever.
 const MOST_LISTED: usize = 1_000_000;
 
 /// A key as the nodes list it.
@@ -25,18 +25,18 @@ pub struct Listed {
 pub struct Listing {
     /// In the order of their names.
     pub keys: Vec<Listed>,
-    /// Nodes that did not answer, and why.
+    /// Nodes that did not answer, and the reasons.
     pub missing: Vec<(Party, Error)>,
 }
 
-/// A page: its keys, and whether others come after them.
+/// A page: its keys, and whether more come after them.
 type Page = (Vec<KeyInfo>, bool);
 
 impl Client {
-    /// The keys that this client may see, all of them, however many pages that takes.
+    /// All keys that this client may see, however many pages that takes.
     pub fn keys(&self) -> Result<Listing> {
         let mut listing = Listing { keys: Vec::new(), missing: Vec::new() };
-        // By name, of which there is one at each node and should be one at all.
+        // By name: each node should have the same key under it.
         let mut found: BTreeMap<String, Vec<Listed>> = BTreeMap::new();
         for (party, first) in self.ask_each(&Operation::List { after: String::new() }, page) {
             match first.and_then(|first| self.all_pages(party, first)) {
@@ -63,7 +63,7 @@ impl Client {
             let answers = self.ask([party].into_iter().collect(), &next, page, |answers| !answers.is_empty());
             let Some((_, answer)) = answers.into_iter().next() else { return Err(wrong("no more keys")) };
             let (of_page, after) = answer?;
-            // So that every page brings something.
+            // So that every page has new keys.
             let goes_on = |(next, last): (&KeyInfo, &KeyInfo)| next.properties.name > last.properties.name;
             if !of_page.first().zip(keys.last()).map_or(!after, goes_on) {
                 return Err(wrong("the same keys again"));

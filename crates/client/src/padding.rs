@@ -10,7 +10,7 @@ pub(crate) fn fill(data: &mut Vec<u8>, block: usize) {
     data.resize(data.len() + count, count as u8);
 }
 
-/// The length without padding of a last block. The one error says nothing of what was wrong: a wrong key, a change, another mode.
+/// The length of a last block without its padding. One error covers every cause: a wrong key, a change, another mode.
 pub(crate) fn unfilled(last: &[u8]) -> Result<usize> {
     let count = last.last().copied().unwrap_or(0);
     let mut good = !count.ct_eq(&0) & !count.ct_gt(&(last.len() as u8));
@@ -24,7 +24,7 @@ pub(crate) fn unfilled(last: &[u8]) -> Result<usize> {
     }
 }
 
-/// What does not decrypt to anything.
+/// The error for input that cannot be decrypted.
 pub(crate) fn garbage() -> Error {
     let told =
         "this does not decrypt: it was altered or cut, or it belongs to another key, mode or initial block";

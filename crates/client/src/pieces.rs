@@ -1,4 +1,4 @@
-//! A stream in pieces of equal length, the last one known as such.
+//! Cuts a stream into pieces of equal length and marks the last one.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use crate::{Error, Result};
 /// Part of a stream.
 pub(crate) struct Piece {
     pub(crate) data: Vec<u8>,
-    /// The stream ends with it.
+    /// Whether the stream ends with it.
     pub(crate) last: bool,
 }
 

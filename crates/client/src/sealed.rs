@@ -1,8 +1,8 @@
 //! Sealed files: the default format, streamed in chunks that cannot be altered, dropped, reordered or cut
 //! (docs/sealed-files.md).
 //!
-//! The client adds keystream to its data and sends the ciphertext, which is no secret, for the tag. One chunk more than is
-//! being sealed is always under way, so that the nodes need not wait for the client.
+//! The client adds keystream to its data, and sends the ciphertext, which is not secret, to get the tag. The next chunk is always in
+//! progress while one is sealed, so that the nodes need not wait for the client.
 
 #[cfg(test)]
 mod fuzz;
@@ -19,22 +19,22 @@ use crate::{Error, Result};
 
 /// The first bytes of a sealed file.
 pub const MAGIC: &[u8; 16] = b"polyclave-seal-1";
-/// Bytes before the first chunk: the above, the key's id, the file's id.
+/// Bytes before the first chunk: the format's name, the key's id, the file's id.
 pub const HEAD: usize = 16 + 16 + 32;
 /// Bytes of a tag.
 const TAG: usize = 16;
-/// Chunks under way.
+/// The most chunks in progress.
 const WINDOW: usize = 2;
 
-/// What the next answer is for.
+/// What the next answer will contain.
 enum Awaited {
     Keystream(Piece),
-    /// And this is what it belongs to.
+    /// The tag of this ciphertext.
     Tag(Vec<u8>),
 }
 
 impl Client {
-    /// Seals a stream. `progress` is told how many bytes are done.
+    /// Seals a stream. `progress` receives the number of bytes done.
     pub fn seal(
         &self,
         key: &str,
@@ -91,8 +91,8 @@ impl Client {
         Ok(done)
     }
 
-    /// Opens a sealed stream. Every chunk that is written has been authenticated, with its place in the file; that the file is
-    /// complete is known when this returns, so on an error what was written is to be thrown away.
+    /// Opens a sealed stream. Every chunk that is written has been authenticated, with its place in the file. Only when this returns is it
+    /// known that the file is complete, so after an error the caller must discard what was written.
     pub fn open_sealed(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! What a client does differently with nodes of which any may end a request ([`abort`]), and with nodes that guarantee the output
+//! What differs for a client between nodes of which any may end a request ([`abort`]), and nodes that guarantee the output
 //! ([`guaranteed`]). One of the two is chosen when the client is opened.
 
 mod abort;
@@ -17,12 +17,12 @@ use crate::conversation::{Accepted, Conversation, Part};
 use abort::Abort;
 use guaranteed::Guaranteed;
 
-/// Puts an answer together from the replies so far; an error if they do not make one.
+/// Combines the replies so far into an answer; an error if they are not enough or do not fit.
 pub(crate) type PutTogether<'p> = dyn FnMut(&Conversation<'_>, &Replies) -> Result<()> + 'p;
 
 /// How a client gets one answer from several nodes.
 pub(crate) trait Strategy: Send + Sync {
-    /// Has nodes accept the use of a key. If nodes fail before they have accepted, others are asked: nothing has happened yet.
+    /// Finds nodes that accept the use of a key. If nodes fail before they have accepted, others are asked: nothing has happened yet.
     fn begin<'c>(
         &self,
         client: &'c Client,
@@ -33,29 +33,29 @@ pub(crate) trait Strategy: Send + Sync {
     /// Sends the same encoded message to all nodes of a conversation that still answer.
     fn send(&self, conversation: &mut Conversation<'_>, message: &[u8]) -> Result<()>;
 
-    /// Receives the replies to the oldest message that has no answer yet, until they make one.
+    /// Receives the replies to the oldest message that has no answer yet, until they can be combined.
     fn settle(&self, conversation: &mut Conversation<'_>, put_together: &mut PutTogether<'_>) -> Result<()>;
 
-    /// A node answered another question: whether that ends the conversation.
+    /// Handles a reply to another question. An error if that ends the conversation.
     fn refuse_unexpected(&self, client: &Client, node: Party) -> Result<()>;
 
     /// How many of the serving nodes have to say the same.
     fn alike(&self, serving: usize) -> usize;
 
-    /// Drops parts of an answer that cannot be put together with the others.
+    /// Drops parts of an answer that cannot be combined with the others.
     fn drop_misfits(&self, parts: &mut Vec<Part<'_>>);
 
-    /// Which key the nodes have made or deleted, by what each said. One that deletes again finds the key at some nodes only.
+    /// The key that the nodes have made or deleted, by what each said. If a deletion is repeated, only some nodes still have the key.
     fn done(&self, said: &[Option<&KeyInfo>]) -> Result<Option<KeyInfo>>;
 
-    /// What the nodes say of a key.
+    /// The properties of a key, by what the nodes say.
     fn info(&self, client: &Client, key: &str) -> Result<KeyInfo>;
 
-    /// A node did not answer a question that each answers for itself.
+    /// Notes that a node did not answer a question that each node answers alone.
     fn note_silent(&self, client: &Client, node: Party);
 }
 
-/// The strategy for a protocol. The only place that asks which of the two it is.
+/// The strategy for a protocol. This is the only place that distinguishes the two.
 pub(crate) fn of(scheme: &AnyServiceConfig, tolerated: usize) -> Box<dyn Strategy> {
     match scheme.adversary() {
         Adversary::Passive | Adversary::Abort => Box::new(Abort),

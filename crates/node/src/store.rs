@@ -1,16 +1,16 @@
-//! What a node must not lose: its shares of keys, what is spent of them and of material, and whom it has seen.
+//! What a node must not lose: its shares of keys, how much of keys and material is spent, and what it has seen of its peers.
 //!
-//! One redb file. Every value in it is sealed (XChaCha20-Poly1305, a fresh nonce for each) under a key derived from the
-//! node's [`Secret`]; table, record key and format are authenticated with it, so a value that was changed or moved is
-//! [`StoreError::Corrupt`], never another key. Every change is one transaction and durable when the function returns.
-//! Opening after a crash takes no longer than after an orderly end (redb's quick repair).
+//! The store is one redb file. Every value in it is sealed (XChaCha20-Poly1305, a fresh nonce for each) under a key derived from the node's
+//! [`Secret`]. Table, record key and format are authenticated with it, so a value that was changed or moved is [`StoreError::Corrupt`],
+//! never another key. Every change is one transaction and durable when the function returns. Opening after a crash takes no longer than
+//! after an orderly end (redb's quick repair).
 //!
 //! # What it does not do
 //!
-//! Who can write the disk can put an *older* copy of the whole file in place: peers notice by the mark that moves with every change
-//! that matters ([`Store::mark`]), the node by itself does not. Names of keys and the sizes of records are not hidden from
-//! who can read it. A deleted record is out of reach of the program at once; its sealed bytes stay in free pages until
-//! these are used again, so what protects them from a stolen disk is that the secret is kept elsewhere.
+//! Somebody who can write the disk can put an *older* copy of the whole file in place. Peers notice this by the mark that moves with every
+//! change that matters ([`Store::mark`]); the node alone does not. Names of keys and the sizes of records are not hidden from somebody who
+//! can read the disk. The program cannot reach a deleted record any more, but its sealed bytes stay in free pages until these are used
+//! again. A stolen disk does not reveal them as long as the secret is kept elsewhere.
 
 mod audit_head;
 mod backup;
@@ -65,19 +65,19 @@ use damage::Damage;
 use engine::{Engine, Records, Table};
 use seal::Seal;
 
-/// What every fallible function of the store returns.
+/// The result of a fallible function of the store.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
-/// Tells a wrong secret from a damaged store.
+/// A known record that distinguishes a wrong secret from a damaged store.
 const MARKER: &[u8] = b"marker";
 
-/// Keys held in memory at most.
+/// The most keys held in memory.
 const CACHED_KEYS: usize = 1024;
 
-/// Bytes of the file held in memory at most.
+/// The most bytes of the file held in memory.
 const CACHED_BYTES: usize = 16 << 20;
 
-/// A node's durable store. Shared between threads by reference.
+/// A node's durable store. Threads share it by reference.
 #[derive(Debug)]
 pub struct Store {
     engine: Engine,
@@ -93,7 +93,7 @@ impl Store {
         if path.symlink_metadata().is_ok() {
             return Err(StoreError::Exists { path: path.into() });
         }
-        // It gets its name when it is whole.
+        // The file gets its final name when it is complete.
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".new");
         let unfinished = PathBuf::from(unfinished);
@@ -128,7 +128,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes a store on a backend, or opens the one that is there. Clones of the backend are the same storage.
+    /// Makes a store on a backend, or opens the one that exists there. Clones of the backend are the same storage.
     pub fn with_backend<B: StorageBackend + Clone>(backend: B, secret: &Secret) -> Result<Store> {
         let reopen: engine::Reopen = Box::new(move || builder().create_with_backend(backend.clone()));
         let database = engine::open(&reopen, None)?;
@@ -155,7 +155,7 @@ impl Store {
 
     fn write_marker(&self) -> Result<()> {
         self.engine.write(|changes| {
-            // All tables, so that none is missing later.
+            // Create all tables, so that none is missing later.
             Table::ALL.iter().try_for_each(|table| changes.touch(*table))?;
             changes.put(Table::Meta, MARKER, &())
         })
@@ -178,7 +178,7 @@ impl Store {
 }
 
 impl Drop for Store {
-    /// Gives back what was reserved of budgets and not spent. If that fails, it counts as spent, as after a crash.
+    /// Returns what was reserved of budgets and not spent. If that fails, it counts as spent, as after a crash.
     fn drop(&mut self) {
         let _ = self.settle();
     }

@@ -1,4 +1,4 @@
-//! `client init`: a client's own keys, and what nodes need.
+//! `client init`: makes a client's own keys, and the card that nodes need.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::fingerprint::{self, Expected};
 use crate::protocols::adversary;
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     polyclave client init ~/.polyclave --name alice --cluster cluster.toml\n\n\
@@ -26,14 +26,14 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     name: String,
 
-    /// The cluster's file, if it is there already
+    /// The cluster's file, if it exists already
     #[arg(long, value_name = "FILE")]
     cluster: Option<PathBuf>,
 
     #[command(flatten)]
     expected: Expected,
 
-    /// Days that its certificate is good for
+    /// Days for which its certificate is valid
     #[arg(long, value_name = "D", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
 }

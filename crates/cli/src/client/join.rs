@@ -1,4 +1,4 @@
-//! `client join`: the cluster's file at a client.
+//! `client join`: gives a client the file of its cluster.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::fingerprint::{self, Expected};
 use crate::protocols::adversary;
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave client join ~/.polyclave cluster.toml\n  \
@@ -29,7 +29,7 @@ pub struct Arguments {
     #[command(flatten)]
     expected: Expected,
 
-    /// Take the file of another cluster in place of the one that the client uses
+    /// Replace the client's cluster file even if the new file is of another cluster
     #[arg(long)]
     replace: bool,
 }

@@ -9,7 +9,7 @@ use super::{ClientOption, of_node};
 use crate::protocols::adversary;
 use crate::{say, stock};
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Ends with 0 if all nodes answered, else with 1.")]
 pub struct Arguments {

@@ -1,7 +1,7 @@
-//! `polyclave cluster bench`: what a client gets of a running cluster.
+//! `polyclave cluster bench`: measures what a client gets from a running cluster.
 //!
-//! Makes a key of its own, measures single blocks one after the other, single blocks from many at once, and a long stream each
-//! way, and deletes the key. The client runs on this machine too, so on one host it takes its share of the processors.
+//! It makes a key of its own, measures single blocks one after the other, single blocks from many clients at once, and a long stream in
+//! each direction, and deletes the key. The client runs on this machine too, so on one host it takes its share of the processors.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::client::ClientOption;
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: u32,
 
-    /// Requests of all of them together
+    /// Requests of all of these clients together
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     concurrent_requests: u64,
 
@@ -155,7 +155,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// So many zeros.
+/// A reader of this many zeros.
 struct Zeros(u64);
 
 impl std::io::Read for Zeros {

@@ -1,4 +1,4 @@
-//! `cluster define`: the file that all nodes and clients have.
+//! `cluster define`: makes the file that all nodes and clients have.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::fingerprint;
 use crate::protocols::{self, adversary, needs_threshold, threshold};
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     polyclave cluster define --threshold 1 --out cluster.toml alpha.toml beta.toml gamma.toml\n\n\
@@ -29,7 +29,7 @@ pub struct Arguments {
     #[arg(long, value_name = "P", default_value = protocols::default(), help = protocols::option_help())]
     protocol: String,
 
-    /// The file to write; it must not be there yet
+    /// The file to write; it must not exist yet
     #[arg(long, value_name = "FILE", default_value = "cluster.toml")]
     out: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! `cluster new`: everything on one host.
+//! `cluster new`: makes a whole cluster on one host.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use polyclave_protocol::catalog;
 use crate::protocols::{self, Properties, parties, properties, threshold};
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub struct Arguments {

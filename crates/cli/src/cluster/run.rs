@@ -13,10 +13,10 @@ use polyclave_config::Cluster;
 use crate::{say, stop};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Nodes that were asked to end get so much time.
+/// How long nodes that were asked to end may take.
 const LAST_REQUESTS: Duration = Duration::from_secs(15);
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(
     after_help = "Prints one line when all nodes are ready. To see how a cluster does without a node, end one: its process \
@@ -40,7 +40,7 @@ struct Node {
     ended: bool,
 }
 
-/// Children that do not outlive this.
+/// Child processes that end with this process.
 struct Nodes(Vec<Node>);
 
 /// Runs the command.
@@ -82,7 +82,7 @@ fn start(
     if let Some(output) = output {
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // Nobody listens once this process stops.
+                // Nobody reads this once the process stops.
                 let _ = lines.send((number, Some(line)));
             }
             let _ = lines.send((number, None));

@@ -1,4 +1,4 @@
-//! `cluster show`: what a cluster file says, and its fingerprint.
+//! `cluster show`: prints the contents of a cluster file, and its fingerprint.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::fingerprint::{self, Expected};
 use crate::protocols::adversary;
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave cluster show cluster.toml\n  \

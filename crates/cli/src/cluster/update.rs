@@ -1,4 +1,4 @@
-//! `cluster update`: a node's changed card in the cluster's file.
+//! `cluster update`: replaces a node's card in the cluster's file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use polyclave_config::{Card, Cluster};
 use crate::fingerprint::{self, Expected};
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Example, after `polyclave node rotate` at alpha:\n  \
     polyclave cluster update cluster.toml alpha.toml\n\n\
@@ -22,7 +22,7 @@ pub struct Arguments {
     /// The node's new card
     card: PathBuf,
 
-    /// Take a card that has none of the certificates by which the cluster knows the node
+    /// Accept a card that has none of the certificates by which the cluster knows the node
     #[arg(long)]
     replace: bool,
 

@@ -14,7 +14,7 @@ use crate::key::warn;
 use crate::options::hexadecimal;
 use crate::source::Source;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave decrypt --key invoices report.pdf.sealed report.pdf\n  \
@@ -24,7 +24,7 @@ use crate::source::Source;
     chunk by chunk, each authenticated; that it is complete shows in the exit code. CTR, CBC and ECB authenticate nothing: what \
     comes out may be what somebody else wanted you to see.")]
 pub struct Arguments {
-    /// The initial block, in hexadecimal, if IN has the ciphertext alone (ctr and cbc)
+    /// The initial block, in hexadecimal, if IN has only the ciphertext (ctr and cbc)
     #[arg(long, value_name = "HEX")]
     iv: Option<String>,
 

@@ -15,7 +15,7 @@ use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
 use crate::source::Source;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave encrypt --key invoices report.pdf report.pdf.sealed\n  \
@@ -28,7 +28,7 @@ use crate::source::Source;
     With ciphers that take a tweak ctr counts the tweak, and begins with the first tweak and a block; ecb takes --tweak. CTR, CBC and ECB authenticate nothing: who can change the \
     ciphertext can change the data.")]
 pub struct Arguments {
-    /// Write the initial block to this file, in hexadecimal, and the ciphertext alone to OUT (ctr and cbc)
+    /// Write the initial block to this file, in hexadecimal, and only the ciphertext to OUT (ctr and cbc)
     #[arg(long, value_name = "FILE")]
     iv_out: Option<PathBuf>,
 

@@ -1,5 +1,5 @@
-//! The demo under a protocol that verifies, for which the nodes make material ahead: a key, a message, a known answer, the
-//! stock used up and filled again, a node gone and back again, a client refused.
+//! The demo under a protocol that verifies, for which the nodes make material ahead. It makes a key, encrypts a message and a known answer,
+//! uses up the stock and waits until it is full again, kills and restarts a node, and refuses a client.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -17,9 +17,9 @@ use super::{Arguments, denied, milliseconds};
 use crate::protocols::Properties;
 use crate::{say, stock};
 
-/// Kept in stock: enough for any one step of the demo.
+/// The level of the stock: enough for any one step of the demo.
 pub(super) const LEVEL: usize = 12;
-/// The stock is full, or nodes are ready again, in this time.
+/// The time limit for the stock to be full, or for nodes to be ready again.
 const PATIENCE: Duration = Duration::from_secs(600);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -31,7 +31,7 @@ const KNOWN_BLOCK: &str = "6bc1bee22e409f96e93d7e117393172a";
 const KNOWN_CIPHERTEXT: &str = "3ad77bb40d7a3660a89ecaf32466ef97";
 const KNOWN_MAC: &str = "070a16b46b4d4144f79bdd9dd04a287c";
 
-/// What happened.
+/// The result of the demo.
 #[derive(Debug, Serialize)]
 struct Report {
     protocol: String,
@@ -54,7 +54,7 @@ struct Report {
     /// What a client is told that asks for more than there is.
     refused_when_dry: Option<String>,
     served_when_refilled: bool,
-    /// And while a node is gone.
+    /// The same while a node is gone.
     refused_without_one: Option<String>,
     served_when_back: bool,
     refused_by_policy: bool,
@@ -152,7 +152,7 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     }
 
     let full = vec![0; 16 * LEVEL];
-    // The first may find it full again; not each of them can.
+    // The first request may find the stock full again; not every one can.
     let mut refused_when_dry = None;
     for _ in 0..4 {
         refused_when_dry = refusal(encrypt(&client, &full), Reason::OutOfMaterial)?;
@@ -261,7 +261,7 @@ pub(super) fn decrypt(client: &Client, counter: &[u8], ciphertext: &[u8]) -> Res
     Ok(data)
 }
 
-/// Imports the key of the standards, once for each mode, since ecb undoes cmac; whether its block is encrypted, and its code
+/// Imports the key from the standards, once for each mode, because ecb undoes cmac. Returns whether its block is encrypted, and its code
 /// computed, as published.
 fn known_answers(client: &Client) -> Result<(bool, bool)> {
     for (name, mode) in [("known", Mode::Ecb), ("known-mac", Mode::Cmac)] {
@@ -274,7 +274,7 @@ fn known_answers(client: &Client) -> Result<(bool, bool)> {
     Ok((hex::encode(ciphertext) == KNOWN_CIPHERTEXT, hex::encode(code) == KNOWN_MAC))
 }
 
-/// What a client is told that is refused for this reason; none if it was served.
+/// What a client is told that is refused for this reason; `None` if it was served.
 fn refusal<T>(outcome: Result<T, Error>, reason: Reason) -> Result<Option<String>> {
     match outcome {
         Ok(_) => Ok(None),
@@ -285,7 +285,7 @@ fn refusal<T>(outcome: Result<T, Error>, reason: Reason) -> Result<Option<String
     }
 }
 
-/// Waits until the stock is full, and shows how it fills.
+/// Waits until the stock is full, and shows its progress.
 pub(super) fn fill(client: &Client, quiet: bool) -> Result<()> {
     let bar = match quiet {
         true => ProgressBar::hidden(),

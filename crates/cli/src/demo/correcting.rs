@@ -1,5 +1,5 @@
-//! The demo under a protocol whose nodes correct each other: a key, a known answer, a message; then either a node that is killed, or,
-//! from the beginning, one that sends wrong shares in every opening.
+//! The demo under a protocol whose nodes correct each other. It makes a key and encrypts a known answer and a message. Then it kills a
+//! node; or one node sends wrong shares in every opening from the beginning.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::{Arguments, KNOWN_CIPHERTEXT, KNOWN_KEY, KNOWN_PLAINTEXT, denied, mil
 use crate::protocols::Properties;
 use crate::say;
 
-/// What happened.
+/// The result of the demo.
 #[derive(Debug, Serialize)]
 struct Report {
     protocol: String,
@@ -35,9 +35,9 @@ struct Report {
     known_answer: bool,
     encrypt_ms: f64,
     round_trip: bool,
-    /// The node that cheats, if one does.
+    /// The node that cheats, if there is one.
     cheater: Option<String>,
-    /// By node: whom it says to have outvoted.
+    /// By node: the nodes that it has outvoted.
     outvoted: Vec<Vec<String>>,
     /// With one node killed, if none cheats.
     served_without_one: Option<bool>,
@@ -210,7 +210,7 @@ fn message(client: &Client) -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((counter, ciphertext))
 }
 
-/// Imports the key of the standard and encrypts its block.
+/// Imports the key from the standard and encrypts its block.
 fn known_answer(client: &Client) -> Result<bool> {
     client.import(new_key("fips-197", &[Mode::Ecb]), &hex::decode(KNOWN_KEY)?)?;
     fill(client, true)?;
@@ -219,7 +219,7 @@ fn known_answer(client: &Client) -> Result<bool> {
     Ok(hex::encode(ciphertext) == KNOWN_CIPHERTEXT)
 }
 
-/// By node: the names of those that it says to have outvoted.
+/// By node: the names of the nodes that it has outvoted.
 fn outvoted(client: &Client) -> Vec<Vec<String>> {
     let names = |nodes: PartySet| nodes.iter().map(|p| client.node_name(p).to_owned()).collect();
     let said = client

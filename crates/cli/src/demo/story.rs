@@ -1,4 +1,4 @@
-//! What the demo says.
+//! The texts of the demo.
 
 use super::{Arguments, KNOWN_CIPHERTEXT, KNOWN_KEY, KNOWN_PLAINTEXT, Report};
 use crate::say;
@@ -96,7 +96,7 @@ pub fn refused(told: Option<&str>) {
     say!("   Every node decides by its own policy; no single node can start anything.");
 }
 
-/// What it is worth.
+/// What the demo has shown, and what not.
 pub fn closing(report: &Report) {
     say!("\nSecurity: {}.", report.adversary);
     say!(

@@ -1,4 +1,4 @@
-//! A cluster of node processes on this machine that is gone, with its files, when dropped.
+//! A cluster of node processes on this machine. The processes and their files are removed when it is dropped.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -16,9 +16,9 @@ use polyclave_transport::wire::Right;
 use super::Liar;
 use crate::protocols::{Properties, properties};
 
-/// Nodes start, find each other and agree on common secrets in this time.
+/// The time limit for nodes to start, find each other and agree on common secrets.
 const START: Duration = Duration::from_secs(60);
-/// Nodes read a changed policy in this time.
+/// The time limit for nodes to read a changed policy.
 const RELOAD: Duration = Duration::from_secs(5);
 
 /// The running nodes.
@@ -26,7 +26,7 @@ pub struct Throwaway {
     nodes: Vec<Child>,
     local: Local,
     dir: tempfile::TempDir,
-    /// So many nodes have to be left.
+    /// How many nodes must remain.
     least: usize,
     liar: Option<Liar>,
     /// Whom the protocol protects against.
@@ -34,12 +34,12 @@ pub struct Throwaway {
 }
 
 impl Throwaway {
-    /// Makes all directories and starts the nodes, which keep so much material in stock.
+    /// Makes all directories and starts the nodes with these levels of the stock.
     pub fn start(protocol: &str, nodes: usize, threshold: usize, stock: &StockSettings) -> Result<Throwaway> {
         Throwaway::start_with(protocol, nodes, threshold, stock, None)
     }
 
-    /// The same, where one node lies.
+    /// The same, with one node that lies.
     pub fn start_with(
         protocol: &str,
         nodes: usize,
@@ -89,7 +89,7 @@ impl Throwaway {
         Ok(child)
     }
 
-    /// Waits until so many nodes that were started are ready.
+    /// Waits until as many nodes as were started are ready.
     fn wait_for(&mut self, nodes: usize, readiness: &Receiver<(usize, bool)>) -> Result<()> {
         let until = Instant::now() + START;
         for _ in 0..nodes {
@@ -116,13 +116,13 @@ impl Throwaway {
         let _ = child.kill();
         let mut words = String::new();
         if let Some(stderr) = &mut child.stderr {
-            // What can be read of them is better than nothing.
+            // The lines that can be read are better than nothing.
             let _ = stderr.read_to_string(&mut words);
         }
         words.trim().to_owned()
     }
 
-    /// The client that may do everything.
+    /// The client that has all rights.
     pub fn client(&self) -> Result<Client> {
         Ok(Client::open(&ClientDir::open(&self.local.client)?)?)
     }
@@ -169,7 +169,7 @@ impl Throwaway {
 impl Drop for Throwaway {
     fn drop(&mut self) {
         for node in &mut self.nodes {
-            // One that is gone already needs no killing.
+            // A process that has already ended cannot be killed.
             let _ = node.kill();
             let _ = node.wait();
         }

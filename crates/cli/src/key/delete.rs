@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use crate::client::ClientOption;
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(
     after_help = "All nodes take part. What was encrypted under the key can never be decrypted again, unless more nodes \
@@ -17,7 +17,7 @@ pub struct Arguments {
     /// The key's name
     name: String,
 
-    /// Yes, for ever
+    /// Confirm that the key is deleted permanently
     #[arg(long)]
     yes: bool,
 

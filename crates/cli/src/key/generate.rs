@@ -1,4 +1,4 @@
-//! `key generate`: a key that nobody holds.
+//! `key generate`: makes a key that no single machine knows.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use super::made::{Properties, json, tell};
 use crate::client::ClientOption;
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave key generate invoices\n  \

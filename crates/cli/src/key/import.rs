@@ -1,4 +1,4 @@
-//! `key import`: a key that somebody had already.
+//! `key import`: imports a key that exists already.
 
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::made::{Properties, json, tell};
 use crate::client::ClientOption;
 use crate::say;
 
-/// No key is longer, in hexadecimal.
+/// The most hexadecimal digits of a key.
 const MOST_DIGITS: u64 = 4096;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave key import old --cipher aes-128 --modes cbc --key-file old.hex\n  \
@@ -26,7 +26,7 @@ pub struct Arguments {
     #[command(flatten)]
     properties: Properties,
 
-    /// The file with the key, in hexadecimal, that only you can read; `-` for standard input
+    /// The file with the key, in hexadecimal, readable only by you; `-` for standard input
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
 
@@ -64,7 +64,7 @@ fn is_stdin(path: &Path) -> bool {
 
 fn read(path: &Path, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
     let text = if is_stdin(path) {
-        // Room for all, so that no copy stays behind when it grows.
+        // Allocated at its full size, so that growing leaves no copy behind.
         let mut text = Zeroizing::new(Vec::with_capacity(MOST_DIGITS as usize + 1));
         stdin().lock().take(MOST_DIGITS).read_to_end(&mut text).context("cannot read standard input")?;
         text
@@ -79,7 +79,7 @@ fn read(path: &Path, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
         2 * bytes
     );
     let mut key = Zeroizing::new(vec![0; bytes]);
-    // The error would quote the key.
+    // The parser's error would quote the key.
     let decoded = hex::decode_to_slice(digits, &mut key).is_ok();
     ensure!(decoded, "the key has a character that is no hexadecimal digit");
     Ok(key)

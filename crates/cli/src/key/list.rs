@@ -9,7 +9,7 @@ use crate::client::{ClientOption, of_node};
 use crate::names::words;
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 pub struct ListArguments {
     #[command(flatten)]
@@ -20,7 +20,7 @@ pub struct ListArguments {
     json: bool,
 }
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 pub struct ShowArguments {
     /// The key's name
@@ -87,7 +87,7 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints rows in columns as wide as they need.
+/// Prints rows in columns of the necessary width.
 fn table<const N: usize>(rows: &[[String; N]]) {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();

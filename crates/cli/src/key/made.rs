@@ -1,4 +1,4 @@
-//! What is chosen when a key is made, and how it is shown.
+//! The options for making a key, and how a key is printed.
 
 use anyhow::{Result, bail};
 use polyclave_cipher::Cipher;
@@ -9,7 +9,7 @@ use crate::names::{parse_modes, words};
 use crate::options::cipher;
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 pub struct Properties {
     /// The key's name: letters, digits, '-', '_' or '.'
@@ -19,18 +19,18 @@ pub struct Properties {
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
 
-    /// What the key is for: gcm, ctr, cbc, cmac or ecb. One mode for each key is best, since some
-    /// undo others; cbc with gcm or cmac is refused
+    /// What the key is for: gcm, ctr, cbc, cmac or ecb. Use one mode for each key if you can, since some modes undo others; cbc with gcm or
+    /// cmac is refused
     #[arg(long, value_name = "M,..", default_value = "gcm")]
     modes: String,
 
-    /// The most blocks that may ever be computed under it [default: 2^32; 2^20 for blocks of 8 bytes]
+    /// The most blocks that may ever be computed under the key [default: 2^32; 2^20 for blocks of 8 bytes]
     #[arg(long, value_name = "BLOCKS")]
     budget: Option<u64>,
 }
 
 impl Properties {
-    /// A key with these properties, and its cipher. Says on standard error what speaks against them.
+    /// A key with these properties, and its cipher. Prints warnings about them on standard error.
     pub fn check(&self) -> Result<(NewKey, Cipher)> {
         let cipher = cipher(&self.cipher)?;
         let modes = parse_modes(&self.modes)?;
@@ -61,7 +61,7 @@ impl Properties {
     }
 }
 
-/// Says on standard error what a mode does not do.
+/// Warns on standard error about what a mode does not protect.
 pub fn warn(mode: Mode) {
     match mode {
         Mode::Ctr | Mode::Cbc => eprintln!(
@@ -74,7 +74,7 @@ pub fn warn(mode: Mode) {
     }
 }
 
-/// A key for programs.
+/// A key as JSON.
 pub fn json(info: &KeyInfo) -> serde_json::Value {
     let properties = &info.properties;
     serde_json::json!({
@@ -89,7 +89,7 @@ pub fn json(info: &KeyInfo) -> serde_json::Value {
     })
 }
 
-/// A key for people.
+/// A key as text for people.
 pub fn tell(info: &KeyInfo) {
     let properties = &info.properties;
     say!("{}", properties.name);
@@ -101,7 +101,7 @@ pub fn tell(info: &KeyInfo) {
     say!("  id           {}", hex::encode(info.id));
 }
 
-/// Where a key comes from.
+/// The origin of a key.
 pub fn origin(info: &KeyInfo) -> &'static str {
     match info.origin {
         polyclave_transport::wire::Origin::Generated => "generated",

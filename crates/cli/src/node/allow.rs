@@ -9,7 +9,7 @@ use polyclave_config::{ClientCard, certificate_fingerprint};
 use crate::names::{parse_rights, words};
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave node allow DIR alice.toml --rights encrypt,decrypt,list --keys 'invoices,report-*'\n  \
@@ -24,20 +24,20 @@ pub struct AllowArguments {
     /// The client's card
     card: PathBuf,
 
-    /// generate, import, list, delete, encrypt, decrypt, mac, or all; these and no others, whatever was allowed before
+    /// generate, import, list, delete, encrypt, decrypt, mac, or all. They replace all rights that the client had before
     #[arg(long, value_name = "R,..", required = true)]
     rights: String,
 
-    /// Names of keys, or beginnings of names with a '*' after them
+    /// Names of keys, or prefixes of names followed by '*'
     #[arg(long, value_name = "K,..", required = true, value_delimiter = ',')]
     keys: Vec<String>,
 
-    /// Let this card take the place of another certificate that has the client's name
+    /// Let this card replace another certificate with the client's name
     #[arg(long)]
     replace: bool,
 }
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  polyclave node revoke DIR alice\n\n\
     Nodes decide each for itself: revoke the client at all of them.")]

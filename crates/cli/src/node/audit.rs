@@ -1,4 +1,4 @@
-//! `node audit`: the log of who did what.
+//! `node audit`: the log that records who did what.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::say;
 
-/// How `verify` ends if nothing was tampered with, and events have no line.
+/// Exit status of `verify` if nothing was tampered with and some events have no line.
 const INCOMPLETE: u8 = 3;
 
 /// What can be done with the log.
@@ -20,16 +20,17 @@ const INCOMPLETE: u8 = 3;
 pub enum Command {
     /// Check that no line was changed, removed, moved or inserted
     ///
-    /// Every line has the hash of the one before, over all files of the log, and the store knows the last. Ends with 1 and says in which
-    /// line it was if the log was tampered with; with 3 if nothing was, but some events have no line because none could be written.
+    /// Every line contains the hash of the line before, over all files of the log, and the store knows the last line. If the log was
+    /// tampered with, the command names the line and exits with status 1. If nothing was tampered with, but some events have no line
+    /// because none could be written, it exits with status 3.
     Verify {
         /// The node's directory
         dir: PathBuf,
     },
     /// Set a damaged log aside and begin a new one
     ///
-    /// A node does not start over a log that was tampered with or is lost. When you have seen what there is to see, this lets it
-    /// start again; the old log stays beside the new one. The node must not be running.
+    /// A node does not start with a log that was tampered with or is lost. After you have examined it, this command lets the node start
+    /// again. The old log stays beside the new one. The node must not be running.
     Renew {
         /// The node's directory
         dir: PathBuf,
@@ -39,7 +40,7 @@ pub enum Command {
         /// The node's directory
         dir: PathBuf,
 
-        /// Print the lines as they are: JSON
+        /// Print the lines as they are stored: JSON
         #[arg(long)]
         json: bool,
     },

@@ -9,7 +9,7 @@ use polyclave_node::store::{Secret, restore as restore_node};
 
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     polyclave node backup /var/lib/polyclave /mnt/backups/alpha-2026-03-01 --key ~/polyclave-backup.key\n\n\
@@ -19,15 +19,15 @@ pub struct BackupArguments {
     /// The node's directory
     dir: PathBuf,
 
-    /// The backup to write; it must not be there yet
+    /// The backup file to write; it must not exist yet
     file: PathBuf,
 
-    /// The file with the backup's key; made if it is not there
+    /// The file with the backup's key; created if it does not exist
     #[arg(long, value_name = "KEYFILE")]
     key: PathBuf,
 }
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(
     after_help = "The other nodes refuse a node that comes back from an old copy until their operators readmit it \
@@ -37,7 +37,7 @@ pub struct RestoreArguments {
     /// The backup
     file: PathBuf,
 
-    /// The node's directory; it must not be there yet
+    /// The node's directory; it must not exist yet
     dir: PathBuf,
 
     /// The file with the backup's key
@@ -65,7 +65,7 @@ pub fn backup(arguments: &BackupArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Restores one.
+/// Restores a backup.
 pub fn restore(arguments: &RestoreArguments) -> Result<ExitCode> {
     let key = Secret::load_file(&arguments.key)?;
     restore_node(&arguments.file, &key, &arguments.dir).context("nothing was restored")?;

@@ -1,4 +1,4 @@
-//! `node init`: a node's own keys, and what its peers need.
+//! `node init`: makes a node's own keys, and the card that its peers need.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use polyclave_transport::Identity;
 
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Example, on the machine that the node stays on:\n  \
     polyclave node init /var/lib/polyclave --name alpha --address alpha.example:7000 --listen 0.0.0.0:7000 \\\n    \
@@ -24,27 +24,27 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     name: String,
 
-    /// Where the other nodes reach it
+    /// The address at which the other nodes reach this node
     #[arg(long, value_name = "HOST:PORT")]
     address: String,
 
-    /// Where clients reach it [default: the next port]
+    /// The address at which clients reach this node [default: the next port]
     #[arg(long, value_name = "HOST:PORT")]
     client_address: Option<String>,
 
-    /// Where it listens for the other nodes [default: --address]
+    /// The address on which it listens for the other nodes [default: --address]
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
 
-    /// Where it listens for clients [default: --client-address]
+    /// The address on which it listens for clients [default: --client-address]
     #[arg(long, value_name = "HOST:PORT")]
     client_listen: Option<String>,
 
-    /// Where it answers /healthz, /readyz and /metrics, or `none` [default: 127.0.0.1 and the port after the next]
+    /// The address on which it serves /healthz, /readyz and /metrics, or `none` [default: 127.0.0.1 and the port after the next]
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
 
-    /// Days that its certificate is good for
+    /// Days for which its certificate is valid
     #[arg(long, value_name = "D", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
 }

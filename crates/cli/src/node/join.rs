@@ -1,4 +1,4 @@
-//! `node join`: the cluster's file at a node.
+//! `node join`: gives a node the file of its cluster.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use crate::fingerprint::{self, Expected};
 use crate::protocols::adversary;
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave node join /var/lib/polyclave cluster.toml\n  \

@@ -1,4 +1,4 @@
-//! `node readmit`: another node may come back from a backup.
+//! `node readmit`: accepts another node again that was restored from a backup.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use polyclave_node::admin::{Order, order};
 
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(
     after_help = "A node that was restored from a backup, or put back to an old copy of its disk, has forgotten what was spent of \
@@ -16,10 +16,10 @@ use crate::say;
     that it was restored, and that the node from before will never run again."
 )]
 pub struct Arguments {
-    /// The directory of the node that lets in
+    /// The directory of the node that accepts the other one
     dir: PathBuf,
 
-    /// The name of the node that is let in
+    /// The name of the node to accept
     node: String,
 }
 

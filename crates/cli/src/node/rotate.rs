@@ -1,4 +1,4 @@
-//! `node rotate`: another identity for a node, without a moment in which nobody knows it; or fresh common secrets of all nodes.
+//! `node rotate`: a new certificate for a node, such that its peers know it at every moment; or fresh common secrets of all nodes.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use polyclave_transport::Identity;
 
 use crate::say;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "The node's identity:\n\
     1. polyclave node rotate DIR              makes the next certificate; card.toml has both\n\
@@ -30,17 +30,17 @@ pub struct Arguments {
     #[arg(long)]
     finish: bool,
 
-    /// Have all nodes make fresh common secrets, as soon as the operators of all of them have ordered it
+    /// Make fresh common secrets with all nodes, once the operators of all of them have ordered it
     #[arg(long, conflicts_with_all = ["finish", "days"])]
     secrets: bool,
 
-    /// With --secrets: though more checks have failed under the MAC keys in use than a node goes on after (it says so when this is
-    /// ordered), so that a cheater may know enough of them to change keys while they are carried over. Take that risk rather
-    /// than lose the keys, and only when the machine that made checks fail is out
+    /// With --secrets: rotate even though more checks have failed under the MAC keys in use than a node accepts (the node says so when the
+    /// rotation is ordered). A cheater may then know enough of these keys to change stored keys while they are carried over. Take that risk
+    /// only if the alternative is to lose the keys, and only after the machine that made checks fail was removed
     #[arg(long, requires = "secrets")]
     despite_failed_checks: bool,
 
-    /// Days that the next certificate is good for
+    /// Days for which the next certificate is valid
     #[arg(long, value_name = "D", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
 }

@@ -17,12 +17,12 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::{say, stop};
 
-/// How often it is looked whether to stop.
+/// How often the command checks whether to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// A node that could not serve for so long says what it waits for.
+/// A node that could not serve for this long says what it waits for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave node run /var/lib/polyclave\n  \
@@ -33,7 +33,7 @@ pub struct Arguments {
     /// The node's directory
     dir: PathBuf,
 
-    /// What to log: error, warn, info, debug or trace, or a list of these for parts of the program
+    /// What to log: error, warn, info, debug or trace, or a list of levels for parts of the program
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,
 
@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     run_with(arguments, Running::start)
 }
 
-/// The same with a node that is started in another way: the laboratory's may cheat.
+/// The same for a node that is started in another way: the laboratory's node may cheat.
 pub fn run_with(
     arguments: &Arguments,
     start: impl FnOnce(NodeDir) -> polyclave_protocol::Result<Running>,
@@ -96,7 +96,7 @@ pub fn run_with(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what has not just been said.
+/// Prints a line, unless it was the last one printed.
 fn tell(told: &mut String, text: String) {
     if *told != text {
         say!("{text}");
@@ -106,7 +106,7 @@ fn tell(told: &mut String, text: String) {
 
 fn stop_with_input(stopping: Arc<AtomicBool>) {
     std::thread::spawn(move || {
-        // Nothing is said there; what matters is that it ends.
+        // The end of standard input matters, not what arrives there.
         let _ = std::io::copy(&mut std::io::stdin().lock().take(u64::MAX), &mut std::io::sink());
         stopping.store(true, Relaxed);
     });

@@ -1,4 +1,4 @@
-//! `node status`: how a running node is.
+//! `node status`: the status of a running node.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::{say, stock};
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 #[command(
     after_help = "Ends with 0 if the node runs and can serve, else with 1. For monitoring see also /readyz and /metrics."
@@ -126,7 +126,7 @@ fn tell(status: &Status) {
     }
 }
 
-/// A time that was noted, for people.
+/// A stored time, formatted for people.
 fn since(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|s| OffsetDateTime::from_unix_timestamp(s).ok());
     let text = time.and_then(|time| time.format(&Rfc3339).ok());

@@ -1,13 +1,13 @@
-//! What one refusal says.
+//! What a single refusal means.
 
 use polyclave_protocol::Party;
 use polyclave_transport::wire::{Reason, Refusal};
 
-/// Whether it is the node itself that will not, or cannot, do this, whatever others do.
+/// Whether the node itself will not, or cannot, do this, whatever others do.
 pub(crate) fn is_own(refusal: &Refusal) -> bool {
     match refusal.reason {
         Reason::Denied | Reason::Key | Reason::Spent | Reason::Internal | Reason::Quarantined => true,
-        // One of another version; if it is the request that is wrong all say so.
+        // The node may be of another version. If the request is malformed, all nodes say so.
         Reason::Malformed => true,
         Reason::Busy
         | Reason::OutOfMaterial
@@ -17,14 +17,14 @@ pub(crate) fn is_own(refusal: &Refusal) -> bool {
     }
 }
 
-/// Whether a refusal says no more than that other nodes did not, or could not, serve.
+/// Whether a refusal says only that other nodes did not, or could not, serve.
 pub(crate) fn is_vague(refusal: &Refusal) -> bool {
     matches!(refusal.reason, Reason::Disagreement | Reason::Unavailable)
 }
 
-/// The refusal that says most of what is wrong; the first of several.
+/// The most informative refusal; the first of several.
 pub(crate) fn most_telling(refused: &[(Party, Refusal)]) -> Option<&(Party, Refusal)> {
-    // A node that could not serve says why. One that disagrees may say no more than that another node refused.
+    // A node that could not serve says why. A node that disagrees may only say that another node refused.
     let vagueness = |refusal: &Refusal| match refusal.reason {
         Reason::Disagreement => 2,
         _ => u8::from(is_vague(refusal)),

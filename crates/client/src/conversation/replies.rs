@@ -1,4 +1,4 @@
-//! Messages to nodes and replies of theirs. Which replies are waited for is up to the [`strategy`](crate::strategy).
+//! Messages to nodes and their replies. The [`strategy`](crate::strategy) decides which replies to wait for.
 
 use std::time::{Duration, Instant};
 
@@ -9,20 +9,20 @@ use polyclave_transport::wire::{self, MOST_MESSAGE, Reply};
 
 use super::Conversation;
 
-/// The longest wait for one reply, whatever nodes say of their work: one that only claims to work cannot hold a client for ever.
+/// The longest wait for one reply, whatever nodes report: a node that only claims to work cannot hold a client for ever.
 pub(crate) const LONGEST: Duration = Duration::from_secs(15 * 60);
-/// After one refusal, how long the others' reasons are waited for.
+/// How long to wait for other nodes' reasons after one refusal.
 pub(crate) const OTHER_REASONS: Duration = Duration::from_millis(300);
-/// A reply that has begun takes no longer, however it trickles.
+/// The time limit for a reply that has begun, however slowly it arrives.
 pub(crate) const BEGUN: Duration = Duration::from_secs(10);
-/// At the end, late replies are waited for so long, for the connections to be used again.
+/// How long to wait at the end for late replies, so that their connections can be used again.
 pub(crate) const LATE: Duration = Duration::from_millis(200);
 
 /// Replies to one message, in the order in which they came.
 pub(crate) type Replies = [(Party, Reply)];
 
 impl Conversation<'_> {
-    /// Takes in what is late, as far as it comes soon.
+    /// Receives late replies, if they come soon. Returns the nodes whose connections can be used again.
     pub(super) fn settle_debts(&mut self) -> PartySet {
         let until = Instant::now() + LATE;
         let owing =
@@ -40,7 +40,7 @@ impl Conversation<'_> {
     }
 }
 
-/// Sends the same to some nodes; one that cannot be reached any more is lost.
+/// Sends the same to some nodes. A node that cannot be reached any more counts as lost.
 pub(crate) fn send_to_each(net: &mut TlsNet, to: PartySet, bytes: &[u8]) -> polyclave_protocol::Result<()> {
     let (head, body) = bytes.split_at(4);
     for part in [head, body] {
@@ -53,7 +53,7 @@ pub(crate) fn send_to_each(net: &mut TlsNet, to: PartySet, bytes: &[u8]) -> poly
     Ok(())
 }
 
-/// A message of one node, which is lost if it sends none that is one.
+/// Receives a message of one node. The node counts as lost if it sends none, or a malformed one.
 pub(crate) fn receive(net: &mut TlsNet, from: Party) -> Option<Vec<u8>> {
     net.set_deadline(Some(Instant::now() + BEGUN));
     let mut len = [0; 4];

@@ -1,10 +1,10 @@
-//! Foreign bytes where a sealed file should be.
+//! Fuzz targets: foreign bytes in place of a sealed file.
 
 use polyclave_harness::{fuzz, within_memory};
 
 use super::*;
 
-/// The steps that open a file say all of it, in order, and what is last.
+/// The steps that open a file contain all of it, in order, and mark the last chunk.
 #[test]
 fn no_sealed_file_panics_and_the_steps_that_open_it_are_all_of_it() {
     let sealed = |chunks: &[usize]| {

@@ -1,7 +1,7 @@
-//! Nodes of which any may end a request: all that serve have to reply, and a refusal of any is the outcome.
+//! Nodes of which any may end a request: all serving nodes have to reply, and a refusal by any of them is the outcome.
 //!
-//! A node that computes says so every second, and is waited for as long as it does, but for [`LONGEST`] at most. The replies are read
-//! as they come, since one node that hangs must not hide what the others say of it.
+//! A node that computes says so every second; the client waits for it as long as it does, and at most for [`LONGEST`]. The client reads
+//! replies as they arrive, because a node that hangs must not hide what the others say about it.
 
 mod begin;
 
@@ -54,7 +54,7 @@ impl Strategy for Abort {
         serving
     }
 
-    /// The protocol refuses them, or verifies what comes of them.
+    /// The protocol refuses such parts, or verifies the combined answer.
     fn drop_misfits(&self, _: &mut Vec<Part<'_>>) {}
 
     fn done(&self, said: &[Option<&KeyInfo>]) -> Result<Option<KeyInfo>> {
@@ -66,7 +66,7 @@ impl Strategy for Abort {
         }
     }
 
-    /// What the first node says that does not refuse. What more nodes refuse than can be missed is refused.
+    /// The answer of the first node that does not refuse. A refusal, if more nodes refuse than a request can do without.
     fn info(&self, client: &Client, key: &str) -> Result<KeyInfo> {
         let most = client.cluster().nodes() - client.scheme.quorum();
         let (mut last, mut refused) = (None, Vec::new());
@@ -115,8 +115,8 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    /// Why nodes ended the conversation while this client had something else to do, such as to wait for its input: a refusal
-    /// among what they had sent.
+    /// The refusal with which nodes ended the conversation while this client was busy, for example waiting for its input. It is looked for
+    /// among the messages that have arrived.
     fn last_words(&mut self) -> Option<Error> {
         let mut refused = Vec::new();
         self.net.set_deadline(Some(Instant::now() + BEGUN));
@@ -130,7 +130,7 @@ impl Conversation<'_> {
         most_telling(&refused).map(|(party, refusal)| self.client.refused(*party, refusal.clone()))
     }
 
-    /// One reply of each node; a refusal of any is the outcome.
+    /// One reply of each node. A refusal by any of them is the outcome.
     fn replies(&mut self) -> Result<Vec<(Party, Reply)>> {
         let mut replies = Vec::new();
         let mut refused: Vec<(Party, Refusal)> = Vec::new();
@@ -179,10 +179,10 @@ impl Conversation<'_> {
     }
 }
 
-/// How long nodes are waited for, all of which have to reply.
+/// How long to wait for nodes that all have to reply.
 struct Patience {
     began: Instant,
-    /// By party: when it was last heard of.
+    /// By party: when something last came from it.
     heard: Vec<Instant>,
     silence: Duration,
     longest: Duration,
@@ -198,7 +198,7 @@ impl Patience {
         self.heard[node.index()] = Instant::now();
     }
 
-    /// Of these the node that was silent for longest, and until when it is waited for.
+    /// The node among these that was silent for longest, and until when to wait for it.
     fn ends(&self, awaited: PartySet) -> (Party, Instant) {
         let silent = awaited.iter().min_by_key(|node| self.heard[node.index()]).unwrap_or(Party(0));
         (silent, (self.heard[silent.index()] + self.silence).min(self.began + self.longest))

@@ -1,9 +1,9 @@
-//! Nodes that guarantee the output: an answer needs the replies of so many that any wrong ones among them are corrected.
+//! Nodes that guarantee the output: the client waits for enough replies to correct any wrong ones among them.
 //!
-//! Whether the replies so far are enough the protocol's code tells, which puts them together. A node that is silent, garbles its
-//! replies or refuses is left behind, and suspected ([`judgement`]). A node that computes says so every second, and is waited for as
-//! long as enough of them do, but for [`LONGEST`] at most. No node is left behind for having said nothing while nodes may still wait
-//! for each other: not after a refusal, which may be what they wait for.
+//! The protocol's code combines the replies, and decides whether those so far are enough. The client stops waiting for a node that is
+//! silent, garbles its replies or refuses, and suspects it ([`judgement`]). A node that computes says so every second; the client waits for
+//! it as long as enough nodes do, and at most for [`LONGEST`]. It does not give up on a silent node while nodes may still be waiting for
+//! each other: not after a refusal, which may be what they wait for.
 
 mod begin;
 mod choices;
@@ -22,16 +22,16 @@ use crate::conversation::{Accepted, Conversation, Part};
 use crate::{Error, Result};
 use judgement::agreed;
 
-/// All that serve have to agree at the beginning: after a refusal the others are waited for so long, since it may be a lie.
+/// At the beginning all serving nodes have to agree. After a refusal, which may be a lie, this is how long the client waits for the others.
 const OTHERS_BEGIN: Duration = Duration::from_secs(3);
-/// And after one of the leading node, without which the others wait much longer for nothing.
+/// The same after a refusal of the leading node: without it the others wait much longer for nothing.
 const OTHERS_ARE_LED: Duration = Duration::from_secs(1);
 
 /// See the [module](self).
 pub(super) struct Guaranteed {
-    /// So many nodes serve a request, and say the same.
+    /// How many nodes serve a request, and must say the same.
     pub(super) quorum: usize,
-    /// So many nodes may cheat.
+    /// How many nodes may cheat.
     pub(super) tolerated: usize,
 }
 
@@ -54,7 +54,7 @@ impl Strategy for Guaranteed {
         self.settle_with_most(conversation, put_together).map_err(|e| conversation.client.named(e))
     }
 
-    /// The others can do without that node.
+    /// The other nodes can continue without that node.
     fn refuse_unexpected(&self, _: &Client, _: Party) -> Result<()> {
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Strategy for Guaranteed {
         self.quorum
     }
 
-    /// Parts of another length than most are as good as none.
+    /// A part is dropped if its length differs from that of most parts.
     fn drop_misfits(&self, parts: &mut Vec<Part<'_>>) {
         let mut lengths: Vec<usize> = parts.iter().map(|(_, part)| part.len()).collect();
         lengths.sort_unstable();
@@ -81,7 +81,7 @@ impl Strategy for Guaranteed {
         }
     }
 
-    /// What more nodes than may lie say alike.
+    /// The value that more nodes report than may lie.
     fn info(&self, client: &Client, key: &str) -> Result<KeyInfo> {
         let (nodes, tolerated) = (client.cluster().nodes(), self.tolerated);
         let all = PartySet::all(nodes);
@@ -103,7 +103,7 @@ impl Strategy for Guaranteed {
             }
         };
         let mut answers = Vec::new();
-        // Those that are suspected need not be waited for if the others say enough.
+        // Nodes that are suspected need not be waited for if the others say enough.
         for which in [all.without(client.suspects()), all] {
             let show = Operation::Show { key: key.into() };
             answers = client.ask(which, &show, first_key, |answers| judged(answers).is_some());
@@ -121,7 +121,7 @@ impl Strategy for Guaranteed {
         }
     }
 
-    /// It is left out for a while.
+    /// The node is left out for a while.
     fn note_silent(&self, client: &Client, node: Party) {
         client.suspect(node);
     }
@@ -137,7 +137,7 @@ impl Guaranteed {
         let (mut replies, mut refused, mut apart) = (Vec::new(), Vec::new(), None);
         let mut awaited = conversation.there;
         let began = Instant::now();
-        // Each claim to work of one node too many to be all of cheaters gives all of them more time.
+        // When more nodes claim to work than may cheat, all of them get more time.
         let (mut overdue, mut working) = (began + ANSWER, PartySet::default());
         let mut at_most = began + LONGEST;
         let mut turns: Vec<Party> = conversation.there.iter().collect();
@@ -209,8 +209,8 @@ impl Guaranteed {
 }
 
 impl Conversation<'_> {
-    /// A node of which something has come: of several the one whose turn was longest ago, so that none that sends without end hides
-    /// what the others send.
+    /// A node from which something has arrived. If there are several, the one whose turn was longest ago, so that a node that sends
+    /// endlessly does not hide what the others send.
     fn next(
         &mut self,
         awaited: PartySet,
@@ -234,8 +234,8 @@ impl Conversation<'_> {
         Ok(next)
     }
 
-    /// How long the others are waited for that may go on without the one that refused. Once all have agreed to begin, they do, and
-    /// are waited for as before.
+    /// How long to wait for the others after a refusal, since they may continue without the node that refused. `None` once all nodes have
+    /// agreed to begin: then they do continue, and the client waits for them as before.
     fn patience_after_refusal(&self, party: Party) -> Option<Duration> {
         match self.leader() {
             _ if self.has_begun => None,
@@ -244,7 +244,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// These nodes do not answer as they should.
+    /// Gives up on nodes that do not answer as they should.
     fn leave_behind(&mut self, nodes: PartySet) {
         for node in nodes.iter().filter(|node| self.there.contains(*node)) {
             self.client.suspect(node);

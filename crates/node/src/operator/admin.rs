@@ -1,8 +1,8 @@
-//! What an operator asks of a node: its state, a backup, to readmit a peer, to have fresh common secrets.
+//! Orders of an operator to a node: report its state, write a backup, readmit a peer, make fresh common secrets.
 //!
-//! The store belongs to the running node alone, so a running node answers on a Unix socket in its directory: one line of JSON
-//! for the order, one for the answer. Only the owner of the directory can reach it, and no order or answer holds a secret:
-//! secrets are named by their files. If no node runs, [`order`] opens the store itself.
+//! The store belongs to the running node alone. So a running node answers on a Unix socket in its directory: one line of JSON for the
+//! order, one for the answer. Only the owner of the directory can reach it, and no order or answer contains a secret: secrets are named by
+//! their files. If no node runs, [`order`] opens the store itself.
 
 mod socket;
 mod status;
@@ -32,29 +32,29 @@ pub(crate) use socket::Socket;
 use socket::ask;
 pub use status::Status;
 
-/// What an operator asks for.
+/// An order of an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Order {
-    /// How the node is.
+    /// Report the status of the node.
     Status,
-    /// A backup, into a file that is not there yet, under the key in another.
+    /// Write a backup to a new file, sealed under the key in another file.
     Backup {
-        /// Where to; an absolute path.
+        /// The backup file; an absolute path.
         file: PathBuf,
-        /// Where the key is; an absolute path.
+        /// The file with the key; an absolute path.
         key_file: PathBuf,
     },
-    /// To let a peer in again that was restored from a backup.
+    /// Accept a peer again that was restored from a backup.
     Readmit {
         /// Its name.
         node: String,
     },
-    /// To replace the nodes' common secrets by fresh ones, once the operators of all nodes have ordered it.
+    /// Replace the nodes' common secrets by fresh ones, once the operators of all nodes have ordered it.
     Rotate,
-    /// The same though so many checks have failed under the MAC key in use that a cheater may know it: the operator takes the risk.
+    /// The same, although so many checks have failed under the MAC key in use that a cheater may know it: the operator accepts the risk.
     RotateDespiteFailures,
-    /// Where the audit log ends, as the store has it.
+    /// Report where the audit log ends, as the store has it.
     AuditHead,
 }
 
@@ -64,30 +64,30 @@ impl Order {
     }
 }
 
-/// What the node answers.
+/// The node's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Answer {
-    /// To `Status`.
+    /// The answer to `Status`.
     Status(Box<Status>),
-    /// It is done.
+    /// The order was carried out.
     Done,
-    /// To `AuditHead`.
+    /// The answer to `AuditHead`.
     AuditHead {
-        /// Number and hash; none if nothing was noted.
+        /// Number and hash of the last line; `None` if nothing was noted.
         head: Option<(u64, [u8; 32])>,
         /// The time in which no line could be written, if it is not over.
         gap: Option<Gap>,
     },
-    /// It was not done.
+    /// The order was not carried out.
     Failed {
-        /// Why.
+        /// The reason.
         error: String,
     },
 }
 
-/// Gives an order to the node of a directory: to the one that runs, or, where that makes sense, by opening its store. `None`
-/// if no node runs and the order needs one.
+/// Gives an order to the node of a directory: to the running node, or, for orders that need only the store, by opening the store. `None` if
+/// no node runs and the order needs one.
 pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
     if let Some(answer) = ask(dir.path(), order)? {
         return match answer {
@@ -113,7 +113,7 @@ pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
     let Some(operation) = operation(order).filter(|_| dir.settings().audit.enabled) else {
         return carry_out(&store, dir, order, party).map(Some);
     };
-    // Before anything is done, so that nothing is that could not be logged.
+    // Logged before the order is carried out, so that nothing happens without a line in the log.
     let log = open_log(dir, &store)?;
     let done = carry_out(&store, dir, order, party)?;
     let detail = described(order);
@@ -122,7 +122,7 @@ pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
     Ok(Some(done))
 }
 
-/// What an order is called in the audit log; none for what changes nothing.
+/// The name of an order in the audit log; `None` for orders that change nothing.
 fn operation(order: &Order) -> Option<&'static str> {
     match order {
         Order::Status | Order::AuditHead => None,
@@ -133,7 +133,7 @@ fn operation(order: &Order) -> Option<&'static str> {
     }
 }
 
-/// What else there is to say of it.
+/// The detail of an order in the audit log.
 fn described(order: &Order) -> String {
     if let Order::Readmit { node } = order { format!("node={node}") } else { String::new() }
 }
@@ -142,7 +142,7 @@ fn unknown(name: &str) -> Error {
     Error::misuse(format!("the cluster has no node '{name}'"))
 }
 
-/// The orders that need only the store.
+/// Carries out the orders that need only the store.
 fn carry_out(
     store: &Store,
     dir: &NodeDir,
@@ -171,7 +171,7 @@ fn carry_out(
     Ok(Answer::Done)
 }
 
-/// An error if a protocol has nothing that a rotation replaces.
+/// An error if the protocol has nothing that a rotation replaces.
 fn refuse_without_mac_key(scheme: &AnyServiceConfig, strategy: &dyn MaterialStrategy) -> Result<()> {
     if strategy.has_mac_key() {
         return Ok(());
@@ -196,7 +196,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
     }
     let detail = described(order);
     let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };
-    // A backup may be what is wanted because the disk is full.
+    // The operator may want a backup because the disk is full.
     if matches!(order, Order::Readmit { .. }) || order.is_rotation() {
         core.logbook.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
     }

@@ -1,21 +1,20 @@
-//! Who did what, in a log in which no line can be changed, removed, moved or inserted unnoticed.
+//! The audit log: who did what. No line in it can be changed, removed, moved or inserted unnoticed.
 //!
-//! One line of JSON for each event. It has the hash of the line before and ends with its own: BLAKE3 of all other fields in
-//! the order of the line, each text preceded by its length (8 bytes, little-endian), numbers in 8 bytes, little-endian,
-//! `request` and `previous` as raw bytes. The hash takes no key, so anybody can check a log; who can write it could also
-//! compute all hashes anew from some line on. That, and a cut end, shows against the number and hash of the last line, which
-//! the node keeps in its store ([`Store::note_audit_head`](crate::store::Store::note_audit_head)). A log has several files; the chain goes
-//! on from one to the next.
+//! Each event is one line of JSON. It contains the hash of the line before and ends with its own: BLAKE3 of all other fields in the order
+//! of the line, each text preceded by its length (8 bytes, little-endian), numbers in 8 bytes, little-endian, `request` and `previous` as
+//! raw bytes. The hash takes no key, so anybody can check a log; and somebody who can write the log could compute all hashes again from
+//! some line on. This, and a cut end, is noticed by comparison with the number and hash of the last line, which the node keeps in its store
+//! ([`Store::note_audit_head`](crate::store::Store::note_audit_head)). A log has several files; the chain continues from one to the next.
 //!
-//! A request has a line before anything is computed for it ([`AuditLog::admit`]) and another one when it is over. If the first cannot be
-//! written the request is refused, unless the node is set to serve without. So no request that was served is missing, also
-//! if the node is killed: what is written is in the hands of the operating system. It reaches the disk with [`AuditLog::sync`], once a
-//! second; a power failure can take those lines, and the next start says that the node was not stopped in order.
+//! A request gets a line before anything is computed for it ([`AuditLog::admit`]), and another when it is over. If the first line cannot be
+//! written the request is refused, unless the node is set to serve without. So no served request is missing, even if the node is killed:
+//! the operating system has what is written. It reaches the disk with [`AuditLog::sync`], once a second. A power failure can lose those
+//! lines, and the next start says that the node was not stopped in order.
 //!
-//! A line that a crash left half written is cut off when the log is opened, and a line `recovered` says so. A time in which no
-//! line could be written becomes a line `gap` as soon as one can be ([`Gap`]).
+//! A line that a crash left half written is cut off when the log is opened, and a line `recovered` says so. A time in which no line could
+//! be written is recorded in a line `gap` as soon as one can be written ([`Gap`]).
 //!
-//! There is no field for free text. What does not look like a name is logged as `?`.
+//! There is no field for free text. Whatever does not look like a name is logged as `?`.
 
 mod end;
 mod error;
@@ -51,35 +50,35 @@ pub use verify::{Verified, verify};
 /// Number and hash of a line.
 pub type Head = (u64, [u8; 32]);
 
-/// What came of a request, in its first line: nothing yet.
+/// The outcome of a request in its first line: nothing yet.
 pub(crate) const BEGUN: &str = "begun";
-/// The operations of lines of the node itself.
+/// The operations in lines about the node itself.
 pub(crate) const STARTED: &str = "started";
 pub(crate) const STOPPED: &str = "stopped";
 const DISCARDED: &str = "discarded";
 const RESTORED: &str = "restored";
 
-/// What happened.
+/// An event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Event<'a> {
-    /// The client's name, as the node's policy has it; empty if it was none.
+    /// The client's name in the node's policy; empty if no client is involved.
     pub client: &'a str,
-    /// What it asked for.
+    /// The operation.
     pub operation: &'a str,
-    /// The key's name; empty if it was about none.
+    /// The key's name; empty if no key is involved.
     pub key: &'a str,
-    /// What came of it.
+    /// The outcome.
     pub outcome: &'a str,
     /// Blocks that were computed.
     pub blocks: u64,
-    /// What else there is to say, by the node: names and numbers.
+    /// Further names and numbers, written by the node.
     pub detail: &'a str,
     /// The request's id.
     pub request: [u8; 16],
 }
 
 impl<'a> Event<'a> {
-    /// Something that no client asked for.
+    /// An event that no client caused.
     pub(crate) fn of_node(operation: &'a str, outcome: &'a str) -> Event<'a> {
         Event { operation, outcome, ..Event::default() }
     }
@@ -93,8 +92,8 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens a log for writing, or begins one, and compares its end with what the store knows of it.
-    /// Of one that was `restored` the files before may be missing; a line says so.
+    /// Opens a log for writing, or begins one, and compares its end with what the store knows about it. If the node was `restored`, earlier
+    /// files may be missing; a line says so.
     pub fn open(
         path: &Path,
         settings: &AuditSettings,
@@ -108,11 +107,11 @@ impl AuditLog {
         let written = file.metadata().map_err(broken)?.len();
         let len = verify::whole_lines(&file, written).map_err(broken)?;
         let end = verify::check_end(&file, len, path, path, before, noted)?;
-        // A backup was made just when another file was begun: it has none of this log.
+        // The backup was made just when another file was begun: it has no file of this log.
         let before = before.or(noted.filter(|_| restored && len == 0));
         let head = if len == 0 { before.unwrap_or_default() } else { end };
         verify::check_length(path, head, noted)?;
-        // Without a file before, only the node's settings or a restored backup explain this.
+        // If earlier files are missing, only the node's settings or a restored backup explain this.
         let missing = match verify::first_record(&file, len).map_err(broken)? {
             Some(first) if before.is_none() => first.saturating_sub(1),
             None if restored && len == 0 => head.0,
@@ -133,14 +132,14 @@ impl AuditLog {
         Ok(log)
     }
 
-    /// Goes on with a gap that was open when the node ended.
+    /// Continues a gap that was open when the node ended.
     pub fn resume(&self, gap: Gap) {
         let mut end = self.lock();
         end.failed = Some("it could not be written when the node ended".into());
         end.gap = Some(gap);
     }
 
-    /// Adds the line of a request that is about to be served. An error means that it must not be.
+    /// Adds the line of a request that is about to be served. After an error the request must not be served.
     pub fn admit(&self, event: &Event) -> Result<(), AuditError> {
         self.add(event, self.serves_unlogged)
     }
@@ -150,7 +149,7 @@ impl AuditLog {
         self.add(event, false)
     }
 
-    /// Adds a line, or counts that there is none, and whether the request that it is of is served `anyway`.
+    /// Adds a line, or counts that it is missing. `anyway` says whether its request is served without it.
     fn add(&self, event: &Event, anyway: bool) -> Result<(), AuditError> {
         let mut end = self.lock();
         let written = end.close_gap().and_then(|()| end.write(event));
@@ -175,7 +174,7 @@ impl AuditLog {
         Ok(end.head)
     }
 
-    /// Tries whether lines can be written again, if they could not. Whether they can.
+    /// If lines could not be written, tries again. Returns whether they can be written.
     pub fn retry(&self) -> bool {
         let mut end = self.lock();
         match end.close_gap() {
@@ -192,7 +191,7 @@ impl AuditLog {
         self.lock().head
     }
 
-    /// The time in which no line could be written, while it lasts.
+    /// The time in which no line can be written, while it lasts.
     pub fn gap(&self) -> Option<Gap> {
         self.lock().gap.clone()
     }
@@ -207,7 +206,7 @@ impl AuditLog {
     }
 }
 
-/// The last line of a file that is full.
+/// Number and hash of the last line of a full file.
 fn end_of_closed(log: &Path, path: &Path, noted: Option<Head>) -> Result<Head, AuditError> {
     let broken = |source| AuditError::Io { path: path.into(), source };
     let file = File::open(path).map_err(broken)?;
@@ -223,7 +222,7 @@ fn now() -> String {
     now.and_then(|now| now.format(&Rfc3339).ok()).unwrap_or_default()
 }
 
-/// Bytes of a file from one place to another.
+/// The bytes of a file between two offsets.
 fn read_range(file: &File, from: u64, to: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; (to - from) as usize];
     file.read_exact_at(&mut bytes, from)?;

@@ -1,8 +1,8 @@
-//! Whether this node's clock and the certificates fit.
+//! Whether this node's clock fits the dates of the certificates.
 //!
-//! Certificates have dates, and every node judges them by its own clock. With a wrong clock, or with certificates that nobody
-//! rotated in time, a node refuses all others, or is refused by them, and connections from before go on all the same. So a node
-//! looks at the dates by itself, and says what does not fit.
+//! Certificates have dates, and every node judges them by its own clock. With a wrong clock, or with certificates that nobody rotated in
+//! time, a node refuses all others, or they refuse it, while existing connections continue. So a node checks the dates itself and reports
+//! what does not fit.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,18 +13,18 @@ use time::OffsetDateTime;
 
 use crate::Result;
 
-/// From when until when a certificate holds.
+/// The validity period of a certificate.
 type Span = (SystemTime, SystemTime);
 
 /// The dates of the nodes' certificates.
 pub(crate) struct Dates {
     me: Party,
-    /// By party: its name, and the dates of its certificates; of this node only of the one that it uses.
+    /// By party: its name, and the dates of its certificates; for this node only those of the one in use.
     nodes: Vec<(String, Vec<Span>)>,
 }
 
 impl Dates {
-    /// Those of a cluster, where this node uses `own`.
+    /// The dates in a cluster, where this node uses `own`.
     pub(crate) fn of(cluster: &Cluster, me: Party, own: &CertificateDer<'_>) -> Result<Dates> {
         let of_node = |(card, party): (&polyclave_config::Card, Party)| {
             let spans = match party == me {
@@ -38,7 +38,7 @@ impl Dates {
         Ok(Dates { me, nodes })
     }
 
-    /// The nodes that this one can connect with by these dates; none if its own certificate does not fit.
+    /// The nodes that this one can connect with by these dates; none if its own certificate is not valid now.
     pub(crate) fn fitting(&self, now: SystemTime) -> PartySet {
         let fits =
             |party: Party| self.nodes[party.index()].1.iter().any(|(from, to)| (*from..=*to).contains(&now));
@@ -48,7 +48,7 @@ impl Dates {
         }
     }
 
-    /// Says that clock and certificates do not fit, whenever that changes.
+    /// Reports that clock and certificates do not fit, whenever that changes.
     pub(crate) fn watch(&self, told: &mut Option<String>) {
         let misfit = self.misfit(SystemTime::now());
         metrics::gauge!("polyclave_clock_fits").set(if misfit.is_none() { 1.0 } else { 0.0 });
@@ -61,7 +61,7 @@ impl Dates {
         }
     }
 
-    /// What does not fit, and what to do; `None` if all does.
+    /// What does not fit, and what to do; `None` if everything fits.
     pub(crate) fn misfit(&self, now: SystemTime) -> Option<String> {
         let of_node = |((name, spans), party): (&(String, Vec<Span>), Party)| {
             if spans.iter().any(|(from, to)| (*from..=*to).contains(&now)) {
@@ -72,7 +72,7 @@ impl Dates {
             } else {
                 format!("that of {name}")
             };
-            // The last of them is the one that counts.
+            // The last of them counts.
             let (from, to) = spans.iter().max_by_key(|(_, to)| *to)?;
             Some(match now < *from {
                 true => format!("{whose} is not valid before {}", date(*from)),
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(dates.fitting(at(1005)), [Party(0), Party(2)].into_iter().collect());
     }
 
-    /// Of three nodes one has a certificate that ends while they are connected: their connections stand, and they were ready.
+    /// Three nodes are ready. One certificate ends while they are connected; the connections remain.
     #[test]
     fn a_node_whose_certificate_ends_while_it_runs_is_not_ready_and_says_why() {
         let dir = tempfile::tempdir().expect("a directory");

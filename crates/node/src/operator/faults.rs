@@ -1,8 +1,8 @@
-//! What this node has seen of others' faults, where the nodes go on in spite of them ([`Faults`]): logged, counted, audited, and
-//! shown to who asks how the node is.
+//! The faults of other nodes that this node has seen, where the nodes continue in spite of them ([`Faults`]). They are logged, counted,
+//! audited, and shown to operators and clients who ask for the status.
 //!
-//! It is known to this node alone. That a node was outvoted means that it sent shares that the others' do not bear out: it cheats,
-//! or is broken; a node that was told other things may not have seen it. That one fell silent says nothing about why.
+//! Only this node knows them. A node that was outvoted sent shares that contradict the others': it cheats, or is broken. A node that was
+//! told other things may not have seen it. That a node fell silent says nothing about the reason.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
@@ -35,7 +35,7 @@ impl Seen {
         PartySet::from_bits(self.silent.load(Relaxed))
     }
 
-    /// Remembers what one request has shown; once for each, whatever became of it.
+    /// Remembers the faults that one request has shown, once for each request, whatever its outcome.
     pub(crate) fn note(&self, client: &str, operation: &str, key: &str, request: [u8; 16], faults: Faults) {
         let Faults { outvoted, silent } = faults;
         self.outvoted.fetch_or(outvoted.bits(), Relaxed);

@@ -1,9 +1,9 @@
-//! Open files: how many the process may have, and how they are shared, so that nobody who connects takes those of others.
+//! Open files: how many the process may have, and how they are shared, so that no kind of connection takes the files of another.
 //!
-//! Every connection is an open file. Each kind has a limit of its own: HTTP ([`crate::operator::http::connections`]), strangers at the two
-//! doors ([`STRANGERS`]), clients (`connections` in `node.toml`), channels that this node leads (`channels`), and channels of
-//! each peer. Their sum is to be less than what the operating system lets the process have. A node raises that as far as it may,
-//! and if it is still too low gives clients fewer connections: without its peers it serves nobody.
+//! Every connection is an open file. Each kind has its own limit: HTTP ([`crate::operator::http::connections`]), unknown callers at the two
+//! listening ports ([`STRANGERS`]), clients (`connections` in `node.toml`), channels that this node leads (`channels`), and channels of
+//! each peer. Their sum must be less than what the operating system allows the process. A node raises that limit as far as it may. If it is
+//! still too low, the node gives clients fewer connections: without its peers it can serve nobody.
 
 use polyclave_config::NodeLimits;
 use polyclave_transport::STRANGERS;
@@ -12,13 +12,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::operator::http;
 use crate::requests::channels::SETS;
 
-/// The store, the logs, listeners, and what libraries keep open.
+/// Files of the store and the logs, listeners, and files that libraries keep open.
 const OWN: usize = 64;
 
-/// Channels of a peer that are followed at once: more than it opens by its settings, which need not be ours.
+/// The most channels of a peer that are followed at a time: more than the peer opens by its settings, which may differ from ours.
 const MOST_FOLLOWED: usize = 1024;
 
-/// Who gets how many.
+/// How many files each kind of connection gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Files {
     /// Connections of all clients together.
@@ -27,7 +27,7 @@ pub(crate) struct Files {
     pub(crate) followed: usize,
 }
 
-/// Raises the limit of this process as far as it may be raised, and shares it.
+/// Raises the limit of this process as far as possible, and shares it.
 pub(crate) fn share(limits: &NodeLimits, nodes: usize) -> Files {
     let limit = raise();
     let (files, needed) = share_of(limit, limits, nodes);
@@ -56,10 +56,10 @@ fn raise() -> usize {
     now.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 
-/// What each gets, and how many are needed for all to have what the settings say.
+/// What each kind gets, and how many files are needed for all to have what the settings say.
 fn share_of(limit: usize, limits: &NodeLimits, nodes: usize) -> (Files, usize) {
     let peers = nodes - 1;
-    // A channel takes a connection with each other node.
+    // A channel takes one connection with each other node.
     let led = SETS.saturating_mul(limits.channels);
     let fixed = OWN + http::connections::MOST + 2 * STRANGERS + 2 * peers;
     let reserved = fixed.saturating_add(led.saturating_mul(peers));
@@ -70,7 +70,7 @@ fn share_of(limit: usize, limits: &NodeLimits, nodes: usize) -> (Files, usize) {
         Files { clients: limits.connections, followed: more.min(MOST_FOLLOWED.max(led)) }
     } else {
         let left = limit.saturating_sub(reserved).saturating_sub(followed);
-        // Few as they are, clients are what all of this is for.
+        // Clients get at least a few: the node exists for them.
         Files { clients: limits.connections.min(left.max(limit / 4)).max(1), followed: led }
     };
     (files, needed)

@@ -1,4 +1,4 @@
-//! What a node does by the clock.
+//! What a node does at regular times.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::requests::channels::PING_EVERY;
 use crate::store::Store;
 use crate::threads::POLL_INTERVAL;
 
-/// Reloads the policy when its file changes, pings channels, sees whether the nodes have to agree on common secrets, writes the audit log.
+/// Reloads the policy when its file changes, pings channels, starts an agreement on common secrets if one is due, writes the audit log.
 pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());

@@ -1,7 +1,7 @@
-//! Health and counts over HTTP: `/healthz` (it runs), `/readyz` (it can serve), `/metrics` (Prometheus).
+//! Health and metrics over HTTP: `/healthz` (it runs), `/readyz` (it can serve), `/metrics` (Prometheus).
 //!
-//! Says nothing of keys but their number, and nothing of clients. Meant for an interface that only operators reach; and who reaches it
-//! can take no more than [`connections`] lets.
+//! It reveals nothing about keys except their number, and nothing about clients. It is meant for an interface that only operators reach; a
+//! caller can use no more of the node than [`connections`] allows.
 
 pub(crate) mod connections;
 
@@ -20,20 +20,20 @@ use tokio::sync::oneshot;
 
 use crate::core::Core;
 
-/// The recorder is one for the process, as the metrics are.
+/// One recorder for the process, because metrics are global to the process.
 static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
 
-/// How often samples are put into their buckets.
+/// How often samples are sorted into their buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Upper ends of the buckets of durations, in seconds.
+/// Upper bounds of the buckets of durations, in seconds.
 const BUCKETS: [f64; 12] = [0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 2.0, 10.0, 60.0];
 
 fn record() -> Option<PrometheusHandle> {
     PrometheusBuilder::new().set_buckets(&BUCKETS).ok()?.install_recorder().ok()
 }
 
-/// A running server; it ends when dropped.
+/// A running server. It ends when this is dropped.
 pub(crate) struct Server {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -43,7 +43,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It has nothing to tell.
+            // The server's thread has no result.
             let _ = thread.join();
         }
     }
@@ -82,14 +82,14 @@ pub(crate) fn start(address: &str, core: Arc<Core>) -> Result<Server> {
     let serve = async move {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let server = tokio::spawn(connections::serve(listener, pages));
-        // Samples pile up until this is called.
+        // Samples accumulate until this is called.
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(UPKEEP).await;
                 upkeep.iter().for_each(PrometheusHandle::run_upkeep);
             }
         });
-        // Dropped or sent: either way it is time to end, whatever half requests there are.
+        // Dropped or sent: in both cases the server ends, even with unfinished requests.
         let _ = stopped.await;
         server.abort();
         std::io::Result::Ok(())

@@ -1,7 +1,7 @@
-//! What a node writes to its audit log, and what becomes of requests when it cannot ([`crate::operator::audit`]).
+//! What a node writes to its audit log, and how it treats requests when it cannot write ([`crate::operator::audit`]).
 //!
-//! A request that is to be served has a line first ([`Logbook::admit`]). If it cannot be written the request is refused, for this node's own
-//! reason and before anything is computed; the node says that it is not ready until a line can be written again, which is tried
+//! A request gets a line before it is served ([`Logbook::admit`]). If the line cannot be written, this node refuses the request before
+//! anything is computed, and says that the reason is its own. It says that it is not ready until a line can be written again, and tries
 //! every second.
 
 mod offline;
@@ -31,24 +31,25 @@ impl Logbook {
         Logbook { audit, store }
     }
 
-    /// Why no line can be written, if that is so.
+    /// Why no line can be written; `None` if lines can be written.
     pub(crate) fn failure(&self) -> Option<String> {
         self.audit.as_ref().and_then(AuditLog::failure).map(|(why, _)| why)
     }
 
-    /// Notes what has happened; an error if it cannot be written.
+    /// Logs an event; an error if it cannot be written.
     pub(crate) fn append(&self, event: &Event<'_>) -> Result<()> {
         self.audit.as_ref().map_or(Ok(()), |audit| audit.append(event).map_err(system))
     }
 
-    /// Notes what has happened. If it cannot be written it is counted.
+    /// Logs an event. If it cannot be written, it is counted.
     pub(crate) fn note(&self, event: &Event<'_>) {
         if let Some(Err(e)) = self.audit.as_ref().map(|audit| audit.append(event)) {
             tracing::debug!(error = %e, operation = event.operation, "an event has no line in the audit log");
         }
     }
 
-    /// Notes what is about to happen. If it cannot be written, and the node is not set to go on without, it must not happen.
+    /// Logs an event that is about to happen. After an error it must not happen. There is no error if the node is set to continue without
+    /// lines.
     pub(crate) fn admit(&self, event: &Event<'_>) -> Result<(), Refusal> {
         let Some(audit) = &self.audit else { return Ok(()) };
         let had_gap = audit.gap().is_some();
@@ -57,19 +58,19 @@ impl Logbook {
             Refusal::new(Reason::Internal, told)
         })?;
         if !had_gap && let Some(gap) = audit.gap() {
-            // The first that is served without a line: a crash must not make it forgotten.
+            // The first request that is served without a line: recorded at once, so that a crash does not hide it.
             self.settle_gap(Some(gap));
         }
         Ok(())
     }
 
-    /// Why this node refuses requests, if it does since its audit log cannot be written.
+    /// Why this node refuses requests, if it does so because its audit log cannot be written.
     pub(crate) fn refuses(&self) -> Option<String> {
         let (why, refuses) = self.audit.as_ref()?.failure()?;
         refuses.then_some(why)
     }
 
-    /// Makes the audit log durable and remembers in the store where it ends, if it has grown since `noted`, and since when it cannot be
+    /// Makes the audit log durable. Remembers in the store where it ends, if it has grown since `noted`, and since when it cannot be
     /// written.
     pub(crate) fn settle(&self, noted: &mut Option<Head>) {
         let Some(audit) = &self.audit else { return };

@@ -1,5 +1,5 @@
-//! What an operator sees of a node and asks of it: orders ([`admin`]), health and counts ([`http`]), readiness, the audit log ([`audit`],
-//! [`logbook`]), and faults of others.
+//! The operator's view of a node: orders ([`admin`]), health and metrics ([`http`]), readiness, the audit log ([`audit`], [`logbook`]), and
+//! faults of other nodes.
 
 pub mod admin;
 pub mod audit;

@@ -1,4 +1,5 @@
-//! Where the audit log ended when it was last synced, kept apart from it so that a cut end is noticed; and since when it cannot be written.
+//! The end of the audit log as of its last sync, stored apart from the log so that a cut end is noticed; and since when the log cannot be
+//! written.
 
 use super::engine::{Changes, Records, Table};
 use super::{Result, Store};
@@ -9,19 +10,19 @@ const GAP: &[u8] = b"audit gap";
 const RESTORED: &[u8] = b"restored";
 
 impl Store {
-    /// Remembers number and hash of the last line of the audit log. The log must be synced up to it first, or a power
-    /// failure looks like a cut.
+    /// Remembers number and hash of the last line of the audit log. The log must be synced up to that line first; otherwise a power failure
+    /// looks like a cut.
     pub fn note_audit_head(&self, seq: u64, hash: [u8; 32]) -> Result<()> {
         self.engine.write(|changes| changes.put(Table::Meta, HEAD, &(seq, hash)))
     }
 
-    /// What was noted last.
+    /// The number and hash that were noted last.
     pub fn audit_head(&self) -> Result<Option<(u64, [u8; 32])>> {
         self.engine.read(|records| records.get(Table::Meta, HEAD))
     }
 
-    /// Forgets what was noted, so that a new audit log can be begun when the old one is lost or was moved away. An operator's
-    /// decision: what was cut off then goes unnoticed.
+    /// Forgets what was noted, so that a new audit log can be begun when the old one is lost or was moved away. Only an operator may decide
+    /// this: what was cut off before goes unnoticed.
     pub fn forget_audit_head(&self) -> Result<()> {
         self.engine.write(|changes| {
             changes.remove(Table::Meta, HEAD)?;
@@ -29,8 +30,7 @@ impl Store {
         })
     }
 
-    /// Remembers a time in which the audit log cannot be written, so that it is not forgotten if the node ends before it is over; or that
-    /// it is over.
+    /// Remembers a time in which the audit log cannot be written, in case the node ends before that time is over; or that it is over.
     pub fn note_audit_gap(&self, gap: Option<&Gap>) -> Result<()> {
         self.engine.write(|changes| match gap {
             None => changes.remove(Table::Meta, GAP),
@@ -38,7 +38,7 @@ impl Store {
         })
     }
 
-    /// What was noted last, if it is not over.
+    /// The time that was noted last, if it is not over.
     pub fn audit_gap(&self) -> Result<Option<Gap>> {
         self.engine.read(|records| records.get(Table::Meta, GAP))
     }
@@ -48,7 +48,7 @@ impl Store {
         self.engine.read(|records| records.holds(Table::Meta, RESTORED))
     }
 
-    /// The audit log says so.
+    /// Notes that the audit log now says so.
     pub fn note_restored_logged(&self) -> Result<()> {
         self.engine.write(|changes| changes.remove(Table::Meta, RESTORED))
     }

@@ -1,11 +1,11 @@
 //! Backups: one sealed file with everything in a node's directory.
 //!
-//! Inside are frames (four bytes of length and a postcard encoding): the files as they are, then the records of the store,
-//! sealed as they are in it, then the number of frames. The records are of one moment. The store can be used meanwhile.
+//! It contains frames (four bytes of length and a postcard encoding): the files as they are, then the records of the store, sealed as they
+//! are in it, then the number of frames. All records are from the same moment. The store can be used during a backup.
 //!
-//! A backup has the node's identity and its shares: under its key it is worth what the node's disk is worth. A node that is
-//! restored has no past that its peers know ([`Store::past`]), so they refuse it until they readmit it; what was spent of budgets
-//! since is known to the other nodes only.
+//! A backup contains the node's identity and its shares: with its key it is worth as much as the node's disk. A restored node has no past
+//! that its peers know ([`Store::past`]), so they refuse it until they readmit it. Only the other nodes know what was spent of budgets
+//! since the backup.
 
 pub(super) mod restore;
 #[cfg(test)]
@@ -32,13 +32,13 @@ const PIECE: usize = 64 << 10;
 pub(super) enum Frame<'a> {
     /// A file begins.
     File(&'a str),
-    /// It goes on.
+    /// The file continues.
     Piece(&'a [u8]),
     /// A table begins.
     Table(&'a str),
-    /// A record of it, sealed.
+    /// A sealed record of the table.
     Record(&'a [u8], &'a [u8]),
-    /// After so many frames.
+    /// The end, with the number of frames before it.
     End(u64),
 }
 
@@ -49,7 +49,7 @@ impl Store {
         if path.symlink_metadata().is_ok() {
             return Err(StoreError::Exists { path: path.into() });
         }
-        // The records first: what the files say is then not older than what the store says of them.
+        // The records first, so that the files are never older than what the store says about them.
         self.engine.read(|records| {
             let sealing = Sealing::new(BufWriter::new(Draft::private(path)?), key).map_err(io)?;
             let mut frames = Frames { sealing, written: 0 };
@@ -101,7 +101,7 @@ impl<W: Write> Frames<W> {
             opened => opened?,
         };
         self.put(&Frame::File(kept.name))?;
-        // Not further than it reaches now: the audit log grows.
+        // Only up to its present length: the audit log grows.
         let len = file.metadata()?.len();
         let mut file = file.take(len);
         let mut piece = Zeroizing::new(vec![0; PIECE]);

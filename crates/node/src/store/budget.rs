@@ -1,7 +1,6 @@
-//! How many blocks were computed under a key, reserved durably ahead: one synced write for a range of blocks.
+//! How many blocks were computed under a key. They are reserved durably ahead: one synced write for a range of blocks.
 //!
-//! What is on the disk is never less than what was spent. After a crash the rest of a range counts as spent; after an
-//! orderly end it does not.
+//! The disk never shows less than what was spent. After a crash the rest of a range counts as spent; after an orderly end it does not.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use super::{Result, Store, StoreError};
 /// The most blocks reserved at once.
 const MOST_AHEAD: u64 = 1 << 20;
 
-/// What is spent of the keys in use: some hundred bytes for each key used since the start.
+/// How much is spent of the keys in use: some hundred bytes for each key used since the start.
 #[derive(Debug, Default)]
 pub(super) struct Budgets {
     keys: Mutex<HashMap<[u8; 16], Arc<Mutex<Meter>>>>,
@@ -41,7 +40,7 @@ impl Budgets {
         self.keys.lock().entry(id).or_default().clone()
     }
 
-    /// The key was deleted.
+    /// Notes that a key was deleted.
     pub(super) fn forget(&self, id: [u8; 16]) {
         let meter = self.keys.lock().remove(&id);
         if let Some(meter) = meter {
@@ -51,7 +50,7 @@ impl Budgets {
 }
 
 impl Store {
-    /// Spends so many blocks of a key, of which there may ever be `limit`. All of them or none.
+    /// Spends blocks of a key, whose budget is `limit` blocks in total. All of them or none.
     pub fn spend(&self, id: [u8; 16], blocks: u64, limit: u64) -> Result<()> {
         let meter = self.budgets.meter(id);
         let mut meter = meter.lock();
@@ -88,12 +87,12 @@ impl Store {
         Ok(known.map_or_else(|| self.load_range(id), Ok)?.spent)
     }
 
-    /// Gives back what was reserved and not spent. Done when the store is dropped, too.
+    /// Returns what was reserved and not spent. Done when the store is dropped, too.
     pub fn settle(&self) -> Result<()> {
         let mut meters: Vec<_> =
             self.budgets.keys.lock().iter().map(|(id, meter)| (*id, meter.clone())).collect();
-        // Held until it is on the disk, so that nothing is spent of what is given back. Spending takes one of these locks
-        // and then the database; so does this, with several, in one order.
+        // Held until it is on the disk, so that nothing that is returned is spent meanwhile. Spending takes one of these locks and then the
+        // database. This function takes several in a fixed order and then the database.
         meters.sort_by_key(|(id, _)| *id);
         let mut held: Vec<_> = meters.iter().map(|(id, meter)| (*id, meter.lock())).collect();
         held.retain(|(_, m)| !m.deleted && m.known.is_some_and(|range| range.spent < range.reserved));

@@ -1,4 +1,4 @@
-//! Keys in memory, of which there are at most so many.
+//! A limited number of keys in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ struct Held {
     keys: HashMap<String, (u64, Arc<StoredKey>)>,
     /// Counts uses, so that the key not used for longest is known.
     clock: u64,
-    /// Counts changes of the store, so that what was read before one is not kept after it.
+    /// Counts changes of the store, so that a key that was read before a change is not kept after it.
     changes: u64,
 }
 
@@ -28,7 +28,7 @@ impl Cache {
         Cache { most, held: Mutex::default() }
     }
 
-    /// A key, or the number of changes so far: to be given back with what is read instead.
+    /// A key, or the number of changes so far, which the caller passes to `put` with the key that it reads.
     pub(super) fn get(&self, name: &str) -> Result<Arc<StoredKey>, u64> {
         let mut held = self.lock();
         held.clock += 1;
@@ -39,7 +39,7 @@ impl Cache {
         Ok(key.clone())
     }
 
-    /// Keeps a key that was read when there had been so many changes.
+    /// Keeps a key, unless the store has changed since the given number of changes.
     pub(super) fn put(&self, key: &Arc<StoredKey>, changes: u64) {
         let mut held = self.lock();
         if held.changes != changes {
@@ -54,14 +54,14 @@ impl Cache {
         held.keys.insert(key.info.properties.name.clone(), (now, key.clone()));
     }
 
-    /// The store has changed what is under this name.
+    /// Notes that the store has changed the key of this name.
     pub(super) fn forget(&self, name: &str) {
         let mut held = self.lock();
         held.changes += 1;
         held.keys.remove(name);
     }
 
-    /// The store has changed every key.
+    /// Notes that the store has changed every key.
     pub(super) fn clear(&self) {
         let mut held = self.lock();
         held.changes += 1;

@@ -1,5 +1,5 @@
-//! How many checks have not passed under the common secrets in use, as this node has seen them. A start forgets none of it; fresh
-//! common secrets begin at none.
+//! How many checks have failed or stayed without an answer under the common secrets in use, as this node has seen them. A restart does not
+//! reset the count. Fresh common secrets start at zero.
 
 use polyclave_protocol::spdz::Guesses;
 use serde::{Deserialize, Serialize};
@@ -12,16 +12,16 @@ const CHECKS: &[u8] = b"checks that did not pass";
 
 #[derive(Default, Serialize, Deserialize)]
 struct Counted {
-    /// The common secrets that it is about.
+    /// The common secrets that the count is about.
     setup: [u8; 32],
     failed: u32,
     unanswered: u32,
-    /// The operator takes the risk of so many failures.
+    /// The number of failures whose risk the operator has accepted.
     accepted: u32,
 }
 
 impl Store {
-    /// Checks under the common secrets in use that did not pass.
+    /// Failed and unanswered checks under the common secrets in use.
     pub fn guesses(&self) -> Result<Guesses> {
         self.engine.read(|records| {
             let Counted { failed, unanswered, .. } = counted(records)?;
@@ -29,7 +29,7 @@ impl Store {
         })
     }
 
-    /// Adds to them.
+    /// Adds to the count.
     pub fn count_guesses(&self, more: Guesses) -> Result<()> {
         self.engine.write(|changes| {
             let mut counted = counted(changes)?;
@@ -39,7 +39,7 @@ impl Store {
         })
     }
 
-    /// The operator takes the risk of what has failed so far, and of no further failure.
+    /// Notes that the operator accepts the risk of all failures so far, and of no further failure.
     pub fn accept_guesses(&self) -> Result<()> {
         self.engine.write(|changes| {
             let counted = counted(changes)?;
@@ -47,7 +47,7 @@ impl Store {
         })
     }
 
-    /// Whether the operator has taken the risk of all that has failed.
+    /// Whether the operator has accepted the risk of all failures.
     pub fn guesses_accepted(&self) -> Result<bool> {
         self.engine.read(|records| counted(records).map(|counted| counted.accepted >= counted.failed))
     }

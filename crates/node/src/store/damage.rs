@@ -1,4 +1,4 @@
-//! Keys whose records cannot be read: noted for the operator, and no obstacle to the others.
+//! Keys whose records cannot be read. They are noted for the operator, and do not prevent the use of other keys.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use super::engine::Table;
 use super::keys::Entry;
 use super::{KeyState, Result, Store, StoreError};
 
-/// Names of keys of which a record could not be read when it was last wanted.
+/// Names of keys of which a record could not be read at the last attempt.
 #[derive(Debug, Default)]
 pub(super) struct Damage(Mutex<BTreeSet<String>>);
 
 impl Damage {
-    /// Notes whether what was just read of a key could be read.
+    /// Notes whether the record of a key that was just read could be read.
     pub(super) fn note<T>(&self, name: &str, read: &Result<T>) {
         match read {
             Err(StoreError::Corrupt { .. }) => self.lock().insert(name.into()),
@@ -33,7 +33,7 @@ impl Store {
         self.damage.lock().iter().cloned().collect()
     }
 
-    /// Notes that a key's shares, though they were read, are none.
+    /// Notes that a key's shares could be read and make no sense.
     pub fn note_unusable(&self, name: &str) {
         self.damage.note::<()>(name, &Err(StoreError::corrupt(name)));
     }
@@ -54,10 +54,10 @@ impl Store {
         })
     }
 
-    /// Reads every key once, to find the damaged ones: their names.
+    /// Reads every key once, to find the damaged ones. Returns their names.
     pub fn look_over(&self) -> Result<Vec<String>> {
         for info in self.readable_keys()? {
-            // What is wrong with it is noted.
+            // Reading notes any damage.
             let _ = self.load(&info.properties.name, KeyState::Announced);
         }
         Ok(self.damaged())

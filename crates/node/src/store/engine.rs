@@ -1,12 +1,12 @@
 //! The database under the store: transactions on sealed records, and recovery from failed writes.
 //!
-//! After a failed write redb refuses everything, since it does not know what reached the disk. The database is then opened
-//! anew before the next transaction, so that a node goes on once there is space again.
+//! After a failed write redb refuses everything, because it does not know what reached the disk. The store then opens the database again
+//! before the next transaction, so that a node continues once there is space again.
 //!
-//! redb trusts its own pages: some damage to them makes it panic. That is caught here and is [`StoreError::Damaged`], as is
-//! whatever else says that the file is not what was written. From then on every transaction is refused: what a damaged page has led
-//! to is not known, and redb's own locks may be left in any state. (A record that does not open is no such case: it is
-//! [`StoreError::Corrupt`], and the others are as good as before.)
+//! redb trusts its own pages, and some damage to them makes it panic. The panic is caught here and becomes [`StoreError::Damaged`], as does
+//! everything else that shows that the file is not what was written. From then on every transaction is refused: nobody knows what a damaged
+//! page has caused, and redb's own locks may be left in any state. (A record that cannot be opened is not such a case: it is
+//! [`StoreError::Corrupt`], and the other records remain usable.)
 
 use std::any::Any;
 use std::cell::Cell;
@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 use super::seal::Seal;
 use super::{Result, StoreError};
 
-/// Opens the database once more.
+/// Opens the database again.
 pub(super) type Reopen = Box<dyn Fn() -> std::result::Result<Database, DatabaseError> + Send + Sync>;
 
 type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -76,11 +76,11 @@ impl Table {
 
 /// The database.
 pub(super) struct Engine {
-    /// Empty only while it is opened anew.
+    /// `None` only while it is opened again.
     database: RwLock<Option<Database>>,
     reopen: Reopen,
     failed: AtomicBool,
-    /// What was wrong with the file when that was found.
+    /// The damage of the file, once it was found.
     damage: OnceLock<String>,
     path: Option<String>,
     seal: Arc<Seal>,
@@ -120,13 +120,13 @@ impl Engine {
         })
     }
 
-    /// Makes a change: all of it, durable when this returns, or nothing.
+    /// Makes a change. Either all of it is durable when this returns, or nothing has changed.
     pub(super) fn write<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
         self.with_database(|database| {
             let mut transaction = database.begin_write().map_err(failed)?;
             transaction.set_quick_repair(true);
             let changes = Changes { transaction, seal: &self.seal };
-            // Dropped without a commit, nothing has happened.
+            // The transaction is dropped without a commit, so nothing has changed.
             let done = work(&changes)?;
             changes.transaction.commit().map_err(failed)?;
             Ok(done)
@@ -154,7 +154,7 @@ impl Engine {
     fn open_anew(&self) -> Result<()> {
         let mut database = self.database.write();
         if self.failed.load(Ordering::Acquire) {
-            // First, since it holds the lock of the file.
+            // Dropped first, since it holds the lock of the file.
             let old = database.take();
             contained(|| {
                 drop(old);
@@ -191,13 +191,13 @@ pub(super) trait Records {
 
     fn seal(&self) -> &Seal;
 
-    /// A value as it was put.
+    /// The plaintext bytes of a record.
     fn bytes(&self, table: Table, record: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>> {
         let sealed = self.sealed(table, record)?;
         sealed.map(|sealed| self.seal().open(table.name(), record, &sealed)).transpose()
     }
 
-    /// A value, read.
+    /// The decoded value of a record.
     fn get<T: DeserializeOwned>(&self, table: Table, record: &[u8]) -> Result<Option<T>> {
         self.bytes(table, record)?.map(|bytes| decode(table, &bytes)).transpose()
     }
@@ -214,7 +214,7 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Whether a table is there and has records.
+    /// Whether a table exists and has records.
     pub(super) fn holds_any(&self, table: Table) -> Result<bool> {
         match self.transaction.open_table(table.definition()) {
             Ok(table) => Ok(!table.is_empty().map_err(failed)?),
@@ -237,7 +237,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Every record of a table, or why it cannot be read.
+    /// Every record of a table, each with the error if it cannot be read.
     pub(super) fn each_readable<T: DeserializeOwned>(
         &self,
         table: Table,
@@ -280,7 +280,7 @@ pub(super) struct Changes<'a> {
 }
 
 impl Changes<'_> {
-    /// Makes a table, if it is not there.
+    /// Makes a table, if it does not exist.
     pub(super) fn touch(&self, table: Table) -> Result<()> {
         self.transaction.open_table(table.definition()).map(drop).map_err(failed)
     }
@@ -299,7 +299,7 @@ impl Changes<'_> {
         self.put_sealed(table, record, &self.seal.seal(table.name(), record, value)?)
     }
 
-    /// Puts what is sealed already.
+    /// Puts a value that is already sealed.
     pub(super) fn put_sealed(&self, table: Table, record: &[u8], sealed: &[u8]) -> Result<()> {
         let mut table = self.transaction.open_table(table.definition()).map_err(failed)?;
         table.insert(record, sealed).map(drop).map_err(failed)
@@ -322,20 +322,20 @@ impl Records for Changes<'_> {
     }
 }
 
-/// Encodes a value. With enough `room` no copy stays behind when it grows.
+/// Encodes a value. With enough `room` the buffer does not grow, which would leave copies behind.
 pub(super) fn encode<T: Serialize>(value: &T, room: usize) -> Result<Zeroizing<Vec<u8>>> {
     let encoded = postcard::to_extend(value, Vec::with_capacity(room));
     encoded.map(Zeroizing::new).map_err(|e| StoreError::Failed(format!("a record cannot be written: {e}")))
 }
 
-/// What opened was written by this node; if it does not fit, another version wrote it.
+/// This node wrote what could be opened. If it cannot be decoded, another version wrote it.
 pub(super) fn decode<T: DeserializeOwned>(table: Table, bytes: &[u8]) -> Result<T> {
     let wrong = || StoreError::corrupt(format!("a record of {} (of another version?)", table.name()));
     let (value, rest) = postcard::take_from_bytes(bytes).map_err(|_| wrong())?;
     if rest.is_empty() { Ok(value) } else { Err(wrong()) }
 }
 
-/// What redb says when it fails.
+/// Turns an error of redb into one of the store.
 fn failed(e: impl Into<redb::Error>) -> StoreError {
     let e = e.into();
     let is_damage = match &e {
@@ -353,7 +353,7 @@ fn failed(e: impl Into<redb::Error>) -> StoreError {
     if is_damage { damaged(e.to_string()) } else { StoreError::Failed(e.to_string()) }
 }
 
-/// Which file it is, is known to whom this is returned.
+/// The path is empty here. The caller, which knows the file, fills it in.
 fn damaged(detail: String) -> StoreError {
     StoreError::Damaged { file: String::new(), detail }
 }
@@ -377,14 +377,14 @@ pub(super) fn open(
 }
 
 thread_local! {
-    /// Whether a panic of this thread is told as an error.
+    /// Whether a panic of this thread becomes an error.
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does what may meet damaged pages.
+/// Runs something that may read damaged pages.
 fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     static QUIET: Once = Once::new();
-    // One that is told as an error is not reported as a crash, too.
+    // A panic that becomes an error is not also reported as a crash.
     if !thread::panicking() {
         QUIET.call_once(|| {
             let others = take_hook();
@@ -401,7 +401,7 @@ fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     outcome.unwrap_or_else(|panic| Err(damaged(said(&*panic))))
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn said(panic: &(dyn Any + Send)) -> String {
     let said =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());

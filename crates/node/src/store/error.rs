@@ -1,29 +1,29 @@
-//! Why the store did not do something, and what to do.
+//! Why the store refused or failed, and what to do.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why the store did not do something.
+/// Why the store refused or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// A file could not be used.
     #[error("cannot use {}: {source}; see whether the disk is full or read-only", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What the operating system said.
         source: io::Error,
     },
-    /// The database could not do it. Nothing was changed.
+    /// The database failed. Nothing was changed.
     #[error(
         "the store failed ({0}); see whether its disk is full or broken; keys already made are not affected"
     )]
     Failed(String),
-    /// Something is there already.
+    /// Something exists there already.
     #[error("{} is there already; choose another place, or move it away if it is not needed", path.display())]
     Exists {
-        /// What.
+        /// Its path.
         path: PathBuf,
     },
     /// There is no store.
@@ -35,7 +35,7 @@ pub enum StoreError {
     /// Another process has it.
     #[error("another process is using the store {path}; is the node already running?")]
     InUse {
-        /// Which.
+        /// Its path.
         path: String,
     },
     /// The store is sealed under another secret.
@@ -46,7 +46,7 @@ pub enum StoreError {
     /// A record, file or backup is damaged or was tampered with.
     #[error("{what} is damaged or was tampered with; restore this node from a backup")]
     Corrupt {
-        /// What.
+        /// The damaged thing.
         what: String,
     },
     /// The file of the store is not what was written: nothing in it is used any more.
@@ -92,18 +92,18 @@ pub enum StoreError {
     RolledBack {
         /// The number of the latest change of its store that was seen.
         seen: u64,
-        /// What it says now.
+        /// The number that it says now.
         claimed: u64,
     },
-    /// The setup is none that was put here, or older than the one agreed on.
+    /// The setup is not one that was stored here, or it is older than the one agreed on.
     #[error("this setup is not the one that was proposed, or is older than the one in use; set up again")]
     NoSetup,
-    /// Material was made under common secrets that have been renewed since.
+    /// The material was made under common secrets that have been renewed since.
     #[error(
         "this material was made before the nodes last renewed what they have in common; it is not used any more"
     )]
     OldMaterial,
-    /// No rotation was prepared under this id, or it does not fit what is here.
+    /// No rotation was prepared under this id, or it does not match the keys here.
     #[error(
         "no fresh common secrets were prepared that fit what is here; order the rotation again at every node"
     )]

@@ -15,7 +15,7 @@ fn is_whole(store: &Store, name: &str, seed: u8) -> bool {
     store.key(name).expect("read").is_some_and(|found| found.shares == key(name, seed).shares)
 }
 
-/// What is done until the disk is full: how many steps succeeded.
+/// Works until the disk is full. Returns how many steps succeeded.
 fn work(store: &Store) -> usize {
     let steps: [&dyn Fn() -> Result<()>; 5] = [
         &|| store.put_pending(&key("new", 9)),
@@ -71,7 +71,7 @@ fn a_full_disk_is_survived_without_opening_the_store_anew() {
     }
 }
 
-/// A crash right after each sync: whatever had been reported as done by then is there.
+/// A crash right after each sync: everything that was reported as done by then is there.
 #[test]
 fn after_a_crash_at_any_sync_every_announced_key_is_there() {
     let (store, disk) = in_memory();
@@ -106,7 +106,7 @@ fn after_a_crash_at_any_sync_every_announced_key_is_there() {
     }
 }
 
-/// A crash that loses every write since the last sync but some.
+/// A crash that loses all but some of the writes since the last sync.
 #[test]
 fn writes_between_syncs_that_are_lost_in_part_harm_no_announced_key() {
     let (store, disk) = in_memory();
@@ -128,13 +128,13 @@ fn writes_between_syncs_that_are_lost_in_part_harm_no_announced_key() {
     }
 }
 
-/// A peer in its first start, after so many changes.
+/// A peer in its first start, after a number of changes.
 fn peers_past(number: u8) -> Past {
     let starts = vec![Start { first: 1, boot: [1; 16] }];
     Past { number: number.into(), recent: (1..=number).rev().map(|n| [n; 16]).collect(), starts }
 }
 
-/// Puts something else in place of a sealed value.
+/// Replaces a sealed value.
 fn tamper(store: &Store, table: Table, record: &[u8], change: impl Fn(&mut Vec<u8>)) {
     let sealed = store.engine.read(|records| records.sealed(table, record));
     let mut sealed = sealed.expect("read").expect("there");
@@ -171,7 +171,7 @@ fn a_flipped_byte_in_any_record_is_noticed() {
     }
 }
 
-/// Flips bytes of the file itself, also of what redb keeps there for itself.
+/// Flips bytes of the file itself, including what redb stores there for itself.
 #[test]
 fn a_flipped_byte_of_the_file_never_gives_a_wrong_key() {
     let (store, disk) = in_memory();
@@ -241,8 +241,8 @@ fn no_more_keys_are_in_memory_than_allowed() {
     assert_eq!(store.cache.len(), CACHED_KEYS);
 }
 
-/// Not a claim about speed, but the measurement that is quoted: `cargo test -p polyclave-node --release -- --ignored
-/// --nocapture open_with`.
+/// Asserts nothing about speed; prints the measurement that is quoted: `cargo test -p polyclave-node --release -- --ignored --nocapture
+/// open_with`.
 #[test]
 #[ignore = "a measurement"]
 fn open_with_ten_thousand_keys_after_a_kill() {

@@ -1,11 +1,11 @@
-//! Damage to the file itself, also to what redb keeps there for itself: errors, and never a panic or another key.
+//! Damage to the file itself, including what redb stores there for itself, gives errors, and never a panic or another key.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::testing::*;
 use super::*;
 
-/// Everything that a node does with its store; whether any of it failed.
+/// Does everything that a node does with its store. Returns whether any of it failed.
 fn use_all(store: &Store) -> bool {
     let mut failed = store.keys().is_err() | store.count().is_err();
     for seed in 1..12 {

@@ -1,4 +1,4 @@
-//! Foreign bytes where a record of the store should be, sealed or opened, and where a backup should be.
+//! Fuzz targets: foreign bytes in place of a record of the store, sealed or opened, and in place of a backup.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,7 +17,7 @@ use super::testing::{key, secret};
 use super::*;
 use crate::audit::Gap;
 
-/// A record is an error or a value, which is the same once more written and read.
+/// A record is an error or a value. Encoding and decoding the value again gives the same value.
 fn comes_back<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
     within_memory((4 << 20) + 64 * bytes.len(), || {
         if let Ok(value) = decode::<T>(Table::Meta, bytes) {
@@ -28,7 +28,7 @@ fn comes_back<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
     });
 }
 
-/// The first byte chooses what the record is of.
+/// The first byte chooses the type of the record.
 #[test]
 fn no_record_of_the_store_panics_and_what_is_read_comes_back() {
     type Reads = fn(&[u8]);
@@ -113,7 +113,7 @@ fn frames() -> Vec<u8> {
     framed(&frames)
 }
 
-/// Whoever has the key of a backup may have written anything: the frames are foreign behind the seal.
+/// Somebody who has the key of a backup may have written anything: the frames are foreign although they are sealed.
 #[test]
 fn no_frames_of_a_backup_panic_or_take_more_memory_than_one_frame_may() {
     let valid = frames();

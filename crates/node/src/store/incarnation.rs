@@ -1,4 +1,4 @@
-//! Which start of a node this is: counted, and told from all others by a boot id.
+//! Counts the starts of a node. A boot id distinguishes each start from all others.
 
 use polyclave_protocol::session::random_bytes;
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,8 @@ use super::{Result, Store};
 
 const OWN: &[u8] = b"incarnation";
 
-/// Starts before the current one that a node can prove to be its own. A peer that has missed more of them refuses it until an operator
-/// has looked.
+/// How many starts before the current one a node can prove to be its own. A peer that has missed more of them refuses the node until an
+/// operator has looked.
 pub(super) const EARLIER: usize = 128;
 
 /// One start of a node.
@@ -25,7 +25,7 @@ pub struct Start {
 /// The start that a node is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incarnation {
-    /// Counted up durably, from 1.
+    /// Durable counter, from 1.
     pub number: u64,
     /// Drawn at random.
     pub boot: [u8; 16],
@@ -60,7 +60,7 @@ pub(super) fn starts(records: &impl Records) -> Result<Vec<Start>> {
     Ok(own(records)?.starts)
 }
 
-/// They stay counted.
+/// Forgets the starts. Their number remains.
 pub(super) fn forget_starts(changes: &Changes) -> Result<()> {
     let number = own(changes)?.number;
     changes.put(Table::Meta, OWN, &Own { number, starts: Vec::new() })

@@ -1,4 +1,4 @@
-//! Keys: pending while not all nodes have them, then announced, then deleted for good.
+//! Keys: pending while some nodes may lack them, then announced, then deleted permanently.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::{Result, Store, StoreError};
 /// Number of announced keys.
 pub(super) const COUNT: &[u8] = b"announced";
 
-/// How far a key has come.
+/// The state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeyState {
-    /// Its shares are here; whether all nodes have theirs is not known.
+    /// Its shares are here. It is not known whether all nodes have theirs.
     Pending,
     /// All nodes have their shares: it can be used.
     Announced,
@@ -27,11 +27,11 @@ pub enum KeyState {
 /// A key as this node holds it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoredKey {
-    /// What everybody may know of it.
+    /// Its public properties.
     pub info: KeyInfo,
-    /// How far it has come.
+    /// Its state.
     pub state: KeyState,
-    /// This node's shares, by what they are of.
+    /// This node's shares, by the name of the secret that they belong to.
     pub shares: BTreeMap<String, Zeroizing<Vec<u8>>>,
 }
 
@@ -44,7 +44,7 @@ impl std::fmt::Debug for StoredKey {
     }
 }
 
-/// What is under a name.
+/// The record under a name.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) info: KeyInfo,
@@ -52,7 +52,7 @@ pub(super) struct Entry {
 }
 
 impl Store {
-    /// Keeps a key whose other shares may not be at their nodes yet. One that is pending under its name is replaced.
+    /// Stores a key whose other shares may not be at their nodes yet. Replaces a pending key of the same name.
     pub fn put_pending(&self, key: &StoredKey) -> Result<()> {
         let (name, id) = (&key.info.properties.name, key.info.id);
         self.change(|changes| {
@@ -75,7 +75,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes a pending key usable. Done before, it is done.
+    /// Makes a pending key usable. Repeating this has no effect.
     pub fn announce(&self, name: &str, id: [u8; 16]) -> Result<()> {
         self.change(|changes| {
             refuse_deleted(changes, id)?;
@@ -112,12 +112,12 @@ impl Store {
         self.load(name, KeyState::Pending)
     }
 
-    /// What is known of the announced keys, in order of their names.
+    /// The properties of the announced keys, in order of their names.
     pub fn keys(&self) -> Result<Vec<KeyInfo>> {
         self.infos(KeyState::Announced)
     }
 
-    /// What is known of the pending keys, in order of their names.
+    /// The properties of the pending keys, in order of their names.
     pub fn pending(&self) -> Result<Vec<KeyInfo>> {
         self.infos(KeyState::Pending)
     }
@@ -127,7 +127,7 @@ impl Store {
         self.engine.read(|records| count(records))
     }
 
-    /// How far the key with this id has come, if it is or was here under this name, or was deleted under any.
+    /// The state of the key with this id, if it is or was here under this name, or was deleted under any name.
     pub fn state(&self, name: &str, id: [u8; 16]) -> Result<Option<KeyState>> {
         self.engine.read(|records| {
             if records.holds(Table::Tombstones, &id)? {
@@ -138,8 +138,7 @@ impl Store {
         })
     }
 
-    /// Deletes a key, pending or announced, so that its id never comes back; its name becomes free. Done before, it is
-    /// done.
+    /// Deletes a key, pending or announced, so that its id is never accepted again; its name becomes free. Repeating this has no effect.
     pub fn delete(&self, name: &str, id: [u8; 16]) -> Result<()> {
         self.change(|changes| {
             if changes.holds(Table::Tombstones, &id)? {
@@ -164,7 +163,7 @@ impl Store {
         Ok(())
     }
 
-    /// What is known of the key of a name, pending or announced, whether its shares can be read or not.
+    /// The properties of the key of a name, pending or announced, whether or not its shares can be read.
     pub fn info(&self, name: &str) -> Result<Option<KeyInfo>> {
         self.engine.read(|records| {
             let entry: Option<Entry> = records.get(Table::Keys, name.as_bytes())?;
@@ -172,7 +171,7 @@ impl Store {
         })
     }
 
-    /// The key of a name that has come so far.
+    /// The key of a name that is in this state.
     pub(super) fn load(&self, name: &str, state: KeyState) -> Result<Option<StoredKey>> {
         let read = self.read_key(name, state);
         self.damage.note(name, &read);
@@ -210,7 +209,7 @@ impl Store {
     }
 }
 
-/// What was deleted does not come back.
+/// A deleted key is not accepted again.
 pub(super) fn refuse_deleted(records: &impl Records, id: [u8; 16]) -> Result<()> {
     let deleted = records.holds(Table::Tombstones, &id)?;
     if deleted { Err(StoreError::Deleted { id: hex::encode(id) }) } else { Ok(()) }

@@ -1,7 +1,7 @@
-//! What is spent of lots of material: for each a number below which all items count as spent.
+//! How much is spent of lots of material: for each lot a number below which all items count as spent.
 //!
-//! Lots are of one epoch, that of the common secrets under which they were made. When another begins, what was marked of the
-//! earlier ones is forgotten, and nothing is spent of them any more.
+//! Lots belong to one epoch, that of the common secrets under which they were made. When another epoch begins, the marks of the earlier
+//! ones are forgotten, and nothing of their lots can be spent any more.
 
 use super::engine::{Records, Table};
 use super::{Result, Store, StoreError};
@@ -9,7 +9,7 @@ use super::{Result, Store, StoreError};
 const EPOCH: &[u8] = b"lots epoch";
 
 impl Store {
-    /// From now on only lots of this epoch are spent. Begun before and not left since, it goes on with its marks.
+    /// From now on only lots of this epoch can be spent. If this is the epoch in use already, its marks remain.
     pub fn begin_lots(&self, epoch: [u8; 32]) -> Result<()> {
         self.engine.write(|changes| {
             changes.touch(Table::Lots)?;
@@ -21,7 +21,7 @@ impl Store {
         })
     }
 
-    /// Marks lots as spent up to these items. All of them in one synced write, or none; no mark goes back.
+    /// Marks lots as spent up to these items. All marks are written in one synced write, or none; no mark decreases.
     pub fn spend_lots(&self, epoch: [u8; 32], marks: &[([u8; 16], u64)]) -> Result<()> {
         self.engine.write(|changes| {
             refuse_other(changes, epoch)?;
@@ -33,7 +33,7 @@ impl Store {
         })
     }
 
-    /// Up to where a lot counts as spent.
+    /// The number below which the items of a lot count as spent.
     pub fn spent_of_lot(&self, epoch: [u8; 32], lot: [u8; 16]) -> Result<u64> {
         self.engine.read(|records| {
             refuse_other(records, epoch)?;

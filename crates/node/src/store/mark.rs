@@ -1,12 +1,11 @@
-//! How far this store has come: a number that moves with every change that must not be undone unseen, in the same transaction.
+//! How far this store has come: a number that grows with every change that must not be undone unnoticed, in the same transaction.
 //!
-//! Such are starts, keys that are made or deleted, ranges of budgets, common secrets and their rotation, a quarantine, who may do
-//! what, and peers that are let in again. Marks of lots are none of them: the material itself is in memory only.
+//! Such changes are starts, keys that are made or deleted, ranges of budgets, common secrets and their rotation, a quarantine, changed
+//! rules for clients, and readmitted peers. Marks of lots are not among them: the material itself is in memory only.
 //!
-//! With its number each change draws a random value, and each start draws a boot id. Peers remember the latest number that
-//! they were told, with both ([`super::seen`]), and are told only what is on the disk. So a store that is put back stands below what
-//! they remember; and if it has gone on since, or two copies of it run, it passes the number they remember in another start, or with
-//! another value.
+//! Each change draws a random value, and each start draws a boot id. Peers remember the latest number that they were told, with both
+//! ([`super::seen`]), and are told only what is on the disk. So a store that is put back has a lower number than they remember. If it
+//! continues from there, or two copies of it run, it passes the number that they remember in another start, or with another value.
 
 use parking_lot::Mutex;
 
@@ -20,22 +19,22 @@ use super::{Result, Store};
 
 const MARK: &[u8] = b"mark";
 
-/// Values of the latest changes that a node remembers. Of changes before them only their start can be told.
+/// How many values of the latest changes a node remembers. For earlier changes it knows only their start.
 pub(super) const RECENT: usize = 64;
 
-/// One change that must not be undone unseen.
+/// One change that must not be undone unnoticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// Counted up with each.
+    /// A counter.
     pub number: u64,
-    /// Drawn at random for each.
+    /// Drawn at random for each change.
     pub value: [u8; 16],
 }
 
-/// What a node says of all that its store remembers having done.
+/// What a node says about everything that its store remembers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Past {
-    /// Of the latest change.
+    /// The number of the latest change.
     pub number: u64,
     /// Values of the latest changes, the latest first.
     pub recent: Vec<[u8; 16]>,
@@ -43,7 +42,7 @@ pub struct Past {
     pub starts: Vec<Start>,
 }
 
-/// What is stored of this node's changes.
+/// The stored record of this node's changes.
 #[derive(Default, Serialize, Deserialize)]
 struct Own {
     number: u64,
@@ -56,12 +55,12 @@ impl Own {
     }
 }
 
-/// The latest mark that is on the disk, once it was asked for.
+/// The latest mark that is on the disk, once it has been read.
 #[derive(Debug, Default)]
 pub(super) struct Latest(Mutex<Option<Mark>>);
 
 impl Latest {
-    /// Of two changes that are durable at the same time the later one counts, whoever comes here first.
+    /// If two changes become durable at the same time, the later mark counts, in whatever order they arrive here.
     fn note(&self, mark: Mark) {
         let mut latest = self.0.lock();
         if latest.is_none_or(|before| before.number < mark.number) {
@@ -71,7 +70,7 @@ impl Latest {
 }
 
 impl Store {
-    /// Makes a change that must not be undone unseen.
+    /// Makes a change that must not be undone unnoticed.
     pub(super) fn change<T>(&self, work: impl FnOnce(&Changes) -> Result<T>) -> Result<T> {
         let (done, mark) = self.engine.write(|changes| {
             let done = work(changes)?;
@@ -94,7 +93,7 @@ impl Store {
         }
     }
 
-    /// What this node can say of its past; all of it is on the disk.
+    /// What this node can say about its past; all of it is on the disk.
     pub fn past(&self) -> Result<Past> {
         self.engine.read(|records| {
             let Own { number, recent } = own(records)?;
@@ -102,8 +101,8 @@ impl Store {
         })
     }
 
-    /// Forgets starts and values, so that peers that have seen any of them take this store for another one's copy until an operator
-    /// readmits it: what a backup is restored to has lost what happened since, if only by a little.
+    /// Forgets starts and values, so that peers that have seen any of them refuse this store as a copy until an operator readmits it. A
+    /// restored backup has lost what happened since, if only a little.
     pub(super) fn disown_past(&self) -> Result<()> {
         self.engine.write(|changes| {
             let number = own(changes)?.number;

@@ -1,5 +1,5 @@
-//! Which rules for clients were in force last, as their file has them: what changed in it while no node ran is noticed at the next start,
-//! and a disk that is put back to one with other rules by the mark that moves with them.
+//! The rules for clients that were in force last, in the form of their file. So the next start notices what changed in the file while no
+//! node ran, and peers notice a disk that is put back to other rules, by the mark that moves with them.
 
 use super::engine::{Records, Table};
 use super::{Result, Store};
@@ -12,7 +12,7 @@ impl Store {
         self.change(|changes| changes.put(Table::Meta, POLICY, &text))
     }
 
-    /// Those that were noted last.
+    /// The rules that were noted last.
     pub fn noted_policy(&self) -> Result<Option<String>> {
         self.engine.read(|records| records.get(Table::Meta, POLICY))
     }

@@ -1,4 +1,4 @@
-//! That a check failed, and that this node serves nothing because of it. Only a rotation ([`super::rotation`]) ends it.
+//! The record that a check failed and that this node therefore serves nothing. Only a rotation ([`super::rotation`]) ends it.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub(super) const QUARANTINE: &[u8] = b"quarantine";
 /// Why this node serves nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quarantine {
-    /// What happened: for the operator, and without a word on how far a computation had come.
+    /// What happened, for the operator. It says nothing about how far a computation had come.
     pub reason: String,
     /// Seconds since 1970.
     pub since: u64,

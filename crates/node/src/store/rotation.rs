@@ -1,5 +1,5 @@
-//! Fresh common secrets with all keys carried over to them: wanted, then prepared beside what is in use, then taken into use,
-//! each in one transaction. How the nodes come to it together is told in [`crate::material::rotation`].
+//! The stored state of a rotation to fresh common secrets, with all keys carried over: wanted, then prepared beside what is in use, then
+//! taken into use, each in one transaction. [`crate::material::rotation`] describes how the nodes do this together.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ const WANTED: &[u8] = b"rotation wanted";
 const PREPARED: &[u8] = b"rotation setup";
 /// The keys that were carried over to them.
 const CARRIED: &[u8] = b"rotation keys";
-/// And what is stored of each, by its id.
+/// The shares of each of these keys, by its id.
 const SHARES: &[u8] = b"rotation shares ";
 
-/// A key as far as this node has to do with it.
+/// A key as this node holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldKey {
     /// Its id.
     pub id: [u8; 16],
-    /// How far it has come.
+    /// Its state.
     pub state: KeyState,
-    /// What everybody may know of it; none if it was deleted.
+    /// Its public properties; `None` if it was deleted.
     pub info: Option<KeyInfo>,
 }
 
@@ -43,7 +43,7 @@ pub struct CarriedKey {
 }
 
 impl Store {
-    /// Remembers that the common secrets in use are to be replaced.
+    /// Remembers that the operator wants the common secrets in use replaced.
     pub fn want_rotation(&self) -> Result<()> {
         self.change(|changes| {
             let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
@@ -59,12 +59,12 @@ impl Store {
         })
     }
 
-    /// The operator has to order it again.
+    /// Forgets the wish: the operator has to order it again.
     pub fn forget_rotation(&self) -> Result<()> {
         self.change(|changes| changes.remove(Table::Meta, WANTED))
     }
 
-    /// All keys that this node holds, pending or announced, and those that were deleted; in order of their ids.
+    /// All keys that this node holds, pending or announced, and the deleted ones, in order of their ids.
     pub fn held_keys(&self) -> Result<Vec<HeldKey>> {
         let mut held = self.engine.read(|records| {
             let mut held = Vec::new();
@@ -83,7 +83,7 @@ impl Store {
         Ok(held)
     }
 
-    /// Keeps fresh common secrets, and the keys under them, beside what is in use; in place of what was prepared before.
+    /// Stores fresh common secrets, and the keys under them, beside what is in use. Replaces what was prepared before.
     pub fn prepare_rotation(&self, id: [u8; 32], bytes: &[u8], keys: &[CarriedKey]) -> Result<()> {
         self.change(|changes| {
             clear(changes)?;
@@ -102,13 +102,13 @@ impl Store {
         Ok(self.engine.read(|records| load(records, PREPARED))?.map(|prepared| prepared.id))
     }
 
-    /// Gives up what was prepared.
+    /// Deletes what was prepared.
     pub fn discard_rotation(&self) -> Result<()> {
         self.change(clear)
     }
 
-    /// Takes what was prepared into use: the common secrets and every key under them, all at once. A quarantine ends with
-    /// it. Done before, it is done.
+    /// Takes what was prepared into use: the common secrets and every key under them, all at once. This also ends a quarantine. Repeating
+    /// this has no effect.
     pub fn commit_rotation(&self, id: [u8; 32]) -> Result<()> {
         self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|agreed| agreed.id == id) {
@@ -235,7 +235,7 @@ mod tests {
             match is_old(&crashed) {
                 true => {
                     old += 1;
-                    // It is completed from what was prepared, or begun anew.
+                    // It is completed from what was prepared, or begun again.
                     if crashed.prepared_rotation().expect("read") == Some(NEW) {
                         crashed.commit_rotation(NEW).expect("completed");
                     } else {

@@ -1,7 +1,7 @@
 //! Sealing of single values: format, nonce, ciphertext, tag.
 //!
-//! Authenticated with each are the format, the table and the key of the record, so a value opens in its place only.
-//! Nonces are random: with 192 bits none comes twice.
+//! The format, the table and the key of the record are authenticated with each value, so a value can only be opened in its own place.
+//! Nonces are random: with 192 bits a repetition is not to be expected.
 
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -64,7 +64,7 @@ fn nonce(bytes: &[u8]) -> XNonce {
     XNonce::try_from(bytes).expect("24 bytes")
 }
 
-/// Where a value belongs.
+/// The place of a value.
 fn place(table: &str, record: &[u8]) -> Vec<u8> {
     [&[FORMAT, table.len() as u8][..], table.as_bytes(), record].concat()
 }

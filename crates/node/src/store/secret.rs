@@ -8,29 +8,29 @@ use zeroize::Zeroizing;
 
 use super::Result;
 
-/// What a store or a backup is sealed under.
+/// The secret under which a store or a backup is sealed.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<[u8; 32]>);
 
 impl Secret {
-    /// From bytes that nobody can guess.
+    /// A secret from bytes that nobody can guess.
     pub fn from_bytes(bytes: [u8; 32]) -> Secret {
         Secret(Zeroizing::new(bytes))
     }
 
-    /// A fresh one.
+    /// A fresh secret.
     pub fn generate() -> Result<Secret> {
         let mut secret = Zeroizing::new([0; 32]);
         random_bytes(&mut *secret)?;
         Ok(Secret(secret))
     }
 
-    /// A fresh one, kept in a private file that must not be there yet.
+    /// A fresh secret, written to a private file that must not exist yet.
     pub fn generate_file(path: &Path) -> Result<Secret> {
         Ok(Secret(private::generate_secret(path)?))
     }
 
-    /// From the private file that [`Secret::generate_file`] wrote.
+    /// Reads the private file that [`Secret::generate_file`] wrote.
     pub fn load_file(path: &Path) -> Result<Secret> {
         Ok(Secret(private::load_secret(path)?))
     }

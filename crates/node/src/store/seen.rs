@@ -1,7 +1,8 @@
-//! The latest that was seen of each peer, and whether what it says of itself goes on from there.
+//! The latest state that this node has seen of each peer, and whether what the peer says now continues it.
 //!
-//! A node that runs on an old copy of its disk, on a restored backup, or beside a copy of itself, would use budgets and forgets what was
-//! deleted. Its program is unaltered and says honestly what its store remembers ([`Past`]): so it is noticed by what that lacks.
+//! A node that runs on an old copy of its disk, on a restored backup, or beside a copy of itself would spend budgets twice and forget
+//! deletions. Its program is unaltered and reports honestly what its store remembers ([`Past`]). So peers notice it by what that report
+//! lacks.
 
 use polyclave_protocol::Party;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use super::incarnation::EARLIER;
 use super::mark::RECENT;
 use super::{Mark, Past, Result, Store, StoreError};
 
-/// A number that is further on than this is not believed: a peer that says so by mistake could not come back itself.
+/// A larger jump of the number is not believed: a peer that reported one by mistake could never come back.
 const MOST_JUMP: u64 = 1 << 32;
 
 /// The latest change of a peer's store that was seen, and the start that it was in.
@@ -27,7 +28,7 @@ impl Past {
         Some(Seen { mark: Mark { number: self.number, value }, boot: self.starts.first()?.boot })
     }
 
-    /// Whether this has in it what was seen: it was done in the start that it was seen in, and with the value that was seen.
+    /// Whether this past contains what was seen: that change was made in the start in which it was seen, and with the value that was seen.
     fn goes_on_from(&self, seen: &Seen) -> bool {
         let starts = &self.starts[..self.starts.len().min(1 + EARLIER)];
         let recent = &self.recent[..self.recent.len().min(RECENT)];
@@ -41,15 +42,15 @@ impl Past {
 }
 
 impl Store {
-    /// Compares what a peer says of its past with the latest that was seen of it, and remembers it.
+    /// Compares what a peer says about its past with the latest that was seen of it, and remembers it.
     pub fn peer_seen(&self, party: Party, past: &Past) -> Result<()> {
         let seen = self.seen(party)?;
         let latest = compare(seen.as_ref(), past)?;
         self.remember(party, seen, latest)
     }
 
-    /// The same for a stream beside the one on which the peer says how its mark moves: that one may be ahead of this. Remembers
-    /// nothing.
+    /// The same for the stream on which the peer does not report its mark. That stream may be behind what was seen on the other one.
+    /// Remembers nothing.
     pub fn peer_known(&self, party: Party, past: &Past) -> Result<()> {
         match self.seen(party)? {
             Some(seen) if past.latest().is_some_and(|latest| latest.boot == seen.boot) => Ok(()),
@@ -57,7 +58,7 @@ impl Store {
         }
     }
 
-    /// Remembers how far a peer has come, as it says itself in the start that it was last seen in.
+    /// Remembers how far a peer has come, as it says itself in the start in which it was last seen.
     pub fn peer_moved(&self, party: Party, boot: [u8; 16], mark: Mark) -> Result<()> {
         let seen = self.seen(party)?;
         if let Some(seen) = &seen {
@@ -71,12 +72,12 @@ impl Store {
         self.remember(party, seen, Seen { mark, boot })
     }
 
-    /// The number of the latest change of a peer's store that this one remembers durably; 0 if none was seen.
+    /// The number of the latest change of a peer's store that this node remembers durably; 0 if none was seen.
     pub fn held_of(&self, party: Party) -> Result<u64> {
         Ok(self.seen(party)?.map_or(0, |seen| seen.mark.number))
     }
 
-    /// Forgets what was seen of a peer, so that it can begin again from a backup. An operator's decision.
+    /// Forgets what was seen of a peer, so that it can begin again from a backup. Only an operator may decide this.
     pub fn readmit(&self, party: Party) -> Result<()> {
         self.change(|changes| changes.remove(Table::Peers, &[party.0]))
     }
@@ -85,7 +86,7 @@ impl Store {
         self.engine.read(|records| records.get(Table::Peers, &[party.0]))
     }
 
-    /// One synced write for what has moved, none for what has not.
+    /// One synced write if something has changed, none otherwise.
     fn remember(&self, party: Party, before: Option<Seen>, latest: Seen) -> Result<()> {
         if before == Some(latest) {
             return Ok(());
@@ -143,7 +144,7 @@ mod tests {
         let (peer, its_disk) = peer();
         assert!(greets(&store, &peer));
         let copy = its_disk.copy();
-        // Within the same start: only the budget's range moves.
+        // Within the same start only the budget's range changes.
         peer.spend([1; 16], 150, 6400).expect("in the budget");
         let boot = peer.past().expect("read").starts[0].boot;
         store.peer_moved(PEER, boot, peer.mark().expect("read")).expect("it goes on");
@@ -176,7 +177,7 @@ mod tests {
         assert!(!greets(&store, &second), "nor does it get past the other");
     }
 
-    /// As images of a machine with its memory do: the same start goes on twice.
+    /// As images of a machine with its memory do: the same start continues twice.
     #[test]
     fn of_two_images_of_one_start_the_values_tell() {
         let (store, _) = in_memory();
@@ -212,7 +213,7 @@ mod tests {
         assert!(history.len() > 10, "{}", history.len());
         for (sync, bytes) in history.into_iter().enumerate() {
             let (store, _) = in_memory();
-            // What it had told by then.
+            // What it had told its peers by then.
             for (_, past) in told.iter().filter(|(at, _)| *at <= sync + 1) {
                 store.peer_seen(PEER, past).expect("it goes on");
             }

@@ -1,4 +1,4 @@
-//! The common secrets of the nodes: proposed, then agreed on. A proposal does not touch what is in use.
+//! The common secrets of the nodes: proposed, then agreed on. A proposal does not change what is in use.
 
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -12,9 +12,9 @@ pub(super) const PROPOSED: &[u8] = b"setup proposed";
 /// A setup as this node holds it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoredSetup {
-    /// Tells it from all others.
+    /// Distinguishes it from all others.
     pub id: [u8; 32],
-    /// Counted up with every new one.
+    /// A counter that grows with every new setup.
     pub epoch: u64,
     /// This node's part of it.
     pub bytes: Zeroizing<Vec<u8>>,
@@ -46,8 +46,8 @@ struct Owned {
 }
 
 impl Store {
-    /// Keeps a setup: as the one in use, or as a proposal beside it, in place of an older proposal. Its epoch must not be
-    /// lower than that of the one in use.
+    /// Stores a setup: as the one in use, or as a proposal beside it, replacing an older proposal. Its epoch must not be lower than that of
+    /// the one in use.
     pub fn put_setup(&self, id: [u8; 32], epoch: u64, bytes: &[u8], agreed: bool) -> Result<()> {
         self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|current| epoch < current.epoch) {
@@ -73,7 +73,7 @@ impl Store {
         self.engine.read(|records| load(records, PROPOSED))
     }
 
-    /// Takes the proposal into use. Done before, it is done.
+    /// Takes the proposal into use. Repeating this has no effect.
     pub fn agree_setup(&self, id: [u8; 32]) -> Result<()> {
         self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|current| current.id == id) {

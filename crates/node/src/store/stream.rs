@@ -1,8 +1,8 @@
 //! Sealing of a file of any length: chunks under one key, in order, the last one marked.
 //!
-//! The STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár 2015) over XChaCha20-Poly1305. The nonce of a chunk is the
-//! file's random id (16 bytes) and the chunk's number; what is authenticated with it says whether it is the last. So no
-//! chunk can be changed, moved, left out or taken from another file, and no end cut.
+//! This is the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár 2015) over XChaCha20-Poly1305. The nonce of a chunk is the file's
+//! random id (16 bytes) and the chunk's number. The additional data says whether the chunk is the last. So no chunk can be changed, moved,
+//! left out or taken from another file, and the end cannot be cut off.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -17,7 +17,7 @@ const MAGIC: &[u8; 16] = b"polyclave bak 1\n";
 const CHUNK: usize = 64 << 10;
 const TAG: usize = 16;
 
-/// What a file's chunks are sealed with.
+/// The key and the nonces of a file's chunks.
 struct Chunks {
     cipher: XChaCha20Poly1305,
     file: [u8; 16],
@@ -56,7 +56,7 @@ impl<W: Write> Sealing<W> {
         Ok(Sealing { to, chunks: Chunks::new(key, file), open })
     }
 
-    /// Seals the last chunk. Without it the file does not open.
+    /// Seals the last chunk. Without it the file cannot be opened.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.seal(true)?;
         Ok(self.to)
@@ -74,7 +74,7 @@ impl<W: Write> Sealing<W> {
 
 impl<W: Write> Write for Sealing<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A full chunk is sealed when there is more: the last one must not be sealed as if it were not.
+        // A full chunk is sealed only when more data follows: the last chunk must be marked as the last.
         if self.open.len() == CHUNK && !bytes.is_empty() {
             self.seal(false)?;
         }
@@ -88,7 +88,7 @@ impl<W: Write> Write for Sealing<W> {
     }
 }
 
-/// Opens what [`Sealing`] sealed. Gives nothing that is not authentic, and its end only if it is the end.
+/// Opens what [`Sealing`] sealed. Returns only authentic data, and reports the end only at the true end.
 pub(super) struct Opening<R> {
     from: R,
     chunks: Chunks,

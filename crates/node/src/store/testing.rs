@@ -21,9 +21,9 @@ struct Content {
     syncs: usize,
     /// Bytes that can still be written.
     room: Option<usize>,
-    /// What was on the disk after each sync.
+    /// Snapshots after each sync.
     history: Option<Vec<Vec<u8>>>,
-    /// What was there when recording began, and every write since.
+    /// The contents when recording began, and every write since.
     writes: Option<(Vec<u8>, Vec<Change>)>,
 }
 
@@ -41,7 +41,7 @@ impl Change {
     }
 }
 
-/// Bytes after changes.
+/// The bytes after some changes.
 pub(crate) fn replay<'a>(base: &[u8], changes: impl Iterator<Item = &'a Change>) -> Vec<u8> {
     let mut bytes = base.to_vec();
     for change in changes {
@@ -93,7 +93,7 @@ impl Disk {
         self.leave(0);
     }
 
-    /// From now on so many bytes can be written.
+    /// From now on this many more bytes can be written.
     pub(crate) fn leave(&self, bytes: usize) {
         self.lock().room = Some(bytes);
     }
@@ -102,7 +102,7 @@ impl Disk {
         self.lock().room = None;
     }
 
-    /// From now on keeps what every sync leaves on the disk.
+    /// From now on keeps a snapshot after every sync.
     pub(crate) fn record(&self) {
         self.lock().history = Some(Vec::new());
     }
@@ -181,7 +181,7 @@ pub(crate) fn in_memory() -> (Store, Disk) {
 }
 
 impl Store {
-    /// Finds damage in the file.
+    /// Makes the store find damage in the file.
     pub(crate) fn find_damage(&self) {
         let found: super::Result<()> = self.engine.read(|_| panic!("a page makes no sense"));
         assert!(matches!(found, Err(super::StoreError::Damaged { .. })));

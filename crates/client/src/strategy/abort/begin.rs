@@ -1,9 +1,10 @@
-//! Beginning a request with as many nodes as it takes.
+//! Beginning a request with as many nodes as it needs.
 //!
-//! A node that refuses for a reason of its own (it has no such key or cannot read its share, its policy says otherwise, its part of the
-//! budget is spent ..) is left out of the request, and others are asked in its stead. That opens nothing: every node judges for
-//! itself, a client may always choose whom it asks, and fewer than the protocol takes serve nobody. So what more nodes refuse
-//! than can be missed stays refused; and since every node pays for what it serves, the budget holds whoever is left out.
+//! A node that refuses for a reason of its own (it has no such key or cannot read its share, its policy forbids the request, its part of
+//! the budget is spent) is left out, and another node is asked in its place. This gives a client nothing that it should not have: every
+//! node judges for itself, a client may always choose which nodes it asks, and fewer nodes than the protocol needs serve nobody. So a
+//! request stays refused if more nodes refuse than it can do without. And every node charges the requests that it serves, so the budget
+//! holds whichever nodes are left out.
 
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
@@ -17,13 +18,13 @@ use crate::{Error, Result};
 /// The nodes that a request does without.
 #[derive(Default)]
 struct Without {
-    /// Did not take a connection.
+    /// Nodes that did not accept a connection.
     lost: PartySet,
-    /// Refused for a reason of their own.
+    /// Nodes that refused for a reason of their own.
     left_out: PartySet,
-    /// Others took them to be the cause of a failure, or they could not just then: asked last.
+    /// Nodes that others blame for a failure, or that could not serve just then: asked last.
     accused: PartySet,
-    /// What a person is told of some of them.
+    /// What a person is told about some of them.
     why: Vec<(PartySet, Reason, String)>,
     /// The last refusal of a node that is left out.
     refusal: Option<Error>,
@@ -39,7 +40,8 @@ impl Without {
         self.why.push((nodes, Reason::Unavailable, why.into()));
     }
 
-    /// Who refused by itself in a try that failed, or else whom most take to be the cause. Whether anybody did.
+    /// Learns from a failed attempt: which nodes refused for a reason of their own, or else which node most others blame. Returns whether
+    /// any node refused for a reason of its own.
     fn learn(&mut self, client: &Client, refused: &[(Party, Refusal)], failed: &Error) -> bool {
         let only = |node: Party| -> PartySet { [node].into_iter().collect() };
         let own: Vec<_> = refused.iter().filter(|(_, refusal)| is_own(refusal)).collect();
@@ -49,7 +51,7 @@ impl Without {
             self.why.push((only(*node), refusal.reason, told.to_string()));
             self.refusal = Some(told);
         }
-        // Who cannot just now, and says of no other that it is the cause.
+        // Nodes that cannot serve just now, and blame no other node.
         let just_now = |refusal: &Refusal| {
             matches!(refusal.reason, Reason::Busy | Reason::Unavailable) && refusal.blames.is_none()
         };
@@ -66,7 +68,7 @@ impl Without {
         !own.is_empty()
     }
 
-    /// Tells which of them take no part, and why.
+    /// Tells the user which of them take no part, and why.
     fn tell(&self, client: &Client, serving: PartySet) {
         for (nodes, reason, why) in &self.why {
             if nodes.without(serving) == *nodes {
@@ -76,7 +78,7 @@ impl Without {
     }
 }
 
-/// Has as many nodes as it takes accept the use of a key.
+/// Finds as many nodes as needed that accept the use of a key.
 pub(super) fn begin<'c>(
     client: &'c Client,
     operation: &Operation,
@@ -129,7 +131,7 @@ pub(super) fn begin<'c>(
     Err(without.refusal.unwrap_or(too_few))
 }
 
-/// The `attempt`-th choice of so many nodes: the first ones first, then others in turn.
+/// The `attempt`-th choice of a number of nodes: the first ones at first, then others in turn.
 fn choose(candidates: PartySet, needed: usize, attempt: usize) -> Option<PartySet> {
     let candidates: Vec<Party> = candidates.iter().collect();
     if candidates.len() < needed {

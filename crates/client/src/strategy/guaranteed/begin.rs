@@ -11,8 +11,8 @@ use crate::conversation::{Accepted, BACK_OFF, Conversation, MOST_TRIES};
 use crate::{Error, Result};
 
 impl Guaranteed {
-    /// All are asked that can be reached, then, if they cannot agree, all but one that is suspected, in turn. Every try is paid for from
-    /// the key's budget by the nodes that it reaches, so for a while it is remembered without whom it went.
+    /// Asks all nodes that can be reached. If they cannot agree, leaves out one suspected node after another. The nodes that an attempt
+    /// reaches charge it to the key's budget, so the client remembers for a while which nodes were left out when it succeeded.
     pub(super) fn begin_with_most<'c>(
         &self,
         client: &'c Client,
@@ -67,7 +67,7 @@ impl Guaranteed {
 }
 
 impl Conversation<'_> {
-    /// What nodes said that refused for a reason of their own, if any did.
+    /// The error from nodes that refused for a reason of their own, if any did.
     fn own_refusals(&self) -> Option<String> {
         let own = self.refused.iter().filter(|(_, refusal)| is_own(refusal));
         let told: Vec<String> =
@@ -75,7 +75,7 @@ impl Conversation<'_> {
         (!told.is_empty()).then(|| told.join(", "))
     }
 
-    /// Says which nodes do without, and what that means.
+    /// Tells the user which nodes are left out, and what that means.
     fn remark_on_missing(&self, why: Option<&str>) {
         let missing = PartySet::all(self.client.cluster().nodes()).without(self.serving);
         if missing.is_empty() {

@@ -1,21 +1,21 @@
-//! Which nodes are asked to serve: as many as can be had, then without those that are suspected.
+//! Which nodes are asked to serve: as many as possible, then without those that are suspected.
 
 use polyclave_protocol::{Party, PartySet};
 
-/// How much speaks against a node that was silent, or sent garbage, as against one that another node takes to be the cause.
+/// The weight of a suspicion against a node that was silent or sent garbage. A node that another node blames gets 1.
 pub(super) const CAUGHT: u32 = 100;
 
-/// Choices of nodes that correct each other: as many as can be had, then without those that are suspected most, each choice once.
+/// Choices of nodes that correct each other: as many as possible, then without the most suspected ones. Each choice is made once.
 #[derive(Default)]
 pub(super) struct Choices {
     tried: Vec<PartySet>,
-    /// By party: what speaks against it.
+    /// By party: the weight of the suspicion.
     against: [u32; PartySet::MOST],
 }
 
 impl Choices {
-    /// At first without those that were suspected before; but if these are more than `tolerated`, which may cheat, some are suspected
-    /// wrongly and the suspicion is of no use: with all.
+    /// Begins without the nodes that were suspected before. If these are more than `tolerated`, the number that may cheat, some are
+    /// suspected wrongly and the suspicion is of no use: then it begins with all.
     pub(super) fn without(suspects: PartySet, tolerated: usize) -> Choices {
         let mut choices = Choices::default();
         if suspects.len() <= tolerated {
@@ -24,30 +24,30 @@ impl Choices {
         choices
     }
 
-    /// A choice that was made may be made once more.
+    /// Lets a choice be made once more.
     pub(super) fn allow_again(&mut self, serving: PartySet) {
         self.tried.retain(|tried| *tried != serving);
     }
 
-    /// Something speaks against a node.
+    /// Adds to the suspicion against a node.
     pub(super) fn suspect(&mut self, node: Party, weight: u32) {
         if let Some(against) = self.against.get_mut(node.index()) {
             *against = against.saturating_add(weight);
         }
     }
 
-    /// The next choice of at least so many of these.
+    /// The next choice of at least `needed` of these nodes.
     pub(super) fn next(&mut self, candidates: PartySet, needed: usize) -> Option<PartySet> {
         let within = |bits: &u16| PartySet::from_bits(*bits).without(candidates).is_empty();
         let left_out = (0..=candidates.bits()).filter(within).map(PartySet::from_bits);
-        // Twice what speaks against those that are left out, less one for each that is missed.
+        // The value of a choice: twice the suspicion against the nodes that are left out, minus one for each of them.
         let worth =
             |out: &PartySet| out.iter().map(|p| 2 * i64::from(self.against[p.index()]) - 1).sum::<i64>();
         let untried = left_out.filter(|out| {
             let serving = candidates.without(*out);
             serving.len() >= needed && !self.tried.contains(&serving)
         });
-        // Of equals those first that leave out the first nodes, which lead.
+        // Of choices with equal value, prefer those that leave out nodes with low numbers, which lead.
         let best = untried.max_by_key(|out| (worth(out), std::cmp::Reverse(out.bits())))?;
         let serving = candidates.without(best);
         self.tried.push(serving);

@@ -1,8 +1,8 @@
-//! What refusals tell: of the request, and of the nodes that refused.
+//! What refusals show about the request, and about the nodes that refused.
 //!
-//! A refusal is certain if more than may cheat give the same reason. One that stands alone with its
-//! reason will not serve, whether it lies or not, so the next choice is without it. What a node says of another is an accusation: it
-//! counts for the next choice, and for longer if more than may cheat say so.
+//! A refusal is certain if more nodes give the same reason than may cheat. A node that gives its reason alone will not serve, whether it
+//! lies or not, so the next choice leaves it out. What a node says about another is an accusation: it counts for the next choice, and for
+//! longer if more nodes say so than may cheat.
 
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::wire::Refusal;
@@ -11,16 +11,16 @@ use crate::Error;
 use crate::conversation::Conversation;
 use crate::conversation::refusals::{is_vague, most_telling};
 
-/// How much speaks against a node that stands alone with its refusal, as against one that another node takes to be the cause.
+/// The weight of the suspicion against a node that gives its reason alone. A node that another node blames gets 1.
 const ALONE: u32 = 2;
 
 impl Conversation<'_> {
-    /// The node that begins the request among the nodes.
+    /// The node that leads the request among the nodes.
     pub(super) fn leader(&self) -> Option<Party> {
         self.serving.iter().next()
     }
 
-    /// Why there is no answer, and whom the next choice should leave out.
+    /// Returns why there is no answer, and notes which nodes the next choice should leave out.
     pub(super) fn not_settled(&mut self, refused: &[(Party, Refusal)], apart: Option<Error>) -> Error {
         let tolerated = self.client.cluster().threshold();
         let certain = agreed(refused, tolerated);
@@ -33,7 +33,7 @@ impl Conversation<'_> {
             if let Some(accused) = refusal.blames {
                 self.against.push((accused, 1));
             }
-            // The others could not begin without it, and need not have anything to say.
+            // Without the leading node the others could not begin, and may have nothing to say.
             if !self.has_begun && self.leader() == Some(*party) {
                 self.against.push((*party, 1));
             }
@@ -60,7 +60,7 @@ impl Conversation<'_> {
     }
 }
 
-/// A refusal for a reason that more than `tolerated` nodes give; of those one whose words most of them use.
+/// A refusal for a reason that more than `tolerated` nodes give; the one with the wording that most of them use.
 pub(super) fn agreed(refused: &[(Party, Refusal)], tolerated: usize) -> Option<&(Party, Refusal)> {
     let count = |like: &dyn Fn(&Refusal) -> bool| refused.iter().filter(|(_, other)| like(other)).count();
     let same_reason = |one: &Refusal| count(&|other| other.reason == one.reason);

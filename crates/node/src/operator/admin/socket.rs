@@ -18,17 +18,17 @@ use crate::Result;
 use crate::core::Core;
 
 const SOCKET: &str = "admin.sock";
-/// The longest path of a socket on the systems that are supported, with the zero byte after it.
+/// The longest path of a socket on the supported systems, including the zero byte at the end.
 const LONGEST_PATH: usize = 104;
-/// The longest order or answer.
+/// The most bytes of an order or answer.
 const MOST_LINE: u64 = 64 << 10;
-/// Who asks has to say it, and to listen, in this time.
+/// The time limit for the caller to send its order, and to receive the answer.
 const TALK: Duration = Duration::from_secs(5);
-/// And waits so long for the answer: a backup reads the whole store.
+/// How long the caller waits for the answer: a backup reads the whole store.
 const ANSWER: Duration = Duration::from_secs(600);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Where the socket of a node's directory is.
+/// The path of the socket of a node's directory.
 fn socket_path(dir: &Path) -> Result<PathBuf> {
     let path = dir.join(SOCKET);
     let len = path.as_os_str().len();
@@ -43,7 +43,7 @@ fn socket_path(dir: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Asks the node that runs in a directory; `None` if none does.
+/// Sends an order to the node that runs in a directory; `None` if none does.
 pub(super) fn ask(dir: &Path, order: &Order) -> Result<Option<Answer>> {
     let path = socket_path(dir)?;
     let mut stream = match UnixStream::connect(&path) {
@@ -73,7 +73,7 @@ fn read_line<T: DeserializeOwned>(stream: &UnixStream, within: Duration) -> io::
     Ok(serde_json::from_slice(&line)?)
 }
 
-/// Reads until a moment, however the other side trickles.
+/// Reads until a deadline, however slowly the bytes arrive.
 struct Until<'s> {
     stream: &'s UnixStream,
     until: Instant,
@@ -90,14 +90,14 @@ impl Read for Until<'_> {
     }
 }
 
-/// The socket of a running node; it is gone when this is dropped.
+/// The socket of a running node. It is removed when this is dropped.
 pub(crate) struct Socket {
     listener: UnixListener,
     path: PathBuf,
 }
 
 impl Socket {
-    /// Listens. Whoever calls this holds the store, so a socket that is there was left by a node that was killed.
+    /// Listens. The caller holds the store, so an existing socket was left by a node that was killed.
     pub(crate) fn bind(dir: &Path) -> Result<Socket> {
         let path = socket_path(dir)?;
         let broken = |e: io::Error| Error::System(format!("cannot listen at {}: {e}", path.display()));
@@ -107,7 +107,7 @@ impl Socket {
             Err(_) => {}
         }
         let listener = UnixListener::bind(&path).map_err(broken)?;
-        // The directory is closed to others, too; so it does not matter that this comes a moment later.
+        // Other users cannot enter the directory either, so it does not matter that this happens a moment later.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(broken)?;
         listener.set_nonblocking(true).map_err(broken)?;
         Ok(Socket { listener, path: path.clone() })
@@ -130,7 +130,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // If it stays, the next start replaces it.
+        // If the socket remains, the next start replaces it.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! How a running node is, for its operator.
+//! The status of a running node, for its operator.
 
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::core::Core;
 use crate::store::Quarantine;
 
-/// How a running node is.
+/// The status of a running node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Its name.
@@ -23,21 +23,21 @@ pub struct Status {
     pub protocol: String,
     /// Number of nodes.
     pub nodes: usize,
-    /// So many nodes together learn nothing.
+    /// This many nodes together learn nothing.
     pub threshold: usize,
-    /// So many nodes serve a request.
+    /// How many nodes a request needs.
     pub needed: usize,
     /// Whom the protocol protects against.
     pub adversary: String,
     /// Whether it can serve requests now.
     pub ready: bool,
-    /// Why not.
+    /// Why it cannot serve requests.
     pub why_not_ready: Option<String>,
-    /// What does not fit between its clock and the nodes' certificates.
+    /// Contradictions between its clock and the nodes' certificates.
     pub clock: Option<String>,
     /// Whether the nodes have agreed on their common secrets.
     pub set_up: bool,
-    /// Names of the nodes that it can work with now, itself included.
+    /// Names of the nodes that it can work with now, including itself.
     pub connected: Vec<String>,
     /// Names of the nodes that it cannot work with now.
     pub missing: Vec<String>,
@@ -45,9 +45,9 @@ pub struct Status {
     pub keys: u64,
     /// How often it was started.
     pub starts: u64,
-    /// Whether what the nodes make afresh after each start of one of them is there, or not needed.
+    /// Whether the material that the nodes make afresh after each start of one of them is ready, or not needed.
     pub prepared: bool,
-    /// The material that the nodes keep in stock; none if the protocol needs none.
+    /// The material that the nodes keep in stock; empty if the protocol needs none.
     pub stock: Vec<StockLevel>,
     /// Why this node serves nothing, if a check failed.
     pub quarantine: Option<Quarantine>,
@@ -57,24 +57,24 @@ pub struct Status {
     pub checks_unanswered: u32,
     /// Names of the nodes whose operators have ordered fresh common secrets.
     pub rotating: Vec<String>,
-    /// Whether wrong shares are corrected while all nodes are there.
+    /// Whether wrong shares are corrected while all nodes are connected.
     pub corrects: bool,
     /// Names of nodes whose shares were wrong in some request since this node started, as this one saw it.
     pub outvoted: Vec<String>,
     /// Names of nodes that fell silent in the middle of some request since then.
     pub silent: Vec<String>,
-    /// Names of keys of which a record here cannot be read.
+    /// Names of keys of which this node cannot read a record.
     pub damaged: Vec<String>,
-    /// How many keys fewer it has than other nodes.
+    /// How many keys this node lacks that other nodes have.
     pub lacking: u64,
     /// Why the audit log cannot be written, if that is so.
     pub audit_failure: Option<String>,
-    /// Whether requests are refused because of it.
+    /// Whether requests are refused because the audit log cannot be written.
     pub audit_refuses: bool,
 }
 
 impl Core {
-    /// How this node is, for its operator.
+    /// The status of this node, for its operator.
     pub(super) fn state(&self) -> Status {
         let (status, guesses) = (self.status(), self.material.guesses());
         let names = |there: bool| {

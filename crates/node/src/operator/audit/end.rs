@@ -1,4 +1,4 @@
-//! The end of a log: the file that is written, its last line, and whether more can be written.
+//! The end of a log: the file that is being written, its last line, and whether more can be written.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,12 +10,12 @@ use super::line::Line;
 use super::syslog::Syslog;
 use super::{AuditError, DISCARDED, Event, Gap, Head, files, gap, now};
 
-/// What is known of the end of a log that is being written.
+/// The state of the end of a log that is being written.
 #[derive(Debug)]
 pub(super) struct End {
     path: PathBuf,
     file: File,
-    /// Bytes of whole lines in the file.
+    /// The length of the file, which has only whole lines.
     len: u64,
     pub(super) head: Head,
     pub(super) gap: Option<Gap>,
@@ -41,7 +41,7 @@ impl End {
         }
     }
 
-    /// Leaves only whole lines.
+    /// Cuts off half a line at the end of the file.
     pub(super) fn cut(&self) -> Result<(), AuditError> {
         self.try_cut().map_err(|e| self.broken(e))
     }
@@ -51,7 +51,7 @@ impl End {
         let text = self.put(event)?;
         self.send(&text);
         if self.len >= self.most_bytes {
-            // It may go on in the same file for a while, too.
+            // On an error the log continues in the same file for a while.
             if let Err(e) = self.begin_next() {
                 tracing::warn!(error = %e, "no other file of the audit log could be begun");
             }
@@ -63,7 +63,7 @@ impl End {
         self.file.sync_data().map_err(|e| self.broken(e))
     }
 
-    /// The gap that begins with an error, or goes on.
+    /// Begins a gap with an error, or continues the present one.
     pub(super) fn open_gap(&mut self, e: &AuditError, serves: bool) -> &mut Gap {
         if self.failed.replace(e.to_string()).is_none() {
             let then = if serves { "served without a line" } else { "refused" };
@@ -72,7 +72,7 @@ impl End {
         self.gap.get_or_insert_with(|| Gap::begun(now()))
     }
 
-    /// Writes the line of a gap, on the disk at once: only then is it over.
+    /// Writes the line of a gap and syncs it to the disk. Only then the gap is over.
     pub(super) fn close_gap(&mut self) -> Result<(), AuditError> {
         let Some(gap) = self.gap.clone() else { return Ok(()) };
         let (len, head) = (self.len, self.head);
@@ -91,7 +91,7 @@ impl End {
         Ok(())
     }
 
-    /// Adds a line to the file and to nothing else.
+    /// Adds a line to the file, and sends it nowhere else.
     fn put(&mut self, event: &Event) -> Result<String, AuditError> {
         let line = Line::new(event, now(), self.head);
         let text = line.to_text();
@@ -103,7 +103,7 @@ impl End {
     fn try_put(&mut self, text: &str) -> io::Result<()> {
         #[cfg(test)]
         super::testing::refuse_if_full(&self.path)?;
-        // What a write that failed half way has left.
+        // Cuts off what a partly failed write has left.
         self.try_cut()?;
         if let Err(e) = self.file.write_all(text.as_bytes()) {
             // If this fails, too, the next line tries again.
@@ -124,7 +124,7 @@ impl End {
         }
     }
 
-    /// Goes on in another file, and keeps no more of those before than it is set to.
+    /// Continues in another file, and deletes earlier files beyond the number that the settings say.
     fn begin_next(&mut self) -> Result<(), AuditError> {
         self.sync()?;
         self.file = files::begin_next(&self.path, self.head.0)?;
@@ -132,7 +132,7 @@ impl End {
         let Some(keep) = self.keep else { return Ok(()) };
         let closed = files::closed(&self.path).map_err(|e| self.broken(e))?;
         let Some((last, _)) = closed.len().checked_sub(keep + 1).map(|at| &closed[at]) else { return Ok(()) };
-        // Not before it is written that they are not missing.
+        // Only after a line says that these files are not missing by mistake.
         let text = self.put(&Event { blocks: *last, ..Event::of_node(DISCARDED, "as-set") })?;
         self.send(&text);
         self.sync()?;

@@ -7,28 +7,28 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuditError {
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot use the audit log {}: {source}; see whether the disk is full", path.display())]
     Io {
         /// The log.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
-    /// Another process writes it.
+    /// Another process is writing the log.
     #[error("another process is writing the audit log {}; is the node already running?", path.display())]
     InUse {
         /// The log.
         path: PathBuf,
     },
-    /// Somebody has changed it.
+    /// The log was changed.
     #[error("the audit log {} was tampered with, first in line {line}: {damage}", path.display())]
     Broken {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The kind of damage.
         damage: Damage,
     },
     /// Its end is missing.
@@ -44,7 +44,7 @@ pub enum AuditError {
         /// The last record that the store knows of.
         noted: u64,
     },
-    /// It fits together, but is not the one that was written.
+    /// The log is consistent, but is not the one that was written.
     #[error(
         "the audit log {} was written anew: its record {noted} is not the one that the store knows of",
         path.display()
@@ -60,16 +60,16 @@ pub enum AuditError {
     File(#[from] polyclave_config::Error),
 }
 
-/// What is wrong with a line.
+/// The damage of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    /// It is not as it was written.
+    /// The line is not as it was written.
     #[error("it was altered")]
     Altered,
     /// Records before it are missing here.
     #[error("records before it were removed, or it was moved here from further down")]
     Removed,
-    /// Its record is further up already.
+    /// Its record appears earlier already.
     #[error("it was inserted, or moved here from further up")]
     Inserted,
     /// It does not follow from the line before.

@@ -1,4 +1,4 @@
-//! The files of a log: `audit.log`, which is written, and beside it those that are full, in the order of their names:
+//! The files of a log: `audit.log`, which is being written, and beside it the full ones, in the order of their names:
 //! `audit-000000012345.log` ends with record 12345.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -15,7 +15,7 @@ const CLOSED: &str = "audit-";
 const ENDING: &str = ".log";
 const DIGITS: usize = 12;
 
-/// The files of the log at a path that are full, the first one first, each with its last record.
+/// The full files of the log at a path, in order, each with the number of its last record.
 pub(super) fn closed(log: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut closed = Vec::new();
     for entry in fs::read_dir(private::parent(log))? {
@@ -28,7 +28,7 @@ pub(super) fn closed(log: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(closed)
 }
 
-/// All files of a log, opened, the first one first: a state of one moment, though a running node may begin another file meanwhile.
+/// Opens all files of a log, in order. They are a consistent state, although a running node may begin another file meanwhile.
 pub fn open_files(log: &Path) -> io::Result<Vec<(PathBuf, File)>> {
     loop {
         let before = closed(log)?;
@@ -39,7 +39,7 @@ pub fn open_files(log: &Path) -> io::Result<Vec<(PathBuf, File)>> {
         }
         match File::open(log) {
             Ok(file) => files.push((log.into(), file)),
-            // A crash between two files leaves none.
+            // After a crash between two files, `audit.log` is missing.
             Err(e) if e.kind() == io::ErrorKind::NotFound && !files.is_empty() => {}
             Err(e) => return Err(e),
         }
@@ -49,7 +49,7 @@ pub fn open_files(log: &Path) -> io::Result<Vec<(PathBuf, File)>> {
     }
 }
 
-/// Opens a file of a log to be written by this process alone, or makes it.
+/// Opens or creates a file of a log, to be written by this process alone.
 pub(super) fn open(path: &Path) -> Result<File, AuditError> {
     let broken = |source| AuditError::Io { path: path.into(), source };
     let fresh = !path.exists();
@@ -66,13 +66,13 @@ pub(super) fn open(path: &Path) -> Result<File, AuditError> {
     Ok(file)
 }
 
-/// Closes the file that is written, which ends with a record, and begins another one. Left half done by a crash it is done: the file is
+/// Closes the file that is being written, which ends with a given record, and begins another one. If a crash interrupts this, the file is
 /// closed, and the next start begins the other one. On an error nothing has changed.
 pub(super) fn begin_next(log: &Path, last: u64) -> Result<File, AuditError> {
     let broken = |source| AuditError::Io { path: log.into(), source };
     let name = log.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let next = log.with_file_name(format!("{name}.next"));
-    // What a crash has left of an attempt.
+    // Left by a crash during an earlier attempt.
     let _ = fs::remove_file(&next);
     let file = open(&next)?;
     let closed = log.with_file_name(format!("{CLOSED}{last:0DIGITS$}{ENDING}"));
@@ -86,13 +86,13 @@ pub(super) fn begin_next(log: &Path, last: u64) -> Result<File, AuditError> {
         return Err(broken(e));
     }
     if let Err(e) = private::sync_dir(private::parent(log)) {
-        // The names are as they are; a power failure may undo them.
+        // The names are already changed; a power failure may undo that.
         tracing::warn!(error = %e, "the names of the audit log's files were not synced");
     }
     Ok(file)
 }
 
-/// Moves all files of a log to a new directory; it is returned if there were any.
+/// Moves all files of a log to a new directory. Returns the directory if there were any files.
 pub(crate) fn set_aside(log: &Path, aside: &Path) -> crate::Result<Option<PathBuf>> {
     let broken = |e: io::Error| system(format!("cannot move {}: {e}", log.display()));
     let mut files: Vec<PathBuf> = closed(log).map_err(broken)?.into_iter().map(|(_, path)| path).collect();
@@ -101,7 +101,7 @@ pub(crate) fn set_aside(log: &Path, aside: &Path) -> crate::Result<Option<PathBu
         return Ok(None);
     }
     private::make_dir(aside).map_err(system)?;
-    // The first one first: what is left, if this is cut short, is the end.
+    // In order: if this is interrupted, the end of the log remains.
     for file in files {
         fs::rename(&file, aside.join(file.file_name().unwrap_or_default())).map_err(broken)?;
     }

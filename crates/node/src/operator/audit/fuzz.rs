@@ -1,4 +1,4 @@
-//! Foreign bytes where a line of the audit log should be.
+//! Fuzz targets: foreign bytes in place of a line of the audit log.
 
 use polyclave_harness::{fuzz, within_memory};
 
@@ -6,7 +6,7 @@ use super::line::Line;
 use super::verify::Reading;
 use super::{Event, Gap, gap};
 
-/// It has a hash over it, so that hardly any change is taken.
+/// A line has a hash over it, so hardly any changed line is accepted.
 #[test]
 fn a_line_that_is_read_is_as_it_was_written_and_no_other_bytes_panic() {
     let event = |operation, detail| Event { detail, blocks: 3, ..Event::of_node(operation, "done") };
@@ -31,8 +31,8 @@ fn a_line_that_is_read_is_as_it_was_written_and_no_other_bytes_panic() {
     });
 }
 
-/// A hash takes no key, so a log may hold anything under the right ones: every field is reached. A line is a number, blocks, what it
-/// is of, and a length before its detail.
+/// The hash takes no key, so a log may contain anything with correct hashes. This target reaches every field. Its input is a number,
+/// blocks, the kind of the line, and a length, followed by the detail.
 #[test]
 fn no_log_of_lines_with_the_right_hashes_panics() {
     const OPERATIONS: [&str; 6] =

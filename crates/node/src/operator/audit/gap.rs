@@ -1,4 +1,5 @@
-//! A time in which no line could be written: how long it was, and what it has cost. It becomes a line when writing works again.
+//! A time in which no line could be written: how long it lasted and how many events have no line. It is recorded in a line when writing
+//! works again.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +12,11 @@ pub struct Gap {
     pub since: String,
     /// Events that have no line.
     pub events: u64,
-    /// Requests among them that were served all the same; none unless the node is set to.
+    /// Requests among them that were served nevertheless; always zero unless the node is set to serve without lines.
     pub served: u64,
 }
 
-/// The operation of the line that tells of a gap.
+/// The operation of the line that records a gap.
 pub(super) const OPERATION: &str = "gap";
 
 impl Gap {
@@ -23,12 +24,12 @@ impl Gap {
         Gap { since, ..Gap::default() }
     }
 
-    /// As the line has it. Its number of blocks is that of the events.
+    /// The detail of the line. Its number of blocks is the number of events.
     pub(super) fn detail(&self) -> String {
         format!("since={} served={}", self.since, self.served)
     }
 
-    /// The gap that a line tells of, if it does.
+    /// The gap that a line records; `None` if it is another line.
     pub(super) fn of(line: &Line) -> Option<Gap> {
         if line.operation != OPERATION {
             return None;

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Event, Head};
 
-/// The longest line.
+/// The most bytes of a line.
 pub(super) const MOST_LINE: usize = 2048;
 
-/// The longest text of a field, and of the one that tells of a change.
+/// The most bytes of a field's text, and of the text about a changed rule.
 const MOST_TEXT: usize = 64;
 const MOST_DETAIL: usize = 1024;
 
@@ -50,14 +50,14 @@ impl Line {
         line
     }
 
-    /// A line as it was written: the same bytes, and the right hash. `None` if it is not.
+    /// Reads a line and checks that it has the bytes that were written and the right hash; `None` otherwise.
     pub(super) fn parse(text: &[u8]) -> Option<Line> {
         let line: Line = serde_json::from_slice(text).ok()?;
         let same = line.to_text().as_bytes().strip_suffix(b"\n") == Some(text);
         (same && line.hash == line.computed_hash()).then_some(line)
     }
 
-    /// With the line's end.
+    /// The text of the line, including the line feed.
     pub(super) fn to_text(&self) -> String {
         let mut text = serde_json::to_string(self).expect("texts and numbers have a form in JSON");
         text.push('\n');
@@ -88,12 +88,12 @@ fn is_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"-_.".contains(&b)
 }
 
-/// Names and words pass; anything else could be somebody's payload.
+/// Accepts names and words. Anything else could contain somebody's data.
 fn fitting(text: &str) -> String {
     if text.len() <= MOST_TEXT && text.bytes().all(is_word) { text.into() } else { "?".into() }
 }
 
-/// Names, numbers and what stands between them pass. What is too long is cut, and ends with the hash of all of it.
+/// Accepts names, numbers and separators. A text that is too long is cut, and ends with the hash of the whole text.
 fn described(text: &str) -> String {
     if !text.bytes().all(|b| is_word(b) || b" =,:*+".contains(&b)) {
         return "?".into();

@@ -1,8 +1,8 @@
-//! Every line also goes to a Unix datagram socket as syslog has it, `/dev/log`: so it can be on another machine a moment later, where
-//! who controls this one cannot change it.
+//! Sends every line also to a Unix datagram socket in syslog format, `/dev/log`. So the line can be on another machine a moment later,
+//! where an attacker who controls this machine cannot change it.
 //!
-//! Nobody ever waits for it: what the socket does not take at once is lost there, counted in `polyclave_audit_unsent_total`,
-//! and is in the files. Who receives the lines sees from their numbers which are missing.
+//! Nothing ever waits for the socket. A line that it does not accept at once is lost there, counted in `polyclave_audit_unsent_total`, and
+//! is in the files. The receiver sees from the numbers of the lines which are missing.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -11,12 +11,12 @@ use std::path::PathBuf;
 /// Facility 13 (log audit), severity 6 (informational), by RFC 5424.
 const PRIORITY: &str = "<110>polyclave-audit: ";
 
-/// Where lines go.
+/// The socket that lines are sent to.
 #[derive(Debug)]
 pub(super) struct Syslog {
     path: PathBuf,
     socket: Option<UnixDatagram>,
-    /// The last line was not taken; said once.
+    /// Whether the last line was not accepted; reported once.
     failing: bool,
 }
 
@@ -31,7 +31,7 @@ impl Syslog {
         match self.try_send(message.as_bytes()) {
             Ok(()) => self.failing = false,
             Err(e) => {
-                // The receiver may have begun anew.
+                // The receiver may have started again.
                 self.socket = None;
                 metrics::counter!("polyclave_audit_unsent_total").increment(1);
                 if !std::mem::replace(&mut self.failing, true) {

@@ -1,4 +1,4 @@
-//! Disks of logs that are full, by the log's path: nothing can be written to them.
+//! Simulates full disks: no line can be written to the logs at some paths.
 
 use std::collections::HashSet;
 use std::io;
@@ -18,7 +18,7 @@ pub(crate) fn fill_up(log: &Path) {
     full().insert(log.into());
 }
 
-/// Its disk has room again.
+/// From now on its disk has room again.
 pub(crate) fn make_room(log: &Path) {
     full().remove(log);
 }

@@ -1,4 +1,4 @@
-//! Every kind of manipulation is found, at its line.
+//! Verification finds every kind of manipulation, at its line.
 
 mod full;
 mod several;

@@ -1,4 +1,4 @@
-//! Checking a log: all of its files, or its end.
+//! Verifies a log: all of its files, or only its end.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -8,15 +8,15 @@ use std::path::Path;
 use super::line::{Line, MOST_LINE};
 use super::{AuditError, BEGUN, DISCARDED, Damage, Gap, Head, RESTORED, STARTED, STOPPED, files, read_range};
 
-/// Bytes of the end that are read first.
+/// The bytes of the end that are read first.
 const TAIL: u64 = 64 << 10;
 
-/// What a whole log says.
+/// Summary of a whole log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Number of lines.
     pub lines: u64,
-    /// And of files.
+    /// Number of files.
     pub files: usize,
     /// When the first was written; `None` if there is none.
     pub first: Option<String>,
@@ -24,17 +24,17 @@ pub struct Verified {
     pub last: Option<String>,
     /// Number and hash of the last.
     pub head: Head,
-    /// Times in which no line could be written, and when each was over.
+    /// Times in which no line could be written, each with the time when it was over.
     pub gaps: Vec<(Gap, String)>,
-    /// Requests that have no line of their end: the node was killed, or the line could not be written.
+    /// Requests without a line about their end: the node was killed, or the line could not be written.
     pub unended: usize,
-    /// Starts of the node after which it was not stopped in order, but for the last one.
+    /// Starts of the node after which it was not stopped in order, not counting the last one.
     pub kills: u64,
-    /// The last record that is not here any more because the node is set to keep no more, or was restored from a backup; 0 if all are.
+    /// The last record that is no longer here because the node is set to keep no more, or was restored from a backup; 0 if all are here.
     pub discarded: u64,
 }
 
-/// What is carried from line to line.
+/// The state between lines.
 #[derive(Default)]
 pub(super) struct Reading {
     pub(super) found: Verified,
@@ -42,12 +42,12 @@ pub(super) struct Reading {
     running: bool,
     /// The first record that is here.
     first: u64,
-    /// Up to this record they may be missing.
+    /// Records up to this one may be missing.
     excused: u64,
 }
 
-/// Reads a log from its first line to its last, over all of its files. `noted` is what the store knows of its end: without it, a cut end or
-/// a log that was written anew goes unnoticed.
+/// Reads a log from its first line to its last, over all of its files. `noted` is what the store knows about its end: without it, a cut end
+/// or a rewritten log goes unnoticed.
 pub fn verify(path: &Path, noted: Option<Head>) -> Result<Verified, AuditError> {
     let broken = |source| AuditError::Io { path: path.into(), source };
     let files = files::open_files(path).map_err(broken)?;
@@ -56,7 +56,7 @@ pub fn verify(path: &Path, noted: Option<Head>) -> Result<Verified, AuditError> 
     let removed = |path: &Path| AuditError::Broken { path: path.into(), line: 1, damage: Damage::Removed };
     for (path, file) in &files {
         let outcome = read_file(path, file, noted, &mut reading);
-        // Of two damages the first is told.
+        // The first of two damages is reported.
         if outcome.is_err() && reading.is_beheaded() {
             return Err(removed(&files[0].0));
         }
@@ -98,7 +98,7 @@ fn read_file(path: &Path, file: &File, noted: Option<Head>, reading: &mut Readin
 }
 
 impl Reading {
-    /// Records from the first on are missing, and nothing here says why.
+    /// Records from the first on are missing, and no line explains why.
     pub(super) fn is_beheaded(&self) -> bool {
         self.first > self.excused.saturating_add(1)
     }
@@ -120,7 +120,7 @@ impl Reading {
             _ => {}
         }
         found.gaps.extend(Gap::of(&line).map(|gap| (gap, line.time.clone())));
-        // What a request has shown of other nodes has its id, too.
+        // The lines about faults of other nodes have the request's id, too.
         let of_others = line.outcome.contains('-');
         if line.outcome == BEGUN {
             self.begun.insert(line.request);
@@ -134,9 +134,9 @@ impl Reading {
     }
 }
 
-/// Whether a line comes after another.
+/// Checks that a line follows another.
 fn follows(line: &Line, before: Head) -> Result<(), Damage> {
-    // A log is foreign text: behind the last number there is none.
+    // A log is foreign text: no number follows the largest one.
     let Some(expected) = before.0.checked_add(1) else { return Err(Damage::Inserted) };
     match line.seq {
         seq if seq > expected => Err(Damage::Removed),
@@ -153,7 +153,7 @@ fn not_cut(path: &Path, last: u64, noted: Option<Head>) -> Result<(), AuditError
     }
 }
 
-/// Where the last whole line ends.
+/// The offset at which the last whole line ends.
 pub(super) fn whole_lines(file: &File, len: u64) -> io::Result<u64> {
     let mut to = len;
     while to > 0 {
@@ -167,15 +167,15 @@ pub(super) fn whole_lines(file: &File, len: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// The record that a file of whole lines begins with; none if it has none, or is damaged there.
+/// The record with which a file of whole lines begins; `None` if it has none, or is damaged there.
 pub(super) fn first_record(file: &File, len: u64) -> io::Result<Option<u64>> {
     let bytes = read_range(file, 0, len.min(MOST_LINE as u64))?;
     let text = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
     Ok(Line::parse(text).map(|line| line.seq))
 }
 
-/// Checks the end of one file of whole lines, as far back as the store knows it, and returns its last line. `before` is the end of the
-/// file before this one; without it, that is not compared.
+/// Checks the end of one file of whole lines, back to the line that the store knows, and returns its last line. `before` is the end of the
+/// file before this one; without it, the two are not compared.
 pub(super) fn check_end(
     file: &File,
     len: u64,
@@ -185,7 +185,7 @@ pub(super) fn check_end(
     noted: Option<Head>,
 ) -> Result<Head, AuditError> {
     let broken = |source| AuditError::Io { path: path.into(), source };
-    // A line that is not as it was written has a number only by counting from the beginning.
+    // A damaged line has no number of its own: it must be counted from the beginning.
     let tampered = || match verify(log, None) {
         Err(e) => e,
         Ok(_) => broken(io::Error::other("it changed while it was read")),
@@ -194,7 +194,7 @@ pub(super) fn check_end(
     loop {
         let from = len.saturating_sub(span);
         let bytes = read_range(file, from, len).map_err(broken)?;
-        // What comes before the first line's end may be only half a line.
+        // The bytes before the end of the first line may be only half a line.
         let skipped = if from == 0 {
             0
         } else {
@@ -221,7 +221,7 @@ pub(super) fn check_end(
     }
 }
 
-/// Checks that a log ends no sooner than the store knows.
+/// Checks that a log does not end before the line that the store knows.
 pub(super) fn check_length(path: &Path, head: Head, noted: Option<Head>) -> Result<(), AuditError> {
     not_cut(path, head.0, noted)
 }

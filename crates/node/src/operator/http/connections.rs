@@ -1,8 +1,7 @@
-//! Connections of HTTP, within limits: nobody who reaches the port takes more of the node than these.
+//! HTTP connections, within limits: no caller can use more of the node than these allow.
 //!
-//! A connection serves one request, and ends after [`LONGEST`] whatever comes over it; its headers have to be there after
-//! [`HEADERS`]. Beyond [`MOST`] the oldest is ended: a request takes milliseconds, so whoever asks is served while others hold
-//! all places.
+//! A connection serves one request, and ends after [`LONGEST`] in any case; its headers must arrive within [`HEADERS`]. When there are more
+//! than [`MOST`], the oldest is closed: a request takes milliseconds, so honest callers are served even if others hold all connections.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,18 +14,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, yield_now};
 use tokio::time::{sleep, timeout};
 
-/// Connections at once.
+/// The most connections at a time.
 pub(crate) const MOST: usize = 64;
-/// For the headers of a request to arrive.
+/// The time limit for the headers of a request.
 const HEADERS: Duration = Duration::from_secs(5);
-/// For all of a connection.
+/// The time limit for a connection.
 const LONGEST: Duration = Duration::from_secs(10);
-/// The longest request; hyper takes no smaller buffer.
+/// The most bytes of a request; hyper accepts no smaller buffer.
 const MOST_BYTES: usize = 8 << 10;
-/// Pause when the machine has no file descriptor or memory for another connection.
+/// The pause when the machine has no file descriptor or memory for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// Answers whoever connects, until this is dropped.
+/// Answers all callers, until this is dropped.
 pub(super) async fn serve(listener: TcpListener, pages: Router) {
     let mut open: VecDeque<AbortHandle> = VecDeque::new();
     loop {
@@ -39,7 +38,7 @@ pub(super) async fn serve(listener: TcpListener, pages: Router) {
             && let Some(oldest) = open.pop_front()
         {
             oldest.abort();
-            // It closes when its task is run once more, which is before the next is accepted.
+            // It closes when its task runs again, which is before the next connection is accepted.
             yield_now().await;
         }
         open.push_back(tokio::spawn(answer(stream, pages.clone())).abort_handle());
@@ -53,7 +52,7 @@ async fn answer(stream: TcpStream, pages: Router) {
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(pages));
-    // Who breaks off, or takes too long, is told nothing.
+    // A caller that breaks off, or takes too long, gets no answer.
     let _ = timeout(LONGEST, connection).await;
 }
 
@@ -150,7 +149,7 @@ mod tests {
         let served = start();
         let mut stream = connect(&served);
         let long = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(4 * MOST_BYTES));
-        // It may be cut off before all of it was sent.
+        // The server may close the connection before all of it was sent.
         let _ = stream.write_all(long.as_bytes());
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);

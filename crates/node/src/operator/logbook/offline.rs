@@ -1,4 +1,4 @@
-//! The audit log while no node runs, and when one starts.
+//! The audit log while no node runs, and when a node starts.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::operator::audit::{AuditLog, Event, set_aside};
 use crate::operator::clock::now;
 use crate::store::{Secret, Store};
 
-/// Opens the audit log of a node, whose store this is, to be written.
+/// Opens the audit log of a node for writing. `store` is the node's store.
 pub(crate) fn open_log(dir: &NodeDir, store: &Store) -> Result<AuditLog> {
     let (noted, restored) = (store.audit_head().map_err(system)?, store.is_restored().map_err(system)?);
     let log = AuditLog::open(&dir.audit_path(), &dir.settings().audit, noted, restored).map_err(system)?;
@@ -33,8 +33,8 @@ pub(crate) fn note_end(log: &AuditLog, store: &Store) -> Result<()> {
     store.note_audit_head(number, hash).map_err(system)
 }
 
-/// Sets a damaged audit log aside, with all of its files, and begins a new one, at a node that does not run. Returns the directory that
-/// the old one is in, if there was one. The new log begins with a line that says so.
+/// Sets a damaged audit log aside, with all of its files, and begins a new one. The node must not be running. Returns the directory of the
+/// old one, if there was one. The new log begins with a line that says so.
 pub fn renew_audit(dir: &NodeDir) -> Result<Option<PathBuf>> {
     let store =
         Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;

@@ -1,4 +1,4 @@
-//! Nodes whose audit log cannot be written, and whose rules change.
+//! Nodes whose audit log cannot be written, and nodes whose rules change.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn open(local: &Local, node: usize) -> NodeDir {
     NodeDir::open(&local.nodes[node]).expect("its directory")
 }
 
-/// Three nodes that run, of which the first does this when its log cannot be written.
+/// Three running nodes, of which the first has this setting for a log that cannot be written.
 fn started(dir: &Path, when_unwritable: WhenUnwritable) -> (Local, Vec<Running>, Client) {
     let local = create(&dir.join("cluster"), "shamir", 3, 1).expect("a cluster");
     let mut first = open(&local, 0);
@@ -138,6 +138,6 @@ fn changes_of_the_rules_are_logged_while_the_node_runs_and_when_it_starts() {
         log(&first)
             .contains("\"client\":\"eve\",\"operation\":\"policy\",\"key\":\"\",\"outcome\":\"revoked\"")
     );
-    // The start, and the rules: a disk that is put back to where eve was allowed is noticed.
+    // The start, and the rules: a disk that is put back to a state that allowed eve is noticed.
     assert_eq!(store(&first).mark().expect("read").number, before.number + 2);
 }

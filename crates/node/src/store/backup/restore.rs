@@ -1,5 +1,5 @@
-//! Restoring: a first pass that verifies all of a backup and writes nothing, and a second one into a directory that gets its
-//! name when it is whole.
+//! Restoring a backup in two passes. The first verifies all of it and writes nothing. The second writes into a directory that gets its
+//! final name when it is complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -18,9 +18,9 @@ use super::Frame;
 /// The largest frame: a key with all its shares fits.
 pub(in super::super) const MOST_FRAME: u64 = 256 << 20;
 
-/// Restores a node from a backup into a directory that must not be there yet. Everything is verified before anything is
-/// written, and the directory appears when it is whole. What is restored has no past that its peers would take for the node's own: they
-/// refuse it until they readmit it, also if little or nothing has happened since the backup.
+/// Restores a node from a backup into a directory that must not exist yet. Everything is verified before anything is written, and the
+/// directory appears when it is complete. The restored node has no past that its peers recognise: they refuse it until they readmit it,
+/// even if little or nothing has happened since the backup.
 pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
     if dir.symlink_metadata().is_ok() {
         return Err(StoreError::Exists { path: dir.into() });
@@ -42,7 +42,7 @@ pub fn restore(file: &Path, key: &Secret, dir: &Path) -> Result<()> {
     staged
 }
 
-/// Reads a backup whole: every frame is authentic, known and complete, and every record opens under the node's secret.
+/// Reads a whole backup: every frame is authentic, known and complete, and every record opens under the node's secret.
 pub(in super::super) fn verify(file: &Path, from: impl BufRead, key: &Secret) -> Result<()> {
     let mut files = Vec::new();
     let mut secret = Zeroizing::new(Vec::with_capacity(128));
@@ -84,7 +84,7 @@ pub(in super::super) fn verify(file: &Path, from: impl BufRead, key: &Secret) ->
     if whole && marked { Ok(()) } else { Err(damaged(file)) }
 }
 
-/// Writes what is in a verified backup.
+/// Writes the contents of a verified backup.
 fn unpack(file: &Path, key: &Secret, staging: &Path) -> Result<()> {
     let mut draft: Option<(PathBuf, Draft)> = None;
     let mut engine = None;
@@ -144,7 +144,7 @@ fn reader(file: &Path) -> Result<BufReader<File>> {
     opened.map(BufReader::new)
 }
 
-/// Reads the frames of a backup in order. All are authentic; the last is an end after the right number of them.
+/// Reads the frames of a backup in order. All are authentic; the last is an end frame with the right number of frames.
 fn each_frame(
     file: &Path,
     from: impl BufRead,

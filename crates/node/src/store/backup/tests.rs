@@ -1,4 +1,4 @@
-//! A backup gives everything back or nothing.
+//! A backup restores everything or nothing.
 
 use std::fs;
 use std::path::PathBuf;

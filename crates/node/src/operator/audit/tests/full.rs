@@ -1,4 +1,4 @@
-//! A disk that is full: nothing is served without a line, or it is counted; the chain says so afterwards.
+//! With a full disk nothing is served without a line, or it is counted; afterwards the chain says so.
 
 use polyclave_config::WhenUnwritable;
 

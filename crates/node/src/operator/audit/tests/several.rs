@@ -1,4 +1,4 @@
-//! A log of several files is one chain; what is not there any more is not missing only if the chain says so.
+//! A log of several files is one chain. Deleted files are accepted only if the chain says that they were deleted.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -8,7 +8,7 @@ use super::*;
 
 const LINES: u64 = 9000;
 
-/// Small files; a log that fills several.
+/// Settings with small files, and a log that fills several.
 fn rotated(keep: Option<usize>) -> (tempfile::TempDir, PathBuf, Head) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("audit.log");
@@ -123,7 +123,7 @@ fn all_lines_go_to_syslog_and_nobody_waits_for_one_that_does_not_listen() {
     let text = fs::read_to_string(&path).expect("read");
     let line = text.lines().last().expect("a line");
     assert_eq!(message[..len], *format!("<110>polyclave-audit: {line}").as_bytes());
-    // More than any socket holds.
+    // More than any socket buffers.
     (0..5000).for_each(|_| log.append(&event("full")).expect("appended"));
     assert_eq!(verify(&path, None).expect("whole").lines, 5002);
 }
