@@ -63,7 +63,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     }
 }
 
-/// Damage of a key is to be known before it is wanted.
+/// Damage of a key should be known before the key is used.
 fn look_over_keys(store: &Store) {
     match store.look_over() {
         Ok(damaged) if damaged.is_empty() => {}
