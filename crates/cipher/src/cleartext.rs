@@ -35,7 +35,7 @@ pub enum InputError {
 /// Runs a circuit; `inputs` in the order of its ports, uniform ones with one lane. Returns the output ports.
 pub fn run(compiled: &Compiled, lanes: usize, inputs: &[Cells]) -> Result<Vec<Cells>, InputError> {
     check_shapes(compiled, lanes, inputs)?;
-    let mut bank = Registers {
+    let mut registers = Registers {
         lanes: vec![vec![0; lanes]; compiled.lane_slots()],
         uniform: vec![vec![0]; compiled.uniform_slots()],
         width: lanes,
@@ -43,21 +43,21 @@ pub fn run(compiled: &Compiled, lanes: usize, inputs: &[Cells]) -> Result<Vec<Ce
     for (port, cells) in compiled.inputs().iter().zip(inputs) {
         for (i, views) in port.cells.iter().enumerate() {
             for (m, slot) in views {
-                bank.put(*slot, cells.row(i).iter().map(|x| m.apply(*x)).collect());
+                registers.put(*slot, cells.row(i).iter().map(|x| m.apply(*x)).collect());
             }
         }
     }
     for layer in compiled.layers() {
-        layer.linear.iter().for_each(|l| bank.linear(l));
+        layer.linear.iter().for_each(|l| registers.linear(l));
         for lookup in &layer.lookups {
             let table = &compiled.tables()[lookup.table];
-            let x = bank.at(lookup.xs[0]).to_vec();
+            let x = registers.at(lookup.xs[0]).to_vec();
             for (m, slot) in &lookup.views {
-                bank.put(*slot, x.iter().map(|x| m.apply(table.entries()[usize::from(*x)])).collect());
+                registers.put(*slot, x.iter().map(|x| m.apply(table.entries()[usize::from(*x)])).collect());
             }
         }
     }
-    Ok(compiled.outputs().iter().map(|port| bank.output(port)).collect())
+    Ok(compiled.outputs().iter().map(|port| registers.output(port)).collect())
 }
 
 /// Whether `inputs` fit the ports of a circuit.

@@ -22,13 +22,13 @@ pub struct Properties {
 
 /// The properties of a protocol; an error if this number of nodes cannot serve with it.
 pub fn properties(protocol: &str, nodes: usize, threshold: usize) -> Result<Properties> {
-    let scheme = catalog::service(protocol, nodes, threshold)?;
+    let config = catalog::service(protocol, nodes, threshold)?;
     Ok(Properties {
-        adversary: scheme.promise(),
-        quorum: scheme.quorum(),
-        verifies: scheme.verifies(),
-        keeps_stock: scheme.keeps_stock(),
-        guarantees_output: scheme.guarantees_output(),
+        adversary: config.promise(),
+        quorum: config.quorum(),
+        verifies: config.verifies(),
+        keeps_stock: config.keeps_stock(),
+        guarantees_output: config.guarantees_output(),
     })
 }
 

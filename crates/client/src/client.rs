@@ -33,7 +33,7 @@ pub struct Client {
     cluster: Cluster,
     nodes: Vec<Node>,
     limits: Limits,
-    pub(crate) scheme: AnyServiceConfig,
+    pub(crate) config: AnyServiceConfig,
     pub(crate) strategy: Box<dyn Strategy>,
     /// By node: connections that are not in use.
     kept: Vec<Mutex<Vec<Line>>>,
@@ -60,7 +60,7 @@ impl Client {
             ))
         })?;
         let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
-        let scheme = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
+        let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
         let address = |card: &polyclave_config::Card| Node {
             address: card.client_address.clone(),
             certificates: card.certificates.clone(),
@@ -75,9 +75,9 @@ impl Client {
             identity,
             nodes,
             limits,
-            strategy: strategy::of(&scheme, cluster.threshold()),
+            strategy: strategy::of(&config, cluster.threshold()),
             cluster,
-            scheme,
+            config,
             kept,
             unreached,
             suspected,
@@ -117,7 +117,7 @@ impl Client {
 
     /// How many nodes a request can do without.
     pub fn spare_nodes(&self) -> usize {
-        self.cluster.nodes() - self.scheme.quorum()
+        self.cluster.nodes() - self.config.quorum()
     }
 
     /// The cluster whose nodes it asks.

@@ -276,7 +276,7 @@ impl<'c> Conversation<'c> {
                 _ => self.refuse_unexpected(*node)?,
             }
         }
-        if parts.data.len() < self.client.scheme.quorum() {
+        if parts.data.len() < self.client.config.quorum() {
             return Err(Error::Answers("too few of them answered to this question".into()));
         }
         Ok(parts)
@@ -315,13 +315,13 @@ impl<'c> Conversation<'c> {
     /// Combines the nodes' parts into bytes.
     fn combined(&self, parts: &[Part<'_>]) -> Result<Zeroizing<Vec<u8>>> {
         let (serving, parts) = self.of_one_length(parts);
-        self.client.scheme.combine(serving, &parts).map_err(apart)
+        self.client.config.combine(serving, &parts).map_err(apart)
     }
 
     /// Combines the nodes' parts into one element.
     fn element(&self, parts: &[Part<'_>]) -> Result<Element> {
         let (serving, parts) = self.of_one_length(parts);
-        match self.client.scheme.combine_elements(serving, &parts).map_err(apart)?.as_slice() {
+        match self.client.config.combine_elements(serving, &parts).map_err(apart)?.as_slice() {
             [element] => Ok(*element),
             other => Err(Error::Answers(format!("{} elements where one was due", other.len()))),
         }

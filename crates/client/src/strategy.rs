@@ -56,10 +56,10 @@ pub(crate) trait Strategy: Send + Sync {
 }
 
 /// The strategy for a protocol. This is the only place that distinguishes the two.
-pub(crate) fn of(scheme: &AnyServiceConfig, tolerated: usize) -> Box<dyn Strategy> {
-    match scheme.adversary() {
+pub(crate) fn of(config: &AnyServiceConfig, tolerated: usize) -> Box<dyn Strategy> {
+    match config.adversary() {
         Adversary::Passive | Adversary::Abort => Box::new(Abort),
-        Adversary::GuaranteedOutput => Box::new(Guaranteed { quorum: scheme.quorum(), tolerated }),
+        Adversary::GuaranteedOutput => Box::new(Guaranteed { quorum: config.quorum(), tolerated }),
     }
 }
 

@@ -27,8 +27,8 @@ pub const SUBJECTS: &[Subject] = &[
     // Its set-up is of oblivious transfers, which are watched as subjects of their own.
     ("client: spdz, material from mascot", || served("spdz-lt", 2, false)),
     ("client: tinytable, material dealt", || {
-        let scheme = ServedConfig::new(Preprocessing::InsecureDealer).expect("it is valid");
-        serve(&AnyServiceConfig::new(scheme), true, BITS);
+        let config = ServedConfig::new(Preprocessing::InsecureDealer).expect("it is valid");
+        serve(&AnyServiceConfig::new(config), true, BITS);
     }),
 ];
 
@@ -38,24 +38,24 @@ fn served(protocol: &str, parties: usize, private: bool) {
     serve(&descriptor.service(parties, threshold).expect("it serves"), private, BYTES);
 }
 
-fn serve(scheme: &AnyServiceConfig, private: bool, bits: u8) {
-    run_parties(scheme.parties(), |net| {
+fn serve(config: &AnyServiceConfig, private: bool, bits: u8) {
+    run_parties(config.parties(), |net| {
         net.in_private = private;
-        let setup = scheme.set_up(net)?;
-        let stored = scheme.save_setup(&setup);
+        let setup = config.set_up(net)?;
+        let stored = config.save_setup(&setup);
         net.in_private = false;
         // What a stored set-up says of itself is public; what follows from it need not be followed again.
         mark_public(&stored);
-        scheme.restore_setup(net.me(), &stored)?;
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net)?;
-        let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
-        one_client(scheme, &mut protocol, bits, net)
+        config.restore_setup(net.me(), &stored)?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
+        let mut protocol = config.join(&setup, session.stream(), net.members())?;
+        one_client(config, &mut protocol, bits, net)
     });
 }
 
 /// Blocks from a client through one mask, one lookup, and back; and elements.
 fn one_client(
-    scheme: &AnyServiceConfig,
+    config: &AnyServiceConfig,
     protocol: &mut AnyServiceSession,
     bits: u8,
     net: &mut Watched,
@@ -67,14 +67,14 @@ fn one_client(
 
     let (mask, message) = protocol.mask_input(plain.len(), net)?;
     let messages = client_hears(&message, net)?;
-    let r = scheme.combine(net.members(), &slices(&messages))?;
+    let r = config.combine(net.members(), &slices(&messages))?;
     assert!(is_secret(&r), "what a client learns is secret to memcheck");
     let masked: Vec<u8> = plain.iter().zip(r.iter()).map(|(x, r)| x ^ r).collect();
     // The client sends it to all nodes.
     mark_public(&masked);
     let (blind, message) = protocol.arithmetic().random_for_client(net)?;
     let messages = client_hears(&message, net)?;
-    scheme.combine_elements(net.members(), &slices(&messages))?;
+    config.combine_elements(net.members(), &slices(&messages))?;
     protocol.open_mask_check(&mask, &blind, [3; ELEMENT_BYTES], net)?;
     let value = protocol.unmask(&mask, 0, &masked, &compiled.inputs()[0])?;
 
@@ -82,7 +82,7 @@ fn one_client(
     let output = evaluate(protocol, &compiled, 2, &[Input::Shared(&value)], batch, net)?.remove(0);
     let message = protocol.reveal_to_client(&output, net)?;
     let messages = client_hears(&message, net)?;
-    let learnt = scheme.combine(net.members(), &slices(&messages))?;
+    let learnt = config.combine(net.members(), &slices(&messages))?;
     assert!(learnt.len() == plain.len() && is_secret(&learnt), "a client learns whole blocks");
 
     let elements = protocol.elements(&value, net)?;
@@ -91,7 +91,7 @@ fn one_client(
     assert!(!protocol.arithmetic().is_zero(&sum, net)?, "the sum of some products");
     let message = protocol.reveal_elements(&products, net)?;
     let messages = client_hears(&message, net)?;
-    scheme.combine_elements(net.members(), &slices(&messages))?;
+    config.combine_elements(net.members(), &slices(&messages))?;
     Ok(())
 }
 

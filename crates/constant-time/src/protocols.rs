@@ -46,18 +46,18 @@ enum SetUp {
 
 /// All circuits under all schemes, which take one set-up: transfers of curve points take most of the time. Inputs are secret, and
 /// input i is party i's. Everybody learns the outputs, which are right.
-fn evaluated<S: ProtocolConfig>(schemes: &[S], set_up: SetUp, circuits: &[Circuit]) {
-    let parties = schemes[0].parties();
+fn evaluated<S: ProtocolConfig>(configs: &[S], set_up: SetUp, circuits: &[Circuit]) {
+    let parties = configs[0].parties();
     run_parties(parties, |net| {
         net.in_private = set_up == SetUp::Private;
-        let setup = schemes[0].set_up(net)?;
+        let setup = configs[0].set_up(net)?;
         net.in_private = false;
-        for scheme in schemes {
+        for config in configs {
             for circuit in circuits {
-                let mut session = hello(&scheme.terms(HandshakeParameters::new(parties)), net)?;
-                let mut protocol = scheme.join(&setup, session.stream(), PartySet::all(parties))?;
+                let mut session = hello(&config.handshake(HandshakeParameters::new(parties)), net)?;
+                let mut protocol = config.join(&setup, session.stream(), PartySet::all(parties))?;
                 let outputs = session_of(&mut protocol, circuit, net)?;
-                assert!(outputs == in_the_clear(circuit), "{}, {}", scheme.name(), circuit.name());
+                assert!(outputs == in_the_clear(circuit), "{}, {}", config.name(), circuit.name());
             }
         }
         Ok(())
@@ -148,21 +148,21 @@ fn gates() -> Circuit {
 }
 
 fn shamir() {
-    let scheme = |inversion| ShamirConfig { structure: structure(3), inversion, tables: Tables::Masked };
-    evaluated(&Inversion::ALL.map(scheme), SetUp::Private, &[lookup(table_of("aes-128"))]);
+    let config = |inversion| ShamirConfig { structure: structure(3), inversion, tables: Tables::Masked };
+    evaluated(&Inversion::ALL.map(config), SetUp::Private, &[lookup(table_of("aes-128"))]);
 }
 
 fn shamir_tables() {
     let inversion = Inversion::CarriedSquares;
-    let scheme = |tables| ShamirConfig { structure: structure(3), inversion, tables };
-    evaluated(&Tables::ALL.map(scheme), SetUp::Private, &[lookup(table_of("des"))]);
+    let config = |tables| ShamirConfig { structure: structure(3), inversion, tables };
+    evaluated(&Tables::ALL.map(config), SetUp::Private, &[lookup(table_of("des"))]);
 }
 
 fn shamir_active() {
     for preprocessing in shamir::Preprocessing::ALL {
-        let scheme = ShamirActiveConfig::new(structure(4), Inversion::MaskedPowers, Tables::Masked);
-        let scheme = scheme.expect("enough parties").with_preprocessing(preprocessing);
-        evaluated(&[scheme], SetUp::Private, &[lookup(table_of("aes-128")), lookup(small())]);
+        let config = ShamirActiveConfig::new(structure(4), Inversion::MaskedPowers, Tables::Masked);
+        let config = config.expect("enough parties").with_preprocessing(preprocessing);
+        evaluated(&[config], SetUp::Private, &[lookup(table_of("aes-128")), lookup(small())]);
     }
 }
 
@@ -175,26 +175,30 @@ const MASCOT: spdz::Preprocessing = spdz::Preprocessing::Mascot { expansion: 2 }
 
 fn spdz_dealt() {
     let both = [lookup(table_of("aes-128")), lookup(table_of("des"))];
-    for way in [
+    for method in [
         LookupMethod::MaskedTables,
         LookupMethod::BitDecomposition,
         LookupMethod::RivainProuff,
         LookupMethod::PulkusVivek,
     ] {
-        evaluated(&[spdz::<Gf2_64>(2, way, DEALT)], SetUp::Private, &both);
+        evaluated(&[spdz::<Gf2_64>(2, method, DEALT)], SetUp::Private, &both);
     }
     let three = spdz::<Gf2_40>(3, LookupMethod::MaskedTables, DEALT);
     evaluated(&[three], SetUp::Private, &[lookup(small())]);
 }
 
 fn mascot() {
-    let scheme = spdz::<Gf2_128>(2, LookupMethod::PulkusVivek, MASCOT);
-    evaluated(&[scheme], SetUp::Public, &[lookup(small())]);
+    let config = spdz::<Gf2_128>(2, LookupMethod::PulkusVivek, MASCOT);
+    evaluated(&[config], SetUp::Public, &[lookup(small())]);
 }
 
-fn spdz<F: MacField>(parties: usize, way: LookupMethod, preprocessing: spdz::Preprocessing) -> SpdzConfig<F> {
+fn spdz<F: MacField>(
+    parties: usize,
+    method: LookupMethod,
+    preprocessing: spdz::Preprocessing,
+) -> SpdzConfig<F> {
     let packing = Packing::of::<F>(F::BITS as usize).expect("the field has this packing");
-    SpdzConfig::new(parties, way, preprocessing, packing).expect("it is valid")
+    SpdzConfig::new(parties, method, preprocessing, packing).expect("it is valid")
 }
 
 fn tinytable_dealt() {
@@ -202,27 +206,27 @@ fn tinytable_dealt() {
     let passive = TinyTableConfig::<Unverified<Cells>>::new(Macs::None, dealt).expect("it is valid");
     evaluated(&[passive], SetUp::Private, &both);
     for macs in [Macs::Lookup32, Macs::Lookup64, Macs::Linear64, Macs::Minimac] {
-        let scheme = TinyTableConfig::<Checked<Cells>>::new(macs, dealt).expect("it is valid");
-        evaluated(&[scheme], SetUp::Private, &both);
+        let config = TinyTableConfig::<Checked<Cells>>::new(macs, dealt).expect("it is valid");
+        evaluated(&[config], SetUp::Private, &both);
     }
 }
 
 fn tinyot() {
-    let scheme = |way| {
-        let from = Preprocessing::TinyOt { way, kappa: Kappa::Bits40, expansion: 2 };
+    let config = |method| {
+        let from = Preprocessing::TinyOt { method, kappa: Kappa::Bits40, expansion: 2 };
         TinyTableConfig::<Checked<Cells>>::new(Macs::Linear64, from).expect("it is valid")
     };
-    let ways = [tinytable::PreprocessingMethod::Demux, tinytable::PreprocessingMethod::Circuit].map(scheme);
+    let ways = [tinytable::PreprocessingMethod::Demux, tinytable::PreprocessingMethod::Circuit].map(config);
     evaluated(&ways, SetUp::Public, &[lookup(small())]);
 }
 
 fn garbled() {
-    let schemes = [Gates::Half, Gates::ThreeHalves].map(|gates| GarbledConfig { gates, expansion: 2 });
-    evaluated(&schemes, SetUp::Public, &[gates()]);
+    let configs = [Gates::Half, Gates::ThreeHalves].map(|gates| GarbledConfig { gates, expansion: 2 });
+    evaluated(&configs, SetUp::Public, &[gates()]);
 }
 
 fn projection(labels: Labels) {
-    let scheme = ProjectionConfig { labels, expansion: 2 };
+    let config = ProjectionConfig { labels, expansion: 2 };
     let circuits = [lookup(table_of("aes-128")), lookup(small()), gates()];
-    evaluated(&[scheme], SetUp::Public, &circuits);
+    evaluated(&[config], SetUp::Public, &circuits);
 }

@@ -66,7 +66,7 @@ fn run_job() -> Result<()> {
     let net = Metered::new(Shaped::new(net, shape));
     let mut connected = Connected { payload: net.meter(), wire, net };
     let progress = |done| tell(&Event::Progress(done));
-    let measured = bench::party(&start.protocol.scheme()?, &start.job, &mut connected, progress)?;
+    let measured = bench::party(&start.protocol.config()?, &start.job, &mut connected, progress)?;
     let report = serde_json::to_value(measured)?;
     tell(&Event::Report(report));
     Ok(())

@@ -166,13 +166,13 @@ impl Guarantee {
                 let adversary = "no protocol and protects nothing".into();
                 Guarantee { protocol: "cleartext", adversary, verified: false }
             }
-            Evaluator::Protocol(scheme) => Guarantee::of_protocol(scheme),
+            Evaluator::Protocol(config) => Guarantee::of_protocol(config),
         }
     }
 
     /// Of a protocol.
-    pub fn of_protocol(scheme: &AnyProtocolConfig) -> Guarantee {
-        Guarantee { protocol: scheme.name(), adversary: scheme.promise(), verified: scheme.verifies() }
+    pub fn of_protocol(config: &AnyProtocolConfig) -> Guarantee {
+        Guarantee { protocol: config.name(), adversary: config.promise(), verified: config.verifies() }
     }
 
     /// One line for people.

@@ -68,15 +68,15 @@ impl ProtocolOptions {
     pub fn evaluator(&self) -> Result<Evaluator> {
         match self.is_cleartext() {
             true => Ok(Evaluator::Cleartext),
-            false => self.scheme().map(Evaluator::Protocol),
+            false => self.config().map(Evaluator::Protocol),
         }
     }
 
     /// The protocol with its parameters.
-    pub fn scheme(&self) -> Result<AnyProtocolConfig> {
+    pub fn config(&self) -> Result<AnyProtocolConfig> {
         ensure!(!self.is_cleartext(), "cleartext has no parties; choose another protocol");
         let chosen: Vec<(&str, &str)> = self.chosen.iter().map(|(name, value)| (&**name, &**value)).collect();
-        Ok(self.descriptor()?.scheme(self.parties, self.threshold, &chosen)?)
+        Ok(self.descriptor()?.config(self.parties, self.threshold, &chosen)?)
     }
 
     /// Number of parties.
@@ -110,7 +110,7 @@ impl ProtocolOptions {
 
     /// Refuses options under which parties could not start, before any is started.
     pub fn check_parties(&self) -> Result<()> {
-        self.scheme().map(drop)
+        self.config().map(drop)
     }
 }
 

@@ -83,19 +83,19 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let place = arguments.place.open()?;
     let protocol = place.protocol(&arguments.protocol)?;
-    let scheme = protocol.scheme()?;
+    let config = protocol.config()?;
     ensure!(
-        !scheme.needs_dealer(),
+        !config.needs_dealer(),
         "{} would take its material from an insecure dealer, which every party could be: the others could learn what this party \
          brings. Choose another --preprocessing or another protocol; to measure with dealt material there is `polyclave-lab bench`, \
          with --hosts too, and for a trial in one process `polyclave-lab eval`",
-        scheme.name()
+        config.name()
     );
-    let guarantee = Guarantee::of_protocol(&scheme);
+    let guarantee = Guarantee::of_protocol(&config);
     let meeting = Meeting {
         place: &place,
         protocol: &protocol,
-        scheme: &scheme,
+        config: &config,
         idle: Duration::from_secs(arguments.timeout),
         quiet: arguments.json,
     };

@@ -43,7 +43,7 @@ impl Members {
     }
 
     /// What all nodes compare first in any hello round.
-    pub(crate) fn terms(&self) -> HandshakeParameters {
+    pub(crate) fn handshake(&self) -> HandshakeParameters {
         HandshakeParameters::new(self.nodes).with("cluster", &self.digest)
     }
 

@@ -79,15 +79,15 @@ impl Running {
             )
         })?;
         catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())
-            .and_then(|scheme| start(dir, cluster.clone(), scheme, conduct))
+            .and_then(|config| start(dir, cluster.clone(), config, conduct))
             .map_err(|e| named(e, &cluster))
     }
 
     /// Starts the node of a directory under another protocol than the one that its cluster's file names.
     #[cfg(test)]
-    pub(crate) fn start_with(dir: NodeDir, scheme: AnyServiceConfig, conduct: Conduct) -> Result<Running> {
+    pub(crate) fn start_with(dir: NodeDir, config: AnyServiceConfig, conduct: Conduct) -> Result<Running> {
         let cluster = dir.cluster().map_err(system)?.expect("it is in a cluster");
-        start(dir, cluster, scheme, conduct)
+        start(dir, cluster, config, conduct)
     }
 
     /// The address at which clients reach the node.
@@ -144,7 +144,7 @@ impl Drop for Running {
 }
 
 /// Starts a node under the protocol of its cluster.
-fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Conduct) -> Result<Running> {
+fn start(dir: NodeDir, cluster: Cluster, config: AnyServiceConfig, conduct: Conduct) -> Result<Running> {
     let settings = dir.settings().clone();
     let me = cluster.party_named(&settings.name).ok_or_else(|| {
         Error::misuse(format!("the cluster has no node '{}'; update its file", settings.name))
@@ -175,14 +175,14 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
         cluster.id(),
         admits(rules.clone()),
     )?;
-    let adversary = scheme.promise();
-    let Strategy { requests, material } = Strategy::of(&scheme);
-    let (scheme, threads) = (Arc::new(scheme), Arc::new(Threads::default()));
+    let adversary = config.promise();
+    let Strategy { requests, material } = Strategy::of(&config);
+    let (config, threads) = (Arc::new(config), Arc::new(Threads::default()));
     let members = Arc::new(Members::new(cluster, me));
     let network = Arc::new(Network::new(members.clone(), mesh));
-    let keys = Keys::new(store.clone(), (scheme.quorum(), members.nodes), settings.limits.keys);
+    let keys = Keys::new(store.clone(), (config.quorum(), members.nodes), settings.limits.keys);
     let means = Means {
-        scheme: scheme.clone(),
+        config: config.clone(),
         members: members.clone(),
         threads: threads.clone(),
         store: store.clone(),
@@ -193,7 +193,7 @@ fn start(dir: NodeDir, cluster: Cluster, scheme: AnyServiceConfig, conduct: Cond
     let material = Material::new(means, material, &settings.stock)?;
     let limits = &settings.limits;
     let service = Service {
-        scheme,
+        config,
         strategy: requests,
         members: members.clone(),
         threads: threads.clone(),

@@ -16,7 +16,7 @@ use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::testkit::alone::Nobody;
 use polyclave_protocol::{Party, Result};
 
-const SCHEME: GarbledConfig = GarbledConfig { gates: Gates::Half, expansion: 4 };
+const CONFIG: GarbledConfig = GarbledConfig { gates: Gates::Half, expansion: 4 };
 
 /// A party with everything that is made once.
 struct Seat {
@@ -27,9 +27,9 @@ struct Seat {
 }
 
 fn sit_down(mut net: Mesh) -> Result<Seat> {
-    let mut session = hello(&SCHEME.terms(HandshakeParameters::new(2)), &mut net)?;
-    let setup = SCHEME.set_up(&mut net)?;
-    let protocol = SCHEME.join(&setup, session.stream(), net.members())?;
+    let mut session = hello(&CONFIG.handshake(HandshakeParameters::new(2)), &mut net)?;
+    let setup = CONFIG.set_up(&mut net)?;
+    let protocol = CONFIG.join(&setup, session.stream(), net.members())?;
     let cipher = boolean::cipher("aes-128").expect("it has a Boolean circuit");
     let compiled = compile(&cipher.encrypt, &protocol);
     Ok(Seat { protocol, compiled, net, _setup: (setup, session) })

@@ -14,10 +14,10 @@ const LANES: usize = 10_000;
 /// Seconds for some evaluations, at the slowest party.
 fn seconds(inversion: Inversion, iterations: u64) -> Duration {
     let structure = Structure::new(3, 1).expect("it is valid");
-    let scheme = ShamirConfig { structure, inversion, tables: Tables::Masked };
+    let config = ShamirConfig { structure, inversion, tables: Tables::Masked };
     let times = run_parties(3, |net| {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(3)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
+        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let circuit = compile(&catalog::find("aes-128").expect("the catalog has it").encrypt, &protocol);
         let block = Cells::zero(16, 8, LANES);
         let keys = Cells::zero(176, 8, 1);

@@ -81,15 +81,15 @@ fn evaluate<F: MacField>(
     let mut batch = prepare(spdz, circuit, lanes, net)?;
     let (mut stages, mut net) = (Stages::default(), TimedNet { net, exchanges: Duration::ZERO });
     spdz.enter(Phase::Online);
-    let mut bank = stages.stage(0, || spdz.bank(circuit, lanes, &mut batch))?;
+    let mut registers = stages.stage(0, || spdz.registers(circuit, lanes, &mut batch))?;
     for (port, cells) in circuit.inputs().iter().zip(inputs) {
-        stages.stage(0, || spdz.input(port, &Input::Public(cells), &mut bank, &mut net))?;
+        stages.stage(0, || spdz.input(port, &Input::Public(cells), &mut registers, &mut net))?;
     }
     for layer in circuit.layers() {
         let (linear, lookups): (&[Linear], &[Lookup]) = (&layer.linear, &layer.lookups);
-        stages.stage(1, || spdz.linear(linear, &mut bank));
+        stages.stage(1, || spdz.linear(linear, &mut registers));
         if !lookups.is_empty() {
-            stages.stage(2, || spdz.lookup(circuit, lookups, &mut bank, &mut batch, &mut net))?;
+            stages.stage(2, || spdz.lookup(circuit, lookups, &mut registers, &mut batch, &mut net))?;
         }
     }
     stages.exchanges = net.exchanges;
@@ -100,12 +100,12 @@ fn evaluate<F: MacField>(
 
 /// What some evaluations took, at the slowest party.
 fn online<F: MacField>(cipher: &str, lanes: usize, iterations: u64) -> Vec<Stages> {
-    let scheme: SpdzConfig<F> =
+    let config: SpdzConfig<F> =
         SpdzConfig::new(2, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, Packing::Elements)
             .expect("it is valid");
     let runs = run_parties(2, |net| {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-        let mut spdz = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+        let mut spdz = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let circuit = compile(&catalog::find(cipher).expect("the catalog has it").encrypt, &spdz);
         let cells = |port: usize, lanes| {
             let port = &circuit.inputs()[port];

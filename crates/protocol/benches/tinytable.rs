@@ -22,9 +22,9 @@ const MOST_BYTES: usize = 1 << 30;
 const MOST_LANES: usize = 8192;
 
 fn party<R: Worth>(macs: Macs, cipher: &Cipher, net: &mut dyn Net) -> Result<(usize, Vec<f64>)> {
-    let scheme = TinyTableConfig::<R>::new(macs, Preprocessing::InsecureDealer)?;
-    let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+    let config = TinyTableConfig::<R>::new(macs, Preprocessing::InsecureDealer)?;
+    let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(&cipher.encrypt, &protocol);
     let lanes = (MOST_BYTES / protocol.cost(&compiled).material_bytes_per_lane).clamp(1, MOST_LANES);
     let cells = |port: usize, lanes| {

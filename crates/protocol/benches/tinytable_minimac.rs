@@ -52,10 +52,10 @@ fn run(macs: Macs, circuit: &Circuit, lanes: usize) -> Cost {
 }
 
 fn party<R: Worth>(macs: Macs, circuit: &Circuit, lanes: usize, mut net: Metered<Mesh>) -> Cost {
-    let scheme = TinyTableConfig::<R>::new(macs, Preprocessing::InsecureDealer).expect("a dealer");
-    let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), &mut net).expect("the same");
-    let setup = scheme.set_up(&mut net).expect("two parties");
-    let mut protocol = scheme.join(&setup, session.stream(), net.members()).expect("both");
+    let config = TinyTableConfig::<R>::new(macs, Preprocessing::InsecureDealer).expect("a dealer");
+    let mut session = hello(&config.handshake(HandshakeParameters::new(2)), &mut net).expect("the same");
+    let setup = config.set_up(&mut net).expect("two parties");
+    let mut protocol = config.join(&setup, session.stream(), net.members()).expect("both");
     let compiled = compile(circuit, &protocol);
     let began = on_processor();
     let batch = prepare(&mut protocol, &compiled, lanes, &mut net).expect("material");

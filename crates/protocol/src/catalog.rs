@@ -62,15 +62,15 @@ mod tests {
                 .filter(|option| option.default.is_none())
                 .map(|option| (option.name, (option.values)()[0]))
                 .collect();
-            let scheme = descriptor.scheme(None, None, &needed).expect("by default it can be made");
+            let config = descriptor.config(None, None, &needed).expect("by default it can be made");
             use crate::protocol::ProtocolConfig;
-            assert_eq!(scheme.name(), descriptor.name);
-            assert_eq!(scheme.adversary(), descriptor.adversary);
-            assert_eq!(scheme.parties(), descriptor.usual_parties);
+            assert_eq!(config.name(), descriptor.name);
+            assert_eq!(config.adversary(), descriptor.adversary);
+            assert_eq!(config.parties(), descriptor.usual_parties);
             assert!(descriptor.parties.contains(&descriptor.usual_parties));
             for parties in [descriptor.parties.start() - 1, descriptor.parties.end() + 1] {
                 let refused =
-                    descriptor.scheme(Some(parties), None, &needed).err().expect("too few, or too many");
+                    descriptor.config(Some(parties), None, &needed).err().expect("too few, or too many");
                 assert!(refused.to_string().contains("runs among"), "{refused}");
             }
             for option in descriptor.options {
@@ -88,10 +88,10 @@ mod tests {
     fn what_nodes_serve_with_is_made_by_its_name() {
         for descriptor in serving() {
             let nodes = descriptor.usual_parties;
-            let scheme =
+            let config =
                 service(descriptor.name, nodes, descriptor.threshold.most(nodes)).expect("it serves");
             use crate::protocol::ProtocolConfig;
-            assert_eq!((scheme.name(), scheme.adversary()), (descriptor.name, descriptor.adversary));
+            assert_eq!((config.name(), config.adversary()), (descriptor.name, descriptor.adversary));
         }
         let unknown = service("spdz", 3, 1).err().expect("there is none").to_string();
         assert!(unknown.contains("'spdz'") && unknown.contains("shamir-active"), "{unknown}");
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn an_option_that_a_protocol_does_not_have_is_refused_with_those_it_has() {
         let refused = |name: &str, chosen| {
-            find(name).expect("listed").scheme(None, None, &[chosen]).err().expect("no option")
+            find(name).expect("listed").config(None, None, &[chosen]).err().expect("no option")
         };
         let told = refused("shamir", ("kappa", "64")).to_string();
         assert!(told.contains("--kappa") && told.contains("--inversion, --tables"), "{told}");
@@ -108,7 +108,7 @@ mod tests {
         assert!(told.contains("'3'; choose one of 1, 2, 4, 8"), "{told}");
         let told = find("tinytable-minimac")
             .expect("listed")
-            .scheme(None, None, &[])
+            .config(None, None, &[])
             .err()
             .expect("it has to be chosen");
         assert!(told.to_string().contains("needs --preprocessing"), "{told}");

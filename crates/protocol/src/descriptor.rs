@@ -28,7 +28,7 @@ pub struct Descriptor {
     /// Whether it looks tables up bit by bit, so that a cipher is best given to it as gates.
     pub takes_gates: bool,
     /// The protocol with its parameters.
-    pub(crate) scheme: fn(&Parameters) -> Result<AnyProtocolConfig>,
+    pub(crate) config: fn(&Parameters) -> Result<AnyProtocolConfig>,
     /// How nodes serve with it; none if they cannot.
     pub serving: Option<Serving>,
 }
@@ -123,13 +123,13 @@ impl Descriptor {
     }
 
     /// The protocol for this number of parties, with the values chosen for its options.
-    pub fn scheme(
+    pub fn config(
         &self,
         parties: Option<usize>,
         threshold: Option<usize>,
         chosen: &[(&str, &str)],
     ) -> Result<AnyProtocolConfig> {
-        (self.scheme)(&self.parameters(parties, threshold, chosen)?)
+        (self.config)(&self.parameters(parties, threshold, chosen)?)
     }
 
     /// The chosen values, and defaults for the others. The error says which value does not fit the protocol.

@@ -24,16 +24,16 @@ pub fn evaluate<P: Session>(
         return Err(Error::Misuse(format!("{name} takes {expected} inputs, {given} were given")));
     }
     protocol.enter(Phase::Input);
-    let mut bank = protocol.bank(compiled, lanes, &mut batch)?;
-    protocol.inputs(ports, inputs, &mut bank, net)?;
+    let mut registers = protocol.registers(compiled, lanes, &mut batch)?;
+    protocol.inputs(ports, inputs, &mut registers, net)?;
     protocol.enter(Phase::Online);
     for layer in compiled.layers() {
-        protocol.linear(&layer.linear, &mut bank);
+        protocol.linear(&layer.linear, &mut registers);
         if !layer.lookups.is_empty() {
-            protocol.lookup(compiled, &layer.lookups, &mut bank, &mut batch, net)?;
+            protocol.lookup(compiled, &layer.lookups, &mut registers, &mut batch, net)?;
         }
     }
-    Ok(compiled.outputs().iter().map(|port| protocol.output(port, &mut bank)).collect())
+    Ok(compiled.outputs().iter().map(|port| protocol.output(port, &mut registers)).collect())
 }
 
 /// Makes the material for one evaluation, as a phase of its own.

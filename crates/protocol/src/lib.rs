@@ -16,7 +16,7 @@
 //!     let protocol = catalog::find("shamir").expect("a protocol").scheme(Some(3), None, &[])?;
 //!     let aes = ciphers::find("aes-128").expect("a cipher").circuit_with_key_schedule(Direction::Encrypt);
 //!     let aes = aes.expect("it encrypts");
-//!     let terms = protocol.terms(HandshakeParameters::new(3)).with("circuit", &aes.digest());
+//!     let terms = protocol.handshake(HandshakeParameters::new(3)).with("circuit", &aes.digest());
 //!     let mut agreed = hello(&terms, &mut net)?;
 //!     let setup = protocol.set_up(&mut net)?;
 //!     let mut session = protocol.join(&setup, agreed.stream(), net.members())?;

@@ -79,7 +79,7 @@ pub trait ProtocolConfig: Sync {
     }
 
     /// Adds the parameters to the terms that the parties compare.
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters;
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters;
 
     /// Agrees on fresh long-lived secrets with the peers.
     fn set_up(&self, net: &mut dyn Net) -> Result<Self::Setup>;
@@ -123,18 +123,22 @@ pub trait Session: Maps + Send {
     fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Self::Batch>;
 
     /// An empty bank for the evaluation that uses this material.
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Self::Batch)
-    -> Result<Self::Registers>;
+    fn registers(
+        &mut self,
+        compiled: &Compiled,
+        lanes: usize,
+        batch: &mut Self::Batch,
+    ) -> Result<Self::Registers>;
 
     /// Fills the slots of all input ports.
     fn inputs(
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Self::Shared>],
-        bank: &mut Self::Registers,
+        registers: &mut Self::Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
-        ports.iter().zip(inputs).try_for_each(|(port, input)| self.input(port, input, bank, net))
+        ports.iter().zip(inputs).try_for_each(|(port, input)| self.input(port, input, registers, net))
     }
 
     /// Fills the slots of an input port.
@@ -142,25 +146,25 @@ pub trait Session: Maps + Send {
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Self::Shared>,
-        bank: &mut Self::Registers,
+        registers: &mut Self::Registers,
         net: &mut dyn Net,
     ) -> Result<()>;
 
     /// Applies linear maps, in order. Never communicates.
-    fn linear(&mut self, maps: &[Linear], bank: &mut Self::Registers);
+    fn linear(&mut self, maps: &[Linear], registers: &mut Self::Registers);
 
     /// The lookups of one layer, together.
     fn lookup(
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Self::Registers,
+        registers: &mut Self::Registers,
         batch: &mut Self::Batch,
         net: &mut dyn Net,
     ) -> Result<()>;
 
     /// Takes the shares of an output port out of a bank, once.
-    fn output(&mut self, port: &CompiledPort, bank: &mut Self::Registers) -> Self::Shared;
+    fn output(&mut self, port: &CompiledPort, registers: &mut Self::Registers) -> Self::Shared;
 
     /// The lanes with these numbers as a new value, in this order and as often as they are named. With it the lanes of one circuit's
     /// output become lanes or ports of another circuit. Never communicates.

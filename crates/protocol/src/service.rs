@@ -118,8 +118,8 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
 }
 
-fn nothing(scheme: &(impl ProtocolConfig + ?Sized), what: &str) -> Error {
-    Error::Misuse(format!("under {} nothing is {what}", scheme.name()))
+fn nothing(config: &(impl ProtocolConfig + ?Sized), what: &str) -> Error {
+    Error::Misuse(format!("under {} nothing is {what}", config.name()))
 }
 
 /// One node's side of a protocol that serves clients.

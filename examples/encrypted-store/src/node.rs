@@ -89,7 +89,7 @@ pub struct Report {
 
 /// Runs one node's side.
 pub fn work(
-    scheme: &AnyServiceConfig,
+    config: &AnyServiceConfig,
     orders: &Orders,
     net: &mut dyn Net,
     meter: &Meter,
@@ -98,7 +98,7 @@ pub fn work(
     let mut steps = Steps::new(meter);
     let terms = HandshakeParameters::new(net.parties()).with("job", &serde_json::to_vec(&orders.job)?);
     if let Job::Create = orders.job {
-        create(scheme, &disk, terms, net)?;
+        create(config, &disk, terms, net)?;
         steps.done("key");
         return Ok(Report { steps: steps.done, ..Report::default() });
     }
@@ -111,7 +111,7 @@ pub fn work(
     let terms = terms
         .with("newest versions", &serde_json::to_vec(&versions)?)
         .with("records in the store", &serde_json::to_vec(&read)?);
-    let mut at = At::restore(scheme, &disk, terms, net)?;
+    let mut at = At::restore(config, &disk, terms, net)?;
     steps.done("start");
     let report = match &orders.job {
         Job::Create => unreachable!("it was done above"),
@@ -151,14 +151,14 @@ fn read(chosen: &[u32], versions: &Versions, store: &Path) -> anyhow::Result<Vec
 
 /// Makes setup and key, and stores them.
 fn create(
-    scheme: &AnyServiceConfig,
+    config: &AnyServiceConfig,
     disk: &Disk,
     terms: HandshakeParameters,
     net: &mut dyn Net,
 ) -> anyhow::Result<()> {
-    let mut session = hello(&scheme.terms(terms), net)?;
-    let setup = scheme.set_up(net)?;
-    let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
+    let mut session = hello(&config.handshake(terms), net)?;
+    let setup = config.set_up(net)?;
+    let mut protocol = config.join(&setup, session.stream(), net.members())?;
     let users = users(net.parties()).map(|circuit| compile(&circuit, &protocol));
     let views = union(users.iter().map(|user| user.inputs()[0].views()));
     let wanted = |port: &Port| if port.name == "round_keys" { views.clone() } else { Vec::new() };
@@ -180,7 +180,7 @@ fn create(
     protocol.check(net)?;
 
     disk.create()?;
-    disk.write("setup", &scheme.save_setup(&setup))?;
+    disk.write("setup", &config.save_setup(&setup))?;
     disk.write("round-keys", &protocol.save(&outputs[0]))?;
     disk.write("hash-key", &hash_key.save(&protocol))?;
     disk.write_versions(&Versions::new())
@@ -211,7 +211,7 @@ fn cells(blocks: &[u8]) -> Result<Cells> {
 
 /// A node in a session, with its shares of the key.
 struct At<'a> {
-    scheme: &'a AnyServiceConfig,
+    config: &'a AnyServiceConfig,
     protocol: AnyServiceSession,
     round_keys: AnyShared,
     hash_key: Arc<GhashKey>,
@@ -223,20 +223,20 @@ struct At<'a> {
 impl<'a> At<'a> {
     /// From what is on the node's disk.
     fn restore(
-        scheme: &'a AnyServiceConfig,
+        config: &'a AnyServiceConfig,
         disk: &Disk,
         terms: HandshakeParameters,
         net: &'a mut dyn Net,
     ) -> anyhow::Result<Self> {
-        let mut setup = scheme.restore_setup(net.me(), &disk.read("setup")?)?;
-        let mut session = hello(&scheme.terms(terms), net)?;
-        if scheme.renews() {
-            setup = scheme.renew(&setup, net)?;
+        let mut setup = config.restore_setup(net.me(), &disk.read("setup")?)?;
+        let mut session = hello(&config.handshake(terms), net)?;
+        if config.renews() {
+            setup = config.renew(&setup, net)?;
         }
-        let protocol = scheme.join(&setup, session.stream(), net.members())?;
+        let protocol = config.join(&setup, session.stream(), net.members())?;
         let round_keys = protocol.restore(&disk.read("round-keys")?)?;
         let hash_key = Arc::new(GhashKey::restore(&protocol, &disk.read("hash-key")?)?);
-        Ok(At { scheme, protocol, round_keys, hash_key, session: session.id(), nonces: 0, net })
+        Ok(At { config, protocol, round_keys, hash_key, session: session.id(), nonces: 0, net })
     }
 
     /// Encrypts records that every node has a share of.
@@ -343,7 +343,7 @@ impl<'a> At<'a> {
         self.net.exchange(&out, &mut all.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
         all[me.index()] = message;
         let messages: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
-        let opened = self.scheme.combine_elements(self.net.members(), &messages)?;
+        let opened = self.config.combine_elements(self.net.members(), &messages)?;
         ensure!(opened.len() == records.len(), "{} tags came for {} records", opened.len(), records.len());
         records.iter_mut().zip(opened).for_each(|(sealed, tag)| sealed.tag = tag);
         Ok(())

@@ -49,8 +49,8 @@ pub fn run(start: &Start, key_shares: [KeyShares; 2]) -> Result<[Ended<Outcome>;
 pub fn server() {
     processes::party(|orders: Orders, net, meter| {
         let Orders { start: Start { protocol, insecure_dealer, job }, key_shares } = orders;
-        let scheme = protocols::scheme(&protocol, insecure_dealer)?;
-        let report = server::serve(&scheme, &job, &key_shares, net, meter)?;
-        Ok(Outcome { report, adversary: scheme.promise() })
+        let config = protocols::config(&protocol, insecure_dealer)?;
+        let report = server::serve(&config, &job, &key_shares, net, meter)?;
+        Ok(Outcome { report, adversary: config.promise() })
     });
 }

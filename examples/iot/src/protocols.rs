@@ -16,7 +16,7 @@ pub const PROTOCOLS: [&str; 6] = [
 
 /// The protocol of this name. The servers make their material themselves, unless `insecure_dealer`, which each of them could be,
 /// stands in.
-pub fn scheme(protocol: &str, insecure_dealer: bool) -> Result<AnyProtocolConfig> {
+pub fn config(protocol: &str, insecure_dealer: bool) -> Result<AnyProtocolConfig> {
     let known = catalog::find(protocol).filter(|_| PROTOCOLS.contains(&protocol));
     let descriptor = known.with_context(|| {
         format!("there is no protocol '{protocol}' here; choose one of {}", PROTOCOLS.join(", "))
@@ -29,5 +29,5 @@ pub fn scheme(protocol: &str, insecure_dealer: bool) -> Result<AnyProtocolConfig
     // Triples of single bits: all tables are those of ANDs.
     let bits = descriptor.option("demux-field").map(|_| ("demux-field", "1"));
     let chosen: Vec<(&str, &str)> = dealer.into_iter().chain(bits).collect();
-    Ok(descriptor.scheme(Some(2), None, &chosen)?)
+    Ok(descriptor.config(Some(2), None, &chosen)?)
 }

@@ -70,7 +70,7 @@ pub struct Step {
 
 /// Runs one server's side.
 pub fn serve(
-    scheme: &AnyProtocolConfig,
+    config: &AnyProtocolConfig,
     job: &Job,
     key_shares: &[u8],
     net: &mut dyn Net,
@@ -87,9 +87,9 @@ pub fn serve(
     let terms = HandshakeParameters::new(net.parties())
         .with("number of devices", &devices.to_le_bytes())
         .with("job", &said);
-    let mut session = hello(&scheme.terms(terms), net)?;
-    let setup = scheme.set_up(net)?;
-    let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
+    let mut session = hello(&config.handshake(terms), net)?;
+    let setup = config.set_up(net)?;
+    let mut protocol = config.join(&setup, session.stream(), net.members())?;
     let blocks = job.messages.len() * job.blocks();
     let [round_keys, decryption, statistics] = job.circuits().map(|circuit| compile(&circuit, &protocol));
     steps.done("set-up", None);

@@ -58,7 +58,7 @@ pub struct Report {
 
 /// Runs one node's side: the result of the computation on all owners' bids, of which `bid` is one, for `receiver`.
 pub fn deliver(
-    scheme: &AnyServiceConfig,
+    config: &AnyServiceConfig,
     structure: Structure,
     receiver: &PublicKey,
     bid: &[u8],
@@ -70,11 +70,11 @@ pub fn deliver(
         .with("example", b"outsider")
         .with("threshold of the delivery", &structure.threshold().to_le_bytes())
         .with("receiver's key", receiver.der());
-    let mut session = hello(&scheme.terms(terms), net)?;
-    let setup = scheme.set_up(net)?;
+    let mut session = hello(&config.handshake(terms), net)?;
+    let setup = config.set_up(net)?;
     let ring = Ring::new(receiver.modulus())?;
     let parts = Parts::agree(structure, net)?;
-    let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
+    let mut protocol = config.join(&setup, session.stream(), net.members())?;
     let sets: Vec<_> = sets(structure).collect();
     let compiled = compile(&circuits::sealing(net.parties(), &sets), &protocol);
     steps.done("set-up");
@@ -114,7 +114,7 @@ pub fn deliver(
         return Err(Error::CheckFailed { what: "the parts of the key that the members of a set put in" });
     }
     let ciphertext = open(&mut protocol, ciphertext, net)?;
-    let tag = tag(scheme, &mut protocol, hash_key, cover, &ciphertext, net)?;
+    let tag = tag(config, &mut protocol, hash_key, cover, &ciphertext, net)?;
     steps.done("opening and tag");
 
     let mut arithmetic = Arithmetic::new(&ring, net.me(), parts);
@@ -146,7 +146,7 @@ fn open(protocol: &mut AnyServiceSession, shared: &AnyShared, net: &mut dyn Net)
 
 /// The tag of a public ciphertext without additional data: its hash plus E(J0), opened as to a client, which here is everybody.
 fn tag(
-    scheme: &AnyServiceConfig,
+    config: &AnyServiceConfig,
     protocol: &mut AnyServiceSession,
     hash_key: &AnyShared,
     cover: &AnyShared,
@@ -171,7 +171,7 @@ fn tag(
     net.exchange(&out, &mut all.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
     all[me.index()] = message;
     let messages: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
-    let opened = scheme.combine_elements(net.members(), &messages)?;
+    let opened = config.combine_elements(net.members(), &messages)?;
     opened.first().copied().ok_or_else(|| Error::misuse("no tag was opened"))
 }
 

@@ -214,7 +214,7 @@ fn write_private(file: &Path, bytes: &[u8]) -> Result<()> {
 fn node(orders: Orders, net: &mut dyn Net, meter: &Meter) -> Result<Outcome> {
     let structure = Structure::new(orders.parties, THRESHOLD)?;
     let receiver = PublicKey::from_pem(&orders.receiver)?;
-    let scheme = service(&orders.protocol, orders.parties, THRESHOLD)?;
-    let report = deliver(&scheme, structure, &receiver, &orders.bid, net, meter)?;
-    Ok(Outcome { adversary: scheme.promise(), report })
+    let config = service(&orders.protocol, orders.parties, THRESHOLD)?;
+    let report = deliver(&config, structure, &receiver, &orders.bid, net, meter)?;
+    Ok(Outcome { adversary: config.promise(), report })
 }

@@ -68,7 +68,7 @@ impl Strategy for Abort {
 
     /// The answer of the first node that does not refuse. A refusal, if more nodes refuse than a request can do without.
     fn info(&self, client: &Client, key: &str) -> Result<KeyInfo> {
-        let most = client.cluster().nodes() - client.scheme.quorum();
+        let most = client.cluster().nodes() - client.config.quorum();
         let (mut last, mut refused) = (None, Vec::new());
         for party in Party::all(client.cluster().nodes()) {
             let one = [party].into_iter().collect();

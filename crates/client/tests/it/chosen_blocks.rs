@@ -19,9 +19,9 @@ const TARGET: [u8; 16] = [0; 16];
 /// What three nodes sent of a value, put together.
 fn combined(parts: &[Vec<u8>]) -> Vec<u8> {
     let structure = Structure::new(3, 1).expect("a structure");
-    let scheme = ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked };
+    let config = ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked };
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-    scheme.combine(PartySet::all(3), &parts).expect("they belong together").to_vec()
+    config.combine(PartySet::all(3), &parts).expect("they belong together").to_vec()
 }
 
 /// Data, next mask and initial block of an answer.

@@ -39,7 +39,7 @@ fn measure(arguments: &Arguments, protocol: &ProtocolOptions, place: &Place) -> 
     Proposal::new([("command", "bench".to_owned())].into_iter().chain(settings)).agree(&[], &mut net)?;
     let bar = arguments.bar(&job);
     let mut connected = Connected { payload: net.meter(), wire, net };
-    let measured = party(&protocol.scheme()?, &job, &mut connected, |done| bar.set_position(done))?;
+    let measured = party(&protocol.config()?, &job, &mut connected, |done| bar.set_position(done))?;
     let own = measured.into_iter().next().context("one size was measured")?;
     let theirs = tell_all(&serde_json::to_vec(&own)?, VERSION, MOST_BYTES, &mut connected.net)?;
     let mut all = vec![own];

@@ -29,7 +29,7 @@ const CHECKED_BLOCKS: usize = 3;
 
 /// Runs one party; one measurement for each size. `progress` hears how many of the job's steps are done.
 pub fn party(
-    scheme: &AnyProtocolConfig,
+    config: &AnyProtocolConfig,
     job: &BenchJob,
     connected: &mut Connected<impl Net>,
     mut progress: impl FnMut(u64),
@@ -41,12 +41,12 @@ pub fn party(
     let circuit = cipher.circuit_with_key_schedule(direction).context(one_way)?;
     // Whatever the form, outputs are compared with those of the cipher's own description.
     let plain = options::cipher(&job.cipher)?.circuit_with_key_schedule(direction).context(one_way)?;
-    let terms = scheme
-        .terms(HandshakeParameters::new(net.parties()))
+    let terms = config
+        .handshake(HandshakeParameters::new(net.parties()))
         .with("job", serde_json::to_string(job)?.as_bytes());
     let mut session = hello(&terms.with("circuit", &circuit.digest()), net)?;
-    let setup = scheme.set_up(net)?;
-    let mut first = scheme.join(&setup, session.stream(), net.members())?;
+    let setup = config.set_up(net)?;
+    let mut first = config.join(&setup, session.stream(), net.members())?;
     let workload = Workload::new(&cipher, direction, job.key_schedule, &first)?;
     let key = key_cells(&cipher, &vec![KEY_BYTE; cipher.key_bytes])?;
     let given = if net.me() == KEY_OWNER { Input::Mine(&key) } else { Input::From(KEY_OWNER) };
@@ -55,7 +55,7 @@ pub fn party(
     let mut streams = Vec::new();
     for _ in 0..job.threads {
         let stream_net = net.fork()?;
-        let protocol = scheme.join(&setup, session.stream(), net.members())?;
+        let protocol = config.join(&setup, session.stream(), net.members())?;
         streams.push(Stream { protocol, net: stream_net, key: &key_input, workload: &workload, batch: None });
     }
     let lanes_at_once = workload.lanes_at_once(&first);

@@ -88,14 +88,14 @@ impl Evaluation<'_> {
                 let circuits = Circuits::compile(self, &AnyMap);
                 self.jobs.iter().map(|job| self.job_in_the_clear(&circuits, job)).collect()
             }
-            Evaluator::Protocol(scheme) => self.under(scheme),
+            Evaluator::Protocol(config) => self.under(config),
         }
     }
 
-    fn under(&self, scheme: &AnyProtocolConfig) -> Result<Vec<Vec<Outcome>>> {
+    fn under(&self, config: &AnyProtocolConfig) -> Result<Vec<Vec<Outcome>>> {
         let circuits = OnceLock::new();
-        let owners = Owners::first_and_last(scheme.parties());
-        let all = in_session(scheme, self.subject().as_bytes(), |seat| {
+        let owners = Owners::first_and_last(config.parties());
+        let all = in_session(config, self.subject().as_bytes(), |seat| {
             // Whichever party comes first compiles for all of them.
             let circuits = circuits.get_or_init(|| Circuits::compile(self, seat.protocol()));
             self.jobs.iter().map(|job| self.job(circuits, job, &owners, seat)).collect()

@@ -116,17 +116,17 @@ impl Evaluation<'_> {
             Evaluator::Cleartext => {
                 Ok((cleartext::run(&compile(self.circuit, &AnyMap), 1, self.inputs)?, Bill::default()))
             }
-            Evaluator::Protocol(scheme) => self.under(scheme),
+            Evaluator::Protocol(config) => self.under(config),
         }
     }
 
-    fn under(self, scheme: &AnyProtocolConfig) -> Result<(Vec<Cells>, Bill)> {
+    fn under(self, config: &AnyProtocolConfig) -> Result<(Vec<Cells>, Bill)> {
         // The first party gives the first input, the last party the others.
-        let last = Party((scheme.parties() - 1) as u8);
+        let last = Party((config.parties() - 1) as u8);
         let owners = std::iter::once(Party(0)).chain(std::iter::repeat(last));
         let given: Vec<(Party, &Cells)> = owners.zip(self.inputs).collect();
         let compiled = OnceLock::new();
-        let all = in_session(scheme, &self.circuit.digest(), |seat| {
+        let all = in_session(config, &self.circuit.digest(), |seat| {
             // Whichever party comes first compiles for all of them.
             let compiled = compiled.get_or_init(|| Compiled::for_seat(self.circuit, seat));
             compiled.evaluate(&given, seat)

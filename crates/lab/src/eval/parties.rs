@@ -105,15 +105,15 @@ impl Bill {
 /// Seats all parties in one session and has each do `work` on a thread of its own. `subject` is what they must agree to
 /// evaluate. Returns what they return, in their order.
 pub fn in_session<T: Send>(
-    scheme: &AnyProtocolConfig,
+    config: &AnyProtocolConfig,
     subject: &[u8],
     work: impl Fn(&mut Seat) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let terms = scheme.terms(HandshakeParameters::new(scheme.parties())).with("circuits", subject);
-    let party = |net: Connection| work(&mut Seat::take(scheme, &terms, net, None)?);
+    let terms = config.handshake(HandshakeParameters::new(config.parties())).with("circuits", subject);
+    let party = |net: Connection| work(&mut Seat::take(config, &terms, net, None)?);
     let results: Vec<Result<T>> = thread::scope(|scope| {
         let party = &party;
-        let nets = mesh(scheme.parties()).into_iter().map(|net| Metered::new(Box::new(net) as Box<dyn Net>));
+        let nets = mesh(config.parties()).into_iter().map(|net| Metered::new(Box::new(net) as Box<dyn Net>));
         let threads: Vec<_> = nets.map(|net| scope.spawn(move || party(net))).collect();
         let panicked = |_| Err(Error::System("a party's thread panicked".into()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
@@ -157,15 +157,15 @@ fn declare(b: &mut Builder, port: &CompiledPort) -> Vec<Wire> {
 impl Seat {
     /// Agrees on a session with the others and sets the protocol up. `wire` counts at the sockets, if there are any.
     pub fn take(
-        scheme: &AnyProtocolConfig,
+        config: &AnyProtocolConfig,
         terms: &HandshakeParameters,
         mut net: Connection,
         wire: Option<Arc<WireMeter>>,
     ) -> Result<Seat> {
         let mut session = hello(terms, &mut net)?;
-        let setup = scheme.set_up(&mut net)?;
+        let setup = config.set_up(&mut net)?;
         let meter = net.meter();
-        Ok(Seat { protocol: scheme.join(&setup, session.stream(), net.members())?, net, meter, wire })
+        Ok(Seat { protocol: config.join(&setup, session.stream(), net.members())?, net, meter, wire })
     }
 
     /// The first party, which reports on behalf of all.

@@ -22,7 +22,7 @@ use crate::say;
 pub struct Meeting<'a> {
     pub place: &'a Place,
     pub protocol: &'a ProtocolOptions,
-    pub scheme: &'a AnyProtocolConfig,
+    pub config: &'a AnyProtocolConfig,
     /// How long a silent party is waited for.
     pub idle: Duration,
     /// Whether only the result is printed.
@@ -78,11 +78,11 @@ impl Meeting<'_> {
         let agreed = proposal.agree(&subject.needed, &mut net)?;
         check(&agreed)?;
         let terms = self
-            .scheme
-            .terms(HandshakeParameters::new(self.place.parties()))
+            .config
+            .handshake(HandshakeParameters::new(self.place.parties()))
             .with("circuits", subject.digested)
             .with("inputs", &agreed.digested());
-        let seat = Seat::take(self.scheme, &terms, net, Some(wire))?;
+        let seat = Seat::take(self.config, &terms, net, Some(wire))?;
         Ok(Session { seat, agreed, connecting, setup: setting_up.stop(), since_connected })
     }
 }

@@ -91,21 +91,21 @@ pub fn once(inversion: Inversion, circuit: &Circuit) -> Result<Taken> {
 
 /// Evaluates a circuit on random inputs, so many lanes at a time and so many times in one session.
 pub fn evaluations(inversion: Inversion, circuit: &Circuit, lanes: usize, times: usize) -> Result<Taken> {
-    let scheme = ShamirConfig { structure: Structure::new(3, 1)?, inversion, tables: Tables::Masked };
-    evaluations_under(&AnyProtocolConfig::new(scheme), circuit, lanes, times)
+    let config = ShamirConfig { structure: Structure::new(3, 1)?, inversion, tables: Tables::Masked };
+    evaluations_under(&AnyProtocolConfig::new(config), circuit, lanes, times)
 }
 
 /// The same under any scheme. An output that is not that of the cleartext is an error: what is counted is a computation that
 /// was right.
 pub fn evaluations_under(
-    scheme: &AnyProtocolConfig,
+    config: &AnyProtocolConfig,
     circuit: &Circuit,
     lanes: usize,
     times: usize,
 ) -> Result<Taken> {
     let inputs = (0..times).map(|_| random_inputs(circuit, lanes)).collect::<Result<Vec<_>>>()?;
     let compiled = OnceLock::new();
-    let counted = in_session(scheme, &circuit.digest(), |seat| {
+    let counted = in_session(config, &circuit.digest(), |seat| {
         let (entrances, compiled) = compiled.get_or_init(|| {
             let compiled = compile(circuit, seat.protocol());
             let entrances = compiled.inputs().iter().map(|port| entrance(&[port], seat.protocol()));
@@ -124,7 +124,7 @@ pub fn evaluations_under(
     let plain = compile(circuit, &AnyMap);
     for (inputs, outputs) in inputs.iter().zip(&outputs) {
         let right = cleartext::run(&plain, lanes, inputs)? == *outputs;
-        ensure!(right, "{} under {} gives another output than in the clear", circuit.name(), scheme.name());
+        ensure!(right, "{} under {} gives another output than in the clear", circuit.name(), config.name());
     }
     let blocks = (lanes * times) as f64;
     Ok(Taken { online, preprocessing, bytes_ahead, blocks, evaluations: times as f64, predicted })

@@ -60,7 +60,7 @@ impl Epoch {
     ) -> Result<Epoch> {
         let id = blake3::derive_key("polyclave 2026 standing stock", &set_up);
         let boot = material.boot;
-        let (kinds, store) = (material.scheme.kinds(), material.store.clone());
+        let (kinds, store) = (material.config.kinds(), material.store.clone());
         let lots =
             Lots::standing(material.members.me, material.members.nodes, (id, boot), kinds, store, quorum)?;
         Ok(Epoch { id, setup, lots, boots: Vec::new(), over: Arc::default() })
@@ -103,9 +103,9 @@ impl SessionContext {
             Some(epoch) => {
                 let (lots, over) = (epoch.lots.clone(), epoch.over.clone());
                 let stock = BoundedStock { lots, targets: material.targets.clone(), over };
-                material.scheme.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
+                material.config.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
             }
-            None => material.scheme.join(&self.set_up.setup, stream, serving),
+            None => material.config.join(&self.set_up.setup, stream, serving),
         }
     }
 
@@ -210,13 +210,13 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
     let set_up = material.set_up().map_err(told)?;
     let boots = material.boots().ok_or_else(|| Error::System("not all nodes have greeted yet".into()))?;
     let mut net = meet(material, "renew", name)?;
-    let terms = material
+    let parameters = material
         .members
-        .terms()
+        .handshake()
         .with("common secrets", &set_up.id)
         .with("view of which start each node is in", &boots.concat())
         .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes());
-    let session = hello(&material.scheme.terms(terms), &mut net)?;
+    let session = hello(&material.config.handshake(parameters), &mut net)?;
     // Only when all are here: an order that comes late must not end what was made meanwhile.
     material.end_epoch("a new one is made");
     let epoch = make(material, &session, boots, &mut net).inspect_err(|e| {
@@ -240,7 +240,7 @@ fn make(
     let stored = material.store.setup().map_err(system)?.filter(|stored| stored.agreed);
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
     let setup =
-        material.scheme.renew(&material.scheme.restore_setup(material.members.me, &stored.bytes)?, net)?;
+        material.config.renew(&material.config.restore_setup(material.members.me, &stored.bytes)?, net)?;
     // All nodes say that they have the epoch before it counts.
     tell_all(&[1], net)?;
     let id = session.id();
@@ -248,7 +248,7 @@ fn make(
         material.members.me,
         material.members.nodes,
         id,
-        material.scheme.kinds(),
+        material.config.kinds(),
         material.store.clone(),
     )?;
     Ok(Epoch { id, setup, lots, boots, over: Arc::default() })

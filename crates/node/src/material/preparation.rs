@@ -137,13 +137,13 @@ fn make(material: &Material, epoch: &Epoch, name: [u8; 16], kind: usize, count: 
     let mut net = meet(material, "fill", name)?;
     let target = &material.targets[kind];
     let kind = &target.kind;
-    let terms = material
+    let parameters = material
         .members
-        .terms()
+        .handshake()
         .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes());
-    let terms = material.scheme.terms(terms);
-    let made = fill(&epoch.lots, terms, kind, (count, target.items()), &mut net, |stream, net| {
-        material.scheme.make_material(&epoch.setup, stream, kind, count, net)
+    let parameters = material.config.handshake(parameters);
+    let made = fill(&epoch.lots, parameters, kind, (count, target.items()), &mut net, |stream, net| {
+        material.config.make_material(&epoch.setup, stream, kind, count, net)
     });
     made.inspect_err(|e| {
         material.strategy.judge(material, "making material", e);

@@ -132,8 +132,8 @@ pub(crate) fn lead(material: &Material, name: [u8; 16]) -> Result<()> {
 pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
     let _alone = material.setting_up.lock();
     let mut net = meet(material, "rotation", name)?;
-    let terms = material.members.terms();
-    let mut session = hello(&material.scheme.terms(terms), &mut net)?;
+    let parameters = material.members.handshake();
+    let mut session = hello(&material.config.handshake(parameters), &mut net)?;
     material.rotation.running.store(true, Relaxed);
     let done = Drained::wait(material).and_then(|_drained| round(material, &mut session, &mut net));
     material.rotation.running.store(false, Relaxed);
@@ -221,20 +221,20 @@ fn rotate(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) ->
         }
     })?;
     material.end_epoch("fresh common secrets are made");
-    let scheme = &material.scheme;
-    let new = scheme.set_up(net)?;
-    let bytes = scheme.save_setup(&new);
-    let new = scheme.renew(&new, net)?;
+    let config = &material.config;
+    let new = config.set_up(net)?;
+    let bytes = config.save_setup(&new);
+    let new = config.renew(&new, net)?;
     let stored = material.store.setup().map_err(system)?;
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
-    let old = scheme.renew(&scheme.restore_setup(material.members.me, &stored.bytes)?, net)?;
+    let old = config.renew(&config.restore_setup(material.members.me, &stored.bytes)?, net)?;
     let mut carried = Vec::new();
     for HeldKey { id, info, state } in keys {
         let name = info.map(|info| info.properties.name).unwrap_or_default();
         let mut shares = Shares::new();
         for (part, bytes) in shares_of(&material.store, &name, id, state)? {
             let value = if part == HASH_KEY { Stored::Elements(&bytes) } else { Stored::Value(&bytes) };
-            let bytes: Zeroizing<Vec<u8>> = scheme.carry_over(&old, &new, session.stream(), value, net)?;
+            let bytes: Zeroizing<Vec<u8>> = config.carry_over(&old, &new, session.stream(), value, net)?;
             shares.insert(part, bytes);
         }
         carried.push(CarriedKey { name, id, shares });

@@ -47,7 +47,7 @@ pub(crate) fn load(material: &Material) -> Result<()> {
 }
 
 fn take(material: &Material, id: [u8; 32], bytes: &[u8]) -> Result<()> {
-    let setup = material.scheme.restore_setup(material.members.me, bytes)?;
+    let setup = material.config.restore_setup(material.members.me, bytes)?;
     material.strategy.begin(material, id, bytes)?;
     *material.set_up.write() = Some(Arc::new(SetUp { id, setup }));
     Ok(())
@@ -130,8 +130,8 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
     let _alone = material.setting_up.lock();
     let mut net = material.network.open(&format!("set-up {}", hex::encode(name)), all)?;
     net.set_deadline(Some(Instant::now() + WITHIN));
-    let terms = material.members.terms();
-    let session = hello(&material.scheme.terms(terms), &mut net)?;
+    let parameters = material.members.handshake();
+    let session = hello(&material.config.handshake(parameters), &mut net)?;
     let stored = material.store.setup().map_err(system)?;
     let mut mine = [NOTHING; 33];
     if let Some(stored) = &stored {
@@ -149,8 +149,8 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
             )));
         }
     } else {
-        let setup = material.scheme.set_up(&mut net)?;
-        let bytes = material.scheme.save_setup(&setup);
+        let setup = material.config.set_up(&mut net)?;
+        let bytes = material.config.save_setup(&setup);
         material.store.put_setup(session.id(), 1, &bytes, false).map_err(system)?;
         tell_all(&[1], &mut net)?;
     }

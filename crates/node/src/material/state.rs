@@ -25,7 +25,7 @@ use crate::threads::Threads;
 
 /// The parts of the node that make material.
 pub(crate) struct Means {
-    pub(crate) scheme: Arc<AnyServiceConfig>,
+    pub(crate) config: Arc<AnyServiceConfig>,
     pub(crate) members: Arc<Members>,
     pub(crate) threads: Arc<Threads>,
     pub(crate) store: Arc<Store>,
@@ -38,7 +38,7 @@ pub(crate) struct Means {
 /// Common secrets, epoch, quarantine, stock and rotation of one node, and the parts of the node that making them takes.
 pub(crate) struct Material {
     pub(crate) strategy: Box<dyn MaterialStrategy>,
-    pub(crate) scheme: Arc<AnyServiceConfig>,
+    pub(crate) config: Arc<AnyServiceConfig>,
     pub(crate) members: Arc<Members>,
     pub(crate) network: Arc<Network>,
     pub(super) threads: Arc<Threads>,
@@ -66,12 +66,12 @@ impl Material {
         strategy: Box<dyn MaterialStrategy>,
         levels: &StockSettings,
     ) -> Result<Arc<Material>> {
-        let Means { scheme, members, network, threads, store, logbook, boot } = means;
+        let Means { config, members, network, threads, store, logbook, boot } = means;
         Ok(Arc::new(Material {
             strategy,
-            targets: targets(&scheme.kinds(), levels).into(),
+            targets: targets(&config.kinds(), levels).into(),
             quarantine: RwLock::new(store.quarantined().map_err(system)?),
-            scheme,
+            config,
             members,
             network,
             threads,

@@ -101,8 +101,8 @@ pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
     if order.is_rotation() {
         let cluster = dir.cluster().map_err(system)?;
         let cluster = cluster.ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
-        let scheme = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
-        refuse_without_mac_key(&scheme, &*Strategy::of(&scheme).material)?;
+        let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
+        refuse_without_mac_key(&config, &*Strategy::of(&config).material)?;
     }
     let store =
         Store::open(&dir.store_path(), &Secret::from(dir.secret().map_err(system)?)).map_err(system)?;
@@ -172,13 +172,13 @@ fn carry_out(
 }
 
 /// An error if the protocol has nothing that a rotation replaces.
-fn refuse_without_mac_key(scheme: &AnyServiceConfig, strategy: &dyn MaterialStrategy) -> Result<()> {
+fn refuse_without_mac_key(config: &AnyServiceConfig, strategy: &dyn MaterialStrategy) -> Result<()> {
     if strategy.has_mac_key() {
         return Ok(());
     }
     Err(Error::misuse(format!(
         "under {} there is no MAC key to replace; this is for protocols that have one",
-        scheme.name()
+        config.name()
     )))
 }
 
@@ -192,7 +192,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
         order => operation(order),
     };
     if order.is_rotation() {
-        refuse_without_mac_key(&core.service.scheme, &*core.material.strategy)?;
+        refuse_without_mac_key(&core.service.config, &*core.material.strategy)?;
     }
     let detail = described(order);
     let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };

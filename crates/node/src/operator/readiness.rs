@@ -23,7 +23,7 @@ impl Core {
         if let Some(why) = self.logbook.refuses() {
             return Some(format!("its audit log cannot be written: {why}"));
         }
-        let least = self.service.scheme.quorum();
+        let least = self.service.config.quorum();
         let now = SystemTime::now();
         if self.dates.fitting(now).len() < least
             && let Some(misfit) = self.dates.misfit(now)

@@ -90,8 +90,8 @@ fn greet(
     if plan.request.serving.iter().next() == Some(service.members.me) {
         announce(Some(&plan.ticket), net)?;
     }
-    let terms = terms(service, context_id, b"accepted", &plan.digest, &plan.key_digest());
-    let greeted = session::greet(&terms, &mut service.conduct.partners(net));
+    let parameters = handshake(service, context_id, b"accepted", &plan.digest, &plan.key_digest());
+    let greeted = session::greet(&parameters, &mut service.conduct.partners(net));
     if greeted.is_err() {
         net.set_deadline(None);
     }
@@ -126,7 +126,7 @@ fn disagreement(e: &Error) -> String {
 }
 
 /// What the nodes compare in the hello round.
-pub(crate) fn terms(
+pub(crate) fn handshake(
     service: &Service,
     context_id: SessionContextId,
     acceptance: &[u8],
@@ -134,14 +134,14 @@ pub(crate) fn terms(
     key: &[u8; 32],
 ) -> HandshakeParameters {
     // Compare first whether each node accepts the request: a node that cannot serve now says why in its own answer.
-    let terms = service
+    let parameters = service
         .members
-        .terms()
+        .handshake()
         .with("acceptance of the request", acceptance)
         .with("memory_per_request_mib (node.toml)", &service.memory.part_bytes().to_le_bytes())
         .with("common secrets", &context_id.set_up)
         .with("epoch", &context_id.epoch);
-    service.scheme.terms(terms).with("request", digest).with("key", key)
+    service.config.handshake(parameters).with("request", digest).with("key", key)
 }
 
 /// The refusal if the nodes cannot be reached, or one failed.

@@ -6,7 +6,7 @@ use polyclave_protocol::session::hello;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
-use crate::requests::begin::{HELLO, terms};
+use crate::requests::begin::{HELLO, handshake};
 use crate::requests::channels::{Lent, PING_EVERY, next_request};
 use crate::requests::service::Service;
 use crate::threads::IDLE_LOOK;
@@ -56,7 +56,7 @@ pub(crate) fn decline(service: &Service, mut net: TlsNet) -> Option<TlsNet> {
     let context_id = service.material.context().map(|context| context.id()).unwrap_or_default();
     let nothing = [0; 32];
     net.set_deadline(Some(Instant::now() + HELLO));
-    let outcome = hello(&terms(service, context_id, b"not here", &nothing, &nothing), &mut net);
+    let outcome = hello(&handshake(service, context_id, b"not here", &nothing, &nothing), &mut net);
     net.set_deadline(None);
     matches!(outcome, Err(Error::Disagreement { .. })).then_some(net)
 }

@@ -63,7 +63,7 @@ impl Plan {
             return Err(Refusal::new(Reason::Malformed, told));
         }
         let needs_all = !matches!(request.operation, Operation::Use { .. });
-        let least = if needs_all { service.members.nodes } else { service.scheme.quorum() };
+        let least = if needs_all { service.members.nodes } else { service.config.quorum() };
         if serving.len() < least {
             let told = format!("{} nodes are to serve; this takes {least}", serving.len());
             return Err(Refusal::new(Reason::Unavailable, told));

@@ -25,7 +25,7 @@ use crate::threads::Threads;
 
 /// The parts that serve requests.
 pub(crate) struct Service {
-    pub(crate) scheme: Arc<AnyServiceConfig>,
+    pub(crate) config: Arc<AnyServiceConfig>,
     pub(crate) strategy: Box<dyn RequestStrategy>,
     pub(crate) members: Arc<Members>,
     pub(crate) threads: Arc<Threads>,

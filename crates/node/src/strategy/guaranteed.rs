@@ -156,7 +156,7 @@ pub(super) struct Standing {
 
 impl MaterialStrategy for Standing {
     fn begin(&self, material: &Material, id: [u8; 32], stored: &[u8]) -> Result<()> {
-        let setup = material.scheme.restore_setup(material.members.me, stored)?;
+        let setup = material.config.restore_setup(material.members.me, stored)?;
         material.keep_standing(Epoch::standing(material, id, setup, self.quorum)?);
         Ok(())
     }

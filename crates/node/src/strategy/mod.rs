@@ -30,13 +30,13 @@ pub(crate) struct Strategy {
 
 impl Strategy {
     /// The strategy for a protocol. This is the only place that distinguishes protocols.
-    pub(crate) fn of(scheme: &AnyServiceConfig) -> Strategy {
-        match scheme.adversary() {
+    pub(crate) fn of(config: &AnyServiceConfig) -> Strategy {
+        match config.adversary() {
             Adversary::Passive => Strategy { requests: Box::new(Abort), material: Box::new(Unchecked) },
             Adversary::Abort => Strategy { requests: Box::new(Abort), material: Box::new(Checked) },
             Adversary::GuaranteedOutput => Strategy {
-                requests: Box::new(Guaranteed { quorum: scheme.quorum() }),
-                material: Box::new(Standing { quorum: scheme.quorum() }),
+                requests: Box::new(Guaranteed { quorum: config.quorum() }),
+                material: Box::new(Standing { quorum: config.quorum() }),
             },
         }
     }

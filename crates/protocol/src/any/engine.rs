@@ -14,11 +14,11 @@ pub struct AnyProtocolConfig(Box<dyn ErasedConfig>);
 
 impl AnyProtocolConfig {
     /// A handle to a protocol.
-    pub fn new<S>(scheme: S) -> AnyProtocolConfig
+    pub fn new<S>(config: S) -> AnyProtocolConfig
     where
         S: ProtocolConfig<Setup: 'static, Session: Erasable> + Send + 'static,
     {
-        AnyProtocolConfig(Box::new(scheme))
+        AnyProtocolConfig(Box::new(config))
     }
 }
 
@@ -40,7 +40,7 @@ pub(super) trait ErasedConfig: Send + Sync {
     fn promise(&self) -> String;
     fn verifies(&self) -> bool;
     fn needs_dealer(&self) -> bool;
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters;
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters;
     fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup>;
     fn join(&self, setup: &AnySetup, stream: Stream, serving: PartySet) -> Result<AnySession>;
 }
@@ -70,8 +70,8 @@ impl<S: ProtocolConfig<Setup: 'static, Session: Erasable> + Send> ErasedConfig f
         ProtocolConfig::needs_dealer(self)
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        ProtocolConfig::terms(self, terms)
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        ProtocolConfig::handshake(self, parameters)
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup> {
@@ -111,8 +111,8 @@ impl ProtocolConfig for AnyProtocolConfig {
         self.0.needs_dealer()
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        self.0.terms(terms)
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        self.0.handshake(parameters)
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup> {
@@ -144,22 +144,22 @@ pub trait ErasedSession: Maps + Send {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, AnyShared>],
-        bank: &mut AnyRegisters,
+        registers: &mut AnyRegisters,
         net: &mut dyn Net,
     ) -> Result<()>;
     /// See [`Session::linear`].
-    fn erased_linear(&mut self, maps: &[Linear], bank: &mut AnyRegisters);
+    fn erased_linear(&mut self, maps: &[Linear], registers: &mut AnyRegisters);
     /// See [`Session::lookup`].
     fn erased_lookup(
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut AnyRegisters,
+        registers: &mut AnyRegisters,
         batch: &mut AnyBatch,
         net: &mut dyn Net,
     ) -> Result<()>;
     /// See [`Session::output`].
-    fn erased_output(&mut self, port: &CompiledPort, bank: &mut AnyRegisters) -> AnyShared;
+    fn erased_output(&mut self, port: &CompiledPort, registers: &mut AnyRegisters) -> AnyShared;
     /// See [`Session::select_lanes`].
     fn erased_select_lanes(&self, shared: &AnyShared, lanes: &[usize]) -> AnyShared;
     /// See [`Session::check`].
@@ -198,14 +198,14 @@ impl<P: Erasable> ErasedSession for P {
         lanes: usize,
         batch: &mut AnyBatch,
     ) -> Result<AnyRegisters> {
-        self.bank(compiled, lanes, batch.of()).map(AnyRegisters::new)
+        self.registers(compiled, lanes, batch.of()).map(AnyRegisters::new)
     }
 
     fn erased_inputs(
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, AnyShared>],
-        bank: &mut AnyRegisters,
+        registers: &mut AnyRegisters,
         net: &mut dyn Net,
     ) -> Result<()> {
         let typed: Vec<Input<'_, P::Shared>> = inputs
@@ -217,26 +217,26 @@ impl<P: Erasable> ErasedSession for P {
                 Input::Shared(shared) => Input::Shared(shared.of()),
             })
             .collect();
-        self.inputs(ports, &typed, bank.of(), net)
+        self.inputs(ports, &typed, registers.of(), net)
     }
 
-    fn erased_linear(&mut self, maps: &[Linear], bank: &mut AnyRegisters) {
-        self.linear(maps, bank.of());
+    fn erased_linear(&mut self, maps: &[Linear], registers: &mut AnyRegisters) {
+        self.linear(maps, registers.of());
     }
 
     fn erased_lookup(
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut AnyRegisters,
+        registers: &mut AnyRegisters,
         batch: &mut AnyBatch,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.lookup(compiled, lookups, bank.of(), batch.of(), net)
+        self.lookup(compiled, lookups, registers.of(), batch.of(), net)
     }
 
-    fn erased_output(&mut self, port: &CompiledPort, bank: &mut AnyRegisters) -> AnyShared {
-        AnyShared::new(self.output(port, bank.of()))
+    fn erased_output(&mut self, port: &CompiledPort, registers: &mut AnyRegisters) -> AnyShared {
+        AnyShared::new(self.output(port, registers.of()))
     }
 
     fn erased_select_lanes(&self, shared: &AnyShared, lanes: &[usize]) -> AnyShared {
@@ -305,7 +305,7 @@ impl<D: ErasedSession + ?Sized> Session for Handle<D> {
         self.0.erased_prepare(compiled, lanes, net)
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut AnyBatch) -> Result<AnyRegisters> {
+    fn registers(&mut self, compiled: &Compiled, lanes: usize, batch: &mut AnyBatch) -> Result<AnyRegisters> {
         self.0.erased_bank(compiled, lanes, batch)
     }
 
@@ -313,39 +313,39 @@ impl<D: ErasedSession + ?Sized> Session for Handle<D> {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, AnyShared>],
-        bank: &mut AnyRegisters,
+        registers: &mut AnyRegisters,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.0.erased_inputs(ports, inputs, bank, net)
+        self.0.erased_inputs(ports, inputs, registers, net)
     }
 
     fn input(
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, AnyShared>,
-        bank: &mut AnyRegisters,
+        registers: &mut AnyRegisters,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.0.erased_inputs(std::slice::from_ref(port), std::slice::from_ref(input), bank, net)
+        self.0.erased_inputs(std::slice::from_ref(port), std::slice::from_ref(input), registers, net)
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut AnyRegisters) {
-        self.0.erased_linear(maps, bank);
+    fn linear(&mut self, maps: &[Linear], registers: &mut AnyRegisters) {
+        self.0.erased_linear(maps, registers);
     }
 
     fn lookup(
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut AnyRegisters,
+        registers: &mut AnyRegisters,
         batch: &mut AnyBatch,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.0.erased_lookup(compiled, lookups, bank, batch, net)
+        self.0.erased_lookup(compiled, lookups, registers, batch, net)
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut AnyRegisters) -> AnyShared {
-        self.0.erased_output(port, bank)
+    fn output(&mut self, port: &CompiledPort, registers: &mut AnyRegisters) -> AnyShared {
+        self.0.erased_output(port, registers)
     }
 
     fn select_lanes(&self, shared: &AnyShared, lanes: &[usize]) -> AnyShared {

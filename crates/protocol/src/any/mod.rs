@@ -12,13 +12,13 @@
 //! or a user.
 
 mod engine;
-mod service_protocol;
-mod service_scheme;
+mod service_config;
+mod service_session;
 mod values;
 
 pub use engine::{AnyProtocolConfig, AnySession, Erasable, Handle};
-pub use service_protocol::{AnyServiceSession, ErasableService};
-pub use service_scheme::AnyServiceConfig;
+pub use service_config::AnyServiceConfig;
+pub use service_session::{AnyServiceSession, ErasableService};
 pub use values::{AnyBatch, AnyMask, AnyRegisters, AnyReleased, AnySetup, AnyShared};
 
 #[cfg(test)]

@@ -57,8 +57,8 @@ impl SharedValue for AnyShared {
 pub struct AnyRegisters(Box<dyn Any>);
 
 impl AnyRegisters {
-    pub(super) fn new<T: 'static>(bank: T) -> AnyRegisters {
-        AnyRegisters(Box::new(bank))
+    pub(super) fn new<T: 'static>(registers: T) -> AnyRegisters {
+        AnyRegisters(Box::new(registers))
     }
 
     pub(super) fn of<T: 'static>(&mut self) -> &mut T {

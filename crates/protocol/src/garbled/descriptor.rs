@@ -39,7 +39,7 @@ pub static PROJECTION: Descriptor = Descriptor {
     })
 };
 
-const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyProtocolConfig>) -> Descriptor {
+const fn descriptor(name: &'static str, config: fn(&Parameters) -> Result<AnyProtocolConfig>) -> Descriptor {
     Descriptor {
         name,
         summary: "",
@@ -49,7 +49,7 @@ const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyPro
         threshold: Threshold::AllButOne,
         options: &[choices::EXPANSION],
         takes_gates: false,
-        scheme,
+        config,
         serving: None,
     }
 }

@@ -3,8 +3,8 @@
 
 use polyclave_kernels::label_hash::{Halves, Label, LabelHash};
 
-use super::bank::LABEL;
 use super::flight::Run;
+use super::registers::LABEL;
 
 /// Bytes of a gate and lane.
 pub(super) const BYTES: usize = 2 * LABEL;

@@ -10,7 +10,7 @@ use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::label_hash::Label;
 use polyclave_kernels::secret::mask;
 
-use super::bank::{LABEL, Registers};
+use super::registers::{LABEL, Registers};
 use super::source::{ROUNDS, Source, choose};
 use super::{Garbled, Shared, Side};
 use crate::net::Net;
@@ -22,13 +22,13 @@ impl Garbled {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         let is_garbler = matches!(self.side, Side::Garbler { .. });
         let mut sources = Vec::with_capacity(ports.len());
         for (port, input) in ports.iter().zip(inputs) {
-            let lanes = bank.lanes_of(port);
+            let lanes = registers.lanes_of(port);
             let source = Source::of(port, input, lanes, is_garbler)?;
             if let Source::Shared(shared) = source {
                 shared.refuse_other(&self.setup)?;
@@ -38,12 +38,12 @@ impl Garbled {
             }
             sources.push(source);
         }
-        let chosen = choose(&mut self.transfers, ports, &sources, |port| bank.lanes_of(port), net)?;
+        let chosen = choose(&mut self.transfers, ports, &sources, |port| registers.lanes_of(port), net)?;
         self.counts().rounds += chosen.as_ref().map_or(0, |_| ROUNDS);
         let chosen = chosen.unwrap_or_default();
         let mut chosen = chosen.iter();
         for (port, source) in ports.iter().zip(&sources) {
-            let lanes = bank.lanes_of(port);
+            let lanes = registers.lanes_of(port);
             let mut labels = self.pool.take(port.cells.len() * lanes * LABEL);
             match source {
                 Source::Known(cells) => self.known_labels(*cells, labels.as_chunks_mut().0),
@@ -54,7 +54,7 @@ impl Garbled {
                 Source::Shared(shared) => labels.copy_from_slice(&shared.labels),
             }
             for (views, row) in port.cells.iter().zip(labels.as_chunks().0.chunks(lanes)) {
-                views.iter().for_each(|(_, slot)| bank.row_mut(*slot).copy_from_slice(row));
+                views.iter().for_each(|(_, slot)| registers.row_mut(*slot).copy_from_slice(row));
             }
         }
         Ok(())

@@ -7,8 +7,8 @@
 use polyclave_cipher::{Lookup, Slot, Table};
 use polyclave_kernels::label_hash::Negated;
 
-use super::bank::{LABEL, Registers, Rows};
 use super::flight::{self, Flight, Run, messages};
+use super::registers::{LABEL, Registers, Rows};
 use super::{EVALUATOR, GARBLER, Garbled, Gates, Side, half_gates, three_halves};
 use crate::Result;
 use crate::net::Net;
@@ -46,19 +46,19 @@ impl Garbled {
     pub(super) fn look_up(
         &mut self,
         lookups: &[Lookup],
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         let mut flight = std::mem::take(&mut self.flight);
         flight.runs.clear();
         for lookup in lookups {
             for (_, to) in &lookup.views {
-                self.begin(bank.kinds[lookup.table], lookup.xs[0], *to, bank, &mut flight);
+                self.begin(registers.kinds[lookup.table], lookup.xs[0], *to, registers, &mut flight);
             }
         }
         let gates: usize = flight.runs.iter().map(|run| run.lanes).sum();
-        let is_first = gates > 0 && !bank.is_under_way;
-        bank.is_under_way |= is_first;
+        let is_first = gates > 0 && !registers.is_under_way;
+        registers.is_under_way |= is_first;
         let (calls, ciphertexts) = (self.gates.hash_calls(), self.gates.ciphertexts());
         let calls = match self.side {
             Side::Garbler { .. } => calls[0],
@@ -70,18 +70,18 @@ impl Garbled {
         counts.ciphertexts += ciphertexts * gates as u64;
         counts.hash_calls += calls * gates as u64;
         let outcome = match &self.side {
-            Side::Garbler { .. } => self.garble(&mut flight, bank, net),
-            Side::Evaluator => self.evaluate(&mut flight, bank, net),
+            Side::Garbler { .. } => self.garble(&mut flight, registers, net),
+            Side::Evaluator => self.evaluate(&mut flight, registers, net),
         };
         self.flight = flight;
         outcome
     }
 
     /// Does a sum, and makes a note of an AND.
-    fn begin(&self, kind: Kind, from: Slot, to: Slot, bank: &mut Registers, flight: &mut Flight) {
+    fn begin(&self, kind: Kind, from: Slot, to: Slot, registers: &mut Registers, flight: &mut Flight) {
         let (rows, from, to, is_uniform) = match (from, to) {
-            (Slot::Lanes(from), Slot::Lanes(to)) => (&mut bank.lanes, from, to, false),
-            (Slot::Uniform(from), Slot::Uniform(to)) => (&mut bank.uniform, from, to, true),
+            (Slot::Lanes(from), Slot::Lanes(to)) => (&mut registers.lanes, from, to, false),
+            (Slot::Uniform(from), Slot::Uniform(to)) => (&mut registers.uniform, from, to, true),
             _ => unreachable!("a lookup is the same for all lanes as its input is"),
         };
         let operands = [rows.at(from, 0), rows.at(from, 1)];
@@ -103,14 +103,14 @@ impl Garbled {
         }
     }
 
-    fn garble(&mut self, flight: &mut Flight, bank: &mut Registers, net: &mut dyn Net) -> Result<()> {
+    fn garble(&mut self, flight: &mut Flight, registers: &mut Registers, net: &mut dyn Net) -> Result<()> {
         let Side::Garbler { delta, coins } = &mut self.side else { return Ok(()) };
         for (runs, bytes) in messages(&flight.runs, self.gates.bytes()) {
             // Longer than before at times, and never shorter: what is there is overwritten.
             flight.message.resize(bytes.max(flight.message.len()), 0);
             let mut rest = &mut flight.message[..bytes];
             for run in runs {
-                let labels = rows_of(run, bank).labels_mut(run.rows, run.lanes);
+                let labels = rows_of(run, registers).labels_mut(run.rows, run.lanes);
                 let hash = self.hash.take(run.lanes);
                 let here = rest.split_off_mut(..run.lanes * self.gates.bytes()).expect("they were counted");
                 match self.gates {
@@ -123,13 +123,13 @@ impl Garbled {
         Ok(())
     }
 
-    fn evaluate(&mut self, flight: &mut Flight, bank: &mut Registers, net: &mut dyn Net) -> Result<()> {
+    fn evaluate(&mut self, flight: &mut Flight, registers: &mut Registers, net: &mut dyn Net) -> Result<()> {
         for (runs, bytes) in messages(&flight.runs, self.gates.bytes()) {
             flight.message.resize(bytes.max(flight.message.len()), 0);
             net.recv(GARBLER, &mut flight.message[..bytes])?;
             let mut rest = &flight.message[..bytes];
             for run in runs {
-                let labels = rows_of(run, bank).labels_mut(run.rows, run.lanes);
+                let labels = rows_of(run, registers).labels_mut(run.rows, run.lanes);
                 let hash = self.hash.take(run.lanes);
                 let here = rest.split_off(..run.lanes * self.gates.bytes()).expect("they were counted");
                 match self.gates {
@@ -142,6 +142,6 @@ impl Garbled {
     }
 }
 
-fn rows_of<'a>(run: &Run, bank: &'a mut Registers) -> &'a mut Rows {
-    if run.is_uniform { &mut bank.uniform } else { &mut bank.lanes }
+fn rows_of<'a>(run: &Run, registers: &'a mut Registers) -> &'a mut Rows {
+    if run.is_uniform { &mut registers.uniform } else { &mut registers.lanes }
 }

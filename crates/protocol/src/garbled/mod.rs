@@ -9,9 +9,9 @@
 //!
 //! | file | what | source |
 //! |---|---|---|
-//! | `scheme.rs` | the protocol and what is kept: Delta, transfers | |
+//! | `config.rs` | the protocol and what is kept: Delta, transfers | |
 //! | `hash.rs` | the hash of a stream and its running number | Guo et al. 2020, ePrint 2019/1168 |
-//! | `bank.rs` | labels by wire, and sums of them | Kolesnikov and Schneider 2008 |
+//! | `registers.rs` | labels by wire, and sums of them | Kolesnikov and Schneider 2008 |
 //! | `lookups.rs` | which lookups are ANDs, layer by layer | |
 //! | `half_gates.rs` | ANDs in 32 bytes | Zahur et al. 2015, figure 2; [`polyclave_kernels::label_hash`] |
 //! | `three_halves.rs` | ANDs in 25 bytes | Rosulek and Roy 2021, ePrint 2021/749; [`polyclave_kernels::label_hash::three_halves`] |
@@ -49,7 +49,7 @@
 //!   zero to fit. They are as uniform as labels that the garbler would send.
 //! * Transfers are actively secure, though the rest is not.
 
-mod bank;
+mod config;
 mod descriptor;
 mod flight;
 mod half_gates;
@@ -58,7 +58,7 @@ mod input;
 mod lookups;
 mod output;
 pub mod projection;
-mod scheme;
+mod registers;
 mod shared;
 mod source;
 #[cfg(test)]
@@ -70,9 +70,9 @@ use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::label_hash::Label;
 use zeroize::Zeroizing;
 
-pub use bank::Registers;
+pub use config::{GarbledConfig, Gates, Setup};
 pub use descriptor::{HALF, PROJECTION, THREE_HALVES};
-pub use scheme::{GarbledConfig, Gates, Setup};
+pub use registers::Registers;
 pub use shared::Shared;
 
 use crate::net::Net;
@@ -160,16 +160,16 @@ impl Session for Garbled {
     }
 
     fn lanes_at_once(&self, compiled: &Compiled) -> usize {
-        bank::lanes_near(compiled)
+        registers::lanes_near(compiled)
     }
 
     fn prepare(&mut self, compiled: &Compiled, _: usize, _: &mut dyn Net) -> Result<Batch> {
-        bank::refuse_unless_boolean(compiled)?;
+        registers::refuse_unless_boolean(compiled)?;
         Ok(Batch(()))
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Registers> {
-        bank::refuse_unless_boolean(compiled)?;
+    fn registers(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Registers> {
+        registers::refuse_unless_boolean(compiled)?;
         Ok(Registers::new(compiled, lanes, &self.pool))
     }
 
@@ -177,39 +177,39 @@ impl Session for Garbled {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.put_in(ports, inputs, bank, net)
+        self.put_in(ports, inputs, registers, net)
     }
 
     fn input(
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Shared>,
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), bank, net)
+        self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), registers, net)
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Registers) {
-        bank.linear(maps, &self.side);
+    fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
+        registers.linear(maps, &self.side);
     }
 
     fn lookup(
         &mut self,
         _: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Registers,
+        registers: &mut Registers,
         _: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.look_up(lookups, bank, net)
+        self.look_up(lookups, registers, net)
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
-        self.take_out(port, bank)
+    fn output(&mut self, port: &CompiledPort, registers: &mut Registers) -> Shared {
+        self.take_out(port, registers)
     }
 
     fn select_lanes(&self, shared: &Shared, lanes: &[usize]) -> Shared {

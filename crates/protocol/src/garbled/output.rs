@@ -14,7 +14,7 @@ use polyclave_kernels::secret::public;
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::Zeroizing;
 
-use super::bank::{LABEL, Registers};
+use super::registers::{LABEL, Registers};
 use super::{EVALUATOR, GARBLER, Garbled, Shared, Side};
 use crate::net::Net;
 use crate::protocol::Owner;
@@ -25,11 +25,11 @@ const HASH: usize = 8;
 
 impl Garbled {
     /// The labels of an output port.
-    pub(super) fn take_out(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
-        let (count, lanes) = (port.cells.len(), bank.lanes_of(port));
+    pub(super) fn take_out(&mut self, port: &CompiledPort, registers: &mut Registers) -> Shared {
+        let (count, lanes) = (port.cells.len(), registers.lanes_of(port));
         let mut labels = self.pool.take(count * lanes * LABEL);
         for (views, row) in port.cells.iter().zip(labels.as_chunks_mut().0.chunks_mut(lanes)) {
-            row.copy_from_slice(bank.row(views[0].1));
+            row.copy_from_slice(registers.row(views[0].1));
         }
         Shared { setup: self.setup, count, lanes, labels }
     }

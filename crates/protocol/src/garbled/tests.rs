@@ -11,7 +11,7 @@ use crate::mesh::run_parties;
 use crate::protocol::ProtocolConfig;
 use crate::session::{AgreedSession, HandshakeParameters, hello};
 
-const SCHEME: GarbledConfig = of(Gates::Half);
+const CONFIG: GarbledConfig = of(Gates::Half);
 const LANES: usize = 3;
 
 const fn of(gates: Gates) -> GarbledConfig {
@@ -30,9 +30,9 @@ fn circuit() -> Circuit {
     b.finish()
 }
 
-fn sessions(scheme: &GarbledConfig, net: &mut dyn Net) -> Result<(Setup, AgreedSession)> {
-    let session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-    Ok((scheme.set_up(net)?, session))
+fn sessions(config: &GarbledConfig, net: &mut dyn Net) -> Result<(Setup, AgreedSession)> {
+    let session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+    Ok((config.set_up(net)?, session))
 }
 
 /// What the evaluator was sent, message by message.
@@ -69,11 +69,11 @@ fn no_tweak_serves_twice_over_calls_circuits_and_streams() {
 }
 
 fn no_tweak_serves_twice(gates: Gates) {
-    let scheme = of(gates);
+    let config = of(gates);
     let heard = Mutex::new(Vec::new());
     let outcomes = run_parties(2, |net| {
-        let (setup, mut session) = sessions(&scheme, net)?;
-        let mut streams = [session.stream(), session.stream()].map(|s| scheme.join(&setup, s, net.members()));
+        let (setup, mut session) = sessions(&config, net)?;
+        let mut streams = [session.stream(), session.stream()].map(|s| config.join(&setup, s, net.members()));
         let compiled = compile(&circuit(), streams[0].as_ref().expect("both serve"));
         let cells = Cells::from_blocks(1, 1, &[0x80, 0, 0x80]).expect("three bits");
         // An output of the first is both inputs of all others, so these start from the same labels.
@@ -109,8 +109,8 @@ fn no_tweak_serves_twice(gates: Gates) {
     let heard = heard.into_inner();
     assert_eq!(heard.len(), 4);
     // For each gate: the lanes' ciphertexts, and then control bits if it has any.
-    let (size, count) = (scheme.gates.ciphertext_bytes(), scheme.gates.ciphertexts() as usize);
-    let of_gates = heard.iter().flat_map(|message| message.chunks_exact(LANES * scheme.gates.bytes()));
+    let (size, count) = (config.gates.ciphertext_bytes(), config.gates.ciphertexts() as usize);
+    let of_gates = heard.iter().flat_map(|message| message.chunks_exact(LANES * config.gates.bytes()));
     let ciphertexts = of_gates.flat_map(|gate| gate[..LANES * count * size].chunks_exact(size));
     let mut all: Vec<&[u8]> = ciphertexts.collect();
     assert_eq!(all.len(), 4 * 2 * LANES * count);
@@ -124,8 +124,8 @@ fn a_label_that_is_none_of_its_wire_is_refused_by_whoever_decodes_it() {
     for to in [Owner::Party(GARBLER), Owner::Party(EVALUATOR), Owner::All] {
         for byte in [0, 5, 47] {
             let outcomes = run_parties(2, |net| {
-                let (setup, mut session) = sessions(&SCHEME, net)?;
-                let mut protocol = SCHEME.join(&setup, session.stream(), net.members())?;
+                let (setup, mut session) = sessions(&CONFIG, net)?;
+                let mut protocol = CONFIG.join(&setup, session.stream(), net.members())?;
                 let mut labels = protocol.pool.take(3 * 16);
                 // Active labels of zeros, and of a wire that stands for nothing.
                 labels.fill(7);
@@ -148,8 +148,8 @@ fn a_label_that_is_none_of_its_wire_is_refused_by_whoever_decodes_it() {
 #[test]
 fn values_of_another_set_up_are_refused() {
     let outcomes = run_parties(2, |net| {
-        let (setup, mut session) = sessions(&SCHEME, net)?;
-        let mut protocol = SCHEME.join(&setup, session.stream(), net.members())?;
+        let (setup, mut session) = sessions(&CONFIG, net)?;
+        let mut protocol = CONFIG.join(&setup, session.stream(), net.members())?;
         let labels = protocol.pool.take(16);
         let mut shared = Shared { setup: protocol.setup, count: 1, lanes: 1, labels };
         shared.setup[0] ^= 1;

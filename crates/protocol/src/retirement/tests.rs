@@ -161,18 +161,18 @@ fn one_failed_check_ends_all_sessions_of_a_maker_of_material() {
 
 /// The attack: an evaluator that spoils one column of its transfers in each session learns a bit of Delta from each. Now the
 /// garbler goes into no second one.
-fn evaluator_spoils<S: ProtocolConfig + Sync>(scheme: &S)
+fn evaluator_spoils<S: ProtocolConfig + Sync>(config: &S)
 where
     S::Setup: Sync,
 {
     let ends = sessions(
         |net| {
-            let session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-            Ok((scheme.set_up(net)?, parking_lot::Mutex::new(session)))
+            let session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+            Ok((config.set_up(net)?, parking_lot::Mutex::new(session)))
         },
         |(setup, session), _, net| {
             let stream = session.lock().stream();
-            let mut protocol = scheme.join(setup, stream, PartySet::all(2))?;
+            let mut protocol = config.join(setup, stream, PartySet::all(2))?;
             let mut b = Builder::new("gate");
             let and = b.table(&Arc::new(Table::new("AND", 2, 1, vec![0, 0, 0, 1])));
             let x = b.input("x", 2, 1);
@@ -187,7 +187,7 @@ where
             evaluate(&mut protocol, &compiled, lanes, &[input], batch, net).map(drop)
         },
     );
-    none_is_checked_after_the_first_failure(scheme.name(), &ends);
+    none_is_checked_after_the_first_failure(config.name(), &ends);
 }
 
 #[test]

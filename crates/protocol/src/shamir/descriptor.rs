@@ -15,7 +15,7 @@ pub static PASSIVE: Descriptor = Descriptor {
     threshold: Threshold::Minority,
     options: &[choices::inversion("views"), choices::TABLES],
     takes_gates: false,
-    scheme: |chosen| {
+    config: |chosen| {
         Ok(AnyProtocolConfig::new(ShamirConfig {
             structure: Structure::new(chosen.parties, chosen.threshold)?,
             inversion: chosen.value("inversion").parse()?,
@@ -54,14 +54,14 @@ pub static ACTIVE: Descriptor = Descriptor {
         },
     ],
     takes_gates: false,
-    scheme: |chosen| {
+    config: |chosen| {
         let structure = Structure::new(chosen.parties, chosen.threshold)?;
-        let scheme = ShamirActiveConfig::new(
+        let config = ShamirActiveConfig::new(
             structure,
             chosen.value("inversion").parse()?,
             chosen.value("tables").parse()?,
         )?;
-        Ok(AnyProtocolConfig::new(scheme.with_preprocessing(chosen.value("preprocessing").parse()?)))
+        Ok(AnyProtocolConfig::new(config.with_preprocessing(chosen.value("preprocessing").parse()?)))
     },
     serving: Some(Serving {
         advice: "fewer than a third of the nodes may cheat, or be gone, and answers come all the same and are right; all nodes make \

@@ -24,12 +24,12 @@ use polyclave_cipher::{Compiled, Lookup, Matrix};
 use polyclave_kernels::affine::{Map, Term, combine};
 
 use super::arithmetic::Arithmetic;
-use super::bank::Registers;
 use super::inversion::Inversion;
 use super::masked_powers::by_masked_powers;
 use super::opening::{Opening, Secret};
 use super::power::{Powers, by_chain, by_masked_exponentiation, by_masking, rivain_prouff};
 use super::prss::View;
+use super::registers::Registers;
 use super::runs::Run;
 use super::security::AdversaryModel;
 use crate::net::Net;
@@ -56,8 +56,12 @@ impl Run<'_> {
 }
 
 impl<'a> Inversions<'a> {
-    pub(super) fn new(compiled: &'a Compiled, lookups: &[&'a Lookup], bank: &Registers) -> Inversions<'a> {
-        let (runs, len) = Run::group(compiled, lookups, bank);
+    pub(super) fn new(
+        compiled: &'a Compiled,
+        lookups: &[&'a Lookup],
+        registers: &Registers,
+    ) -> Inversions<'a> {
+        let (runs, len) = Run::group(compiled, lookups, registers);
         Inversions { runs, len }
     }
 
@@ -66,7 +70,7 @@ impl<'a> Inversions<'a> {
         &self,
         way: Inversion,
         arithmetic: &mut Arithmetic<S>,
-        bank: &mut Registers,
+        registers: &mut Registers,
         powers: Option<&mut Powers>,
         net: &mut dyn Net,
     ) -> Result<()> {
@@ -77,37 +81,40 @@ impl<'a> Inversions<'a> {
                 let [x, x2]: [Shares; 2] = match way {
                     Inversion::CarriedSquares => {
                         let pool = &arithmetic.pool;
-                        [self.carried(0, &identity, bank, pool), self.carried(1, &square, bank, pool)]
+                        [
+                            self.carried(0, &identity, registers, pool),
+                            self.carried(1, &square, registers, pool),
+                        ]
                     }
-                    _ => pair(self.open_images(&[identity, square], arithmetic, bank, net)?),
+                    _ => pair(self.open_images(&[identity, square], arithmetic, registers, net)?),
                 };
                 let [x14, x240] = rivain_prouff(&x, &x2, arithmetic, net)?;
-                self.finish(Power::Product(&x240, &x14), arithmetic, bank, net)
+                self.finish(Power::Product(&x240, &x14), arithmetic, registers, net)
             }
             Inversion::Masking => {
                 let mut images = vec![identity];
                 images.extend((0..8).map(|i| Matrix::bit(8, i)));
-                let shares = self.open_images(&images, arithmetic, bank, net)?;
+                let shares = self.open_images(&images, arithmetic, registers, net)?;
                 let inverse = by_masking(shares, arithmetic, net)?;
-                self.finish(Power::Value(&inverse), arithmetic, bank, net)
+                self.finish(Power::Value(&inverse), arithmetic, registers, net)
             }
             Inversion::MaskedExponentiation => {
                 let powers = powers.ok_or_else(|| Error::misuse("the batch has no powers of masks"))?;
-                let x = self.plain(arithmetic, bank, net)?;
+                let x = self.plain(arithmetic, registers, net)?;
                 let inverse = by_masked_exponentiation(&x, powers, arithmetic, net)?;
-                self.finish(Power::Value(&inverse), arithmetic, bank, net)
+                self.finish(Power::Value(&inverse), arithmetic, registers, net)
             }
             Inversion::MaskedPowers => {
                 let powers = powers.ok_or_else(|| Error::misuse("the batch has no powers of masks"))?;
-                let x = self.carried(0, &identity, bank, &arithmetic.pool);
+                let x = self.carried(0, &identity, registers, &arithmetic.pool);
                 let [x170, x84] = by_masked_powers(&x, powers, arithmetic, net)?;
-                self.finish(Power::Product(&x170, &x84), arithmetic, bank, net)
+                self.finish(Power::Product(&x170, &x84), arithmetic, registers, net)
             }
             chained => {
                 let chain = chained.chain().expect("all other ways are chains");
-                let x = self.plain(arithmetic, bank, net)?;
+                let x = self.plain(arithmetic, registers, net)?;
                 let inverse = by_chain(x, &chain, arithmetic, net)?;
-                self.finish(Power::Value(&inverse), arithmetic, bank, net)
+                self.finish(Power::Value(&inverse), arithmetic, registers, net)
             }
         }
     }
@@ -116,19 +123,19 @@ impl<'a> Inversions<'a> {
     fn plain<S: AdversaryModel>(
         &self,
         arithmetic: &mut Arithmetic<S>,
-        bank: &Registers,
+        registers: &Registers,
         net: &mut dyn Net,
     ) -> Result<Shares> {
         let scalar = |run: &&Run<'_>| run.before().matrix.as_scalar().is_some();
         let (local, others): (Vec<&Run<'_>>, Vec<&Run<'_>>) = self.runs.iter().partition(scalar);
         let mut x = match others.is_empty() {
             true => arithmetic.pool.take(self.len),
-            false => self.open_runs(&others, &[Matrix::identity(8)], arithmetic, bank, net)?.remove(0),
+            false => self.open_runs(&others, &[Matrix::identity(8)], arithmetic, registers, net)?.remove(0),
         };
         for run in local {
             let map = Map::new(run.before().matrix.columns());
             for (part, lookup) in run.parts() {
-                let terms = [Term { src: bank.row(lookup.xs[0]), map: &map }];
+                let terms = [Term { src: registers.row(lookup.xs[0]), map: &map }];
                 combine(&mut x[part], &terms, run.before().constant);
             }
         }
@@ -140,10 +147,10 @@ impl<'a> Inversions<'a> {
         &self,
         images: &[Matrix],
         arithmetic: &mut Arithmetic<S>,
-        bank: &Registers,
+        registers: &Registers,
         net: &mut dyn Net,
     ) -> Result<Vec<Shares>> {
-        self.open_runs(&self.runs.iter().collect::<Vec<_>>(), images, arithmetic, bank, net)
+        self.open_runs(&self.runs.iter().collect::<Vec<_>>(), images, arithmetic, registers, net)
     }
 
     /// [`open_images`](Self::open_images) of some of the runs; what is at the others is unspecified.
@@ -152,12 +159,12 @@ impl<'a> Inversions<'a> {
         runs: &[&Run<'_>],
         images: &[Matrix],
         arithmetic: &mut Arithmetic<S>,
-        bank: &Registers,
+        registers: &Registers,
         net: &mut dyn Net,
     ) -> Result<Vec<Shares>> {
         let mut x = arithmetic.pool.take(self.len);
         for (part, lookup) in runs.iter().flat_map(|run| run.parts()) {
-            x[part].copy_from_slice(bank.row(lookup.xs[0]));
+            x[part].copy_from_slice(registers.row(lookup.xs[0]));
         }
         let openings = runs.iter().map(|run| Opening {
             secret: Secret::Value(&x[run.range.clone()]),
@@ -176,13 +183,13 @@ impl<'a> Inversions<'a> {
     }
 
     /// An image of before(x) that came through the linear layers as the lookup's k-th start.
-    fn carried(&self, k: usize, image: &Matrix, bank: &Registers, pool: &Pool) -> Shares {
+    fn carried(&self, k: usize, image: &Matrix, registers: &Registers, pool: &Pool) -> Shares {
         let mut x = pool.take(self.len);
         let identity = Map::identity();
         for run in &self.runs {
             let constant = image.apply(run.before().constant);
             for (part, lookup) in run.parts() {
-                let terms = [Term { src: bank.row(lookup.xs[k]), map: &identity }];
+                let terms = [Term { src: registers.row(lookup.xs[k]), map: &identity }];
                 combine(&mut x[part], &terms, constant);
             }
         }
@@ -194,7 +201,7 @@ impl<'a> Inversions<'a> {
         &self,
         power: Power<'_>,
         arithmetic: &mut Arithmetic<S>,
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         let local = |run: &&Run<'_>| run.after().iter().all(|(m, _)| m.as_scalar().is_some());
@@ -205,7 +212,7 @@ impl<'a> Inversions<'a> {
         if let Power::Value(y) = power {
             for run in &free {
                 let after = run.after();
-                run.write(bank, |k, range, dst| {
+                run.write(registers, |k, range, dst| {
                     let map = Map::new(after[k].0.columns());
                     let src = &y[run.range.clone()][range];
                     combine(dst, &[Term { src, map: &map }], after[k].1);
@@ -227,7 +234,7 @@ impl<'a> Inversions<'a> {
         }
         let results = arithmetic.open_masked(openings, net)?;
         for (i, (run, after)) in opened.iter().zip(&afters).enumerate() {
-            run.write(bank, |k, range, dst| results.share(i, k, range, after[k].1, dst));
+            run.write(registers, |k, range, dst| results.share(i, k, range, after[k].1, dst));
         }
         Ok(())
     }

@@ -21,8 +21,8 @@ use polyclave_kernels::transpose::rows_to_blocks;
 use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
-use super::bank::Registers;
 use super::opening::{Opening, Secret};
+use super::registers::Registers;
 use super::security::AdversaryModel;
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
@@ -193,17 +193,17 @@ pub(super) fn lookup<S: AdversaryModel>(
     compiled: &Compiled,
     lookups: &[&Lookup],
     arithmetic: &mut Arithmetic<S>,
-    bank: &mut Registers,
+    registers: &mut Registers,
     stock: &mut Stock,
     net: &mut dyn Net,
 ) -> Result<()> {
     // Spent first: the positions are taken before anything is sent.
     let mut spent = Vec::with_capacity(lookups.len());
-    let mut masked = arithmetic.pool.take(lookups.iter().map(|lookup| bank.len(lookup.xs[0])).sum());
+    let mut masked = arithmetic.pool.take(lookups.iter().map(|lookup| registers.len(lookup.xs[0])).sum());
     let mut filled = 0;
     for lookup in lookups {
         let in_bits = compiled.tables()[lookup.table].in_bits();
-        let row = bank.row(lookup.xs[0]);
+        let row = registers.row(lookup.xs[0]);
         let missing = || Error::misuse("the batch was prepared for fewer lookups");
         let at = stock.masks.iter().position(|masks| masks.in_bits == in_bits).ok_or_else(missing)?;
         let masks = &mut stock.masks[at];
@@ -231,7 +231,7 @@ pub(super) fn lookup<S: AdversaryModel>(
             let columns = m.columns().into_iter().zip(&bits).filter(|(column, _)| *column != 0);
             let terms =
                 columns.map(|(column, src)| Term { src, map: &arithmetic.scalars[usize::from(column)] });
-            combine(bank.row_mut(*slot), &terms.collect::<Vec<_>>(), 0);
+            combine(registers.row_mut(*slot), &terms.collect::<Vec<_>>(), 0);
         }
     }
     Ok(())

@@ -60,11 +60,11 @@ mod tests {
     /// The bytes that an evaluation of so many lanes held at most, and those planned.
     fn held_and_planned(circuit: &Circuit, tables: Tables, lanes: usize) -> (usize, usize) {
         let structure = Structure::new(3, 1).expect("it is valid");
-        let scheme = ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables };
+        let config = ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables };
         let outcomes = run_parties(3, |net| {
-            let setup = scheme.set_up(net)?;
+            let setup = config.set_up(net)?;
             let stream = hello(&HandshakeParameters::new(3), net)?.stream();
-            let mut protocol = scheme.join(&setup, stream, net.members())?;
+            let mut protocol = config.join(&setup, stream, net.members())?;
             let compiled = compile(circuit, &protocol);
             let zeros = |port: &polyclave_cipher::CompiledPort| {
                 Cells::zero(port.cells.len(), port.bits, if port.uniform { 1 } else { lanes })

@@ -15,7 +15,6 @@
 
 mod active;
 mod arithmetic;
-mod bank;
 mod chain;
 mod client;
 mod cost;
@@ -33,6 +32,7 @@ mod polynomial;
 mod power;
 mod product;
 mod prss;
+mod registers;
 mod runs;
 mod security;
 mod service;
@@ -45,11 +45,11 @@ use polyclave_kernels::affine::{Map, Term, combine};
 use zeroize::Zeroizing;
 
 pub use active::{Active, Preprocessing, ShamirActiveConfig};
-pub use bank::Registers;
 pub use client::Mask;
 pub use descriptor::{ACTIVE, PASSIVE};
 pub use inversion::Inversion;
 pub use passive::Passive;
+pub use registers::Registers;
 pub use setup::{MAX_PARTIES, Setup, Structure};
 pub use tables::Tables;
 
@@ -102,8 +102,8 @@ impl ProtocolConfig for ShamirConfig {
         )
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        terms
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        parameters
             .with("protocol", self.name().as_bytes())
             .with("threshold", &self.structure.threshold().to_le_bytes())
             .with("inversion", self.inversion.name().as_bytes())
@@ -214,7 +214,7 @@ impl<S: AdversaryModel> Session for Shamir<S> {
         S::prepare(self, compiled, lanes, net)
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch<S>) -> Result<Registers> {
+    fn registers(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch<S>) -> Result<Registers> {
         Ok(Registers::new(compiled.lane_slots(), compiled.uniform_slots(), lanes, &self.arithmetic.pool))
     }
 
@@ -222,10 +222,10 @@ impl<S: AdversaryModel> Session for Shamir<S> {
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Shared>,
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
-        let lanes = bank.lanes();
+        let lanes = registers.lanes();
         let width = if port.uniform { 1 } else { lanes };
         let images: Vec<_> =
             port.cells.iter().enumerate().flat_map(|(i, views)| views.iter().map(move |v| (i, v))).collect();
@@ -255,25 +255,25 @@ impl<S: AdversaryModel> Session for Shamir<S> {
             }
         }
         for ((_, (_, slot)), row) in images.iter().zip(shares.chunks(width.max(1))) {
-            bank.row_mut(*slot).copy_from_slice(row);
+            registers.row_mut(*slot).copy_from_slice(row);
         }
         Ok(())
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Registers) {
-        bank.linear(maps, &self.arithmetic.scalars);
+    fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
+        registers.linear(maps, &self.arithmetic.scalars);
     }
 
     fn lookup(
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Registers,
+        registers: &mut Registers,
         batch: &mut Batch<S>,
         net: &mut dyn Net,
     ) -> Result<()> {
         let made_for = (batch.stream, batch.circuit, batch.lanes);
-        if made_for != (self.arithmetic.stream, compiled.digest(), bank.lanes()) {
+        if made_for != (self.arithmetic.stream, compiled.digest(), registers.lanes()) {
             return Err(Error::misuse(
                 "the batch was prepared for another session, circuit or number of lanes",
             ));
@@ -282,7 +282,7 @@ impl<S: AdversaryModel> Session for Shamir<S> {
         self.arithmetic.security.load(material);
         let (mut inversions, mut products) = (Vec::new(), Vec::new());
         let (mut polynomials, mut masked) = (Vec::new(), Vec::new());
-        let tables = self.tables.at(bank.lanes());
+        let tables = self.tables.at(registers.lanes());
         for lookup in lookups {
             match tables.way(&compiled.tables()[lookup.table]) {
                 LookupMethod::Inversion(_) => inversions.push(lookup),
@@ -292,24 +292,24 @@ impl<S: AdversaryModel> Session for Shamir<S> {
             }
         }
         if !inversions.is_empty() {
-            let inversions = Inversions::new(compiled, &inversions, bank);
-            inversions.run(self.inversion, &mut self.arithmetic, bank, batch.powers.as_mut(), net)?;
+            let inversions = Inversions::new(compiled, &inversions, registers);
+            inversions.run(self.inversion, &mut self.arithmetic, registers, batch.powers.as_mut(), net)?;
         }
         if !products.is_empty() {
-            product::lookup(compiled, &products, &mut self.arithmetic, bank, net)?;
+            product::lookup(compiled, &products, &mut self.arithmetic, registers, net)?;
         }
         if !polynomials.is_empty() {
-            polynomial::lookup(compiled, &polynomials, &mut self.arithmetic, bank, net)?;
+            polynomial::lookup(compiled, &polynomials, &mut self.arithmetic, registers, net)?;
         }
         if !masked.is_empty() {
-            masked_table::lookup(compiled, &masked, &mut self.arithmetic, bank, &mut batch.stock, net)?;
+            masked_table::lookup(compiled, &masked, &mut self.arithmetic, registers, &mut batch.stock, net)?;
         }
         batch.products = self.arithmetic.security.load(S::Material::default());
         Ok(())
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
-        Shared::of_port(port, bank.lanes(), |slot| bank.row(slot))
+    fn output(&mut self, port: &CompiledPort, registers: &mut Registers) -> Shared {
+        Shared::of_port(port, registers.lanes(), |slot| registers.row(slot))
     }
 
     fn select_lanes(&self, shared: &Shared, lanes: &[usize]) -> Shared {

@@ -17,8 +17,8 @@ use polyclave_cipher::{Compiled, Lookup, Matrix, Polynomials, Table};
 use polyclave_kernels::affine::{Map, Term, combine};
 
 use super::arithmetic::Arithmetic;
-use super::bank::Registers;
 use super::opening::{Opening, Secret};
+use super::registers::Registers;
 use super::runs::Run;
 use super::security::AdversaryModel;
 use crate::Result;
@@ -46,17 +46,17 @@ pub(super) fn lookup<S: AdversaryModel>(
     compiled: &Compiled,
     lookups: &[&Lookup],
     arithmetic: &mut Arithmetic<S>,
-    bank: &mut Registers,
+    registers: &mut Registers,
     net: &mut dyn Net,
 ) -> Result<()> {
-    let (runs, len) = Run::group(compiled, lookups, bank);
+    let (runs, len) = Run::group(compiled, lookups, registers);
     let tables = runs.iter().map(|run| run.table);
     let solved = tables.map(|table| table.pulkus_vivek().expect("tables without go another way"));
     let polynomials: Vec<&Polynomials> = solved.collect();
     let [x, x2, x4] = [0, 1, 2].map(|start| {
         let mut image = arithmetic.pool.take(len);
         for (part, lookup) in runs.iter().flat_map(Run::parts) {
-            image[part].copy_from_slice(bank.row(lookup.xs[start]));
+            image[part].copy_from_slice(registers.row(lookup.xs[start]));
         }
         image
     });
@@ -85,7 +85,7 @@ pub(super) fn lookup<S: AdversaryModel>(
             let sum = |start: usize, cube: usize, seventh: usize, constant, dst: &mut Shares| {
                 let [c3, r3] = cubes.terms(i, cube, range.clone());
                 let [c7, r7] = sevenths.terms(i, seventh, range.clone());
-                let x = Term { src: bank.row(lookup.xs[start]), map: &identity };
+                let x = Term { src: registers.row(lookup.xs[start]), map: &identity };
                 combine(&mut dst[part.clone()], &[x, c3, r3, c7, r7], constant);
             };
             sum(P1, 1, 0, polynomials.p1.constant, &mut p1);
@@ -103,7 +103,7 @@ pub(super) fn lookup<S: AdversaryModel>(
     let openings = openings.collect();
     let opened = arithmetic.open_masked(openings, net)?;
     for (i, run) in runs.iter().enumerate() {
-        run.write(bank, |view, range, dst| opened.share(i, view, range, 0, dst));
+        run.write(registers, |view, range, dst| opened.share(i, view, range, 0, dst));
     }
     Ok(())
 }

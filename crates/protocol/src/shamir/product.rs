@@ -11,7 +11,7 @@ use polyclave_cipher::{Compiled, Lookup, Matrix};
 use polyclave_kernels::affine::{Term, combine};
 
 use super::arithmetic::Arithmetic;
-use super::bank::Registers;
+use super::registers::Registers;
 use super::runs::Run;
 use super::security::AdversaryModel;
 use crate::Result;
@@ -36,20 +36,20 @@ pub(super) fn lookup<S: AdversaryModel>(
     compiled: &Compiled,
     lookups: &[&Lookup],
     arithmetic: &mut Arithmetic<S>,
-    bank: &mut Registers,
+    registers: &mut Registers,
     net: &mut dyn Net,
 ) -> Result<()> {
-    let (runs, len) = Run::group(compiled, lookups, bank);
+    let (runs, len) = Run::group(compiled, lookups, registers);
     let [x, y] = [0, 1].map(|bit| {
         let mut row = arithmetic.pool.take(len);
         for (part, lookup) in runs.iter().flat_map(Run::parts) {
-            row[part].copy_from_slice(bank.row(lookup.xs[bit]));
+            row[part].copy_from_slice(registers.row(lookup.xs[bit]));
         }
         row
     });
     let products = arithmetic.multiply(&[(&x, &y)], net)?;
     for run in &runs {
-        run.write(bank, |view, range, dst| {
+        run.write(registers, |view, range, dst| {
             let image = &run.lookups[0].views[view].0;
             let entry = |cell: usize| image.apply(run.table.entries()[cell]);
             let factors =

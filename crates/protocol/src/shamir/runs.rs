@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use polyclave_cipher::{Compiled, Lookup, Matrix, Table};
 
-use super::bank::Registers;
+use super::registers::Registers;
 
 /// Neighbouring lookups of one table with the same views.
 pub(super) struct Run<'a> {
@@ -20,12 +20,12 @@ impl<'a> Run<'a> {
     pub(super) fn group(
         compiled: &'a Compiled,
         lookups: &[&'a Lookup],
-        bank: &Registers,
+        registers: &Registers,
     ) -> (Vec<Run<'a>>, usize) {
         let mut runs: Vec<Run<'a>> = Vec::new();
         let mut len = 0;
         for lookup in lookups {
-            let width = bank.len(lookup.xs[0]);
+            let width = registers.len(lookup.xs[0]);
             let views = |l: &Lookup| l.views.iter().map(|(m, _)| *m).collect::<Vec<Matrix>>();
             let start = len;
             len += width;
@@ -54,10 +54,10 @@ impl<'a> Run<'a> {
     }
 
     /// Calls `fill(view's number, range within the run, slot's row)` for every view of every lookup.
-    pub(super) fn write(&self, bank: &mut Registers, fill: impl Fn(usize, Range<usize>, &mut [u8])) {
+    pub(super) fn write(&self, registers: &mut Registers, fill: impl Fn(usize, Range<usize>, &mut [u8])) {
         for (start, lookup) in (0..self.range.len()).step_by(self.width).zip(&self.lookups) {
             for (k, (_, slot)) in lookup.views.iter().enumerate() {
-                fill(k, start..start + self.width, bank.row_mut(*slot));
+                fill(k, start..start + self.width, registers.row_mut(*slot));
             }
         }
     }

@@ -10,16 +10,16 @@ use crate::tally::Cost;
 /// The cost of all lookups of a circuit. Checks are not included; they are counted where they run.
 pub(super) fn cost<F: MacField>(
     compiled: &Compiled,
-    way: LookupMethod,
+    method: LookupMethod,
     packing: Packing,
     shape: impl Fn(usize) -> RowShape,
 ) -> Cost {
     let mut cost = Cost::default();
     let table = |lookup: &Lookup| &compiled.tables()[lookup.table];
     for layer in compiled.layers() {
-        let goes = |routes: &[Route]| layer.lookups.iter().any(|l| routes.contains(&way.route(table(l))));
+        let goes = |routes: &[Route]| layer.lookups.iter().any(|l| routes.contains(&method.route(table(l))));
         if goes(&[Route::Products]) {
-            cost.rounds += way.cost().0 as f64;
+            cost.rounds += method.cost().0 as f64;
         }
         if goes(&[Route::Rows, Route::Units]) {
             cost.rounds += 1.0;
@@ -29,11 +29,11 @@ pub(super) fn cost<F: MacField>(
     for lookup in compiled.lookups() {
         let in_bits = table(lookup).in_bits();
         let mac_bytes = size_of::<F::Word>();
-        let route = way.route(table(lookup));
+        let route = method.route(table(lookup));
         let [triples, bits, openings, ahead, bytes] = match route {
             Route::Products => {
-                let (_, openings, triples) = way.cost();
-                let bits = way.bits::<F>();
+                let (_, openings, triples) = method.cost();
+                let bits = method.bits::<F>();
                 [triples, bits, openings, 0, (3 * triples + bits) * 2 * mac_bytes]
             }
             Route::Rows | Route::Units => {

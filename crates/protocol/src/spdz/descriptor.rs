@@ -2,7 +2,7 @@
 
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 
-use super::scheme::MAX_PARTIES;
+use super::config::MAX_PARTIES;
 use super::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use crate::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold, choices};
@@ -27,25 +27,25 @@ pub static MASKED_TABLES: Descriptor = Descriptor {
             )?))
         },
     }),
-    ..descriptor("spdz-lt", |chosen| scheme(LookupMethod::MaskedTables, chosen))
+    ..descriptor("spdz-lt", |chosen| config(LookupMethod::MaskedTables, chosen))
 };
 
 /// Inversion by bit decomposition.
 pub static BIT_DECOMPOSITION: Descriptor = Descriptor {
     summary: "authenticated sharing; inversion by bit decomposition",
-    ..descriptor("spdz-bd", |chosen| scheme(LookupMethod::BitDecomposition, chosen))
+    ..descriptor("spdz-bd", |chosen| config(LookupMethod::BitDecomposition, chosen))
 };
 
 /// Inversion by four products.
 pub static RIVAIN_PROUFF: Descriptor = Descriptor {
     summary: "authenticated sharing; inversion by the four products of Rivain and Prouff",
-    ..descriptor("spdz-rp", |chosen| scheme(LookupMethod::RivainProuff, chosen))
+    ..descriptor("spdz-rp", |chosen| config(LookupMethod::RivainProuff, chosen))
 };
 
 /// Small tables by three products.
 pub static PULKUS_VIVEK: Descriptor = Descriptor {
     summary: "authenticated sharing; tables of DES by the three products of Pulkus and Vivek",
-    ..descriptor("spdz-pv", |chosen| scheme(LookupMethod::PulkusVivek, chosen))
+    ..descriptor("spdz-pv", |chosen| config(LookupMethod::PulkusVivek, chosen))
 };
 
 /// Small tables as polynomials.
@@ -80,7 +80,7 @@ const DEMUX_FIELD: Choice = Choice {
     default: Some("64"),
 };
 
-const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyProtocolConfig>) -> Descriptor {
+const fn descriptor(name: &'static str, config: fn(&Parameters) -> Result<AnyProtocolConfig>) -> Descriptor {
     Descriptor {
         name,
         summary: "",
@@ -90,29 +90,29 @@ const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyPro
         threshold: Threshold::AllButOne,
         options: &[PREPROCESSING, choices::EXPANSION, DEMUX_FIELD],
         takes_gates: false,
-        scheme,
+        config,
         serving: None,
     }
 }
 
-fn scheme(way: LookupMethod, chosen: &Parameters) -> Result<AnyProtocolConfig> {
+fn config(method: LookupMethod, chosen: &Parameters) -> Result<AnyProtocolConfig> {
     match chosen.parsed("demux-field")? {
-        40 => with::<Gf2_40>(way, chosen, 40),
-        128 => with::<Gf2_128>(way, chosen, 128),
-        k => with::<Gf2_64>(way, chosen, k),
+        40 => with::<Gf2_40>(method, chosen, 40),
+        128 => with::<Gf2_128>(method, chosen, 128),
+        k => with::<Gf2_64>(method, chosen, k),
     }
 }
 
-fn with<F: MacField>(way: LookupMethod, chosen: &Parameters, k: usize) -> Result<AnyProtocolConfig> {
+fn with<F: MacField>(method: LookupMethod, chosen: &Parameters, k: usize) -> Result<AnyProtocolConfig> {
     let preprocessing = match chosen.value("preprocessing") {
         "mascot" => Preprocessing::Mascot { expansion: chosen.parsed("expansion")? },
         #[cfg(feature = "testkit")]
         "insecure_dealer" => Preprocessing::InsecureDealer,
-        other => return Err(Error::Misuse(format!("{} has no preprocessing '{other}'", way.name()))),
+        other => return Err(Error::Misuse(format!("{} has no preprocessing '{other}'", method.name()))),
     };
     Ok(AnyProtocolConfig::new(SpdzConfig::<F>::new(
         chosen.parties,
-        way,
+        method,
         preprocessing,
         Packing::of::<F>(k)?,
     )?))

@@ -9,10 +9,10 @@
 //! [`LookupMethod`] lists the ways to look up a table.
 
 mod arithmetic;
-mod bank;
 mod bits;
 mod check;
 mod client;
+mod config;
 mod cost;
 mod descriptor;
 mod elements;
@@ -23,8 +23,8 @@ mod masked;
 mod material;
 mod opening;
 mod products;
+mod registers;
 mod rotation;
-mod scheme;
 mod service;
 mod setup;
 mod share;
@@ -40,9 +40,9 @@ use polyclave_field::MacField;
 use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
-pub use bank::Registers;
 pub(crate) use check::{Coefficients, check};
 pub use client::Mask;
+pub use config::{MAX_PARTIES, Preprocessing, SpdzConfig};
 pub use descriptor::{BIT_DECOMPOSITION, MASKED_TABLES, PULKUS_VIVEK, RIVAIN_PROUFF, UNIVARIATE};
 pub use guesses::{Guesses, MOST_FORGED_LOG2};
 pub use key::MacKey;
@@ -50,8 +50,8 @@ pub use lookup_method::LookupMethod;
 pub use masked::{Packing, RowShape, Rows, UnitVectors, Units};
 pub use material::Batch;
 pub use opening::Openings;
+pub use registers::Registers;
 pub use rotation::Rotation;
-pub use scheme::{MAX_PARTIES, Preprocessing, SpdzConfig};
 pub use setup::Setup;
 pub use share::Authenticated;
 pub use shared::Shared;
@@ -72,7 +72,7 @@ use products::Products;
 
 /// One party in one session.
 pub struct Spdz<F: MacField> {
-    way: LookupMethod,
+    method: LookupMethod,
     packing: Packing,
     scalars: Vec<Map>,
     pool: Pool,
@@ -101,22 +101,22 @@ impl<F: MacField> Maps for Spdz<F> {
     }
 
     fn wants(&self, table: &Table) -> Vec<Matrix> {
-        self.way.wants(table)
+        self.method.wants(table)
     }
 }
 
 impl<F: MacField> Spdz<F> {
     /// A party that takes its material from any source, made under the same key and for the same stream.
     pub fn with_source(
-        way: LookupMethod,
+        method: LookupMethod,
         packing: Packing,
         key: MacKey<F>,
         stream: &Stream,
         source: Box<dyn Source<F>>,
     ) -> Self {
         let arithmetic = Arithmetic::new(key, stream.label(), source);
-        let (scalars, pool, masked) = (bank::scalars::<F>(), Pool::default(), Default::default());
-        Spdz { way, packing, scalars, pool, masked, arithmetic }
+        let (scalars, pool, masked) = (registers::scalars::<F>(), Pool::default(), Default::default());
+        Spdz { method, packing, scalars, pool, masked, arithmetic }
     }
 
     /// What the masked tables of one table of a circuit hold: every image that one of its lookups wants.
@@ -161,7 +161,7 @@ impl<F: MacField> Session for Spdz<F> {
     type Released = Checked<Cells>;
 
     fn cost(&self, compiled: &Compiled) -> Cost {
-        cost::cost::<F>(compiled, self.way, self.packing, |table| Self::shape(compiled, table))
+        cost::cost::<F>(compiled, self.method, self.packing, |table| Self::shape(compiled, table))
     }
 
     fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Batch<F>> {
@@ -170,7 +170,7 @@ impl<F: MacField> Session for Spdz<F> {
             let (name, bits) = (table.name(), F::CELL_BITS);
             return Err(Error::Misuse(format!(
                 "{}: cells of at most {bits} bits, not {name}",
-                self.way.name()
+                self.method.name()
             )));
         }
         let (mut products, mut units, mut rows) = (0, BTreeMap::new(), BTreeMap::new());
@@ -178,7 +178,7 @@ impl<F: MacField> Session for Spdz<F> {
         for lookup in compiled.lookups() {
             let width = if lookup.is_uniform() { 1 } else { lanes };
             let table = &tables[lookup.table];
-            match self.way.route(table) {
+            match self.method.route(table) {
                 Route::Products => products += width,
                 Route::Units => {
                     *units.entry(table.in_bits()).or_insert(0) += width;
@@ -187,9 +187,9 @@ impl<F: MacField> Session for Spdz<F> {
                 Route::Rows => *rows.entry(lookup.table).or_insert(0) += width,
             }
         }
-        let (_, _, triples) = self.way.cost();
+        let (_, _, triples) = self.method.cost();
         let triples = self.arithmetic.triples(products * triples, net)?;
-        let bits = self.arithmetic.bits(products * self.way.bits::<F>(), net)?;
+        let bits = self.arithmetic.bits(products * self.method.bits::<F>(), net)?;
         let units = units.into_iter().map(|(in_bits, count)| self.make_units(in_bits, count, net));
         let units = units.collect::<Result<_>>()?;
         let mut by_table: Vec<Option<Rows<F>>> = tables.iter().map(|_| None).collect();
@@ -213,7 +213,7 @@ impl<F: MacField> Session for Spdz<F> {
         })
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch<F>) -> Result<Registers<F>> {
+    fn registers(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch<F>) -> Result<Registers<F>> {
         Ok(Registers::new(compiled.lane_slots(), compiled.uniform_slots(), lanes))
     }
 
@@ -221,10 +221,10 @@ impl<F: MacField> Session for Spdz<F> {
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Shared<F>>,
-        bank: &mut Registers<F>,
+        registers: &mut Registers<F>,
         net: &mut dyn Net,
     ) -> Result<()> {
-        let lanes = if port.uniform { 1 } else { bank.lanes() };
+        let lanes = if port.uniform { 1 } else { registers.lanes() };
         let made;
         let shared = match input {
             Input::Shared(shared) => {
@@ -246,42 +246,42 @@ impl<F: MacField> Session for Spdz<F> {
                 &made
             }
         };
-        shared.put(port, lanes, bank)
+        shared.put(port, lanes, registers)
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Registers<F>) {
-        bank.linear(maps, &self.scalars, &self.arithmetic.key);
+    fn linear(&mut self, maps: &[Linear], registers: &mut Registers<F>) {
+        registers.linear(maps, &self.scalars, &self.arithmetic.key);
     }
 
     fn lookup(
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Registers<F>,
+        registers: &mut Registers<F>,
         batch: &mut Batch<F>,
         net: &mut dyn Net,
     ) -> Result<()> {
         let made_for = (batch.stream, batch.circuit, batch.lanes);
-        if made_for != (self.arithmetic.stream, compiled.digest(), bank.lanes()) {
+        if made_for != (self.arithmetic.stream, compiled.digest(), registers.lanes()) {
             return Err(Error::misuse(
                 "the batch was prepared for another session, circuit or number of lanes",
             ));
         }
-        let route = |lookup: &&Lookup| self.way.route(&compiled.tables()[lookup.table]);
+        let route = |lookup: &&Lookup| self.method.route(&compiled.tables()[lookup.table]);
         let (products, masked): (Vec<&Lookup>, Vec<&Lookup>) =
             lookups.iter().partition(|lookup| route(lookup) == Route::Products);
         if !products.is_empty() {
-            let products = Products::new(compiled, &products, bank, &mut self.arithmetic, batch, net);
-            products.run(self.way, bank)?;
+            let products = Products::new(compiled, &products, registers, &mut self.arithmetic, batch, net);
+            products.run(self.method, registers)?;
         }
         if !masked.is_empty() {
-            self.look_up_masked(compiled, &masked, bank, batch, net)?;
+            self.look_up_masked(compiled, &masked, registers, batch, net)?;
         }
         Ok(())
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Registers<F>) -> Shared<F> {
-        Shared::of(port, bank, self.arithmetic.unchecked())
+    fn output(&mut self, port: &CompiledPort, registers: &mut Registers<F>) -> Shared<F> {
+        Shared::of(port, registers, self.arithmetic.unchecked())
     }
 
     fn select_lanes(&self, shared: &Shared<F>, lanes: &[usize]) -> Shared<F> {

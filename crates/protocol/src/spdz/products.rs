@@ -9,9 +9,9 @@ use polyclave_cipher::{Affine, Compiled, Lookup, Matrix, Table, univariate};
 use polyclave_field::{MacField, Word};
 
 use super::arithmetic::{Arithmetic, Decomposed, Decomposing, Step, Stepped};
-use super::bank::Registers;
 use super::lookup_method::LookupMethod;
 use super::material::Batch;
+use super::registers::Registers;
 use super::share::Authenticated;
 use crate::net::Net;
 use crate::{Error, Result};
@@ -31,7 +31,7 @@ impl<'a, F: MacField> Products<'a, F> {
     pub(super) fn new(
         compiled: &'a Compiled,
         lookups: &'a [&'a Lookup],
-        bank: &Registers<F>,
+        registers: &Registers<F>,
         arithmetic: &'a mut Arithmetic<F>,
         batch: &'a mut Batch<F>,
         net: &'a mut dyn Net,
@@ -39,26 +39,26 @@ impl<'a, F: MacField> Products<'a, F> {
         let mut end = 0;
         let range = |lookup: &&Lookup| {
             let from = end;
-            end += bank.row(lookup.xs[0]).cells.len();
+            end += registers.row(lookup.xs[0]).cells.len();
             from..end
         };
         let ranges = lookups.iter().map(range).collect();
         Products { compiled, lookups, ranges, arithmetic, batch, net }
     }
 
-    pub(super) fn run(mut self, way: LookupMethod, bank: &mut Registers<F>) -> Result<()> {
-        match way {
+    pub(super) fn run(mut self, method: LookupMethod, registers: &mut Registers<F>) -> Result<()> {
+        match method {
             LookupMethod::MaskedTables => Err(Error::misuse("masked tables take no products")),
-            LookupMethod::BitDecomposition => self.bit_decomposition(bank),
-            LookupMethod::RivainProuff => self.rivain_prouff(bank),
-            LookupMethod::PulkusVivek => self.pulkus_vivek(bank),
-            LookupMethod::Univariate => self.univariate(bank),
+            LookupMethod::BitDecomposition => self.bit_decomposition(registers),
+            LookupMethod::RivainProuff => self.rivain_prouff(registers),
+            LookupMethod::PulkusVivek => self.pulkus_vivek(registers),
+            LookupMethod::Univariate => self.univariate(registers),
         }
     }
 
     /// X^254 = ((X^2 X^4) (X^8 X^16)) ((X^32 X^64) X^128): six products, five rounds.
-    fn bit_decomposition(&mut self, bank: &mut Registers<F>) -> Result<()> {
-        let x = self.decompose(&self.inputs(bank, 0))?;
+    fn bit_decomposition(&mut self, registers: &mut Registers<F>) -> Result<()> {
+        let x = self.decompose(&self.inputs(registers, 0))?;
         let power = |i: u32| self.images(&x, |table| power_of_input(table, i));
         let [x2, x4, x8, x16] = [power(1), power(2), power(3), power(4)];
         let [x32, x64, x128] = [power(5), power(6), power(7)];
@@ -66,13 +66,13 @@ impl<'a, F: MacField> Products<'a, F> {
         let [ab, c] = self.multiply([(&a, &b), (&c, &x128)])?;
         let [inverse] = self.multiply([(&ab, &c)])?;
         let inverse = self.decompose(&inverse)?;
-        self.put(bank, &inverse, |table| inversion_of(table).after);
+        self.put(registers, &inverse, |table| inversion_of(table).after);
         Ok(())
     }
 
     /// {X, X^2} -> {X^3, X^12} -> {X^14}, {X^15, X^240} -> X^254: four products, seven rounds.
-    fn rivain_prouff(&mut self, bank: &mut Registers<F>) -> Result<()> {
-        let x = self.decompose(&self.inputs(bank, 0))?;
+    fn rivain_prouff(&mut self, registers: &mut Registers<F>) -> Result<()> {
+        let x = self.decompose(&self.inputs(registers, 0))?;
         let power = |i: u32| self.images(&x, |table| power_of_input(table, i));
         let (x1, x2) = (power(0), power(1));
         let [x3] = self.multiply([(&x1, &x2)])?;
@@ -83,14 +83,14 @@ impl<'a, F: MacField> Products<'a, F> {
         let x240 = self.images(&x15, |_| linear(Matrix::frobenius(4)));
         let [inverse] = self.multiply([(&x240, &x14)])?;
         let inverse = self.decompose(&inverse)?;
-        self.put(bank, &inverse, |table| inversion_of(table).after);
+        self.put(registers, &inverse, |table| inversion_of(table).after);
         Ok(())
     }
 
     /// p1(X) q1(X) + p2(X) from X, X^3 and X^7: three products, five rounds. X^7 does not wait for the bits of X^3.
-    fn pulkus_vivek(&mut self, bank: &mut Registers<F>) -> Result<()> {
-        let [x, x2, x4] = [0, 1, 2].map(|k| self.inputs(bank, k));
-        let [mut p1, mut p2] = [3, 4].map(|k| self.inputs(bank, k));
+    fn pulkus_vivek(&mut self, registers: &mut Registers<F>) -> Result<()> {
+        let [x, x2, x4] = [0, 1, 2].map(|k| self.inputs(registers, k));
+        let [mut p1, mut p2] = [3, 4].map(|k| self.inputs(registers, k));
         let [x3] = self.multiply([(&x, &x2)])?;
         let stepped = self.step(&[(&x3, &x4)], Some(&x3))?;
         let (Some(x7), Some(x3)) = (stepped.products.first(), &stepped.decomposed) else {
@@ -112,21 +112,21 @@ impl<'a, F: MacField> Products<'a, F> {
         y.add(&p2);
         let y = self.decompose(&y)?;
         // The upper bits of P are discarded.
-        self.put(bank, &y, |table| {
+        self.put(registers, &y, |table| {
             linear(Matrix::of(8, table.out_bits(), |y| y & ((1 << table.out_bits()) - 1)))
         });
         Ok(())
     }
 
     /// The sum of c_i X^i, i = 0 .. 63, all powers one after another: 62 products, 63 rounds.
-    fn univariate(&mut self, bank: &mut Registers<F>) -> Result<()> {
+    fn univariate(&mut self, registers: &mut Registers<F>) -> Result<()> {
         let tables = self.lookups.iter().map(|lookup| &self.compiled.tables()[lookup.table]);
         let coefficients: Vec<_> = tables.map(|table| univariate::interpolate(table)).collect();
         let coefficients: Vec<_> = coefficients
             .into_iter()
             .collect::<Option<_>>()
             .ok_or_else(|| Error::misuse("tables of 6 bits"))?;
-        let x = self.inputs(bank, 0);
+        let x = self.inputs(registers, 0);
         let mut y = Authenticated::zero(x.len());
         let mut power = Authenticated::public(&vec![F::Word::ONE; x.len()], &self.arithmetic.key);
         for i in 0..univariate::ELEMENTS {
@@ -142,17 +142,17 @@ impl<'a, F: MacField> Products<'a, F> {
             y.add(&power.times_public(&factors));
         }
         let y = self.decompose(&y)?;
-        self.put(bank, &y, |table| {
+        self.put(registers, &y, |table| {
             linear(Matrix::of(6, table.out_bits(), |y| y & ((1 << table.out_bits()) - 1)))
         });
         Ok(())
     }
 
     /// Wanted image number k of every input.
-    fn inputs(&self, bank: &Registers<F>, k: usize) -> Authenticated<F> {
+    fn inputs(&self, registers: &Registers<F>, k: usize) -> Authenticated<F> {
         let mut inputs = Authenticated::zero(self.len());
         for (lookup, range) in self.lookups.iter().zip(&self.ranges) {
-            let row = bank.row(lookup.xs[k]);
+            let row = registers.row(lookup.xs[k]);
             F::embed_row(&mut inputs.values[range.clone()], &row.cells);
             inputs.macs[range.clone()].copy_from_slice(&row.macs);
         }
@@ -174,14 +174,14 @@ impl<'a, F: MacField> Products<'a, F> {
     }
 
     /// Puts the wanted images of the outputs into their slots; `after` takes a cell to the output. Local.
-    fn put(&self, bank: &mut Registers<F>, cells: &Decomposed<F>, after: impl Fn(&Table) -> Affine) {
+    fn put(&self, registers: &mut Registers<F>, cells: &Decomposed<F>, after: impl Fn(&Table) -> Affine) {
         for (lookup, range) in self.lookups.iter().zip(&self.ranges) {
             let after = after(&self.compiled.tables()[lookup.table]);
             for (m, slot) in &lookup.views {
                 let matrix = m.after(&after.matrix);
                 let constant = m.apply(after.constant);
                 let image = cells.image(range.clone(), &matrix, constant, &self.arithmetic.key);
-                let row = bank.row_mut(*slot);
+                let row = registers.row_mut(*slot);
                 F::project_row(&mut row.cells, &image.values);
                 row.macs.copy_from_slice(&image.macs);
             }

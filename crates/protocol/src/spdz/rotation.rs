@@ -33,8 +33,8 @@ use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
 use super::check::Coefficients;
+use super::config::Preprocessing;
 use super::key::MacKey;
-use super::scheme::Preprocessing;
 use super::setup::Setup;
 use super::share::Authenticated;
 use super::shared::{Shared, image_of_bits};

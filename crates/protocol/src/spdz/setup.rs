@@ -10,8 +10,8 @@
 use polyclave_field::{Gf2_64, MacField, Word};
 use zeroize::Zeroizing;
 
+use super::config::{MAX_PARTIES, Preprocessing};
 use super::key::MacKey;
-use super::scheme::{MAX_PARTIES, Preprocessing};
 use super::share::Authenticated;
 use super::source::Source;
 use crate::mascot::Mascot;

@@ -7,8 +7,8 @@ use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
-use super::bank::{Registers, Row};
 use super::key::MacKey;
+use super::registers::{Registers, Row};
 use super::share::Authenticated;
 use crate::net::Net;
 use crate::protocol::{Owner, SharedValue};
@@ -127,15 +127,15 @@ impl<F: MacField> Shared<F> {
     }
 
     /// From an output port; it rests on this.
-    pub(super) fn of(port: &CompiledPort, bank: &Registers<F>, unchecked: Unchecked) -> Self {
+    pub(super) fn of(port: &CompiledPort, registers: &Registers<F>, unchecked: Unchecked) -> Self {
         let views: Vec<Matrix> = port.cells[0].iter().map(|(m, _)| *m).collect();
-        let lanes = if port.uniform { 1 } else { bank.lanes() };
+        let lanes = if port.uniform { 1 } else { registers.lanes() };
         let mut shared = Self::zero(port.bits, port.cells.len(), lanes, views);
         shared.unchecked = unchecked;
         let slots = (0..shared.views.len()).flat_map(|k| port.cells.iter().map(move |cell| cell[k].1));
         let rows = shared.cells.chunks_mut(lanes).zip(shared.macs.chunks_mut(lanes));
         for (slot, (cells, macs)) in slots.zip(rows) {
-            let row = bank.row(slot);
+            let row = registers.row(slot);
             if row.cells.len() == lanes {
                 cells.copy_from_slice(&row.cells);
                 macs.copy_from_slice(&row.macs);
@@ -149,7 +149,7 @@ impl<F: MacField> Shared<F> {
     }
 
     /// Into the slots of an input port.
-    pub(super) fn put(&self, port: &CompiledPort, lanes: usize, bank: &mut Registers<F>) -> Result<()> {
+    pub(super) fn put(&self, port: &CompiledPort, lanes: usize, registers: &mut Registers<F>) -> Result<()> {
         if (self.count, self.bits, self.lanes) != (port.cells.len(), port.bits, lanes) {
             return Err(Error::Misuse(format!("the shared value does not fit input {}", port.name)));
         }
@@ -161,7 +161,7 @@ impl<F: MacField> Shared<F> {
                 };
                 let view = self.views.iter().position(|v| v == m).ok_or_else(missing)?;
                 let at = (view * self.count + i) * lanes;
-                let row: &mut Row<F> = bank.row_mut(*slot);
+                let row: &mut Row<F> = registers.row_mut(*slot);
                 row.cells.copy_from_slice(&self.cells[at..at + lanes]);
                 row.macs.copy_from_slice(&self.macs[at..at + lanes]);
             }

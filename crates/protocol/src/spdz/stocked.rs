@@ -27,12 +27,12 @@ use polyclave_field::{MacField, Word};
 use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
+use super::config::SpdzConfig;
 use super::masked::{RowShape, Rows, Units, Vectors};
-use super::scheme::SpdzConfig;
 use super::setup::Setup;
 use super::share::Authenticated;
 use super::source::{OwnedBits, Source, Triples};
-use super::{Spdz, bank};
+use super::{Spdz, registers};
 use crate::net::Net;
 use crate::pool::Pool;
 use crate::protocol::ProtocolConfig;
@@ -110,25 +110,25 @@ impl<F: MacField> Spdz<F> {
 
 /// [`ServiceConfig::make_material`](crate::service::ServiceConfig::make_material).
 pub(super) fn make_material<F: MacField>(
-    scheme: &SpdzConfig<F>,
+    config: &SpdzConfig<F>,
     setup: &Setup<F>,
     stream: Stream,
     kind: &Kind,
     count: usize,
     net: &mut dyn Net,
 ) -> Result<Zeroizing<Vec<u8>>> {
-    scheme.join(setup, stream, net.members())?.make_items(kind, count, net)
+    config.join(setup, stream, net.members())?.make_items(kind, count, net)
 }
 
 /// [`ServiceConfig::join_stocked`](crate::service::ServiceConfig::join_stocked).
 pub(super) fn join_stocked<F: MacField>(
-    scheme: &SpdzConfig<F>,
+    config: &SpdzConfig<F>,
     setup: &Setup<F>,
     stream: Stream,
     serving: PartySet,
     stock: Arc<dyn Stock>,
 ) -> Result<Spdz<F>> {
-    Ok(scheme.join(setup, stream, serving)?.with_stock(stock))
+    Ok(config.join(setup, stream, serving)?.with_stock(stock))
 }
 
 /// Material from a stock; what stocks do not keep is made on the way.
@@ -141,7 +141,7 @@ pub struct FromStock<F: MacField> {
 impl<F: MacField> FromStock<F> {
     /// Both are of one MAC key, and `live` is of the session that it is used in.
     pub fn new(stock: Arc<dyn Stock>, live: Box<dyn Source<F>>) -> Self {
-        FromStock { stock, live, scalars: bank::scalars::<F>() }
+        FromStock { stock, live, scalars: registers::scalars::<F>() }
     }
 
     /// Whole items, as many as asked for.

@@ -23,11 +23,11 @@ pub struct Run {
 }
 
 /// Runs a circuit with all parties on threads. Input port i is given by party i mod n, and everybody learns the outputs.
-pub fn run(scheme: &impl ProtocolConfig, circuit: &Circuit, lanes: usize, inputs: &[Cells]) -> Result<Run> {
-    let parties = scheme.parties();
+pub fn run(config: &impl ProtocolConfig, circuit: &Circuit, lanes: usize, inputs: &[Cells]) -> Result<Run> {
+    let parties = config.parties();
     let party = |net: &mut dyn Net| -> Result<(Vec<Cells>, Tally, Cost)> {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(parties)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(parties)), net)?;
+        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(circuit, &protocol);
         let batch = prepare(&mut protocol, &compiled, lanes, net)?;
         let owner = |i: usize| Party((i % parties) as u8);
@@ -57,7 +57,7 @@ pub fn run(scheme: &impl ProtocolConfig, circuit: &Circuit, lanes: usize, inputs
 ///
 /// # Panics
 /// If anything differs.
-pub fn check_circuit(scheme: &impl ProtocolConfig, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
+pub fn check_circuit(config: &impl ProtocolConfig, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
     let mut noise = blake3::Hasher::new().update(&[seed]).finalize_xof();
     let inputs: Vec<Cells> = circuit
         .inputs()
@@ -71,7 +71,7 @@ pub fn check_circuit(scheme: &impl ProtocolConfig, circuit: &Circuit, lanes: usi
         })
         .collect();
     let expected = cleartext::run(&compile(circuit, &AnyMap), lanes, &inputs).expect("the inputs fit");
-    let run = run(scheme, circuit, lanes, &inputs).expect("honest parties finish");
+    let run = run(config, circuit, lanes, &inputs).expect("honest parties finish");
     assert!(run.outputs == expected, "{} differs from the cleartext", circuit.name());
     run
 }

@@ -63,8 +63,8 @@ pub enum Promise {
 
 impl Promise {
     /// What a scheme promises.
-    pub fn of<S: ProtocolConfig>(scheme: &S) -> Promise {
-        match scheme.adversary() {
+    pub fn of<S: ProtocolConfig>(config: &S) -> Promise {
+        match config.adversary() {
             Adversary::Passive => Promise::Anything,
             Adversary::Abort | Adversary::GuaranteedOutput => Promise::RightOrAborted,
         }

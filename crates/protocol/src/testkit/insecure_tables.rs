@@ -227,7 +227,7 @@ impl Maker for InsecureTables {
     fn make(&mut self, plan: &Plan<'_>, pool: &Pool, _: &mut Counts, _: &mut dyn Net) -> Result<Made> {
         let mut maps = MaskMaps::default();
         maps.prepare(plan.compiled);
-        let mut bank = Registers::new(plan.compiled, plan.lanes, pool);
+        let mut registers = Registers::new(plan.compiled, plan.lanes, pool);
         let (mut records, mut planes) = (pool.take(plan.records), pool.take(plan.planes));
         let mut inputs = Vec::new();
         for port in plan.compiled.inputs() {
@@ -235,26 +235,26 @@ impl Maker for InsecureTables {
             let cells = self.random_cells(port.cells.len() * lanes, port.bits);
             for (views, row) in port.cells.iter().zip(cells.chunks(lanes)) {
                 for (matrix, slot) in views {
-                    bank.put(*slot, &row.iter().map(|x| matrix.apply(*x)).collect::<Vec<_>>());
+                    registers.put(*slot, &row.iter().map(|x| matrix.apply(*x)).collect::<Vec<_>>());
                 }
             }
             inputs.push(self.deal_masks(&cells, port.bits, plan.macs));
         }
         let mut places = plan.places.iter();
         for layer in plan.compiled.layers() {
-            bank.linear(&layer.linear, &maps, false);
+            registers.linear(&layer.linear, &maps, false);
             let mut outputs = Vec::new();
             for (lookup, place) in layer.lookups.iter().zip(&mut places) {
                 let bits = plan.compiled.tables()[lookup.table].out_bits();
                 let mut s = vec![0; place.width];
-                bank.copy_indices_to(lookup.xs[0], &mut s);
+                registers.copy_indices_to(lookup.xs[0], &mut s);
                 let o = self.random_cells(place.width, bits);
                 self.deal(plan, place, [&s, &o], &mut planes, &mut records);
                 outputs.push((lookup, o));
             }
             for (lookup, o) in outputs {
                 for (matrix, slot) in &lookup.views {
-                    bank.put(*slot, &o.iter().map(|x| matrix.apply(*x)).collect::<Vec<_>>());
+                    registers.put(*slot, &o.iter().map(|x| matrix.apply(*x)).collect::<Vec<_>>());
                 }
             }
         }
@@ -263,7 +263,7 @@ impl Maker for InsecureTables {
             let lanes = if port.uniform { 1 } else { plan.lanes };
             let mut cells = vec![0; port.cells.len() * lanes];
             for (views, row) in port.cells.iter().zip(cells.chunks_mut(lanes)) {
-                bank.copy_to(views[0].1, row);
+                registers.copy_to(views[0].1, row);
             }
             outputs.push(self.deal_masks(&cells, port.bits, plan.macs));
         }

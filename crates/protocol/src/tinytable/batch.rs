@@ -6,9 +6,9 @@
 use polyclave_cipher::Compiled;
 use zeroize::Zeroize;
 
-use super::bank::Packing;
 use super::commitments::{OfBatch, bytes_of};
 use super::macs::{Macs, Record};
+use super::registers::Packing;
 use crate::pool::Shares;
 use crate::{Error, Result};
 

@@ -30,9 +30,9 @@
 use polyclave_cipher::Lookup;
 use polyclave_kernels::secret::ct_eq;
 
-use super::bank::{Packing, Registers};
 use super::batch::{Batch, Made, Place, Plan};
 use super::macs::Macs;
+use super::registers::{Packing, Registers};
 use super::scratch::Theirs;
 use crate::minimac::{Code, Committed, KeyShare, Opener};
 use crate::net::Net;
@@ -129,7 +129,7 @@ impl Commitments {
         &mut self,
         lookups: &[Lookup],
         places: std::ops::Range<usize>,
-        bank: &Registers,
+        registers: &Registers,
         batch: &Batch,
         theirs: &[u8],
     ) -> Result<()> {
@@ -139,14 +139,14 @@ impl Commitments {
             let (place, start) = (&batch.places[number], in_use.firsts[number]);
             let bits = usize::from(place.record.out_bits);
             entries.resize(place.width, 0);
-            bank.copy_indices_to(lookup.xs[0], &mut entries);
+            registers.copy_indices_to(lookup.xs[0], &mut entries);
             for (lane, entry) in entries.iter().enumerate() {
                 let first = start + (lane * place.record.entries + usize::from(*entry)) * bits;
                 in_use.selection[first..first + bits].fill(1);
-                let share = Theirs(theirs, bank.packing).of(row, lane);
+                let share = Theirs(theirs, registers.packing).of(row, lane);
                 in_use.theirs.extend((0..bits).map(|bit| share >> bit & 1));
             }
-            row += place.row_bytes(bank.packing);
+            row += place.row_bytes(registers.packing);
         }
         Ok(())
     }

@@ -16,9 +16,9 @@ pub static WITHOUT_MACS: Descriptor = Descriptor {
     summary: "scrambled tables between two parties, without MACs",
     adversary: Adversary::Passive,
     ..descriptor("tinytable", |chosen| {
-        let scheme =
+        let config =
             TinyTableConfig::<Unverified<Cells>>::new(Macs::None, preprocessing(Macs::None, chosen)?)?;
-        Ok(AnyProtocolConfig::new(scheme))
+        Ok(AnyProtocolConfig::new(config))
     })
 };
 
@@ -84,7 +84,7 @@ const KAPPA: Choice = Choice {
     default: Some("64"),
 };
 
-const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyProtocolConfig>) -> Descriptor {
+const fn descriptor(name: &'static str, config: fn(&Parameters) -> Result<AnyProtocolConfig>) -> Descriptor {
     Descriptor {
         name,
         summary: "",
@@ -94,7 +94,7 @@ const fn descriptor(name: &'static str, scheme: fn(&Parameters) -> Result<AnyPro
         threshold: Threshold::AllButOne,
         options: &[PREPROCESSING, choices::EXPANSION, KAPPA],
         takes_gates: false,
-        scheme,
+        config,
         serving: None,
     }
 }
@@ -104,7 +104,7 @@ fn checked(macs: Macs, chosen: &Parameters) -> Result<AnyProtocolConfig> {
 }
 
 fn preprocessing(macs: Macs, chosen: &Parameters) -> Result<Preprocessing> {
-    let way = match chosen.value("preprocessing") {
+    let method = match chosen.value("preprocessing") {
         #[cfg(feature = "testkit")]
         "insecure_dealer" => return Ok(Preprocessing::InsecureDealer),
         "tinyot-demux" => PreprocessingMethod::Demux,
@@ -112,5 +112,5 @@ fn preprocessing(macs: Macs, chosen: &Parameters) -> Result<Preprocessing> {
         other => return Err(Error::Misuse(format!("{} has no preprocessing '{other}'", macs.protocol()))),
     };
     let kappa = if chosen.value("kappa") == "40" { Kappa::Bits40 } else { Kappa::Bits64 };
-    Ok(Preprocessing::TinyOt { way, kappa, expansion: chosen.parsed("expansion")? })
+    Ok(Preprocessing::TinyOt { method, kappa, expansion: chosen.parsed("expansion")? })
 }

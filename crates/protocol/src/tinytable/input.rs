@@ -17,8 +17,8 @@ use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::secret::mark_public;
 use zeroize::Zeroizing;
 
-use super::bank::Registers;
 use super::batch::Masks;
+use super::registers::Registers;
 use super::shared::{Shared, Worth};
 use super::{TinyTable, wire};
 use crate::net::Net;
@@ -43,16 +43,16 @@ impl<R: Worth> TinyTable<R> {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.key.refuse_retired()?;
         let mut openings = Vec::new();
         for (port, input) in ports.iter().zip(inputs) {
-            let lanes = if port.uniform { 1 } else { bank.lanes() };
+            let lanes = if port.uniform { 1 } else { registers.lanes() };
             let missing = || Error::misuse(format!("no mask is left for input {}", port.name));
-            let at = bank.inputs.iter().position(|(name, _)| *name == port.name).ok_or_else(missing)?;
-            let (_, mut sent) = bank.inputs.swap_remove(at);
+            let at = registers.inputs.iter().position(|(name, _)| *name == port.name).ok_or_else(missing)?;
+            let (_, mut sent) = registers.inputs.swap_remove(at);
             let (base, verified) = match input {
                 Input::Public(cells) => {
                     check_cells(port, cells, lanes)?;
@@ -78,12 +78,14 @@ impl<R: Worth> TinyTable<R> {
         }
         let opened = self.open(&openings, net)?;
         for (port, cells) in ports.iter().zip(opened) {
-            let lanes = if port.uniform { 1 } else { bank.lanes() };
+            let lanes = if port.uniform { 1 } else { registers.lanes() };
             for (views, row) in port.cells.iter().zip(cells.chunks(lanes)) {
                 for (matrix, slot) in views {
                     match matrix.is_identity() {
-                        true => bank.put(*slot, row),
-                        false => bank.put(*slot, &row.iter().map(|x| matrix.apply(*x)).collect::<Vec<_>>()),
+                        true => registers.put(*slot, row),
+                        false => {
+                            registers.put(*slot, &row.iter().map(|x| matrix.apply(*x)).collect::<Vec<_>>())
+                        }
                     }
                 }
             }
@@ -101,14 +103,14 @@ impl<R: Worth> TinyTable<R> {
     }
 
     /// Shares of an output port: masked values and shares of their masks, added up.
-    pub(super) fn take_out(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
-        let lanes = if port.uniform { 1 } else { bank.lanes() };
+    pub(super) fn take_out(&mut self, port: &CompiledPort, registers: &mut Registers) -> Shared {
+        let lanes = if port.uniform { 1 } else { registers.lanes() };
         let mut cells = vec![0; port.cells.len() * lanes];
         for (views, row) in port.cells.iter().zip(cells.chunks_mut(lanes)) {
-            bank.copy_to(views[0].1, row);
+            registers.copy_to(views[0].1, row);
         }
-        let at = bank.outputs.iter().position(|(name, _)| *name == port.name);
-        let mut shares = bank.outputs.swap_remove(at.expect("every output is taken once")).1;
+        let at = registers.outputs.iter().position(|(name, _)| *name == port.name);
+        let mut shares = registers.outputs.swap_remove(at.expect("every output is taken once")).1;
         shares.add_public(&cells, &self.key);
         let unchecked = if R::VERIFIED { self.checks.next() } else { Unchecked::default() };
         Shared { bits: port.bits, count: port.cells.len(), lanes, shares, unchecked }

@@ -9,9 +9,9 @@ use polyclave_kernels::memory::prefetch;
 use zeroize::Zeroizing;
 
 use super::TinyTable;
-use super::bank::{Packing, Registers};
 use super::batch::{Batch, Place};
 use super::macs::{Macs, product};
+use super::registers::{Packing, Registers};
 use super::scratch::{AHEAD, Scratch, Theirs};
 use super::shared::Worth;
 use crate::Result;
@@ -22,12 +22,12 @@ impl<R: Worth> TinyTable<R> {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Registers,
+        registers: &mut Registers,
         batch: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.key.refuse_retired()?;
-        batch.refuse_other(&self.stream, compiled, bank.lanes())?;
+        batch.refuse_other(&self.stream, compiled, registers.lanes())?;
         // Spent first: no table is read twice, whatever becomes of this layer.
         let spent = batch.take(lookups.len())?;
         if let Some(commitments) = &mut self.commitments {
@@ -36,24 +36,24 @@ impl<R: Worth> TinyTable<R> {
         let batch = &*batch;
         let places = &batch.places[spent.clone()];
         let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.read_own(lookups, places, bank, batch, self.macs);
-        scratch.pack(places, bank.packing);
+        scratch.read_own(lookups, places, registers, batch, self.macs);
+        scratch.pack(places, registers.packing);
         scratch.exchange(net)?;
         self.tally.of(self.phase).rounds += 1;
         self.tally.of(self.phase).openings += places.iter().map(|place| place.width as u64).sum::<u64>();
-        scratch.unpack(places, bank.packing);
+        scratch.unpack(places, registers.packing);
         match self.macs {
             Macs::None => {}
             #[cfg(feature = "testkit")]
             Macs::Minimac => {}
-            Macs::Lookup32 => self.add_strings::<4>(&scratch, places, batch, bank.packing),
-            Macs::Lookup64 => self.add_strings::<8>(&scratch, places, batch, bank.packing),
-            Macs::Linear64 => self.add_tags(&mut scratch, places, batch, bank.packing),
+            Macs::Lookup32 => self.add_strings::<4>(&scratch, places, batch, registers.packing),
+            Macs::Lookup64 => self.add_strings::<8>(&scratch, places, batch, registers.packing),
+            Macs::Linear64 => self.add_tags(&mut scratch, places, batch, registers.packing),
         }
         if let Some(commitments) = &mut self.commitments {
-            commitments.note(lookups, spent, bank, batch, &scratch.theirs)?;
+            commitments.note(lookups, spent, registers, batch, &scratch.theirs)?;
         }
-        scratch.write_sums(lookups, places, bank);
+        scratch.write_sums(lookups, places, registers);
         self.scratch = scratch;
         Ok(())
     }

@@ -11,7 +11,7 @@
 
 use polyclave_cipher::Table;
 
-use super::bank::Packing;
+use super::registers::Packing;
 
 /// How openings are verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,8 +12,8 @@
 //! | `macs.rs` | what verifies an entry, and its size | figure 3; section 3; table 1 |
 //! | `commitments.rs` | openings verified by commitments to whole tables | section 6, figure 11 |
 //! | `batch.rs` | tables and masks of one evaluation | |
-//! | `bank.rs` | masked values | 2.1 |
-//! | `scheme.rs` | the protocols and their parameters | |
+//! | `registers.rs` | masked values | 2.1 |
+//! | `config.rs` | the protocols and their parameters | |
 //! | `service.rs`, `stocked.rs`, `storage.rs` | what long-lived nodes do and keep | |
 //!
 //! **Adversary.** `tinytable`: passive, one of two. A party that departs from the protocol can make the other compute what it likes. The
@@ -35,16 +35,16 @@
 //!   committed strings, too. Their openings would take as many strings more, and a check of them before outputs are known.
 //! * Commitments are over GF(2^16) instead of bits: `minimac/opening.rs`. They come from a dealer only.
 
-mod bank;
 mod batch;
 #[cfg(feature = "testkit")]
 mod commitments;
+mod config;
 mod descriptor;
 mod input;
 mod lookup;
 mod macs;
 mod preprocessing;
-mod scheme;
+mod registers;
 mod scratch;
 mod service;
 mod shared;
@@ -60,16 +60,13 @@ use uncommitted as commitments;
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
 use zeroize::Zeroizing;
 
-pub(crate) use bank::Packing;
-pub use bank::Registers;
-#[cfg(feature = "testkit")]
-pub(crate) use bank::{Maps as MaskMaps, pack, unpack};
 #[cfg(feature = "testkit")]
 pub(crate) use batch::Place;
 pub use batch::{Batch, Masks};
 pub(crate) use batch::{Made, Plan};
 #[cfg(feature = "testkit")]
 pub(crate) use commitments::{OfBatch, table_string};
+pub use config::{Preprocessing, Setup, TinyTableConfig};
 #[cfg(feature = "testkit")]
 pub use descriptor::MINIMAC;
 pub use descriptor::{LINEAR_64, LOOKUP_32, LOOKUP_64, WITHOUT_MACS};
@@ -77,7 +74,10 @@ pub use macs::Macs;
 #[cfg(feature = "testkit")]
 pub(crate) use macs::{product, tag_bytes, write_tag};
 pub use preprocessing::PreprocessingMethod;
-pub use scheme::{Preprocessing, Setup, TinyTableConfig};
+pub(crate) use registers::Packing;
+pub use registers::Registers;
+#[cfg(feature = "testkit")]
+pub(crate) use registers::{Maps as MaskMaps, pack, unpack};
 pub use service::{Served, ServedConfig};
 pub use shared::{Shared, Worth};
 
@@ -126,7 +126,7 @@ pub struct TinyTable<R> {
     stream: [u8; 40],
     phase: Phase,
     tally: Tally,
-    maps: bank::Maps,
+    maps: registers::Maps,
     pool: Pool,
     scratch: Scratch,
     worth: std::marker::PhantomData<fn() -> R>,
@@ -153,7 +153,7 @@ impl<R: Worth> TinyTable<R> {
             stream: stream.label(),
             phase: Phase::Online,
             tally: Tally::default(),
-            maps: bank::Maps::default(),
+            maps: registers::Maps::default(),
             pool: Pool::default(),
             scratch: Scratch::default(),
             worth: std::marker::PhantomData,
@@ -196,55 +196,55 @@ impl<R: Worth> Session for TinyTable<R> {
         Ok(Batch::new(self.stream, plan, made))
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Batch) -> Result<Registers> {
+    fn registers(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Batch) -> Result<Registers> {
         batch.refuse_other(&self.stream, compiled, lanes)?;
         self.maps.prepare(compiled);
-        let mut bank = Registers::new(compiled, lanes, &self.pool);
+        let mut registers = Registers::new(compiled, lanes, &self.pool);
         let named = |ports: &[CompiledPort], masks: &mut Vec<Masks>| {
             ports.iter().map(|port| port.name.clone()).zip(std::mem::take(masks)).collect()
         };
-        bank.inputs = named(compiled.inputs(), &mut batch.made.inputs);
-        bank.outputs = named(compiled.outputs(), &mut batch.made.outputs);
-        Ok(bank)
+        registers.inputs = named(compiled.inputs(), &mut batch.made.inputs);
+        registers.outputs = named(compiled.outputs(), &mut batch.made.outputs);
+        Ok(registers)
     }
 
     fn inputs(
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.put_in(ports, inputs, bank, net)
+        self.put_in(ports, inputs, registers, net)
     }
 
     fn input(
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Shared>,
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), bank, net)
+        self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), registers, net)
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Registers) {
-        bank.linear(maps, &self.maps, true);
+    fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
+        registers.linear(maps, &self.maps, true);
     }
 
     fn lookup(
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Registers,
+        registers: &mut Registers,
         batch: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.look_up(compiled, lookups, bank, batch, net)
+        self.look_up(compiled, lookups, registers, batch, net)
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
-        self.take_out(port, bank)
+    fn output(&mut self, port: &CompiledPort, registers: &mut Registers) -> Shared {
+        self.take_out(port, registers)
     }
 
     fn select_lanes(&self, shared: &Shared, lanes: &[usize]) -> Shared {

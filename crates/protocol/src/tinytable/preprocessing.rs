@@ -70,7 +70,7 @@ pub(super) struct FromBits {
 impl FromBits {
     /// From a source of the same stream.
     pub(super) fn new(
-        way: PreprocessingMethod,
+        method: PreprocessingMethod,
         macs: Macs,
         key: Key,
         stream: &Stream,
@@ -80,7 +80,7 @@ impl FromBits {
         FromBits {
             records: Records::new(macs, &key, &label),
             products: Products::new(key, &label, source),
-            entries: Entries::new(way),
+            entries: Entries::new(method),
         }
     }
 }
@@ -98,7 +98,7 @@ struct Waiting {
 impl Maker for FromBits {
     fn make(&mut self, plan: &Plan<'_>, pool: &Pool, counts: &mut Counts, net: &mut dyn Net) -> Result<Made> {
         let compiled = plan.compiled;
-        let mut bank = MaskRegisters::new(compiled, plan.lanes);
+        let mut registers = MaskRegisters::new(compiled, plan.lanes);
         let (mut records, mut planes) = (pool.take(plan.records), pool.take(plan.planes));
         self.entries.prepare(compiled);
         self.reserve(plan);
@@ -107,12 +107,12 @@ impl Maker for FromBits {
             let lanes = if port.uniform { 1 } else { plan.lanes };
             let count = port.cells.len() * usize::from(port.bits) * lanes;
             let bits = self.products.bits(count, counts, net)?;
-            inputs.push(bank.put_port(port, lanes, &bits, plan.macs));
+            inputs.push(registers.put_port(port, lanes, &bits, plan.macs));
         }
         let mut waiting: Vec<Waiting> = Vec::new();
         let mut at = 0;
         for layer in compiled.layers() {
-            bank.linear(&layer.linear, None);
+            registers.linear(&layer.linear, None);
             let wanted: usize = layer
                 .lookups
                 .iter()
@@ -129,9 +129,9 @@ impl Maker for FromBits {
                     })
                     .collect();
                 let in_bits = compiled.tables()[lookup.table].in_bits();
-                let input = bank.bits(lookup.xs[0], in_bits);
+                let input = registers.bits(lookup.xs[0], in_bits);
                 for (matrix, slot) in &lookup.views {
-                    bank.put(*slot, matrix, &output);
+                    registers.put(*slot, matrix, &output);
                 }
                 let entry = match waiting.iter_mut().find(|w| w.table == lookup.table) {
                     Some(entry) => entry,
@@ -160,7 +160,7 @@ impl Maker for FromBits {
         }
         self.write(plan, &mut waiting, &mut planes, &mut records, counts, net)?;
         let outputs =
-            compiled.outputs().iter().map(|port| bank.take_port(port, plan.lanes, plan.macs)).collect();
+            compiled.outputs().iter().map(|port| registers.take_port(port, plan.lanes, plan.macs)).collect();
         self.products.check(counts, net)?;
         Ok(Made { inputs, outputs, records, planes, committed: Default::default() })
     }

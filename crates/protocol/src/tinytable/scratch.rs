@@ -5,9 +5,9 @@ use polyclave_kernels::memory::prefetch;
 use polyclave_kernels::secret::mark_public;
 use zeroize::Zeroize;
 
-use super::bank::{Packing, Registers};
 use super::batch::{Batch, Place};
 use super::macs::{Macs, tag_bytes};
+use super::registers::{Packing, Registers};
 use super::wire;
 use crate::Result;
 use crate::net::Net;
@@ -58,7 +58,7 @@ impl Scratch {
         &mut self,
         lookups: &[Lookup],
         places: &[Place],
-        bank: &Registers,
+        registers: &Registers,
         batch: &Batch,
         macs: Macs,
     ) {
@@ -67,15 +67,15 @@ impl Scratch {
         let mut uniform = [0; 16];
         for (lookup, place) in lookups.iter().zip(places) {
             let e = match lookup.xs[0] {
-                Slot::Lanes(at) => bank.row(at),
-                Slot::Uniform(at) if bank.packing == Packing::Planes => {
-                    let cell = bank.uniform[at as usize];
+                Slot::Lanes(at) => registers.row(at),
+                Slot::Uniform(at) if registers.packing == Packing::Planes => {
+                    let cell = registers.uniform[at as usize];
                     (uniform[0], uniform[8]) = (cell & 1, cell >> 1 & 1);
                     &uniform[..]
                 }
-                Slot::Uniform(at) => &bank.uniform[at as usize..=at as usize],
+                Slot::Uniform(at) => &registers.uniform[at as usize..=at as usize],
             };
-            match bank.packing {
+            match registers.packing {
                 Packing::Cells => {
                     let (table, record) = (place.record.table_bytes(), place.record.bytes);
                     let begin =
@@ -85,7 +85,7 @@ impl Scratch {
                 Packing::Planes => self.read_planes(e, place, batch),
             }
         }
-        if bank.packing == Packing::Cells {
+        if registers.packing == Packing::Cells {
             self.read_cells(places, batch, macs);
         }
     }
@@ -221,26 +221,27 @@ impl Scratch {
     }
 
     /// Masked outputs: the sums of both parties' shares.
-    pub(super) fn write_sums(&self, lookups: &[Lookup], places: &[Place], bank: &mut Registers) {
+    pub(super) fn write_sums(&self, lookups: &[Lookup], places: &[Place], registers: &mut Registers) {
         let mut row = 0;
         for (lookup, place) in lookups.iter().zip(places) {
-            let bytes = place.row_bytes(bank.packing);
+            let bytes = place.row_bytes(registers.packing);
             let shares = || self.mine[row..][..bytes].iter().zip(&self.theirs[row..]);
             for (matrix, slot) in &lookup.views {
-                match (*slot, bank.packing) {
+                match (*slot, registers.packing) {
                     (Slot::Uniform(at), packing) => {
                         let cell = shares().next().map_or(0, |(x, y)| x ^ y);
                         let cell = if packing == Packing::Planes { cell & 1 } else { cell };
-                        bank.uniform[at as usize] = matrix.apply(cell);
+                        registers.uniform[at as usize] = matrix.apply(cell);
                     }
                     (Slot::Lanes(at), Packing::Cells) if !matrix.is_identity() => {
-                        bank.row_mut(at)
+                        registers
+                            .row_mut(at)
                             .iter_mut()
                             .zip(shares())
                             .for_each(|(e, (x, y))| *e = matrix.apply(x ^ y));
                     }
                     (Slot::Lanes(at), _) => {
-                        bank.row_mut(at).iter_mut().zip(shares()).for_each(|(e, (x, y))| *e = x ^ y);
+                        registers.row_mut(at).iter_mut().zip(shares()).for_each(|(e, (x, y))| *e = x ^ y);
                     }
                 }
             }

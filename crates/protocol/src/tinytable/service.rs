@@ -122,8 +122,8 @@ impl ProtocolConfig for ServedConfig {
         self.elements.verifies()
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        self.elements.terms(terms).with("tables", self.name().as_bytes())
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        self.elements.handshake(parameters).with("tables", self.name().as_bytes())
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<Setup<Gf2_64>> {
@@ -251,47 +251,47 @@ impl Session for Served {
         self.tables.prepare(compiled, lanes, net)
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Batch) -> Result<Registers> {
-        self.tables.bank(compiled, lanes, batch)
+    fn registers(&mut self, compiled: &Compiled, lanes: usize, batch: &mut Batch) -> Result<Registers> {
+        self.tables.registers(compiled, lanes, batch)
     }
 
     fn inputs(
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.tables.inputs(ports, inputs, bank, net)
+        self.tables.inputs(ports, inputs, registers, net)
     }
 
     fn input(
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Shared>,
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.tables.input(port, input, bank, net)
+        self.tables.input(port, input, registers, net)
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Registers) {
-        self.tables.linear(maps, bank);
+    fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
+        self.tables.linear(maps, registers);
     }
 
     fn lookup(
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Registers,
+        registers: &mut Registers,
         batch: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.tables.lookup(compiled, lookups, bank, batch, net)
+        self.tables.lookup(compiled, lookups, registers, batch, net)
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
-        self.tables.output(port, bank)
+    fn output(&mut self, port: &CompiledPort, registers: &mut Registers) -> Shared {
+        self.tables.output(port, registers)
     }
 
     fn select_lanes(&self, shared: &Shared, lanes: &[usize]) -> Shared {

@@ -2,8 +2,8 @@
 
 use polyclave_cipher::Lookup;
 
-use super::bank::Registers;
 use super::batch::{Batch, Plan};
+use super::registers::Registers;
 use crate::Result;
 use crate::net::Net;
 

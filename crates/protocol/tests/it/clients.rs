@@ -30,25 +30,25 @@ pub fn client_hears(message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>> {
 }
 
 /// What the client makes of these messages.
-pub fn combined(scheme: &impl ServiceConfig, serving: PartySet, messages: &[Vec<u8>]) -> Result<Vec<u8>> {
+pub fn combined(config: &impl ServiceConfig, serving: PartySet, messages: &[Vec<u8>]) -> Result<Vec<u8>> {
     let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
-    Ok(scheme.combine(serving, &messages)?.to_vec())
+    Ok(config.combine(serving, &messages)?.to_vec())
 }
 
 /// The same of elements.
 pub fn combined_elements(
-    scheme: &impl ServiceConfig,
+    config: &impl ServiceConfig,
     serving: PartySet,
     messages: &[Vec<u8>],
 ) -> Result<Vec<Element>> {
     let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
-    scheme.combine_elements(serving, &messages)
+    config.combine_elements(serving, &messages)
 }
 
 /// The value that the client learns.
-pub fn client_learns(scheme: &impl ServiceConfig, message: &[u8], net: &mut dyn Net) -> Result<Vec<u8>> {
+pub fn client_learns(config: &impl ServiceConfig, message: &[u8], net: &mut dyn Net) -> Result<Vec<u8>> {
     let messages = client_hears(message, net)?;
-    combined(scheme, net.members(), &messages)
+    combined(config, net.members(), &messages)
 }
 
 /// chi^1 r_1 + chi^2 r_2 .. + r_0, as a client computes it.

@@ -13,7 +13,7 @@ use polyclave_protocol::{Error, Result};
 
 pub type Committed = TinyTableConfig<Checked<Cells>>;
 
-pub fn scheme() -> Committed {
+pub fn config() -> Committed {
     TinyTableConfig::new(Macs::Minimac, Preprocessing::InsecureDealer).expect("there is a dealer")
 }
 
@@ -53,9 +53,9 @@ pub fn two_layers_of_aes() -> Circuit {
 }
 
 pub fn join(net: &mut dyn Net) -> Result<TinyTable<Checked<Cells>>> {
-    let scheme = scheme();
-    let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-    scheme.join(&scheme.set_up(net)?, session.stream(), net.members())
+    let config = config();
+    let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+    config.join(&config.set_up(net)?, session.stream(), net.members())
 }
 
 pub fn zeros(circuit: &Circuit, lanes: usize) -> Vec<Cells> {

@@ -25,7 +25,7 @@ pub fn secrets_of(circuit: &Circuit, lanes: usize) -> Vec<Vec<u8>> {
 
 /// Everything comes from a client through one mask and through the disk: the shared output.
 pub fn client_computes<S: ServiceConfig>(
-    scheme: &S,
+    config: &S,
     protocol: &mut S::Session,
     circuit: &Circuit,
     lanes: usize,
@@ -35,7 +35,7 @@ pub fn client_computes<S: ServiceConfig>(
     let compiled = compile(circuit, protocol);
     let plain = secrets.concat();
     let (mask, message) = protocol.mask_input(plain.len(), net)?;
-    let r = client_learns(scheme, &message, net)?;
+    let r = client_learns(config, &message, net)?;
     let masked: Vec<u8> = plain.iter().zip(&r).map(|(x, r)| x ^ r).collect();
     let mut at = 0;
     let mut shared = Vec::new();

@@ -44,11 +44,11 @@ fn known_answers() -> HashMap<String, KnownAnswer> {
 }
 
 /// With material from a dealer, where that is a choice.
-fn scheme(protocol: &Descriptor) -> AnyProtocolConfig {
+fn config(protocol: &Descriptor) -> AnyProtocolConfig {
     let dealt = protocol.option("preprocessing").filter(|o| (o.values)().contains(&"insecure_dealer"));
     let chosen: Vec<(&str, &str)> =
         dealt.map(|option| (option.name, "insecure_dealer")).into_iter().collect();
-    protocol.scheme(None, None, &chosen).expect("it can be made so")
+    protocol.config(None, None, &chosen).expect("it can be made so")
 }
 
 fn covers(protocol: &Descriptor, cipher: &Cipher) -> bool {
@@ -63,7 +63,7 @@ fn covers(protocol: &Descriptor, cipher: &Cipher) -> bool {
 }
 
 fn check(protocol: &Descriptor, cipher: &Cipher, answer: &KnownAnswer) {
-    let scheme = scheme(protocol);
+    let config = config(protocol);
     let ways = [
         (Direction::Encrypt, &answer.plaintext, &answer.ciphertext),
         (Direction::Decrypt, &answer.ciphertext, &answer.plaintext),
@@ -81,8 +81,8 @@ fn check(protocol: &Descriptor, cipher: &Cipher, answer: &KnownAnswer) {
             Cells::from_blocks(port.cells.len(), port.bits, &bytes).expect("one block")
         };
         let inputs: Vec<Cells> = circuit.inputs().iter().map(input).collect();
-        let what = format!("{} {direction:?} under {}", cipher.name, scheme.name());
-        let run = conformance::run(&scheme, &circuit, 1, &inputs).unwrap_or_else(|e| panic!("{what}: {e}"));
+        let what = format!("{} {direction:?} under {}", cipher.name, config.name());
+        let run = conformance::run(&config, &circuit, 1, &inputs).unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(hex::encode(run.outputs[0].to_blocks()), *to, "{what}");
     }
 }

@@ -95,7 +95,7 @@ fn vectors_are_one_at_the_opened_index_in_every_packing_and_width() {
 
 #[test]
 fn indices_without_bits_and_too_wide_ones_are_misuse() {
-    let scheme = SpdzConfig::<Gf2_64>::new(
+    let config = SpdzConfig::<Gf2_64>::new(
         2,
         LookupMethod::MaskedTables,
         Preprocessing::InsecureDealer,
@@ -103,8 +103,8 @@ fn indices_without_bits_and_too_wide_ones_are_misuse() {
     )
     .expect("it is valid");
     let outcomes = run_parties(2, |net| {
-        let stream = hello(&scheme.terms(HandshakeParameters::new(2)), net)?.stream();
-        let mut spdz = scheme.join(&scheme.set_up(net)?, stream, net.members())?;
+        let stream = hello(&config.handshake(HandshakeParameters::new(2)), net)?.stream();
+        let mut spdz = config.join(&config.set_up(net)?, stream, net.members())?;
         for (in_bits, count) in [(0, 1), (11, 1), (8, 0)] {
             let outcome = spdz.demux(in_bits, count, net);
             assert!(

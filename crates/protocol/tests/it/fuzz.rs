@@ -8,7 +8,7 @@ use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet, catalog};
 
 /// Every protocol that nodes serve with, at its usual size, and at the largest where that is another computation.
-fn schemes() -> Vec<AnyServiceConfig> {
+fn configs() -> Vec<AnyServiceConfig> {
     let usual = catalog::serving().map(|descriptor| {
         let nodes = descriptor.usual_parties;
         catalog::service(descriptor.name, nodes, descriptor.threshold.most(nodes)).expect("it serves")
@@ -24,17 +24,17 @@ fn chosen<'a, 'b, T>(of: &'a [T], bytes: &'b [u8]) -> Option<(&'a T, &'b [u8])> 
 
 #[test]
 fn no_stored_setup_panics_and_what_is_read_comes_back() {
-    let schemes = schemes();
-    let made = schemes.iter().zip(0u8..).map(|(scheme, number)| {
+    let configs = configs();
+    let made = configs.iter().zip(0u8..).map(|(config, number)| {
         let setups =
-            run_parties(scheme.parties(), |net| Ok(scheme.save_setup(&scheme.set_up(net)?).to_vec()));
+            run_parties(config.parties(), |net| Ok(config.save_setup(&config.set_up(net)?).to_vec()));
         [&[number][..], setups[0].as_ref().expect("honest nodes agree")].concat()
     });
     fuzz!("stored-setups", &[], made.collect(), |bytes: &[u8]| {
-        let Some((scheme, stored)) = chosen(&schemes, bytes) else { return };
+        let Some((config, stored)) = chosen(&configs, bytes) else { return };
         within_memory((64 << 10) + 16 * stored.len(), || {
-            if let Ok(setup) = scheme.restore_setup(Party(0), stored) {
-                assert_eq!(&**scheme.save_setup(&setup), stored);
+            if let Ok(setup) = config.restore_setup(Party(0), stored) {
+                assert_eq!(&**config.save_setup(&setup), stored);
             }
         });
     });
@@ -43,9 +43,9 @@ fn no_stored_setup_panics_and_what_is_read_comes_back() {
 /// Behind the protocol: which nodes serve, and whether it is about elements; then a message of each, with its length.
 #[test]
 fn no_message_of_a_node_to_a_client_panics_or_takes_memory_on_its_word() {
-    let schemes = schemes();
-    let valid = schemes.iter().zip(0u8..).flat_map(|(scheme, number)| {
-        let nodes = scheme.quorum();
+    let configs = configs();
+    let valid = configs.iter().zip(0u8..).flat_map(|(config, number)| {
+        let nodes = config.quorum();
         let serving = PartySet::all(nodes).bits().to_le_bytes();
         // What a protocol that verifies sends of 16 bytes, and what one does that does not.
         let verified = [&16u32.to_le_bytes()[..], &[7; 80]].concat();
@@ -56,7 +56,7 @@ fn no_message_of_a_node_to_a_client_panics_or_takes_memory_on_its_word() {
     });
     let valid = valid.collect();
     fuzz!("client-messages", &[], valid, |bytes: &[u8]| {
-        let Some((scheme, rest)) = chosen(&schemes, bytes) else { return };
+        let Some((config, rest)) = chosen(&configs, bytes) else { return };
         let &[low, high, elements, ref rest @ ..] = rest else { return };
         let serving = PartySet::from_bits(u16::from_le_bytes([low, high]));
         let (mut messages, mut rest) = (Vec::new(), rest);
@@ -66,8 +66,8 @@ fn no_message_of_a_node_to_a_client_panics_or_takes_memory_on_its_word() {
             rest = behind;
         }
         within_memory((64 << 10) + 64 * bytes.len(), || match elements % 2 {
-            0 => drop(scheme.combine(serving, &messages)),
-            _ => drop(scheme.combine_elements(serving, &messages)),
+            0 => drop(config.combine(serving, &messages)),
+            _ => drop(config.combine_elements(serving, &messages)),
         });
     });
 }

@@ -15,13 +15,13 @@ use polyclave_protocol::tally::Tally;
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 use polyclave_protocol::{Error, Party, Result};
 
-fn scheme(gates: Gates) -> GarbledConfig {
+fn config(gates: Gates) -> GarbledConfig {
     GarbledConfig { gates, expansion: 4 }
 }
 
 /// By every way to garble.
 fn run(circuit: &Circuit, lanes: usize, seed: u8) -> [Run; 2] {
-    Gates::ALL.map(|gates| check_circuit(&scheme(gates), circuit, lanes, seed))
+    Gates::ALL.map(|gates| check_circuit(&config(gates), circuit, lanes, seed))
 }
 
 fn with_key_schedule(name: &str, direction: Direction) -> Circuit {
@@ -89,10 +89,10 @@ fn circuits_of_cells_are_refused_and_told_of_the_other_form() {
 }
 
 fn circuits_of_cells_are_refused(gates: Gates) {
-    let scheme = scheme(gates);
+    let config = config(gates);
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(&catalog::find("aes-128").expect("it is there").encrypt, &protocol);
         prepare(&mut protocol, &compiled, 1, net).map(|_| ())
     });
@@ -111,12 +111,12 @@ fn counts_are_those_of_the_schemes() {
 }
 
 fn counts_are_right(gates: Gates) {
-    let scheme = scheme(gates);
+    let config = config(gates);
     const LANES: usize = 9;
     let cipher = boolean::cipher("aes-128").expect("it has a Boolean circuit");
     let party = |net: &mut dyn Net| -> Result<(Tally, f64)> {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(&cipher.encrypt, &protocol);
         let zero = |port: usize, lanes| Cells::zero(compiled.inputs()[port].cells.len(), 1, lanes);
         let (block, keys) = (zero(0, LANES), zero(1, 1));
@@ -164,7 +164,7 @@ fn values_go_from_circuit_to_circuit_and_from_stream_to_stream() {
 }
 
 fn values_go_on(gates: Gates) {
-    let scheme = scheme(gates);
+    let config = config(gates);
     let adder = boolean::find("adder-64").expect("it is shipped");
     let bytes = |numbers: [u64; 2]| -> Cells {
         let blocks: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
@@ -172,11 +172,11 @@ fn values_go_on(gates: Gates) {
     };
     let (a, b) = ([u64::MAX, 1 << 40], [5, 77]);
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-        let setup = scheme.set_up(net)?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+        let setup = config.set_up(net)?;
         let mut streams = [
-            scheme.join(&setup, session.stream(), net.members())?,
-            scheme.join(&setup, session.stream(), net.members())?,
+            config.join(&setup, session.stream(), net.members())?,
+            config.join(&setup, session.stream(), net.members())?,
         ];
         let compiled = compile(&adder, &streams[0]);
         let (a, b) = (bytes(a), bytes(b));

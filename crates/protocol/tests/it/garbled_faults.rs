@@ -13,7 +13,7 @@ use polyclave_protocol::testkit::faults::{Promise, Sweep};
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Party, Result};
 
-fn scheme(gates: Gates) -> GarbledConfig {
+fn config(gates: Gates) -> GarbledConfig {
     GarbledConfig { gates, expansion: 8 }
 }
 
@@ -50,9 +50,9 @@ fn inputs(circuit: &Circuit) -> Vec<Cells> {
 }
 
 /// Two evaluations, from hello to outputs: one input of each party and a public one, then a shared one.
-fn session(scheme: GarbledConfig, net: &mut dyn Net) -> Result<[Option<Vec<u8>>; 3]> {
-    let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+fn session(config: GarbledConfig, net: &mut dyn Net) -> Result<[Option<Vec<u8>>; 3]> {
+    let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
     let circuit = gates();
     let compiled = compile(&circuit, &protocol);
     let cells = inputs(&circuit);
@@ -80,7 +80,7 @@ fn sweep_of(gates: Gates, cheater: Party) {
     let mut sweep = Sweep { drop_every: 3, ..Sweep::new(2, cheater, Promise::RightOrAborted) };
     let flips = [(3, 1), (40, 7), (200, 2), (usize::MAX, 6)];
     sweep.faults.extend(flips.map(|(byte, bit)| Fault::FlipBit { byte, bit }));
-    let swept = sweep.run(move |net| session(scheme(gates), net));
+    let swept = sweep.run(move |net| session(config(gates), net));
     println!("{cheater} cheats under {gates:?}: {swept:?}");
     // Flips in the ciphertexts that the evaluator's colours do not choose change nothing.
     assert!(swept.faults > 6 * swept.messages && swept.survived * 2 < swept.faults, "{swept:?}");

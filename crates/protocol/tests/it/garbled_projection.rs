@@ -27,12 +27,12 @@ fn with_key_schedule(name: &str, direction: Direction) -> Circuit {
 
 #[test]
 fn ciphers_are_right_in_both_directions() {
-    for scheme in BOTH {
+    for config in BOTH {
         for (name, lanes) in
             [("aes-128", 2), ("des", 1), ("skinny-64-128", 3), ("present-80", 1), ("gift-64", 1)]
         {
             for direction in [Direction::Encrypt, Direction::Decrypt] {
-                check_circuit(&scheme, &with_key_schedule(name, direction), lanes, 7);
+                check_circuit(&config, &with_key_schedule(name, direction), lanes, 7);
             }
         }
     }
@@ -40,11 +40,11 @@ fn ciphers_are_right_in_both_directions() {
 
 #[test]
 fn circuits_of_bits_are_right_for_every_number_of_lanes() {
-    for scheme in BOTH {
+    for config in BOTH {
         for name in ["adder-64", "comparator-64"] {
             let circuit = boolean::find(name).expect("it is shipped");
             for lanes in [1, 2, 7, 33] {
-                check_circuit(&scheme, &circuit, lanes, lanes as u8);
+                check_circuit(&config, &circuit, lanes, lanes as u8);
             }
         }
     }
@@ -86,19 +86,19 @@ fn gates() -> Circuit {
 
 #[test]
 fn gates_of_every_kind_are_right_for_every_number_of_lanes() {
-    for scheme in BOTH {
+    for config in BOTH {
         for lanes in [1, 2, 3, 7, 8, 9, 63, 300] {
-            check_circuit(&scheme, &gates(), lanes, lanes as u8);
+            check_circuit(&config, &gates(), lanes, lanes as u8);
         }
     }
 }
 
 /// One block, of which the evaluator gives the named inputs: what both did while labels were made and gates run.
 fn counted(circuit: &Circuit, of_evaluator: &[&str]) -> [Tally; 2] {
-    let scheme = BOTH[1];
+    let config = BOTH[1];
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(circuit, &protocol);
         let zeros: Vec<Cells> =
             compiled.inputs().iter().map(|port| Cells::zero(port.cells.len(), port.bits, 1)).collect();
@@ -154,11 +154,11 @@ fn counts_are_those_of_the_estimates() {
 fn a_shared_value_goes_from_circuit_to_circuit_with_the_images_it_needs() {
     let cipher = catalog::find("aes-128").expect("known");
     let whole = with_key_schedule("aes-128", Direction::Encrypt);
-    let scheme = BOTH[0];
+    let config = BOTH[0];
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-        let setup = scheme.set_up(net)?;
-        let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+        let setup = config.set_up(net)?;
+        let mut protocol = config.join(&setup, session.stream(), net.members())?;
         let encrypt = compile(&cipher.encrypt, &protocol);
         let schedule = polyclave_cipher::compile_with_views(&cipher.key_schedule, &protocol, |_| {
             encrypt.inputs()[1].views()
@@ -169,12 +169,12 @@ fn a_shared_value_goes_from_circuit_to_circuit_with_the_images_it_needs() {
         let batch = prepare(&mut protocol, &schedule, 1, net)?;
         let round_keys = evaluate(&mut protocol, &schedule, 1, &[of_key], batch, net)?.remove(0);
         // In another stream of the same set-up.
-        let mut other = scheme.join(&setup, session.stream(), net.members())?;
+        let mut other = config.join(&setup, session.stream(), net.members())?;
         let batch = prepare(&mut other, &encrypt, 2, net)?;
         let inputs = [Input::Public(&block), Input::Shared(&round_keys)];
         let shared = evaluate(&mut other, &encrypt, 2, &inputs, batch, net)?.remove(0);
-        let fresh = scheme.set_up(net)?;
-        let mut foreign = scheme.join(&fresh, session.stream(), net.members())?;
+        let fresh = config.set_up(net)?;
+        let mut foreign = config.join(&fresh, session.stream(), net.members())?;
         let batch = prepare(&mut foreign, &encrypt, 2, net)?;
         let refused = evaluate(&mut foreign, &encrypt, 2, &inputs, batch, net).map(|_| ());
         assert!(matches!(refused, Err(Error::Misuse(_))), "{refused:?}");
@@ -191,10 +191,10 @@ fn a_shared_value_goes_from_circuit_to_circuit_with_the_images_it_needs() {
 
 /// Small, with every kind of message: transfers, conversions, gates of wide and of narrow cells, labels that are kept, both
 /// ways of opening.
-fn session(scheme: ProjectionConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
+fn session(config: ProjectionConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
     use polyclave_protocol::release::Released;
-    let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+    let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
     let mut b = Builder::new("small");
     let (x, k) = (b.input("x", 2, 5), b.uniform_input("k", 1, 5));
     let table = b.table(&Arc::new(Table::new("s", 5, 8, (0..32).map(|x| (x * 37) ^ 11).collect())));
@@ -228,12 +228,12 @@ fn session(scheme: ProjectionConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
 
 #[test]
 fn no_fault_in_any_message_makes_a_wrong_output() {
-    for (scheme, cheater) in BOTH.into_iter().flat_map(|scheme| [0, 1].map(|p| (scheme, Party(p)))) {
+    for (config, cheater) in BOTH.into_iter().flat_map(|config| [0, 1].map(|p| (config, Party(p)))) {
         let mut sweep = Sweep { drop_every: 8, ..Sweep::new(2, cheater, Promise::RightOrAborted) };
         let flips = [(3, 1), (40, 7), (200, 2), (usize::MAX, 6)];
         sweep.faults.extend(flips.map(|(byte, bit)| Fault::FlipBit { byte, bit }));
-        let swept = sweep.run(move |net| session(scheme, net));
-        println!("{scheme:?}, {cheater}: {swept:?}");
+        let swept = sweep.run(move |net| session(config, net));
+        println!("{config:?}, {cheater}: {swept:?}");
         assert!(swept.faults > 6 * swept.messages, "{swept:?}");
     }
 }

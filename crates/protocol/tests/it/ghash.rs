@@ -25,20 +25,20 @@ fn spdz() -> SpdzConfig<Gf2_64> {
 
 /// Runs all parties, and puts together the elements that they send to a client.
 fn values<S: ServiceConfig>(
-    scheme: &S,
+    config: &S,
     party: impl Fn(&mut S::Session, &mut dyn Net) -> Result<Vec<Elements>> + Sync,
 ) -> impl Iterator<Item = Element> {
-    let n = scheme.parties();
+    let n = config.parties();
     let messages = run_parties(n, |net| {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(n)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(n)), net)?;
+        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let elements = party(&mut protocol, net)?;
         let elements = Elements::join(&elements.iter().collect::<Vec<_>>());
         protocol.reveal_elements(&elements, net)
     });
     let messages: Vec<Vec<u8>> = messages.into_iter().map(|m| m.expect("honest parties finish")).collect();
     let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
-    scheme.combine_elements(PartySet::all(n), &messages).expect("the messages fit").into_iter()
+    config.combine_elements(PartySet::all(n), &messages).expect("the messages fit").into_iter()
 }
 
 /// SP 800-38D, section 6.4, block by block.
@@ -71,8 +71,8 @@ fn hash<P: ServiceSession>(
 }
 
 /// Hashes all of these under one random key, and compares.
-fn check<S: ServiceConfig>(scheme: &S, messages: &[&[usize]]) {
-    let mut values = values(scheme, |protocol, net| {
+fn check<S: ServiceConfig>(config: &S, messages: &[&[usize]]) {
+    let mut values = values(config, |protocol, net| {
         let h = protocol.arithmetic().random_for_client(net)?.0;
         let key = GhashKey::derive(protocol.arithmetic(), &h, net)?;
         let mut elements = vec![h];
@@ -114,11 +114,11 @@ fn the_published_hash_comes_out() {
     check_published(&spdz());
 }
 
-fn check_published<S: ServiceConfig>(scheme: &S) {
+fn check_published<S: ServiceConfig>(config: &S) {
     let h = 0x66e9_4bd4_ef8a_2c3b_884c_fa59_ca34_2b2e_u128.to_be_bytes();
     let blocks =
         [0x0388_dace_60b6_a392_f328_c2b9_71b2_fe78_u128.to_be_bytes(), 0x80_u128.to_be_bytes()].concat();
-    let values = values(scheme, |protocol, net| {
+    let values = values(config, |protocol, net| {
         let random = protocol.arithmetic().random_for_client(net)?.0;
         let zero = random.add(&random);
         let arithmetic = protocol.arithmetic();
@@ -168,8 +168,8 @@ fn a_stored_key_hashes_alike_and_other_bytes_are_refused() {
     check_stored(&spdz());
 }
 
-fn check_stored<S: ServiceConfig>(scheme: &S) {
-    let values: Vec<Element> = values(scheme, |protocol, net| {
+fn check_stored<S: ServiceConfig>(config: &S) {
+    let values: Vec<Element> = values(config, |protocol, net| {
         let h = protocol.arithmetic().random_for_client(net)?.0;
         let key = GhashKey::derive(protocol.arithmetic(), &h, net)?;
         let stored = key.save(protocol);
@@ -191,8 +191,8 @@ fn what_is_no_segment_is_refused() {
     check_refused(&spdz());
 }
 
-fn check_refused<S: ServiceConfig>(scheme: &S) {
-    let _ = values(scheme, |protocol, net| {
+fn check_refused<S: ServiceConfig>(config: &S) {
+    let _ = values(config, |protocol, net| {
         let h = protocol.arithmetic().random_for_client(net)?.0;
         let key = GhashKey::derive(protocol.arithmetic(), &h, net)?;
         for len in [1, 15, 17, 16 * (SEGMENT_BLOCKS + 1)] {

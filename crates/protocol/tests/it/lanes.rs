@@ -27,9 +27,9 @@ fn sum() -> Circuit {
     b.finish()
 }
 
-fn party<S: ProtocolConfig>(scheme: &S, x: &Cells, y: &Cells, net: &mut dyn Net) -> Result<Vec<Cells>> {
-    let mut session = hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net)?;
-    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+fn party<S: ProtocolConfig>(config: &S, x: &Cells, y: &Cells, net: &mut dyn Net) -> Result<Vec<Cells>> {
+    let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
+    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(&sum(), &protocol);
     let batch = prepare(&mut protocol, &compiled, LANES, net)?;
     let given = match net.me() {
@@ -51,18 +51,18 @@ fn party<S: ProtocolConfig>(scheme: &S, x: &Cells, y: &Cells, net: &mut dyn Net)
         .collect()
 }
 
-fn check(scheme: &impl ProtocolConfig) {
+fn check(config: &impl ProtocolConfig) {
     let mut x = Cells::zero(3, 4, LANES);
     x.rows_mut().iter_mut().enumerate().for_each(|(i, cell)| *cell = (7 * i % 16) as u8);
     let mut y = Cells::zero(3, 4, 1);
     y.rows_mut().copy_from_slice(&[9, 4, 15]);
     let first = |cell: usize, lane: usize| x.row(cell)[lane] ^ y.row(cell)[0];
-    for outcome in run_parties(scheme.parties(), |net| party(scheme, &x, &y, net)) {
+    for outcome in run_parties(config.parties(), |net| party(config, &x, &y, net)) {
         let outputs = outcome.expect("honest parties finish");
         for cell in 0..3 {
             let selected = SELECTED.map(|lane| first(cell, lane));
-            assert_eq!(outputs[0].row(cell), selected, "{}", scheme.name());
-            assert_eq!(outputs[1].row(cell), selected.map(|x| x ^ first(cell, 1)), "{}", scheme.name());
+            assert_eq!(outputs[0].row(cell), selected, "{}", config.name());
+            assert_eq!(outputs[1].row(cell), selected.map(|x| x ^ first(cell, 1)), "{}", config.name());
         }
     }
 }
@@ -87,13 +87,13 @@ fn selected_lanes_are_values_and_inputs_in_the_order_named() {
 
 /// What one evaluation of all lanes gives, two of some of them give together; and the whole is an input as any other.
 fn party_in_pieces<S: ServiceConfig>(
-    scheme: &S,
+    config: &S,
     x: &Cells,
     y: &Cells,
     net: &mut dyn Net,
 ) -> Result<Vec<Cells>> {
-    let mut session = hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net)?;
-    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+    let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
+    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(&sum(), &protocol);
     let mut parts = Vec::new();
     for lanes in [0..2, 2..LANES] {
@@ -115,17 +115,17 @@ fn party_in_pieces<S: ServiceConfig>(
         .collect()
 }
 
-fn check_in_pieces(scheme: &impl ServiceConfig) {
+fn check_in_pieces(config: &impl ServiceConfig) {
     let mut x = Cells::zero(3, 4, LANES);
     x.rows_mut().iter_mut().enumerate().for_each(|(i, cell)| *cell = (7 * i % 16) as u8);
     let mut y = Cells::zero(3, 4, 1);
     y.rows_mut().copy_from_slice(&[9, 4, 15]);
-    for outcome in run_parties(scheme.parties(), |net| party_in_pieces(scheme, &x, &y, net)) {
+    for outcome in run_parties(config.parties(), |net| party_in_pieces(config, &x, &y, net)) {
         let outputs = outcome.expect("honest parties finish");
-        assert!(outputs[1] == x, "{}: y was added twice", scheme.name());
+        assert!(outputs[1] == x, "{}: y was added twice", config.name());
         for cell in 0..3 {
             let expected: Vec<u8> = x.row(cell).iter().map(|x| x ^ y.row(cell)[0]).collect();
-            assert_eq!(outputs[0].row(cell), expected, "{}", scheme.name());
+            assert_eq!(outputs[0].row(cell), expected, "{}", config.name());
         }
     }
 }

@@ -6,7 +6,7 @@ use polyclave_cipher::{Builder, Circuit, Table, catalog};
 use polyclave_field::MacField;
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 
-pub fn scheme<F: MacField>(parties: usize, way: LookupMethod) -> SpdzConfig<F> {
+pub fn config<F: MacField>(parties: usize, way: LookupMethod) -> SpdzConfig<F> {
     let packing = Packing::of::<F>(F::BITS as usize).expect("the field has this packing");
     SpdzConfig::new(parties, way, Preprocessing::InsecureDealer, packing).expect("it is valid")
 }

@@ -28,18 +28,18 @@ struct Done {
 /// Encrypts with AES-128 in parts of so many lanes, each on a stream of its own over what `wrap` makes of its network; when
 /// each part was done at each party.
 fn in_parts<S: ProtocolConfig>(
-    scheme: &S,
+    config: &S,
     parts: &[usize],
     wrap: impl Fn(Party, usize, Box<dyn Net>) -> Box<dyn Net> + Sync,
 ) -> Vec<Vec<Done>> {
-    let outcomes = run_parties(scheme.parties(), |net| {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
-        let setup = scheme.set_up(net)?;
+    let outcomes = run_parties(config.parties(), |net| {
+        let mut session = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
+        let setup = config.set_up(net)?;
         let circuit = catalog::find("aes-128").expect("the catalog has it").encrypt;
         let me = net.me();
         let mut streams = Vec::new();
         for (part, lanes) in parts.iter().enumerate() {
-            let protocol = scheme.join(&setup, session.stream(), net.members())?;
+            let protocol = config.join(&setup, session.stream(), net.members())?;
             streams.push((part, *lanes, protocol, wrap(me, part, net.fork()?)));
         }
         let done = Mutex::new(Vec::new());
@@ -68,10 +68,10 @@ fn in_parts<S: ProtocolConfig>(
 /// A masked value is zero with probability 1/256, and another mask takes two rounds more.
 #[test]
 fn a_retry_of_masking_holds_up_no_lane_on_another_stream() {
-    let scheme = passive(Inversion::Masking);
+    let config = passive(Inversion::Masking);
     let plain = |_: Party, _: usize, net| net;
-    let together = in_parts(&scheme, &[24], plain).remove(0).remove(0).rounds;
-    let apart = in_parts(&scheme, &[1; 24], plain).remove(0);
+    let together = in_parts(&config, &[24], plain).remove(0).remove(0).rounds;
+    let apart = in_parts(&config, &[1; 24], plain).remove(0);
     let rounds: Vec<u64> = apart.iter().map(|done| done.rounds).collect();
     let mean = rounds.iter().sum::<u64>() as f64 / 24.0;
     // A block alone has 0.6 retries in the mean; one of 24 that has none takes 70 rounds but with probability 10^-8. Together a
@@ -142,9 +142,9 @@ fn lanes_on_other_streams_do_not_wait_for_a_slow_one() {
 #[test]
 fn with_one_to_spare_a_slow_party_holds_up_itself_alone() {
     let structure = Structure::new(4, 1).expect("it is valid");
-    let scheme =
+    let config =
         ShamirActiveConfig::new(structure, Inversion::CarriedSquares, Tables::Masked).expect("t < n/3");
-    let all = in_parts(&scheme, &[1; 2], slow_at_times);
+    let all = in_parts(&config, &[1; 2], slow_at_times);
     for (p, parts) in Party::all(4).zip(&all).filter(|(p, _)| *p != Party(2)) {
         let behind = done(&all[2], 0).duration_since(done(parts, 0));
         assert!(behind > 20 * LATE, "{p} was only {behind:?} ahead of the slow party");

@@ -85,13 +85,13 @@ pub fn inputs(circuit: &Circuit) -> Vec<Cells> {
 /// Two evaluations, from hello to outputs. In the first z is public, in the second it is the first one's output, and x and k come
 /// from the other party. The second output is for all, then the first for one.
 pub fn session<R: Worth>(
-    scheme: &TinyTableConfig<R>,
+    config: &TinyTableConfig<R>,
     circuit: &Circuit,
     one: Party,
     net: &mut dyn Net,
 ) -> Result<[Option<Vec<u8>>; 2]> {
-    let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+    let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(circuit, &protocol);
     let cells = inputs(circuit);
     let me = net.me();

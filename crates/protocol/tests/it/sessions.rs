@@ -10,7 +10,7 @@ use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::spdz::LookupMethod;
 use polyclave_protocol::{Party, Result};
 
-use crate::lookups::scheme;
+use crate::lookups::config;
 
 /// Lanes of every session.
 pub const LANES: usize = 4;
@@ -33,18 +33,18 @@ pub fn session<F: MacField>(
     to: Owner,
     net: &mut dyn Net,
 ) -> Result<Option<Vec<u8>>> {
-    session_under(&scheme::<F>(net.parties(), way), circuit, to, net)
+    session_under(&config::<F>(net.parties(), way), circuit, to, net)
 }
 
 /// The same under another scheme.
 pub fn session_under(
-    scheme: &impl ProtocolConfig,
+    config: &impl ProtocolConfig,
     circuit: &Circuit,
     to: Owner,
     net: &mut dyn Net,
 ) -> Result<Option<Vec<u8>>> {
-    let mut session = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
-    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+    let mut session = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
+    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(circuit, &protocol);
     let batch = prepare(&mut protocol, &compiled, LANES, net)?;
     let cells = inputs(circuit);

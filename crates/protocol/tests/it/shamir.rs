@@ -9,13 +9,13 @@ use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Inversion, ShamirConfig, Structure, Tables};
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 
-fn scheme(structure: (usize, usize), inversion: Inversion) -> ShamirConfig {
+fn config(structure: (usize, usize), inversion: Inversion) -> ShamirConfig {
     let structure = Structure::new(structure.0, structure.1).expect("it is valid");
     ShamirConfig { structure, inversion, tables: Tables::Masked }
 }
 
 fn check(structure: (usize, usize), inversion: Inversion, circuit: &Circuit, lanes: usize) -> Run {
-    check_circuit(&scheme(structure, inversion), circuit, lanes, lanes as u8)
+    check_circuit(&config(structure, inversion), circuit, lanes, lanes as u8)
 }
 
 fn encrypt(name: &str) -> Arc<Circuit> {
@@ -162,7 +162,7 @@ fn masked_tables_cost_nine_products_ahead_and_one_opening() {
 }
 
 fn polynomials(structure: (usize, usize)) -> ShamirConfig {
-    ShamirConfig { tables: Tables::Polynomial, ..scheme(structure, Inversion::Views) }
+    ShamirConfig { tables: Tables::Polynomial, ..config(structure, Inversion::Views) }
 }
 
 #[test]
@@ -241,8 +241,8 @@ fn tables_of_two_bits_cost_one_product_and_nothing_ahead() {
     let (ands, levels) = (adder.lookups() as u64, adder.layers() as u64);
     for tables in Tables::ALL {
         for lanes in [1, 7] {
-            let scheme = ShamirConfig { tables, ..scheme((3, 1), Inversion::Views) };
-            let run = check_circuit(&scheme, &adder, lanes, 3);
+            let config = ShamirConfig { tables, ..config((3, 1), Inversion::Views) };
+            let run = check_circuit(&config, &adder, lanes, 3);
             for tally in run.tallies {
                 let online = tally.online;
                 let products = ands * lanes as u64;
@@ -295,8 +295,8 @@ fn odd_circuits_are_right_and_cost_what_is_predicted() {
     let circuit = b.finish();
     for inversion in Inversion::ALL {
         for (lanes, tables) in [(1, Tables::Masked), (5, Tables::Masked), (5, Tables::Polynomial)] {
-            let scheme = ShamirConfig { tables, ..scheme((3, 1), inversion) };
-            let run = check_circuit(&scheme, &circuit, lanes, lanes as u8);
+            let config = ShamirConfig { tables, ..config((3, 1), inversion) };
+            let run = check_circuit(&config, &circuit, lanes, lanes as u8);
             if inversion != Inversion::Masking {
                 let operations = run.cost.operations_per_lane * lanes as f64 + run.cost.operations_uniform;
                 assert_eq!(operations, run.tallies[0].online.operations() as f64, "{inversion}");
@@ -308,10 +308,10 @@ fn odd_circuits_are_right_and_cost_what_is_predicted() {
 
 #[test]
 fn no_lanes_are_refused() {
-    let scheme = scheme((3, 1), Inversion::Views);
+    let config = config((3, 1), Inversion::Views);
     let outcomes = polyclave_protocol::mesh::run_parties(3, |net| {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(3)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
+        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let circuit = polyclave_cipher::compile(&encrypt("aes-128"), &protocol);
         polyclave_protocol::evaluate::prepare(&mut protocol, &circuit, 0, net).map(drop)
     });
@@ -320,10 +320,10 @@ fn no_lanes_are_refused() {
 
 #[test]
 fn a_batch_for_another_circuit_is_refused() {
-    let scheme = scheme((3, 1), Inversion::Views);
+    let config = config((3, 1), Inversion::Views);
     let outcomes = polyclave_protocol::mesh::run_parties(3, |net| {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(3)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
+        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let [aes, des] = ["aes-128", "des"].map(|n| polyclave_cipher::compile(&encrypt(n), &protocol));
         let batch = polyclave_protocol::evaluate::prepare(&mut protocol, &des, 1, net)?;
         let zeros: Vec<_> =
@@ -337,7 +337,7 @@ fn a_batch_for_another_circuit_is_refused() {
 /// What nodes use: which way a table goes depends on the number of lanes, what comes of it does not.
 #[test]
 fn polynomials_or_masked_tables_by_the_number_of_lanes_compute_every_cipher() {
-    let by_lanes = ShamirConfig { tables: Tables::ByLanes, ..scheme((3, 1), Inversion::CarriedSquares) };
+    let by_lanes = ShamirConfig { tables: Tables::ByLanes, ..config((3, 1), Inversion::CarriedSquares) };
     let rounds = |lanes| {
         let tally = check_circuit(&by_lanes, &encrypt("3des-ede3"), lanes, 6).tallies[0];
         (tally.online.rounds, tally.preprocessing.rounds)

@@ -8,13 +8,13 @@ use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::shamir::{Inversion, Preprocessing, ShamirActiveConfig, Structure, Tables};
 use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 
-fn scheme((n, t): (usize, usize), inversion: Inversion, tables: Tables) -> ShamirActiveConfig {
+fn config((n, t): (usize, usize), inversion: Inversion, tables: Tables) -> ShamirActiveConfig {
     let structure = Structure::new(n, t).expect("it is valid");
     ShamirActiveConfig::new(structure, inversion, tables).expect("enough parties")
 }
 
 fn check(structure: (usize, usize), inversion: Inversion, circuit: &Circuit, lanes: usize) -> Run {
-    check_circuit(&scheme(structure, inversion, Tables::Masked), circuit, lanes, lanes as u8)
+    check_circuit(&config(structure, inversion, Tables::Masked), circuit, lanes, lanes as u8)
 }
 
 fn encrypt(name: &str) -> Arc<Circuit> {
@@ -40,7 +40,7 @@ fn triple_des_runs_by_both_ways_to_look_up_its_tables() {
         for direction in [Direction::Encrypt, Direction::Decrypt] {
             let cipher = catalog::find("3des-ede3").expect("the catalog has it");
             let circuit = cipher.circuit_with_key_schedule(direction).expect("it runs both ways");
-            check_circuit(&scheme((4, 1), Inversion::MaskedPowers, tables), &circuit, 3, 3);
+            check_circuit(&config((4, 1), Inversion::MaskedPowers, tables), &circuit, 3, 3);
         }
     }
 }
@@ -84,8 +84,8 @@ fn tables_of_two_bits_take_one_triple_in_one_round() {
     let (ands, levels, lanes) = (adder.lookups() as u64, adder.layers() as u64, 5);
     for tables in Tables::ALL {
         for preprocessing in Preprocessing::ALL {
-            let scheme = scheme((4, 1), Inversion::MaskedPowers, tables).with_preprocessing(preprocessing);
-            let run = check_circuit(&scheme, &adder, lanes, 3);
+            let config = config((4, 1), Inversion::MaskedPowers, tables).with_preprocessing(preprocessing);
+            let run = check_circuit(&config, &adder, lanes, 3);
             for tally in run.tallies {
                 let products = ands * lanes as u64;
                 assert_eq!((tally.online.operations(), tally.online.rounds), (products, levels));
@@ -104,7 +104,7 @@ fn a_third_and_more_cheaters_are_refused() {
         let outcome = ShamirActiveConfig::new(structure, Inversion::Views, Tables::Masked);
         assert!(matches!(outcome, Err(Error::Misuse(_))), "{n} {t}");
     }
-    assert_eq!(scheme((4, 1), Inversion::Views, Tables::Masked).name(), "shamir-active");
+    assert_eq!(config((4, 1), Inversion::Views, Tables::Masked).name(), "shamir-active");
 }
 
 /// Damgard and Keller 2010, Table 2: operations and rounds of one S-box, online. Ahead, besides: a round for triples and two for

@@ -13,19 +13,19 @@ use polyclave_protocol::testkit::conformance::{Run, check_circuit};
 use polyclave_protocol::testkit::faults::{LATE, SOON};
 use polyclave_protocol::{Error, Party, PartySet, mesh};
 
-fn scheme((n, t): (usize, usize), inversion: Inversion, tables: Tables) -> ShamirActiveConfig {
+fn config((n, t): (usize, usize), inversion: Inversion, tables: Tables) -> ShamirActiveConfig {
     let structure = Structure::new(n, t).expect("it is valid");
-    let scheme = ShamirActiveConfig::new(structure, inversion, tables).expect("enough parties");
-    scheme.with_preprocessing(Preprocessing::HyperInvertible)
+    let config = ShamirActiveConfig::new(structure, inversion, tables).expect("enough parties");
+    config.with_preprocessing(Preprocessing::HyperInvertible)
 }
 
 fn masked_powers(n: usize, t: usize) -> ShamirActiveConfig {
-    scheme((n, t), Inversion::MaskedPowers, Tables::Masked)
+    config((n, t), Inversion::MaskedPowers, Tables::Masked)
 }
 
 /// Besides being right, it counts what it predicts: for a batch of one lane.
-fn check(scheme: &ShamirActiveConfig, circuit: &Circuit, lanes: usize) -> Run {
-    let run = check_circuit(scheme, circuit, lanes, lanes as u8);
+fn check(config: &ShamirActiveConfig, circuit: &Circuit, lanes: usize) -> Run {
+    let run = check_circuit(config, circuit, lanes, lanes as u8);
     for tally in &run.tallies {
         let (per_lane, uniform) = (run.cost.operations_per_lane, run.cost.operations_uniform);
         let (online, ahead) = (tally.online, tally.preprocessing);
@@ -43,11 +43,11 @@ fn every_inversion_but_masking_computes_aes_with_the_counts_that_it_predicts() {
     for inversion in Inversion::ALL.into_iter().filter(|way| *way != Inversion::Masking) {
         for structure in [(4, 1), (5, 1), (7, 2)] {
             let cipher = catalog::find("aes-128").expect("the catalog has it");
-            let scheme = scheme(structure, inversion, Tables::Masked);
+            let config = config(structure, inversion, Tables::Masked);
             for circuit in [Some(cipher.encrypt), cipher.decrypt].into_iter().flatten() {
-                check(&scheme, &circuit, 2);
+                check(&config, &circuit, 2);
             }
-            check(&scheme, &cipher.key_schedule, 1);
+            check(&config, &cipher.key_schedule, 1);
         }
     }
 }
@@ -56,7 +56,7 @@ fn every_inversion_but_masking_computes_aes_with_the_counts_that_it_predicts() {
 fn masking_computes_aes() {
     for structure in [(4, 1), (7, 2)] {
         let circuit = catalog::find("aes-128").expect("the catalog has it").encrypt;
-        check_circuit(&scheme(structure, Inversion::Masking, Tables::Masked), &circuit, 2, 3);
+        check_circuit(&config(structure, Inversion::Masking, Tables::Masked), &circuit, 2, 3);
     }
 }
 
@@ -65,7 +65,7 @@ fn triple_des_runs_by_both_ways_to_look_up_its_tables() {
     for tables in Tables::ALL {
         for structure in [(4, 1), (5, 1), (7, 2)] {
             let circuit = catalog::find("3des-ede3").expect("the catalog has it").encrypt;
-            check(&scheme(structure, Inversion::MaskedPowers, tables), &circuit, 3);
+            check(&config(structure, Inversion::MaskedPowers, tables), &circuit, 3);
         }
     }
 }
@@ -74,7 +74,7 @@ fn triple_des_runs_by_both_ways_to_look_up_its_tables() {
 fn batches_longer_than_a_tile_are_right() {
     let circuit = catalog::find("aes-128").expect("the catalog has it").encrypt;
     for inversion in [Inversion::Views, Inversion::MaskedPowers] {
-        check(&scheme((4, 1), inversion, Tables::Masked), &circuit, 1000);
+        check(&config((4, 1), inversion, Tables::Masked), &circuit, 1000);
     }
 }
 
@@ -101,7 +101,7 @@ fn table_2_holds_online() {
         (Inversion::MaskedPowers, (2 + 1, 2 + 1), (4, 7), 1),
     ];
     for (inversion, online, ahead, triples) in table {
-        for tally in check(&scheme((4, 1), inversion, Tables::Masked), &circuit, 1).tallies {
+        for tally in check(&config((4, 1), inversion, Tables::Masked), &circuit, 1).tallies {
             assert_eq!((tally.online.operations(), tally.online.rounds), online, "{inversion}");
             let preprocessing = tally.preprocessing;
             assert_eq!((preprocessing.operations(), preprocessing.rounds), ahead, "{inversion}");
@@ -113,11 +113,11 @@ fn table_2_holds_online() {
 #[test]
 fn parties_that_make_triples_in_different_ways_do_not_start() {
     let outcomes = mesh::run_parties(4, |net| {
-        let mut scheme = masked_powers(4, 1);
+        let mut config = masked_powers(4, 1);
         if net.me() == Party(2) {
-            scheme = scheme.with_preprocessing(Preprocessing::Pseudorandom);
+            config = config.with_preprocessing(Preprocessing::Pseudorandom);
         }
-        hello(&scheme.terms(HandshakeParameters::new(4)), net).map(|_| ())
+        hello(&config.handshake(HandshakeParameters::new(4)), net).map(|_| ())
     });
     let differs = |outcome: &Result<(), Error>| {
         matches!(outcome, Err(Error::Disagreement { field: "preprocessing", .. }))
@@ -131,9 +131,9 @@ fn nodes_keep_dealt_triples_in_stock() {
     let kinds = masked_powers(4, 1).kinds();
     let dealt = *kinds.iter().find(|kind| kind.name == "dealt triples").expect("it is among them");
     let outcomes = mesh::run_parties(4, |net| {
-        let scheme = masked_powers(4, 1);
-        let stream = hello(&scheme.terms(HandshakeParameters::new(4)), net)?.stream();
-        scheme.make_material(&scheme.set_up(net)?, stream, &dealt, 1001, net)
+        let config = masked_powers(4, 1);
+        let stream = hello(&config.handshake(HandshakeParameters::new(4)), net)?.stream();
+        config.make_material(&config.set_up(net)?, stream, &dealt, 1001, net)
     });
     for outcome in outcomes {
         assert_eq!(outcome.expect("honest parties finish").len(), 1001 * dealt.item_bytes);
@@ -147,7 +147,7 @@ fn one_cheater_never_makes_an_answer_wrong_nor_stops_it_online() {
 
 #[test]
 fn one_cheater_never_makes_an_answer_wrong_nor_stops_it_online_by_polynomials() {
-    sweep(scheme((4, 1), Inversion::Views, Tables::Polynomial), "des");
+    sweep(config((4, 1), Inversion::Views, Tables::Polynomial), "des");
 }
 
 /// Contributions: what else is so long goes to all alike, or to two.

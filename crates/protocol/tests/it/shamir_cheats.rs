@@ -17,7 +17,7 @@ use polyclave_protocol::{Error, Party, PartySet, Result};
 pub const CHEATER: Party = Party(3);
 pub const LANES: usize = 2;
 
-pub fn scheme(n: usize, t: usize, inversion: Inversion) -> ShamirActiveConfig {
+pub fn config(n: usize, t: usize, inversion: Inversion) -> ShamirActiveConfig {
     let structure = Structure::new(n, t).expect("it is valid");
     ShamirActiveConfig::new(structure, inversion, Tables::Masked).expect("fewer than a third")
 }
@@ -35,14 +35,14 @@ pub type Ended = (Vec<u8>, Faults);
 
 /// Blocks under a key that `owner` gives, from hello to output.
 pub fn session(
-    scheme: &ShamirActiveConfig,
+    config: &ShamirActiveConfig,
     cipher: &str,
     owner: Party,
     until: Until,
     net: &mut dyn Net,
 ) -> Result<Ended> {
-    let mut session = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
-    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+    let mut session = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
+    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
     run(&mut protocol, cipher, owner, until, net)
 }
 
@@ -88,8 +88,8 @@ pub fn four(
 
 /// Every fault on every message of the cheater. Where it is one of set-up, honest parties end right or with an error; where it
 /// is ahead of inputs, too, and with the right answer if a message comes at all; and online always with the right answer.
-pub fn sweep(scheme: ShamirActiveConfig, cipher: &'static str) {
-    let run = move |until: Until| move |net: &mut dyn Net| session(&scheme, cipher, Party(0), until, net);
+pub fn sweep(config: ShamirActiveConfig, cipher: &'static str) {
+    let run = move |until: Until| move |net: &mut dyn Net| session(&config, cipher, Party(0), until, net);
     let messages = |until| {
         let (outcomes, tampering) = four(LATE, (u64::MAX, Fault::Drop), run(until));
         outcomes.iter().for_each(|outcome| assert!(outcome.is_ok(), "{outcome:?}"));
@@ -211,14 +211,14 @@ impl Net for Habitual {
 
 /// `n` parties of which some have a habit; the outcomes of the others.
 pub fn with_habits(
-    scheme: ShamirActiveConfig,
+    config: ShamirActiveConfig,
     timeout: Duration,
     from: usize,
     habit: impl Fn(Party) -> Habit,
 ) -> Vec<Result<Ended>> {
-    let ends = mesh_with_timeout(scheme.parties(), timeout).into_iter();
+    let ends = mesh_with_timeout(config.parties(), timeout).into_iter();
     let ends = ends.map(|net| Habitual { habit: habit(net.me()), net, from, gatherings: 0 });
-    run_over(ends.collect(), move |net| session(&scheme, "aes-128", Party(0), Until::Released, net))
+    run_over(ends.collect(), move |net| session(&config, "aes-128", Party(0), Until::Released, net))
 }
 
 pub fn only(party: Party) -> PartySet {
@@ -226,26 +226,26 @@ pub fn only(party: Party) -> PartySet {
 }
 
 pub fn right() -> Vec<u8> {
-    let outcomes = with_habits(scheme(4, 1, Inversion::MaskedPowers), LATE, 0, |_| Habit::Honest);
+    let outcomes = with_habits(config(4, 1, Inversion::MaskedPowers), LATE, 0, |_| Habit::Honest);
     let (output, faults) = outcomes[0].clone().expect("honest parties finish");
     assert_eq!(faults, Faults::default());
     output
 }
 
 /// Parties with other keys than the rest make wrong shares of everything, and stand by them.
-pub fn with_wrong_keys(scheme: ShamirActiveConfig, wrong: PartySet) {
-    let n = scheme.parties();
+pub fn with_wrong_keys(config: ShamirActiveConfig, wrong: PartySet) {
+    let n = config.parties();
     let right = right();
     let outcomes = run_over(mesh_with_timeout(n, LATE), move |net| {
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
-        let mut setup = scheme.set_up(net)?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
+        let mut setup = config.set_up(net)?;
         if wrong.contains(net.me()) {
-            let mut bytes = scheme.save_setup(&setup);
+            let mut bytes = config.save_setup(&setup);
             let last = bytes.len() - 1;
             bytes[last] ^= 1;
-            setup = scheme.restore_setup(net.me(), &bytes)?;
+            setup = config.restore_setup(net.me(), &bytes)?;
         }
-        let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
+        let mut protocol = config.join(&setup, session.stream(), net.members())?;
         run(&mut protocol, "aes-128", Party(0), Until::Released, net)
     });
     for (p, outcome) in Party::all(n).zip(&outcomes) {

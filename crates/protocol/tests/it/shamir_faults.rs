@@ -15,19 +15,19 @@ use polyclave_protocol::testkit::faults::{LATE, Promise, SOON, Sweep, run_over};
 use polyclave_protocol::testkit::record::{Direction, Record};
 use polyclave_protocol::{Error, Party, PartySet, Result};
 
-fn scheme(parties: usize, threshold: usize, inversion: Inversion) -> ShamirConfig {
+fn config(parties: usize, threshold: usize, inversion: Inversion) -> ShamirConfig {
     let structure = Structure::new(parties, threshold).expect("it is valid");
     ShamirConfig { structure, inversion, tables: Tables::Masked }
 }
 
 fn polynomials() -> ShamirConfig {
-    ShamirConfig { tables: Tables::Polynomial, ..scheme(3, 1, Inversion::Views) }
+    ShamirConfig { tables: Tables::Polynomial, ..config(3, 1, Inversion::Views) }
 }
 
 /// Three blocks from hello to output, under a key of equal cells that party 1 gives.
-fn session(scheme: &ShamirConfig, cipher: &str, key: u8, net: &mut dyn Net) -> Result<Vec<u8>> {
-    let mut session = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
-    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+fn session(config: &ShamirConfig, cipher: &str, key: u8, net: &mut dyn Net) -> Result<Vec<u8>> {
+    let mut session = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
+    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
     let circuit = catalog::find(cipher).expect("the catalog has it").encrypt;
     let compiled = compile(&circuit, &protocol);
     let batch = prepare(&mut protocol, &compiled, 3, net)?;
@@ -51,15 +51,15 @@ fn three<N: Net + 'static>(
 }
 
 /// Every message of party 1 with every fault. Whatever lacks bytes is an error at somebody; nothing hangs or panics.
-fn check_faults(scheme: ShamirConfig, cipher: &'static str) {
-    let sweep = Sweep { drop_every: 16, ..Sweep::new(3, Party(0), Promise::of(&scheme)) };
-    let swept = sweep.run(move |net| session(&scheme, cipher, 1, net));
+fn check_faults(config: ShamirConfig, cipher: &'static str) {
+    let sweep = Sweep { drop_every: 16, ..Sweep::new(3, Party(0), Promise::of(&config)) };
+    let swept = sweep.run(move |net| session(&config, cipher, 1, net));
     assert!(swept.messages >= 50 && swept.faults > 3 * swept.messages, "{cipher}: {swept:?}");
 }
 
 #[test]
 fn no_fault_in_any_message_hangs_or_panics_masked_tables() {
-    check_faults(scheme(3, 1, Inversion::Views), "des");
+    check_faults(config(3, 1, Inversion::Views), "des");
 }
 
 #[test]
@@ -69,19 +69,19 @@ fn no_fault_in_any_message_hangs_or_panics_polynomials() {
 
 #[test]
 fn no_fault_in_any_message_hangs_or_panics_views() {
-    check_faults(scheme(3, 1, Inversion::Views), "aes-128");
+    check_faults(config(3, 1, Inversion::Views), "aes-128");
 }
 
 #[test]
 fn no_fault_in_any_message_hangs_or_panics_masking() {
-    check_faults(scheme(3, 1, Inversion::Masking), "aes-128");
+    check_faults(config(3, 1, Inversion::Masking), "aes-128");
 }
 
 /// A party that makes every masked value zero would have the others draw masks for ever.
 #[test]
 fn masking_does_not_retry_for_ever() {
-    let scheme = scheme(3, 1, Inversion::Masking);
-    let outcomes = three(SOON, Rushing, move |net| session(&scheme, "aes-128", 1, net));
+    let config = config(3, 1, Inversion::Masking);
+    let outcomes = three(SOON, Rushing, move |net| session(&config, "aes-128", 1, net));
     assert!(outcomes[0].is_err() && outcomes[1].is_err(), "{outcomes:?}");
 }
 
@@ -124,19 +124,19 @@ impl<N: Net> Net for Rushing<N> {
 
 #[test]
 fn a_silent_party_is_named_within_the_limit() {
-    let scheme = scheme(3, 1, Inversion::Views);
+    let config = config(3, 1, Inversion::Views);
     let outcomes = three(
         SOON,
         |net| net,
         move |net| {
             if net.me() == Party(2) {
                 // Takes part until the lookups, then falls silent for longer than anybody waits.
-                let mut session = hello(&scheme.terms(HandshakeParameters::new(3)), net)?;
-                scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+                let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
+                config.join(&config.set_up(net)?, session.stream(), net.members())?;
                 std::thread::sleep(Duration::from_secs(2));
                 return Ok(Vec::new());
             }
-            session(&scheme, "aes-128", 1, net)
+            session(&config, "aes-128", 1, net)
         },
     );
     for outcome in &outcomes[..2] {
@@ -147,11 +147,11 @@ fn a_silent_party_is_named_within_the_limit() {
 
 #[test]
 fn parties_with_other_parameters_do_not_start() {
-    let ours = scheme(5, 2, Inversion::Views);
+    let ours = config(5, 2, Inversion::Views);
     let others = [
-        (scheme(5, 1, Inversion::Views), "threshold"),
-        (scheme(5, 2, Inversion::Masking), "inversion"),
-        (scheme(4, 1, Inversion::Views), "number of parties"),
+        (config(5, 1, Inversion::Views), "threshold"),
+        (config(5, 2, Inversion::Masking), "inversion"),
+        (config(4, 1, Inversion::Views), "number of parties"),
         (ShamirConfig { tables: Tables::Polynomial, ..ours }, "tables"),
     ];
     for (theirs, field) in others {
@@ -159,8 +159,8 @@ fn parties_with_other_parameters_do_not_start() {
             LATE,
             |net| net,
             move |net| {
-                let scheme = if net.me() == Party(1) { &theirs } else { &ours };
-                hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net).map(|_| Vec::new())
+                let config = if net.me() == Party(1) { &theirs } else { &ours };
+                hello(&config.handshake(HandshakeParameters::new(config.parties())), net).map(|_| Vec::new())
             },
         );
         assert_eq!(outcomes[0], Err(Error::Disagreement { peer: Party(1), field }));
@@ -178,8 +178,8 @@ fn is_of_hello(len: usize) -> bool {
 }
 
 /// What all parties sent in several sessions under one key, after the hello: by session, party and peer, the messages in order.
-fn transcripts(scheme: &ShamirConfig, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<Vec<u8>>>>> {
-    let n = scheme.structure.parties();
+fn transcripts(config: &ShamirConfig, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<Vec<u8>>>>> {
+    let n = config.structure.parties();
     let sessions = (0..8).map(|_| {
         let transcripts = parking_lot::Mutex::new(vec![None; n]);
         let ends = mesh_with_timeout(n, LATE).into_iter().map(|net| {
@@ -190,7 +190,7 @@ fn transcripts(scheme: &ShamirConfig, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<
         let ends: Vec<_> = ends.collect();
         std::thread::scope(|scope| {
             ends.into_iter().for_each(|mut net| {
-                scope.spawn(move || session(scheme, cipher, key, &mut net).expect("honest parties finish"));
+                scope.spawn(move || session(config, cipher, key, &mut net).expect("honest parties finish"));
             });
         });
         let sent_to = |from: usize, to: usize| {
@@ -206,12 +206,12 @@ fn transcripts(scheme: &ShamirConfig, cipher: &str, key: u8) -> Vec<Vec<Vec<Vec<
 
 /// How often each value was opened: what the parties together learn. An opening is an exchange in which every party sends
 /// all others the same. The last one is the output; before the keys nothing is opened.
-fn opened_values(scheme: &ShamirConfig, cipher: &str, key: u8) -> [u32; 256] {
-    let n = scheme.structure.parties();
+fn opened_values(config: &ShamirConfig, cipher: &str, key: u8) -> [u32; 256] {
+    let n = config.structure.parties();
     let points: Vec<Gf256> = (1..=n as u8).map(Gf256).collect();
     let lagrange = Gf256::lagrange(&points, Gf256::ZERO);
     let mut histogram = [0; 256];
-    for session in transcripts(scheme, cipher, key) {
+    for session in transcripts(config, cipher, key) {
         // Aligned from the end: what comes first (keys, inputs) differs in number from peer to peer.
         let to_first = |p: usize| &session[p][if p == 0 { 1 } else { 0 }];
         let exchanges = (0..n).map(|p| to_first(p).len()).min().expect("there are parties");
@@ -238,9 +238,9 @@ fn opened_values(scheme: &ShamirConfig, cipher: &str, key: u8) -> [u32; 256] {
 }
 
 /// Bytes that party 2 receives, by value.
-fn received_bytes(scheme: &ShamirConfig, cipher: &str, key: u8) -> [u32; 256] {
+fn received_bytes(config: &ShamirConfig, cipher: &str, key: u8) -> [u32; 256] {
     let mut histogram = [0; 256];
-    for session in transcripts(scheme, cipher, key) {
+    for session in transcripts(config, cipher, key) {
         let messages = session.iter().flat_map(|from| &from[1]);
         messages.flatten().for_each(|b| histogram[usize::from(*b)] += 1);
     }
@@ -271,8 +271,8 @@ fn every_opened_value_is_uniform() {
         ((5, 2), Inversion::Views),
         ((5, 2), Inversion::MaskedExponentiation),
     ] {
-        let scheme = scheme(structure.0, structure.1, inversion);
-        let chi_squared = against_uniform(&opened_values(&scheme, "aes-128", 1), 256);
+        let config = config(structure.0, structure.1, inversion);
+        let chi_squared = against_uniform(&opened_values(&config, "aes-128", 1), 256);
         assert!(chi_squared < BOUND, "{structure:?} {inversion}: {chi_squared}");
     }
     // The results of polynomials have bits above those of the table: opened whole, they are masked whole.
@@ -285,7 +285,7 @@ fn every_opened_value_is_uniform() {
 fn what_a_party_receives_is_uniform_for_every_key() {
     for inversion in [Inversion::Views, Inversion::CarriedSquares, Inversion::Shortest] {
         for key in [0, 1] {
-            let histogram = received_bytes(&scheme(3, 1, inversion), "aes-128", key);
+            let histogram = received_bytes(&config(3, 1, inversion), "aes-128", key);
             let chi_squared = against_uniform(&histogram, 256);
             assert!(chi_squared < BOUND, "{inversion}, key {key}: {chi_squared}");
         }
@@ -296,9 +296,9 @@ fn what_a_party_receives_is_uniform_for_every_key() {
 /// under any two keys.
 #[test]
 fn openings_of_narrow_cells_do_not_depend_on_the_key() {
-    let scheme = scheme(3, 1, Inversion::Views);
+    let config = config(3, 1, Inversion::Views);
     for look in [opened_values, received_bytes] {
-        let [zeros, ones] = [0, 1].map(|key| look(&scheme, "des", key));
+        let [zeros, ones] = [0, 1].map(|key| look(&config, "des", key));
         let term = |(a, b): (&u32, &u32)| match f64::from(a + b) {
             0.0 => 0.0,
             sum => (f64::from(*a) - f64::from(*b)).powi(2) / sum,

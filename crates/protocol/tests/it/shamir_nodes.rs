@@ -10,7 +10,7 @@ use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{Inversion, Shamir, ShamirConfig, Structure, Tables};
 use polyclave_protocol::{Party, PartySet, Result};
 
-pub fn scheme(parties: usize, threshold: usize) -> ShamirConfig {
+pub fn config(parties: usize, threshold: usize) -> ShamirConfig {
     let structure = Structure::new(parties, threshold).expect("it is valid");
     ShamirConfig { structure, inversion: Inversion::CarriedSquares, tables: Tables::Masked }
 }
@@ -20,31 +20,31 @@ pub type Disks = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// All nodes set up; what `store` returns goes to their disks.
 pub fn cluster(
-    scheme: &ShamirConfig,
+    config: &ShamirConfig,
     store: impl Fn(&mut Shamir, &mut dyn Net) -> Result<Vec<u8>> + Sync,
 ) -> Disks {
-    let nodes = run_parties(scheme.parties(), |net| {
-        let setup = scheme.set_up(net)?;
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net)?;
-        let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
+    let nodes = run_parties(config.parties(), |net| {
+        let setup = config.set_up(net)?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
+        let mut protocol = config.join(&setup, session.stream(), net.members())?;
         let value = store(&mut protocol, net)?;
-        Ok((scheme.save_setup(&setup).to_vec(), value))
+        Ok((config.save_setup(&setup).to_vec(), value))
     });
     nodes.into_iter().map(|node| node.expect("honest nodes finish")).collect()
 }
 
 /// Some nodes serve from their disks, in a new session.
 pub fn serve<T: Send>(
-    scheme: &ShamirConfig,
+    config: &ShamirConfig,
     serving: PartySet,
     disks: &Disks,
     request: impl Fn(&mut Shamir, &[u8], &mut dyn Net) -> Result<T> + Sync,
 ) -> Vec<T> {
-    let nodes = run_members(scheme.parties(), serving, |net| {
+    let nodes = run_members(config.parties(), serving, |net| {
         let (setup, value) = &disks[net.me().index()];
-        let setup = scheme.restore_setup(net.me(), setup)?;
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net)?;
-        let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
+        let setup = config.restore_setup(net.me(), setup)?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
+        let mut protocol = config.join(&setup, session.stream(), net.members())?;
         request(&mut protocol, value, net)
     });
     nodes.into_iter().map(|node| node.expect("honest nodes finish")).collect()

@@ -1,7 +1,7 @@
 //! Any 2t + 1 nodes serve from what they stored, whoever is absent.
 
 use crate::clear::in_the_clear;
-use crate::shamir_nodes::{KEY, cluster, scheme, serve, store_round_keys};
+use crate::shamir_nodes::{KEY, cluster, config, serve, store_round_keys};
 use polyclave_cipher::{Cells, Direction, catalog, compile};
 use polyclave_protocol::catalog::service;
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
@@ -40,10 +40,10 @@ fn encrypted() -> Vec<u8> {
 fn any_2t_plus_1_or_more_nodes_encrypt_under_round_keys_that_all_stored() {
     let expected = encrypted();
     for (n, t) in [(5, 1), (5, 2), (3, 1), (7, 2)] {
-        let scheme = scheme(n, t);
-        let disks = cluster(&scheme, store_round_keys);
+        let config = config(n, t);
+        let disks = cluster(&config, store_round_keys);
         for serving in sets_of(n, 2 * t + 1).filter(|set| n < 7 || set.len() == 5) {
-            let outputs = serve(&scheme, serving, &disks, encrypt_with_stored);
+            let outputs = serve(&config, serving, &disks, encrypt_with_stored);
             assert_eq!(outputs.len(), serving.len());
             assert!(outputs.iter().all(|output| *output == expected), "n = {n}, t = {t}: {serving}");
         }
@@ -55,19 +55,19 @@ fn any_2t_plus_1_or_more_nodes_encrypt_under_round_keys_that_all_stored() {
 fn every_inversion_runs_with_absent_nodes() {
     let serving = PartySet::from_bits(0b11001);
     for inversion in Inversion::ALL {
-        let scheme = ShamirConfig { inversion, ..scheme(5, 1) };
-        let disks = cluster(&scheme, store_round_keys);
-        let outputs = serve(&scheme, serving, &disks, encrypt_with_stored);
+        let config = ShamirConfig { inversion, ..config(5, 1) };
+        let disks = cluster(&config, store_round_keys);
+        let outputs = serve(&config, serving, &disks, encrypt_with_stored);
         assert!(outputs.iter().all(|output| *output == encrypted()), "{inversion}");
     }
 }
 
 #[test]
 fn inputs_and_outputs_of_single_nodes_pass_among_those_who_serve() {
-    let scheme = scheme(5, 1);
+    let config = config(5, 1);
     let serving = PartySet::from_bits(0b10110);
-    let disks = cluster(&scheme, |_, _| Ok(Vec::new()));
-    let outputs = serve(&scheme, serving, &disks, |protocol, _, net| {
+    let disks = cluster(&config, |_, _| Ok(Vec::new()));
+    let outputs = serve(&config, serving, &disks, |protocol, _, net| {
         let circuit = compile(&catalog::find("aes-128").expect("the catalog has it").encrypt, protocol);
         let (block, keys) = (Cells::zero(16, 8, 1), Cells::zero(176, 8, 1));
         let own = if net.me() == Party(4) { Input::Mine(&keys) } else { Input::From(Party(4)) };
@@ -86,13 +86,13 @@ fn inputs_and_outputs_of_single_nodes_pass_among_those_who_serve() {
 
 #[test]
 fn too_few_nodes_and_outsiders_are_refused() {
-    let scheme = scheme(5, 2);
-    let disks = cluster(&scheme, |_, _| Ok(Vec::new()));
+    let config = config(5, 2);
+    let disks = cluster(&config, |_, _| Ok(Vec::new()));
     let joined = |bits: u16, connected: u16| {
         let outcomes = run_members(5, PartySet::from_bits(connected), |net| {
-            let setup = scheme.restore_setup(net.me(), &disks[net.me().index()].0)?;
-            let mut session = hello(&scheme.terms(HandshakeParameters::new(5)), net)?;
-            scheme.join(&setup, session.stream(), PartySet::from_bits(bits)).map(drop)
+            let setup = config.restore_setup(net.me(), &disks[net.me().index()].0)?;
+            let mut session = hello(&config.handshake(HandshakeParameters::new(5)), net)?;
+            config.join(&setup, session.stream(), PartySet::from_bits(bits)).map(drop)
         });
         outcomes.into_iter().next().expect("somebody took part")
     };
@@ -104,19 +104,19 @@ fn too_few_nodes_and_outsiders_are_refused() {
 
 #[test]
 fn a_session_is_joined_by_those_who_said_hello() {
-    let scheme = scheme(5, 1);
-    let disks = cluster(&scheme, |_, _| Ok(Vec::new()));
+    let config = config(5, 1);
+    let disks = cluster(&config, |_, _| Ok(Vec::new()));
     let outcomes = run_members(5, PartySet::from_bits(0b01111), |net| {
-        let setup = scheme.restore_setup(net.me(), &disks[net.me().index()].0)?;
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(5)), net)?;
-        scheme.join(&setup, session.stream(), PartySet::from_bits(0b11111)).map(drop)
+        let setup = config.restore_setup(net.me(), &disks[net.me().index()].0)?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(5)), net)?;
+        config.join(&setup, session.stream(), PartySet::from_bits(0b11111)).map(drop)
     });
     assert!(outcomes.iter().all(|o| matches!(o, Err(Error::Misuse(_)))), "{outcomes:?}");
 }
 
 #[test]
 fn protocols_are_found_by_name_and_unknown_names_list_the_known() {
-    assert_eq!(service("shamir", 5, 1).map(|scheme| (scheme.name(), scheme.quorum())), Ok(("shamir", 3)));
+    assert_eq!(service("shamir", 5, 1).map(|config| (config.name(), config.quorum())), Ok(("shamir", 3)));
     assert!(matches!(service("shamir", 3, 2), Err(Error::Misuse(_))));
     let unknown = service("spdz", 3, 1).map(|_| ());
     assert!(matches!(&unknown, Err(Error::Misuse(text)) if text.contains("one of shamir")), "{unknown:?}");

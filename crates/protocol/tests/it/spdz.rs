@@ -7,7 +7,7 @@ use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use polyclave_protocol::testkit::conformance::{self, Run, check_circuit};
 
-fn scheme<F: MacField>(parties: usize, way: LookupMethod, k: usize) -> SpdzConfig<F> {
+fn config<F: MacField>(parties: usize, way: LookupMethod, k: usize) -> SpdzConfig<F> {
     let packing = Packing::of::<F>(k).expect("the field has this packing");
     SpdzConfig::new(parties, way, Preprocessing::InsecureDealer, packing).expect("it is valid")
 }
@@ -19,7 +19,7 @@ fn real<F: MacField>(parties: usize, way: LookupMethod) -> SpdzConfig<F> {
 }
 
 fn default<F: MacField>(parties: usize, way: LookupMethod) -> SpdzConfig<F> {
-    scheme(parties, way, F::BITS as usize)
+    config(parties, way, F::BITS as usize)
 }
 
 fn circuit(name: &str, direction: Direction) -> Circuit {

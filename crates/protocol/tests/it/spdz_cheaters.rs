@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::cheat::{Act, Cheat};
-use crate::lookups::{narrow, one_lookup, scheme, table_of};
+use crate::lookups::{config, narrow, one_lookup, table_of};
 use crate::sessions::{LANES, inputs, session};
 use polyclave_cipher::{Compiled, Table, compile};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
@@ -148,12 +148,12 @@ fn after_a_failed_check_other_streams_of_the_setup_release_nothing() {
         Cheat::new(net, act, 4..5)
     });
     let outcomes = run_over(ends.collect(), |net| {
-        let scheme = scheme::<Gf2_64>(2, LookupMethod::MaskedTables);
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-        let setup = scheme.set_up(net)?;
+        let config = config::<Gf2_64>(2, LookupMethod::MaskedTables);
+        let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+        let setup = config.set_up(net)?;
         let [mut first, mut second] = [
-            scheme.join(&setup, session.stream(), net.members())?,
-            scheme.join(&setup, session.stream(), net.members())?,
+            config.join(&setup, session.stream(), net.members())?,
+            config.join(&setup, session.stream(), net.members())?,
         ];
         let circuit = narrow(6);
         let compiled = compile(&circuit, &first);
@@ -166,7 +166,7 @@ fn after_a_failed_check_other_streams_of_the_setup_release_nothing() {
         let failed = release(&mut second, &shifted, Owner::All, net).err();
         let refused = release(&mut first, &honest, Owner::All, net).err();
         // A session that begins later, and has opened nothing yet.
-        let mut third = scheme.join(&setup, session.stream(), net.members())?;
+        let mut third = config.join(&setup, session.stream(), net.members())?;
         let unborn = prepare(&mut third, &compiled, LANES, net).err();
         Ok([failed, refused, unborn])
     });
@@ -184,9 +184,9 @@ fn an_output_is_not_opened_before_the_lookups_are_checked() {
     let ends: Vec<_> = ends.collect();
     let sent = ends[1].sent.clone();
     let outcomes = run_over(ends, |net| {
-        let scheme = scheme::<Gf2_64>(2, LookupMethod::MaskedTables);
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-        let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+        let config = config::<Gf2_64>(2, LookupMethod::MaskedTables);
+        let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+        let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let circuit = narrow(6);
         let compiled = compile(&circuit, &protocol);
         let cells = inputs(&circuit);
@@ -209,11 +209,11 @@ fn a_value_serves_other_sessions_only_after_a_check_in_its_own() {
             Cheat::new(net, if cheats { Act::Shift { to: everybody(), bit: 0 } } else { Act::Honest }, 3..4)
         });
         let outcomes = run_over(ends.collect(), move |net| {
-            let scheme = scheme::<Gf2_64>(2, LookupMethod::MaskedTables);
-            let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-            let setup = scheme.set_up(net)?;
-            let mut first = scheme.join(&setup, session.stream(), net.members())?;
-            let mut second = scheme.join(&setup, session.stream(), net.members())?;
+            let config = config::<Gf2_64>(2, LookupMethod::MaskedTables);
+            let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+            let setup = config.set_up(net)?;
+            let mut first = config.join(&setup, session.stream(), net.members())?;
+            let mut second = config.join(&setup, session.stream(), net.members())?;
             let circuit = narrow(4);
             let compiled = compile(&circuit, &first);
             let cells = inputs(&circuit);
@@ -241,11 +241,11 @@ fn a_value_serves_other_sessions_only_after_a_check_in_its_own() {
 fn material_is_used_once_and_for_what_it_was_made() {
     for way in [LookupMethod::MaskedTables, LookupMethod::PulkusVivek] {
         let outcomes = run_parties(2, |net| {
-            let scheme = scheme::<Gf2_64>(2, way);
-            let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-            let setup = scheme.set_up(net)?;
-            let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
-            let mut other = scheme.join(&setup, session.stream(), net.members())?;
+            let config = config::<Gf2_64>(2, way);
+            let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+            let setup = config.set_up(net)?;
+            let mut protocol = config.join(&setup, session.stream(), net.members())?;
+            let mut other = config.join(&setup, session.stream(), net.members())?;
             let circuit = match way {
                 LookupMethod::MaskedTables => narrow(6),
                 _ => table_of("des"),
@@ -278,17 +278,19 @@ fn look_up<P: Session>(
     batch: &mut P::Batch,
     net: &mut dyn Net,
 ) -> Result<()> {
-    let mut bank = protocol.bank(compiled, lanes, batch)?;
+    let mut registers = protocol.registers(compiled, lanes, batch)?;
     let layers = compiled.layers().iter().filter(|layer| !layer.lookups.is_empty());
-    layers.into_iter().try_for_each(|layer| protocol.lookup(compiled, &layer.lookups, &mut bank, batch, net))
+    layers
+        .into_iter()
+        .try_for_each(|layer| protocol.lookup(compiled, &layer.lookups, &mut registers, batch, net))
 }
 
 #[test]
 fn parties_with_other_settings_end_at_the_hello_with_its_name() {
     fn terms<F: MacField>(parties: usize, way: LookupMethod, k: usize) -> HandshakeParameters {
         let packing = Packing::of::<F>(k).expect("the field has this packing");
-        let scheme = SpdzConfig::<F>::new(parties, way, Preprocessing::InsecureDealer, packing);
-        scheme.expect("it is valid").terms(HandshakeParameters::new(parties)).with("circuit", b"a cipher")
+        let config = SpdzConfig::<F>::new(parties, way, Preprocessing::InsecureDealer, packing);
+        config.expect("it is valid").handshake(HandshakeParameters::new(parties)).with("circuit", b"a cipher")
     }
     let ours = terms::<Gf2_64>(2, LookupMethod::MaskedTables, 64);
     let mut others = vec![
@@ -306,7 +308,7 @@ fn parties_with_other_settings_end_at_the_hello_with_its_name() {
     let same =
         SpdzConfig::<Gf2_64>::new(2, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, packing);
     let cipher =
-        same.expect("it is valid").terms(HandshakeParameters::new(2)).with("circuit", b"another cipher");
+        same.expect("it is valid").handshake(HandshakeParameters::new(2)).with("circuit", b"another cipher");
     others.push((cipher, "circuit"));
     for (theirs, field) in others {
         let outcomes = run_parties(2, |net| {

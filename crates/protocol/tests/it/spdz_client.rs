@@ -14,39 +14,39 @@ use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Spdz, SpdzC
 use polyclave_protocol::tally::Counts;
 use polyclave_protocol::{Error, PartySet, Result};
 
-fn scheme(parties: usize, preprocessing: Preprocessing) -> SpdzConfig<Gf2_64> {
+fn config(parties: usize, preprocessing: Preprocessing) -> SpdzConfig<Gf2_64> {
     let packing = Packing::of::<Gf2_64>(64).expect("it is valid");
     SpdzConfig::new(parties, LookupMethod::MaskedTables, preprocessing, packing).expect("it is valid")
 }
 
 fn dealt(parties: usize) -> SpdzConfig<Gf2_64> {
-    scheme(parties, Preprocessing::InsecureDealer)
+    config(parties, Preprocessing::InsecureDealer)
 }
 
 /// All nodes in a session.
 fn serve<T: Send>(
-    scheme: &SpdzConfig<Gf2_64>,
+    config: &SpdzConfig<Gf2_64>,
     request: impl Fn(&mut Spdz<Gf2_64>, &mut dyn Net) -> Result<T> + Sync,
 ) -> Vec<T> {
-    let nodes = run_parties(scheme.parties(), |net| {
-        let setup = scheme.set_up(net)?;
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(scheme.parties())), net)?;
-        let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
+    let nodes = run_parties(config.parties(), |net| {
+        let setup = config.set_up(net)?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
+        let mut protocol = config.join(&setup, session.stream(), net.members())?;
         request(&mut protocol, net)
     });
     nodes.into_iter().map(|node| node.expect("honest nodes finish")).collect()
 }
 
-fn check_client(scheme: &SpdzConfig<Gf2_64>, circuit: &Circuit, lanes: usize) {
-    let outputs = serve(scheme, |protocol, net| {
-        let output = client_computes(scheme, protocol, circuit, lanes, net)?;
+fn check_client(config: &SpdzConfig<Gf2_64>, circuit: &Circuit, lanes: usize) {
+    let outputs = serve(config, |protocol, net| {
+        let output = client_computes(config, protocol, circuit, lanes, net)?;
         let message = protocol.reveal_to_client(&output, net)?;
-        client_learns(scheme, &message, net)
+        client_learns(config, &message, net)
     });
     let secrets = secrets_of(circuit, lanes);
     let expected = in_the_clear(circuit, &secrets.iter().map(Vec::as_slice).collect::<Vec<_>>());
     for output in outputs {
-        assert_eq!(output, expected, "{} among {}", circuit.name(), scheme.parties());
+        assert_eq!(output, expected, "{} among {}", circuit.name(), config.parties());
     }
 }
 
@@ -74,40 +74,40 @@ fn cells_of_every_width_pass_through_masks_and_to_clients() {
 
 #[test]
 fn a_client_learns_the_same_with_material_from_oblivious_transfer() {
-    check_client(&scheme(2, Preprocessing::Mascot { expansion: 4 }), &one_table(4), 7);
+    check_client(&config(2, Preprocessing::Mascot { expansion: 4 }), &one_table(4), 7);
 }
 
 /// A value that a client gave.
 fn given(
-    scheme: &SpdzConfig<Gf2_64>,
+    config: &SpdzConfig<Gf2_64>,
     protocol: &mut Spdz<Gf2_64>,
     blocks: &[u8],
     net: &mut dyn Net,
 ) -> Result<<Spdz<Gf2_64> as Session>::Shared> {
     let circuit = compile(&catalog::find("aes-128").expect("known").encrypt, protocol);
     let (mask, message) = protocol.mask_input(blocks.len(), net)?;
-    let r = client_learns(scheme, &message, net)?;
+    let r = client_learns(config, &message, net)?;
     let masked: Vec<u8> = blocks.iter().zip(&r).map(|(x, r)| x ^ r).collect();
     protocol.unmask(&mask, 0, &masked, &circuit.inputs()[0])
 }
 
 #[test]
 fn lanes_of_a_value_are_values_and_the_first_bytes_go_out_alone() {
-    let scheme = dealt(3);
+    let config = dealt(3);
     let blocks = noise("blocks", 16 * 7);
-    serve(&scheme, |protocol, net| {
-        let value = given(&scheme, protocol, &blocks, net)?;
+    serve(&config, |protocol, net| {
+        let value = given(&config, protocol, &blocks, net)?;
         let part = protocol.lanes(&value, 2..5);
         let message = protocol.reveal_to_client(&part, net)?;
-        assert!(client_learns(&scheme, &message, net)? == blocks[32..80]);
+        assert!(client_learns(&config, &message, net)? == blocks[32..80]);
         let mut all = Vec::new();
         for bytes in [0, 1, 15, 16, 17, 48] {
             let message = protocol.reveal_bytes_to_client(&part, bytes, net)?;
-            assert!(client_learns(&scheme, &message, net)? == blocks[32..32 + bytes]);
+            assert!(client_learns(&config, &message, net)? == blocks[32..32 + bytes]);
             all.extend(message);
         }
         // One after another, as a chain of blocks sends them.
-        assert_eq!(client_learns(&scheme, &all, net)?.len(), 1 + 15 + 16 + 17 + 48);
+        assert_eq!(client_learns(&config, &all, net)?.len(), 1 + 15 + 16 + 17 + 48);
         assert!(matches!(protocol.reveal_bytes_to_client(&part, 49, net), Err(Error::Misuse(_))));
         Ok(())
     });
@@ -115,8 +115,8 @@ fn lanes_of_a_value_are_values_and_the_first_bytes_go_out_alone() {
 
 #[test]
 fn masked_bytes_that_do_not_fit_are_refused() {
-    let scheme = dealt(2);
-    serve(&scheme, |protocol, net| {
+    let config = dealt(2);
+    serve(&config, |protocol, net| {
         let circuit = compile(&catalog::find("aes-128").expect("known").encrypt, protocol);
         let [block, keys] = [0, 1].map(|i| &circuit.inputs()[i]);
         let (mask, _) = protocol.mask_input(400, net)?;
@@ -133,10 +133,10 @@ fn masked_bytes_that_do_not_fit_are_refused() {
 
 /// Messages about one value of 40 bytes, two times, about another one, and about two elements.
 fn messages(parties: usize) -> [Vec<Vec<u8>>; 4] {
-    let scheme = dealt(parties);
-    let nodes = serve(&scheme, |protocol, net| {
-        let value = given(&scheme, protocol, &noise("value", 48), net)?;
-        let other = given(&scheme, protocol, &noise("other", 48), net)?;
+    let config = dealt(parties);
+    let nodes = serve(&config, |protocol, net| {
+        let value = given(&config, protocol, &noise("value", 48), net)?;
+        let other = given(&config, protocol, &noise("other", 48), net)?;
         let elements = protocol.elements(&protocol.lanes(&value, 0..2), net)?;
         Ok([
             protocol.reveal_bytes_to_client(&value, 40, net)?,
@@ -153,20 +153,20 @@ const FAILED: Error = Error::CheckFailed { what: "what the nodes sent to a clien
 #[test]
 fn a_client_refuses_every_message_in_which_any_bit_is_changed() {
     for parties in [2, 3] {
-        let (scheme, all) = (dealt(parties), PartySet::all(parties));
+        let (config, all) = (dealt(parties), PartySet::all(parties));
         let [value, _, _, elements] = messages(parties);
-        assert_eq!(combined(&scheme, all, &value), Ok(noise("value", 48)[..40].to_vec()));
+        assert_eq!(combined(&config, all, &value), Ok(noise("value", 48)[..40].to_vec()));
         assert_eq!(value[0].len(), 4 + 16 * (2 * 3 + 3));
         for node in 0..parties {
             for bit in 0..8 * value[node].len() {
                 let mut changed = value.clone();
                 changed[node][bit / 8] ^= 1 << (bit % 8);
-                assert_eq!(combined(&scheme, all, &changed), Err(FAILED), "node {node}, bit {bit}");
+                assert_eq!(combined(&config, all, &changed), Err(FAILED), "node {node}, bit {bit}");
             }
             for bit in 0..8 * elements[node].len() {
                 let mut changed = elements.clone();
                 changed[node][bit / 8] ^= 1 << (bit % 8);
-                assert_eq!(combined_elements(&scheme, all, &changed), Err(FAILED), "node {node}, bit {bit}");
+                assert_eq!(combined_elements(&config, all, &changed), Err(FAILED), "node {node}, bit {bit}");
             }
         }
     }
@@ -174,41 +174,41 @@ fn a_client_refuses_every_message_in_which_any_bit_is_changed() {
 
 #[test]
 fn a_client_refuses_messages_that_are_cut_lengthened_swapped_or_replayed() {
-    let (scheme, all) = (dealt(2), PartySet::all(2));
+    let (config, all) = (dealt(2), PartySet::all(2));
     let [first, second, other, elements] = messages(2);
-    assert_eq!(combined(&scheme, all, &first), combined(&scheme, all, &second));
+    assert_eq!(combined(&config, all, &first), combined(&config, all, &second));
     for node in 0..2 {
         for len in 0..first[node].len() {
             let mut cut = first.clone();
             cut[node].truncate(len);
-            assert_eq!(combined(&scheme, all, &cut), Err(FAILED), "{len}");
+            assert_eq!(combined(&config, all, &cut), Err(FAILED), "{len}");
             let both = first.iter().map(|message| message[..len].to_vec()).collect::<Vec<_>>();
-            assert!(len == 0 || combined(&scheme, all, &both) == Err(FAILED), "{len} of both");
+            assert!(len == 0 || combined(&config, all, &both) == Err(FAILED), "{len} of both");
         }
         for behind in [&[0][..], &[0; 4], &first[node]] {
             let mut longer = first.clone();
             longer[node].extend(behind);
-            assert_eq!(combined(&scheme, all, &longer), Err(FAILED));
+            assert_eq!(combined(&config, all, &longer), Err(FAILED));
         }
         for replayed in [&second, &other, &elements] {
             let mut mixed = first.clone();
             mixed[node] = replayed[node].clone();
-            assert_eq!(combined(&scheme, all, &mixed), Err(FAILED));
+            assert_eq!(combined(&config, all, &mixed), Err(FAILED));
         }
         let twice = vec![first[node].clone(); 2];
-        assert_eq!(combined(&scheme, all, &twice), Err(FAILED));
+        assert_eq!(combined(&config, all, &twice), Err(FAILED));
     }
     // Forty bytes are no elements.
-    assert_eq!(combined_elements(&scheme, all, &first), Err(FAILED));
+    assert_eq!(combined_elements(&config, all, &first), Err(FAILED));
     // A length of no bytes, of other elements, and of more than there is memory.
     for told in [0u32, 32, 49, u32::MAX] {
         let told = first.iter().map(|message| [&told.to_le_bytes(), &message[4..]].concat());
-        assert_eq!(combined(&scheme, all, &told.collect::<Vec<_>>()), Err(FAILED));
+        assert_eq!(combined(&config, all, &told.collect::<Vec<_>>()), Err(FAILED));
     }
     let messages: Vec<&[u8]> = first.iter().map(Vec::as_slice).collect();
-    assert!(matches!(scheme.combine(all, &messages[..1]), Err(Error::Misuse(_))));
-    assert!(matches!(scheme.combine(PartySet::from_bits(0b1), &messages[..1]), Err(Error::Misuse(_))));
-    assert!(matches!(scheme.combine(PartySet::all(3), &messages), Err(Error::Misuse(_))));
+    assert!(matches!(config.combine(all, &messages[..1]), Err(Error::Misuse(_))));
+    assert!(matches!(config.combine(PartySet::from_bits(0b1), &messages[..1]), Err(Error::Misuse(_))));
+    assert!(matches!(config.combine(PartySet::all(3), &messages), Err(Error::Misuse(_))));
 }
 
 /// Where the parts of a message about three elements are.
@@ -221,7 +221,7 @@ const RHO: std::ops::Range<usize> = 132..148;
 /// A node adds to an element, and to all else what it would have to be if it knew rho, v or the value.
 #[test]
 fn a_node_that_changes_an_element_and_adjusts_the_rest_does_not_pass() {
-    let (scheme, all) = (dealt(2), PartySet::all(2));
+    let (config, all) = (dealt(2), PartySet::all(2));
     let [honest, ..] = messages(2);
     let sum = |range: std::ops::Range<usize>| {
         let both = honest[0][range.clone()].iter().zip(&honest[1][range]);
@@ -240,10 +240,10 @@ fn a_node_that_changes_an_element_and_adjusts_the_rest_does_not_pass() {
         let mut changed = honest.clone();
         add(&mut changed[0], VALUES.start, d);
         add(&mut changed[0], PRODUCTS.start, d * guess);
-        assert_eq!(combined(&scheme, all, &changed), Err(FAILED));
+        assert_eq!(combined(&config, all, &changed), Err(FAILED));
         // Whoever knew rho would pass: so nothing else refuses it.
         add(&mut changed[0], PRODUCTS.start, d * guess + d * rho);
-        assert!(combined(&scheme, all, &changed).is_ok_and(|value| value != right));
+        assert!(combined(&config, all, &changed).is_ok_and(|value| value != right));
         // An error on rho that fits the elements, which a cheater may know: found by v, which it does not.
         let mut changed = honest.clone();
         add(&mut changed[0], RHO.start, d);
@@ -251,9 +251,9 @@ fn a_node_that_changes_an_element_and_adjusts_the_rest_does_not_pass() {
             add(&mut changed[0], PRODUCTS.start + 16 * j, d * element(&sum(VALUES)[16 * j..]));
         }
         add(&mut changed[0], U.start, d * guess);
-        assert_eq!(combined(&scheme, all, &changed), Err(FAILED));
+        assert_eq!(combined(&config, all, &changed), Err(FAILED));
         add(&mut changed[0], U.start, d * guess + d * v);
-        assert_eq!(combined(&scheme, all, &changed), Ok(right.clone()));
+        assert_eq!(combined(&config, all, &changed), Ok(right.clone()));
     }
 }
 
@@ -271,16 +271,16 @@ fn messages_to_a_client_are_fresh_every_time() {
 
 #[test]
 fn the_check_of_a_mask_opens_what_the_client_computes() {
-    let scheme = dealt(3);
+    let config = dealt(3);
     let chi: [u8; 16] = noise("chi", 16).try_into().expect("sixteen");
     for len in [0, 1, 16, 40] {
-        serve(&scheme, |protocol, net| {
+        serve(&config, |protocol, net| {
             let (mask, message) = protocol.mask_input(len, net)?;
             let (blind, of_blind) = protocol.arithmetic().random_for_client(net)?;
-            let r = client_learns(&scheme, &message, net)?;
+            let r = client_learns(&config, &message, net)?;
             assert_eq!(r.len(), len);
             let blinds = client_hears(&of_blind, net)?;
-            let r_0 = combined_elements(&scheme, net.members(), &blinds)?[0];
+            let r_0 = combined_elements(&config, net.members(), &blinds)?[0];
             assert_eq!(protocol.open_mask_check(&mask, &blind, chi, net)?, mask_check(&r, r_0, chi));
             let (two, _) = protocol.arithmetic().random_for_client(net)?;
             let two = Elements::join(&[&two, &two]);
@@ -299,8 +299,8 @@ fn total(protocol: &Spdz<Gf2_64>) -> Counts {
 
 #[test]
 fn bytes_triples_and_bits_are_those_documented() {
-    let scheme = dealt(3);
-    serve(&scheme, |protocol, net| {
+    let config = dealt(3);
+    serve(&config, |protocol, net| {
         for blocks in [1, 2, 100] {
             let before = total(protocol);
             let (mask, message) = protocol.mask_input(16 * blocks as usize, net)?;

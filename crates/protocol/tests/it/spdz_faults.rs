@@ -5,7 +5,7 @@
 //! outputs. Faults in the making of material alone are in `mascot_faults.rs`.
 //! Cheaters that know what they do are in `spdz_cheaters.rs` and in `spdz::check`.
 
-use crate::lookups::{narrow, scheme, table_of};
+use crate::lookups::{config, narrow, table_of};
 use crate::sessions::{LANES, inputs, session, session_under};
 use polyclave_cipher::{AnyMap, Circuit, catalog, cleartext, compile};
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, MacField};
@@ -37,7 +37,7 @@ fn sweep<F: MacField>(
         let is_owner = to == Owner::All || to == Owner::Party(p);
         assert_eq!(output, Ok(is_owner.then(|| right[0].to_blocks())));
     }
-    let promise = Promise::of(&scheme::<F>(parties, way));
+    let promise = Promise::of(&config::<F>(parties, way));
     assert_eq!(promise, Promise::RightOrAborted, "a protocol that verifies");
     std::thread::scope(|scope| {
         let cheaters = Party::all(parties).map(|cheater| {
@@ -116,8 +116,8 @@ fn no_flip_in_any_message_makes_a_wrong_output_on_real_material() {
     let party = move |net: &mut dyn Net| {
         let packing = Packing::of::<Gf2_40>(40)?;
         let real = Preprocessing::Mascot { expansion: 2 };
-        let scheme = SpdzConfig::<Gf2_40>::new(2, LookupMethod::MaskedTables, real, packing)?;
-        session_under(&scheme, &circuit, Owner::All, net)
+        let config = SpdzConfig::<Gf2_40>::new(2, LookupMethod::MaskedTables, real, packing)?;
+        session_under(&config, &circuit, Owner::All, net)
     };
     let honest = run_over(mesh_with_timeout(2, LATE), party.clone());
     assert!(honest.iter().all(|output| *output == Ok(Some(right[0].to_blocks()))), "{honest:?}");

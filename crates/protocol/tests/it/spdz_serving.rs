@@ -16,7 +16,7 @@ use polyclave_protocol::testkit::faults::{Promise, Sweep};
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{Error, Party, Result};
 
-fn scheme(parties: usize) -> SpdzConfig<Gf2_64> {
+fn config(parties: usize) -> SpdzConfig<Gf2_64> {
     let packing = Packing::of::<Gf2_64>(64).expect("it is valid");
     SpdzConfig::new(parties, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, packing)
         .expect("it is valid")
@@ -24,9 +24,9 @@ fn scheme(parties: usize) -> SpdzConfig<Gf2_64> {
 
 /// Joins a session of its own.
 fn join(setup: &Setup<Gf2_64>, net: &mut dyn Net) -> Result<Spdz<Gf2_64>> {
-    let scheme = scheme(net.parties());
-    let mut session: AgreedSession = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
-    scheme.join(setup, session.stream(), net.members())
+    let config = config(net.parties());
+    let mut session: AgreedSession = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
+    config.join(setup, session.stream(), net.members())
 }
 
 /// All nodes in a session.
@@ -35,7 +35,7 @@ fn serve<T: Send>(
     request: impl Fn(&mut Spdz<Gf2_64>, &mut dyn Net) -> Result<T> + Sync,
 ) -> Vec<T> {
     let nodes = run_parties(parties, |net| {
-        let setup = scheme(parties).set_up(net)?;
+        let setup = config(parties).set_up(net)?;
         request(&mut join(&setup, net)?, net)
     });
     nodes.into_iter().map(|node| node.expect("honest nodes finish")).collect()
@@ -45,7 +45,7 @@ fn serve<T: Send>(
 fn given(protocol: &mut Spdz<Gf2_64>, blocks: &[u8], net: &mut dyn Net) -> Result<Shared<Gf2_64>> {
     let circuit = compile(&catalog::find("aes-128").expect("known").encrypt, protocol);
     let (mask, message) = protocol.mask_input(blocks.len(), net)?;
-    let r = client_learns(&scheme(net.parties()), &message, net)?;
+    let r = client_learns(&config(net.parties()), &message, net)?;
     let masked: Vec<u8> = blocks.iter().zip(&r).map(|(x, r)| x ^ r).collect();
     protocol.unmask(&mask, 0, &masked, &circuit.inputs()[0])
 }
@@ -53,7 +53,7 @@ fn given(protocol: &mut Spdz<Gf2_64>, blocks: &[u8], net: &mut dyn Net) -> Resul
 fn learnt(protocol: &mut Spdz<Gf2_64>, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
     let message = protocol.reveal_elements(elements, net)?;
     let messages = client_hears(&message, net)?;
-    combined_elements(&scheme(net.parties()), net.members(), &messages)
+    combined_elements(&config(net.parties()), net.members(), &messages)
 }
 
 fn field(elements: &[Element]) -> Vec<Gf128> {
@@ -121,7 +121,7 @@ fn what_was_stored_serves_in_later_sessions() {
     let whole = cipher.circuit_with_key_schedule(Direction::Encrypt).expect("it encrypts");
     let (block, key) = (noise("block", 16), noise("key", 16));
     let expected = run_parties(2, |net| {
-        let setup = scheme(2).set_up(net)?;
+        let setup = config(2).set_up(net)?;
         let mut protocol = join(&setup, net)?;
         let value = given(&mut protocol, &[&block[..], &key].concat(), net)?;
         let inputs = [0, 1].map(|i| protocol.lanes(&value, i..i + 1));
@@ -137,7 +137,7 @@ fn what_was_stored_serves_in_later_sessions() {
         let mut later = join(&setup, net)?;
         let output = later.restore(&stored)?;
         let message = later.reveal_to_client(&output, net)?;
-        let learnt_bytes = client_learns(&scheme(2), &message, net)?;
+        let learnt_bytes = client_learns(&config(2), &message, net)?;
         let restored = later.restore_elements(&stored_elements)?;
         let learnt_elements = learnt(&mut later, &restored, net)?;
         assert_eq!(learnt_bytes, learnt_elements.as_flattened());
@@ -155,7 +155,7 @@ fn what_was_stored_serves_in_later_sessions() {
 fn a_changed_share_on_the_disk_fails_the_check() {
     for at in [-1i64, 26] {
         let outcomes = run_parties(2, |net| {
-            let setup = scheme(2).set_up(net)?;
+            let setup = config(2).set_up(net)?;
             let mut protocol = join(&setup, net)?;
             let value = given(&mut protocol, &noise("block", 16), net)?;
             protocol.check(net)?;
@@ -175,7 +175,7 @@ fn a_changed_share_on_the_disk_fails_the_check() {
 #[test]
 fn what_another_session_has_not_checked_is_refused() {
     run_parties(2, |net| {
-        let setup = scheme(2).set_up(net)?;
+        let setup = config(2).set_up(net)?;
         let mut first = join(&setup, net)?;
         let value = given(&mut first, &noise("block", 16), net)?;
         let elements = first.elements(&value, net)?;
@@ -196,17 +196,17 @@ fn what_another_session_has_not_checked_is_refused() {
 
 /// Everything that a node does for a client, with the client; what it must come to, whatever is drawn.
 fn session(net: &mut dyn Net) -> Result<Vec<u8>> {
-    let scheme = scheme(net.parties());
-    let setup = scheme.set_up(net)?;
+    let config = config(net.parties());
+    let setup = config.set_up(net)?;
     let mut protocol = join(&setup, net)?;
     let protocol = &mut protocol;
     let circuit = compile(&catalog::find("aes-128").expect("known").encrypt, protocol);
 
     let (mask, message) = protocol.mask_input(32, net)?;
     let (blind, of_blind) = protocol.arithmetic().random_for_client(net)?;
-    let r = client_learns(&scheme, &message, net)?;
+    let r = client_learns(&config, &message, net)?;
     let blinds = client_hears(&of_blind, net)?;
-    let r_0 = combined_elements(&scheme, net.members(), &blinds)?[0];
+    let r_0 = combined_elements(&config, net.members(), &blinds)?[0];
     let opened = protocol.open_mask_check(&mask, &blind, [3; 16], net)?;
     let mut out = vec![u8::from(opened == mask_check(&r, r_0, [3; 16]))];
 
@@ -221,7 +221,7 @@ fn session(net: &mut dyn Net) -> Result<Vec<u8>> {
     let zero = protocol.arithmetic().add_public(&a, &[blocks[..16].try_into().expect("sixteen")]);
     out.push(u8::from(protocol.arithmetic().is_zero(&zero, net)?));
     let message = protocol.reveal_to_client(&value, net)?;
-    out.extend(client_learns(&scheme, &message, net)?);
+    out.extend(client_learns(&config, &message, net)?);
     Ok(out)
 }
 
@@ -253,8 +253,8 @@ fn no_fault_in_any_message_makes_a_wrong_value_at_a_client() {
 
 #[test]
 fn the_scheme_is_found_by_its_name_with_all_nodes_but_one_tolerated() {
-    let scheme = service("spdz-lt", 3, 2).expect("it serves");
-    assert_eq!((scheme.name(), scheme.quorum(), scheme.renews()), ("spdz-lt", 3, true));
+    let config = service("spdz-lt", 3, 2).expect("it serves");
+    assert_eq!((config.name(), config.quorum(), config.renews()), ("spdz-lt", 3, true));
     for (parties, threshold) in [(3, 1), (2, 0), (1, 0), (17, 16), (0, 0)] {
         let refused = service("spdz-lt", parties, threshold);
         assert!(matches!(refused, Err(Error::Misuse(_))), "{parties}, {threshold}");

@@ -18,7 +18,7 @@ use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::{Error, Party, Result};
 use zeroize::Zeroizing;
 
-use crate::lookups::{narrow, scheme, table_of};
+use crate::lookups::{config, narrow, table_of};
 
 /// A party's items, handed out in order; and what may go wrong with them.
 #[derive(Default)]
@@ -63,25 +63,25 @@ fn real(way: LookupMethod) -> SpdzConfig<Gf2_64> {
 
 /// One session fills the shelves, another one takes from them: what each party learns. Input port i is party i's.
 fn from_shelves<F: MacField>(
-    scheme: &SpdzConfig<F>,
+    config: &SpdzConfig<F>,
     stocked: &[(&str, usize)],
     circuit: &Circuit,
     inputs: &[Cells],
     shelf: impl Fn(Party) -> BoundedStock + Sync,
 ) -> Vec<Result<Vec<u8>>> {
-    run_parties(scheme.parties(), |net| {
-        let setup = scheme.set_up(net)?;
-        let terms = scheme.terms(HandshakeParameters::new(scheme.parties()));
+    run_parties(config.parties(), |net| {
+        let setup = config.set_up(net)?;
+        let terms = config.handshake(HandshakeParameters::new(config.parties()));
         let shelf = shelf(net.me());
         for (name, count) in stocked {
             let kind = kinds::<F>().into_iter().find(|kind| kind.name == *name).expect("it is a kind");
             let stream = hello(&terms, net)?.stream();
-            let items = scheme.join(&setup, stream, net.members())?.make_items(&kind, *count, net)?;
+            let items = config.join(&setup, stream, net.members())?.make_items(&kind, *count, net)?;
             assert_eq!(items.len(), count * kind.item_bytes);
             shelf.put(&kind, &items);
         }
         let stream = hello(&terms, net)?.stream();
-        let mut protocol = scheme.join(&setup, stream, net.members())?.with_stock(Arc::new(shelf));
+        let mut protocol = config.join(&setup, stream, net.members())?.with_stock(Arc::new(shelf));
         let compiled = compile(circuit, &protocol);
         let lanes = inputs[0].lanes();
         let batch = prepare(&mut protocol, &compiled, lanes, net)?;
@@ -122,8 +122,8 @@ const DES: [&str; 2] = ["5468652071756663", "0123456789abcdef23456789abcdef01456
 const DES_ANSWER: &str = "a826fd8ce53b855f";
 
 fn one_aes(stocked: &[(&str, usize)], shelf: impl Fn(Party) -> BoundedStock + Sync) -> Vec<Result<Vec<u8>>> {
-    let (circuit, scheme) = (with_key_schedule("aes-128"), scheme::<Gf2_64>(3, LookupMethod::MaskedTables));
-    from_shelves(&scheme, stocked, &circuit, &cells(&circuit, &AES), shelf)
+    let (circuit, config) = (with_key_schedule("aes-128"), config::<Gf2_64>(3, LookupMethod::MaskedTables));
+    from_shelves(&config, stocked, &circuit, &cells(&circuit, &AES), shelf)
 }
 
 /// The lookups of a block and of the key schedule.
@@ -141,9 +141,9 @@ fn triple_des_from_stock_gives_the_known_answer() {
     fn check<F: MacField>() {
         let circuit = with_key_schedule("3des-ede3");
         let stocked = [("unit vectors of 6 bits", 384), ("triples", 64)];
-        let scheme = scheme::<F>(2, LookupMethod::MaskedTables);
+        let config = config::<F>(2, LookupMethod::MaskedTables);
         for outcome in
-            from_shelves(&scheme, &stocked, &circuit, &cells(&circuit, &DES), |_| BoundedStock::default())
+            from_shelves(&config, &stocked, &circuit, &cells(&circuit, &DES), |_| BoundedStock::default())
         {
             assert_eq!(hexadecimal(&outcome.expect("honest parties finish")), DES_ANSWER);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::lookups::{narrow, scheme, table_of};
+use crate::lookups::{config, narrow, table_of};
 use polyclave_cipher::{Cells, Circuit, compile};
 use polyclave_field::Gf2_64;
 use polyclave_protocol::evaluate::{evaluate, prepare};
@@ -46,9 +46,9 @@ fn one_session(
     begins: &Mutex<usize>,
     net: &mut dyn Net,
 ) -> Result<()> {
-    let scheme = scheme::<Gf2_64>(net.parties(), way);
-    let mut session = hello(&scheme.terms(HandshakeParameters::new(net.parties())), net)?;
-    let mut protocol = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+    let config = config::<Gf2_64>(net.parties(), way);
+    let mut session = hello(&config.handshake(HandshakeParameters::new(net.parties())), net)?;
+    let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
     let compiled = compile(circuit, &protocol);
     let batch = prepare(&mut protocol, &compiled, LANES, net)?;
     if net.me() == VIEWER {

@@ -20,12 +20,12 @@ fn run(macs: Macs, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
 fn run_with(from: Preprocessing, macs: Macs, circuit: &Circuit, lanes: usize, seed: u8) -> Run {
     match macs {
         Macs::None => {
-            let scheme = TinyTableConfig::<Unverified<Cells>>::new(macs, from).expect("it is passive");
-            check_circuit(&scheme, circuit, lanes, seed)
+            let config = TinyTableConfig::<Unverified<Cells>>::new(macs, from).expect("it is passive");
+            check_circuit(&config, circuit, lanes, seed)
         }
         _ => {
-            let scheme = TinyTableConfig::<Checked<Cells>>::new(macs, from).expect("it is active");
-            check_circuit(&scheme, circuit, lanes, seed)
+            let config = TinyTableConfig::<Checked<Cells>>::new(macs, from).expect("it is active");
+            check_circuit(&config, circuit, lanes, seed)
         }
     }
 }
@@ -167,7 +167,7 @@ fn verification_says_what_outputs_are_worth() {
 }
 
 const fn real(way: PreprocessingMethod) -> Preprocessing {
-    Preprocessing::TinyOt { way, kappa: Kappa::Bits40, expansion: 2 }
+    Preprocessing::TinyOt { method: way, kappa: Kappa::Bits40, expansion: 2 }
 }
 
 #[test]

@@ -170,14 +170,14 @@ fn who_waits_and_chooses_what_is_opened_is_caught() {
 type Joined = (AgreedSession, TinyTableConfig<Checked<Cells>>, Setup);
 
 fn set_up(macs: Macs, net: &mut dyn Net) -> Result<Joined> {
-    let scheme = active(macs, DEALER);
-    let session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-    let setup = scheme.set_up(net)?;
-    Ok((session, scheme, setup))
+    let config = active(macs, DEALER);
+    let session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+    let setup = config.set_up(net)?;
+    Ok((session, config, setup))
 }
 
-fn join((session, scheme, setup): &mut Joined, net: &dyn Net) -> Result<TinyTable<Checked<Cells>>> {
-    scheme.join(setup, session.stream(), net.members())
+fn join((session, config, setup): &mut Joined, net: &dyn Net) -> Result<TinyTable<Checked<Cells>>> {
+    config.join(setup, session.stream(), net.members())
 }
 
 /// Party 1 opens wrongly in one exchange; what the other says of `party`.
@@ -209,7 +209,7 @@ fn a_retired_key_refuses_everything_in_all_sessions() {
             let batch = prepare(&mut first, &compiled, LANES, net)?;
             let honest = evaluate(&mut first, &compiled, LANES, &public, batch, net)?.remove(0);
             let mut ready = prepare(&mut first, &compiled, LANES, net)?;
-            let mut bank = first.bank(&compiled, LANES, &mut ready)?;
+            let mut registers = first.registers(&compiled, LANES, &mut ready)?;
             let batch = prepare(&mut second, &compiled, LANES, net)?;
             let shifted = evaluate(&mut second, &compiled, LANES, &public, batch, net)?.remove(0);
             let failed = release(&mut second, &shifted, Owner::All, net).err();
@@ -222,8 +222,8 @@ fn a_retired_key_refuses_everything_in_all_sessions() {
                 release(&mut first, &honest, Owner::All, net).err(),
                 first.release(&honest, Owner::All, net).err(),
                 first.check(net).err(),
-                first.inputs(compiled.inputs(), &public, &mut bank, net).err(),
-                first.lookup(&compiled, lookups, &mut bank, &mut ready, net).err(),
+                first.inputs(compiled.inputs(), &public, &mut registers, net).err(),
+                first.lookup(&compiled, lookups, &mut registers, &mut ready, net).err(),
                 prepare(&mut third, &compiled, LANES, net).err(),
             ];
             Ok((failed, refused))
@@ -289,9 +289,9 @@ fn a_value_serves_other_sessions_only_after_a_check_in_its_own() {
 #[test]
 fn a_value_without_tags_is_never_released_as_checked() {
     for outcome in run_parties(2, |net| {
-        let scheme = TinyTableConfig::<Unverified<Cells>>::new(Macs::None, DEALER)?;
-        let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-        let mut passive = scheme.join(&scheme.set_up(net)?, session.stream(), net.members())?;
+        let config = TinyTableConfig::<Unverified<Cells>>::new(Macs::None, DEALER)?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+        let mut passive = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let circuit = narrow();
         let compiled = compile(&circuit, &passive);
         let cells = inputs(&circuit);
@@ -325,12 +325,12 @@ fn material_is_used_once_and_for_what_it_was_made() {
             let mut batch = prepare(&mut protocol, &compiled, LANES, net)?;
             // Before an input is opened under its masks.
             let mut refused = vec![
-                other.bank(&compiled, LANES, &mut batch).map(|_| ()),
-                protocol.bank(&another, LANES, &mut batch).map(|_| ()),
-                protocol.bank(&compiled, LANES + 1, &mut batch).map(|_| ()),
-                protocol.bank(&compiled, LANES - 1, &mut batch).map(|_| ()),
+                other.registers(&compiled, LANES, &mut batch).map(|_| ()),
+                protocol.registers(&another, LANES, &mut batch).map(|_| ()),
+                protocol.registers(&compiled, LANES + 1, &mut batch).map(|_| ()),
+                protocol.registers(&compiled, LANES - 1, &mut batch).map(|_| ()),
             ];
-            let mut bank = protocol.bank(&compiled, LANES, &mut batch)?;
+            let mut registers = protocol.registers(&compiled, LANES, &mut batch)?;
             refused.extend([
                 look_up(&mut other, &compiled, LANES, &mut batch, net),
                 look_up(&mut protocol, &another, LANES, &mut batch, net),
@@ -340,14 +340,14 @@ fn material_is_used_once_and_for_what_it_was_made() {
             // Nor are its masks used again.
             let cells = inputs(&narrow());
             let public: Vec<_> = cells.iter().map(Input::Public).collect();
-            protocol.inputs(compiled.inputs(), &public, &mut bank, net)?;
-            refused.push(protocol.inputs(compiled.inputs(), &public, &mut bank, net));
-            protocol.linear(&compiled.layers()[0].linear, &mut bank);
+            protocol.inputs(compiled.inputs(), &public, &mut registers, net)?;
+            refused.push(protocol.inputs(compiled.inputs(), &public, &mut registers, net));
+            protocol.linear(&compiled.layers()[0].linear, &mut registers);
             let lookups = &compiled.layers()[0].lookups;
-            refused.push(other.lookup(&compiled, lookups, &mut bank, &mut batch, net));
-            protocol.lookup(&compiled, lookups, &mut bank, &mut batch, net)?;
-            refused.push(protocol.lookup(&compiled, lookups, &mut bank, &mut batch, net));
-            let mut again = protocol.bank(&compiled, LANES, &mut batch)?;
+            refused.push(other.lookup(&compiled, lookups, &mut registers, &mut batch, net));
+            protocol.lookup(&compiled, lookups, &mut registers, &mut batch, net)?;
+            refused.push(protocol.lookup(&compiled, lookups, &mut registers, &mut batch, net));
+            let mut again = protocol.registers(&compiled, LANES, &mut batch)?;
             refused.push(protocol.inputs(compiled.inputs(), &public, &mut again, net));
             Ok(refused)
         });
@@ -366,8 +366,8 @@ fn look_up<P: Session>(
     batch: &mut P::Batch,
     net: &mut dyn Net,
 ) -> Result<()> {
-    let mut bank = protocol.bank(compiled, lanes, batch)?;
-    protocol.lookup(compiled, &compiled.layers()[0].lookups, &mut bank, batch, net)
+    let mut registers = protocol.registers(compiled, lanes, batch)?;
+    protocol.lookup(compiled, &compiled.layers()[0].lookups, &mut registers, batch, net)
 }
 
 /// Wherever in a message of the preprocessing something is wrong, the error is the same: no gate has a name.
@@ -381,12 +381,15 @@ fn errors_of_preprocessing_do_not_tell_where() {
         let ends: Vec<_> = ends.collect();
         let tampering = ends[0].tampering();
         let mut outcomes = run_over(ends, |net| {
-            let real =
-                Preprocessing::TinyOt { way: PreprocessingMethod::Demux, kappa: Kappa::Bits40, expansion: 4 };
-            let scheme = active(Macs::Lookup32, real);
-            let mut session = hello(&scheme.terms(HandshakeParameters::new(2)), net)?;
-            let setup = scheme.set_up(net)?;
-            let mut protocol = scheme.join(&setup, session.stream(), net.members())?;
+            let real = Preprocessing::TinyOt {
+                method: PreprocessingMethod::Demux,
+                kappa: Kappa::Bits40,
+                expansion: 4,
+            };
+            let config = active(Macs::Lookup32, real);
+            let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+            let setup = config.set_up(net)?;
+            let mut protocol = config.join(&setup, session.stream(), net.members())?;
             let compiled = compile(&gates(), &protocol);
             prepare(&mut protocol, &compiled, LANES, net).map(|_| ())
         });

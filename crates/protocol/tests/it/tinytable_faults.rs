@@ -16,14 +16,14 @@ use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{Macs, Preprocessing, PreprocessingMethod, TinyTableConfig, Worth};
 
 /// Every message of every party, with every fault.
-fn sweep<R: Worth>(scheme: impl Fn() -> TinyTableConfig<R>, circuit: &Circuit) -> Vec<Swept> {
-    let promise = Promise::of(&scheme());
+fn sweep<R: Worth>(config: impl Fn() -> TinyTableConfig<R>, circuit: &Circuit) -> Vec<Swept> {
+    let promise = Promise::of(&config());
     std::thread::scope(|scope| {
         let cheaters = Party::all(2).map(|cheater| {
-            let (scheme, circuit, honest) = (scheme(), circuit.clone(), Party(1 - cheater.0));
+            let (config, circuit, honest) = (config(), circuit.clone(), Party(1 - cheater.0));
             // What goes to one party alone goes to the honest one.
             let expected = right(&circuit, honest).map(Ok);
-            let party = move |net: &mut dyn Net| session(&scheme, &circuit, honest, net);
+            let party = move |net: &mut dyn Net| session(&config, &circuit, honest, net);
             scope.spawn(move || {
                 let party = std::sync::Arc::new(party);
                 let run = party.clone();
@@ -103,9 +103,10 @@ fn without_verification_nothing_hangs_or_panics() {
 
 /// From hello to output, with tables that the parties make themselves.
 fn real(cheater: Party, macs: Macs, circuit: Circuit, faults: Vec<Fault>) {
-    let real = Preprocessing::TinyOt { way: PreprocessingMethod::Demux, kappa: Kappa::Bits40, expansion: 4 };
-    let (scheme, honest, count) = (active(macs, real), Party(1 - cheater.0), faults.len() as u64);
-    let party = move |net: &mut dyn Net| session(&scheme, &circuit, honest, net);
+    let real =
+        Preprocessing::TinyOt { method: PreprocessingMethod::Demux, kappa: Kappa::Bits40, expansion: 4 };
+    let (config, honest, count) = (active(macs, real), Party(1 - cheater.0), faults.len() as u64);
+    let party = move |net: &mut dyn Net| session(&config, &circuit, honest, net);
     let sweep = Sweep { faults, drop_every: 1 << 20, ..Sweep::new(2, cheater, Promise::RightOrAborted) };
     let swept = sweep.run(party);
     println!("{cheater} cheats: {swept:?}");

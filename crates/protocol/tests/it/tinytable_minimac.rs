@@ -10,10 +10,10 @@ use polyclave_protocol::testkit::conformance::{Run, check_circuit, run};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{Macs, Preprocessing, PreprocessingMethod, TinyTableConfig};
 
-use crate::committed::{evaluations, gates, join, layers, scheme, two_layers_of_aes, zeros};
+use crate::committed::{config, evaluations, gates, join, layers, two_layers_of_aes, zeros};
 
 fn right(circuit: &Circuit, lanes: usize) -> Run {
-    check_circuit(&scheme(), circuit, lanes, lanes as u8)
+    check_circuit(&config(), circuit, lanes, lanes as u8)
 }
 
 fn encryption(name: &str) -> Circuit {
@@ -89,15 +89,16 @@ fn scheme_cost(circuit: &Circuit) -> usize {
 #[test]
 fn only_a_dealer_commits_and_outputs_are_checked() {
     let (macs, dealer) = (Macs::Minimac, Preprocessing::InsecureDealer);
-    let real = Preprocessing::TinyOt { way: PreprocessingMethod::Demux, kappa: Kappa::Bits40, expansion: 2 };
+    let real =
+        Preprocessing::TinyOt { method: PreprocessingMethod::Demux, kappa: Kappa::Bits40, expansion: 2 };
     assert!(matches!(TinyTableConfig::<Checked<Cells>>::new(macs, real), Err(Error::Misuse(_))));
     assert!(matches!(TinyTableConfig::<Unverified<Cells>>::new(macs, dealer), Err(Error::Misuse(_))));
-    assert!(!scheme().verifies(), "not with this dealer");
+    assert!(!config().verifies(), "not with this dealer");
 }
 
 #[test]
 fn one_check_serves_several_evaluations() {
-    let expected = run(&scheme(), &gates(), 9, &zeros(&gates(), 9)).expect("honest parties finish").outputs;
+    let expected = run(&config(), &gates(), 9, &zeros(&gates(), 9)).expect("honest parties finish").outputs;
     for outcome in run_parties(2, |net| evaluations(3, &gates(), 9, net)) {
         let (released, rounds) = outcome.expect("honest parties finish");
         assert_eq!(released, [&expected[..], &expected, &expected].concat());
@@ -113,19 +114,19 @@ fn a_batch_that_a_check_interrupts_is_used_up() {
         let circuit = two_layers_of_aes();
         let compiled = compile(&circuit, &protocol);
         let mut batch = protocol.prepare(&compiled, 3, net)?;
-        let mut bank = protocol.bank(&compiled, 3, &mut batch)?;
+        let mut registers = protocol.registers(&compiled, 3, &mut batch)?;
         let cells = zeros(&circuit, 3);
-        protocol.inputs(compiled.inputs(), &[Input::Public(&cells[0])], &mut bank, net)?;
+        protocol.inputs(compiled.inputs(), &[Input::Public(&cells[0])], &mut registers, net)?;
         let [first, second] =
             compiled.layers().iter().filter(|l| !l.lookups.is_empty()).collect::<Vec<_>>()[..]
         else {
             return Err(Error::misuse("two layers"));
         };
-        protocol.linear(&first.linear, &mut bank);
-        protocol.lookup(&compiled, &first.lookups, &mut bank, &mut batch, net)?;
+        protocol.linear(&first.linear, &mut registers);
+        protocol.lookup(&compiled, &first.lookups, &mut registers, &mut batch, net)?;
         protocol.check(net)?;
-        protocol.linear(&second.linear, &mut bank);
-        let refused = protocol.lookup(&compiled, &second.lookups, &mut bank, &mut batch, net);
+        protocol.linear(&second.linear, &mut registers);
+        let refused = protocol.lookup(&compiled, &second.lookups, &mut registers, &mut batch, net);
         Ok((refused, protocol.check(net)))
     });
     for outcome in outcomes {

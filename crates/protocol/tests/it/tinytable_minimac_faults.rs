@@ -12,7 +12,7 @@ use polyclave_protocol::testkit::faults::{Promise, QUICK_FAULTS, Sweep, run_over
 use polyclave_protocol::testkit::tamper::Fault;
 use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
 
-use crate::committed::{evaluations, gates, join, scheme, two_layers_of_aes, zeros};
+use crate::committed::{config, evaluations, gates, join, two_layers_of_aes, zeros};
 
 /// Two of the hello, seed and inputs; two layers; products, a coin and sums of tags, two messages each; tags; the output, and tags.
 const MESSAGES: u64 = 4 + 2 + 5 + 1 + 2;
@@ -137,7 +137,7 @@ fn every_fault_ends_in_an_error_or_the_right_output() {
     for cheater in [Party(0), Party(1)] {
         let flips = (0..4).map(|i| Fault::FlipBit { byte: 7 * i + 1, bit: 2 * i as u32 });
         let faults = QUICK_FAULTS.into_iter().chain(flips).collect();
-        let sweep = Sweep { faults, ..Sweep::new(2, cheater, Promise::of(&scheme())) };
+        let sweep = Sweep { faults, ..Sweep::new(2, cheater, Promise::of(&config())) };
         let swept = sweep.run(|net| evaluations(1, &two_layers_of_aes(), 3, net));
         assert_eq!(swept.messages, MESSAGES);
         assert!(swept.faults > 100, "{swept:?}");

@@ -33,13 +33,13 @@ fn real() -> ServedConfig {
     ServedConfig::new(Preprocessing::Mascot { expansion: 2 }).expect("it is valid")
 }
 
-fn session(scheme: &ServedConfig, net: &mut dyn Net) -> Result<AgreedSession> {
-    hello(&scheme.terms(HandshakeParameters::new(2)), net)
+fn session(config: &ServedConfig, net: &mut dyn Net) -> Result<AgreedSession> {
+    hello(&config.handshake(HandshakeParameters::new(2)), net)
 }
 
 /// Joins a session of its own.
-fn join(scheme: &ServedConfig, setup: &NodeSetup, net: &mut dyn Net) -> Result<Served> {
-    scheme.join(setup, session(scheme, net)?.stream(), net.members())
+fn join(config: &ServedConfig, setup: &NodeSetup, net: &mut dyn Net) -> Result<Served> {
+    config.join(setup, session(config, net)?.stream(), net.members())
 }
 
 /// Both nodes in a session.
@@ -283,24 +283,24 @@ impl Stock for BoundedStock {
 fn from_stock(change: impl Fn(&mut BoundedStock, &Kind) + Sync) -> Vec<Result<Vec<u8>>> {
     let (block, key) = (noise("block", 16), noise("key", 16));
     run_parties(2, |net| {
-        let scheme = real();
-        let setup = scheme.set_up(net)?;
-        let mut making = session(&scheme, net)?;
+        let config = real();
+        let setup = config.set_up(net)?;
+        let mut making = session(&config, net)?;
         let mut shelf = BoundedStock::default();
-        for kind in scheme.kinds() {
+        for kind in config.kinds() {
             // The key schedule takes a quarter of a block's ANDs, and its round keys as many masks again.
             let count = if kind.name == "triples" { 100 } else { 2 * kind.per_block };
-            let items = scheme.make_material(&setup, making.stream(), &kind, count, net)?;
+            let items = config.make_material(&setup, making.stream(), &kind, count, net)?;
             shelf.items.lock().insert(kind.name, items.to_vec());
             if net.me() == Party(1) {
                 change(&mut shelf, &kind);
             }
         }
-        let stream = session(&scheme, net)?.stream();
-        let mut protocol = scheme.join_stocked(&setup, stream, net.members(), Arc::new(shelf))?;
+        let stream = session(&config, net)?.stream();
+        let mut protocol = config.join_stocked(&setup, stream, net.members(), Arc::new(shelf))?;
         let output = encrypted(&mut protocol, &block, &key, net)?;
         let message = protocol.reveal_to_client(&output, net)?;
-        client_learns(&scheme, &message, net)
+        client_learns(&config, &message, net)
     })
 }
 
@@ -327,10 +327,10 @@ fn items_that_do_not_belong_together_fail_the_check() {
 }
 
 /// A value and an element under one setup, and what they are under another.
-fn carried(scheme: &ServedConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
-    let (old, new) = (scheme.set_up(net)?, scheme.set_up(net)?);
-    let mut session = session(scheme, net)?;
-    let mut before = scheme.join(&old, session.stream(), net.members())?;
+fn carried(config: &ServedConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
+    let (old, new) = (config.set_up(net)?, config.set_up(net)?);
+    let mut session = session(config, net)?;
+    let mut before = config.join(&old, session.stream(), net.members())?;
     let value = given(&mut before, &noise("block", 16), net)?;
     let elements = before.elements(&value, net)?;
     before.check(net)?;
@@ -338,26 +338,26 @@ fn carried(scheme: &ServedConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
 
     // As nodes do: what was stored of the setups, renewed.
     let restored = |setup: &NodeSetup, net: &mut dyn Net| {
-        scheme.renew(&scheme.restore_setup(net.me(), &scheme.save_setup(setup))?, net)
+        config.renew(&config.restore_setup(net.me(), &config.save_setup(setup))?, net)
     };
     let (old, new) = (restored(&old, net)?, restored(&new, net)?);
-    let value = scheme.carry_over(&old, &new, session.stream(), Stored::Value(&stored), net)?;
+    let value = config.carry_over(&old, &new, session.stream(), Stored::Value(&stored), net)?;
     assert_ne!(*value, *stored, "fresh shares");
     let elements =
-        scheme.carry_over(&old, &new, session.stream(), Stored::Elements(&stored_elements), net)?;
-    let mut after = scheme.join(&new, session.stream(), net.members())?;
+        config.carry_over(&old, &new, session.stream(), Stored::Elements(&stored_elements), net)?;
+    let mut after = config.join(&new, session.stream(), net.members())?;
     let (value, elements) = (after.restore(&value)?, after.restore_elements(&elements)?);
     let message = after.reveal_to_client(&value, net)?;
-    let mut out = client_learns(scheme, &message, net)?;
+    let mut out = client_learns(config, &message, net)?;
     out.extend(learnt(&mut after, &elements, net)?.as_flattened());
     Ok(out)
 }
 
 #[test]
 fn values_and_elements_move_to_another_key() {
-    for scheme in [real(), dealt()] {
+    for config in [real(), dealt()] {
         let right = [noise("block", 16), noise("block", 16)].concat();
-        let moved = run_parties(2, |net| carried(&scheme, net));
+        let moved = run_parties(2, |net| carried(&config, net));
         assert_eq!(moved, [Ok(right.clone()), Ok(right)]);
     }
 }
@@ -383,8 +383,8 @@ fn cells_of_more_than_a_bit_are_refused() {
 
 #[test]
 fn the_scheme_is_found_by_its_name_for_two_nodes() {
-    let scheme = service("tinytable-linear64", 2, 1).expect("it serves");
-    assert_eq!((scheme.name(), scheme.quorum(), scheme.renews()), ("tinytable-linear64", 2, true));
+    let config = service("tinytable-linear64", 2, 1).expect("it serves");
+    assert_eq!((config.name(), config.quorum(), config.renews()), ("tinytable-linear64", 2, true));
     for (parties, threshold) in [(3, 2), (2, 0), (1, 0), (0, 0)] {
         let refused = service("tinytable-linear64", parties, threshold);
         assert!(matches!(refused, Err(Error::Misuse(_))), "{parties}, {threshold}");

@@ -15,8 +15,8 @@ const NODES: usize = 4;
 
 /// Reads a node's shares of the key from its disk.
 fn stored_shares(protocol: &str, disk: &Disk, net: &mut dyn Net) -> Result<Vec<u8>> {
-    let scheme = service(protocol, NODES, THRESHOLD)?;
-    let at = At::restore(&scheme, disk, HandshakeParameters::new(NODES), net).expect("it was stored");
+    let config = service(protocol, NODES, THRESHOLD)?;
+    let at = At::restore(&config, disk, HandshakeParameters::new(NODES), net).expect("it was stored");
     Ok(at.round_keys.reveal_own_shares()[..BLOCK].to_vec())
 }
 

@@ -9,17 +9,17 @@ use crate::protocols::{self, PROTOCOLS};
 
 /// What each learned from what it was sent.
 fn run(protocol: &str, jobs: [&Job; 2], shares: &[KeyShares; 2]) -> [Result<Report>; 2] {
-    let scheme =
-        protocols::scheme(protocol, !protocol.starts_with("garbled")).expect("the protocol is known");
+    let config =
+        protocols::config(protocol, !protocol.starts_with("garbled")).expect("the protocol is known");
     let nets = <[_; 2]>::try_from(mesh(2)).ok().expect("two ends");
     std::thread::scope(|scope| {
-        let (mut sides, scheme) = (jobs.into_iter().zip(shares), &scheme);
+        let (mut sides, config) = (jobs.into_iter().zip(shares), &config);
         let threads = nets.map(|net| {
             let (job, shares) = sides.next().expect("two servers");
             scope.spawn(move || {
                 let mut net = Metered::new(net);
                 let meter = net.meter();
-                serve(scheme, job, shares, &mut net, &meter)
+                serve(config, job, shares, &mut net, &meter)
             })
         });
         threads.map(|thread| thread.join().expect("no panic"))

@@ -13,9 +13,9 @@ use crate::protocols::{PROTOCOLS, THRESHOLD, service};
 use crate::receiver::generate;
 
 fn node(protocol: &str, receiver: &PublicKey, bid: &[u8], net: &mut dyn Net) -> Result<Report> {
-    let scheme = service(protocol, net.parties(), THRESHOLD)?;
+    let config = service(protocol, net.parties(), THRESHOLD)?;
     let structure = Structure::new(net.parties(), THRESHOLD)?;
-    deliver(&scheme, structure, receiver, bid, net, &Meter::default())
+    deliver(&config, structure, receiver, bid, net, &Meter::default())
 }
 
 /// All nodes; the first one commits a fault.

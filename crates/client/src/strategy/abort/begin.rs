@@ -85,7 +85,7 @@ pub(super) fn begin<'c>(
     first: Option<&Step>,
 ) -> Result<(Conversation<'c>, Accepted)> {
     let nodes = client.cluster().nodes();
-    let needed = client.scheme.quorum();
+    let needed = client.config.quorum();
     let (suspects, mut without) = (client.suspects(), Without::default());
     let (mut last, mut failures) = (None, 0);
     for attempt in 0.. {

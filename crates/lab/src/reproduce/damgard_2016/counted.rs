@@ -40,13 +40,13 @@ pub fn evaluation(row: Row, version: Version) -> Result<Taken> {
 }
 
 fn evaluate_as<R: Worth>(macs: Macs, version: Version) -> Result<Taken> {
-    let scheme = TinyTableConfig::<R>::new(macs, Preprocessing::InsecureDealer)?;
+    let config = TinyTableConfig::<R>::new(macs, Preprocessing::InsecureDealer)?;
     let (circuit, lanes) = (version.circuit()?, version.lanes());
     let inputs = random_inputs(&circuit, lanes)?;
     let party = |net: &mut dyn Net| -> Outcome<(Tally, usize, Cells)> {
-        let terms = scheme.terms(HandshakeParameters::new(PARTIES)).with("circuit", &circuit.digest());
+        let terms = config.handshake(HandshakeParameters::new(PARTIES)).with("circuit", &circuit.digest());
         let stream = hello(&terms, net)?.stream();
-        let mut protocol = scheme.join(&scheme.set_up(net)?, stream, net.members())?;
+        let mut protocol = config.join(&config.set_up(net)?, stream, net.members())?;
         let compiled = compile(&circuit, &protocol);
         let batch = prepare(&mut protocol, &compiled, lanes, net)?;
         let table_bytes = batch.table_bytes();
@@ -62,7 +62,7 @@ fn evaluate_as<R: Worth>(macs: Macs, version: Version) -> Result<Taken> {
     let (tally, table_bytes, output) = counted.first().context("there are no parties")?;
     ensure!(counted.iter().all(|other| *other == counted[0]), "the parties count differently");
     let right = cleartext::run(&compile(&circuit, &AnyMap), lanes, &inputs)?;
-    ensure!(right[0] == *output, "{} gives another output than in the clear", scheme.name());
+    ensure!(right[0] == *output, "{} gives another output than in the clear", config.name());
     Ok(Taken {
         table_bytes: *table_bytes as f64 / lanes as f64,
         tables: tally.online.openings as f64 / lanes as f64,
@@ -72,8 +72,8 @@ fn evaluate_as<R: Worth>(macs: Macs, version: Version) -> Result<Taken> {
 
 /// Products of bits that the parties took to make one table of the S-box.
 pub fn products_of_s_box(way: PreprocessingMethod) -> Result<f64> {
-    let preprocessing = Preprocessing::TinyOt { way, kappa: Kappa::Bits40, expansion: 1 };
-    let scheme = TinyTableConfig::<Unverified<Cells>>::new(Macs::None, preprocessing)?;
+    let preprocessing = Preprocessing::TinyOt { method: way, kappa: Kappa::Bits40, expansion: 1 };
+    let config = TinyTableConfig::<Unverified<Cells>>::new(Macs::None, preprocessing)?;
     let one = in_series(&polyclave_cipher::aes::s_box(), 1);
-    Ok(evaluations_under(&AnyProtocolConfig::new(scheme), &one, 1, 1)?.triples())
+    Ok(evaluations_under(&AnyProtocolConfig::new(config), &one, 1, 1)?.triples())
 }

@@ -69,6 +69,6 @@ pub fn table_2() -> Result<Vec<Cell>> {
 }
 
 fn taken(way: Inversion, circuit: &Circuit, lanes: usize, times: usize) -> Result<Taken> {
-    let scheme = ShamirActiveConfig::new(Structure::new(4, 1)?, way, Tables::Masked)?;
-    evaluations_under(&AnyProtocolConfig::new(scheme), circuit, lanes, times)
+    let config = ShamirActiveConfig::new(Structure::new(4, 1)?, way, Tables::Masked)?;
+    evaluations_under(&AnyProtocolConfig::new(config), circuit, lanes, times)
 }

@@ -87,8 +87,8 @@ impl<F: MacField> ProtocolConfig for OnMaterial<F> {
         "all parties are in one process".into()
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        terms.with("protocol", self.name().as_bytes())
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        parameters.with("protocol", self.name().as_bytes())
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Outcome<Self::Setup> {
@@ -117,9 +117,9 @@ pub fn evaluation_by_bits(row: Row) -> Result<Taken> {
 
 /// Encrypts a block and counts.
 pub fn evaluate<F: MacField>(row: Row, k: usize, make: Make<F>) -> Result<Taken> {
-    let scheme = OnMaterial { way: row.way, packing: Packing::of::<F>(k)?, make };
+    let config = OnMaterial { way: row.way, packing: Packing::of::<F>(k)?, make };
     let cipher = polyclave_cipher::catalog::find(row.cipher).context("the catalog lacks a cipher")?;
-    evaluations_under(&AnyProtocolConfig::new(scheme), &cipher.encrypt, 1, 1)
+    evaluations_under(&AnyProtocolConfig::new(config), &cipher.encrypt, 1, 1)
 }
 
 /// Triples that the unit vector of an index takes, counted while it is made.

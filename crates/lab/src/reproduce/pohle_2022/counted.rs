@@ -58,12 +58,12 @@ pub fn owner(port: &str, of_evaluator: &[&str]) -> Party {
 }
 
 /// Runs a circuit on one random block, and counts.
-fn work(scheme: &AnyProtocolConfig, circuit: &Circuit, of_evaluator: &[&str]) -> Result<Work> {
+fn work(config: &AnyProtocolConfig, circuit: &Circuit, of_evaluator: &[&str]) -> Result<Work> {
     let inputs = random_inputs(circuit, 1)?;
     let party = |net: &mut dyn Net| -> Outcome<(Tally, Cells)> {
-        let terms = scheme.terms(HandshakeParameters::new(2)).with("circuit", &circuit.digest());
+        let terms = config.handshake(HandshakeParameters::new(2)).with("circuit", &circuit.digest());
         let stream = hello(&terms, net)?.stream();
-        let mut protocol = scheme.join(&scheme.set_up(net)?, stream, net.members())?;
+        let mut protocol = config.join(&config.set_up(net)?, stream, net.members())?;
         let compiled = compile(circuit, &protocol);
         let me = net.me();
         let given = compiled.inputs().iter().zip(&inputs).map(|(port, cells)| {
@@ -80,7 +80,7 @@ fn work(scheme: &AnyProtocolConfig, circuit: &Circuit, of_evaluator: &[&str]) ->
     let counted = run_parties(2, party).into_iter().collect::<Outcome<Vec<_>>>()?;
     let right = cleartext::run(&compile(circuit, &AnyMap), 1, &inputs)?;
     let is_right = counted.iter().all(|(_, output)| *output == right[0]);
-    ensure!(is_right, "{} under {} gives another output than in the clear", circuit.name(), scheme.name());
+    ensure!(is_right, "{} under {} gives another output than in the clear", circuit.name(), config.name());
     let [garbler, evaluator] = [0, 1].map(|i| {
         let mut both = counted[i].0.input;
         both += counted[i].0.online;

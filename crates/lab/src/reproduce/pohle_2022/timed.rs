@@ -213,11 +213,11 @@ struct Times {
 
 impl Times {
     /// So many blocks at once, and that so many times.
-    fn of(scheme: &AnyProtocolConfig, circuit: &Circuit, lanes: usize, times: usize) -> Result<Times> {
+    fn of(config: &AnyProtocolConfig, circuit: &Circuit, lanes: usize, times: usize) -> Result<Times> {
         let inputs = random_inputs(circuit, lanes)?;
         let [first, second] =
             <[Mesh; 2]>::try_from(mesh(2)).map_err(|_| Error::misuse("a mesh has two ends"))?;
-        let sit = |net| Seat::of(scheme, circuit, &inputs, net);
+        let sit = |net| Seat::of(config, circuit, &inputs, net);
         let (garbler, evaluator) = both(|| sit(first), || sit(second))?;
         let mut seats = [garbler, evaluator];
         let conversions = seats[0].ciphertexts as f64 / lanes as f64;
@@ -252,7 +252,7 @@ impl Times {
             is_right,
             "{} under {} gives another output than in the clear",
             circuit.name(),
-            scheme.name()
+            config.name()
         );
         let spread = |values| Spread::of(values).context("something was measured");
         let bytes = tape.len() as f64 / (lanes * times) as f64 + 16.0 * conversions;
@@ -319,12 +319,12 @@ struct Seat {
 
 impl Seat {
     /// The evaluator gives the blocks, the garbler the key.
-    fn of(scheme: &AnyProtocolConfig, circuit: &Circuit, inputs: &[Cells], mut net: Mesh) -> Outcome<Seat> {
-        let terms = scheme.terms(HandshakeParameters::new(2)).with("circuit", &circuit.digest());
+    fn of(config: &AnyProtocolConfig, circuit: &Circuit, inputs: &[Cells], mut net: Mesh) -> Outcome<Seat> {
+        let terms = config.handshake(HandshakeParameters::new(2)).with("circuit", &circuit.digest());
         let mut session = hello(&terms, &mut net)?;
-        let setup = scheme.set_up(&mut net)?;
-        let mut taped = scheme.join(&setup, session.stream(), net.members())?;
-        let alone = scheme.join(&setup, session.stream(), net.members())?;
+        let setup = config.set_up(&mut net)?;
+        let mut taped = config.join(&setup, session.stream(), net.members())?;
+        let alone = config.join(&setup, session.stream(), net.members())?;
         let compiled = compile(circuit, &taped);
         let lanes = inputs.iter().map(Cells::lanes).max().unwrap_or(1);
         let entrance = entrance_of_all(compiled.inputs(), &taped);

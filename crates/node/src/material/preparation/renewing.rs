@@ -80,8 +80,8 @@ impl ProtocolConfig for Renewing {
         "a test".into()
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        self.inner.terms(terms)
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        self.inner.handshake(parameters)
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {

@@ -51,9 +51,9 @@ impl Nodes {
 
     fn restart_with(&mut self, node: usize, conduct: Conduct) {
         self.nodes[node] = None;
-        let scheme = Renewing::new(NODES, self.faults[node].clone());
+        let config = Renewing::new(NODES, self.faults[node].clone());
         self.nodes[node] = Some(
-            Running::start_with(self.dir(node), AnyServiceConfig::new(scheme), conduct).expect("started"),
+            Running::start_with(self.dir(node), AnyServiceConfig::new(config), conduct).expect("started"),
         );
     }
 

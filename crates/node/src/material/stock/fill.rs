@@ -17,19 +17,19 @@ use crate::Result;
 /// `make` makes this node's parts and checks them.
 pub(crate) fn fill(
     lots: &Lots,
-    terms: HandshakeParameters,
+    parameters: HandshakeParameters,
     kind: &Kind,
     (count, level): (usize, usize),
     net: &mut dyn Net,
     make: impl FnOnce(Stream, &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>,
 ) -> Result<()> {
     let bytes = lots.room_for(kind, count)?;
-    let terms = terms
+    let parameters = parameters
         .with("renewal", &lots.epoch)
         .with("kind of material", kind.name.as_bytes())
         .with("bytes of an item", &kind.item_bytes.to_le_bytes())
         .with("items to make", &count.to_le_bytes());
-    let mut session = hello(&terms, net)?;
+    let mut session = hello(&parameters, net)?;
     lots.claiming.compare(lots, kind, level, net)?;
     let items = make(session.stream(), net)?;
     if items.len() != bytes {

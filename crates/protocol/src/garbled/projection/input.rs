@@ -24,13 +24,13 @@ impl Projected {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
         let is_garbler = matches!(self.side, Side::Garbler(_));
         let mut sources = Vec::with_capacity(ports.len());
         for (port, input) in ports.iter().zip(inputs) {
-            let lanes = bank.lanes_of(port);
+            let lanes = registers.lanes_of(port);
             let source = Source::of(port, input, lanes, is_garbler)?;
             if let Source::Shared(shared) = source {
                 shared.refuse_other(&self.setup)?;
@@ -40,16 +40,16 @@ impl Projected {
             }
             sources.push(source);
         }
-        let chosen = choose(&mut self.transfers, ports, &sources, |port| bank.lanes_of(port), net)?;
+        let chosen = choose(&mut self.transfers, ports, &sources, |port| registers.lanes_of(port), net)?;
         self.counts().rounds += chosen.as_ref().map_or(0, |_| ROUNDS);
         let chosen = chosen.unwrap_or_default();
         let mut chosen = chosen.iter();
         let (mut gates, mut given) = (Vec::new(), Vec::new());
         for (port, source) in ports.iter().zip(&sources) {
             match source {
-                Source::Known(cells) => self.put_known(port, *cells, bank),
+                Source::Known(cells) => self.put_known(port, *cells, registers),
                 Source::Chosen(_) => {
-                    let (bits, lanes) = (usize::from(port.bits), bank.lanes_of(port));
+                    let (bits, lanes) = (usize::from(port.bits), registers.lanes_of(port));
                     // Bits of cells, then cells.
                     let mut wires = Wires::new((bits + 1) * port.cells.len(), lanes, &self.pool);
                     for slot in 0..bits * port.cells.len() {
@@ -59,24 +59,24 @@ impl Projected {
                         }
                     }
                     given.push(wires);
-                    convert(port, given.len() - 1, &given, bank, &mut gates);
+                    convert(port, given.len() - 1, &given, registers, &mut gates);
                 }
                 Source::Shared(shared) => {
                     let mut cells = Wires::new(shared.count, shared.lanes, &self.pool);
-                    put_shared(port, shared, (given.len(), &mut cells), bank, &mut gates);
+                    put_shared(port, shared, (given.len(), &mut cells), registers, &mut gates);
                     given.push(cells);
                 }
             }
         }
-        self.run(&gates, &mut given, bank, net)
+        self.run(&gates, &mut given, registers, net)
     }
 
     /// Active labels from the common generator; at the garbler those for zero.
-    fn put_known(&mut self, port: &CompiledPort, cells: Option<&Cells>, bank: &mut Registers) {
-        let lanes = bank.lanes_of(port);
+    fn put_known(&mut self, port: &CompiledPort, cells: Option<&Cells>, registers: &mut Registers) {
+        let lanes = registers.lanes_of(port);
         for (cell, views) in port.cells.iter().enumerate() {
             for (view, slot) in views {
-                let RowMut { blocks, colours } = bank.row_mut(*slot);
+                let RowMut { blocks, colours } = registers.row_mut(*slot);
                 self.known.fill(blocks.as_flattened_mut());
                 self.known.fill(colours);
                 let mask = 0xff >> (8 - view.outs());
@@ -96,15 +96,21 @@ impl Projected {
 }
 
 /// Notes the gates that make cells, and images of them, out of bits.
-fn convert(port: &CompiledPort, input: usize, given: &[Wires], bank: &mut Registers, gates: &mut Vec<Gate>) {
-    let (bits, lanes) = (usize::from(port.bits), bank.lanes_of(port));
+fn convert(
+    port: &CompiledPort,
+    input: usize,
+    given: &[Wires],
+    registers: &mut Registers,
+    gates: &mut Vec<Gate>,
+) {
+    let (bits, lanes) = (usize::from(port.bits), registers.lanes_of(port));
     let identity = Matrix::identity(port.bits);
     for (cell, views) in port.cells.iter().enumerate() {
         let bit = |i: usize| Place::Given { input, slot: cell * bits + i };
-        let mut sum_of_bits = |m: &Matrix, to: Place, bank: &mut Registers| {
+        let mut sum_of_bits = |m: &Matrix, to: Place, registers: &mut Registers| {
             let columns = m.columns().into_iter().take(bits).enumerate().filter(|(_, column)| *column != 0);
             for (nth, (i, column)) in columns.enumerate() {
-                let conversion = bank.add(Projection::new(1, m.outs(), vec![0, column]));
+                let conversion = registers.add(Projection::new(1, m.outs(), vec![0, column]));
                 stream::push(gates, conversion, bit(i), to, nth > 0, lanes);
             }
         };
@@ -112,7 +118,7 @@ fn convert(port: &CompiledPort, input: usize, given: &[Wires], bank: &mut Regist
             && *m == identity
         {
             // A bit is there already.
-            copy(&given[input].row(cell), bank.row_mut(*slot));
+            copy(&given[input].row(cell), registers.row_mut(*slot));
             continue;
         }
         // The cell itself, where it is wanted or several images are projections of it.
@@ -123,14 +129,14 @@ fn convert(port: &CompiledPort, input: usize, given: &[Wires], bank: &mut Regist
         let wanted = views.iter().find(|(m, _)| *m == identity).map(|(_, slot)| Place::Registers(*slot));
         let whole = wanted.unwrap_or(Place::Given { input, slot: bits * port.cells.len() + cell });
         if wanted.is_some() || views.iter().any(|(m, _)| is_projected(m)) {
-            sum_of_bits(&identity, whole, bank);
+            sum_of_bits(&identity, whole, registers);
         }
         for (m, slot) in views.iter().filter(|(m, _)| !is_projected(m) && *m != identity) {
-            sum_of_bits(m, Place::Registers(*slot), bank);
+            sum_of_bits(m, Place::Registers(*slot), registers);
         }
         for (m, slot) in views.iter().filter(|(m, _)| is_projected(m)) {
             let images = (0..1_u16 << port.bits).map(|x| m.apply(x as u8)).collect();
-            let projection = bank.add(Projection::new(port.bits, m.outs(), images));
+            let projection = registers.add(Projection::new(port.bits, m.outs(), images));
             stream::push(gates, projection, whole, *slot, false, lanes);
         }
     }
@@ -141,7 +147,7 @@ fn put_shared(
     port: &CompiledPort,
     shared: &Shared,
     (input, cells): (usize, &mut Wires),
-    bank: &mut Registers,
+    registers: &mut Registers,
     gates: &mut Vec<Gate>,
 ) {
     for (cell, views) in port.cells.iter().enumerate() {
@@ -149,10 +155,10 @@ fn put_shared(
         copy(&shared.wires.row(cell), cells.row_mut(cell));
         for (m, slot) in views {
             match shared.views.iter().position(|view| view == m) {
-                Some(view) => copy(&shared.wires.row(view * shared.count + cell), bank.row_mut(*slot)),
+                Some(view) => copy(&shared.wires.row(view * shared.count + cell), registers.row_mut(*slot)),
                 None => {
                     let images = (0..1_u16 << port.bits).map(|x| m.apply(x as u8)).collect();
-                    let projection = bank.add(Projection::new(port.bits, m.outs(), images));
+                    let projection = registers.add(Projection::new(port.bits, m.outs(), images));
                     let from = Place::Given { input, slot: cell };
                     stream::push(gates, projection, from, *slot, false, shared.lanes);
                 }

@@ -8,7 +8,7 @@
 //!
 //! | file | what | source |
 //! |---|---|---|
-//! | `scheme.rs` | the protocol and what is kept: offsets, transfers | Pohle et al. 2022, II.A.1 |
+//! | `config.rs` | the protocol and what is kept: offsets, transfers | Pohle et al. 2022, II.A.1 |
 //! | `offsets.rs` | offsets and their sums | II.A.1, II.A.2 |
 //! | `wires.rs` | labels by slot, and sums of them | II.A.3 |
 //! | `gates.rs` | projection gates of many lanes | II.A.4 |
@@ -49,11 +49,11 @@
 //!   draws a matrix for each width.
 //! * Conversions of input bits are counted as the poster's estimates count them, though the lowest bit of a cell needs none here.
 
+mod config;
 mod gates;
 mod input;
 mod offsets;
 mod output;
-mod scheme;
 mod shared;
 mod stream;
 mod wires;
@@ -62,7 +62,7 @@ use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matr
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
-pub use scheme::{ProjectionConfig, Setup};
+pub use config::{ProjectionConfig, Setup};
 pub use shared::Shared;
 pub use wires::Registers;
 
@@ -171,7 +171,7 @@ impl Session for Projected {
         Ok(Batch(()))
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Registers> {
+    fn registers(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Registers> {
         Ok(Registers::new(compiled, lanes, &self.pool))
     }
 
@@ -179,24 +179,24 @@ impl Session for Projected {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.put_in(ports, inputs, bank, net)
+        self.put_in(ports, inputs, registers, net)
     }
 
     fn input(
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, Shared>,
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), bank, net)
+        self.put_in(std::slice::from_ref(port), std::slice::from_ref(input), registers, net)
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Registers) {
-        bank.linear(maps, &self.side);
+    fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
+        registers.linear(maps, &self.side);
     }
 
     /// Every view is a gate of its own, with tweaks of its own.
@@ -204,7 +204,7 @@ impl Session for Projected {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Registers,
+        registers: &mut Registers,
         _: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
@@ -214,21 +214,21 @@ impl Session for Projected {
             let table = &compiled.tables()[lookup.table];
             for (view, to) in &lookup.views {
                 let from = lookup.xs[0];
-                let lanes = if matches!(from, Slot::Uniform(_)) { 1 } else { bank.lanes() };
-                let projection = bank.projection(lookup.table, table, view);
+                let lanes = if matches!(from, Slot::Uniform(_)) { 1 } else { registers.lanes() };
+                let projection = registers.projection(lookup.table, table, view);
                 stream::push(&mut gates, projection, Place::Registers(from), *to, false, lanes);
             }
         }
-        let is_first = !gates.is_empty() && !bank.is_under_way;
-        bank.is_under_way |= is_first;
+        let is_first = !gates.is_empty() && !registers.is_under_way;
+        registers.is_under_way |= is_first;
         self.counts().rounds += u64::from(is_first);
-        let outcome = self.run(&gates, &mut [], bank, net);
+        let outcome = self.run(&gates, &mut [], registers, net);
         self.gates = gates;
         outcome
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
-        self.take_out(port, bank)
+    fn output(&mut self, port: &CompiledPort, registers: &mut Registers) -> Shared {
+        self.take_out(port, registers)
     }
 
     fn select_lanes(&self, shared: &Shared, lanes: &[usize]) -> Shared {

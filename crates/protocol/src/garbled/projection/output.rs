@@ -30,13 +30,13 @@ const ACTIVE: usize = 17;
 
 impl Projected {
     /// The labels of an output port, with their images.
-    pub(super) fn take_out(&mut self, port: &CompiledPort, bank: &mut Registers) -> Shared {
-        let (count, lanes) = (port.cells.len(), bank.lanes_of(port));
+    pub(super) fn take_out(&mut self, port: &CompiledPort, registers: &mut Registers) -> Shared {
+        let (count, lanes) = (port.cells.len(), registers.lanes_of(port));
         let views = port.cells[0].iter().map(|(m, _)| *m).collect::<Vec<_>>();
         let mut wires = Wires::new(views.len() * count, lanes, &self.pool);
         for (cell, slots) in port.cells.iter().enumerate() {
             for (view, (_, slot)) in slots.iter().enumerate() {
-                let (from, to) = (bank.row(*slot), wires.row_mut(view * count + cell));
+                let (from, to) = (registers.row(*slot), wires.row_mut(view * count + cell));
                 spread(&from, to);
             }
         }

@@ -50,10 +50,10 @@ pub(super) fn push(
 }
 
 /// The same gates, none with more lanes than are garbled at a time.
-fn cut(gates: &[Gate], bank: &Registers) -> Vec<Gate> {
+fn cut(gates: &[Gate], registers: &Registers) -> Vec<Gate> {
     let mut pieces = Vec::with_capacity(gates.len());
     for gate in gates {
-        let at_once = (HASHED_AT_ONCE / bank.projections[gate.projection].values()).clamp(1, LANES);
+        let at_once = (HASHED_AT_ONCE / registers.projections[gate.projection].values()).clamp(1, LANES);
         for start in (0..gate.lanes).step_by(at_once) {
             let lanes = at_once.min(gate.lanes - start);
             pieces.push(Gate { start, lanes, ..*gate });
@@ -86,13 +86,16 @@ impl Projected {
         &mut self,
         gates: &[Gate],
         given: &mut [Wires],
-        bank: &mut Registers,
+        registers: &mut Registers,
         net: &mut dyn Net,
     ) -> Result<()> {
-        let gates = cut(gates, bank);
+        let gates = cut(gates, registers);
         let labels = self.labels;
-        let lengths: Vec<usize> =
-            bank.projections.iter().map(|projection| projection.ciphertexts() * labels.bytes()).collect();
+        let lengths: Vec<usize> = registers
+            .projections
+            .iter()
+            .map(|projection| projection.ciphertexts() * labels.bytes())
+            .collect();
         let bytes_of = |gate: &Gate| lengths[gate.projection] * gate.lanes;
         let is_garbler = matches!(self.side, Side::Garbler(_));
         let mut message = std::mem::take(&mut self.message);
@@ -106,7 +109,7 @@ impl Projected {
             for gate in gates {
                 let here = at..at + bytes_of(gate);
                 at = here.end;
-                self.run_one(gate, given, bank, &mut message[here]);
+                self.run_one(gate, given, registers, &mut message[here]);
             }
             if is_garbler {
                 net.send(EVALUATOR, &message[..bytes])?;
@@ -116,7 +119,13 @@ impl Projected {
         Ok(())
     }
 
-    fn run_one(&mut self, gate: &Gate, given: &mut [Wires], bank: &mut Registers, ciphertexts: &mut [u8]) {
+    fn run_one(
+        &mut self,
+        gate: &Gate,
+        given: &mut [Wires],
+        registers: &mut Registers,
+        ciphertexts: &mut [u8],
+    ) {
         let lanes = gate.start..gate.start + gate.lanes;
         // Everything is overwritten.
         let mut out = std::mem::take(&mut self.made);
@@ -124,11 +133,11 @@ impl Projected {
         out.colours.resize(gate.lanes, 0);
         let mut output = RowMut { blocks: &mut out.blocks, colours: &mut out.colours };
         let row = match gate.from {
-            Place::Registers(slot) => bank.row(slot),
+            Place::Registers(slot) => registers.row(slot),
             Place::Given { input, slot } => given[input].row(slot),
         };
         let input = Row { blocks: &row.blocks[lanes.clone()], colours: &row.colours[lanes.clone()] };
-        let projection = &bank.projections[gate.projection];
+        let projection = &registers.projections[gate.projection];
         let hash = self.hash.take(gate.lanes);
         let calls = match &self.side {
             Side::Garbler(offsets) => {
@@ -145,7 +154,7 @@ impl Projected {
         counts.hash_calls += (calls * gate.lanes) as u64;
         counts.ciphertexts += (projection.ciphertexts() * gate.lanes) as u64;
         let to = match gate.to {
-            Place::Registers(slot) => bank.row_mut(slot),
+            Place::Registers(slot) => registers.row_mut(slot),
             Place::Given { input, slot } => given[input].row_mut(slot),
         };
         let (blocks, colours) = (&mut to.blocks[lanes.clone()], &mut to.colours[lanes]);

@@ -11,7 +11,7 @@ use crate::mesh::run_parties;
 use crate::protocol::ProtocolConfig;
 use crate::session::{HandshakeParameters, hello};
 
-const SCHEME: ProjectionConfig = ProjectionConfig { labels: Labels::Long, expansion: 4 };
+const CONFIG: ProjectionConfig = ProjectionConfig { labels: Labels::Long, expansion: 4 };
 const LANES: usize = 3;
 
 /// A table with two images, of a cell that the evaluator gives, and an image of the cell.
@@ -43,11 +43,11 @@ fn taken(protocol: &mut Projected, compiled: &Compiled, net: &mut dyn Net) -> Re
 #[test]
 fn gates_views_conversions_and_outputs_take_numbers_of_their_own_and_streams_roots() {
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&SCHEME.terms(HandshakeParameters::new(2)), net)?;
-        let setup = SCHEME.set_up(net)?;
+        let mut session = hello(&CONFIG.handshake(HandshakeParameters::new(2)), net)?;
+        let setup = CONFIG.set_up(net)?;
         let mut seen = Vec::new();
         for _ in 0..2 {
-            let mut protocol = SCHEME.join(&setup, session.stream(), net.members())?;
+            let mut protocol = CONFIG.join(&setup, session.stream(), net.members())?;
             let compiled = compile(&circuit(), &protocol);
             for _ in 0..2 {
                 // Conversions of both cells' bits, an image of one, two of the table.
@@ -67,9 +67,9 @@ fn gates_views_conversions_and_outputs_take_numbers_of_their_own_and_streams_roo
 #[test]
 fn a_setup_with_labels_of_another_length_is_refused() {
     let outcomes = run_parties(2, |net| {
-        let mut session = hello(&SCHEME.terms(HandshakeParameters::new(2)), net)?;
-        let setup = SCHEME.set_up(net)?;
-        let short = ProjectionConfig { labels: Labels::Short, ..SCHEME };
+        let mut session = hello(&CONFIG.handshake(HandshakeParameters::new(2)), net)?;
+        let setup = CONFIG.set_up(net)?;
+        let short = ProjectionConfig { labels: Labels::Short, ..CONFIG };
         short.join(&setup, session.stream(), net.members()).map(|_| ())
     });
     assert!(outcomes.iter().all(|o| matches!(o, Err(crate::Error::Misuse(_)))), "{outcomes:?}");

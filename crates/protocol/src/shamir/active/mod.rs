@@ -30,6 +30,7 @@
 
 mod agreement;
 mod code;
+mod config;
 mod conviction;
 mod dealt;
 mod dealt_triples;
@@ -40,7 +41,6 @@ mod input;
 mod opening;
 mod preprocessing;
 mod products;
-mod scheme;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -68,9 +68,9 @@ use crate::stock::Stock;
 use crate::tally::Cost;
 use crate::{Error, Party, PartySet, Result};
 use code::Symbol;
+pub use config::ShamirActiveConfig;
 use dealt_triples::DealtTriples;
 pub use preprocessing::Preprocessing;
-pub use scheme::ShamirActiveConfig;
 use triples::Triples;
 
 /// How many of a network's time limits a party waits for a peer, depending on the phase.

@@ -5,9 +5,9 @@ use polyclave_field::MacField;
 
 use crate::net::Net;
 use crate::spdz::Spdz;
-use crate::spdz::bank::Registers;
 use crate::spdz::material::{Batch, spend};
 use crate::spdz::opening::make_room;
+use crate::spdz::registers::Registers;
 use crate::spdz::share::Authenticated;
 use crate::{Error, Result};
 
@@ -17,12 +17,12 @@ impl<F: MacField> Spdz<F> {
         &mut self,
         compiled: &Compiled,
         lookups: &[&Lookup],
-        bank: &mut Registers<F>,
+        registers: &mut Registers<F>,
         batch: &mut Batch<F>,
         net: &mut dyn Net,
     ) -> Result<()> {
         let missing = || Error::misuse("the batch was prepared without this table");
-        let total = lookups.iter().map(|lookup| bank.row(lookup.xs[0]).cells.len()).sum();
+        let total = lookups.iter().map(|lookup| registers.row(lookup.xs[0]).cells.len()).sum();
         let (mut masked, mut macs) = std::mem::take(&mut self.masked);
         make_room(&mut masked, total);
         make_room(&mut macs, total);
@@ -30,7 +30,7 @@ impl<F: MacField> Spdz<F> {
         let mut spent = Vec::with_capacity(lookups.len());
         let mut at = 0;
         for lookup in lookups {
-            let row = bank.row(lookup.xs[0]);
+            let row = registers.row(lookup.xs[0]);
             let (count, in_bits) = (row.cells.len(), compiled.tables()[lookup.table].in_bits());
             let (range, index, index_macs) = match &mut batch.rows[lookup.table] {
                 Some(rows) => {
@@ -66,7 +66,7 @@ impl<F: MacField> Spdz<F> {
                 Some(rows) => {
                     for (m, slot) in &lookup.views {
                         let view = rows.shape.views.iter().position(|v| v == m).ok_or_else(missing)?;
-                        let row = bank.row_mut(*slot);
+                        let row = registers.row_mut(*slot);
                         rows.look_up(range.start, h, view, &mut row.cells, &mut row.macs);
                     }
                 }
@@ -77,7 +77,7 @@ impl<F: MacField> Spdz<F> {
                     let size = 1 << table.in_bits();
                     let macs = &units.macs[range.start * size * F::BYTES..range.end * size * F::BYTES];
                     let sums = batch.sums[lookup.table].as_ref().ok_or_else(missing)?;
-                    sums.look_up(h, entries, macs, &lookup.views, bank);
+                    sums.look_up(h, entries, macs, &lookup.views, registers);
                 }
             }
         }

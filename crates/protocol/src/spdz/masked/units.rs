@@ -13,7 +13,7 @@ use zeroize::Zeroize;
 
 use super::Vectors;
 use crate::pool::Shares;
-use crate::spdz::bank::{Registers, Row};
+use crate::spdz::registers::{Registers, Row};
 
 /// Unit vectors of random indices, one after another. The MACs' memory goes back to a pool, the rest is wiped on drop.
 pub struct Units<F: MacField> {
@@ -90,14 +90,14 @@ impl<F: MacField> Sums<F> {
         entries: &[u64],
         macs: &[u8],
         views: &[(Matrix, Slot)],
-        bank: &mut Registers<F>,
+        registers: &mut Registers<F>,
     ) {
         // A bit that is wanted as it is comes where it is wanted.
         let is_bit =
             |m: &Matrix, b: u8| (0..m.ins()).all(|i| m.columns()[usize::from(i)] == u8::from(i == b));
         let slot = |b: u8| views.iter().find(|(m, _)| is_bit(m, b)).map(|(_, slot)| *slot);
         let slots: Vec<Option<Slot>> = (0..self.out_bits).map(slot).collect();
-        let row = |slot: &Option<Slot>| slot.map_or_else(|| Row::zero(h.len()), |slot| bank.take(slot));
+        let row = |slot: &Option<Slot>| slot.map_or_else(|| Row::zero(h.len()), |slot| registers.take(slot));
         let mut bits: Vec<Row<F>> = slots.iter().map(row).collect();
         for (b, bit) in bits.iter_mut().enumerate() {
             for ((cell, h), entries) in bit.cells.iter_mut().zip(h).zip(entries) {
@@ -107,11 +107,11 @@ impl<F: MacField> Sums<F> {
         let mut sums: Vec<&mut [F::Word]> = bits.iter_mut().map(|bit| &mut bit.macs[..]).collect();
         self.of_macs.add_up(macs, F::BYTES, h, &mut sums);
         for (m, slot) in views.iter().filter(|(_, slot)| !slots.contains(&Some(*slot))) {
-            bank.set_image(*slot, m, &bits);
+            registers.set_image(*slot, m, &bits);
         }
         for (slot, bit) in slots.into_iter().zip(bits) {
             if let Some(slot) = slot {
-                *bank.row_mut(slot) = bit;
+                *registers.row_mut(slot) = bit;
             }
         }
     }

@@ -130,7 +130,7 @@ impl Session for Additive {
         Ok(Batch { tables: tables.into_iter() })
     }
 
-    fn bank(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Registers> {
+    fn registers(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Registers> {
         let rows = |count: usize, len: usize| vec![Zeroizing::new(vec![0; len]); count];
         Ok(Registers {
             lanes,
@@ -144,15 +144,15 @@ impl Session for Additive {
         &mut self,
         port: &CompiledPort,
         input: &Input<'_, ByteShares>,
-        bank: &mut Registers,
+        registers: &mut Registers,
         _: &mut dyn Net,
     ) -> Result<()> {
-        let lanes = if port.uniform { 1 } else { bank.lanes };
+        let lanes = if port.uniform { 1 } else { registers.lanes };
         if let Input::Shared(shared) = input {
-            shared.check_port(port, bank.lanes)?;
+            shared.check_port(port, registers.lanes)?;
         }
         if let Input::Public(cells) | Input::Mine(cells) = input {
-            check_cells(port, cells, bank.lanes)?;
+            check_cells(port, cells, registers.lanes)?;
         }
         for (i, views) in port.cells.iter().enumerate() {
             let mut row = match input {
@@ -166,17 +166,18 @@ impl Session for Additive {
                 _ => &[],
             };
             row.iter_mut().zip(added).for_each(|(share, cell)| *share ^= cell);
-            views.iter().for_each(|(image, slot)| bank.set(*slot, &[(&row, *image)], 0));
+            views.iter().for_each(|(image, slot)| registers.set(*slot, &[(&row, *image)], 0));
         }
         Ok(())
     }
 
-    fn linear(&mut self, maps: &[Linear], bank: &mut Registers) {
+    fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
         for linear in maps {
             let constant = if self.is_first() { linear.constant } else { 0 };
-            let rows: Vec<_> = linear.terms.iter().map(|(slot, m)| (bank.row(*slot).to_vec(), *m)).collect();
+            let rows: Vec<_> =
+                linear.terms.iter().map(|(slot, m)| (registers.row(*slot).to_vec(), *m)).collect();
             let terms: Vec<_> = rows.iter().map(|(row, m)| (&row[..], *m)).collect();
-            bank.set(linear.dst, &terms, constant);
+            registers.set(linear.dst, &terms, constant);
         }
     }
 
@@ -184,14 +185,14 @@ impl Session for Additive {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        bank: &mut Registers,
+        registers: &mut Registers,
         batch: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
         let tables: Vec<MaskedTable> = batch.tables.by_ref().take(lookups.len()).collect();
         let mut masked = Vec::new();
         for (i, lookup) in lookups.iter().enumerate() {
-            let (row, size) = (bank.row(lookup.xs[0]), compiled.tables()[lookup.table].entries().len());
+            let (row, size) = (registers.row(lookup.xs[0]), compiled.tables()[lookup.table].entries().len());
             let table = tables.get(i).filter(|table| table.entries.len() == row.len() * size);
             let table = table.ok_or_else(|| {
                 Error::misuse("the batch was prepared for another circuit or number of lanes")
@@ -207,13 +208,13 @@ impl Session for Additive {
             let entries = table.entries.chunks(size).zip(opened.by_ref());
             let row: Zeroizing<Vec<u8>> =
                 Zeroizing::new(entries.map(|(entries, place)| entries[usize::from(*place) % size]).collect());
-            lookup.views.iter().for_each(|(image, slot)| bank.set(*slot, &[(&row, *image)], 0));
+            lookup.views.iter().for_each(|(image, slot)| registers.set(*slot, &[(&row, *image)], 0));
         }
         Ok(())
     }
 
-    fn output(&mut self, port: &CompiledPort, bank: &mut Registers) -> ByteShares {
-        ByteShares::of_port(port, bank.lanes, |slot| bank.row(slot))
+    fn output(&mut self, port: &CompiledPort, registers: &mut Registers) -> ByteShares {
+        ByteShares::of_port(port, registers.lanes, |slot| registers.row(slot))
     }
 
     fn select_lanes(&self, shared: &ByteShares, lanes: &[usize]) -> ByteShares {

@@ -32,7 +32,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     threshold: Threshold::AllButOne,
     options: &[],
     takes_gates: false,
-    scheme: |chosen| Ok(AnyProtocolConfig::new(AdditiveConfig { parties: chosen.parties })),
+    config: |chosen| Ok(AnyProtocolConfig::new(AdditiveConfig { parties: chosen.parties })),
     serving: Some(Serving {
         advice: "for tests: a dealer's seed is at every node, so each of them knows all keys",
         config: |nodes, _| Ok(AnyServiceConfig::new(AdditiveConfig { parties: nodes })),
@@ -76,8 +76,8 @@ impl ProtocolConfig for AdditiveConfig {
         true
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        terms.with("protocol", NAME.as_bytes())
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        parameters.with("protocol", NAME.as_bytes())
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {

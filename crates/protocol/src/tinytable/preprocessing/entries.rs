@@ -17,20 +17,22 @@ pub(super) type EntryBits = Vec<Vec<Bits>>;
 
 /// Makes entries in one way.
 pub(super) struct Entries {
-    way: PreprocessingMethod,
+    method: PreprocessingMethod,
     /// Boolean circuits of tables.
     circuits: Vec<(Arc<Table>, Compiled)>,
 }
 
 impl Entries {
-    pub(super) fn new(way: PreprocessingMethod) -> Self {
-        Entries { way, circuits: Vec::new() }
+    pub(super) fn new(method: PreprocessingMethod) -> Self {
+        Entries { method, circuits: Vec::new() }
     }
 
     /// Gets ready for the tables of a circuit.
     pub(super) fn prepare(&mut self, compiled: &Compiled) {
-        for table in
-            compiled.tables().iter().filter(|t| t.in_bits() > 2 && self.way == PreprocessingMethod::Circuit)
+        for table in compiled
+            .tables()
+            .iter()
+            .filter(|t| t.in_bits() > 2 && self.method == PreprocessingMethod::Circuit)
         {
             if self.circuit(table).is_none() {
                 let mut b = Builder::new(table.name());
@@ -84,7 +86,7 @@ fn evaluate_all(
     net: &mut dyn Net,
 ) -> Result<EntryBits> {
     let (lanes, entries) = (s[0].len(), 1 << s.len());
-    let mut bank = MaskRegisters::new(circuit, lanes * entries);
+    let mut registers = MaskRegisters::new(circuit, lanes * entries);
     // Most significant first, in a byte if the width does not divide 8.
     let cells = &circuit.inputs()[0].cells;
     for (views, (i, bit)) in cells[cells.len() - s.len()..].iter().zip(s.iter().enumerate().rev()) {
@@ -93,27 +95,27 @@ fn evaluate_all(
             (0..entries).flat_map(|m| std::iter::repeat_n((m >> i & 1) as u8, lanes)).collect();
         x.add_public(&public, products.key());
         for (matrix, slot) in views {
-            bank.put(*slot, matrix, std::slice::from_ref(&x));
+            registers.put(*slot, matrix, std::slice::from_ref(&x));
         }
     }
     for layer in circuit.layers() {
-        bank.linear(&layer.linear, Some(products.key()));
+        registers.linear(&layer.linear, Some(products.key()));
         if layer.lookups.is_empty() {
             continue;
         }
         let operands: Vec<Vec<Bits>> =
-            layer.lookups.iter().map(|lookup| bank.bits(lookup.xs[0], 2)).collect();
+            layer.lookups.iter().map(|lookup| registers.bits(lookup.xs[0], 2)).collect();
         let joined = |i: usize| Bits::join(&operands.iter().map(|pair| &pair[i]).collect::<Vec<_>>());
         let made = products.multiply(&joined(0), &joined(1), counts, net)?;
         for (i, lookup) in layer.lookups.iter().enumerate() {
             let product = made.part(i * lanes * entries..(i + 1) * lanes * entries);
             for (matrix, slot) in &lookup.views {
-                bank.put(*slot, matrix, std::slice::from_ref(&product));
+                registers.put(*slot, matrix, std::slice::from_ref(&product));
             }
         }
     }
     let cells: Vec<Vec<Bits>> =
-        circuit.outputs()[0].cells.iter().map(|views| bank.bits(views[0].1, 1)).collect();
+        circuit.outputs()[0].cells.iter().map(|views| registers.bits(views[0].1, 1)).collect();
     let entry = |m: usize| {
         let bits = cells.iter().rev().zip(output).map(|(cell, o)| {
             let mut bit = cell[0].part(m * lanes..(m + 1) * lanes);

@@ -13,10 +13,10 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::entries::EntryBits;
 use crate::tinyot::{Bits, Key};
-use crate::tinytable::bank::pack;
 use crate::tinytable::batch::Place;
 use crate::tinytable::lookup::products;
 use crate::tinytable::macs::{tag_bytes, write_tag};
+use crate::tinytable::registers::pack;
 use crate::tinytable::{Macs, Packing};
 
 /// Below are tags, of at most 71 bits; above the direction.

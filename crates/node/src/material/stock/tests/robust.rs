@@ -62,17 +62,17 @@ fn a_run_that_is_not_finished_costs_no_stock() {
                 let gone = Err(Error::System("gone".into()));
                 match leaves {
                     "after the hello" => {
-                        let terms = HandshakeParameters::new(4)
+                        let parameters = HandshakeParameters::new(4)
                             .with("renewal", &EPOCH)
                             .with("kind of material", KIND.name.as_bytes())
                             .with("bytes of an item", &KIND.item_bytes.to_le_bytes())
                             .with("items to make", &count.to_le_bytes());
-                        polyclave_protocol::session::hello(&terms, net).and(gone)
+                        polyclave_protocol::session::hello(&parameters, net).and(gone)
                     }
                     "after the comparison" => {
-                        let terms = HandshakeParameters::new(4);
+                        let parameters = HandshakeParameters::new(4);
                         let lots = &stocks[0];
-                        fill::fill(lots, terms, &KIND, (count, LEVEL), net, |_, _| {
+                        fill::fill(lots, parameters, &KIND, (count, LEVEL), net, |_, _| {
                             Err(Error::System("gone".into()))
                         })
                     }

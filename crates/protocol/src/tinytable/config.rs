@@ -24,7 +24,7 @@ pub enum Preprocessing {
     /// From authenticated bits ([`crate::tinyot`]).
     TinyOt {
         /// How tables of more than two bits are made of them.
-        way: PreprocessingMethod,
+        method: PreprocessingMethod,
         /// Statistical security of triples.
         kappa: Kappa,
         /// The expansion of oblivious transfer: 1, 2, 4 or 8.
@@ -49,8 +49,8 @@ impl Preprocessing {
 impl std::fmt::Display for Preprocessing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Preprocessing::TinyOt { way, kappa, expansion } => {
-                write!(f, "{} with kappa {} and expansion {expansion}", way.name(), kappa.bits())
+            Preprocessing::TinyOt { method, kappa, expansion } => {
+                write!(f, "{} with kappa {} and expansion {expansion}", method.name(), kappa.bits())
             }
             #[cfg(feature = "testkit")]
             Preprocessing::InsecureDealer => f.write_str("insecure_dealer"),
@@ -144,8 +144,8 @@ impl<R: Worth> ProtocolConfig for TinyTableConfig<R> {
         !self.preprocessing.is_secure()
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        terms
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        parameters
             .with("protocol", self.name().as_bytes())
             .with("preprocessing", self.preprocessing.to_string().as_bytes())
     }
@@ -180,9 +180,9 @@ impl<R: Worth> ProtocolConfig for TinyTableConfig<R> {
         }
         let label = stream.label();
         let (maker, commitments): (Box<dyn Maker>, _) = match (&setup.root, self.preprocessing) {
-            (Root::TinyOt(tinyot), Preprocessing::TinyOt { way, .. }) => {
+            (Root::TinyOt(tinyot), Preprocessing::TinyOt { method, .. }) => {
                 let source = Box::new(tinyot.fork(&label));
-                (Box::new(FromBits::new(way, self.macs, setup.key.clone(), &stream, source)), None)
+                (Box::new(FromBits::new(method, self.macs, setup.key.clone(), &stream, source)), None)
             }
             #[cfg(feature = "testkit")]
             (Root::Dealer(seed), Preprocessing::InsecureDealer) if self.macs == Macs::Minimac => {

@@ -79,8 +79,8 @@ impl ProtocolConfig for ShamirActiveConfig {
         )
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        terms
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        parameters
             .with("protocol", self.name().as_bytes())
             .with("threshold", &self.structure.threshold().to_le_bytes())
             .with("inversion", self.inversion.name().as_bytes())

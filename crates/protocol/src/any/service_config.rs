@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use super::engine::{ErasedConfig, Handle};
-use super::service_protocol::{AnyServiceSession, ErasableService};
+use super::service_session::{AnyServiceSession, ErasableService};
 use super::values::AnySetup;
 use crate::net::Net;
 use crate::protocol::{Adversary, ProtocolConfig};
@@ -19,11 +19,11 @@ pub struct AnyServiceConfig(Box<dyn ErasedServiceConfig>);
 
 impl AnyServiceConfig {
     /// A handle to a protocol.
-    pub fn new<S>(scheme: S) -> AnyServiceConfig
+    pub fn new<S>(config: S) -> AnyServiceConfig
     where
         S: ServiceConfig<Setup: 'static, Session: ErasableService>,
     {
-        AnyServiceConfig(Box::new(scheme))
+        AnyServiceConfig(Box::new(config))
     }
 }
 
@@ -170,8 +170,8 @@ impl ProtocolConfig for AnyServiceConfig {
         self.0.needs_dealer()
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        self.0.terms(terms)
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        self.0.handshake(parameters)
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<AnySetup> {

@@ -64,8 +64,8 @@ impl ProtocolConfig for ProjectionConfig {
         )
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        terms
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        parameters
             .with("protocol", self.name().as_bytes())
             .with("bytes of a label", &self.labels.bytes().to_le_bytes())
             .with("expansion", &self.expansion.to_le_bytes())

@@ -3,9 +3,9 @@
 use polyclave_kernels::aes_prg::AesPrg;
 use zeroize::Zeroizing;
 
-use super::bank::LABEL;
 use super::flight::Flight;
 use super::hash::Hash;
+use super::registers::LABEL;
 use super::three_halves::Coins;
 use super::{EVALUATOR, GARBLER, Garbled, Side, half_gates, three_halves};
 use crate::net::Net;
@@ -109,8 +109,8 @@ impl ProtocolConfig for GarbledConfig {
         )
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        terms.with("protocol", self.name().as_bytes()).with("expansion", &self.expansion.to_le_bytes())
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        parameters.with("protocol", self.name().as_bytes()).with("expansion", &self.expansion.to_le_bytes())
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<Setup> {

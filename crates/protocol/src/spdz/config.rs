@@ -53,7 +53,7 @@ impl std::fmt::Display for Preprocessing {
 /// Authenticated sharing among some parties, with MACs in a field.
 pub struct SpdzConfig<F: MacField> {
     parties: usize,
-    way: LookupMethod,
+    method: LookupMethod,
     pub(super) preprocessing: Preprocessing,
     packing: Packing,
     field: PhantomData<F>,
@@ -63,20 +63,20 @@ impl<F: MacField> SpdzConfig<F> {
     /// For 2 parties or more.
     pub fn new(
         parties: usize,
-        way: LookupMethod,
+        method: LookupMethod,
         preprocessing: Preprocessing,
         packing: Packing,
     ) -> Result<Self> {
         if !(2..=MAX_PARTIES).contains(&parties) {
             return Err(Error::Misuse(format!(
                 "{} runs among 2 to {MAX_PARTIES} parties, not {parties}",
-                way.name()
+                method.name()
             )));
         }
-        if (way == LookupMethod::Univariate) != (F::CELL_BITS == 6) {
-            return Err(Error::Misuse(format!("{} does not run over {}", way.name(), F::NAME)));
+        if (method == LookupMethod::Univariate) != (F::CELL_BITS == 6) {
+            return Err(Error::Misuse(format!("{} does not run over {}", method.name(), F::NAME)));
         }
-        Ok(SpdzConfig { parties, way, preprocessing, packing, field: PhantomData })
+        Ok(SpdzConfig { parties, method, preprocessing, packing, field: PhantomData })
     }
 }
 
@@ -91,7 +91,7 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
     type Session = Spdz<F>;
 
     fn name(&self) -> &'static str {
-        self.way.name()
+        self.method.name()
     }
 
     fn parties(&self) -> usize {
@@ -126,8 +126,8 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
         !self.preprocessing.is_secure()
     }
 
-    fn terms(&self, terms: HandshakeParameters) -> HandshakeParameters {
-        terms
+    fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        parameters
             .with("protocol", self.name().as_bytes())
             .with("field", F::NAME.as_bytes())
             .with("preprocessing", self.preprocessing.to_string().as_bytes())
@@ -149,6 +149,6 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
             return Err(Error::Misuse(format!("{serving} serve, but all of {n} parties have to")));
         }
         let source = setup.source(self.preprocessing, &stream.label())?;
-        Ok(Spdz::with_source(self.way, self.packing, setup.key().clone(), &stream, source))
+        Ok(Spdz::with_source(self.method, self.packing, setup.key().clone(), &stream, source))
     }
 }
