@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use polyclave_protocol::catalog;
 use polyclave_protocol::descriptor::{Descriptor, Threshold};
-use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::ServiceConfig;
 
 /// What a user should know about a protocol for a number of nodes.
@@ -28,7 +28,7 @@ pub fn properties(protocol: &str, nodes: usize, threshold: usize) -> Result<Prop
         quorum: config.quorum(),
         verifies: config.verifies(),
         keeps_stock: config.keeps_stock(),
-        guarantees_output: config.guarantees_output(),
+        guarantees_output: config.adversary() == Adversary::GuaranteedOutput,
     })
 }
 

@@ -38,24 +38,14 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
     /// common that does not cheat.
     fn quorum(&self) -> usize;
 
-    /// Whether a request goes on, and its answer is right, though some of the nodes that serve send anything or nothing.
-    fn guarantees_output(&self) -> bool {
-        false
-    }
-
     /// What a node stores of its setup.
     fn save_setup(&self, setup: &Self::Setup) -> Zeroizing<Vec<u8>>;
 
     /// Reads a stored setup of party `me`. Bytes that do not fit are an error, never a panic.
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Self::Setup>;
 
-    /// Whether a part of what the nodes have in common is not stored, but made by all of them together whenever one of them
-    /// has started ([`renew`](ServiceConfig::renew)).
-    fn renews(&self) -> bool {
-        false
-    }
-
-    /// Makes that part, for a setup that was stored: what comes of it is joined with until the next start of a node.
+    /// Makes the part of the common secrets that is not stored, all nodes together. Nodes ask for it under protocols that abort
+    /// ([`Adversary::Abort`](crate::protocol::Adversary::Abort)), whenever one of them has started; sessions are joined with the result until the next start.
     fn renew(&self, _setup: &Self::Setup, _net: &mut dyn Net) -> Result<Self::Setup> {
         Err(nothing(self, "made afresh"))
     }
@@ -65,8 +55,7 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         Vec::new()
     }
 
-    /// Whether sessions of nodes take material from a stock. Who [renews](ServiceConfig::renews) keeps one for as long as what
-    /// was renewed stands; others for good.
+    /// Whether sessions of nodes take material from a stock.
     fn keeps_stock(&self) -> bool {
         !self.kinds().is_empty()
     }

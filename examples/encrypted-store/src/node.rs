@@ -20,7 +20,7 @@ use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::metered::Meter;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
+use polyclave_protocol::protocol::{Adversary, Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::service::{Elements, ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{HandshakeParameters, hello, random_bytes};
@@ -230,7 +230,7 @@ impl<'a> At<'a> {
     ) -> anyhow::Result<Self> {
         let mut setup = config.restore_setup(net.me(), &disk.read("setup")?)?;
         let mut session = hello(&config.handshake(terms), net)?;
-        if config.renews() {
+        if config.adversary() == Adversary::Abort {
             setup = config.renew(&setup, net)?;
         }
         let protocol = config.join(&setup, session.stream(), net.members())?;

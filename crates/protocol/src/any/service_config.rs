@@ -29,10 +29,8 @@ impl AnyServiceConfig {
 
 trait ErasedServiceConfig: ErasedConfig {
     fn quorum(&self) -> usize;
-    fn guarantees_output(&self) -> bool;
     fn save_setup(&self, setup: &AnySetup) -> Zeroizing<Vec<u8>>;
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<AnySetup>;
-    fn renews(&self) -> bool;
     fn renew(&self, setup: &AnySetup, net: &mut dyn Net) -> Result<AnySetup>;
     fn kinds(&self) -> Vec<Kind>;
     fn keeps_stock(&self) -> bool;
@@ -69,20 +67,12 @@ impl<S: ServiceConfig<Setup: 'static, Session: ErasableService>> ErasedServiceCo
         ServiceConfig::quorum(self)
     }
 
-    fn guarantees_output(&self) -> bool {
-        ServiceConfig::guarantees_output(self)
-    }
-
     fn save_setup(&self, setup: &AnySetup) -> Zeroizing<Vec<u8>> {
         ServiceConfig::save_setup(self, setup.of())
     }
 
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<AnySetup> {
         ServiceConfig::restore_setup(self, me, bytes).map(AnySetup::new)
-    }
-
-    fn renews(&self) -> bool {
-        ServiceConfig::renews(self)
     }
 
     fn renew(&self, setup: &AnySetup, net: &mut dyn Net) -> Result<AnySetup> {
@@ -188,20 +178,12 @@ impl ServiceConfig for AnyServiceConfig {
         self.0.quorum()
     }
 
-    fn guarantees_output(&self) -> bool {
-        self.0.guarantees_output()
-    }
-
     fn save_setup(&self, setup: &AnySetup) -> Zeroizing<Vec<u8>> {
         self.0.save_setup(setup)
     }
 
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<AnySetup> {
         self.0.restore_setup(me, bytes)
-    }
-
-    fn renews(&self) -> bool {
-        self.0.renews()
     }
 
     fn renew(&self, setup: &AnySetup, net: &mut dyn Net) -> Result<AnySetup> {

@@ -22,10 +22,6 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
         self.parties()
     }
 
-    fn renews(&self) -> bool {
-        true
-    }
-
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
         client::combine_bytes(self.parties(), serving, messages)
     }

@@ -149,10 +149,6 @@ impl ServiceConfig for ServedConfig {
         Setup::restore(me, 2, bytes)
     }
 
-    fn renews(&self) -> bool {
-        true
-    }
-
     fn renew(&self, setup: &Setup<Gf2_64>, net: &mut dyn Net) -> Result<Setup<Gf2_64>> {
         self.elements.renew(setup, net)
     }

@@ -254,7 +254,7 @@ fn no_fault_in_any_message_makes_a_wrong_value_at_a_client() {
 #[test]
 fn the_scheme_is_found_by_its_name_with_all_nodes_but_one_tolerated() {
     let config = service("spdz-lt", 3, 2).expect("it serves");
-    assert_eq!((config.name(), config.quorum(), config.renews()), ("spdz-lt", 3, true));
+    assert_eq!((config.name(), config.quorum()), ("spdz-lt", 3));
     for (parties, threshold) in [(3, 1), (2, 0), (1, 0), (17, 16), (0, 0)] {
         let refused = service("spdz-lt", parties, threshold);
         assert!(matches!(refused, Err(Error::Misuse(_))), "{parties}, {threshold}");

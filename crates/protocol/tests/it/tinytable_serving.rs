@@ -384,7 +384,7 @@ fn cells_of_more_than_a_bit_are_refused() {
 #[test]
 fn the_scheme_is_found_by_its_name_for_two_nodes() {
     let config = service("tinytable-linear64", 2, 1).expect("it serves");
-    assert_eq!((config.name(), config.quorum(), config.renews()), ("tinytable-linear64", 2, true));
+    assert_eq!((config.name(), config.quorum()), ("tinytable-linear64", 2));
     for (parties, threshold) in [(3, 2), (2, 0), (1, 0), (0, 0)] {
         let refused = service("tinytable-linear64", parties, threshold);
         assert!(matches!(refused, Err(Error::Misuse(_))), "{parties}, {threshold}");

@@ -106,10 +106,6 @@ impl ServiceConfig for Renewing {
         self.inner.restore_setup(me, bytes)
     }
 
-    fn renews(&self) -> bool {
-        true
-    }
-
     fn renew(&self, setup: &Setup, net: &mut dyn Net) -> Result<Setup> {
         self.fault.strike(Place::Renewal)?;
         coins::toss(b"renewal", net)?;

@@ -157,10 +157,6 @@ impl ServiceConfig for ShamirActiveConfig {
         (self.structure().parties() + self.structure().threshold()) / 2 + 1
     }
 
-    fn guarantees_output(&self) -> bool {
-        true
-    }
-
     fn save_setup(&self, setup: &Setup) -> Zeroizing<Vec<u8>> {
         setup.save(Active::KINDS[0])
     }
