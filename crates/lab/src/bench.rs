@@ -30,7 +30,7 @@ use crate::say;
 use crate::workload::check_shape;
 use summary::Summary;
 
-/// What a person can choose.
+/// Options and arguments of the command.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -43,8 +43,8 @@ pub struct Arguments {
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
 
-    /// How the cipher is evaluated: tables (by its own) or boolean (as a Boolean circuit, of XOR and AND)
-    /// [default: tables; boolean under garbled-half and -three-halves]
+    /// How the cipher is evaluated: tables (by its own tables) or boolean (as a Boolean circuit of XOR and AND) [default: tables; boolean
+    /// under garbled-half and -three-halves]
     #[arg(long, value_name = "tables|boolean")]
     circuit: Option<CircuitChoice>,
 
@@ -56,12 +56,12 @@ pub struct Arguments {
     #[arg(long, value_name = "T", default_value_t = 1)]
     threads: usize,
 
-    /// The network to imitate on the loopback interface: loopback, lan (0.2 ms, 1 Gbit), wan (50 ms, 100 Mbit), or
-    /// RTT,RATE such as 10ms,100Mbit
+    /// The network to simulate on the loopback interface: loopback, lan (0.2 ms, 1 Gbit), wan (50 ms, 100 Mbit), or RTT,RATE such as
+    /// 10ms,100Mbit
     #[arg(long, value_name = "NET", default_value = "loopback", conflicts_with = "hosts")]
     network: String,
 
-    /// Run the key schedule along with every batch [default: the key is stored expanded]
+    /// Run the key schedule with every batch [default: the key is stored expanded]
     #[arg(long)]
     key_schedule: bool,
 
@@ -73,11 +73,11 @@ pub struct Arguments {
     #[arg(long, value_name = "R", default_value_t = 5)]
     repeats: usize,
 
-    /// Instead: blocks/s against batch size for every inversion, as a plot, with the data beside it in FILE.json
+    /// Instead: measure blocks/s against batch size for every inversion, as a plot, with the data beside it in FILE.json
     #[arg(long, value_name = "FILE.svg", conflicts_with = "hosts")]
     plot: Option<PathBuf>,
 
-    /// Seconds that a silent party is waited for
+    /// Seconds to wait for a silent party
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86400))]
     timeout: u64,
 
@@ -97,18 +97,18 @@ pub struct BenchJob {
     /// Numbers of blocks, measured one after another.
     sizes: Vec<usize>,
     repeats: usize,
-    /// Single blocks to take the latency of; 0 for none.
+    /// How many single blocks to measure the latency of; 0 for none.
     latency_samples: usize,
 }
 
-/// More threads than this is a typing error.
+/// The most threads; a larger number is a typing error.
 const MOST_THREADS: usize = 256;
-/// So are more blocks: 16 GiB of them.
+/// The most blocks, 16 GiB of them; a larger number is a typing error.
 const MOST_BLOCKS: usize = 1 << 30;
 const LATENCY_SAMPLES: usize = 101;
 
 impl Arguments {
-    /// How the cipher is written.
+    /// The form of the cipher's circuit.
     fn form(&self) -> Result<Form> {
         match CircuitChoice::of(&self.circuit, &self.protocol) {
             CircuitChoice::Cipher(form) => Ok(form),
@@ -159,7 +159,7 @@ impl Arguments {
 }
 
 impl BenchJob {
-    /// What its progress counts up to: every repeat of every size, and one before them that warms up.
+    /// The number of steps for the progress bar: every repeat of every size, and a first one that warms up.
     fn steps(&self) -> u64 {
         (self.sizes.len() * (self.repeats + 1)) as u64
     }
@@ -192,7 +192,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts the parties; for every size what came of it. `progress` hears how many of the job's steps are done.
+/// Starts the parties and returns the measurements for every size. `progress` receives the number of the job's steps that are done.
 fn measure(launched: &Launch<'_>, progress: impl FnMut(u64)) -> Result<Vec<Summary>> {
     let by_party: Vec<Vec<Measurement>> = launch(launched, progress)?;
     let of_size = |i: usize| by_party.iter().map(|party| party.get(i).cloned()).collect::<Option<Vec<_>>>();

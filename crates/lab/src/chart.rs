@@ -1,4 +1,4 @@
-//! A line chart as SVG: curves over one abscissa in one panel or several, a legend beside them, and the data in a file of its own.
+//! A line chart as SVG: curves over one abscissa in one or several panels, a legend beside them, and the data in a separate file.
 
 use std::error::Error;
 use std::ops::Range;
@@ -9,37 +9,37 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-/// What is drawn.
+/// A chart to draw.
 pub struct Chart {
-    /// Over all of it.
+    /// The heading.
     pub title: String,
     /// The abscissa, the same in all panels.
     pub x: Axis,
-    /// The ordinate, likewise.
+    /// The ordinate, the same in all panels.
     pub y: Axis,
-    /// Side by side; a curve of the same place has the same colour in all of them.
+    /// Panels side by side; curves at the same index have the same colour in all of them.
     pub panels: Vec<Panel>,
 }
 
-/// An axis. Its range is that of the data; an ordinate that is not logarithmic begins at 0.
+/// An axis. Its range is that of the data. A linear ordinate begins at 0.
 pub struct Axis {
-    /// What is on it, with the unit.
+    /// The quantity and its unit.
     pub title: &'static str,
-    /// Whether equal factors are equally far.
+    /// Whether the scale is logarithmic.
     pub logarithmic: bool,
 }
 
 /// Curves in one frame.
 pub struct Panel {
-    /// Over it; empty if there is only one.
+    /// The heading of the panel; empty if there is only one.
     pub title: &'static str,
-    /// With names that the first panel's legend explains.
+    /// The curves. The first panel's legend explains their names.
     pub curves: Vec<Curve>,
 }
 
-/// A line.
+/// A curve.
 pub struct Curve {
-    /// In the legend.
+    /// The name in the legend.
     pub name: &'static str,
     /// Abscissa and ordinate, from left to right.
     pub points: Vec<(f64, f64)>,
@@ -50,14 +50,14 @@ const LEGEND_WIDTH: u32 = 230;
 const LEGEND_TOP: i32 = 60;
 const LEGEND_LINE: i32 = 22;
 const MOST_MARKS: usize = 10;
-/// Between two marks.
+/// Grid lines between two labels.
 const LIGHT_LINES: usize = 4;
 const FONT: &str = "sans-serif";
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn Error>>;
 
-/// The file for the data of a picture. Whether both can be written is found out before the measuring, not after.
+/// The path of a picture's data file. An error before the measurement if one of the two files cannot be written.
 pub fn data_beside(path: &Path) -> Result<PathBuf> {
     ensure!(path.extension().is_some_and(|e| e == "svg"), "--plot takes a file name that ends in .svg");
     let beside = path.with_extension("json");
@@ -127,7 +127,7 @@ impl Chart {
         }
         let mut chart = builder.build_cartesian_2d(x, y)?;
         let shown = |value: &f64| shown(*value);
-        // A mark for every point, if they are few.
+        // A mark for every point, if there are few.
         let marks = panel.curves.iter().map(|curve| curve.points.len()).max().unwrap_or(0);
         chart
             .configure_mesh()
@@ -170,11 +170,11 @@ impl Axis {
 }
 
 fn colour(i: usize, of: usize) -> HSLColor {
-    // Every other one is darker: neighbours of ten differ by little else.
+    // Every other colour is darker, because neighbours among ten hues differ little.
     HSLColor(i as f64 / of as f64, 0.9, if i.is_multiple_of(2) { 0.45 } else { 0.3 })
 }
 
-/// With as many places as it needs.
+/// Formats a number with as many decimal places as it needs.
 fn shown(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').into()

@@ -1,4 +1,4 @@
-//! `polyclave-lab demo --cheat` and `polyclave-lab node run --cheat`: what a node that does not follow the protocol brings about.
+//! `polyclave-lab demo --cheat` and `polyclave-lab node run --cheat`: show what a node causes that does not follow the protocol.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ pub struct DemoArguments {
     cheat: bool,
 }
 
-/// Not the first, which leads: that it lies shows less where it only follows.
+/// Not the first node, which leads: the effect of its lies shows best where it only follows.
 const LIAR: Liar = Liar { node: 1, arguments: &["--cheat", "openings"] };
 
 /// Runs `polyclave-lab demo`.
@@ -27,7 +27,7 @@ pub fn demo(arguments: &DemoArguments) -> Result<ExitCode> {
     demo::run_with(&arguments.demo, arguments.cheat.then_some(LIAR))
 }
 
-/// What can be done with a node here.
+/// The subcommands for nodes here.
 #[derive(Subcommand)]
 pub enum NodeCommand {
     /// Run a node until SIGINT or SIGTERM, as `polyclave node run`, or let it cheat
@@ -45,12 +45,12 @@ pub struct RunArguments {
     cheat: Option<How>,
 }
 
-/// Ways to cheat.
+/// The ways to cheat.
 #[derive(Clone, Copy, ValueEnum)]
 enum How {
-    /// Wrong shares to the other nodes in every opening of a request
+    /// Send wrong shares to the other nodes in every opening of a request
     Openings,
-    /// Wrong bytes to clients
+    /// Send wrong bytes to clients
     Answers,
 }
 

@@ -1,7 +1,7 @@
-//! A party process: started by `bench`, not by people.
+//! A party process. `bench` starts it, not people.
 //!
-//! Makes its own TLS key, listens on the loopback interface, learns its peers' certificates from the command that started
-//! it, and runs its part of the job. Ends when its standard input ends, so that it never outlives that command.
+//! It makes its own TLS key, listens on the loopback interface, learns its peers' certificates from the command that started it, and runs
+//! its part of the job. It ends when its standard input ends, so that it never outlives that command.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use polyclave_transport::{Endpoint, Identity, Limits, PeerAddress, Shape, Shaped
 use crate::bench;
 use crate::job::{Address, Event, Start, tell};
 
-/// Between two signs of life.
+/// The interval between two signs of life.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
-/// The process that started this one is gone.
+/// The exit status when the process that started this one is gone.
 const ORPHANED: i32 = 3;
 
-/// A party's connections and what they counted.
+/// A party's connections, with their counters.
 pub struct Connected<N> {
-    /// To all peers.
+    /// The network to all peers.
     pub net: Metered<N>,
     /// Payload bytes.
     pub payload: Arc<Meter>,
-    /// Bytes on the sockets.
+    /// Bytes at the sockets.
     pub wire: Arc<WireMeter>,
 }
 
-/// Runs one party's part of the job that comes over standard input.
+/// Runs one party's part of the job that it reads from standard input.
 pub fn run() -> Result<ExitCode> {
     let outcome = run_job();
     if let Err(error) = &outcome {
@@ -74,13 +74,13 @@ fn run_job() -> Result<()> {
 
 fn next_line() -> Result<String> {
     let mut line = String::new();
-    // Locks standard input for this line only: the watch on it needs it afterwards.
+    // Locks standard input for this line only: the thread that watches it needs it afterwards.
     let read = std::io::stdin().read_line(&mut line)?;
     ensure!(read > 0, "`polyclave-lab bench-party` is started by `polyclave-lab bench` only");
     Ok(line)
 }
 
-/// Lets the command tell a party at work from a stopped one.
+/// Sends signs of life, by which the command tells a working party from a stopped one.
 fn show_signs_of_life() {
     loop {
         tell(&Event::Alive);
@@ -94,7 +94,7 @@ fn end_with_standard_input() {
     std::process::exit(ORPHANED);
 }
 
-/// A message of fixed size from one party to all others, who get it back.
+/// Sends a message of fixed size from one party to all others, which send it back.
 pub fn announce<const N: usize>(from: Party, message: [u8; N], net: &mut dyn Net) -> Result<[u8; N], Error> {
     let mut received = message;
     if net.me() == from {
@@ -107,7 +107,7 @@ pub fn announce<const N: usize>(from: Party, message: [u8; N], net: &mut dyn Net
     Ok(received)
 }
 
-/// Returns when every party has come here.
+/// Returns when every party has reached this point.
 pub fn meet(net: &mut dyn Net) -> Result<(), Error> {
     let me = net.me();
     let out: Vec<&[u8]> =
@@ -116,7 +116,7 @@ pub fn meet(net: &mut dyn Net) -> Result<(), Error> {
     net.exchange(&out, &mut into.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())
 }
 
-/// The most memory this process has used so far, if the system tells.
+/// The most memory this process has used so far, if the system reports it.
 pub fn peak_memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

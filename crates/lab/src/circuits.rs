@@ -21,7 +21,7 @@ pub enum CircuitChoice {
 }
 
 impl CircuitChoice {
-    /// As given, or the form that the protocol takes.
+    /// The form as given, or the one that the protocol takes.
     pub fn of(given: &Option<CircuitChoice>, protocol: &ProtocolOptions) -> CircuitChoice {
         let takes_gates = protocol.descriptor().is_ok_and(|descriptor| descriptor.takes_gates);
         let own = if takes_gates { Form::Boolean } else { Form::Tables };
@@ -29,20 +29,20 @@ impl CircuitChoice {
     }
 }
 
-/// How a cipher is written. It takes the same keys and blocks either way.
+/// The form of a cipher's circuit. It takes the same keys and blocks in each form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
     /// By its own tables: few large lookups.
     Tables,
-    /// By ANDs of single bits: lookups in the smallest of tables, many of them, in more layers.
+    /// By ANDs of single bits: many lookups in the smallest tables, in more layers.
     Boolean,
 }
 
 impl Form {
     const ALL: [Form; 2] = [Form::Tables, Form::Boolean];
 
-    /// As on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Form::Tables => "tables",

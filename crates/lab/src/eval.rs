@@ -1,7 +1,7 @@
 //! `polyclave-lab eval`: one cipher or circuit on given inputs, or a file of known answers, with all parties in this process.
 //!
-//! For known answers, for measuring what an evaluation takes, and for trying a protocol out. One process sees the key, so
-//! it protects nothing.
+//! It is for known answers, for measuring the cost of an evaluation, and for trying out a protocol. One process sees the key, so it
+//! protects nothing.
 
 pub mod bill;
 pub mod evaluation;
@@ -34,8 +34,8 @@ pub struct Arguments {
     #[arg(long, value_name = "C", required_unless_present_any = ["vectors", "circuit"])]
     cipher: Option<String>,
 
-    /// How the cipher is evaluated: tables (by its own), boolean (as a Boolean circuit, of XOR and AND); or a FILE in Bristol
-    /// Fashion or the old Bristol format, instead of a cipher [default: tables; boolean under garbled-half and -three-halves]
+    /// How the cipher is evaluated: tables (by its own tables), boolean (as a Boolean circuit of XOR and AND); or a FILE in Bristol Fashion
+    /// or the old Bristol format, instead of a cipher [default: tables; boolean under garbled-half and -three-halves]
     #[arg(long, value_name = "tables|boolean|FILE")]
     circuit: Option<CircuitChoice>,
 
@@ -43,14 +43,14 @@ pub struct Arguments {
     #[arg(long, value_name = "HEX", required_unless_present_any = ["vectors", "circuit"])]
     key: Option<String>,
 
-    /// Blocks, which the last party gives as its secret input. Several blocks run side by side, each by itself as in ECB:
-    /// right for known answers, not a mode for data. With --circuit FILE once for each input of the file, in its order: the
-    /// first is secret to party 1, all others to the last party; whole bytes, with zeros before the first bit
+    /// Blocks, which the last party gives as its secret input. Several blocks run in parallel, independently as in ECB: this is for known
+    /// answers, and not a mode for data. With --circuit FILE: once for each input of the file, in order; the first is secret to party 1,
+    /// all others to the last party; whole bytes, with zeros before the first bit
     #[arg(long, value_name = "HEX")]
     input: Vec<String>,
 
-    /// Of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol Fashion; the default) or cells (it
-    /// is the first, as in the old format)
+    /// Bit order of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol Fashion; the default) or cells (it is
+    /// the first, as in the old format)
     #[arg(long, value_name = "ORDER")]
     bit_order: Option<BitOrder>,
 
@@ -58,16 +58,16 @@ pub struct Arguments {
     #[arg(long, value_name = "HEX")]
     tweak: Option<String>,
 
-    /// Run the cipher backwards
+    /// Run the cipher in the inverse direction
     #[arg(long)]
     decrypt: bool,
 
-    /// Evaluate the key schedule alongside the cipher and count it too (default: the round keys are shared before)
+    /// Evaluate the key schedule together with the cipher and count it too (default: the round keys are shared before)
     #[arg(long)]
     key_schedule: bool,
 
-    /// Check every known answer of this file instead, in both directions. It holds a list of {cipher, key,
-    /// plaintext, ciphertext} in hex, with tweak where the cipher takes one; entries are numbered from 1
+    /// Instead, check every known answer of this file, in both directions. The file holds a list of {cipher, key, plaintext, ciphertext} in
+    /// hex, with tweak where the cipher takes one; entries are numbered from 1
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["key", "input", "tweak", "decrypt"])]
     vectors: Option<PathBuf>,
 
@@ -76,7 +76,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// As [`Order`], on the command line.
+/// [`Order`] as an option of the command line.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum BitOrder {
     Numbers,
@@ -93,7 +93,7 @@ impl From<BitOrder> for Order {
 }
 
 impl Arguments {
-    /// Refuses what only ciphers take.
+    /// Refuses options that only ciphers take.
     fn check_for_file(&self) -> Result<()> {
         let given = [
             ("--cipher", self.cipher.is_some()),
@@ -170,12 +170,12 @@ impl Guarantee {
         }
     }
 
-    /// Of a protocol.
+    /// The promise of a protocol.
     pub fn of_protocol(config: &AnyProtocolConfig) -> Guarantee {
         Guarantee { protocol: config.name(), adversary: config.promise(), verified: config.verifies() }
     }
 
-    /// One line for people.
+    /// The promise in one line for people.
     pub fn line(&self) -> String {
         match self.verified {
             true => format!("verified: {} is {}", self.protocol, self.adversary),

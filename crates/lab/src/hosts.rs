@@ -1,7 +1,8 @@
 //! Sessions between machines: the files that all parties have, and how they meet.
 //!
 //! `hosts new` writes one public file, with every party's address and certificate, and one secret key for each party. [`Place`] is a
-//! party's own view of them; [`Proposal`] is what the parties tell each other before they run anything, so that a difference is named.
+//! party's own view of them. [`Proposal`] is what the parties tell each other before they run anything, so that an error can name a
+//! difference.
 
 mod new;
 mod place;
@@ -15,7 +16,7 @@ use clap::Subcommand;
 pub use place::{Place, PlaceArguments};
 pub use proposal::{Agreed, Needed, Proposal, tell_all, told};
 
-/// What can be done with the files of parties.
+/// The subcommands for the files of parties.
 #[derive(Subcommand)]
 pub enum Command {
     /// Make the file of all parties, and a secret key for each

@@ -1,5 +1,5 @@
-//! What the command tells the party processes, and what they tell it: lines of JSON over their standard input and output.
-//! Nothing secret goes this way but what a party shows on purpose, and nothing touches the disk.
+//! Messages between the command and the party processes: lines of JSON over their standard input and output. Nothing secret goes this way
+//! except what a party shows on purpose, and nothing touches the disk.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct Start {
     pub network: String,
     /// Seconds that a silent peer is waited for.
     pub timeout_s: u64,
-    /// What to do.
+    /// The task.
     pub job: BenchJob,
 }
 
@@ -33,28 +33,28 @@ pub struct Address {
 /// A line from a party.
 #[derive(Serialize, Deserialize)]
 pub enum Event {
-    /// It listens.
+    /// The party listens.
     Ready(Address),
-    /// It runs.
+    /// The party runs.
     Alive,
-    /// It has come so far.
+    /// The party's progress.
     Progress(u64),
-    /// It is done; the job says what this holds.
+    /// The party has finished. The type of the report depends on the job.
     Report(serde_json::Value),
-    /// It gave up.
+    /// The party gave up.
     Failed {
-        /// Why.
+        /// The reason.
         error: String,
-        /// Whether it only saw a peer go away or fall silent: then the cause is with the peer.
+        /// Whether it only saw that a peer went away or fell silent: then the peer is the cause.
         by_peer: bool,
     },
 }
 
-/// Tells the command.
+/// Sends a line to the command.
 pub fn tell(event: &Event) {
     use std::io::Write;
     let line = serde_json::to_string(event).expect("events are plain data");
     let mut out = std::io::stdout().lock();
-    // If nobody listens any more, the watch on standard input ends this process.
+    // If nobody reads it any more, the thread that watches standard input ends this process.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -1,4 +1,4 @@
-//! Starts the party processes of a command and follows them to their end.
+//! Starts the party processes of a command and supervises them until they end.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -11,12 +11,12 @@ use crate::bench::BenchJob;
 use crate::job::{Address, Event, Start};
 use crate::options::ProtocolOptions;
 
-/// After a first failure, how long the other parties' words are waited for.
+/// How long to wait, after a first failure, for the messages of the other parties.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Making a key and listening takes no longer.
+/// The time limit for making a key and listening.
 const START: Duration = Duration::from_secs(30);
 
-/// What to start parties with.
+/// The parameters for starting parties.
 pub struct Launch<'a> {
     /// The protocol.
     pub protocol: &'a ProtocolOptions,
@@ -24,7 +24,7 @@ pub struct Launch<'a> {
     pub network: &'a str,
     /// Seconds that a silent peer is waited for.
     pub timeout_s: u64,
-    /// What they do.
+    /// The job of the parties.
     pub job: BenchJob,
 }
 
@@ -35,7 +35,7 @@ struct Parties {
     events: Receiver<(usize, Option<Event>)>,
 }
 
-/// Runs all parties to their end; `progress` hears of party 1's. Returns their reports, in order.
+/// Runs all parties to their end. `progress` receives that of party 1. Returns their reports, in order.
 pub fn run<R: serde::de::DeserializeOwned>(
     launch: &Launch<'_>,
     mut progress: impl FnMut(u64),
@@ -50,7 +50,7 @@ pub fn run<R: serde::de::DeserializeOwned>(
         let (since, quietest) = unfinished.map(|p| (heard[p], p)).min().context("there is no party")?;
         let left = (since + patience).saturating_duration_since(Instant::now());
         let Ok((party, event)) = parties.events.recv_timeout(left) else {
-            // Its peers time out before; this is for a party that nobody waits for, or for all stopped at once.
+            // Its peers time out earlier. This is for a party that nobody waits for, or if all stopped at once.
             bail!(
                 "party {} shows no sign of life for {patience:?}; see whether it was stopped",
                 quietest + 1
@@ -121,7 +121,7 @@ impl Parties {
         Ok(addresses.into_iter().flatten().collect())
     }
 
-    /// Finds the cause behind the first sign of trouble: when a process dies, its peers complain too, perhaps sooner.
+    /// Finds the cause of the first failure: when a process dies its peers complain too, perhaps earlier.
     fn failure(&mut self, first: usize, event: Option<Event>) -> anyhow::Error {
         let deadline = Instant::now() + LAST_WORDS;
         let mut ended = vec![false; self.children.len()];
@@ -150,7 +150,7 @@ impl Parties {
     }
 }
 
-/// Passes a party's lines on; `None` at their end.
+/// Passes on the lines of a party; `None` at their end.
 fn listen(party: usize, output: impl BufRead + Send + 'static, events: Sender<(usize, Option<Event>)>) {
     std::thread::spawn(move || {
         for line in output.lines().map_while(Result::ok) {
@@ -166,7 +166,7 @@ fn listen(party: usize, output: impl BufRead + Send + 'static, events: Sender<(u
 
 impl Drop for Parties {
     fn drop(&mut self) {
-        // Closed pipes end the parties; killing them does not wait for that.
+        // Closed pipes end the parties; killing them makes this immediate.
         self.inputs.clear();
         for child in &mut self.children {
             let _ = child.kill();

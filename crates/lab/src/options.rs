@@ -1,4 +1,4 @@
-//! Options that several commands share. What can be chosen about a protocol is in the catalog of protocols.
+//! Options that several commands share. The options of each protocol come from the catalog of protocols.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use polyclave_protocol::catalog as protocols;
 use polyclave_protocol::descriptor::{Choice, Descriptor};
 use serde::{Deserialize, Serialize};
 
-/// The name under which a cipher is computed without any protocol, to compare with.
+/// The name for evaluating a cipher without any protocol, for comparison.
 const CLEARTEXT: &str = "cleartext";
 
-/// Which protocol, and among whom.
+/// A protocol and its parties.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProtocolOptions {
     /// Its name.
     pub protocol: String,
-    /// Number of parties, if it was chosen.
+    /// Number of parties, if given.
     pub parties: Option<usize>,
-    /// Parties that together learn nothing, if that was chosen.
+    /// Parties that together learn nothing, if given.
     pub threshold: Option<usize>,
-    /// What else was chosen, by option.
+    /// The other options, by name.
     pub chosen: BTreeMap<String, String>,
 }
 
@@ -35,7 +35,7 @@ pub enum Evaluator {
 }
 
 impl ProtocolOptions {
-    /// A protocol among so many parties, all else as it is by default.
+    /// A protocol among this many parties, with defaults for everything else.
     pub fn named(protocol: &str, parties: usize) -> ProtocolOptions {
         let chosen = BTreeMap::new();
         ProtocolOptions { protocol: protocol.into(), parties: Some(parties), threshold: None, chosen }
@@ -64,7 +64,7 @@ impl ProtocolOptions {
         })
     }
 
-    /// What these options choose.
+    /// The evaluation that these options choose.
     pub fn evaluator(&self) -> Result<Evaluator> {
         match self.is_cleartext() {
             true => Ok(Evaluator::Cleartext),
@@ -85,7 +85,7 @@ impl ProtocolOptions {
         self.parties.unwrap_or_else(usual)
     }
 
-    /// The value of an option, as chosen or by default; none if the protocol does not have it.
+    /// The value of an option, as chosen or by default; `None` if the protocol does not have it.
     pub fn value(&self, option: &str) -> Option<&str> {
         let own = self.descriptor().ok()?.option(option)?;
         self.chosen.get(option).map(String::as_str).or(own.default)
@@ -97,7 +97,7 @@ impl ProtocolOptions {
         options.iter().filter_map(|option| Some((option.name, self.value(option.name)?))).collect()
     }
 
-    /// All that is chosen, in words that parties elsewhere can compare with theirs.
+    /// All choices, in words that parties elsewhere can compare with theirs.
     pub fn settings(&self) -> Result<Vec<(&'static str, String)>> {
         let descriptor = self.descriptor()?;
         let chosen: Vec<(&str, &str)> = self.chosen.iter().map(|(name, value)| (&**name, &**value)).collect();
@@ -114,7 +114,7 @@ impl ProtocolOptions {
     }
 }
 
-/// All protocols, to be listed.
+/// The names of all protocols, as a list.
 fn names() -> impl Iterator<Item = &'static str> {
     std::iter::once(CLEARTEXT).chain(protocols::ALL.iter().map(|descriptor| descriptor.name))
 }
@@ -133,7 +133,7 @@ fn options() -> Vec<(&'static Choice, Vec<(&'static str, &'static Choice)>)> {
     options
 }
 
-/// What `--help` says of an option: for which protocols what can be chosen, and what is taken otherwise.
+/// The help text of an option: the values for each protocol, and the defaults.
 fn help(of: &[(&str, &Choice)]) -> String {
     let mut alike: Vec<(Vec<&str>, &Choice)> = Vec::new();
     for (protocol, choice) in of {

@@ -1,7 +1,7 @@
-//! `polyclave-lab party`: one party of an evaluation whose others run elsewhere, each with its own input.
+//! `polyclave-lab party`: runs one party of an evaluation. The other parties run elsewhere, each with its own input.
 //!
-//! The case that people ask for: one holds the key, the other the message. Every party learns the output. What a party can learn or
-//! change beyond that is the protocol's promise, which is printed before anything is sent.
+//! For example, one party holds the key and another the message. Every party learns the output. What a party can learn or change beyond
+//! that is what the protocol promises; the command prints that promise before it sends anything.
 
 mod cipher;
 mod file;
@@ -38,8 +38,8 @@ pub struct Arguments {
     #[arg(long, value_name = "C", required_unless_present = "circuit")]
     cipher: Option<String>,
 
-    /// How the cipher is evaluated: tables (by its own), boolean (as a Boolean circuit, of XOR and AND); or a FILE in Bristol
-    /// Fashion or the old Bristol format, instead of a cipher [default: tables; boolean under garbled-half and -three-halves]
+    /// How the cipher is evaluated: tables (by its own tables), boolean (as a Boolean circuit of XOR and AND); or a FILE in Bristol Fashion
+    /// or the old Bristol format, instead of a cipher [default: tables; boolean under garbled-half and -three-halves]
     #[arg(long, value_name = "tables|boolean|FILE")]
     circuit: Option<CircuitChoice>,
 
@@ -47,14 +47,14 @@ pub struct Arguments {
     #[arg(long, value_name = "HEX")]
     key: Option<String>,
 
-    /// Blocks, at the party that holds them: each by itself, as in ECB. The others learn how many there are. With --circuit FILE the
-    /// number of an input of the file, from 1, and its value: --input 2=HEX, once for each that this party holds; whole bytes, with
-    /// zeros before the first bit
+    /// Blocks, at the party that holds them, encrypted independently as in ECB. The others learn how many there are. With --circuit FILE:
+    /// the number of an input of the file, from 1, and its value, as in --input 2=HEX, once for each input that this party holds; whole
+    /// bytes, with zeros before the first bit
     #[arg(long, value_name = "HEX|N=HEX")]
     input: Vec<String>,
 
-    /// Of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol Fashion; the default) or cells (it
-    /// is the first, as in the old format)
+    /// Bit order of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol Fashion; the default) or cells (it is
+    /// the first, as in the old format)
     #[arg(long, value_name = "ORDER")]
     bit_order: Option<BitOrder>,
 
@@ -62,15 +62,15 @@ pub struct Arguments {
     #[arg(long, value_name = "HEX")]
     tweak: Option<String>,
 
-    /// Run the cipher backwards
+    /// Run the cipher in the inverse direction
     #[arg(long)]
     decrypt: bool,
 
-    /// Evaluate the key schedule alongside the cipher and count it too (default: the round keys are shared before)
+    /// Evaluate the key schedule together with the cipher and count it too (default: the round keys are shared before)
     #[arg(long)]
     key_schedule: bool,
 
-    /// Seconds that a silent party is waited for, once all have come
+    /// Seconds to wait for a silent party, once all are connected
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86400))]
     timeout: u64,
 

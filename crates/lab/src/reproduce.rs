@@ -1,8 +1,8 @@
 //! `polyclave-lab reproduce`: the tables of a paper, recomputed by running the protocol and counting.
 //!
-//! A table sets the published value beside ours. Where the paper errs the expected value is the corrected one, and a note
-//! says why. A count must equal what is expected, and a mean be within six standard errors of it. Times are compared only.
-//! With `--figures`, the paper's figures of times are measured instead, drawn, and held against what it says of them.
+//! A table shows the published value beside ours. Where the paper errs the expected value is the corrected one, and a note explains why. A
+//! count must equal the expected value, and a mean must be within six standard errors of it. Times are only compared. With `--figures`, the
+//! paper's figures of times are measured and drawn instead, and compared with what the paper says about them.
 
 mod damgard_2016;
 mod damgard_keller_2010;
@@ -32,7 +32,7 @@ pub struct Arguments {
     #[arg(value_name = "PAPER")]
     paper: String,
 
-    /// One table or section by its number; all of them without it
+    /// One table or section by its number; default: all of them
     #[arg(value_name = "TABLE")]
     table: Option<String>,
 
@@ -44,20 +44,20 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 
-    /// Instead of tables: measure the paper's figures, or the one that is named in place of a table, and draw them into this
-    /// directory, with the data beside them
+    /// Instead of tables: measure the paper's figures, or the figure that is named in place of a table, and draw them into this directory,
+    /// with the data beside them
     #[arg(long, value_name = "DIR", conflicts_with_all = ["plot", "blocks"])]
     figures: Option<PathBuf>,
 
-    /// How often to measure every point of --figures [default: few times where the network is slow, more where it is not]
+    /// How often to measure every point of --figures [default: few times on slow networks, more on fast ones]
     #[arg(long, value_name = "R", requires = "figures", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: Option<u32>,
 
-    /// Measure few blocks, once: less exact, and each paper in less than two minutes
+    /// Measure few blocks, once: less exact, and each paper takes less than two minutes
     #[arg(long, conflicts_with_all = ["blocks", "figures"])]
     quick: bool,
 
-    /// Print one JSON document and nothing else; each table as soon as it is there
+    /// Print one JSON document and nothing else; each table as soon as it is ready
     #[arg(long)]
     json: bool,
 }
@@ -66,7 +66,7 @@ pub struct Arguments {
 struct Paper {
     name: &'static str,
     sections: &'static [Section],
-    /// Those that `--figures` measures.
+    /// The figures that `--figures` measures.
     figures: &'static [Figure],
 }
 
@@ -75,7 +75,7 @@ struct Section {
     /// As printed in the paper.
     name: &'static str,
     recompute: Recompute,
-    /// How long it takes at most on two cores that have something else to do, too: three times the processor time it took.
+    /// The longest time it takes on two busy cores: three times the processor time it took.
     seconds: u32,
     /// The same with `--quick`.
     quick_seconds: u32,
@@ -87,7 +87,7 @@ enum Recompute {
     Counted(fn() -> Result<Vec<Cell>>),
     /// By measuring times.
     Timed(fn(&mut Timer) -> Result<Vec<Cell>>),
-    /// Likewise, and it can be drawn.
+    /// By measuring times; it can also be drawn.
     Drawn(fn(&mut Timer) -> Result<Vec<Cell>>, fn(&mut Timer, &Path) -> Result<()>),
 }
 
@@ -150,7 +150,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if differing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Draws and says every figure as soon as it is measured.
+/// Draws and describes every figure as soon as it is measured.
 fn measure_figures(paper: &Paper, arguments: &Arguments, directory: &Path) -> Result<ExitCode> {
     ensure!(!paper.figures.is_empty(), "--figures measures none of {} in this version", paper.name);
     let figures = match &arguments.table {
@@ -191,7 +191,7 @@ impl Paper {
         }
     }
 
-    /// The table or figure of this name, or of the number in its name.
+    /// The table or figure with this name, or with this number in its name.
     fn named<T>(
         &self,
         kind: &str,

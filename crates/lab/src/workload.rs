@@ -1,4 +1,4 @@
-//! A cipher under a scheme: its circuits compiled to fit each other, and a shared key expanded once.
+//! A cipher under a protocol: its circuits compiled so that they fit each other, and a shared key expanded once.
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, Compiled, Direction, compile, compile_with_views};
@@ -7,20 +7,20 @@ use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Session};
 
-/// The most lanes of a batch: enough to hide the wait for a round, few enough to stay near the cache.
+/// The most lanes of a batch: enough to hide the latency of a round, few enough to remain near the cache.
 const MOST_LANES: usize = 16384;
-/// Material that is still near the processor.
+/// The size of material that remains near the processor.
 const NEAR_MATERIAL_BYTES: usize = 32 << 20;
-/// Where material is large, enough lanes to hide the wait come first,
+/// For larger material, at least enough lanes to hide the latency,
 const ENOUGH_LANES: usize = 4096;
-/// but no more material than this at once.
+/// but at most this much material at once.
 const MOST_MATERIAL_BYTES: usize = 2 << 30;
 
 /// Circuits compiled for one protocol.
 pub struct Workload {
-    /// `key` to `round_keys`, with the views that `cipher` wants of them.
+    /// `key` to `round_keys`, with the views that `cipher` needs of them.
     pub key_schedule: Compiled,
-    /// `block` and `round_keys` to `block`; or, with the key schedule in it, `block` and `key`.
+    /// `block` and `round_keys` to `block`; or `block` and `key` to `block`, if it contains the key schedule.
     pub cipher: Compiled,
 }
 
@@ -46,7 +46,7 @@ impl Workload {
         Ok(Workload { key_schedule, cipher: compiled })
     }
 
-    /// Makes what the cipher circuit takes as its second input from a key.
+    /// Computes from a key what the cipher circuit takes as its second input.
     pub fn expand(
         &self,
         key: &Input<'_, AnyShared>,
@@ -59,7 +59,7 @@ impl Workload {
         Ok(outputs.remove(0))
     }
 
-    /// Lanes to run at once.
+    /// The number of lanes to run at once.
     pub fn lanes_at_once(&self, protocol: &impl Session) -> usize {
         let material = protocol.cost(&self.cipher).material_bytes_per_lane.max(1);
         let enough = (MOST_MATERIAL_BYTES / material).min(ENOUGH_LANES);
@@ -68,7 +68,7 @@ impl Workload {
     }
 }
 
-/// Refuses a permutation and a cipher with a tweak: benchmarks give a key and blocks only.
+/// Refuses permutations and ciphers with a tweak: benchmarks provide only a key and blocks.
 pub fn check_shape(cipher: &Cipher) -> Result<()> {
     let name = &cipher.name;
     ensure!(cipher.key_bytes > 0, "{name} has no key; eval and party run it");
@@ -76,7 +76,7 @@ pub fn check_shape(cipher: &Cipher) -> Result<()> {
     Ok(())
 }
 
-/// The key as it is.
+/// A circuit that returns the key unchanged.
 fn pass_through(cipher: &Cipher) -> Circuit {
     let port = &cipher.key_schedule.inputs()[0];
     let mut b = Builder::new("key");

@@ -1,8 +1,8 @@
 //! Vectors of shared elements of GF(2^128), in the representation of GCM (SP 800-38D, section 6.3): one type for all protocols.
 //!
-//! Every protocol here shares elements linearly over GF(2^128). So sums, and products by public elements, are local and the same
-//! under all of them: they act on a party's shares and, if the protocol has MACs, on its shares of the MACs alike. What differs, which is
-//! everything that talks, is [`ElementArithmetic`].
+//! Every protocol here shares elements linearly over GF(2^128). So sums, and products by public elements, are local and the same under all
+//! of them: they act on a party's shares and, if the protocol has MACs, on its shares of the MACs. What differs between protocols, which is
+//! everything that communicates, is [`ElementArithmetic`].
 
 mod arithmetic;
 
@@ -23,7 +23,7 @@ pub const ELEMENT_BYTES: usize = 16;
 /// An element of GF(2^128) as GCM writes it.
 pub type Element = [u8; ELEMENT_BYTES];
 
-/// One party's part of a vector of shared elements; wiped on drop. Ranges beyond the end, and lengths that do not fit, panic.
+/// One party's part of a vector of shared elements; wiped on drop. Panics on ranges beyond the end, and on lengths that do not fit.
 #[derive(Clone)]
 pub struct Elements {
     /// Element after element.
@@ -34,17 +34,17 @@ pub struct Elements {
 }
 
 impl Elements {
-    /// So many zeros, without MACs.
+    /// Zeros, without MACs.
     pub(crate) fn zero(count: usize) -> Self {
         Self::of(Zeroizing::new(vec![0; ELEMENT_BYTES * count]))
     }
 
-    /// Of these shares, element after element, without MACs.
+    /// Elements with these shares, element after element, without MACs.
     pub(crate) fn of(shares: Zeroizing<Vec<u8>>) -> Self {
         Elements { shares, macs: Zeroizing::default(), unchecked: Unchecked::default() }
     }
 
-    /// The same map of the shares and of the MACs.
+    /// Applies the same map to the shares and to the MACs.
     fn map(&self, f: impl Fn(&[u8]) -> Zeroizing<Vec<u8>>) -> Self {
         let macs = if self.macs.is_empty() { Zeroizing::default() } else { f(&self.macs) };
         Elements { shares: f(&self.shares), macs, unchecked: self.unchecked.clone() }
@@ -55,7 +55,7 @@ impl Elements {
         self.shares.len() / ELEMENT_BYTES
     }
 
-    /// Refuses factors that are not as many as these.
+    /// Refuses factors whose number differs from that of the elements.
     pub(crate) fn same_count(&self, other: &Self) -> Result<()> {
         if self.count() == other.count() {
             return Ok(());
@@ -64,16 +64,16 @@ impl Elements {
         Err(Error::Misuse(fault))
     }
 
-    /// Some of the elements.
+    /// A range of the elements.
     pub fn part(&self, range: Range<usize>) -> Self {
         let bytes = ELEMENT_BYTES * range.start..ELEMENT_BYTES * range.end;
         self.map(|row| Zeroizing::new(row[bytes.clone()].to_vec()))
     }
 
-    /// One vector after another.
+    /// Concatenates vectors.
     pub fn join(parts: &[&Self]) -> Self {
         let joined = |row: fn(&Self) -> &[u8]| {
-            // Sized at once: growing would leave copies behind.
+            // Allocated at its full size: growing would leave copies behind.
             let mut joined =
                 Zeroizing::new(Vec::with_capacity(parts.iter().map(|part| row(part).len()).sum()));
             parts.iter().for_each(|part| joined.extend_from_slice(row(part)));
@@ -83,8 +83,7 @@ impl Elements {
         Elements { shares: joined(|part| &part.shares), macs: joined(|part| &part.macs), unchecked }
     }
 
-    /// For every `count` public weights the sum of weight_i element_i. There must be elements, and as many weights as make whole
-    /// sums.
+    /// For every `count` public weights the sum of weight_i element_i. There must be elements, and enough weights for whole sums.
     pub fn weighted_sums(&self, weights: &[Element]) -> Self {
         let count = weights.len() / self.count();
         self.map(|row| {
@@ -103,7 +102,7 @@ impl Elements {
         })
     }
 
-    /// Adds others, element by element.
+    /// Adds another vector, element by element.
     pub(crate) fn add_assign(&mut self, other: &Self) {
         add(&mut self.shares, &other.shares);
         add(&mut self.macs, &other.macs);
@@ -117,15 +116,15 @@ impl Elements {
         sum
     }
 
-    /// Sums of this party's shares with public elements. Which parties do that, so that the elements become these sums, is the
-    /// protocol's rule: [`ElementArithmetic::add_public`].
+    /// Sums of this party's shares with public elements. Which parties must do this so that the shared values become these sums depends on
+    /// the protocol: [`ElementArithmetic::add_public`].
     pub(crate) fn add_to_shares(&self, public: &[Element]) -> Self {
         let mut sum = self.clone();
         add(&mut sum.shares, public.as_flattened());
         sum
     }
 
-    /// The sum of all of them, one element.
+    /// The sum of all elements, as one element.
     pub fn sum(&self) -> Self {
         self.map(|row| {
             let mut sum = Zeroizing::new(vec![0; ELEMENT_BYTES]);
@@ -134,7 +133,7 @@ impl Elements {
         })
     }
 
-    /// What a party stores: this header, the count as eight bytes, little-endian, the shares and the MACs.
+    /// What a party stores: this header, the count in eight bytes, little-endian, the shares and the MACs.
     pub(crate) fn save(&self, header: &[u8]) -> Zeroizing<Vec<u8>> {
         let len = header.len() + size_of::<u64>() + self.shares.len() + self.macs.len();
         let mut bytes = Zeroizing::new(Vec::with_capacity(len));
@@ -145,7 +144,7 @@ impl Elements {
         bytes
     }
 
-    /// Reads what [`save`](Elements::save) wrote behind the header, with MACs or without.
+    /// Reads what [`save`](Elements::save) wrote after the header, with or without MACs.
     pub(crate) fn restore(mut reader: Reader<'_>, has_macs: bool) -> Result<Self> {
         let count = usize::try_from(u64::from_le_bytes(reader.array()?)).ok();
         let len = count.and_then(|count| count.checked_mul(ELEMENT_BYTES));

@@ -1,13 +1,13 @@
-//! What a protocol offers, beyond evaluating circuits, so that long-lived nodes can serve clients with it.
+//! What a protocol needs, beyond evaluating circuits, so that long-lived nodes can serve clients with it.
 //!
 //! * Setups and shared values that can be stored and read back.
-//! * Clients: outside parties that hold no share. A client never hands out shares of its secrets: the nodes give it a
-//!   random shared mask r, it sends the same x ^ r to every node, and they set \[x\] = (x ^ r) + \[r\] (so no client can
-//!   make a sharing of a wrong degree). What a client is to learn, each serving node sends it a share of, blinded so that
-//!   the client learns the value and nothing about the sharing.
+//! * Clients: outside parties that hold no share. A client never hands out shares of its secrets. Instead the nodes give it a random shared
+//!   mask r, it sends the same x ^ r to every node, and they set \[x\] = (x ^ r) + \[r\]. So no client can make a sharing of a wrong
+//!   degree. To give a client a value, each serving node sends it a share, blinded so that the client learns the value and nothing about
+//!   the sharing.
 //! * Elements of GF(2^128) in the representation of GCM (SP 800-38D, section 6.3), for its hash: [`ElementArithmetic`].
 //!
-//! Values of clients are in bytes as people write them: the blocks of [`Cells::from_blocks`](polyclave_cipher::Cells).
+//! Clients' values are bytes in the order in which people write them: the blocks of [`Cells::from_blocks`](polyclave_cipher::Cells).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::stock::{Kind, Stock};
 use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
-/// What a node stores of a shared value: [`ServiceSession::save`], [`ServiceSession::save_elements`].
+/// The stored form of a shared value: [`ServiceSession::save`], [`ServiceSession::save_elements`].
 #[derive(Clone, Copy)]
 pub enum Stored<'a> {
     /// Cells, with their views.
@@ -32,10 +32,10 @@ pub enum Stored<'a> {
     Elements(&'a [u8]),
 }
 
-/// A scheme that nodes can serve with.
+/// A protocol that nodes can serve with.
 pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'static {
-    /// So many nodes must take part in a request. Where nodes that cheat are corrected, any two choices of so many have a node in
-    /// common that does not cheat.
+    /// How many nodes must take part in a request. Where cheating nodes are corrected, any two quorums have a node in common that does not
+    /// cheat.
     fn quorum(&self) -> usize;
 
     /// What a node stores of its setup.
@@ -50,18 +50,19 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         Err(nothing(self, "made afresh"))
     }
 
-    /// Kinds of material that the nodes keep in stock; none if the protocol needs none.
+    /// Kinds of material that the nodes have in stock; empty if the protocol needs none.
     fn kinds(&self) -> Vec<Kind> {
         Vec::new()
     }
 
-    /// Whether sessions of nodes take material from a stock.
+    /// Whether sessions of nodes take material from a stock. If the protocol [renews](ServiceConfig::renews), the stock lasts as long as
+    /// the renewed part; otherwise it is permanent.
     fn keeps_stock(&self) -> bool {
         !self.kinds().is_empty()
     }
 
-    /// Makes so many items of a kind, together with all nodes, under a renewed setup: this node's parts of them, one after
-    /// another. They have been checked.
+    /// Makes `count` items of a kind, together with all nodes, under a renewed setup. Returns this node's parts of them, one after another.
+    /// They have been checked.
     fn make_material(
         &self,
         _setup: &Self::Setup,
@@ -84,8 +85,8 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         self.join(setup, stream, serving)
     }
 
-    /// Takes a stored value from one setup to another, among all nodes: what the node stores of it from then on. Both setups
-    /// are renewed; the first must not have been exposed. The value stays the same, whoever cheats, or an error comes of it.
+    /// Carries a stored value over from one setup to another, among all nodes. Returns what the node then stores of it. Both setups are
+    /// renewed; the first must not have been exposed. Whoever cheats, the value stays the same, or there is an error.
     fn carry_over(
         &self,
         _old: &Self::Setup,
@@ -97,13 +98,12 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         Err(nothing(self, "carried over to other keys"))
     }
 
-    /// Puts together, at a client, what each of the `serving` nodes sent of a value of bytes
-    /// ([`ServiceSession::mask_input`], [`ServiceSession::reveal_to_client`]), or of several values one after another. Messages
-    /// in the order of the nodes. A protocol that verifies fails with [`Error::CheckFailed`] where some node, or the way,
-    /// changed what the client is to learn.
+    /// At a client: combines the messages of the `serving` nodes about a value of bytes ([`ServiceSession::mask_input`],
+    /// [`ServiceSession::reveal_to_client`]), or about several values one after another. Messages are in the order of the nodes. A protocol
+    /// that verifies returns [`Error::CheckFailed`] if a node, or somebody on the way, changed what the client is to learn.
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
 
-    /// The same of elements of GF(2^128) ([`ServiceSession::reveal_elements`]).
+    /// The same for elements of GF(2^128) ([`ServiceSession::reveal_elements`]).
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
 }
 
@@ -113,21 +113,21 @@ fn nothing(config: &(impl ProtocolConfig + ?Sized), what: &str) -> Error {
 
 /// One node's side of a protocol that serves clients.
 pub trait ServiceSession: Session<Shared: Clone> + 'static {
-    /// A random value, shared, that covers an input of a client.
+    /// A random shared value that masks an input of a client.
     type Mask: Send;
 
-    /// A cipher as nodes evaluate it: its own circuits, or others for the same bytes.
+    /// A cipher in the form in which nodes evaluate it: its own circuits, or others for the same bytes.
     fn form(&self, cipher: Cipher) -> Cipher {
         cipher
     }
 
-    /// The most lanes to evaluate together in about so many bytes, one at least. The same at all nodes. As many as there are where
-    /// material comes out of a stock: it is there already, and its level bounds what one evaluation takes.
+    /// The most lanes to evaluate together in about this many bytes, at least one. The same at all nodes. All lanes if material comes from
+    /// a stock: it exists already, and its level limits what one evaluation takes.
     fn lanes_within(&self, _: &Compiled, _bytes: usize) -> usize {
         usize::MAX
     }
 
-    /// One value of the lanes of some, in their order. They come from evaluations of one circuit in this session.
+    /// Joins the lanes of several values into one, in order. They must come from evaluations of one circuit in this session.
     ///
     /// # Panics
     /// If there is none.
@@ -139,7 +139,7 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
     /// Reads a stored shared value. Bytes that do not fit are an error, never a panic.
     fn restore(&self, bytes: &[u8]) -> Result<Self::Shared>;
 
-    /// Some lanes of a value as a value of their own.
+    /// A range of a value's lanes as a value of its own.
     ///
     /// # Panics
     /// If the value has not so many lanes.
@@ -154,8 +154,8 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
     fn mask_elements(&self, mask: &Self::Mask) -> Elements;
 
     /// Opens r_0 + sum of chi^j r_j, for the [`mask_elements`](ServiceSession::mask_elements) r_1, r_2 .. and a blind r_0 that the client
-    /// knows ([`ElementArithmetic::random_for_client`]): with it a client checks the mask that it was sent. The client names chi after it
-    /// has what all nodes sent of the mask and of r_0, the same to all nodes.
+    /// knows ([`ElementArithmetic::random_for_client`]). With it a client checks the mask that it was sent. The client chooses chi after it
+    /// has all nodes' messages about the mask and r_0, and sends the same chi to all nodes.
     fn open_mask_check(
         &mut self,
         mask: &Self::Mask,
@@ -167,9 +167,9 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
         self.arithmetic().open_blinded_sum(blind, &elements, chi, net)
     }
 
-    /// Shares of x, from the public x ^ r: `masked` stands at `at` in the mask and makes whole blocks of `port`. No byte of
-    /// a mask may be used twice; the caller sees to it, and to it that all nodes use the same x ^ r. Bits of a byte beyond
-    /// a cell whose width does not divide 8 are dropped: the client sees to it that its cells are narrow.
+    /// Shares of x, from the public x ^ r: `masked` begins at offset `at` of the mask and makes whole blocks of `port`. The caller ensures
+    /// that no byte of a mask is used twice, and that all nodes use the same x ^ r. Bits of a byte beyond a cell whose width does not
+    /// divide 8 are dropped: the client must keep its cells narrow.
     fn unmask(
         &mut self,
         mask: &Self::Mask,
@@ -178,20 +178,20 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
         port: &CompiledPort,
     ) -> Result<Self::Shared>;
 
-    /// Bytes of a value's blocks as people write them, those of all lanes.
+    /// Bytes of a value's blocks in the order in which people write them, over all lanes.
     fn block_bytes(&self, value: &Self::Shared) -> usize;
 
     /// What this node sends to a client that is to learn the first `bytes` bytes of a value's blocks, behind the protocol's check. The
     /// value has so many. No share of the others goes out.
     fn bytes_for_client(&mut self, value: &Self::Shared, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>>;
 
-    /// What this node sends to a client that is to learn a value, behind the protocol's check; in the blocks people write.
+    /// This node's message to a client that is to learn a value, sent after the protocol's check; in blocks as people write them.
     fn reveal_to_client(&mut self, value: &Self::Shared, net: &mut dyn Net) -> Result<Vec<u8>> {
         let all = self.block_bytes(value);
         self.reveal_bytes_to_client(value, all, net)
     }
 
-    /// The same of the first `bytes` bytes of the blocks alone.
+    /// The same for only the first `bytes` bytes of the blocks.
     fn reveal_bytes_to_client(
         &mut self,
         value: &Self::Shared,
@@ -206,7 +206,7 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
         self.bytes_for_client(value, bytes, net)
     }
 
-    /// What this node sends to a client that is to learn elements, behind the protocol's check.
+    /// This node's message to a client that is to learn elements, sent after the protocol's check.
     fn reveal_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<u8>> {
         self.enter(Phase::Output);
         self.arithmetic().elements_for_client(elements, net)

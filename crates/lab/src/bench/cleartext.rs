@@ -9,7 +9,7 @@ use super::Arguments;
 use super::measure::{Measurement, Repeat};
 use crate::child::peak_memory_bytes;
 
-/// Blocks at once.
+/// Blocks in a batch.
 const LANES: usize = 4096;
 
 /// Measures in this process, on one thread.

@@ -1,4 +1,4 @@
-//! `bench --hosts`: this process is one party, and the others run elsewhere. All learn all measurements and print the same summary.
+//! `bench --hosts`: this process is one party, and the others run elsewhere. All parties learn all measurements and print the same summary.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::hosts::{Place, Proposal, tell_all, told};
 use crate::options::ProtocolOptions;
 use crate::say;
 
-/// Counted up with every change of what a party tells the others of its measurements.
+/// The version, which grows with every change of the measurements that parties exchange.
 const VERSION: u8 = 1;
-/// A thousand repeats take a tenth of it.
+/// The most bytes of a message; a thousand repeats take a tenth of it.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Runs the command as one party.
@@ -63,7 +63,7 @@ fn settings(job: &BenchJob) -> Vec<(&'static str, String)> {
     ])
 }
 
-/// A peer's measurement, if it is of this job.
+/// Decodes a peer's measurement, if it is of this job.
 fn parse(bytes: &[u8], job: &BenchJob) -> Result<Measurement, String> {
     let measurement: Option<Measurement> = serde_json::from_slice(bytes).ok();
     let fits = |m: &Measurement| {

@@ -22,12 +22,12 @@ use crate::workload::{Workload, key_cells};
 /// The party that gives the key. Benchmarks use a known key, so that the output can be compared.
 const KEY_OWNER: Party = Party(0);
 const KEY_BYTE: u8 = 0x2b;
-/// Single blocks are measured no longer than this.
+/// The time limit for measuring single blocks.
 const LATENCY_BUDGET: Duration = Duration::from_secs(5);
-/// Blocks whose output is compared before anything is measured.
+/// How many blocks are compared with the expected output before anything is measured.
 const CHECKED_BLOCKS: usize = 3;
 
-/// Runs one party; one measurement for each size. `progress` hears how many of the job's steps are done.
+/// Runs one party. Returns one measurement for each size. `progress` receives the number of the job's steps that are done.
 pub fn party(
     config: &AnyProtocolConfig,
     job: &BenchJob,
@@ -39,7 +39,7 @@ pub fn party(
     let direction = if job.decrypt { Direction::Decrypt } else { Direction::Encrypt };
     let one_way = "the cipher has no decryption";
     let circuit = cipher.circuit_with_key_schedule(direction).context(one_way)?;
-    // Whatever the form, outputs are compared with those of the cipher's own description.
+    // In every form, outputs are compared with those of the cipher's own description.
     let plain = options::cipher(&job.cipher)?.circuit_with_key_schedule(direction).context(one_way)?;
     let terms = config
         .handshake(HandshakeParameters::new(net.parties()))
@@ -101,7 +101,7 @@ pub fn party(
         }
         let began = Instant::now();
         for _ in 0..job.latency_samples {
-            // One party decides when it has been long enough; on a slow network a few samples have to do.
+            // One party decides when to stop; on a slow network a few samples must be enough.
             let enough = !m.latencies.is_empty() && began.elapsed() > LATENCY_BUDGET;
             if announce(KEY_OWNER, [u8::from(enough)], net)? != [0] {
                 break;
@@ -125,7 +125,7 @@ struct Stream<'a> {
     net: Box<dyn Net>,
     key: &'a AnyShared,
     workload: &'a Workload,
-    /// Material for so many lanes.
+    /// Material for some lanes.
     batch: Option<(usize, AnyBatch)>,
 }
 
@@ -144,7 +144,7 @@ impl Stream<'_> {
         let inputs = [Input::Public(&blocks), Input::Shared(self.key)];
         let net = &mut *self.net;
         let shared = evaluate(&mut self.protocol, &self.workload.cipher, lanes, &inputs, batch, net)?;
-        // What an active protocol verifies before anything is revealed is a part of its time; counted apart from its rounds.
+        // What an active protocol verifies before anything is revealed is a part of its time; its rounds are counted separately.
         self.protocol.enter(Phase::Output);
         self.protocol.check(net)?;
         Ok(shared)
@@ -158,7 +158,7 @@ struct Sent {
     online: (f64, f64),
 }
 
-/// Deals blocks out: lanes of every thread's batch, again and again until none are left.
+/// Distributes blocks: the lanes of every thread's batch, repeatedly until none are left.
 fn shares_of_threads(blocks: usize, threads: usize, lanes_at_once: usize) -> Vec<Vec<usize>> {
     let most = threads * lanes_at_once;
     let rounds = (0..blocks).step_by(most).map(|done| most.min(blocks - done));
@@ -167,8 +167,8 @@ fn shares_of_threads(blocks: usize, threads: usize, lanes_at_once: usize) -> Vec
         .collect()
 }
 
-/// One batch on every thread: all prepare, all evaluate. Then all meet on each stream: one that was not waited for is sent there what
-/// it still lacks, and would lack it for ever if the others went on to wait for it elsewhere ([`Net::gather`]).
+/// One batch on every thread: all prepare, all evaluate. Then all parties meet on each stream. A party that the others did not wait for is
+/// sent there what it still lacks. It would lack it for ever if the others went on to wait for it on another stream ([`Net::gather`]).
 fn run_batches(
     streams: &mut [Stream<'_>],
     lanes: &[usize],
@@ -196,7 +196,7 @@ fn run_batches(
     on_threads(streams, |_, stream| meet(&mut *stream.net)).map(drop)
 }
 
-/// Runs every stream on a thread of its own, or the only one on this thread.
+/// Runs every stream on a thread of its own, or a single one on this thread.
 fn on_threads<T: Send>(
     streams: &mut [Stream<'_>],
     run: impl Fn(usize, &mut Stream<'_>) -> Result<T, Error> + Sync,

@@ -1,4 +1,4 @@
-//! Blocks a second against the size of a batch, for every inversion: a picture, and its data beside it.
+//! Blocks a second against the size of a batch, for every inversion, as a picture with its data in a file beside it.
 
 use std::path::Path;
 use std::process::ExitCode;

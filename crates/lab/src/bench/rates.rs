@@ -1,4 +1,4 @@
-//! One setting measured for another command: the figures alone, nothing printed.
+//! Measures one setting for another command: only the figures, nothing is printed.
 
 use anyhow::{Context, Result};
 pub use polyclave_protocol::ot::EXPANSION;
@@ -19,30 +19,30 @@ pub struct Setting {
     pub form: Form,
     /// Number of parties.
     pub parties: usize,
-    /// Threads in each.
+    /// Threads of each party.
     pub threads: usize,
-    /// What is chosen for the protocol, by option.
+    /// Options of the protocol, by name.
     pub options: Vec<(&'static str, &'static str)>,
     /// Blocks in each repeat.
     pub blocks: usize,
     /// Repeats.
     pub repeats: usize,
-    /// Single blocks to take the latency of.
+    /// How many single blocks to measure the latency of.
     pub latency_samples: usize,
 }
 
-/// What came of it: medians of the slowest party.
+/// The measurements: medians of the slowest party.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
     /// Blocks a second online: in the slowest repeat, the median and the quickest.
     pub online: [f64; 3],
-    /// Blocks a second of preprocessing, likewise; none if nothing is made ahead.
+    /// Blocks a second of preprocessing; `None` if nothing is made ahead.
     pub preprocessing: Option<[f64; 3]>,
     /// Milliseconds that one block takes online.
     pub latency_ms: Option<f64>,
 }
 
-/// Seconds that a silent party is waited for.
+/// Seconds to wait for a silent party.
 pub(super) const PATIENCE: u64 = 120;
 
 impl Setting {

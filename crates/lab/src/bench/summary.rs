@@ -1,4 +1,4 @@
-//! The parties' measurements as one: the slowest party's times, the busiest one's bytes.
+//! Combines the parties' measurements: the times of the slowest party, the bytes of the busiest one.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of at least one party.
+    /// Summarises the measurements of at least one party.
     pub fn new(parties: &[Measurement]) -> Summary {
         let repeats = || 0..parties[0].repeats.len();
         let slowest = |time: &dyn Fn(&Measurement, usize) -> f64| {
@@ -54,7 +54,7 @@ impl Summary {
         self.rates(&self.online)
     }
 
-    /// Likewise of preprocessing, where there is any.
+    /// Blocks a second of preprocessing, if there is any.
     pub fn preprocessing_rates(&self) -> Option<[f64; 3]> {
         self.preprocessing.as_ref().map(|seconds| self.rates(seconds))
     }

@@ -1,4 +1,4 @@
-//! AES-128 with its key expansion, measured for another command: several numbers of blocks with one start of the parties.
+//! Measures AES-128 with its key expansion for another command: several numbers of blocks with one start of the parties.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -10,37 +10,37 @@ use crate::circuits::Form;
 use crate::launch::Launch;
 use crate::options::ProtocolOptions;
 
-/// What is measured, on one thread a party: all blocks of a batch advance in step.
+/// What is measured, on one thread for each party: all blocks of a batch advance in step.
 pub struct Sweep {
-    /// The protocol, and among whom.
+    /// The protocol and its parties.
     pub protocol: ProtocolOptions,
     /// The network to imitate.
     pub network: String,
-    /// Numbers of blocks, one after another.
+    /// Numbers of blocks, measured one after another.
     pub sizes: Vec<usize>,
     /// Repeats of each.
     pub repeats: usize,
 }
 
-/// What came of one number of blocks: times of the slowest party, preprocessing in the total.
+/// The measurements for one number of blocks: times of the slowest party; the total includes preprocessing.
 #[derive(Clone, Debug, Serialize)]
 pub struct Point {
-    /// The number.
+    /// The number of blocks.
     pub blocks: usize,
-    /// Milliseconds of the batch by its blocks.
+    /// Milliseconds of the batch divided by its blocks.
     pub total_ms_per_block: Spread,
-    /// Likewise, without preprocessing.
+    /// The same without preprocessing.
     pub online_ms_per_block: Spread,
-    /// Rounds of a batch, preprocessing among them; they differ between repeats where a protocol retries.
+    /// Rounds of a batch, including preprocessing; they differ between repeats if a protocol retries.
     pub rounds: Spread,
-    /// Elementary operations, likewise.
+    /// Elementary operations, including preprocessing.
     pub operations_per_block: f64,
     /// Bytes that a party sends to all others, without headers.
     pub payload_bytes_per_block: f64,
 }
 
 impl Sweep {
-    /// What its progress counts up to.
+    /// The number of steps for the progress bar.
     pub fn steps(&self) -> u64 {
         self.job().steps()
     }

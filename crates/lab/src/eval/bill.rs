@@ -1,4 +1,4 @@
-//! What an evaluation took, as `eval` and `party` print it. Under `eval` the parties share this process's memory, so all bytes are
+//! The cost of an evaluation, as `eval` and `party` print it. Under `eval` the parties share this process's memory, so all bytes are
 //! payload.
 
 use serde::Serialize;
@@ -23,7 +23,7 @@ struct Phase {
     measured: Option<Measured>,
 }
 
-/// What only a party on its own machine can tell.
+/// What is known only to a party on its own machine.
 #[derive(Serialize)]
 struct Measured {
     bytes_received: u64,
@@ -51,14 +51,14 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// What one party spent.
+    /// The costs of one party.
     pub fn of(spent: Spent) -> Transfer {
         let Spent { socket_bytes: bytes, payload_bytes, .. } = spent;
         Transfer { bytes, payload_bytes, measured: Measured::of(spent) }
     }
 }
 
-/// Of counts that only garbled circuits have.
+/// Counts that only garbled circuits have.
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -83,7 +83,7 @@ impl Phase {
     }
 }
 
-/// All phases, as in the JSON document: those of the evaluation itself stand first, without a name.
+/// All phases, as in the JSON document. Those of the evaluation itself come first, without a name.
 #[derive(Serialize)]
 pub struct Phases {
     #[serde(flatten)]
@@ -94,12 +94,12 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Of a bill.
+    /// The document of a bill.
     pub fn of(bill: Bill) -> Phases {
         Phases::each(bill, Phase::of)
     }
 
-    /// Of one party's own bill, with what it measured: bytes at the sockets, and times.
+    /// The document of one party's own bill, with its measurements: bytes at the sockets, and times.
     pub fn at_one_party(bill: Bill) -> Phases {
         Phases::each(bill, Phase::at_one_party)
     }
@@ -114,7 +114,7 @@ impl Phases {
     }
 }
 
-/// For people: what the parties counted, and the bytes of the busiest.
+/// As text: what the parties counted, and the bytes of the busiest.
 pub fn print(bill: Bill) {
     say!(
         "{:<22}{:>8}{:>17}{:>10}{:>12}{:>27}",
@@ -133,7 +133,7 @@ pub fn print(bill: Bill) {
     print_material(bill);
 }
 
-/// For people: what one party counted and measured.
+/// As text: what one party counted and measured.
 pub fn print_at_one_party(bill: Bill) {
     say!(
         "{:<22}{:>8}{:>17}{:>10}{:>12}{:>14}{:>15}{:>12}",

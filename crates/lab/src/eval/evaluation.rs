@@ -15,7 +15,7 @@ use super::parties::{Bill, Seat, Spent, entrance, entrance_of_all, in_session, o
 use super::target::Target;
 use crate::options::Evaluator;
 
-/// Who gives what.
+/// Which party gives what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owners {
     /// The key.
@@ -29,19 +29,19 @@ pub struct Owners {
 /// What to compute under one key. Sizes have been checked ([`Target::check_key`], [`Target::check_blocks`],
 /// [`Target::tweaks`]).
 pub struct Job {
-    /// Empty for a permutation. What a party does not give itself may be any bytes, as many as there are.
+    /// Empty for a permutation. If another party gives the key, any bytes of the same length.
     pub key: Vec<u8>,
-    /// None for round keys.
+    /// Empty if the round keys are the output.
     pub passes: Vec<Pass>,
 }
 
-/// Blocks that go one way.
+/// Blocks that are all encrypted or all decrypted.
 pub struct Pass {
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
     /// The input.
     pub blocks: Vec<u8>,
-    /// One for each block. Empty if the cipher takes none.
+    /// One tweak for each block; empty if the cipher takes none.
     pub tweaks: Vec<u8>,
 }
 
@@ -60,11 +60,11 @@ impl Owners {
     }
 }
 
-/// What came of one pass, or of the key schedule if that is the target.
+/// The result of one pass, or of the key schedule if that is the target.
 pub struct Outcome {
     /// The output blocks.
     pub output: Vec<u8>,
-    /// What it took.
+    /// The cost.
     pub bill: Bill,
 }
 
@@ -72,16 +72,16 @@ pub struct Outcome {
 pub struct Evaluation<'a> {
     /// What is computed.
     pub target: &'a Target,
-    /// Whether each pass evaluates the key schedule along with the cipher.
+    /// Whether each pass evaluates the key schedule together with the cipher.
     pub key_schedule: bool,
-    /// Under which keys, on which blocks.
+    /// The keys, and the blocks of each.
     pub jobs: &'a [Job],
-    /// Moves on by one for every block done.
+    /// Advances by one for every block done.
     pub progress: &'a ProgressBar,
 }
 
 impl Evaluation<'_> {
-    /// Does all jobs: the outcomes of each, one for each pass.
+    /// Does all jobs. Returns the outcomes of each, one for each pass.
     pub fn run(&self, evaluator: &Evaluator) -> Result<Vec<Vec<Outcome>>> {
         match evaluator {
             Evaluator::Cleartext => {
@@ -96,7 +96,7 @@ impl Evaluation<'_> {
         let circuits = OnceLock::new();
         let owners = Owners::first_and_last(config.parties());
         let all = in_session(config, self.subject().as_bytes(), |seat| {
-            // Whichever party comes first compiles for all of them.
+            // The first party that comes compiles for all of them.
             let circuits = circuits.get_or_init(|| Circuits::compile(self, seat.protocol()));
             self.jobs.iter().map(|job| self.job(circuits, job, &owners, seat)).collect()
         })?;
@@ -196,9 +196,9 @@ impl Evaluation<'_> {
 
 /// The circuits of an evaluation, compiled once for all jobs.
 struct Circuits {
-    /// Where the key enters; a permutation has none.
+    /// The circuit through which the key enters; a permutation has none.
     key: Option<Compiled>,
-    /// Runs once for every key, unless the cipher's own circuit holds it.
+    /// Runs once for every key, unless the cipher's own circuit contains it.
     key_schedule: Option<Compiled>,
     passes: Vec<DirectionCircuits>,
 }
@@ -206,9 +206,9 @@ struct Circuits {
 /// The circuits of one direction.
 struct DirectionCircuits {
     direction: Direction,
-    /// Where blocks and tweaks enter.
+    /// The circuit through which blocks and tweaks enter.
     entrance: Compiled,
-    /// From blocks, tweaks and key, or round keys.
+    /// From blocks, tweaks and key, or round keys, to blocks.
     cipher: Compiled,
 }
 
@@ -225,7 +225,7 @@ fn own_ports(cipher: &Compiled) -> &[CompiledPort] {
 }
 
 impl Circuits {
-    /// The key is shared, and the key schedule compiled, with the views that the circuits after it start from.
+    /// Shares the key and compiles the key schedule, with the views that the circuits after it start from.
     fn compile(evaluation: &Evaluation<'_>, maps: &impl Maps) -> Circuits {
         let cipher = &evaluation.target.cipher;
         let mut directions: Vec<Direction> = Vec::new();
@@ -267,7 +267,7 @@ fn cells(port: &CompiledPort, blocks: &[u8]) -> Result<Cells> {
     Ok(Cells::from_blocks(port.cells.len(), port.bits, blocks)?)
 }
 
-/// One list of outcomes from those of all parties, who must have learned the same.
+/// Checks that all parties have learned the same outcomes, and returns them once.
 fn busiest(all: Vec<Vec<Vec<Outcome>>>) -> Result<Vec<Vec<Outcome>>> {
     let mut parties = all.into_iter();
     let mut first = parties.next().context("there are no parties")?;

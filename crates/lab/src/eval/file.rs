@@ -17,10 +17,10 @@ use super::{Guarantee, values};
 use crate::options::{Evaluator, ProtocolOptions};
 use crate::say;
 
-/// As many gates as are read at all take about so many bytes.
+/// The largest circuit file that is read takes about this many bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// What was asked on the command line.
+/// The request on the command line.
 pub struct Question<'a> {
     pub file: &'a Path,
     pub order: Order,
@@ -28,7 +28,7 @@ pub struct Question<'a> {
     pub inputs: &'a [String],
 }
 
-/// What came of it.
+/// The outcome.
 pub struct Answer<'a> {
     file: &'a Path,
     /// In hex, in the order of the file.
@@ -74,20 +74,20 @@ pub fn read(file: &Path, order: Order) -> Result<Circuit> {
         .with_context(|| format!("{shown} is no circuit in Bristol Fashion"))
 }
 
-/// A circuit, and where its inputs enter.
+/// A circuit, and the circuit through which its inputs enter.
 pub struct Compiled {
     entrance: polyclave_cipher::Compiled,
     circuit: polyclave_cipher::Compiled,
 }
 
 impl Compiled {
-    /// For the protocol of a seat.
+    /// Compiles for the protocol of a seat.
     pub fn for_seat(circuit: &Circuit, seat: &Seat) -> Compiled {
         let circuit = compile(circuit, seat.protocol());
         Compiled { entrance: entrance_of_all(circuit.inputs(), seat.protocol()), circuit }
     }
 
-    /// Evaluates it on a value for each input. Only its owner reads a value.
+    /// Evaluates the circuit on one value for each input. Only an input's owner reads its value.
     pub fn evaluate(
         &self,
         given: &[(Party, &Cells)],
@@ -127,7 +127,7 @@ impl Evaluation<'_> {
         let given: Vec<(Party, &Cells)> = owners.zip(self.inputs).collect();
         let compiled = OnceLock::new();
         let all = in_session(config, &self.circuit.digest(), |seat| {
-            // Whichever party comes first compiles for all of them.
+            // The first party that comes compiles for all of them.
             let compiled = compiled.get_or_init(|| Compiled::for_seat(self.circuit, seat));
             compiled.evaluate(&given, seat)
         })?;
@@ -140,7 +140,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// As it is printed in JSON.
+/// The JSON document.
 #[derive(Serialize)]
 pub struct Document<'a> {
     protocol: &'a str,
@@ -153,7 +153,7 @@ pub struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Of the outputs of a file, with what they took by phases.
+    /// The document for the outputs of a file, with the cost by phases.
     pub fn new(file: &Path, outputs: &'a [String], guarantee: &'a Guarantee, phases: Phases) -> Document<'a> {
         Document {
             protocol: guarantee.protocol,
@@ -167,7 +167,7 @@ impl<'a> Document<'a> {
 }
 
 impl Answer<'_> {
-    /// Prints each output on a line of its own, then what it took; or one JSON document.
+    /// Prints each output on a line of its own, then the cost; or one JSON document.
     pub fn print(&self, guarantee: &Guarantee, json: bool) -> Result<()> {
         let shown = self.file.display();
         if json {
@@ -179,7 +179,7 @@ impl Answer<'_> {
         say!("");
         say!("{shown} under {}", guarantee.protocol);
         match guarantee.protocol {
-            // Nothing is sent: what remains to be said is what the circuit holds for protocols.
+            // Nothing is sent. What remains to be reported is the size of the circuit for protocols.
             "cleartext" => say!("{}", self.circuit),
             _ => bill::print(self.bill),
         }

@@ -1,6 +1,6 @@
-//! A file of known answers, checked in both directions.
+//! Checks a file of known answers in both directions.
 //!
-//! Entries of one cipher share a session, entries of one key an evaluation, with a lane for each block.
+//! Entries of one cipher share a session. Entries of one key share an evaluation, with a lane for each block.
 
 #[cfg(test)]
 mod fuzz;
@@ -19,7 +19,7 @@ use super::target::Target;
 use crate::circuits::Form;
 use crate::options::{ProtocolOptions, hexadecimal};
 
-/// A larger file of known answers is some other file.
+/// The most bytes of a file of known answers; a larger file is something else.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Checks the entries of a file, or those of one cipher.
@@ -76,7 +76,7 @@ fn read(file: &Path) -> Result<Vec<Value>> {
     parse(&shown.to_string(), &text)
 }
 
-/// The entries of a list, which is called `shown`.
+/// The entries of a list, which is called `shown` in errors.
 fn parse(shown: &str, text: &str) -> Result<Vec<Value>> {
     match serde_json::from_str(text).with_context(|| format!("{shown} is not JSON"))? {
         Value::Array(entries) => Ok(entries),
@@ -88,17 +88,17 @@ fn name(entry: &Value) -> Option<&str> {
     entry.get("cipher")?.as_str()
 }
 
-/// A known answer, its sizes checked.
+/// A known answer with checked sizes.
 struct Answer {
     number: usize,
     key: Vec<u8>,
-    /// One for each block; none of a cipher that takes none.
+    /// One tweak for each block; empty if the cipher takes none.
     tweaks: Vec<u8>,
     plaintext: Vec<u8>,
     ciphertext: Vec<u8>,
 }
 
-/// What the names in a file stand for, or why their entries are skipped. A cipher's circuits are built at its first entry.
+/// The ciphers that the names in a file stand for, or why their entries are skipped. A cipher's circuits are built at its first entry.
 struct Targets {
     form: Form,
     known: HashMap<String, Result<Target, &'static str>>,
@@ -120,7 +120,7 @@ enum Classified<'a> {
     Skip(&'static str),
 }
 
-/// What an entry is; an error if it is malformed.
+/// Parses an entry; an error if it is malformed.
 fn classify<'a>(number: usize, entry: &Value, targets: &'a mut Targets) -> Result<Classified<'a>> {
     ensure!(entry.is_object(), "the entry is no object {{cipher, key, plaintext, ciphertext}}");
     let name = name(entry).context("the entry has no \"cipher\" with a name")?;
@@ -162,7 +162,7 @@ struct Group {
 }
 
 impl Group {
-    /// As the progress bar counts them.
+    /// How many steps the progress bar counts.
     fn blocks(&self) -> usize {
         if self.target.round_keys {
             return self.by_key().len();
@@ -260,7 +260,7 @@ fn difference(what: &str, ours: &[u8], due: &[u8]) -> String {
     format!("{what} gives {}, the file has {}", hex::encode(ours), hex::encode(due))
 }
 
-/// On standard error, and only if that is a terminal.
+/// A progress bar on standard error, if that is a terminal.
 fn progress_bar(blocks: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {pos} of {len} blocks, {msg}");
     ProgressBar::new(blocks as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))

@@ -1,4 +1,5 @@
-//! Parties in a session, with everything they send counted: all of them as threads of this process, or one, whose peers are elsewhere.
+//! Parties in a session, with everything they send counted: all of them as threads of this process; or one of them, whose peers are
+//! elsewhere.
 
 use std::sync::Arc;
 use std::thread;
@@ -25,11 +26,11 @@ pub struct Seat {
     wire: Option<Arc<WireMeter>>,
 }
 
-/// A party's network, whatever it is made of.
+/// A party's network, of any kind.
 pub type Connection = Metered<Box<dyn Net>>;
 
-/// What one part of a session took. Of several parties: the counts of the first, which are the same for all but that under garbled
-/// circuits the first hashes more, and the bytes of the busiest.
+/// The cost of one part of a session. For several parties: the counts of the first, and the bytes of the busiest. The counts are the same
+/// for all, except that under garbled circuits the first party hashes more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Operations and rounds.
@@ -42,24 +43,24 @@ pub struct Spent {
     pub socket_bytes: u64,
     /// Bytes received at the sockets.
     pub socket_bytes_received: u64,
-    /// How long it took.
+    /// The time it took.
     pub time: Duration,
 }
 
-/// What an evaluation took, part by part.
+/// The cost of an evaluation by parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bill {
     /// Material made before the inputs are known.
     pub preprocessing: Spent,
-    /// Values becoming shared.
+    /// Sharing the inputs.
     pub input: Spent,
     /// The evaluation itself.
     pub online: Spent,
-    /// The output becoming known to all.
+    /// Revealing the output to all.
     pub output: Spent,
 }
 
-/// One after the other.
+/// The sum of two parts.
 impl std::ops::Add for Spent {
     type Output = Spent;
 
@@ -102,8 +103,8 @@ impl Bill {
     }
 }
 
-/// Seats all parties in one session and has each do `work` on a thread of its own. `subject` is what they must agree to
-/// evaluate. Returns what they return, in their order.
+/// Seats all parties in one session. Each runs `work` on a thread of its own. `subject` is what they must agree to evaluate. Returns their
+/// results in order.
 pub fn in_session<T: Send>(
     config: &AnyProtocolConfig,
     subject: &[u8],
@@ -118,7 +119,7 @@ pub fn in_session<T: Send>(
         let panicked = |_| Err(Error::System("a party's thread panicked".into()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
     });
-    // A party that fails closes its channels, so what the others report is only the consequence.
+    // A party that fails closes its channels. So the others' errors are only a consequence.
     let consequence = |e: &Error| matches!(e, Error::Closed { .. } | Error::Unanswered { .. });
     let errors = results.iter().filter_map(|r| r.as_ref().err());
     match errors.min_by_key(|e| consequence(e)) {
@@ -127,8 +128,8 @@ pub fn in_session<T: Send>(
     }
 }
 
-/// A circuit that does nothing: its output is what a later circuit takes at these ports, with the views that
-/// any of them wants. Sharing an input by it keeps the sharing out of that circuit's count.
+/// A circuit that computes nothing. Its output is what a later circuit takes at these ports, with all views that any of them needs. Sharing
+/// an input through it keeps the sharing out of that circuit's count.
 pub fn entrance(ports: &[&CompiledPort], maps: &impl Maps) -> Compiled {
     let port = ports[0];
     let mut b = Builder::new(&format!("share {}", port.name));
@@ -155,7 +156,7 @@ fn declare(b: &mut Builder, port: &CompiledPort) -> Vec<Wire> {
 }
 
 impl Seat {
-    /// Agrees on a session with the others and sets the protocol up. `wire` counts at the sockets, if there are any.
+    /// Agrees on a session with the others and sets the protocol up. `wire` counts the bytes at the sockets, if there are any.
     pub fn take(
         config: &AnyProtocolConfig,
         terms: &HandshakeParameters,
@@ -173,18 +174,18 @@ impl Seat {
         self.net.me() == Party(0)
     }
 
-    /// For compiling, and for predictions.
+    /// The session, for compiling and for predictions.
     pub fn protocol(&self) -> &AnySession {
         &self.protocol
     }
 
-    /// Shares a value of one party's through its [`entrance`]. Only the owner reads it; of the others' only the size counts.
+    /// Shares a value of one party through its [`entrance`]. Only the owner reads it; the others use only its size.
     pub fn share(&mut self, entrance: &Compiled, owner: Party, cells: &Cells) -> Result<(AnyShared, Spent)> {
         let (shared, spent) = self.share_all(entrance, &[(owner, cells)])?;
         Ok((only(shared)?, spent))
     }
 
-    /// Shares values with their owners through the [`entrance_of_all`].
+    /// Shares the values of several owners through the [`entrance_of_all`].
     pub fn share_all(
         &mut self,
         entrance: &Compiled,
@@ -222,7 +223,7 @@ impl Seat {
         Ok((outputs?, Bill { preprocessing, online, ..Bill::default() }))
     }
 
-    /// Reveals a value to all, and adds what that took to a bill: checks that count as a part of the evaluation are one of it.
+    /// Reveals a value to all, and adds the cost to a bill. Checks that belong to the evaluation are added to it.
     pub fn reveal(&mut self, shared: &AnyShared, bill: &mut Bill) -> Result<Cells> {
         let (tally, spent, released) =
             self.spend(|seat| release(&mut seat.protocol, shared, Owner::All, &mut seat.net));
@@ -232,7 +233,7 @@ impl Seat {
         Ok(released.accept())
     }
 
-    /// What is counted by phase, and what is sent while `work` is done.
+    /// Measures what is counted by phase and what is sent while `work` runs.
     fn spend<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (Tally, Spent, T) {
         let tally = self.protocol.tally();
         let stopwatch = Stopwatch::start(self.meter.clone(), self.wire.clone());
@@ -242,7 +243,7 @@ impl Seat {
     }
 }
 
-/// Time and bytes from a moment on.
+/// Measures time and bytes from a moment on.
 pub struct Stopwatch {
     meter: Arc<Meter>,
     wire: Option<Arc<WireMeter>>,
@@ -252,14 +253,14 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Begins now. `wire` counts at the sockets, if there are any.
+    /// Begins now. `wire` counts the bytes at the sockets, if there are any.
     pub fn start(meter: Arc<Meter>, wire: Option<Arc<WireMeter>>) -> Stopwatch {
         let (began, traffic) = (Instant::now(), meter.snapshot());
         let sockets = at_sockets(wire.as_deref());
         Stopwatch { meter, wire, began, traffic, sockets }
     }
 
-    /// What was spent since, without counts.
+    /// The cost since then, without operation counts.
     pub fn stop(self) -> Spent {
         let traffic = self.meter.snapshot() - self.traffic;
         let (sent, received) = at_sockets(self.wire.as_deref());
@@ -274,7 +275,7 @@ impl Stopwatch {
     }
 }
 
-/// Sent and received so far.
+/// Bytes sent and received so far.
 fn at_sockets(wire: Option<&WireMeter>) -> (u64, u64) {
     wire.map_or((0, 0), |wire| (wire.sent(), wire.received()))
 }

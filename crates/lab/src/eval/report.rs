@@ -1,4 +1,4 @@
-//! What became of the entries of a file of known answers.
+//! The results for the entries of a file of known answers.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Guarantee;
 use crate::say;
 
-/// What became of every entry.
+/// The results for all entries.
 #[derive(Default)]
 pub struct Report {
     file: String,
@@ -25,7 +25,7 @@ struct Failure {
     reason: String,
 }
 
-/// Entries of one cipher that were skipped for one reason.
+/// Entries of one cipher that were skipped for the same reason.
 #[derive(Serialize)]
 struct Skips {
     cipher: String,
@@ -46,7 +46,7 @@ struct Document<'a> {
 }
 
 impl Report {
-    /// Of a file of which no entry was looked at yet.
+    /// A report on a file of which no entry was checked yet.
     pub fn of(file: &Path) -> Report {
         Report { file: file.display().to_string(), ..Report::default() }
     }
@@ -57,7 +57,7 @@ impl Report {
         self
     }
 
-    /// Counts an entry as passed if nothing about it was wrong.
+    /// Counts an entry as passed if nothing was wrong with it.
     pub fn judge(&mut self, entry: usize, cipher: &str, wrong: Vec<String>) {
         match wrong.is_empty() {
             true => self.passed += 1,
@@ -82,12 +82,12 @@ impl Report {
         self.skips.iter().map(|skips| skips.count).sum()
     }
 
-    /// Success only if something passed and nothing failed: a run that checked nothing is none.
+    /// Success only if something passed and nothing failed: a run that checked nothing is a failure.
     pub fn exit_code(&self) -> ExitCode {
         if self.passed > 0 && self.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 
-    /// Prints what failed and what was skipped, the counts in the last line; or one JSON document.
+    /// Prints failures and skipped entries, with the counts in the last line; or one JSON document.
     pub fn print(&self, guarantee: &Guarantee, json: bool) -> Result<()> {
         let (passed, failed, skipped) = (self.passed, self.failures.len(), self.skipped());
         if passed + failed == 0 {

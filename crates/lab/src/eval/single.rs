@@ -1,4 +1,4 @@
-//! One key, some blocks: the output and what it took.
+//! Evaluates one key with some blocks, and reports the output and its cost.
 
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::ProgressBar;
@@ -13,7 +13,7 @@ use crate::circuits::Form;
 use crate::options::{ProtocolOptions, hexadecimal};
 use crate::say;
 
-/// What was asked on the command line.
+/// The request on the command line.
 pub struct Question<'a> {
     pub cipher: &'a str,
     pub form: Form,
@@ -24,7 +24,7 @@ pub struct Question<'a> {
     pub key_schedule: bool,
 }
 
-/// What came of it.
+/// The outcome.
 pub struct Answer {
     result: Evaluated,
     circuit: CircuitCost,
@@ -36,11 +36,11 @@ pub struct Evaluated {
     pub cipher: String,
     /// How it was evaluated.
     pub form: Form,
-    /// As it is shown.
+    /// The direction, as shown.
     pub direction: &'static str,
     /// Number of blocks.
     pub blocks: usize,
-    /// The output, and what it took.
+    /// The output, and its cost.
     pub outcome: Outcome,
 }
 
@@ -97,7 +97,7 @@ impl Question<'_> {
     }
 }
 
-/// As it is printed in JSON.
+/// The JSON document.
 #[derive(Serialize)]
 pub struct Document<'a> {
     protocol: &'a str,
@@ -114,7 +114,7 @@ pub struct Document<'a> {
 }
 
 impl Evaluated {
-    /// For JSON, with what it took by phases.
+    /// The JSON document, with the cost by phases.
     pub fn document<'a>(&'a self, guarantee: &'a Guarantee, phases: Phases) -> Document<'a> {
         Document {
             protocol: guarantee.protocol,
@@ -149,7 +149,7 @@ impl Evaluated {
 }
 
 impl Answer {
-    /// Prints the output first, then what it took; or one JSON document.
+    /// Prints the output first, then its cost; or one JSON document.
     pub fn print(&self, guarantee: &Guarantee, json: bool) -> Result<()> {
         let bill = self.result.outcome.bill;
         if json {
@@ -159,7 +159,7 @@ impl Answer {
         }
         self.result.print(guarantee);
         if guarantee.protocol == "cleartext" {
-            // Nothing is sent: what remains to be said is what the circuit holds for protocols.
+            // Nothing is sent. What remains to be reported is the size of the circuit for protocols.
             say!("{}", self.circuit);
             say!("{}", guarantee.line());
             return Ok(());

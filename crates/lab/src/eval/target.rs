@@ -1,11 +1,11 @@
-//! What is to be computed, by its name: a cipher, or the round keys of one.
+//! What is computed, by its name: a cipher, or the round keys of one.
 
 use anyhow::{Result, ensure};
 use polyclave_cipher::{Cipher, Circuit, Direction, catalog};
 
 use crate::circuits::Form;
 
-/// Ends the name of a key schedule.
+/// The suffix of a key schedule's name.
 const KEY_SCHEDULE: &str = "-keyschedule";
 
 /// A cipher or its key schedule.
@@ -22,7 +22,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The target of a name, in any case of letters, or an error that lists the ciphers.
+    /// The target of a name, in upper or lower case; or an error that lists the ciphers.
     pub fn named(name: &str, form: Form) -> Result<Target> {
         let name = name.to_ascii_lowercase();
         let (cipher, round_keys) = match name.strip_suffix(KEY_SCHEDULE) {
@@ -37,22 +37,21 @@ impl Target {
         Ok(Target { name, form, cipher, round_keys })
     }
 
-    /// Whether the name is that of a cipher with more behind it, as in AES-128-GCM, or of what is made of a permutation, as in
-    /// WAGE-AEAD.
+    /// Whether the name is that of a cipher with a suffix, as in AES-128-GCM, or of an algorithm built on a permutation, as in WAGE-AEAD.
     pub fn is_mode(name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         let extends = |known: &str| name.strip_prefix(known).is_some_and(|rest| rest.starts_with('-'));
         catalog::all().iter().any(|c| extends(c.name.strip_suffix("-permutation").unwrap_or(&c.name)))
     }
 
-    /// The ways in which this can run.
+    /// The directions in which this can run.
     pub fn directions(&self) -> Vec<Direction> {
         let all = [Direction::Encrypt, Direction::Decrypt];
         let possible = |d: &Direction| !self.round_keys && self.cipher.circuit(*d).is_some();
         all.into_iter().filter(possible).collect()
     }
 
-    /// The circuit that is evaluated, or the one with the key schedule in it.
+    /// The circuit that is evaluated, or the one that contains the key schedule.
     pub fn circuit(&self, direction: Direction, with_key_schedule: bool) -> Option<Circuit> {
         match (self.round_keys, with_key_schedule) {
             (true, _) => Some((*self.cipher.key_schedule).clone()),
@@ -61,14 +60,14 @@ impl Target {
         }
     }
 
-    /// Whether a key has the right size.
+    /// Checks that a key has the right size.
     pub fn check_key(&self, key: &[u8]) -> Result<()> {
         let (name, due, given) = (&self.cipher.name, self.cipher.key_bytes, key.len());
         ensure!(given == due, "the key of {name} has {due} bytes ({} hex digits), not {given}", 2 * due);
         Ok(())
     }
 
-    /// The tweak of each of so many blocks, from one for all of them or one for each.
+    /// The tweaks of some blocks, from one tweak for all of them or one for each.
     pub fn tweaks(&self, what: &str, tweak: &[u8], blocks: usize) -> Result<Vec<u8>> {
         let (name, due, given) = (&self.cipher.name, self.cipher.tweak_bytes, tweak.len());
         if given == due {
@@ -82,7 +81,7 @@ impl Target {
         Ok(tweak.to_vec())
     }
 
-    /// Whether bytes are whole blocks.
+    /// Checks that bytes are whole blocks.
     pub fn check_blocks(&self, what: &str, blocks: &[u8]) -> Result<()> {
         let (name, block, given) = (&self.cipher.name, self.cipher.block_bytes, blocks.len());
         ensure!(

@@ -5,7 +5,7 @@ use polyclave_cipher::Cells;
 
 use crate::options::hexadecimal;
 
-/// A value of so many bits in cells of one bit.
+/// Parses a value of this many bits into cells of one bit.
 pub fn from_hex(what: &str, text: &str, bits: usize) -> Result<Cells> {
     let (bytes, given) = (bits.div_ceil(8), text.strip_prefix("0x").unwrap_or(text).chars().count());
     let plural = if bits == 1 { "" } else { "s" };
@@ -22,7 +22,7 @@ pub fn from_hex(what: &str, text: &str, bits: usize) -> Result<Cells> {
     Ok(cells)
 }
 
-/// The value in cells of one bit, in one lane.
+/// Formats the value in cells of one bit, in one lane.
 pub fn to_hex(cells: &Cells) -> String {
     let bits = cells.rows();
     let mut value = vec![0u8; bits.len().div_ceil(8)];

@@ -12,10 +12,10 @@ use polyclave_transport::{Endpoint, Identity, Limits, PeerAddress, TlsNet, WireM
 use super::key_file;
 use crate::options::ProtocolOptions;
 
-/// How long the other parties are waited for, if nobody says otherwise.
+/// The default time to wait for the other parties.
 const WAIT_S: u64 = 120;
 
-/// Options that say which party this is, if it is one of a hosts file.
+/// Options that select a party of a hosts file, if there is one.
 #[derive(clap::Args)]
 pub struct PlaceArguments {
     /// The file that `hosts new` wrote, the same at every party
@@ -30,16 +30,16 @@ pub struct PlaceArguments {
     #[arg(long, value_name = "FILE", requires = "hosts")]
     identity: Option<PathBuf>,
 
-    /// Where to listen, if it is not where the hosts file says that others reach this party, such as 0.0.0.0:7000
+    /// Where to listen, if that differs from the address in the hosts file, such as 0.0.0.0:7000
     #[arg(long, value_name = "ADDRESS", requires = "hosts")]
     listen: Option<String>,
 
-    /// Seconds that the other parties are waited for at the beginning [default: 120]
+    /// Seconds to wait for the other parties at the beginning [default: 120]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86400), requires = "hosts")]
     wait: Option<u64>,
 }
 
-/// One party, ready to meet the others.
+/// One party, ready to connect with the others.
 pub struct Place {
     hosts: Hosts,
     me: Party,
@@ -99,7 +99,7 @@ impl Place {
         self.hosts.hosts().len()
     }
 
-    /// Where others reach this party.
+    /// The address at which others reach this party.
     pub fn address(&self) -> &str {
         &self.hosts.hosts()[self.me.index()].address
     }
@@ -130,7 +130,7 @@ impl Place {
         Ok(protocol)
     }
 
-    /// Connects with all other parties. A party that owes bytes is waited for `idle` long.
+    /// Connects with all other parties. A party that owes bytes is waited for at most `idle`.
     pub fn connect(&self, idle: Duration, quiet: bool) -> Result<(TlsNet, Arc<WireMeter>)> {
         let limits = Limits { connect: self.wait, idle, ..Limits::default() };
         let endpoint = Endpoint::bind(&*self.listen, self.identity.clone(), limits).map_err(|e| {
@@ -158,7 +158,7 @@ impl Place {
         Ok((endpoint.join(self.me, &peers)?, wire))
     }
 
-    /// An error in which each party has its address the first time that it is named.
+    /// An error in which each party has its address where it is first named.
     pub fn in_addresses(&self, error: &anyhow::Error) -> anyhow::Error {
         let told = self
             .me

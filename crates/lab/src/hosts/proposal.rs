@@ -1,7 +1,7 @@
-//! What each party is about to run, told to all others in words before the hello round: so that a difference is named with both of
-//! its sides, and so that each learns who brings which input.
+//! Before the hello round each party tells all others in words what it is about to run. So an error can name a difference with both of its
+//! sides, and each party learns which party brings which input.
 //!
-//! A proposal is no promise and holds nothing secret. What the parties make of them is a part of what the hello round compares
+//! A proposal is no promise and contains nothing secret. The hello round also compares what the parties conclude from all proposals
 //! ([`Agreed::digested`]): a party that tells two others different things ends the session there.
 
 #[cfg(test)]
@@ -14,16 +14,16 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party};
 use serde::{Deserialize, Serialize};
 
-/// Counted up with every change of what the parties tell each other here.
+/// The version, which grows with every change of these messages.
 const VERSION: u8 = 1;
-/// A peer's message is no longer.
+/// The most bytes of a peer's message.
 const MOST_BYTES: usize = 1 << 16;
-/// Nor is an input.
+/// The most bytes of an input.
 const MOST_INPUT_BYTES: u64 = 1 << 20;
-/// What is shown of a peer's words.
+/// The most characters of a peer's words that are shown.
 const MOST_SHOWN: usize = 80;
 
-/// What one party is about to run, and what it brings.
+/// What one party is about to run, and which inputs it brings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Proposal {
@@ -33,7 +33,7 @@ pub struct Proposal {
     brings: BTreeMap<String, u64>,
 }
 
-/// An input that somebody has to bring.
+/// An input that one of the parties has to bring.
 pub struct Needed {
     /// Its name, as in [`Proposal::bring`].
     pub name: String,
@@ -41,12 +41,12 @@ pub struct Needed {
     pub option: String,
 }
 
-/// Who brings which input, and how many bytes it has.
+/// Which party brings which input, and how many bytes it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed(BTreeMap<String, (Party, usize)>);
 
 impl Proposal {
-    /// Of these settings, after that of this program's version.
+    /// A proposal with these settings, after that of this program's version.
     pub fn new(settings: impl IntoIterator<Item = (&'static str, String)>) -> Proposal {
         let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
         let settings = version.into_iter().chain(settings).map(|(name, value)| (name.to_owned(), value));
@@ -58,7 +58,7 @@ impl Proposal {
         self.brings.insert(name.into(), bytes as u64);
     }
 
-    /// Tells all peers, hears theirs, and compares them.
+    /// Sends this proposal to all peers, receives theirs, and compares them.
     pub fn agree(&self, needed: &[Needed], net: &mut dyn Net) -> Result<Agreed> {
         let all = self.exchange(net)?;
         for (peer, theirs) in &all {
@@ -92,7 +92,7 @@ impl Proposal {
         Ok(Agreed(needed.iter().map(giver).collect::<Result<_>>()?))
     }
 
-    /// All proposals, this party's among them, in the order of the parties.
+    /// All proposals, including this party's, in the order of the parties.
     fn exchange(&self, net: &mut dyn Net) -> Result<Vec<(Party, Proposal)>> {
         let mine = serde_json::to_vec(self)?;
         let parse = |bytes: &[u8]| Proposal::parse(bytes).map_err(str::to_owned);
@@ -105,12 +105,12 @@ impl Proposal {
         Ok(all)
     }
 
-    /// From a peer's bytes, or what is wrong with them.
+    /// Decodes a peer's bytes. The error says what is wrong with them.
     fn parse(bytes: &[u8]) -> Result<Proposal, &'static str> {
         serde_json::from_slice(bytes).map_err(|_| "its proposal of a session is not of the form that is due")
     }
 
-    /// The first difference is an error.
+    /// Compares the proposals. The first difference is an error.
     fn compare(&self, peer: Party, theirs: &Proposal) -> Result<()> {
         let differs = |name: &str, theirs: &str, mine: &str| {
             let (name, theirs) = (shown(name), shown(theirs));
@@ -133,7 +133,7 @@ impl Proposal {
 }
 
 impl Agreed {
-    /// Who brings an input, and how many bytes.
+    /// Which party brings an input, and how many bytes it has.
     pub fn giver(&self, name: &str) -> Option<(Party, usize)> {
         self.0.get(name).copied()
     }
@@ -143,14 +143,14 @@ impl Agreed {
         self.0.iter().map(|(name, (party, _))| (name.as_str(), party.index() + 1)).collect()
     }
 
-    /// As the hello round compares it.
+    /// What the hello round compares.
     pub fn digested(&self) -> Vec<u8> {
         let lines = self.0.iter().map(|(name, (party, bytes))| format!("{name}\n{}\n{bytes}\n", party.0));
         lines.collect::<String>().into_bytes()
     }
 }
 
-/// Sends a message to all peers and receives theirs, each of its own length: after the version of its form and the length.
+/// Sends a message to all peers and receives theirs, which may differ in length. A head with the version and the length comes first.
 pub fn tell_all(
     message: &[u8],
     version: u8,
@@ -199,12 +199,12 @@ fn length(head: &[u8], version: u8, most: usize) -> Result<usize, String> {
     }
 }
 
-/// What a peer's bytes say, or that they do not fit.
+/// Decodes a peer's bytes; an error if they do not fit.
 pub fn told<T>(peer: Party, read: Result<T, String>) -> Result<T, Error> {
     read.map_err(|detail| Error::Peer { peer, detail })
 }
 
-/// A peer's words, with nothing in them that a terminal would obey.
+/// A peer's words without characters that control a terminal.
 fn shown(text: &str) -> String {
     text.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect()
 }
@@ -225,7 +225,7 @@ mod tests {
         ["key", "input"].map(|name| Needed { name: name.into(), option: format!("--{name} HEX") })
     }
 
-    /// What each party makes of all proposals.
+    /// What each party concludes from all proposals.
     fn outcomes(proposals: &[Proposal]) -> Vec<Result<Agreed, String>> {
         let nets = mesh(proposals.len());
         std::thread::scope(|scope| {

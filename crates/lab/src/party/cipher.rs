@@ -1,4 +1,4 @@
-//! A cipher whose key, blocks and tweak come from parties elsewhere, or one of them from here.
+//! A cipher. This party gives some of key, blocks and tweak, the others give the rest.
 
 use anyhow::{Context, Result, ensure};
 use indicatif::ProgressBar;
@@ -20,7 +20,7 @@ const KEY: &str = "key";
 const INPUT: &str = "input";
 const TWEAK: &str = "tweak";
 
-/// What one party was asked on the command line.
+/// The request to one party on the command line.
 pub struct Question {
     target: Target,
     direction: Direction,
@@ -31,7 +31,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// Checks all that can be checked at one party.
+    /// Checks everything that one party can check alone.
     pub fn new(arguments: &Arguments, form: Form) -> Result<Question> {
         ensure!(arguments.bit_order.is_none(), "--bit-order is for --circuit FILE; leave it out");
         let name = arguments.cipher.as_deref().context("--cipher is needed without a file as --circuit")?;
@@ -87,7 +87,7 @@ impl Question {
         Ok(())
     }
 
-    /// What somebody has to bring.
+    /// The inputs that some party has to bring.
     fn names(&self) -> Vec<&'static str> {
         let cipher = &self.target.cipher;
         let all = [
@@ -98,7 +98,7 @@ impl Question {
         all.into_iter().filter(|(_, taken)| *taken).map(|(name, _)| name).collect()
     }
 
-    /// Evaluates it with the others, and prints what came of it.
+    /// Evaluates it with the others, and prints the outcome.
     pub fn ask(&self, meeting: &Meeting<'_>, guarantee: &Guarantee, json: bool) -> Result<()> {
         let jobs: [Job; 0] = [];
         let progress = ProgressBar::hidden();
@@ -176,8 +176,8 @@ impl Question {
         self.names().into_iter().map(needed).collect()
     }
 
-    /// This party's own values, and in place of the others' as many zeros, which nobody reads. A size that does not fit is an error at
-    /// all parties.
+    /// This party's own values; in place of the others', zeros of the same length, which nobody reads. If a size does not fit, this is an
+    /// error at all parties.
     fn job(&self, agreed: &Agreed) -> Result<Job> {
         let (target, direction) = (&self.target, self.direction);
         let value = |name: &str| -> Vec<u8> {

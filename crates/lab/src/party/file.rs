@@ -1,4 +1,4 @@
-//! A circuit from a file, some of whose inputs come from here and the others from elsewhere.
+//! A circuit from a file. This party gives some of its inputs, the others give the rest.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::eval::{BitOrder, Guarantee, values};
 use crate::hosts::Needed;
 use crate::say;
 
-/// What one party was asked on the command line.
+/// The request to one party on the command line.
 pub struct Question {
     file: PathBuf,
     circuit: Circuit,
@@ -45,7 +45,7 @@ impl Question {
         Ok(Question { file: file.into(), circuit, inputs })
     }
 
-    /// Evaluates it with the others, and prints what came of it.
+    /// Evaluates it with the others, and prints the outcome.
     pub fn ask(&self, meeting: &Meeting<'_>, guarantee: &Guarantee, json: bool) -> Result<()> {
         let (ports, digest) = (self.circuit.inputs(), self.circuit.digest());
         let bytes = |number: usize| ports[number].cells.len().div_ceil(8);
@@ -90,7 +90,7 @@ fn needed(number: usize) -> Needed {
     Needed { name: name(number), option: format!("--input {}=HEX", number + 1) }
 }
 
-/// `N=HEX`.
+/// Parses `N=HEX`.
 fn input(circuit: &Circuit, file: &Path, text: &str) -> Result<(usize, Cells)> {
     let (count, shown) = (circuit.inputs().len(), file.display());
     let parsed =

@@ -1,4 +1,4 @@
-//! From a place in a hosts file to a seat in a session, and what is printed at the end.
+//! Seats a party of a hosts file in a session, and prints the outcome.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub struct Meeting<'a> {
     pub place: &'a Place,
     pub protocol: &'a ProtocolOptions,
     pub config: &'a AnyProtocolConfig,
-    /// How long a silent party is waited for.
+    /// How long to wait for a silent party.
     pub idle: Duration,
     /// Whether only the result is printed.
     pub quiet: bool,
@@ -31,7 +31,7 @@ pub struct Meeting<'a> {
 
 /// What a party is about to run, besides the protocol.
 pub struct Subject<'a> {
-    /// Names and values that all must have alike.
+    /// Names and values that must be equal at all parties.
     pub settings: Vec<(&'static str, String)>,
     /// What this party brings: names and bytes.
     pub brings: Vec<(String, usize)>,
@@ -44,7 +44,7 @@ pub struct Subject<'a> {
 /// A party in a session with others elsewhere.
 pub struct Session {
     pub seat: Seat,
-    /// Who brings what.
+    /// Which party brings which input.
     pub agreed: Agreed,
     connecting: Spent,
     setup: Spent,
@@ -52,14 +52,14 @@ pub struct Session {
 }
 
 impl Meeting<'_> {
-    /// Says what the protocol promises, before anything is sent.
+    /// Prints what the protocol promises, before anything is sent.
     pub fn announce(&self, guarantee: &Guarantee) {
         if !self.quiet {
             eprintln!("{}", guarantee.line());
         }
     }
 
-    /// Meets the others and agrees with them. `check` sees what each input's size is before anything secret is used.
+    /// Connects with the others and agrees with them. `check` checks the size of each input before anything secret is used.
     pub fn open(&self, subject: &Subject<'_>, check: impl FnOnce(&Agreed) -> Result<()>) -> Result<Session> {
         let began = Instant::now();
         let (net, wire) = self.place.connect(self.idle, self.quiet)?;
@@ -87,7 +87,7 @@ impl Meeting<'_> {
     }
 }
 
-/// The document of `eval` with what a single party knows besides.
+/// The document of `eval`, with what only a single party knows.
 #[derive(Serialize)]
 struct Document<'a, A> {
     #[serde(flatten)]
@@ -97,16 +97,16 @@ struct Document<'a, A> {
     address: &'a str,
     /// Which party brought which input.
     inputs: BTreeMap<&'a str, usize>,
-    /// Waiting for the others, and their TLS handshakes.
+    /// Time spent waiting for the others, and in their TLS handshakes.
     connecting: Transfer,
-    /// Agreeing on a session, and the protocol's set-up.
+    /// Time to agree on a session, and for the protocol's set-up.
     setup: Transfer,
-    /// Everything after the connections were made.
+    /// Time of everything after the connections were made.
     total: Transfer,
 }
 
 impl Session {
-    /// Prints what came of it, as `eval` does, and what this party knows besides.
+    /// Prints the outcome, as `eval` does, with what this party knows in addition.
     pub fn print(
         self,
         place: &Place,

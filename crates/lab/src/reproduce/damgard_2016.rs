@@ -1,8 +1,8 @@
 //! Damgard, Nielsen, Nielsen, Ranellucci 2016: "The TinyTable protocol for 2-Party Secure Computation, or: Gate-scrambling
 //! Revisited", ePrint 2016/695.
 //!
-//! Sizes are those of the tables that a party holds while two parties evaluate, rounds are counted there. Times are measured
-//! in the run that shows them, with the parties as processes of their own.
+//! Sizes are those of the tables that a party holds while two parties evaluate; rounds are counted there. Times are measured in the run
+//! that shows them, with the parties as processes of their own.
 
 mod counted;
 mod timed;
@@ -38,7 +38,7 @@ pub const PAPER: Paper = Paper {
     figures: &[],
 };
 
-/// A row of all tables.
+/// A row of each table.
 #[derive(Clone, Copy)]
 struct Row {
     name: &'static str,
@@ -51,7 +51,7 @@ const LOOKUP_32: Row = Row { name: "Lookup-32", macs: Macs::Lookup32 };
 const PASSIVE: Row = Row { name: "Passive", macs: Macs::None };
 const ROWS: [Row; 4] = [LINEAR_64, LOOKUP_64, LOOKUP_32, PASSIVE];
 
-/// What the paper calls the versions of its implementation, both of AES-128 with an expanded key.
+/// The paper's versions of its implementation, both of AES-128 with an expanded key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     /// A table for every S-box.
@@ -80,7 +80,7 @@ impl Version {
         Ok(cipher.context("the catalog lacks AES")?.encrypt)
     }
 
-    /// Blocks that are counted together. Bits are kept by the word of 64 blocks: fewer waste some.
+    /// Blocks that are counted together. Bits are stored in words of 64 blocks: fewer blocks would waste some.
     fn lanes(self) -> usize {
         match self {
             Version::Optimized => 1,
@@ -104,7 +104,7 @@ impl Version {
         }
     }
 
-    /// Bytes of all tables of a block, from the text.
+    /// Bytes of all tables of a block, by the text.
     fn bytes(self, macs: Macs) -> f64 {
         let (bits, in_bits) = self.widths();
         let strings = |k: f64| k + 2f64.powi(bits) * k;

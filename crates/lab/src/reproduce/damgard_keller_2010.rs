@@ -177,9 +177,9 @@ fn section_6() -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Mean and variance of how often the unluckiest of some S-boxes draws a mask, when each draw is 0 with probability 1/256.
-/// The mean is the sum over a >= 0 of the probability that more than a draws are needed, that of the square the sum of
-/// 2a + 1 times it.
+/// Mean and variance of the number of draws of the unluckiest of some S-boxes, if each drawn mask is 0 with probability 1/256. The mean is
+/// the sum over a >= 0 of the probability that more than a draws are needed. The mean of the square is the sum of 2a + 1 times that
+/// probability.
 fn attempts_of_the_slowest(s_boxes: i32) -> (f64, f64) {
     let more_than = |a: i32| 1.0 - (1.0 - 256f64.powi(-a)).powi(s_boxes);
     let mean: f64 = (0..8).map(more_than).sum();
@@ -187,7 +187,7 @@ fn attempts_of_the_slowest(s_boxes: i32) -> (f64, f64) {
     (mean, square - mean * mean)
 }
 
-/// What is not in the paper, against what the protocol predicts for itself.
+/// What the paper does not have, compared with the protocol's own prediction.
 fn our_variants() -> Result<Vec<Cell>> {
     let cipher = aes(128)?;
     let circuits = [

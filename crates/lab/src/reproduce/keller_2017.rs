@@ -1,8 +1,8 @@
 //! Keller, Orsini, Rotaru, Scholl, Soria-Vazquez, Vivek 2017: "Faster Secure Multi-party Computation of AES and DES Using
 //! Lookup Tables".
 //!
-//! Counts are those of the running protocol, with material that is made piece by piece. Bytes are those that MASCOT sent.
-//! Times are measured in the run that shows them, with the parties as processes of their own.
+//! The running protocol is counted, with material that is made piece by piece. Bytes are those that MASCOT sent. Times are measured in the
+//! run that shows them, with the parties as processes of their own.
 
 mod counted;
 mod figure;

@@ -1,5 +1,4 @@
-//! Runs circuits among all parties of a scheme and counts; among three, of which one may be corrupted, unless another scheme is
-//! asked for.
+//! Runs circuits among all parties of a protocol and counts. By default there are three parties, of which one may be corrupted.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +15,7 @@ use polyclave_protocol::tally::{Cost, Counts};
 
 use crate::eval::parties::{Bill, Seat, entrance, in_session};
 
-/// What evaluations of one circuit took.
+/// The cost of evaluations of one circuit.
 pub struct Taken {
     online: Counts,
     preprocessing: Counts,
@@ -28,17 +27,17 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Operations online, for each lane of each evaluation in the mean.
+    /// Operations online, on average for each lane of each evaluation.
     pub fn operations(&self) -> f64 {
         self.online.operations() as f64 / self.blocks
     }
 
-    /// Multiplications online, likewise.
+    /// Multiplications online, on average for each lane of each evaluation.
     pub fn multiplications(&self) -> f64 {
         self.online.multiplications as f64 / self.blocks
     }
 
-    /// Rounds online, for each evaluation in the mean.
+    /// Rounds online, on average for each evaluation.
     pub fn rounds(&self) -> f64 {
         self.online.rounds as f64 / self.evaluations
     }
@@ -89,14 +88,13 @@ pub fn once(inversion: Inversion, circuit: &Circuit) -> Result<Taken> {
     evaluations(inversion, circuit, 1, 1)
 }
 
-/// Evaluates a circuit on random inputs, so many lanes at a time and so many times in one session.
+/// Evaluates a circuit on random inputs, `lanes` lanes at a time and `times` times in one session.
 pub fn evaluations(inversion: Inversion, circuit: &Circuit, lanes: usize, times: usize) -> Result<Taken> {
     let config = ShamirConfig { structure: Structure::new(3, 1)?, inversion, tables: Tables::Masked };
     evaluations_under(&AnyProtocolConfig::new(config), circuit, lanes, times)
 }
 
-/// The same under any scheme. An output that is not that of the cleartext is an error: what is counted is a computation that
-/// was right.
+/// The same under any protocol. If an output differs from that of the cleartext, this is an error: only correct computations are counted.
 pub fn evaluations_under(
     config: &AnyProtocolConfig,
     circuit: &Circuit,
@@ -154,7 +152,7 @@ fn evaluate(
     total.online += bill.online.counts;
     total.preprocessing += bill.preprocessing.counts;
     total.bytes_ahead += bill.preprocessing.payload_bytes;
-    // What revealing takes is not a part of what papers count.
+    // Papers do not count what revealing takes.
     let mut revealing = Bill::default();
     outputs.iter().map(|output| seat.reveal(output, &mut revealing)).collect()
 }
@@ -171,20 +169,20 @@ pub fn random_inputs(circuit: &Circuit, lanes: usize) -> Result<Vec<Cells>> {
     circuit.inputs().iter().map(cells).collect()
 }
 
-/// Says over how many lookups by masking a mean was taken, and its standard error. A lookup draws masks until one is not 0;
-/// each draw is two operations and two rounds.
+/// A note that says over how many lookups by masking a mean was taken, and its standard error. A lookup draws masks until one is not 0;
+/// each draw takes two operations and two rounds.
 pub fn mean_over(count: usize, what: &str) -> String {
     format!("a mean over {count} {what} (standard error {:.4})", standard_error(count))
 }
 
-/// Of the mean operations, and of the mean rounds, of so many lookups by masking.
+/// The standard error of the mean operations, and of the mean rounds, over a number of lookups by masking.
 pub fn standard_error(count: usize) -> f64 {
     let zero: f64 = 1.0 / 256.0;
     let deviation = 2.0 * zero.sqrt() / (1.0 - zero);
     deviation / (count as f64).sqrt()
 }
 
-/// Lookups of one table, each on the output of the one before.
+/// A chain of lookups of one table, each on the output of the one before.
 pub fn in_series(table: &Table, count: usize) -> Circuit {
     let mut b = Builder::new(&format!("{count} {} in series", table.name()));
     let id = b.table(&Arc::new(table.clone()));
@@ -196,13 +194,13 @@ pub fn in_series(table: &Table, count: usize) -> Circuit {
     b.finish()
 }
 
-/// AES with a key of so many bits.
+/// AES with a key of this many bits.
 pub fn aes(key_bits: usize) -> Result<Cipher> {
     let name = format!("aes-{key_bits}");
     catalog::find(&name).with_context(|| format!("the catalog has no {name}"))
 }
 
-/// Encryption with the key expansion in it.
+/// Encryption including the key expansion.
 pub fn with_key_expansion(cipher: &Cipher) -> Result<Circuit> {
     cipher.circuit_with_key_schedule(Direction::Encrypt).context("the cipher does not encrypt")
 }

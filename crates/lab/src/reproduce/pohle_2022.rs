@@ -1,7 +1,7 @@
 //! Pohle, Abidin, Preneel 2022: "Poster: Fast Evaluation of S-boxes in MPC", NDSS 2022.
 //!
-//! Calls of the hash and ciphertexts are counted while a garbler and an evaluator run each cipher. Times are measured in the run that
-//! shows them, one party at a time.
+//! Calls of the hash and ciphertexts are counted while a garbler and an evaluator run each cipher. Times are measured in the run that shows
+//! them, one party at a time.
 
 mod counted;
 mod model;
@@ -34,9 +34,9 @@ struct Row {
     name: &'static str,
     /// Garble, Send and Eval over half gates, then over three halves.
     published: Option<[f64; 6]>,
-    /// What gives the published values, or the right ones where the poster errs.
+    /// The model that gives the published values, or the correct ones where the poster errs.
     model: Model,
-    /// What is run; none of a cipher that is not shipped.
+    /// What is run; `None` for a cipher that is not shipped.
     ran: Option<Ran>,
     against: Against,
     note: Option<&'static str>,
@@ -44,25 +44,25 @@ struct Row {
 
 struct Ran {
     cipher: &'static str,
-    /// With the key schedule in the circuit, or with an expanded key.
+    /// Whether the circuit contains the key schedule, or takes an expanded key.
     key_schedule: bool,
-    /// Inputs that are the evaluator's: their bits take conversions.
+    /// Inputs that the evaluator gives: their bits take conversions.
     of_evaluator: &'static [&'static str],
 }
 
-/// How ours compares with the model.
+/// How our circuit compares with the model.
 enum Against {
-    /// It is the same circuit.
+    /// The same circuit.
     Same,
-    /// It is the same, but the poster's is not: its values are another model's.
+    /// The same circuit, but the poster's values are those of another model.
     Corrected,
-    /// It has another number of projections, and perhaps as many ANDs.
+    /// A circuit with another number of projections, and perhaps as many ANDs.
     Similar { ands: bool },
     /// Nothing was run.
     Model,
 }
 
-/// A scheme that the poster compares with: calls of the hash to garble an AND, ciphertexts, calls to evaluate it.
+/// A scheme that the poster compares with: hash calls to garble an AND, ciphertexts, hash calls to evaluate it.
 struct Base {
     name: &'static str,
     of_and: [f64; 3],
@@ -191,7 +191,7 @@ impl Ran {
         .context("the cipher does not encrypt")
     }
 
-    /// ANDs, and the work of projections.
+    /// ANDs, and the work with projections.
     fn counted(&self) -> Result<(u64, Work)> {
         let circuit = self.circuit()?;
         Ok((
@@ -273,12 +273,12 @@ fn table_1() -> Result<Vec<Cell>> {
 mod tests {
     use super::*;
 
-    /// The poster says what it counts, and no numbers of gates: these give all that it prints.
+    /// The poster describes its model and gives no numbers of gates. These numbers give everything that it prints.
     #[test]
     fn the_model_gives_all_that_is_published() {
         let published = rows().into_iter().filter_map(|row| row.published.map(|published| (row, published)));
         for (row, published) in published {
-            // As many layers as its values fit.
+            // As many layers as match its values.
             let model = match row.against {
                 Against::Corrected => Model { ands: 4 * 480, projections: 480, ..row.model },
                 _ => row.model,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Standard errors within which a mean is as expected; a right one is not once in 500 million runs.
+/// The number of standard errors within which a mean is accepted. A correct mean is outside once in 500 million runs.
 const NEAR: f64 = 6.0;
 
 /// A table of a paper.
@@ -12,7 +12,7 @@ const NEAR: f64 = 6.0;
 pub struct Table {
     /// Its name, as printed.
     pub table: &'static str,
-    /// Row by row.
+    /// The rows.
     pub cells: Vec<Cell>,
 }
 
@@ -21,18 +21,19 @@ pub struct Table {
 pub struct Cell {
     row: String,
     column: String,
-    /// What is printed in the paper.
+    /// The value printed in the paper.
     #[serde(serialize_with = "optional_number")]
     published: Option<f64>,
-    /// That, or the right value where the paper errs, or our prediction where there is no paper; none where nobody has said.
+    /// The published value; the correct value where the paper errs; our prediction where there is no paper; `None` if there is none of
+    /// these.
     #[serde(serialize_with = "optional_number")]
     expected: Option<f64>,
-    /// What was counted or measured; none where it could not be.
+    /// The value that was counted or measured; `None` if that was impossible.
     #[serde(serialize_with = "optional_number")]
     ours: Option<f64>,
-    /// Whether ours must equal what is expected.
+    /// Whether our value must equal the expected one.
     exact: bool,
-    /// Of ours, where it is the mean of a random number.
+    /// The standard error of our value, if it is the mean of a random number.
     #[serde(skip_serializing_if = "Option::is_none")]
     standard_error: Option<f64>,
     note: Option<String>,
@@ -46,12 +47,12 @@ impl Cell {
         Cell { row, column, published, expected: published, ours, exact: true, standard_error: None, note }
     }
 
-    /// A value that is compared only, or that is not ours to give.
+    /// A value that is only compared, or that we cannot provide.
     pub fn compared(row: &str, column: &str, published: f64, ours: impl Into<Option<f64>>) -> Cell {
         Cell { exact: false, ours: ours.into(), ..Cell::count(row, column, published, published) }
     }
 
-    /// A value that the paper shows in a picture only, or not at all.
+    /// A value that the paper shows only in a picture, or not at all.
     pub fn unpublished(row: &str, column: &str, ours: impl Into<Option<f64>>) -> Cell {
         Cell { published: None, expected: None, ..Cell::compared(row, column, 0.0, ours) }
     }
@@ -66,12 +67,12 @@ impl Cell {
         Cell { published: None, ..Cell::count(row, column, predicted, ours) }
     }
 
-    /// A value that no paper has, compared with our estimate only.
+    /// A value that no paper has, compared only with our estimate.
     pub fn estimated(row: &str, column: &str, estimate: f64, ours: impl Into<Option<f64>>) -> Cell {
         Cell { published: None, ..Cell::compared(row, column, estimate, ours) }
     }
 
-    /// The paper errs: what the value should be, and why.
+    /// Notes that the paper errs: the correct value, and the reason.
     pub fn corrected(self, expected: f64, why: &str) -> Cell {
         Cell { expected: Some(expected), ..self }.note(why)
     }
@@ -93,7 +94,7 @@ impl Cell {
 }
 
 impl Table {
-    /// A line for each count or mean that is not as expected.
+    /// A line for each count or mean that differs from the expected value.
     pub fn differing(&self) -> Vec<String> {
         let line = |c: &Cell| {
             let (ours, expected) = (shown(c.ours), shown(c.expected));
@@ -143,7 +144,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// Four places, or none for a whole number.
+/// Formats with four decimal places, or none for a whole number.
 fn shown(x: Option<f64>) -> String {
     match x {
         None => "-".into(),

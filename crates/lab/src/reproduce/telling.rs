@@ -1,5 +1,5 @@
-//! What is told while tables are recomputed: beforehand how long it takes, on standard error how far it is, and every table as soon
-//! as it is there. With `--json` the tables are parts of one document, which is whole when the last has come.
+//! The output while tables are recomputed: first how long it takes, then the progress on standard error, and every table as soon as it is
+//! ready. With `--json` the tables are parts of one document, which is complete after the last table.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct Telling {
 }
 
 impl Telling {
-    /// Begins, and says how long it takes.
+    /// Begins, and prints how long it takes.
     pub fn begin(paper: &str, sections: &[&Section], json: bool, quick: bool) -> Result<Telling> {
         let whole = |quick: bool| sections.iter().map(|section| section.seconds(quick)).sum::<u32>();
         let shorter = match quick {
@@ -35,7 +35,7 @@ impl Telling {
         Ok(Telling { json, quick, bar: bar(sections.len() as u64, "tables"), told: 0, of: sections.len() })
     }
 
-    /// A table is recomputed now.
+    /// Notes that a table is recomputed now.
     pub fn next(&self, section: &Section) {
         self.bar.set_message(section.name);
         if !std::io::stderr().is_terminal() {
@@ -44,7 +44,7 @@ impl Telling {
         }
     }
 
-    /// A table is there.
+    /// Prints a table that is ready.
     pub fn tell(&mut self, table: &Table) -> Result<()> {
         let text = match self.json {
             true => {
@@ -59,7 +59,7 @@ impl Telling {
         Ok(())
     }
 
-    /// All are there.
+    /// Ends the output after all tables.
     pub fn end(self) {
         self.bar.finish_and_clear();
         if self.json {
@@ -68,7 +68,7 @@ impl Telling {
     }
 }
 
-/// On standard error, and only if that is a terminal.
+/// A progress bar on standard error, if that is a terminal.
 pub fn bar(length: u64, unit: &str) -> ProgressBar {
     let template = format!("{{spinner}} {{bar:40}} {{pos}} of {{len}} {unit}, {{msg}}");
     let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -77,7 +77,7 @@ pub fn bar(length: u64, unit: &str) -> ProgressBar {
     progress
 }
 
-/// A time that nobody should take to the second.
+/// A rough time: the exact seconds would mean nothing.
 fn about(seconds: u32) -> String {
     match seconds {
         0..=10 => "some seconds".into(),

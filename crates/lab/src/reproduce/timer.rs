@@ -1,14 +1,14 @@
-//! Times of one run of the command: what several tables want is measured once.
+//! The measured times of one run of the command. What several tables need is measured once.
 
 use anyhow::Result;
 
 use crate::bench::{EXPANSION, Rates, Setting};
 
-/// What is measured when it is to be quick.
+/// The size of a quick measurement.
 const QUICK_BLOCKS: usize = 4;
 const QUICK_SAMPLES: usize = 3;
 
-/// Measures, and remembers.
+/// Measures settings, and remembers the results.
 pub struct Timer {
     blocks: Option<usize>,
     quick: bool,
@@ -16,17 +16,17 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// With so many blocks in every batch, if that is said; or with few, once.
+    /// A timer. `blocks` overrides the number of blocks in every batch; `quick` means few blocks, once.
     pub fn new(blocks: Option<usize>, quick: bool) -> Timer {
         Timer { blocks, quick, taken: Vec::new() }
     }
 
-    /// Blocks in a batch: as asked for, or so many.
+    /// Blocks in a batch: as asked for, or `otherwise`.
     pub fn blocks_or(&self, otherwise: usize) -> usize {
         self.blocks.unwrap_or(if self.quick { otherwise.min(QUICK_BLOCKS) } else { otherwise })
     }
 
-    /// Measures a setting, unless that has been done. Returns what was measured, and a note that says under which conditions.
+    /// Measures a setting, unless that has been done. Returns the result, and a note about the conditions.
     pub fn rates(&mut self, setting: Setting) -> Result<(Rates, String)> {
         let setting = self.shortened(setting);
         let note = conditions(&setting);
@@ -40,7 +40,7 @@ impl Timer {
 }
 
 impl Timer {
-    /// With as many blocks as are asked for, or few, once, if it is to be quick.
+    /// The setting with as many blocks as are asked for; or with few, once, if it is to be quick.
     fn shortened(&self, setting: Setting) -> Setting {
         let mut setting = Setting { blocks: self.blocks_or(setting.blocks), ..setting };
         if self.quick {
@@ -51,12 +51,12 @@ impl Timer {
     }
 }
 
-/// Says if times of this build mean nothing.
+/// A warning if times of this build mean nothing.
 pub fn build() -> &'static str {
     if cfg!(debug_assertions) { "; not a release build: no measure of anything" } else { "" }
 }
 
-/// What a time depends on.
+/// The conditions of a time.
 fn conditions(setting: &Setting) -> String {
     let Setting { parties, threads, blocks, repeats, options, .. } = setting;
     let source = options.iter().find(|(option, _)| *option == "preprocessing").map(|(_, source)| *source);

@@ -121,7 +121,7 @@ fn section_2() -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Masking for one lookup; the note has so many operations and rounds, and 1/255 of each for retries.
+/// One lookup by masking. The note gives these operations and rounds, and 1/255 of each for retries.
 fn masking(table: &Table, operations: f64, rounds: f64) -> Result<[Cell; 2]> {
     let row = "Masking";
     let why = "the note opens the product (a + b)r directly; ours multiplies, which makes fresh shares of the product, \
@@ -139,7 +139,7 @@ fn masking(table: &Table, operations: f64, rounds: f64) -> Result<[Cell; 2]> {
     ])
 }
 
-/// Inversion in GF(2^8) without the affine map that makes it the S-box.
+/// Inversion in GF(2^8) without the affine map of the S-box.
 fn inversion_alone() -> Table {
     let identity = Affine::identity(8);
     Table::from_inversion("inversions", Algebra { before: identity, after: identity })

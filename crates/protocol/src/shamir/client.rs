@@ -1,22 +1,20 @@
-//! Clients of Shamir sharing: what covers their inputs, and what they are sent of outputs.
+//! Clients of Shamir sharing: the masks of their inputs, and the messages that bring them outputs.
 //!
-//! **To a client** every serving node sends one byte for every byte of the value: its share plus a fresh zero sharing of degree
-//! 2t. Together they are a polynomial of degree 2t that is random but for its value at 0 and, to whoever knows what t nodes
-//! know, at the points of those (`prss.rs`). So a client, alone or in league with t nodes, learns the value and nothing
-//! about the polynomial that the nodes go on with, which matters where a value stays shared or depends linearly on a key.
-//! No fewer than 2t + 1 messages put the value together.
+//! **To a client** every serving node sends one byte for every byte of the value: its share plus a fresh zero sharing of degree 2t.
+//! Together they form a polynomial of degree 2t. It is random except for its value at 0 and, for somebody who knows what t nodes know, at
+//! the points of those nodes (`prss.rs`). So a client, alone or together with t nodes, learns the value and nothing about the polynomial
+//! that the nodes continue to use. This matters where a value stays shared or depends linearly on a key. At least 2t + 1 messages are
+//! needed to compute the value.
 //!
-//! **From a client** comes c = x ^ r, public among the nodes, for a mask r that they drew by pseudorandom sharing. \[x\] is
-//! the constant c plus \[r\], and every image M(x) likewise M(c) plus \[M(r)\]: polynomials of degree t by construction, as
-//! long as all nodes use the same c (the hello compares it). Were clients to hand out shares, one could make a value of
-//! degree 2t, and an opening of it would tell a node inside the client's confidence about the key. Whatever else a client
-//! sends only makes another x.
+//! **From a client** comes c = x ^ r, public among the nodes, for a mask r that they drew by pseudorandom sharing. \[x\] is the constant c
+//! plus \[r\], and every image M(x) is M(c) plus \[M(r)\]: polynomials of degree t by construction, as long as all nodes use the same c
+//! (the hello compares it). If clients handed out shares, a client could make a value of degree 2t, and opening that value would tell a
+//! node that cooperates with the client about the key. Whatever else a client sends only makes another x.
 //!
 //! **Once**: the nodes see c. Two inputs under one mask would show them x ^ x'.
 //!
-//! Adversary: passive. A node that sends a client a wrong share makes it compute another mask or output;
-//! the check of masks ([`open_mask_check`](crate::service::ServiceSession::open_mask_check)) finds the former, nothing finds
-//! the latter.
+//! Adversary: passive. A node that sends a client a wrong share makes it compute another mask or output. The check of masks
+//! ([`open_mask_check`](crate::service::ServiceSession::open_mask_check)) finds the former; nothing finds the latter.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_kernels::affine::{Term, combine};
@@ -33,7 +31,7 @@ use crate::net::Net;
 use crate::protocol::SharedValue;
 use crate::{Error, PartySet, Result};
 
-/// A random value that covers an input of a client: its parts, from which shares of every image of it follow.
+/// A random value that masks an input of a client: its parts, which determine shares of every image of it.
 pub struct Mask {
     /// r_A for every set this party is in.
     parts: Vec<Zeroizing<Vec<u8>>>,
@@ -41,7 +39,7 @@ pub struct Mask {
 }
 
 impl<S: AdversaryModel> Arithmetic<S> {
-    /// Draws a mask; also what goes to the client. Local.
+    /// Draws a mask. Also returns the message to the client. Local.
     pub(super) fn mask_input(&mut self, len: usize) -> (Mask, Vec<u8>) {
         let mask = Mask { parts: self.prss.parts(len), len };
         let whole = self.prss.view(&Matrix::identity(8));
@@ -63,7 +61,7 @@ impl<S: AdversaryModel> Arithmetic<S> {
         self.elements_of_parts(&padded.iter().map(|part| part.as_slice()).collect::<Vec<_>>(), count)
     }
 
-    /// Shares of x and of the images that a port wants, from the public x ^ r. Local.
+    /// Shares of x, and of the images that a port needs, from the public x ^ r. Local.
     pub(super) fn unmask(
         &mut self,
         mask: &Mask,
@@ -95,8 +93,8 @@ impl<S: AdversaryModel> Arithmetic<S> {
         net: &mut dyn Net,
     ) -> Result<Vec<u8>> {
         let width = Cells::block_bytes(value.count, value.bits);
-        // A cell at a shift is the cell times x^shift: the value is narrow, so that no reduction occurs, and its shares
-        // follow whatever they are.
+        // A cell at a shift is the cell times x^shift. The value is narrow, so no reduction occurs, and the same map applies to its shares
+        // whatever they are.
         let mut bytes: Vec<Vec<Term<'_>>> = vec![Vec::new(); width];
         for cell in 0..value.count {
             let (byte, shift) = Cells::place(cell, value.bits);
@@ -127,7 +125,7 @@ impl Shared {
     }
 }
 
-/// At a client: the value of which these are the nodes' messages.
+/// At a client: the value from the nodes' messages.
 pub(super) fn combine_shares<S: AdversaryModel>(
     structure: Structure,
     serving: PartySet,
@@ -144,7 +142,7 @@ pub(super) fn combine_elements<S: AdversaryModel>(
     messages: &[&[u8]],
 ) -> Result<Vec<Element>> {
     check_messages(structure, serving, messages)?;
-    // They are all of one length.
+    // All have the same length.
     if let Some((peer, message)) = serving.iter().zip(messages).next()
         && !message.len().is_multiple_of(ELEMENT_BYTES)
     {
@@ -155,7 +153,7 @@ pub(super) fn combine_elements<S: AdversaryModel>(
     S::combine_elements(structure, serving, messages)
 }
 
-/// A message of every serving node, of one length. Of 2t + 1 lengths that of most nodes is the one in the middle.
+/// One message of every serving node, all of the same length. Of 2t + 1 lengths, the length of most nodes is the one in the middle.
 fn check_messages(structure: Structure, serving: PartySet, messages: &[&[u8]]) -> Result<()> {
     structure.check_serving(serving)?;
     if messages.len() != serving.len() {

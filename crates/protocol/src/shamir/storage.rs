@@ -1,8 +1,8 @@
-//! What a node keeps on its disk of Shamir sharing: its keys for pseudorandom sharing, and shares of values with their
-//! views. Both name the structure and the party they belong to, so that another node's file is refused and not computed with.
+//! What a node stores on its disk of Shamir sharing: its keys for pseudorandom sharing, and shares of values with their views. Both name
+//! the structure and the party, so that another node's file is refused and not used.
 //!
-//! A file is no more authentic than the disk it was on. What is read is checked as far as bytes can be: versions, lengths and
-//! sets exactly. Whatever the bytes claim, nothing is allocated beyond what came, and nothing panics.
+//! A file is no more authentic than its disk. The reader checks as much as bytes allow: versions, lengths and sets exactly. Whatever the
+//! bytes claim, it allocates nothing beyond what is there, and never panics.
 //!
 //! | | in order; numbers little-endian |
 //! |---|---|
@@ -19,7 +19,7 @@ use crate::{Error, Party, Result};
 pub(super) const PROTOCOL: &str = "shamir";
 const VERSION: u8 = 1;
 
-/// In front of what a party stores.
+/// The header of everything that a party stores.
 pub(super) fn header(kind: u8, structure: Structure, me: Party) -> Header {
     [kind, VERSION, structure.parties() as u8, structure.threshold() as u8, me.0]
 }
@@ -27,7 +27,7 @@ pub(super) fn header(kind: u8, structure: Structure, me: Party) -> Header {
 impl Setup {
     pub(super) fn save(&self, kind: u8) -> Zeroizing<Vec<u8>> {
         let header = header(kind, self.structure, self.me);
-        // Sized at once: growing would leave copies of keys behind.
+        // Allocated at its full size: growing would leave copies of keys behind.
         let len = header.len() + self.keys.len() * (size_of::<u16>() + KEY_BYTES);
         let mut bytes = Zeroizing::new(Vec::with_capacity(len));
         bytes.extend(header);
@@ -127,7 +127,7 @@ mod tests {
             let _ = Shared::restore(&bytes, PROTOCOL, header(b'S', structure(), Party(1)));
         }
 
-        /// Behind a good header every field is reached.
+        /// After a valid header every field is reached.
         #[test]
         fn no_changed_value_panics_or_claims_more_than_came(at in 5usize..60, byte: u8, cut in 0usize..4) {
             let mut bytes = value().save(header(b'S', structure(), Party(1))).to_vec();

@@ -1,42 +1,41 @@
-//! Clients of authenticated sharing: what covers their inputs, and what they are sent of outputs.
+//! Clients of authenticated sharing: the masks of their inputs, and the messages that bring them outputs.
 //!
-//! **To a client** (Damgard, Damgard, Nielsen, Nordholt, Toft 2015, "Confidential benchmarking based on multiparty computation",
-//! ePrint 2015/1006). A client has no share of the MAC key. For elements E_1 .. E_m of GF(2^128) that it is to learn, the
-//! nodes take two random ones, rho and v, compute w_j = E_j rho and u = v rho, and **check everything that was opened**. Then
-//! each sends its shares of E_1 .. E_m, v, w_1 .. w_m, u and rho, plus a sharing of zeros. The client adds up, and accepts if
-//! and only if u = v rho and w_j = E_j rho for all j.
+//! **To a client** (Damgard, Damgard, Nielsen, Nordholt, Toft 2015, "Confidential benchmarking based on multiparty computation", ePrint
+//! 2015/1006). A client has no share of the MAC key. For elements E_1 .. E_m of GF(2^128) that it is to learn, the nodes take two random
+//! ones, rho and v, compute w_j = E_j rho and u = v rho, and **check everything that was opened**. Then each node sends its shares of E_1
+//! .. E_m, v, w_1 .. w_m, u and rho, plus a sharing of zeros. The client adds them up, and accepts if and only if u = v rho and w_j = E_j
+//! rho for all j.
 //!
-//! *Soundness.* After the check what is shared is right; a node, or all but one together, can only shift the sums by
-//! differences d, which they fix while rho and v are uniform to them: they have seen both only under the masks of triples, and
-//! the shares of an honest node only in what it sends the client.
+//! *Soundness.* After the check the shared values are right. A node, or all but one together, can only shift the sums by differences d.
+//! They fix d while rho and v are uniform to them: they have seen both only under the masks of triples, and the shares of an honest node
+//! only in what it sends the client.
 //! * With d_rho or d_v other than 0 the client accepts u only if d_u = v d_rho + d_v rho + d_v d_rho: a line of the plane of
 //!   all (v, rho), met with probability 2^-128.
-//! * With both 0 it accepts w_j only if d_wj = d_Ej rho. If some d_Ej is not 0 that names one rho: probability 2^-128.
+//! * With both 0 it accepts w_j only if d_wj = d_Ej rho. If some d_Ej is not 0 this determines one rho: probability 2^-128.
 //!
-//! So a wrong value is accepted with probability 2^-128. And whether the client accepts depends on the differences alone but for
-//! that probability, not on the E_j: it is no selective failure (without v and u it would be one: with d_rho,
-//! d_wj = E_j d_rho would confirm a guess at E_j).
+//! So a wrong value is accepted with probability 2^-128. Except with that probability, whether the client accepts depends only on the
+//! differences and not on the E_j, so there is no selective failure. (Without v and u there would be one: with d_rho, d_wj = E_j d_rho
+//! would confirm a guess at E_j.)
 //!
-//! *Privacy.* The client learns E_j, and v and rho, which are random and used once; w_j and u follow from these. The sharing of
-//! zeros makes its messages random but for their sums.
+//! *Privacy.* The client learns E_j, and v and rho, which are random and used once; w_j and u follow from these. The sharing of zeros makes
+//! its messages random except for their sums.
 //!
-//! **Bytes** go in elements without talking: byte k of 16 is a cell b_k, an element of GF(2^8), and since 1, X .. X^7 are a
-//! basis of GF(2^64) over GF(2^8), x_0 = sum of b_k X^k over the first eight and x_1 over the others are coordinates of an
-//! element that has all sixteen. Cells that share a byte are narrow, so b_k is the sum of them times powers of x.
+//! **Bytes** become elements without communication. Byte k of 16 is a cell b_k, an element of GF(2^8). Since 1, X .. X^7 are a basis of
+//! GF(2^64) over GF(2^8), x_0 = sum of b_k X^k over the first eight and x_1 over the others are the coordinates of an element that contains
+//! all sixteen. Cells that share a byte are narrow, so b_k is the sum of them times powers of x.
 //!
-//! **From a client** comes c = x ^ r, public among the nodes, under a mask of random bits r that nobody knows: \[x\] is c plus
-//! \[r\], and so is every image. The mask is sent as any value is, so a client that has accepted it knows r. Two inputs
-//! under one mask would show the nodes x ^ x'.
+//! **From a client** comes c = x ^ r, public among the nodes, under a mask of random bits r that nobody knows: \[x\] is c plus \[r\], and
+//! the same holds for every image. The nodes send the mask to the client like any other value, so a client that has accepted it knows r.
+//! Two inputs under one mask would show the nodes x ^ x'.
 //!
-//! Adversary: active, all nodes but one, static; an honest client. What a client sends to some nodes only is the caller's to
-//! notice.
+//! Adversary: active, all nodes but one, static; an honest client. The caller has to notice if a client sends something to some nodes only.
 //!
-//! Cost of m elements: two triples and three more for each of m + 1 products, one round, and the check. Sent to the client are
-//! 4 + 16 (2m + 3) bytes by each node.
+//! Cost of m elements: two triples and three more for each of m + 1 products, one round, and the check. Each node sends the client 4 + 16
+//! (2m + 3) bytes.
 //!
 //! # Differences from the paper
-//! The factor is an element of GF(2^128) and so the error is 2^-128 whatever the field of the MACs, which is what bounds the
-//! check before. The paper's output check takes v as the client's random input; here the nodes draw it.
+//! The factor is an element of GF(2^128), so the error is 2^-128 whatever the field of the MACs, which bounds the check before. The paper's
+//! output check takes v as the client's random input; here the nodes draw it.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_field::{Gf2_64, Gf128, MacField, tower};
@@ -61,22 +60,22 @@ const BASIS: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 /// 1 / X.
 const INVERSE: u64 = 1 << 63 | 1 << 3 | 1 << 2 | 1;
 
-/// A random value that covers an input of a client: its bits, from which shares of every image of it follow.
+/// A random value that masks an input of a client: its bits, which determine shares of every image of it.
 pub struct Mask {
-    /// The lowest bit of all bytes, then the next ..
+    /// The lowest bits of all bytes, then the next, and so on.
     bits: Authenticated<Gf2_64>,
     len: usize,
 }
 
 impl Arithmetic<Gf2_64> {
-    /// Draws a mask; also what goes to the client. Eight random bits a byte.
+    /// Draws a mask, eight random bits a byte. Also returns the message to the client.
     pub(super) fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
         let bits = self.bits(8 * len, net)?;
         let message = self.reveal_bits(&bits, len, net)?;
         Ok((Mask { bits, len }, message))
     }
 
-    /// What goes to a client that is to learn bytes of which these are the bits: the lowest of all bytes, then the next ..
+    /// The message to a client that is to learn bytes. `bits` are their bits: the lowest of all bytes, then the next, and so on.
     pub(super) fn reveal_bits(
         &mut self,
         bits: &Authenticated<Gf2_64>,
@@ -87,7 +86,7 @@ impl Arithmetic<Gf2_64> {
         self.send(&packed(&bytes), len, net)
     }
 
-    /// Shares of x and of the images that a port wants, from the public x ^ r. Local.
+    /// Shares of x, and of the images that a port needs, from the public x ^ r. Local.
     pub(super) fn unmask(
         &self,
         mask: &Mask,
@@ -112,7 +111,7 @@ impl Arithmetic<Gf2_64> {
         self.send(&packed(&value.bytes().part(0..len)), len, net)
     }
 
-    /// What goes to a client that is to learn elements which hold so many bytes; see the module. Nothing if there are none.
+    /// The message to a client that is to learn elements which contain this many bytes; see the module. Empty if there are none.
     pub(super) fn send(&mut self, elements: &Elements, bytes: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
         let count = elements.count();
         if count == 0 {
@@ -120,7 +119,7 @@ impl Arithmetic<Gf2_64> {
         }
         let told = u32::try_from(bytes)
             .map_err(|_| Error::Misuse(format!("{bytes} bytes are too many for one message to a client")))?;
-        // All at once: a source makes what is asked for at once together.
+        // All at once: a source makes together what is requested together.
         let triples = self.triples(2 + PRODUCT_TRIPLES * (count + 1), net)?;
         let part = |range: std::ops::Range<usize>| Triples {
             a: triples.a.part(range.clone()),
@@ -152,7 +151,7 @@ impl Mask {
         elements_of_bits(&self.bits, self.len)
     }
 
-    /// The bits of the cells of a port's blocks that stand at `at`: the lowest of all cells, then the next ..
+    /// The bits at place `at` of the cells of a port's blocks: the lowest of all cells, then the next, and so on.
     fn bits_of(&self, at: usize, port: &CompiledPort, lanes: usize) -> Authenticated<Gf2_64> {
         let (count, width) = (port.cells.len(), Cells::block_bytes(port.cells.len(), port.bits));
         let mut bits = Authenticated::zero(usize::from(port.bits) * count * lanes);
@@ -172,14 +171,14 @@ impl Mask {
 }
 
 impl Shared<Gf2_64> {
-    /// The bytes of the blocks that people write, as elements of GF(2^8) inside of GF(2^64). Local.
+    /// The bytes of the blocks, in the order in which people write them, as elements of GF(2^8) inside GF(2^64). Local.
     pub(super) fn bytes(&self) -> Authenticated<Gf2_64> {
         let len = self.count * self.lanes;
         let width = Cells::block_bytes(self.count, self.bits);
         let mut embedded = Zeroizing::new(vec![0; len]);
         Gf2_64::embed_row(&mut embedded, &self.cells[..len]);
-        // A cell at a shift is the cell times x^shift: the value is narrow, so that no reduction occurs, and its shares
-        // follow whatever they are.
+        // A cell at a shift is the cell times x^shift. The value is narrow, so no reduction occurs, and the same map applies to its shares
+        // whatever they are.
         let mut places: Vec<Vec<(usize, u64)>> = vec![Vec::new(); width];
         for cell in 0..self.count {
             let (byte, shift) = Cells::place(cell, self.bits);
@@ -199,7 +198,7 @@ impl Shared<Gf2_64> {
     }
 }
 
-/// Elements that hold bytes; the last one is filled up with zeros.
+/// Elements that contain bytes; the last one is filled up with zeros.
 fn packed(bytes: &Authenticated<Gf2_64>) -> Elements {
     let coordinate = |k: usize| {
         let mut coordinate = Authenticated::zero(bytes.len().div_ceil(ELEMENT_BYTES));
@@ -217,13 +216,13 @@ fn packed(bytes: &Authenticated<Gf2_64>) -> Elements {
     of_coordinates(&coordinate(0), &coordinate(1))
 }
 
-/// The bytes that an element holds.
+/// The bytes that an element contains.
 fn unpacked(element: Element) -> [u8; ELEMENT_BYTES] {
     let mut bytes = [0; ELEMENT_BYTES];
     let coordinates = tower::split(Gf128::from_bytes(element));
     for (mut word, bytes) in coordinates.into_iter().zip(bytes.chunks_exact_mut(BASIS.len())) {
         for byte in bytes {
-            // The coefficient at 1; then the next one takes its place.
+            // Takes the coefficient at 1; then the next one moves to its place.
             *byte = Gf2_64::project(word);
             word = Gf2_64::multiply(word ^ Gf2_64::embed(*byte), INVERSE);
         }
@@ -231,7 +230,7 @@ fn unpacked(element: Element) -> [u8; ELEMENT_BYTES] {
     bytes
 }
 
-/// At a client: the bytes of which these are the nodes' messages, or several messages of each node one after another.
+/// At a client: the bytes from the nodes' messages, or from several messages of each node one after another.
 pub(super) fn combine_bytes(
     parties: usize,
     serving: PartySet,
@@ -264,7 +263,7 @@ pub(super) fn combine_elements(
 
 const UNVERIFIED: Error = Error::CheckFailed { what: "what the nodes sent to a client" };
 
-/// Elements and the number of bytes that they hold, message after message; all have been verified.
+/// Elements and the number of bytes that they contain, message after message; all have been verified.
 fn verified(parties: usize, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<(usize, Vec<Element>)>> {
     if serving != PartySet::all(parties) {
         return Err(Error::Misuse(format!("{serving} serve, but all of {parties} parties have to")));
@@ -296,14 +295,14 @@ fn verified(parties: usize, serving: PartySet, messages: &[&[u8]]) -> Result<Vec
     Ok(all)
 }
 
-/// The elements E_1 .. E_m before v, w_1 .. w_m, u and rho, if these fit them.
+/// The elements E_1 .. E_m before v, w_1 .. w_m, u and rho, if the latter match them.
 fn verify(sum: &[u8], count: usize) -> Result<Vec<Element>> {
     let (elements, rest) = sum.as_chunks::<ELEMENT_BYTES>();
     let [values @ .., rho] = elements else { return Err(UNVERIFIED) };
     let (values, products) = values.split_at_checked(count + 1).ok_or(UNVERIFIED)?;
     let mut due = vec![0; ELEMENT_BYTES * values.len()];
     gf128::scale_add(&mut due, values.as_flattened(), rho);
-    // Two nodes that sent the same would make everything zero; rho is zero otherwise with probability 2^-128.
+    // Two equal messages of two nodes would make everything zero; otherwise rho is zero with probability 2^-128.
     let drawn = !ct_eq(rho, &[0; ELEMENT_BYTES]);
     match drawn && rest.is_empty() && ct_eq(&due, products.as_flattened()) {
         true => Ok(values[..count].to_vec()),

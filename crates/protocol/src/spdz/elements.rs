@@ -4,11 +4,11 @@
 //! is x = sum x_i in GF(2^128) with shares m_i of its MAC, sum m_i = iota(alpha) x. So:
 //!
 //! * Sums, and products by public elements of GF(2^128), act on shares of values and of MACs alike, and are local.
-//! * The coordinates of x_i and of m_i are shares of x_0, x_1 and of alpha x_0, alpha x_1: two elements as `share.rs` has
-//!   them. Opening an element opens both, and the check covers it (`check.rs`).
+//! * The coordinates of x_i and of m_i are shares of x_0, x_1 and of alpha x_0, alpha x_1: two elements in the form of `share.rs`. Opening
+//!   an element opens both, and the check covers it (`check.rs`).
 //! * A product takes three products of coordinates, in one round.
 //!
-//! Adversary: as in `arithmetic.rs`, whose openings are all that is exchanged here.
+//! Adversary: as in `arithmetic.rs`, whose openings are the only communication here.
 
 use polyclave_field::tower::{self, DELTA};
 use polyclave_field::{Gf2_64, Gf128, MacField};
@@ -25,11 +25,11 @@ use crate::net::Net;
 use crate::unchecked::Unchecked;
 use crate::{Error, Result};
 
-/// Triples that a product of two elements takes.
+/// The number of triples that a product of two elements takes.
 pub(super) const PRODUCT_TRIPLES: usize = 3;
 
 impl ElementArithmetic for Arithmetic<Gf2_64> {
-    /// Of which the coordinates are the factors of a triple each: uniform and independent. Their product is not used.
+    /// The coordinates of each are the factors of one triple, so they are uniform and independent. The triple's product is not used.
     fn random_elements(&mut self, count: usize, net: &mut dyn Net) -> Result<Elements> {
         let triples = self.triples(count, net)?;
         Ok(of_coordinates(&triples.a, &triples.b))
@@ -39,7 +39,7 @@ impl ElementArithmetic for Arithmetic<Gf2_64> {
         add_public(a, public, &self.key)
     }
 
-    /// Three triples each.
+    /// Each product takes three triples.
     fn multiply_elements(&mut self, a: &Elements, b: &Elements, net: &mut dyn Net) -> Result<Elements> {
         a.same_count(b)?;
         let triples = self.triples(PRODUCT_TRIPLES * a.count(), net)?;
@@ -89,7 +89,7 @@ impl Arithmetic<Gf2_64> {
         Ok(elements)
     }
 
-    /// Products, element by element, with triples that are there. By coordinates, with t^2 = t + delta (Karatsuba).
+    /// Products, element by element, with the given triples. By coordinates, with t^2 = t + delta (Karatsuba).
     pub(super) fn multiply_by(
         &mut self,
         a: &Elements,
@@ -118,7 +118,7 @@ impl Arithmetic<Gf2_64> {
     }
 }
 
-/// The elements of these coordinates. Local, as all that follows.
+/// The elements with these coordinates. Local, like everything that follows.
 pub(super) fn of_coordinates(x0: &Authenticated<Gf2_64>, x1: &Authenticated<Gf2_64>) -> Elements {
     let join = |x0: &[u64], x1: &[u64]| {
         let mut row = Zeroizing::new(vec![0; ELEMENT_BYTES * x0.len()]);
@@ -144,7 +144,7 @@ pub(super) fn coordinates(elements: &Elements) -> [Authenticated<Gf2_64>; 2] {
     coordinates
 }
 
-/// The elements that GCM reads in bytes of which these are the bits: the lowest of all bytes, then the next .. The last
+/// The elements that GCM reads from bytes. `bits` are the bits of the bytes: the lowest of all bytes, then the next, and so on. The last
 /// element is filled up with zeros.
 pub(super) fn elements_of_bits(bits: &Authenticated<Gf2_64>, bytes: usize) -> Elements {
     // By coordinate and bit, for all bytes of an element.
@@ -171,7 +171,7 @@ pub(super) fn elements_of_bits(bits: &Authenticated<Gf2_64>, bytes: usize) -> El
     of_coordinates(x0, x1)
 }
 
-/// Adds public elements: the first party to its shares, every party alpha_i times them to its MACs.
+/// Adds public elements: the first party adds them to its shares, and every party adds alpha_i times them to its MACs.
 pub(super) fn add_public(elements: &Elements, public: &[Element], key: &MacKey<Gf2_64>) -> Elements {
     let mut sum = if key.is_first() { elements.add_to_shares(public) } else { elements.clone() };
     assert_eq!(sum.count(), public.len(), "terms of other lengths");

@@ -1,5 +1,5 @@
-//! Authenticated sharing as long-lived nodes offer it: `elements.rs`, `client.rs` and `storage.rs` under the names of
-//! [`crate::service`]. MACs are in GF(2^64), since elements of GF(2^128) have coordinates over it.
+//! Authenticated sharing for long-lived nodes: `elements.rs`, `client.rs` and `storage.rs` under the names of [`crate::service`]. MACs are
+//! in GF(2^64), because elements of GF(2^128) have coordinates over it.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
-//! What a node keeps on its disk of authenticated sharing: shares of values with their views and MACs, and of elements of
-//! GF(2^128). Both name the field, the number of parties and the party, so that another node's file is refused and not
-//! computed with. What belongs to another MAC key fails the next check.
+//! What a node stores on its disk of authenticated sharing: shares of values with their views and MACs, and of elements of GF(2^128). Both
+//! name the field, the number of parties and the party, so that another node's file is refused and not used. Values under another MAC key
+//! fail the next check.
 //!
-//! A file is no more authentic than the disk it was on: a changed share of a value makes the check fail, too. What is read is
-//! checked as far as bytes can be, and whatever they claim, nothing is allocated beyond what came, and nothing panics.
+//! A file is no more authentic than its disk. A changed share of a value makes the check fail, too. The reader checks as much as bytes
+//! allow. Whatever they claim, it allocates nothing beyond what is there, and never panics.
 //!
-//! A value is stored when a check has covered what it rests on; one that is read rests on nothing.
+//! A value is stored after a check has covered everything that it depends on. A value that is read depends on nothing.
 //!
 //! | | in order; numbers little-endian |
 //! |---|---|
@@ -36,7 +36,7 @@ impl<F: MacField> Shared<F> {
     pub(super) fn save(&self, key: &MacKey<F>) -> Zeroizing<Vec<u8>> {
         let header = header(VALUE, key);
         let shape = shape_bytes(self.bits, self.count, self.lanes, &self.views);
-        // Sized at once: growing would leave copies of shares behind.
+        // Allocated at its full size: growing would leave copies of shares behind.
         let len = header.len() + shape.len() + self.cells.len() + self.macs.len() * F::BYTES;
         let mut bytes = Zeroizing::new(Vec::with_capacity(len));
         bytes.extend(header);
@@ -67,7 +67,7 @@ impl<F: MacField> Shared<F> {
     }
 }
 
-/// Stores elements with their MACs.
+/// The bytes of elements with their MACs.
 pub(super) fn save_elements<F: MacField>(elements: &Elements, key: &MacKey<F>) -> Zeroizing<Vec<u8>> {
     elements.save(&header(ELEMENTS, key))
 }

@@ -1,19 +1,20 @@
-//! Scrambled tables as long-lived nodes offer them (`tinytable-linear64`): circuits of bits by tables, elements of GF(2^128)
-//! and what goes to and comes from clients by authenticated sharing ([`crate::spdz`]), both under one key alpha = alpha_A + alpha_B.
+//! Scrambled tables for long-lived nodes (`tinytable-linear64`). Circuits of bits are evaluated by tables. Elements of GF(2^128), and
+//! everything that is exchanged with clients, use authenticated sharing ([`crate::spdz`]). Both use one key alpha = alpha_A + alpha_B.
 //!
-//! Nodes evaluate Boolean circuits, so every shared value is a row of bits with tags under alpha_A and alpha_B. Such bits are shares
-//! under the sum of both, too ([`Bits::to_spdz`](crate::tinyot::Bits::to_spdz)): elements and answers to clients follow without talking.
-//! Bits come from [`crate::tinyot`] and triples of elements from [`crate::mascot`], bound to the same shares of alpha when the nodes are
-//! set up and whenever they are renewed (`mascot/bit_triples.rs`), so a cheater cannot take one alpha here and another there.
+//! Nodes evaluate Boolean circuits, so every shared value is a row of bits with tags under alpha_A and alpha_B. Such bits are also shares
+//! under the sum of both ([`Bits::to_spdz`](crate::tinyot::Bits::to_spdz)), so elements and answers to clients follow without
+//! communication. Bits come from [`crate::tinyot`], and triples of elements from [`crate::mascot`]. Both are bound to the same shares of
+//! alpha when the nodes are set up and whenever these are renewed (`mascot/bit_triples.rs`), so a cheater cannot use one alpha here and
+//! another there.
 //!
-//! **Adversary**: active, static, one of the two; secure with abort, error 2^-64 for each check. What is opened has two checks, that of
-//! tags (`tinyot/opening.rs`) and that of MACs (`spdz/check.rs`). A value goes from the one side to the other, to a client or to a disk
-//! only behind the check of what it rests on, and one failure retires the one key of both.
+//! **Adversary**: active, static, one of the two; secure with abort, error 2^-64 for each check. Two checks cover what is opened, that of
+//! tags (`tinyot/opening.rs`) and that of MACs (`spdz/check.rs`). A value passes from one side to the other, to a client or to a disk only
+//! after the check of everything that it depends on, and one failure retires the common key of both.
 //!
-//! **Material.** What is in stock fits every circuit (`stocked.rs`). Tables are made of it when a request names its circuit, are bound
-//! to that circuit's digest, its lanes and the session's stream ([`Batch`]), serve once, and are never written down.
+//! **Material.** The stock fits every circuit (`stocked.rs`). The nodes make tables from it when a request names its circuit. The tables
+//! are bound to that circuit's digest, its lanes and the session's stream ([`Batch`]), are used once, and are never written to a disk.
 //!
-//! Cost of a block of AES-128 beside the paper's 40 layers, check and input: five rounds to make its tables, and two openings for
+//! Cost of a block of AES-128 in addition to the paper's 40 layers, check and input: five rounds to make its tables, and two openings for
 //! each AND.
 
 mod client;
@@ -38,7 +39,7 @@ use crate::tally::{Cost, Phase, Tally};
 use crate::tinyot::Source;
 use crate::{Error, Party, PartySet, Result};
 
-/// Of bits: for tables, and for clients' masks.
+/// Sources of bits: for tables, and for clients' masks.
 type Sources = [Box<dyn Source>; 2];
 
 /// Scrambled tables between two nodes, verified by linear tags of 64 bits.
@@ -48,7 +49,7 @@ pub struct ServedConfig {
 }
 
 impl ServedConfig {
-    /// With material from this source.
+    /// Takes material from this source.
     pub fn new(preprocessing: Preprocessing) -> Result<Self> {
         let packing = spdz::Packing::of::<Gf2_64>(1)?;
         let elements = SpdzConfig::new(2, spdz::LookupMethod::MaskedTables, preprocessing, packing)?;
@@ -220,9 +221,9 @@ impl ServiceConfig for ServedConfig {
 /// One node in one session.
 pub struct Served {
     tables: TinyTable<Checked<Cells>>,
-    /// Under the same key, which shares its fate.
+    /// Elements under the same key; a failure of either retires it for both.
     elements: Spdz<Gf2_64>,
-    /// Random bits that cover what clients send.
+    /// Random bits that mask what clients send.
     masks: Box<dyn Source>,
 }
 
@@ -232,7 +233,7 @@ impl Maps for Served {
     }
 }
 
-/// Circuits are those of the tables.
+/// Circuits are evaluated by the tables.
 impl Session for Served {
     type Shared = Shared;
     type Registers = Registers;

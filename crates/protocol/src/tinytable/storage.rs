@@ -1,11 +1,11 @@
-//! What a node keeps on its disk of a shared value: its shares, their tags, and the keys of the peer's tags. The file names the
-//! party, so that the other's is refused; what belongs to another key fails the next check, as does a changed share, tag or key.
-//! What is read is checked as far as bytes can be: nothing is allocated beyond what came, and nothing panics.
+//! What a node stores on its disk of a shared value: its shares, their tags, and the keys of the peer's tags. The file names the party, so
+//! that the other party's file is refused. A value under another key fails the next check, as does a changed share, tag or key. The reader
+//! checks as much as bytes allow: it allocates nothing beyond what is there, and never panics.
 //!
-//! A value is stored when a check has covered what it rests on; one that is read rests on nothing.
+//! A value is stored after a check has covered everything that it depends on. A value that is read depends on nothing.
 //!
-//! In order: kind, version, 64, 2, party, a byte each; the shape ([`shape_bytes`]); shares, a byte each; tags, and keys, as wide as
-//! [`tag_bytes`] says.
+//! In order: kind, version, 64, 2, party, one byte each; the shape ([`shape_bytes`]); shares, one byte each; tags, and keys, of the width
+//! that [`tag_bytes`] gives.
 
 use polyclave_cipher::Matrix;
 use zeroize::Zeroizing;
@@ -31,7 +31,7 @@ impl Shared {
             (header(key), shape_bytes(self.bits, self.count, self.lanes, &[Matrix::identity(self.bits)]));
         let Masks { values, tags, keys } = &self.shares;
         let size = tag_bytes(self.bits);
-        // Sized at once: growing would leave copies of shares behind.
+        // Allocated at its full size: growing would leave copies of shares behind.
         let len = header.len() + shape.len() + values.len() + (tags.len() + keys.len()) * size;
         let mut bytes = Zeroizing::new(Vec::with_capacity(len));
         bytes.extend(header);

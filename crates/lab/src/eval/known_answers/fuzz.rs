@@ -1,4 +1,4 @@
-//! Foreign bytes where a file of known answers should be.
+//! Fuzz targets: foreign bytes in place of a file of known answers.
 
 use polyclave_harness::fuzz;
 
@@ -21,7 +21,7 @@ const WORDS: [&str; 14] = [
     "\u{e9}",
 ];
 
-/// An entry that is an answer has the sizes of its cipher.
+/// An accepted entry has the sizes of its cipher.
 #[test]
 fn no_file_of_known_answers_panics_and_an_answer_has_the_sizes_of_its_cipher() {
     let zeros = "00".repeat(16);
@@ -45,7 +45,7 @@ fn no_file_of_known_answers_panics_and_an_answer_has_the_sizes_of_its_cipher() {
                 assert!(target.round_keys || answer.plaintext.len() == answer.ciphertext.len());
             }
         }
-        // Names that are none are remembered, too.
+        // Unknown names are remembered, too.
         if targets.known.len() > 100 {
             targets.known.retain(|_, target| target.is_ok());
         }

@@ -1,4 +1,4 @@
-//! Foreign bytes in place of a peer's proposal.
+//! Fuzz targets: foreign bytes in place of a peer's proposal.
 
 use polyclave_harness::{fuzz, within_memory};
 

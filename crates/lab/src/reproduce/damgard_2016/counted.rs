@@ -1,4 +1,4 @@
-//! Runs that count: two parties on threads of this process, with tables from a dealer.
+//! Runs that count operations: two parties on threads of this process, with tables from a dealer.
 
 use anyhow::{Context, Result, ensure};
 use polyclave_cipher::{AnyMap, Cells, cleartext, compile};
@@ -19,7 +19,7 @@ use crate::reproduce::measure::{evaluations_under, in_series, random_inputs};
 
 const PARTIES: usize = 2;
 
-/// What one evaluation took, the same for both parties.
+/// The cost of one evaluation, the same for both parties.
 #[derive(Clone, Copy)]
 pub struct Taken {
     /// Bytes of tables that a party held for each block, before it read any.
@@ -30,8 +30,8 @@ pub struct Taken {
     pub rounds: f64,
 }
 
-/// Encrypts random blocks and counts. As in the paper one party gives the message and the other the expanded key, and both
-/// learn the ciphertext.
+/// Encrypts random blocks and counts. As in the paper, one party gives the message and the other the expanded key, and both learn the
+/// ciphertext.
 pub fn evaluation(row: Row, version: Version) -> Result<Taken> {
     match row.macs {
         Macs::None => evaluate_as::<Unverified<Cells>>(row.macs, version),
@@ -70,7 +70,7 @@ fn evaluate_as<R: Worth>(macs: Macs, version: Version) -> Result<Taken> {
     })
 }
 
-/// Products of bits that the parties took to make one table of the S-box.
+/// Products of bits that the parties needed to make one table of the S-box.
 pub fn products_of_s_box(way: PreprocessingMethod) -> Result<f64> {
     let preprocessing = Preprocessing::TinyOt { method: way, kappa: Kappa::Bits40, expansion: 1 };
     let config = TinyTableConfig::<Unverified<Cells>>::new(Macs::None, preprocessing)?;

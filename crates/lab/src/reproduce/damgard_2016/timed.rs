@@ -11,16 +11,16 @@ use crate::reproduce::timer::Timer;
 
 const REPEATS: usize = 3;
 
-/// What a row has in common with the paper's, and what not.
+/// What a row has in common with the paper's row, and what differs.
 const FRESH: &str = "online alone: inputs, lookups and a check of MACs; the result stays shared. Every block has fresh tables, which \
                      come from memory; the paper's had one instance again and again. Where tables are large, few blocks share \
                      the wait for a round";
 const MIXED: &str = "the introduction's 2.4 ms and 10 us \"at the same security level\" are of two rows: the latency of Linear-64 \
                      (2^-64) and the amortized time of Lookup-32 (2^-32)";
 
-/// What is measured of a row.
+/// What is measured for a row.
 fn setting(row: Row, version: Version) -> Setting {
-    // As many as fit into about 1 GiB in each party, or enough to hide the wait for a round.
+    // As many as fit into about 1 GiB in each party, or enough to hide the latency of a round.
     let (blocks, latency_samples) = match (version, row.macs) {
         (Version::Optimized, Macs::Lookup64) => (16, 7),
         (Version::Optimized, Macs::Lookup32) => (32, 7),
@@ -81,7 +81,7 @@ fn execution_times(version: Version, published: [Published; 4], timer: &mut Time
         let (sequential, parallel, note) = times(setting(row, version), timer)?;
         for (column, published) in columns.into_iter().zip(published) {
             let ours = if column.contains("Sequential") { sequential } else { parallel };
-            // The two cells that the introduction mixes.
+            // The two cells that the introduction confuses.
             let is_mixed = published == 2.37 || published == 9.98;
             let note = if is_mixed { format!("{note}; {MIXED}") } else { note.clone() };
             cells.push(Cell::compared(row.name, column, published, ours).note(&note));

@@ -1,4 +1,4 @@
-//! Table 2 under active security: the paper's operations and rounds hold online, where a multiplication takes a triple made ahead.
+//! Table 2 under active security. Online the paper's operations and rounds hold, where a multiplication takes a triple made ahead.
 
 use anyhow::Result;
 use polyclave_cipher::Circuit;
@@ -10,7 +10,7 @@ use super::super::measure::{Taken, evaluations_under, in_series, mean_over, stan
 use super::super::table::Cell;
 use super::{OPERATIONS, ROUNDS};
 
-/// S-boxes side by side, or one after another times repetitions, over which masking is averaged.
+/// S-boxes in parallel, or in series times repetitions, over which masking is averaged.
 const LANES: usize = 50_000;
 const IN_SERIES: usize = 200;
 const SERIES: usize = 25;

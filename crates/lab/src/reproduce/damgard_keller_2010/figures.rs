@@ -1,14 +1,14 @@
-//! Figures 2 to 5: AES-128 with its key expansion on imitated networks, every way to invert.
+//! Figures 2 to 5: AES-128 with its key expansion on simulated networks, with every way to invert.
 //!
-//! Every point is measured when it is asked for, with the parties as processes of their own. What the paper says of a figure is
-//! judged from the points (`judge.rs`).
+//! Every point is measured when it is asked for, with the parties as processes of their own. The points are compared with the paper's
+//! statements about a figure (`judge.rs`).
 //!
 //! # Differences from the paper
 //!
-//! * All parties are on one machine; delay and rate are imitated, and only payload takes time on a line, where the paper's
-//!   short messages had a packet each.
-//! * All blocks of a batch advance in step, with one exchange a round for all of them. In the paper every S-box ran as soon as
-//!   it had its inputs, so that blocks ran ahead of each other.
+//! * All parties are on one machine. Delay and rate are simulated, and only payload takes time on a line, whereas the paper's short
+//!   messages took a packet each.
+//! * All blocks of a batch advance in step, with one exchange a round for all of them. In the paper every S-box ran as soon as it had its
+//!   inputs, so that some blocks were ahead of others.
 //! * The key expansion runs once for all blocks of a batch, which then takes 160 + 40/B S-boxes for each of B blocks.
 
 mod draw;
@@ -81,20 +81,20 @@ pub const FIGURES: &[Figure] = &[
     },
 ];
 
-/// The paper's: one of three, or of four, is corrupt.
+/// The paper's parties: one of three, or of four, is corrupt.
 const THRESHOLD: usize = 1;
 const MOST_BLOCKS: usize = 10;
 /// The paper's gigabit network.
 const RTT_MS: f64 = 0.1;
-/// Added one way, so that a round takes so much longer.
+/// The delay that is added in one direction, so that a round takes this much longer.
 const DELAYS_MS: [f64; 5] = [0.0, 2.5, 5.0, 10.0, 20.0];
-/// Of every line, from one party to one other.
+/// The rate of every line from one party to one other.
 const RATES_KBIT: [f64; 9] = [20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0];
-/// Where the machine's noise is a large part of the time, and where the network hides it.
+/// Repeats where the machine's noise is a large part of the time, and where the network hides the noise.
 const REPEATS: usize = 25;
 const REPEATS_IF_SLOW: usize = 3;
 
-/// What differs from point to point of a curve.
+/// What varies between the points of a curve.
 #[derive(Clone, Copy)]
 enum Abscissa {
     Blocks,
@@ -130,7 +130,7 @@ struct Point {
     measured: bench::Point,
 }
 
-/// A figure as it came out.
+/// A figure as measured.
 #[derive(Serialize)]
 pub struct Measured {
     paper: &'static str,
@@ -145,12 +145,12 @@ pub struct Measured {
     x: &'static str,
     curves: Vec<Curve>,
     findings: Vec<Finding>,
-    /// Where this agrees with the paper and where it does not.
+    /// Whether our points agree with the paper's statements.
     pub sentence: String,
 }
 
 impl Figure {
-    /// The file of its picture. Whether that and the one for the data can be written is found out before the measuring.
+    /// The file of its picture. An error before the measurement if that file or the one for the data cannot be written.
     pub fn file(&self, directory: &Path) -> Result<PathBuf> {
         let make = std::fs::create_dir_all(directory);
         make.with_context(|| format!("cannot make the directory {}", directory.display()))?;
@@ -160,13 +160,13 @@ impl Figure {
         Ok(path)
     }
 
-    /// What the progress of its measuring counts up to; an error if its protocol cannot run.
+    /// The number of steps of its measurement, for the progress bar; an error if its protocol cannot run.
     pub fn steps(&self, repeats: Option<usize>) -> Result<u64> {
         let sweeps = self.sweeps(repeats)?;
         Ok(sweeps.iter().map(|(.., sweep)| sweep.steps()).sum())
     }
 
-    /// Measures it, draws it into a file and puts the data beside.
+    /// Measures it, draws it into a file and writes the data beside it.
     pub fn make(&self, repeats: Option<usize>, file: &Path, progress: &ProgressBar) -> Result<Measured> {
         let mut curves: Vec<Curve> = Vec::new();
         for (inversion, x, sweep) in self.sweeps(repeats)? {
@@ -200,14 +200,14 @@ impl Figure {
         Ok(measured)
     }
 
-    /// All starts of the parties, those of a way to invert one after another, with the abscissa unless it is the blocks.
+    /// All starts of the parties, grouped by way to invert, with the abscissa unless it is the number of blocks.
     fn sweeps(&self, repeats: Option<usize>) -> Result<Vec<(Inversion, Option<f64>, Sweep)>> {
         let protocol = |inversion: Inversion| ProtocolOptions {
             threshold: Some(THRESHOLD),
             ..ProtocolOptions::named(self.protocol, self.parties).with("inversion", inversion.name())
         };
         protocol(Inversion::default()).check_parties().with_context(|| self.name)?;
-        // A way may be another protocol's own.
+        // A way to invert may belong to another protocol.
         let known = Inversion::ALL.into_iter().filter(|i| protocol(*i).check_parties().is_ok());
         let of_one = |inversion| {
             self.abscissa.starts().into_iter().map(move |start| {
@@ -284,7 +284,7 @@ fn network(rtt_ms: f64, rate: &str) -> String {
     format!("{rtt_ms}ms,{rate}")
 }
 
-/// As the command line has it.
+/// Its name on the command line.
 fn by_name<S: Serializer>(inversion: &Inversion, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(inversion.name())
 }

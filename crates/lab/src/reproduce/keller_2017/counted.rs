@@ -1,4 +1,4 @@
-//! Runs that count: masked tables are made by Demux from triples and bits, as with real material, though a dealer gives those.
+//! Runs that count operations. Demux makes masked tables from triples and bits, as with real material, although a dealer provides those.
 
 use parking_lot::Mutex;
 
@@ -21,7 +21,7 @@ use crate::reproduce::measure::{Taken, evaluations_under};
 /// The paper's setting.
 pub const PARTIES: usize = 2;
 
-/// A source that hands out triples and bits, but nothing whole.
+/// A source that provides triples and bits, but no finished tables.
 struct Piecewise<S>(S);
 
 impl<F: MacField, S: Source<F>> Source<F> for Piecewise<S> {
@@ -49,7 +49,7 @@ impl<F: MacField, S: Source<F>> Source<F> for Piecewise<S> {
 /// A party's share of a MAC key and a source of material under it.
 pub type Material<F> = (MacKey<F>, Box<dyn Source<F>>);
 
-/// Makes a party's material.
+/// The source of a party's material.
 pub type Make<F> = fn(&mut dyn Net) -> Outcome<Material<F>>;
 
 /// Triples and bits from a dealer.
@@ -60,7 +60,7 @@ pub fn dealt<F: MacField>(net: &mut dyn Net) -> Outcome<Material<F>> {
     Ok((mac_key(&seed, me, n), Box::new(Piecewise(dealer))))
 }
 
-/// Authenticated sharing on any material, for one session.
+/// Authenticated sharing with any source of material, for one session.
 pub struct OnMaterial<F: MacField> {
     pub way: LookupMethod,
     pub packing: Packing,
@@ -122,7 +122,7 @@ pub fn evaluate<F: MacField>(row: Row, k: usize, make: Make<F>) -> Result<Taken>
     evaluations_under(&AnyProtocolConfig::new(config), &cipher.encrypt, 1, 1)
 }
 
-/// Triples that the unit vector of an index takes, counted while it is made.
+/// The triples that the unit vector of an index takes, counted while it is made.
 pub fn products_of_demux(in_bits: u8, k: usize) -> Result<u64> {
     match k {
         40 => demux::<Gf2_40>(in_bits, k),

@@ -1,4 +1,4 @@
-//! Figure 3: AES by masked tables among 2 to 5 parties, as cells and as a picture.
+//! Figure 3: AES by masked tables among 2 to 5 parties, as a table and as a picture.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::reproduce::table::Cell;
 use crate::reproduce::timer::Timer;
 
 const PARTIES: std::ops::RangeInclusive<usize> = 2..=5;
-/// Five parties' material has to fit into one machine.
+/// The material of five parties has to fit into one machine.
 const BLOCKS: usize = 128;
 
 /// Table lookup-based AES throughput for multiple parties.
@@ -42,7 +42,7 @@ struct Curve {
     points: Vec<(usize, [f64; 3])>,
 }
 
-/// The same as a picture, with the data beside it.
+/// The same as a picture, with the data in a file beside it.
 pub fn draw(timer: &mut Timer, path: &Path) -> Result<()> {
     data_beside(path)?;
     let mut curves = [("online", Vec::new()), ("preprocessing", Vec::new())];

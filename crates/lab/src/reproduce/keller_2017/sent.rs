@@ -1,4 +1,4 @@
-//! What MASCOT sends, metered while it makes the triples and bits that a running protocol asks for.
+//! The bytes that MASCOT sends, measured while it makes the triples and bits that a running protocol asks for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,15 +20,15 @@ use super::Row;
 use super::counted::{Material, PARTIES, evaluate};
 use crate::reproduce::table::Cell;
 
-/// The paper's trade of computation for communication: none.
+/// The paper's parameter that trades computation for communication: none.
 const EXPANSION: usize = 1;
-/// Tables that are made to find what one more takes: whole bytes of transfers, so that nothing is rounded up.
+/// How many tables are made to measure the cost of one more: whole bytes of transfers, so that nothing is rounded up.
 const SOME: usize = 8;
 const MORE: usize = 2 * SOME;
 /// Oblivious transfers of the width of the computational security parameter.
 const LAMBDA: f64 = 128.0;
 
-/// Bits that one party sends the other for a triple, by the paper's count: tau k (lambda + k) + 5 k^2.
+/// Bits that one party sends to the other for a triple, by the paper's formula: tau k (lambda + k) + 5 k^2.
 fn bits_of_triple(k: f64) -> f64 {
     let tau = if k > 64.0 { 3.0 } else { 4.0 };
     tau * k * (LAMBDA + k) + 5.0 * k * k
@@ -41,7 +41,7 @@ fn made<F: MacField>(net: &mut dyn Net) -> Outcome<Material<F>> {
     Ok((key, Box::new(source)))
 }
 
-/// A cell of Table 2: megabytes that one party sends to make what a block takes, whatever else it has to be sent included.
+/// A cell of Table 2: megabytes that one party sends to make what a block takes, including everything else that must be sent for it.
 pub fn communication(row: Row, column: &str, published: f64, triples: f64, bits: f64) -> Result<Cell> {
     let (k, taken) = match row.way {
         LookupMethod::Univariate => (42.0, evaluate::<Gf2_42>(row, Gf2_42::BITS as usize, made)?),
@@ -69,7 +69,7 @@ pub fn products_of_demux(row: &str, column: &str, published: f64, in_bits: u8, k
     Ok(Cell::compared(row, column, published, metered.bytes / 1e3).corrected(derived, why))
 }
 
-/// What one table more takes.
+/// The cost of one more table.
 struct OneMore {
     triples: f64,
     bytes: f64,
@@ -103,7 +103,7 @@ fn tables<F: MacField>(in_bits: u8, k: usize, count: usize) -> Result<(u64, u64)
     counted.into_iter().next().context("there are no parties")
 }
 
-/// Counts what is sent for triples, and for nothing else.
+/// Counts what is sent for triples, and nothing else.
 struct OfTriples<F: MacField> {
     source: Box<dyn Source<F>>,
     meter: Arc<Meter>,

@@ -11,15 +11,15 @@ use crate::reproduce::timer::Timer;
 
 const REPEATS: usize = 3;
 const LATENCY_SAMPLES: usize = 21;
-/// The paper's field of MACs.
+/// The field of the paper's MACs.
 const FIELD: &str = "40";
 const REAL_MATERIAL: &str = "mascot";
 const DEALER: &str = "insecure_dealer";
 const THREADS: usize = 2;
 
-/// What is measured of a row, with two parties.
+/// What is measured for a row, with two parties.
 pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
-    // So few that all rows together take a minute or two, though a dealer has to make every one's material.
+    // Few enough for all rows together to take a minute or two, although a dealer has to make everybody's material.
     let blocks = match row.way {
         LookupMethod::MaskedTables => 256,
         LookupMethod::Univariate => 16,
@@ -38,13 +38,13 @@ pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
     }
 }
 
-/// The same of making real material. It takes megabytes a block, so a few blocks are enough, unless as many are asked for.
+/// The same for making real material. It takes megabytes a block, so a few blocks are enough unless more are asked for.
 pub fn setting_ahead(row: Row, parties: usize) -> Setting {
     let blocks = if row.way == LookupMethod::Univariate { 1 } else { 8 };
     Setting { options: options(row, REAL_MATERIAL), blocks, repeats: 1, ..setting(row, parties, THREADS) }
 }
 
-/// The field of the index, too, where there is a choice.
+/// With the field as in the index, where there is a choice.
 fn options(row: Row, material: &'static str) -> Vec<(&'static str, &'static str)> {
     let field = (row.way != LookupMethod::Univariate).then_some(("demux-field", FIELD));
     [("preprocessing", material)].into_iter().chain(field).collect()
@@ -122,7 +122,7 @@ pub fn table_5(timer: &mut Timer) -> Result<Vec<Cell>> {
     for (row, [latency, throughput, mega], [triples, bits]) in ours {
         let (rates, note) = single(row, timer)?;
         cells.push(Cell::compared(row.name, columns[0], latency, rates.latency_ms).note(&note));
-        // The paper has AES-LT on many threads here, and AES-RP on one.
+        // Here the paper has AES-LT on many threads, and AES-RP on one.
         let (rates, note) =
             if row.way == LookupMethod::MaskedTables { multi(row, timer)? } else { (rates, note) };
         cells.push(Cell::compared(row.name, columns[1], throughput, rates.online[1]).note(&note));

@@ -1,4 +1,4 @@
-//! Runs that count: a garbler and an evaluator on threads of this process.
+//! Runs that count operations: a garbler and an evaluator on threads of this process.
 
 use anyhow::{Result, ensure};
 use polyclave_cipher::{AnyMap, Cells, Circuit, boolean, cleartext, compile};
@@ -17,12 +17,12 @@ use polyclave_protocol::{Error, Party, Result as Outcome};
 
 use crate::reproduce::measure::random_inputs;
 
-/// With labels of 16 bytes, as the poster's.
+/// With labels of 16 bytes, as on the poster.
 pub const PROJECTIONS: ProjectionConfig = ProjectionConfig { labels: Labels::Short, expansion: EXPANSION };
 pub const HALF_GATES: GarbledConfig = GarbledConfig { gates: Gates::Half, expansion: EXPANSION };
 const THREE_HALVES: GarbledConfig = GarbledConfig { gates: Gates::ThreeHalves, expansion: EXPANSION };
 
-/// What one block took, its inputs included.
+/// The work for one block, including its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// Calls of the hash at the garbler.
@@ -33,13 +33,13 @@ pub struct Work {
     pub eval: u64,
 }
 
-/// By projection gates. Of the inputs the evaluator gives those that are named, and the garbler the rest.
+/// Counts the work with projection gates. The evaluator gives the named inputs, and the garbler the others.
 pub fn by_projections(circuit: &Circuit, of_evaluator: &[&str]) -> Result<Work> {
     work(&AnyProtocolConfig::new(PROJECTIONS), circuit, of_evaluator)
 }
 
-/// By half gates and by three halves: ANDs, of which each must have taken what these take; three ciphertexts of three halves are
-/// half as long as a label. Inputs take nothing but transfers.
+/// Counts ANDs, with half gates and with three halves, and verifies the work of each AND. Three ciphertexts of three halves are half as
+/// long as a label. Inputs take only transfers.
 pub fn ands(circuit: &Circuit, of_evaluator: &[&str]) -> Result<u64> {
     let circuit = boolean::expand(circuit);
     let counted = work(&AnyProtocolConfig::new(HALF_GATES), &circuit, of_evaluator)?;
@@ -57,7 +57,7 @@ pub fn owner(port: &str, of_evaluator: &[&str]) -> Party {
     Party(u8::from(of_evaluator.contains(&port)))
 }
 
-/// Runs a circuit on one random block, and counts.
+/// Runs a circuit on one random block, and counts the work.
 fn work(config: &AnyProtocolConfig, circuit: &Circuit, of_evaluator: &[&str]) -> Result<Work> {
     let inputs = random_inputs(circuit, 1)?;
     let party = |net: &mut dyn Net| -> Outcome<(Tally, Cells)> {

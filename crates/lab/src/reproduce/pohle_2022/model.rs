@@ -1,22 +1,22 @@
-//! What the poster counts, by numbers of gates.
+//! The poster's formulas, by numbers of gates.
 
 use super::counted::Work;
 
 /// A cipher's gates.
 #[derive(Clone, Copy)]
 pub struct Model {
-    /// Of its Boolean circuit.
+    /// ANDs of its Boolean circuit.
     pub ands: u64,
     /// S-boxes, and linear maps that are not sums.
     pub projections: u64,
     /// Bits of a cell.
     pub bits: u32,
-    /// Bits of inputs that the evaluator gives: projections of one bit each.
+    /// Bits of inputs that the evaluator gives: each takes a projection of one bit.
     pub conversions: u64,
 }
 
 impl Model {
-    /// Of projection gates.
+    /// The work with projection gates.
     pub fn work(self) -> Work {
         let Model { projections, conversions, .. } = self;
         let values = 1 << self.bits;
@@ -27,13 +27,13 @@ impl Model {
         }
     }
 
-    /// As printed, against a scheme that takes so much for an AND.
+    /// The ratios as printed, compared with a scheme with this cost of an AND.
     pub fn ratios(self, of_and: [f64; 3]) -> [f64; 3] {
         ratios(self.ands, self.work(), of_and)
     }
 }
 
-/// Garble, Send and Eval as the poster prints them: by how much projections are better, or with a minus worse, in two places.
+/// Garble, Send and Eval as the poster prints them: by how much projections are better, or worse if negative, to two decimal places.
 pub fn ratios(ands: u64, work: Work, of_and: [f64; 3]) -> [f64; 3] {
     let work = [work.garble, work.send, work.eval].map(|count| count as f64);
     std::array::from_fn(|i| {

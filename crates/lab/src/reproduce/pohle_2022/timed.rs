@@ -32,9 +32,9 @@ const EVALUATOR: Party = Party(1);
 enum Variant {
     /// Half gates, one block after another.
     And,
-    /// Half gates, all blocks side by side.
+    /// Half gates, all blocks in parallel.
     Bit,
-    /// Projection gates, likewise.
+    /// Projection gates, all blocks in parallel.
     Proj,
 }
 
@@ -72,7 +72,7 @@ impl Variant {
         }
     }
 
-    /// Milliseconds a block for both parties with everything, and the conditions.
+    /// Milliseconds a block for both parties including everything, and the conditions.
     fn end_to_end(self, cipher: &'static str, timer: &mut Timer) -> Result<(Option<f64>, String)> {
         let setting = Setting {
             protocol: if self == Variant::Proj { "garbled-projection" } else { "garbled-half" },
@@ -104,7 +104,7 @@ struct Measured {
     cell_bits: u32,
     s_boxes: u32,
     ands_of_s_box: u32,
-    /// Of each variant: garble and eval in ms, and kB, each for a block.
+    /// For each variant: garbling and evaluation in ms, and kB, each for a block.
     published: [[f64; 3]; 3],
 }
 
@@ -130,7 +130,7 @@ const MEASURED: [Measured; 2] = [
 ];
 
 impl Measured {
-    /// Of all ciphertexts of a block: of gates, and of conversions of the block's bits.
+    /// The size of all ciphertexts of a block: of gates, and of conversions of the block's bits.
     fn bytes(&self, variant: Variant) -> f64 {
         let ciphertexts = match variant {
             Variant::Proj => ((1 << self.cell_bits) - 1) * self.s_boxes + self.block_bits,
@@ -160,7 +160,7 @@ pub fn table_2(timer: &mut Timer) -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// What projections gain over half gates, by the cells of the table.
+/// How much faster projections are than half gates, by the cells of the table.
 fn gains(name: &str, published: &[[f64; 3]; 3], times: &[Times]) -> Vec<Cell> {
     const EVAL: &str = "of the poster's cells, which make 2.4 to 27.5; its text has 2.4 to 25";
     const GARBLE: &str = "of the poster's cells";
@@ -206,13 +206,13 @@ struct Times {
     garble: Spread,
     /// With the ciphertexts copied out of memory.
     eval: Spread,
-    /// With whatever lies in the buffer of messages.
+    /// With arbitrary bytes in the buffer of messages.
     eval_uncopied: Spread,
     bytes: f64,
 }
 
 impl Times {
-    /// So many blocks at once, and that so many times.
+    /// Measures a number of blocks at once, a number of times.
     fn of(config: &AnyProtocolConfig, circuit: &Circuit, lanes: usize, times: usize) -> Result<Times> {
         let inputs = random_inputs(circuit, lanes)?;
         let [first, second] =
@@ -224,7 +224,7 @@ impl Times {
         let per_block = |seconds: f64| 1e3 * seconds / (lanes * times) as f64;
         let mut tape = Tape::new(GARBLER);
         let (mut garble, mut eval, mut eval_uncopied) = (Vec::new(), Vec::new(), Vec::new());
-        // The first one finds memory that nobody has used, and is not counted.
+        // The first run touches memory that nobody has used, and is not counted.
         for repeat in 0..=REPEATS {
             let mut taken = [0.0; 3];
             for ((seat, me), taken) in seats.iter_mut().zip([GARBLER, EVALUATOR]).zip(&mut taken) {
@@ -302,16 +302,16 @@ impl Times {
     }
 }
 
-/// A party with everything that is made once: inputs are shared, so that gates are all that is left to do.
+/// A party after everything that is done once. Inputs are shared, so only gates remain.
 struct Seat {
-    /// For runs in which the other party has no part.
+    /// For runs without the other party.
     alone: AnySession,
-    /// For those of which the other one hears.
+    /// For runs whose messages go to the other party.
     taped: AnySession,
     compiled: Compiled,
     shared: Vec<AnyShared>,
     lanes: usize,
-    /// Of the inputs.
+    /// The number of ciphertexts for the inputs.
     ciphertexts: u64,
     output: Option<AnyShared>,
     net: Mesh,
@@ -340,7 +340,7 @@ impl Seat {
         Ok(Seat { alone, taped, compiled, shared, lanes, ciphertexts, output: None, net })
     }
 
-    /// Evaluates so many times.
+    /// Evaluates the circuit a number of times.
     fn run(&mut self, is_taped: bool, times: usize, net: &mut dyn Net) -> Outcome<()> {
         let protocol = if is_taped { &mut self.taped } else { &mut self.alone };
         for _ in 0..times {
@@ -354,7 +354,7 @@ impl Seat {
         Ok(())
     }
 
-    /// What the last run with a tape made.
+    /// Opens the output of the last run with a tape.
     fn open(mut self) -> Outcome<Cells> {
         let nothing = || Error::misuse("nothing was evaluated");
         let output = self.output.ok_or_else(nothing)?;
@@ -363,7 +363,7 @@ impl Seat {
     }
 }
 
-/// What both parties do at the same time.
+/// Runs both parties at the same time.
 fn both<T: Send>(
     garbler: impl FnOnce() -> Outcome<T> + Send,
     evaluator: impl FnOnce() -> Outcome<T>,

@@ -1,7 +1,7 @@
 //! Products of elements of GF(2^128), with triples.
 //!
-//! As with bytes: a and b are pseudorandom, w = a b + r is opened as a sharing of degree 2t and checked, c = w + r. Elements have no
-//! images that anybody wants, so a triple is a share of each. Made when they are needed, or taken from the stock.
+//! As with bytes: a and b are pseudorandom, w = a b + r is opened as a sharing of degree 2t and checked, c = w + r. Nothing needs images of
+//! elements, so a triple has one share of each. Triples are made when they are needed, or taken from the stock.
 
 use zeroize::Zeroizing;
 
@@ -20,7 +20,7 @@ pub(super) struct ElementTriples {
 }
 
 impl ElementTriples {
-    /// So many. One round. They serve once [`is_accepted`](Arithmetic::is_accepted) said so.
+    /// Makes triples in one round. They may be used after [`is_accepted`](Arithmetic::is_accepted) has returned true.
     pub(super) fn make(
         arithmetic: &mut Arithmetic<Active>,
         count: usize,
@@ -39,7 +39,7 @@ impl ElementTriples {
         Ok(ElementTriples { a, b, c })
     }
 
-    /// As a party keeps them: triple by triple.
+    /// As a party stores them: triple by triple.
     pub(super) fn save(&self) -> Zeroizing<Vec<u8>> {
         let mut items = Zeroizing::new(Vec::with_capacity(3 * self.a.shares.len()));
         for at in (0..self.a.shares.len()).step_by(ELEMENT_BYTES) {
@@ -61,18 +61,18 @@ impl ElementTriples {
     }
 }
 
-/// Below n/3 parties that do as they like. The zero test is the one over products.
+/// Fewer than n/3 parties may deviate arbitrarily. The zero test is the one over products.
 impl ElementArithmetic for Arithmetic<Active> {
     fn random_elements(&mut self, count: usize, _: &mut dyn Net) -> Result<Elements> {
         Ok(self.pseudorandom_elements(count))
     }
 
-    /// By a constant polynomial.
+    /// Adds a constant polynomial.
     fn add_public(&self, a: &Elements, public: &[Element]) -> Elements {
         a.add_to_shares(public)
     }
 
-    /// One operation each, in one round, when triples are there.
+    /// One operation each, in one round, if triples are available.
     fn multiply_elements(&mut self, x: &Elements, y: &Elements, net: &mut dyn Net) -> Result<Elements> {
         x.same_count(y)?;
         let count = x.count();
@@ -99,8 +99,8 @@ impl ElementArithmetic for Arithmetic<Active> {
         Ok(mask.add_to_shares(&public).shares.to_vec())
     }
 
-    /// The shares as they are: the sharing was drawn for this client, which may know all of it, since every value that the parties open
-    /// from then on has a fresh mask on its whole polynomial.
+    /// Sends the shares unchanged. The sharing was drawn for this client, which may know all of it, because every value that the parties
+    /// open later has a fresh mask on its whole polynomial.
     fn random_for_client(&mut self, _: &mut dyn Net) -> Result<(Elements, Vec<u8>)> {
         let random = self.pseudorandom_elements(1);
         let message = random.shares.to_vec();
@@ -109,7 +109,7 @@ impl ElementArithmetic for Arithmetic<Active> {
 }
 
 impl Arithmetic<Active> {
-    /// Opens sharings of degree t, with correction; counts the round, not the operations.
+    /// Opens sharings of degree t, with correction. Counts the round, and not the operations.
     fn open_corrected_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
         let mut values = vec![[0; ELEMENT_BYTES]; elements.count()];
         self.open_corrected(Symbol::Element, &elements.shares, values.as_flattened_mut(), net)?;

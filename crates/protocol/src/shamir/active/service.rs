@@ -1,11 +1,11 @@
-//! What nodes keep in stock, and what a client makes of their messages.
+//! What nodes have in stock, and how a client combines their messages.
 //!
-//! **At a client**: what nodes send are shares of degree t, of values drawn for this client or shared afresh for it, so their
-//! polynomials say no more about those that the nodes go on with than the values do. The client decodes them as nodes do ([`super::code`]): with four
-//! nodes one may send anything, or nothing; of three, one that sends anything else is found, and nothing comes of it.
+//! **At a client**: nodes send shares of degree t, of values drawn for this client or shared afresh for it. So their polynomials reveal no
+//! more about the values that the nodes continue to use than the values do. The client decodes them as nodes do ([`super::code`]): with
+//! four nodes, one may send anything, or nothing; with three, a node that sends anything else is found, and the client gets an error.
 //!
-//! **In stock**, of four nodes: powers of masks for inversions, triples, triples of elements, and unit vectors for masked tables
-//! of 6 bits, those of DES. Making them takes all nodes; to use them takes a quorum, floor((n + t) / 2) + 1 of them.
+//! **In stock**, with four nodes: powers of masks for inversions, triples, triples of elements, and unit vectors for masked tables of 6
+//! bits, those of DES. Making them takes all nodes; using them takes a quorum, floor((n + t) / 2) + 1 of them.
 
 use std::sync::Arc;
 
@@ -33,11 +33,11 @@ use crate::stock::{Kind, Purpose, Stock};
 use crate::tally::Phase;
 use crate::{Error, Party, PartySet, Result};
 
-/// S-boxes of an AES block: what stocks are counted by.
+/// S-boxes of an AES block. Stocks are counted in these.
 const AES_LOOKUPS: usize = 160;
-/// Of a block of 3DES.
+/// S-boxes of a block of 3DES.
 const DES_LOOKUPS: usize = 384;
-/// Products of elements: a tag takes a few, and the powers of a hash key 254, which is what four blocks come with.
+/// Products of elements: a tag takes a few. The powers of a hash key take 254, which is what four blocks come with.
 const TAG_PRODUCTS: usize = 64;
 const POWERS: Kind = Kind {
     name: "masked powers",
@@ -64,7 +64,7 @@ const UNIT_VECTORS: Kind = Kind {
     per_block: DES_LOOKUPS,
 };
 
-/// Triples, which have a part for every set of parties that a party is in.
+/// Triples. They have a part for every set of parties that a party is in.
 fn triples(structure: Structure) -> Kind {
     Kind {
         name: "triples",
@@ -74,8 +74,7 @@ fn triples(structure: Structure) -> Kind {
     }
 }
 
-/// At a client: the values of which these are the nodes' shares, in their order. Messages of a node that did not answer are not
-/// among them, nor is it in `serving`.
+/// At a client: the values of the nodes' shares, in order. A node that did not answer has no message here, and is not in `serving`.
 pub(super) fn combine(
     symbol: Symbol,
     structure: Structure,
@@ -91,7 +90,7 @@ pub(super) fn combine(
 }
 
 impl Shamir<Active> {
-    /// What an evaluation takes, out of the stock.
+    /// The material that an evaluation takes from the stock.
     pub(super) fn take_batch(
         &mut self,
         compiled: &Compiled,
@@ -128,7 +127,7 @@ impl Shamir<Active> {
         Ok(Batch { stream, circuit, lanes, powers, stock, products })
     }
 
-    /// So many items of a kind, accepted by all.
+    /// Makes items of a kind, which all nodes have accepted.
     fn make_items(&mut self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         self.enter(Phase::Preprocessing);
         let arithmetic = &mut self.arithmetic;
@@ -151,8 +150,8 @@ impl Shamir<Active> {
 }
 
 impl ServiceConfig for ShamirActiveConfig {
-    /// More than half of all and of those that may cheat: the fewest so that any two choices have t + 1 nodes in common. For n =
-    /// 3t + 1 it is 2t + 1, and never less.
+    /// The smallest number such that any two sets of this many nodes have t + 1 nodes in common. For n = 3t + 1 it is 2t + 1, and it is
+    /// never less.
     fn quorum(&self) -> usize {
         (self.structure().parties() + self.structure().threshold()) / 2 + 1
     }

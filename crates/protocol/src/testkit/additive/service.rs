@@ -1,4 +1,4 @@
-//! The same as nodes serve with it: what is stored, clients, and elements of GF(2^128).
+//! Additive sharing for long-lived nodes: stored values, clients, and elements of GF(2^128).
 
 use polyclave_cipher::{Cells, Compiled, CompiledPort};
 use zeroize::Zeroizing;
@@ -12,7 +12,7 @@ use crate::service::{ELEMENT_BYTES, Element, ElementArithmetic, Elements, Servic
 use crate::stored::{Header, Reader};
 use crate::{Error, Party, PartySet, Result};
 
-/// In front of what a party stores.
+/// The header of everything that a party stores.
 fn header(kind: u8, parties: usize, me: Party) -> Header {
     [kind, 1, parties as u8, 0, me.0]
 }
@@ -54,7 +54,7 @@ impl ServiceConfig for AdditiveConfig {
 }
 
 impl Additive {
-    /// What a client is sent: shares that tell nothing but the value.
+    /// The message to a client: shares that reveal nothing but the value.
     fn hand_out(&mut self, shares: &[u8]) -> Vec<u8> {
         let zeros = self.dealer.zeros(8, shares.len());
         shares.iter().zip(zeros.iter()).map(|(share, zero)| share ^ zero).collect()

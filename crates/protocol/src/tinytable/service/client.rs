@@ -1,4 +1,4 @@
-//! Bits in the bytes that people write: clients, elements, what is stored.
+//! The bits of bytes in the order in which people write them, for clients, elements and stored values.
 //!
 //! A cell is a bit, and the first cell of a block is the highest bit of its first byte.
 
@@ -15,7 +15,7 @@ use crate::tinytable::{Masks, Shared};
 use crate::unchecked::Unchecked;
 use crate::{Error, Result};
 
-/// A random value that covers an input of a client: the lowest bit of all bytes, then the next ..
+/// A random value that masks an input of a client: the lowest bits of all bytes, then the next, and so on.
 pub struct Mask {
     bits: Bits,
     len: usize,
@@ -31,13 +31,13 @@ impl Shared {
         Ok(Bits { values: values.clone(), tags: words(tags), keys: words(keys) })
     }
 
-    /// Other bits in their place, as many.
+    /// Replaces the bits by as many others.
     pub(super) fn set_bits(&mut self, bits: &Bits) {
         let words = |tags: &[u64]| tags.iter().map(|tag| u128::from(*tag)).collect();
         self.shares = Masks { values: bits.values.clone(), tags: words(&bits.tags), keys: words(&bits.keys) };
     }
 
-    /// The bits of the first bytes of its blocks: the lowest of all bytes, then the next ..
+    /// The bits of the first bytes of its blocks: the lowest bits of all bytes, then the next, and so on.
     fn bits_of_bytes(&self, bytes: usize) -> Result<Bits> {
         let (from, mut bits) = (self.as_bits()?, Bits::zero(8 * bytes));
         for_each_bit(self.count, self.lanes, |place, byte, cell| {
@@ -56,7 +56,7 @@ fn refuse_wide(bits: u8) -> Result<()> {
     }
 }
 
-/// Names each bit of blocks of so many bits: its place in its byte, the byte among those of all blocks, and its cell.
+/// Calls `each` for each bit of some blocks, with its place in its byte, the byte among those of all blocks, and its cell.
 fn for_each_bit(count: usize, lanes: usize, mut each: impl FnMut(usize, usize, usize)) {
     let width = Cells::block_bytes(count, 1);
     for cell in 0..count {
@@ -72,7 +72,7 @@ fn copy_bit(from: &Bits, at: usize, to: &mut Bits, place: usize) {
 }
 
 impl Served {
-    /// Checks what a value rests on, if that was not done: before it becomes something else.
+    /// Checks everything that a value depends on, if that was not done, before the value is converted.
     fn settle(&mut self, value: &Shared, net: &mut dyn Net) -> Result<()> {
         self.tables.refuse_unfit(value)?;
         if value.unchecked.is_pending() { self.tables.check(net) } else { self.tables.key.refuse_retired() }
@@ -82,7 +82,8 @@ impl Served {
 impl ServiceSession for Served {
     type Mask = Mask;
 
-    /// Of bits: they are elements without talking, and tables of two bits take fewer products than any other way.
+    /// Boolean circuits: their values become elements without communication, and tables of two bits take fewer products than any other
+    /// form.
     fn form(&self, cipher: Cipher) -> Cipher {
         boolean::expanded(cipher)
     }

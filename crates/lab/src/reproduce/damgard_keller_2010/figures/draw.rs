@@ -1,4 +1,4 @@
-//! A figure as a chart.
+//! Draws a figure as a chart.
 
 use crate::bench::{self, Spread};
 use crate::chart::{self, Axis, Chart, Panel};

@@ -1,30 +1,30 @@
-//! What the paper says of its figures (section 7.1), held against the points of ours.
+//! The paper's statements about its figures (section 7.1), compared with our points.
 
 use polyclave_protocol::shamir::Inversion;
 use serde::Serialize;
 
 use super::{Curve, Point};
 
-/// The paper's chains: its exponentiation.
+/// The paper's addition chains: its exponentiation.
 const CHAINS: [Inversion; 4] =
     [Inversion::Standard, Inversion::Shortest, Inversion::ShortestLeastRounds, Inversion::LeastRounds];
-/// With the paper's other variants.
+/// The same with the paper's other variants.
 const PAPER: [Inversion; 6] =
     [CHAINS[0], CHAINS[1], CHAINS[2], CHAINS[3], Inversion::Masking, Inversion::MaskedExponentiation];
 
-/// Times that are said to be equal may differ by this much.
+/// Tolerance for times that are said to be equal.
 const EQUAL: f64 = 0.05;
-/// Those that are said to differ little, or to be those of the bytes on the line, by this much.
+/// Tolerance for times that are said to differ little, or to be those of the bytes on the line.
 const LITTLE: f64 = 0.1;
 
-/// One statement of the paper, as it is here.
+/// One statement of the paper, and whether it holds here.
 #[derive(Serialize)]
 pub struct Finding {
     agrees: bool,
     text: String,
 }
 
-/// Findings in a sentence.
+/// The findings as a sentence.
 pub fn sentence(findings: &[Finding]) -> String {
     let told = |agrees: bool, lead: &str| {
         let texts: Vec<&str> =
@@ -101,7 +101,7 @@ impl<'a> Ends<'a> {
         self.0.iter().copied().filter(|(inversion, _)| CHAINS.contains(inversion))
     }
 
-    /// Of all pairs with different counts, how many are in the same order by time; and how many there are.
+    /// Among all pairs with different counts: how many are in the same order by time, and how many there are.
     fn ordered_by(&self, count: fn(&Point) -> f64) -> (usize, usize) {
         let differing = pairs(&self.0).map(|((_, a), (_, b))| (a, b)).filter(|(a, b)| count(a) != count(b));
         let (mut ordered, mut all) = (0, 0);
@@ -198,7 +198,7 @@ impl<'a> Ends<'a> {
         Some(Finding { agrees: least > 1.0, text })
     }
 
-    /// Whether the order by time is that by a count.
+    /// Whether the order by time equals the order by a count.
     fn order(&self, name: &str, count: fn(&Point) -> f64, unit: &str) -> Option<Finding> {
         let (ordered, all) = self.ordered_by(count);
         let agrees = ordered == all;
@@ -210,7 +210,7 @@ impl<'a> Ends<'a> {
         (all > 0).then_some(Finding { agrees, text })
     }
 
-    /// Whether every round takes as much longer as there is delay added.
+    /// Whether every round takes longer by the added delay.
     fn slope_since(&self, first: &Ends<'_>) -> Option<Finding> {
         let slope = |(last, first): (&Point, &Point)| {
             (last.total() - first.total()) / (last.x - first.x) / last.rounds()
@@ -232,7 +232,7 @@ impl<'a> Ends<'a> {
         Some(Finding { agrees, text })
     }
 
-    /// The points of this abscissa with those of another.
+    /// The points of this abscissa, each with the corresponding point of another.
     fn since(&self, first: &Ends<'a>) -> impl Iterator<Item = (&'a Point, &'a Point)> {
         self.0.iter().filter_map(|(inversion, last)| Some((*last, first.get(*inversion)?)))
     }
@@ -256,12 +256,12 @@ impl Point {
     }
 }
 
-/// All pairs of different places.
+/// All pairs of two different elements.
 fn pairs<T: Copy>(items: &[T]) -> impl Iterator<Item = (T, T)> {
     (0..items.len()).flat_map(move |i| items[i + 1..].iter().map(move |b| (items[i], *b)))
 }
 
-/// The least and the most of some values.
+/// The minimum and maximum of some values.
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |range, v| {
         let (least, most) = range.unwrap_or((v, v));

@@ -1,4 +1,4 @@
-//! Sentences from points that were made up.
+//! The judgement of invented points.
 
 use super::*;
 use crate::bench::{self, Spread};
