@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use polyclave_cipher::bristol::{self, Order};
+use polyclave_cipher::bristol::{self, BitOrder};
 use polyclave_cipher::{AnyMap, boolean, compile};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let made = start.elapsed();
         let compiled = compile(&circuit, &AnyMap);
         let ready = start.elapsed();
-        let text = bristol::write(&circuit, Order::Numbers)?;
+        let text = bristol::write(&circuit, BitOrder::Numbers)?;
         std::fs::write(folder.join(format!("{name}.txt")), &text)?;
         let (ands, depth, bytes, slots) =
             (circuit.lookups(), circuit.layers(), text.len(), compiled.lane_slots());

@@ -16,14 +16,14 @@
 //! operands, k right operands, k results). [`read`] also takes the old Bristol format, whose second line has the bits of
 //! two inputs (the second perhaps 0) and one output, and which has no third.
 //!
-//! # Order of bits
+//! # BitOrder of bits
 //!
 //! Ports hold bytes with the most significant bit of the first byte in the first cell ([`crate::Cells`]). Files hold numbers
-//! with the least significant bit in the first wire ([`Order::Numbers`]): bit i of a value of n bits is wire i of that value
+//! with the least significant bit in the first wire ([`BitOrder::Numbers`]): bit i of a value of n bits is wire i of that value
 //! and cell n - 1 - i of its port. So the port of an adder takes big-endian bytes, and the AES circuits that are published
 //! in Bristol Fashion (first the key, then the message), which number a block from its last bit, take the bytes of the
 //! standard. Those of the old format number it from its first bit (and take the message first): they are read with
-//! [`Order::Cells`], which takes wire i as cell i.
+//! [`BitOrder::Cells`], which takes wire i as cell i.
 
 #[cfg(test)]
 mod fuzz;
@@ -35,7 +35,7 @@ pub use write::{WriteError, write};
 
 /// How the wires of a value in a file correspond to the cells of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum BitOrder {
     /// The value is a number, its least significant bit first in the file and last in the port.
     #[default]
     Numbers,
@@ -43,10 +43,10 @@ pub enum Order {
     Cells,
 }
 
-impl Order {
+impl BitOrder {
     /// From wires to cells, or back.
     fn arranged<T>(self, mut bits: Vec<T>) -> Vec<T> {
-        if self == Order::Numbers {
+        if self == BitOrder::Numbers {
             bits.reverse();
         }
         bits

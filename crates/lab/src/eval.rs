@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
-use polyclave_cipher::bristol::Order;
+use polyclave_cipher::bristol::BitOrder;
 use polyclave_protocol::any::AnyProtocolConfig;
 use polyclave_protocol::protocol::ProtocolConfig;
 
@@ -52,7 +52,7 @@ pub struct Arguments {
     /// Bit order of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol Fashion; the default) or cells (it is
     /// the first, as in the old format)
     #[arg(long, value_name = "ORDER")]
-    bit_order: Option<BitOrder>,
+    bit_order: Option<BitOrderOption>,
 
     /// The tweak of a tweakable cipher, which the last party gives: one for all blocks, or one for each
     #[arg(long, value_name = "HEX")]
@@ -76,18 +76,18 @@ pub struct Arguments {
     json: bool,
 }
 
-/// [`Order`] as an option of the command line.
+/// [`BitOrder`] as an option of the command line.
 #[derive(Clone, Copy, clap::ValueEnum)]
-pub enum BitOrder {
+pub enum BitOrderOption {
     Numbers,
     Cells,
 }
 
-impl From<BitOrder> for Order {
-    fn from(order: BitOrder) -> Order {
+impl From<BitOrderOption> for BitOrder {
+    fn from(order: BitOrderOption) -> BitOrder {
         match order {
-            BitOrder::Numbers => Order::Numbers,
-            BitOrder::Cells => Order::Cells,
+            BitOrderOption::Numbers => BitOrder::Numbers,
+            BitOrderOption::Cells => BitOrder::Cells,
         }
     }
 }
@@ -119,7 +119,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         CircuitChoice::Cipher(form) => *form,
         CircuitChoice::File(file) => {
             arguments.check_for_file()?;
-            let order = arguments.bit_order.unwrap_or(BitOrder::Numbers).into();
+            let order = arguments.bit_order.unwrap_or(BitOrderOption::Numbers).into();
             let question = file::Question { file, order, inputs: &arguments.input };
             question.ask(&arguments.protocol)?.print(&guarantee, arguments.json)?;
             return Ok(ExitCode::SUCCESS);

@@ -14,7 +14,7 @@ use anyhow::{Result, ensure};
 use polyclave_protocol::protocol::ProtocolConfig;
 
 use crate::circuits::CircuitChoice;
-use crate::eval::{BitOrder, Guarantee};
+use crate::eval::{BitOrderOption, Guarantee};
 use crate::hosts::PlaceArguments;
 use crate::options::ProtocolOptions;
 use session::Meeting;
@@ -56,7 +56,7 @@ pub struct Arguments {
     /// Bit order of --circuit FILE: numbers (the first wire of a value is its last bit, as in Bristol Fashion; the default) or cells (it is
     /// the first, as in the old format)
     #[arg(long, value_name = "ORDER")]
-    bit_order: Option<BitOrder>,
+    bit_order: Option<BitOrderOption>,
 
     /// The tweak of a tweakable cipher, at the party that holds it: one for all blocks, or one for each
     #[arg(long, value_name = "HEX")]

@@ -2,7 +2,7 @@
 
 use polyclave_harness::{fuzz, within_memory};
 
-use super::{Order, read, write};
+use super::{BitOrder, read, write};
 use crate::{AnyMap, Cells, Circuit, cleartext, compile};
 
 const EVERY_GATE: &str = "7 13\n2 3 1\n2 2 3\n\n2 1 0 2 4 AND\n2 1 1 3 5 AND\n2 1 4 5 6 XOR\n1 1 6 7 INV\n1 1 1 8 EQ\n1 1 7 9 EQW\n\
@@ -44,7 +44,7 @@ fn no_file_panics_or_takes_memory_on_its_word_and_what_is_read_comes_back() {
         .map(|(order, text)| [order, text].concat().into_bytes());
     fuzz!("bristol", &WORDS, valid.to_vec(), |bytes: &[u8]| {
         let Some((first, bytes)) = bytes.split_first() else { return };
-        let order = if first % 2 == 0 { Order::Numbers } else { Order::Cells };
+        let order = if first % 2 == 0 { BitOrder::Numbers } else { BitOrder::Cells };
         let Ok(text) = str::from_utf8(bytes) else { return };
         // A number says how many bits the inputs have, and nothing has to come for them: up to the limit of a file.
         let least = 512 * super::MAX_INPUT_BITS;

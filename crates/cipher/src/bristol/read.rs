@@ -3,7 +3,7 @@
 
 use std::iter::Peekable;
 
-use super::{BristolError, Order, Problem};
+use super::{BitOrder, BristolError, Problem};
 use crate::Circuit;
 use crate::boolean::{Bit, BooleanBuilder};
 
@@ -15,7 +15,7 @@ pub const MAX_INPUT_BITS: usize = 1 << 20;
 /// Reads a circuit. Its inputs are `input 0`, `input 1` ... of cells of one bit, those in `uniform` the same for all lanes
 /// and the others one per lane; its outputs `output 0`, `output 1` ... Gates that no output needs are left out, and so are
 /// copies and repetitions.
-pub fn read(name: &str, text: &str, order: Order, uniform: &[usize]) -> Result<Circuit, BristolError> {
+pub fn read(name: &str, text: &str, order: BitOrder, uniform: &[usize]) -> Result<Circuit, BristolError> {
     let filled = text.lines().enumerate().filter(|(_, line)| !line.trim_ascii().is_empty());
     let mut lines = Lines { rest: filled.peekable(), line: 1 };
     let header = Header::read(&mut lines, text.len())?;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-use super::Order;
+use super::BitOrder;
 use crate::boolean::and_table;
 use crate::{Circuit, Matrix, Op, Port, Wire};
 
@@ -29,7 +29,7 @@ pub enum WriteError {
 }
 
 /// Writes a circuit whose only table is AND and whose ports are cells of one bit, with the gates that its outputs need.
-pub fn write(circuit: &Circuit, order: Order) -> Result<String, WriteError> {
+pub fn write(circuit: &Circuit, order: BitOrder) -> Result<String, WriteError> {
     let ports = || circuit.inputs().iter().chain(circuit.outputs());
     if let Some(port) = ports().find(|port| port.bits != 1) {
         return Err(WriteError::WideCells { port: port.name.clone(), bits: port.bits });
@@ -50,7 +50,7 @@ pub fn write(circuit: &Circuit, order: Order) -> Result<String, WriteError> {
 }
 
 /// The cells of ports in the order of wires.
-fn bits_of(ports: &[Port], order: Order) -> impl Iterator<Item = Wire> {
+fn bits_of(ports: &[Port], order: BitOrder) -> impl Iterator<Item = Wire> {
     ports.iter().flat_map(move |port| order.arranged(port.cells.clone()))
 }
 
@@ -100,7 +100,7 @@ impl File {
     }
 
     /// The bits of every wire of the circuit, bit 0 first.
-    fn signals(&mut self, circuit: &Circuit, order: Order) -> Vec<Vec<Signal>> {
+    fn signals(&mut self, circuit: &Circuit, order: BitOrder) -> Vec<Vec<Signal>> {
         let mut signals: Vec<Vec<Signal>> = vec![Vec::new(); circuit.ops().len()];
         for wire in bits_of(circuit.inputs(), order) {
             let node = Some(self.push(Gate::Input));

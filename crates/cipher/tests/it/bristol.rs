@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use polyclave_cipher::bristol::{self, BristolError, Order, Problem, WriteError};
+use polyclave_cipher::bristol::{self, BitOrder, BristolError, Problem, WriteError};
 use polyclave_cipher::{AnyMap, Cells, Circuit, boolean, catalog, cleartext, compile};
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn run(circuit: &Circuit, inputs: &[&[u8]]) -> Vec<Vec<u8>> {
 
 fn problem(text: &str) -> (usize, Problem) {
     let BristolError { line, problem } =
-        bristol::read("file", text, Order::Numbers, &[]).expect_err("it is refused");
+        bristol::read("file", text, BitOrder::Numbers, &[]).expect_err("it is refused");
     (line, problem)
 }
 
@@ -31,7 +31,7 @@ fn problem(text: &str) -> (usize, Problem) {
 fn shipped_files_are_what_the_generators_write() {
     let mut names: Vec<String> = boolean::circuits().iter().map(|(name, _)| format!("{name}.txt")).collect();
     for (name, make) in boolean::circuits() {
-        let written = bristol::write(&make(), Order::Numbers).expect("it is Boolean");
+        let written = bristol::write(&make(), BitOrder::Numbers).expect("it is Boolean");
         let again = "cargo run --release -p polyclave-cipher --example bristol_circuits";
         assert!(
             written == shipped(name),
@@ -55,7 +55,7 @@ fn the_last_wires_of_block_and_round_keys_are_the_first_bits_of_their_first_byte
     let gate = format!("2 1 {} {} ", block.end - 1, round_keys.end - 1);
     let first_addition = text.lines().any(|line| line.starts_with(&gate) && line.ends_with("XOR"));
     assert!(first_addition, "the round key w[0] is added to the first word of the block");
-    let circuit = bristol::read("aes-128", &text, Order::Numbers, &[]).expect("as shipped");
+    let circuit = bristol::read("aes-128", &text, BitOrder::Numbers, &[]).expect("as shipped");
     let output = |first_of_key: u8, first_of_block: u8| {
         let (mut keys, mut block) = ([0; 176], [0; 16]);
         (keys[0], block[0]) = (first_of_key, first_of_block);
@@ -72,7 +72,8 @@ fn shipped_files_are_read_as_the_circuits_they_were_written_from() {
         let circuit = make();
         let uniform: Vec<usize> =
             (0..).zip(circuit.inputs()).filter(|(_, p)| p.uniform).map(|(i, _)| i).collect();
-        let read = bristol::read(name, &shipped(name), Order::Numbers, &uniform).expect("it is well-formed");
+        let read =
+            bristol::read(name, &shipped(name), BitOrder::Numbers, &uniform).expect("it is well-formed");
         assert_eq!((read.lookups(), read.layers()), (circuit.lookups(), circuit.layers()), "{name}");
         let shape = |circuit: &Circuit| -> Vec<(usize, bool)> {
             let ports = circuit.inputs().iter().chain(circuit.outputs());
@@ -86,7 +87,7 @@ fn shipped_files_are_read_as_the_circuits_they_were_written_from() {
         let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
         assert_eq!(run(&read, &inputs), run(&circuit, &inputs), "{name}");
         // What was read is written with no more gates than it had.
-        let written = bristol::write(&read, Order::Numbers).expect("it is Boolean");
+        let written = bristol::write(&read, BitOrder::Numbers).expect("it is Boolean");
         assert!(written.lines().count() <= shipped(name).lines().count(), "{name}");
     }
 }
@@ -114,13 +115,13 @@ fn every_gate_is_understood_in_both_orders() {
         let wires = [1, w7, w7, w7 & bit(2), bit(2) & bit(3)];
         let number = |bits: &[u8]| bits.iter().rev().fold(0, |n, bit| n << 1 | bit);
 
-        let read = bristol::read("gates", EVERY_GATE, Order::Numbers, &[1]).expect("it is well-formed");
+        let read = bristol::read("gates", EVERY_GATE, BitOrder::Numbers, &[1]).expect("it is well-formed");
         assert!(read.inputs()[1].uniform && !read.inputs()[0].uniform);
         let inputs = [number(&[bit(0), bit(1), bit(2)]) << 5, bit(3) << 7];
         let found = run(&read, &[&inputs[..1], &inputs[1..]]);
         assert_eq!(found, [[number(&wires[..2]) << 6], [number(&wires[2..]) << 5]]);
 
-        let read = bristol::read("gates", EVERY_GATE, Order::Cells, &[]).expect("it is well-formed");
+        let read = bristol::read("gates", EVERY_GATE, BitOrder::Cells, &[]).expect("it is well-formed");
         let inputs = [bit(0) << 7 | bit(1) << 6 | bit(2) << 5, bit(3) << 7];
         let found = run(&read, &[&inputs[..1], &inputs[1..]]);
         let bits = |bits: &[u8]| bits.iter().zip((0..8).rev()).fold(0, |n, (bit, at)| n | bit << at);
@@ -131,12 +132,12 @@ fn every_gate_is_understood_in_both_orders() {
 #[test]
 fn old_format_is_told_apart() {
     let text = "2 5\n2 1 1\n\n2 1 0 1 3 AND\n2 1 2 3 4 XOR\n";
-    let read = bristol::read("old", text, Order::Numbers, &[]).expect("it is well-formed");
+    let read = bristol::read("old", text, BitOrder::Numbers, &[]).expect("it is well-formed");
     assert_eq!(read.inputs().iter().map(|p| p.cells.len()).collect::<Vec<_>>(), [2, 1]);
     assert_eq!(run(&read, &[&[0xc0], &[0x00]]), [[0x80]]);
     assert_eq!(run(&read, &[&[0xc0], &[0x80]]), [[0x00]]);
     let text = "1 3\n2 0 1\n\n2 1 0 1 2 AND\n";
-    let read = bristol::read("old", text, Order::Numbers, &[]).expect("it is well-formed");
+    let read = bristol::read("old", text, BitOrder::Numbers, &[]).expect("it is well-formed");
     assert_eq!(read.inputs().len(), 1);
 }
 
@@ -159,7 +160,7 @@ fn inputs_constants_and_repetitions_can_be_outputs() {
     ];
     b.output("y", &bits);
     let circuit = b.finish();
-    for order in [Order::Numbers, Order::Cells] {
+    for order in [BitOrder::Numbers, BitOrder::Cells] {
         let text = bristol::write(&circuit, order).expect("it is Boolean");
         let read = bristol::read("outputs", &text, order, &[]).expect("it is well-formed");
         for x in [0u8, 0x40, 0x80, 0xc0] {
@@ -210,7 +211,7 @@ fn errors_say_which_line_and_what() {
     assert_eq!(problem("1 4\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n"), (1, wires));
 
     let text = "1 3\n2 1 1\n1 1\n2 1 0 1 2 AND\n";
-    let error = bristol::read("file", text, Order::Numbers, &[2]).expect_err("there are two inputs");
+    let error = bristol::read("file", text, BitOrder::Numbers, &[2]).expect_err("there are two inputs");
     assert_eq!(error.problem, Problem::NoSuchInput { input: 2, inputs: 2 });
 }
 
@@ -218,14 +219,14 @@ fn errors_say_which_line_and_what() {
 fn circuits_over_cells_are_not_written() {
     let aes = catalog::find("aes-128").expect("the catalog has it").encrypt;
     let wide = WriteError::WideCells { port: "block".into(), bits: 8 };
-    assert_eq!(bristol::write(&aes, Order::Numbers), Err(wide));
+    assert_eq!(bristol::write(&aes, BitOrder::Numbers), Err(wide));
     let des = catalog::find("des").expect("the catalog has it").encrypt;
-    assert_eq!(bristol::write(&des, Order::Numbers), Err(WriteError::Table("DES S1".into())));
+    assert_eq!(bristol::write(&des, BitOrder::Numbers), Err(WriteError::Table("DES S1".into())));
 }
 
 /// Reads, and on success runs what was read on zeros.
 fn survives(text: &str) {
-    for order in [Order::Numbers, Order::Cells] {
+    for order in [BitOrder::Numbers, BitOrder::Cells] {
         if let Ok(circuit) = bristol::read("rubbish", text, order, &[]) {
             let blocks = circuit.inputs().iter().map(|p| vec![0; Cells::block_bytes(p.cells.len(), 1)]);
             let blocks: Vec<Vec<u8>> = blocks.collect();
@@ -289,8 +290,8 @@ proptest! {
         b.output("all", &bits);
         b.output("last", &bits[bits.len() - 1..]);
         let circuit = b.finish();
-        let text = bristol::write(&circuit, Order::Cells).expect("it is Boolean");
-        let read = bristol::read("random", &text, Order::Cells, &[]).expect("it is well-formed");
+        let text = bristol::write(&circuit, BitOrder::Cells).expect("it is Boolean");
+        let read = bristol::read("random", &text, BitOrder::Cells, &[]).expect("it is well-formed");
         prop_assert_eq!(run(&read, &[&[x]]), run(&circuit, &[&[x]]));
     }
 }

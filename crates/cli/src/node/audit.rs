@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
-use polyclave_node::admin::{Answer, Order, order, renew_audit};
+use polyclave_node::admin::{Answer, Instruction, order, renew_audit};
 use polyclave_node::audit::{Gap, Verified, open_files, verify};
 use serde_json::Value;
 
@@ -57,11 +57,12 @@ pub fn run(command: &Command) -> Result<ExitCode> {
 
 fn check(dir: &Path) -> Result<ExitCode> {
     let dir = super::open(dir)?;
-    let (noted, lasting) =
-        match order(&dir, &Order::AuditHead).context("cannot learn from the store where the log ends")? {
-            Some(Answer::AuditHead { head, gap }) => (head, gap),
-            _ => bail!("the node answered something else; is it of another version?"),
-        };
+    let (noted, lasting) = match order(&dir, &Instruction::AuditHead)
+        .context("cannot learn from the store where the log ends")?
+    {
+        Some(Answer::AuditHead { head, gap }) => (head, gap),
+        _ => bail!("the node answered something else; is it of another version?"),
+    };
     let found = verify(&dir.audit_path(), noted)?;
     let span = match (&found.first, &found.last) {
         (Some(first), Some(last)) => format!(", from {first} to {last}"),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf, absolute};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use polyclave_node::admin::{Order, order};
+use polyclave_node::admin::{Instruction, order};
 use polyclave_node::store::{Secret, restore as restore_node};
 
 use crate::say;
@@ -59,7 +59,7 @@ pub fn backup(arguments: &BackupArguments) -> Result<ExitCode> {
         );
     }
     let full = |path: &Path| absolute(path).with_context(|| format!("where is {}?", path.display()));
-    let done = order(&dir, &Order::Backup { file: full(&arguments.file)?, key_file: full(key)? });
+    let done = order(&dir, &Instruction::Backup { file: full(&arguments.file)?, key_file: full(key)? });
     done.context("there is no backup")?;
     say!("{} is a backup of {}", arguments.file.display(), dir.settings().name);
     Ok(ExitCode::SUCCESS)

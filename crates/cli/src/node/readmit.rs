@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use polyclave_node::admin::{Order, order};
+use polyclave_node::admin::{Instruction, order};
 
 use crate::say;
 
@@ -26,7 +26,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let dir = super::open(&arguments.dir)?;
-    order(&dir, &Order::Readmit { node: arguments.node.clone() })?;
+    order(&dir, &Instruction::Readmit { node: arguments.node.clone() })?;
     say!("{} lets {} in again; do the same at the other nodes", dir.settings().name, arguments.node);
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use polyclave_node::admin::{Order, order};
+use polyclave_node::admin::{Instruction, order};
 use polyclave_transport::Identity;
 
 use crate::say;
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut dir = super::open(&arguments.dir)?;
     if arguments.secrets {
         let despite = arguments.despite_failed_checks;
-        order(&dir, if despite { &Order::RotateDespiteFailures } else { &Order::Rotate })?;
+        order(&dir, if despite { &Instruction::RotateDespiteFailures } else { &Instruction::Rotate })?;
         say!(
             "{} wants fresh common secrets. They are made when the operators of all nodes have ordered it, and all nodes run.\n\
              See how far it is: polyclave node status {}",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use polyclave_node::admin::{Answer, Order, Status, order};
+use polyclave_node::admin::{Answer, Instruction, Status, order};
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -28,7 +28,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let dir = super::open(&arguments.dir)?;
-    let Some(answer) = order(&dir, &Order::Status)? else {
+    let Some(answer) = order(&dir, &Instruction::Status)? else {
         let name = &dir.settings().name;
         match arguments.json {
             true => say!("{}", serde_json::json!({ "name": name, "running": false })),

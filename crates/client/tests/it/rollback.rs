@@ -8,7 +8,7 @@ use crate::common::messages::{ctr, gcm};
 use crate::common::{TestCluster, data, key};
 use polyclave_client::Client;
 use polyclave_config::NodeDir;
-use polyclave_node::admin::{Order, order};
+use polyclave_node::admin::{Instruction, order};
 use polyclave_node::store::{Secret, restore};
 use polyclave_node::{Cheat, Running};
 use polyclave_protocol::{Party, PartySet};
@@ -47,7 +47,7 @@ fn readmit(cluster: &TestCluster, node: usize) {
     let name = format!("node-{}", node + 1);
     for other in (0..cluster.local.nodes.len()).filter(|other| *other != node) {
         let dir = NodeDir::open(&cluster.local.nodes[other]).expect("its directory");
-        order(&dir, &Order::Readmit { node: name.clone() }).expect("readmitted");
+        order(&dir, &Instruction::Readmit { node: name.clone() }).expect("readmitted");
     }
 }
 
@@ -85,7 +85,7 @@ fn a_backup_made_since_the_last_start_is_refused_until_it_is_readmitted_whatever
     let (file, key_file) = (path.with_file_name("backup"), path.with_file_name("backup.key"));
     let secret = Secret::generate_file(&key_file).expect("a key");
     let dir = NodeDir::open(&path).expect("its directory");
-    order(&dir, &Order::Backup { file: file.clone(), key_file }).expect("backed up");
+    order(&dir, &Instruction::Backup { file: file.clone(), key_file }).expect("backed up");
     cluster.stop(4);
     std::fs::rename(&path, path.with_file_name("before")).expect("moved away");
     restore(&file, &secret, &path).expect("restored");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
-use polyclave_cipher::bristol::{self, Order};
+use polyclave_cipher::bristol::{self, BitOrder};
 use polyclave_cipher::{AnyMap, Cells, Circuit, CircuitCost, Port, cleartext, compile};
 use polyclave_protocol::Party;
 use polyclave_protocol::any::AnyProtocolConfig;
@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// The request on the command line.
 pub struct Question<'a> {
     pub file: &'a Path,
-    pub order: Order,
+    pub order: BitOrder,
     /// In hex, in the order of the file.
     pub inputs: &'a [String],
 }
@@ -62,7 +62,7 @@ impl<'a> Question<'a> {
 }
 
 /// Reads a circuit from a file.
-pub fn read(file: &Path, order: Order) -> Result<Circuit> {
+pub fn read(file: &Path, order: BitOrder) -> Result<Circuit> {
     let shown = file.display();
     let cannot = || format!("--circuit is neither tables nor boolean, and the file {shown} cannot be read");
     let metadata = std::fs::metadata(file).with_context(cannot)?;

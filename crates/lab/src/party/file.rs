@@ -11,7 +11,7 @@ use super::Arguments;
 use super::session::{Meeting, Subject};
 use crate::eval::bill::Phases;
 use crate::eval::file::{Compiled, Document, read};
-use crate::eval::{BitOrder, Guarantee, values};
+use crate::eval::{BitOrderOption, Guarantee, values};
 use crate::hosts::Needed;
 use crate::say;
 
@@ -36,7 +36,7 @@ impl Question {
         if let Some((option, _)) = of_ciphers.into_iter().find(|(_, given)| *given) {
             bail!("{option} is for ciphers, not for a circuit from a file; leave one of them out");
         }
-        let circuit = read(file, arguments.bit_order.unwrap_or(BitOrder::Numbers).into())?;
+        let circuit = read(file, arguments.bit_order.unwrap_or(BitOrderOption::Numbers).into())?;
         let mut inputs = BTreeMap::new();
         for text in &arguments.input {
             let (number, cells) = input(&circuit, file, text)?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use polyclave_client::{Client, Padding};
 use polyclave_config::{ClientDir, NodeDir, NodeSettings, StockSettings};
-use polyclave_node::admin::{Answer, Order, order};
+use polyclave_node::admin::{Answer, Instruction, order};
 use polyclave_node::local::{Local, create};
 use polyclave_protocol::Party;
 use polyclave_transport::wire::{Mode, NewKey};
@@ -138,7 +138,7 @@ impl Cluster {
     /// Whom a node says, to its operator, to have outvoted.
     fn outvoted(&self, node: usize) -> Vec<String> {
         let dir = NodeDir::open(&self.local.nodes[node]).expect("it is there");
-        match order(&dir, &Order::Status).expect("it answers") {
+        match order(&dir, &Instruction::Status).expect("it answers") {
             Some(Answer::Status(status)) => status.outvoted,
             answer => panic!("{answer:?}"),
         }

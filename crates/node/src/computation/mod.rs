@@ -14,14 +14,14 @@ use polyclave_protocol::protocol::Input;
 use crate::computation::circuits::Circuits;
 use crate::computation::pieces::{evaluate_within, reborrow};
 use crate::computation::progress::Progress;
-use crate::keys::key::Material;
+use crate::keys::key::ExpandedKey;
 
 /// The protocol in one session, its peers, and the key in use.
 pub(crate) struct Computation<'a> {
     pub(crate) protocol: AnyServiceSession,
     pub(crate) net: &'a mut dyn Net,
     pub(crate) circuits: &'a Circuits,
-    pub(crate) key: &'a Material,
+    pub(crate) key: &'a ExpandedKey,
     pub(crate) session: [u8; 32],
     /// The bytes of memory that an evaluation may take.
     pub(crate) memory: usize,

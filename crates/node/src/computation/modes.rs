@@ -32,7 +32,7 @@ impl Answer {
 }
 
 /// Why a step did not run.
-pub(crate) enum Fault {
+pub(crate) enum StepError {
     /// All nodes refuse it for the same reason.
     Refused(Refusal),
     /// This node alone cannot continue, by its own fault. Whether the others continue without it depends on the strategy.
@@ -41,9 +41,9 @@ pub(crate) enum Fault {
     Failed(Error),
 }
 
-impl From<Error> for Fault {
-    fn from(error: Error) -> Fault {
-        Fault::Failed(error)
+impl From<Error> for StepError {
+    fn from(error: Error) -> StepError {
+        StepError::Failed(error)
     }
 }
 
@@ -55,13 +55,13 @@ pub(crate) trait Mode: Send {
     }
 
     /// What the client gets at the start: the data of the session, and its first mask.
-    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault>;
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError>;
 
     /// Checks whether a step is allowed here. Returns how many blocks it computes. Nothing is computed yet.
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal>;
 
     /// Runs an admitted step.
-    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault>;
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, StepError>;
 }
 
 /// The mode and the right that a use of a key needs.

@@ -18,7 +18,7 @@ const SUBKEYS: [&str; 2] = ["cmac k1", "cmac k2"];
 pub(crate) const HASH_KEY: &str = "powers of the hash key";
 
 /// Shares ready for computing.
-pub(crate) struct Material {
+pub(crate) struct ExpandedKey {
     pub(crate) round_keys: AnyShared,
     /// For keys made for CMAC.
     pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
@@ -26,7 +26,7 @@ pub(crate) struct Material {
     pub(crate) hash_key: Option<GhashKey>,
 }
 
-impl Material {
+impl ExpandedKey {
     /// Reads stored shares. An error if something is missing that the key's modes need.
     pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &AnyServiceSession) -> Result<Self> {
         let name = &info.properties.name;
@@ -40,7 +40,7 @@ impl Material {
         };
         let made_for = |mode| info.properties.modes.contains(&mode);
         let subkey = |part: &str| protocol.restore(stored(part)?);
-        Ok(Material {
+        Ok(ExpandedKey {
             round_keys: protocol.restore(stored(ROUND_KEYS)?)?,
             subkeys: match made_for(Mode::Cmac) {
                 true => Some((subkey(SUBKEYS[0])?, subkey(SUBKEYS[1])?)),

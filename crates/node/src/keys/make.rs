@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::computation::circuits::Circuits;
 use crate::computation::pieces::run;
-use crate::keys::key::Material;
+use crate::keys::key::ExpandedKey;
 
 /// The most characters of a key's name.
 const MOST_NAME: usize = 64;
@@ -111,7 +111,7 @@ pub(crate) fn expand(
     protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
     circuits: &Circuits,
-) -> Result<(Material, Vec<u8>)> {
+) -> Result<(ExpandedKey, Vec<u8>)> {
     let round_keys = run(protocol, net, &circuits.key_schedule, 1, &[Input::Shared(key)])?.remove(0);
     let zero = circuits.zero();
     let inputs = || [Input::Public(&zero), Input::Shared(&round_keys)];
@@ -133,7 +133,7 @@ pub(crate) fn expand(
     }
     // Before any of it is stored: otherwise an error here would appear under every later use.
     protocol.check(net)?;
-    Ok((Material { round_keys, subkeys, hash_key }, check))
+    Ok((ExpandedKey { round_keys, subkeys, hash_key }, check))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub use status::Status;
 /// An order of an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Order {
+pub enum Instruction {
     /// Report the status of the node.
     Status,
     /// Write a backup to a new file, sealed under the key in another file.
@@ -58,9 +58,9 @@ pub enum Order {
     AuditHead,
 }
 
-impl Order {
+impl Instruction {
     fn is_rotation(&self) -> bool {
-        matches!(self, Order::Rotate | Order::RotateDespiteFailures)
+        matches!(self, Instruction::Rotate | Instruction::RotateDespiteFailures)
     }
 }
 
@@ -88,14 +88,14 @@ pub enum Answer {
 
 /// Gives an order to the node of a directory: to the running node, or, for orders that need only the store, by opening the store. `None` if
 /// no node runs and the order needs one.
-pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
+pub fn order(dir: &NodeDir, order: &Instruction) -> Result<Option<Answer>> {
     if let Some(answer) = ask(dir.path(), order)? {
         return match answer {
             Answer::Failed { error } => Err(Error::System(error)),
             answer => Ok(Some(answer)),
         };
     }
-    if *order == Order::Status {
+    if *order == Instruction::Status {
         return Ok(None);
     }
     if order.is_rotation() {
@@ -123,19 +123,19 @@ pub fn order(dir: &NodeDir, order: &Order) -> Result<Option<Answer>> {
 }
 
 /// The name of an order in the audit log; `None` for orders that change nothing.
-fn operation(order: &Order) -> Option<&'static str> {
+fn operation(order: &Instruction) -> Option<&'static str> {
     match order {
-        Order::Status | Order::AuditHead => None,
-        Order::Backup { .. } => Some("backup"),
-        Order::Readmit { .. } => Some("readmit"),
-        Order::Rotate => Some("rotate"),
-        Order::RotateDespiteFailures => Some("rotate-despite-failures"),
+        Instruction::Status | Instruction::AuditHead => None,
+        Instruction::Backup { .. } => Some("backup"),
+        Instruction::Readmit { .. } => Some("readmit"),
+        Instruction::Rotate => Some("rotate"),
+        Instruction::RotateDespiteFailures => Some("rotate-despite-failures"),
     }
 }
 
 /// The detail of an order in the audit log.
-fn described(order: &Order) -> String {
-    if let Order::Readmit { node } = order { format!("node={node}") } else { String::new() }
+fn described(order: &Instruction) -> String {
+    if let Instruction::Readmit { node } = order { format!("node={node}") } else { String::new() }
 }
 
 fn unknown(name: &str) -> Error {
@@ -146,24 +146,24 @@ fn unknown(name: &str) -> Error {
 fn carry_out(
     store: &Store,
     dir: &NodeDir,
-    order: &Order,
+    order: &Instruction,
     party: impl Fn(&str) -> Result<polyclave_protocol::Party>,
 ) -> Result<Answer> {
     match order {
-        Order::Status => return Err(Error::System("this node has no status".into())),
-        Order::Backup { file, key_file } => {
+        Instruction::Status => return Err(Error::System("this node has no status".into())),
+        Instruction::Backup { file, key_file } => {
             let key = Secret::load_file(key_file).map_err(system)?;
             store.backup(dir, file, &key).map_err(system)?;
         }
-        Order::Readmit { node } => store.readmit(party(node)?).map_err(system)?,
-        Order::Rotate => {
+        Instruction::Readmit { node } => store.readmit(party(node)?).map_err(system)?,
+        Instruction::Rotate => {
             refuse_guessed(store)?;
             store.want_rotation().map_err(system)?;
         }
-        Order::RotateDespiteFailures => {
+        Instruction::RotateDespiteFailures => {
             store.accept_guesses().and_then(|()| store.want_rotation()).map_err(system)?;
         }
-        Order::AuditHead => {
+        Instruction::AuditHead => {
             let (head, gap) = (store.audit_head().map_err(system)?, store.audit_gap().map_err(system)?);
             return Ok(Answer::AuditHead { head, gap });
         }
@@ -182,10 +182,10 @@ fn refuse_without_mac_key(config: &AnyServiceConfig, strategy: &dyn MaterialStra
     )))
 }
 
-fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
+fn obey(core: &Arc<Core>, dir: &Path, order: &Instruction) -> Result<Answer> {
     let logged = match order {
-        Order::Status => return Ok(Answer::Status(Box::new(core.state()))),
-        Order::AuditHead => {
+        Instruction::Status => return Ok(Answer::Status(Box::new(core.state()))),
+        Instruction::AuditHead => {
             core.logbook.settle(&mut None);
             None
         }
@@ -197,7 +197,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Order) -> Result<Answer> {
     let detail = described(order);
     let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };
     // The operator may want a backup because the disk is full.
-    if matches!(order, Order::Readmit { .. }) || order.is_rotation() {
+    if matches!(order, Instruction::Readmit { .. }) || order.is_rotation() {
         core.logbook.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
     }
     let party = |name: &str| core.members.cluster.party_named(name).ok_or_else(|| unknown(name));
@@ -219,14 +219,14 @@ mod tests {
 
     #[test]
     fn orders_are_lines_of_json_and_others_are_refused() {
-        let order: Order = serde_json::from_str(r#"{"order":"readmit","node":"a"}"#).expect("an order");
-        assert_eq!(order, Order::Readmit { node: "a".into() });
-        let order: Order = serde_json::from_str(r#"{"order":"rotate"}"#).expect("an order");
-        assert_eq!(order, Order::Rotate);
+        let order: Instruction = serde_json::from_str(r#"{"order":"readmit","node":"a"}"#).expect("an order");
+        assert_eq!(order, Instruction::Readmit { node: "a".into() });
+        let order: Instruction = serde_json::from_str(r#"{"order":"rotate"}"#).expect("an order");
+        assert_eq!(order, Instruction::Rotate);
         for wrong in
             [r#"{"order":"readmit"}"#, r#"{"order":"stop"}"#, r#"{"order":"readmit","node":"a","x":1}"#]
         {
-            assert!(serde_json::from_str::<Order>(wrong).is_err(), "{wrong}");
+            assert!(serde_json::from_str::<Instruction>(wrong).is_err(), "{wrong}");
         }
     }
 }

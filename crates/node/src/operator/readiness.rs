@@ -53,7 +53,7 @@ mod tests {
     use polyclave_transport::wire::{Mode, NewKey};
 
     use crate::Running;
-    use crate::operator::admin::{Answer, Order, order};
+    use crate::operator::admin::{Answer, Instruction, order};
 
     #[test]
     fn a_node_whose_store_is_damaged_is_not_ready_refuses_and_says_why() {
@@ -69,7 +69,7 @@ mod tests {
         nodes[1].store.find_damage();
         let told = nodes[1].why_not_ready().expect("not ready");
         assert!(told.contains("store.redb is damaged") && told.contains("node restore"), "{told}");
-        let status = order(&NodeDir::open(&local.nodes[1]).expect("its directory"), &Order::Status);
+        let status = order(&NodeDir::open(&local.nodes[1]).expect("its directory"), &Instruction::Status);
         let Ok(Some(Answer::Status(status))) = status else { panic!("{status:?}") };
         assert!(!status.ready && status.why_not_ready == Some(told));
         let client = Client::open(&ClientDir::open(&local.client).expect("its directory")).expect("a client");

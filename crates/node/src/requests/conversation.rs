@@ -18,7 +18,7 @@ use polyclave_transport::wire::{self, Operation, Origin, Reason, Refusal, Step};
 
 use crate::clients::rules::Client;
 use crate::computation::circuits::Circuits;
-use crate::computation::modes::{Fault, misplaced};
+use crate::computation::modes::{StepError, misplaced};
 use crate::computation::progress::Progress;
 use crate::keys::make::generate;
 use crate::material::epoch::SessionContext;
@@ -116,7 +116,7 @@ fn admit_first(
 }
 
 impl<'a> Serving<'a, '_> {
-    fn run(&mut self, task: Task, first: Option<Step>, mut session: AgreedSession) -> Result<(), Fault> {
+    fn run(&mut self, task: Task, first: Option<Step>, mut session: AgreedSession) -> Result<(), StepError> {
         let serving = self.net()?.members();
         let mut protocol = self.context.join(&self.service.material, session.stream(), serving)?;
         match task {
@@ -156,9 +156,9 @@ impl<'a> Serving<'a, '_> {
         Ok(Attended { ends, ..self.partners()? })
     }
 
-    fn circuits(&self, cipher: &str, protocol: &AnyServiceSession) -> Result<Arc<Circuits>, Fault> {
+    fn circuits(&self, cipher: &str, protocol: &AnyServiceSession) -> Result<Arc<Circuits>, StepError> {
         let unknown =
-            || Fault::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
+            || StepError::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
         self.service.library.of(cipher, protocol).ok_or_else(unknown)
     }
 }

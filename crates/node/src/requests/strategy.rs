@@ -9,7 +9,7 @@ use polyclave_transport::TlsNet;
 use polyclave_transport::wire::Refusal;
 
 use crate::Result;
-use crate::computation::modes::Fault;
+use crate::computation::modes::StepError;
 use crate::material::state::Material;
 use crate::requests::agreement::Early;
 use crate::requests::lending::Channel;
@@ -36,7 +36,7 @@ pub(crate) struct StepOf<'s> {
 
 /// How a request ended among the nodes.
 pub(crate) struct Ending {
-    pub(crate) outcome: Result<(), Fault>,
+    pub(crate) outcome: Result<(), StepError>,
     /// Why the client cannot be reached any more.
     pub(crate) gone: Option<Refusal>,
 }

@@ -12,7 +12,7 @@ use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
-use crate::computation::modes::Fault;
+use crate::computation::modes::StepError;
 use crate::material::preparation::lacking_kind;
 use crate::material::quarantine::REMEDY;
 use crate::material::state::Material;
@@ -79,17 +79,17 @@ impl RequestStrategy for Abort {
                 Ok(())
             }
             // All nodes reach this at the same point.
-            Err(Fault::Refused(refusal)) => {
+            Err(StepError::Refused(refusal)) => {
                 channel.sound();
                 Err(refusal)
             }
-            Err(Fault::Own(refusal)) => Err(refusal),
+            Err(StepError::Own(refusal)) => Err(refusal),
             // All nodes reach this, too. Nothing was used and nothing was given out.
-            Err(Fault::Failed(Error::OutOfMaterial { detail })) => {
+            Err(StepError::Failed(Error::OutOfMaterial { detail })) => {
                 channel.sound();
                 Err(Refusal::new(Reason::OutOfMaterial, detail))
             }
-            Err(Fault::Failed(e)) => {
+            Err(StepError::Failed(e)) => {
                 material.strategy.judge(material, "serving a request", &e);
                 if let Some(gone) = gone {
                     material.refuse_quarantined()?;

@@ -16,7 +16,7 @@ use polyclave_transport::TlsNet;
 use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
-use crate::computation::modes::Fault;
+use crate::computation::modes::StepError;
 use crate::material::epoch::Epoch;
 use crate::material::preparation::lacking_kind;
 use crate::material::state::Material;
@@ -84,13 +84,14 @@ impl RequestStrategy for Guaranteed {
     ) -> Result<(), Refusal> {
         let lost = channel.net().map(|net| net.lost()).unwrap_or_default();
         faults.silent = faults.silent.and(lost);
-        if lost.is_empty() && matches!(outcome, Ok(()) | Err(Fault::Failed(Error::OutOfMaterial { .. }))) {
+        if lost.is_empty() && matches!(outcome, Ok(()) | Err(StepError::Failed(Error::OutOfMaterial { .. })))
+        {
             channel.sound();
         }
         outcome.map_err(|fault| match fault {
-            Fault::Refused(refusal) | Fault::Own(refusal) => refusal,
-            Fault::Failed(Error::OutOfMaterial { detail }) => Refusal::new(Reason::OutOfMaterial, detail),
-            Fault::Failed(e) => {
+            StepError::Refused(refusal) | StepError::Own(refusal) => refusal,
+            StepError::Failed(Error::OutOfMaterial { detail }) => Refusal::new(Reason::OutOfMaterial, detail),
+            StepError::Failed(e) => {
                 tracing::warn!(error = material.members.told(&e), "a request failed among the nodes");
                 let refusal = blame(unavailable(e.clone()), &e);
                 match (&e, lost.iter().next()) {

@@ -7,7 +7,7 @@ use polyclave_protocol::service::ServiceSession;
 use polyclave_transport::wire::{CHUNK, End, MASKED, Reason, Refusal, Step};
 
 use super::numbers::Tweaks;
-use super::{Answer, Fault, Mode, misplaced, whole_blocks};
+use super::{Answer, Mode, StepError, misplaced, whole_blocks};
 use crate::computation::Computation;
 
 /// Decrypts blocks that are public among the nodes.
@@ -23,10 +23,10 @@ impl Decrypt {
 }
 
 impl Mode for Decrypt {
-    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         match at.circuits.decrypt {
             Some(_) => Ok((Vec::new(), Vec::new())),
-            None => Err(Fault::Refused(Refusal::new(Reason::Key, "this cipher has no decryption"))),
+            None => Err(StepError::Refused(Refusal::new(Reason::Key, "this cipher has no decryption"))),
         }
     }
 
@@ -41,9 +41,9 @@ impl Mode for Decrypt {
         }
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, StepError> {
         let (Step::Blocks { ciphertext }, Some(circuit)) = (&step, &at.circuits.decrypt) else {
-            return Err(Fault::Refused(misplaced(&step)));
+            return Err(StepError::Refused(misplaced(&step)));
         };
         let tweaks = self.tweaks.take((ciphertext.len() / self.block) as u64);
         let plaintext = at.decrypt(circuit, ciphertext, &tweaks)?;
@@ -65,7 +65,7 @@ impl Encrypt {
 }
 
 impl Mode for Encrypt {
-    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         Ok((Vec::new(), self.masks.draw(&mut at.protocol, at.net)?))
     }
 
@@ -80,8 +80,8 @@ impl Mode for Encrypt {
         }
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
-        let Step::Masked { data, .. } = &step else { return Err(Fault::Refused(misplaced(&step))) };
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, StepError> {
+        let Step::Masked { data, .. } = &step else { return Err(StepError::Refused(misplaced(&step))) };
         let mask = self.masks.take()?;
         let circuit = &at.circuits.encrypt;
         let blocks = at.protocol.unmask(&mask, 0, data, &circuit.inputs()[0])?;
@@ -124,7 +124,7 @@ impl Masks {
         &mut self,
         protocol: &mut AnyServiceSession,
         net: &mut dyn Net,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, StepError> {
         self.len = self.next;
         if self.len == 0 {
             return Ok(Vec::new());
@@ -149,9 +149,9 @@ impl Masks {
     }
 
     /// Takes the mask out, for its only use.
-    pub(crate) fn take(&mut self) -> Result<AnyMask, Fault> {
+    pub(crate) fn take(&mut self) -> Result<AnyMask, StepError> {
         let none =
             || Refusal::new(Reason::Malformed, "there is no mask left; ask for one with the step before");
-        self.current.take().ok_or_else(|| Fault::Refused(none()))
+        self.current.take().ok_or_else(|| StepError::Refused(none()))
     }
 }

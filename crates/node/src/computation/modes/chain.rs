@@ -22,7 +22,7 @@ use polyclave_protocol::service::ServiceSession;
 use polyclave_transport::wire::{End, Reason, Refusal, Step};
 
 use super::blocks::Masks;
-use super::{Answer, Fault, Mode, misplaced};
+use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;
 
 /// The most bytes of one step: each block takes as long as a whole chunk of a parallel mode, and peers wait.
@@ -77,13 +77,13 @@ impl Chain {
         block: &AnyShared,
         subkey: Option<&AnyShared>,
         at: &mut Computation<'_>,
-    ) -> Result<AnyShared, Fault> {
+    ) -> Result<AnyShared, StepError> {
         let link = self.link.replace(Link::Ended);
         let chain = match &link {
             Some(Link::Public(cells)) => Input::Public(cells),
             Some(Link::Shared(shared)) => Input::Shared(shared),
             Some(Link::Ended) | None => {
-                return Err(Fault::Refused(Refusal::new(Reason::Malformed, "the message has ended")));
+                return Err(StepError::Refused(Refusal::new(Reason::Malformed, "the message has ended")));
             }
         };
         let circuits = at.circuits.chained()?;
@@ -101,7 +101,7 @@ impl Chain {
 }
 
 impl Mode for Chain {
-    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         let zero = vec![0; self.block];
         self.link = Some(match self.kind {
             Kind::Cbc => {
@@ -131,14 +131,16 @@ impl Mode for Chain {
         self.masks.admit(data, *next)
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
-        let Step::Masked { data, end, next } = &step else { return Err(Fault::Refused(misplaced(&step))) };
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, StepError> {
+        let Step::Masked { data, end, next } = &step else {
+            return Err(StepError::Refused(misplaced(&step)));
+        };
         let mask = self.masks.take()?;
         let subkey = match (end, &at.key.subkeys) {
             (End::No, _) => None,
             (End::Whole, Some((k1, _))) => Some(k1),
             (End::Filled, Some((_, k2))) => Some(k2),
-            (_, None) => return Err(Fault::Refused(misplaced(&step))),
+            (_, None) => return Err(StepError::Refused(misplaced(&step))),
         };
         let mut revealed = Vec::new();
         let count = data.len() / self.block;

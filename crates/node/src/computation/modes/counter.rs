@@ -12,7 +12,7 @@ use polyclave_protocol::service::ServiceSession;
 use polyclave_transport::wire::{Reason, Refusal, Step};
 
 use super::numbers::Numbers;
-use super::{Answer, Fault, Mode, misplaced, piece};
+use super::{Answer, Mode, StepError, misplaced, piece};
 use crate::computation::Computation;
 
 /// Counter blocks of 16 bytes are 12 bytes of the session and a number from 0.
@@ -80,7 +80,7 @@ impl Counter {
 }
 
 impl Mode for Counter {
-    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         if self.counters.is_some() {
             return Ok((Vec::new(), Vec::new()));
         }
@@ -107,8 +107,8 @@ impl Mode for Counter {
         Ok(count)
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
-        let Step::Keystream { bytes } = step else { return Err(Fault::Refused(misplaced(&step))) };
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, StepError> {
+        let Step::Keystream { bytes } = step else { return Err(StepError::Refused(misplaced(&step))) };
         let (blocks, tweaks) = self.take((bytes as usize).div_ceil(self.block) as u64);
         let keystream = at.encrypt(&blocks, &tweaks)?;
         Ok(Answer::data(at.protocol.reveal_bytes_to_client(&keystream, bytes as usize, at.net)?))

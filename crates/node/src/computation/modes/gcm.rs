@@ -13,7 +13,7 @@ use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::service::{Element, Elements, ServiceSession};
 use polyclave_transport::wire::{MOST_ADDITIONAL_DATA, Reason, Refusal, Step};
 
-use super::{Answer, Fault, Mode, misplaced, piece, unauthentic};
+use super::{Answer, Mode, StepError, misplaced, piece, unauthentic};
 use crate::computation::Computation;
 
 /// Bytes of a block.
@@ -34,13 +34,13 @@ pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
 }
 
 /// E(J0), shared. It masks the tag.
-pub(super) fn cover(first: &AnyShared, at: &mut Computation<'_>) -> Result<Elements, Fault> {
+pub(super) fn cover(first: &AnyShared, at: &mut Computation<'_>) -> Result<Elements, StepError> {
     let j0 = at.protocol.lanes(first, 0..1);
     Ok(at.protocol.elements(&j0, at.net)?)
 }
 
 /// Adds whole blocks to a hash, in pieces of which the first is short.
-pub(super) fn absorb(hash: &mut Ghash<'_>, bytes: &[u8], at: &mut Computation<'_>) -> Result<(), Fault> {
+pub(super) fn absorb(hash: &mut Ghash<'_>, bytes: &[u8], at: &mut Computation<'_>) -> Result<(), StepError> {
     let most = HASHED_AT_ONCE * BLOCK;
     let (first, rest) = bytes.split_at(bytes.len() % most);
     for part in [first].into_iter().chain(rest.chunks(most)).filter(|part| !part.is_empty()) {
@@ -70,7 +70,7 @@ pub(super) fn fits(
     cover: &Elements,
     tag: &Element,
     at: &mut Computation<'_>,
-) -> Result<bool, Fault> {
+) -> Result<bool, StepError> {
     let arithmetic = at.protocol.arithmetic();
     let difference = arithmetic.add_public(&hash.add(cover), &[*tag]);
     Ok(arithmetic.is_zero(&difference, at.net)?)
@@ -100,13 +100,13 @@ impl Message {
     }
 
     /// E(J0) and the hash of the additional data.
-    fn begin(&mut self, at: &mut Computation<'_>) -> Result<(), Fault> {
+    fn begin(&mut self, at: &mut Computation<'_>) -> Result<(), StepError> {
         let first = at.encrypt(&counters(&self.nonce, 1, 1), &[])?;
         self.cover = Some(cover(&first, at)?);
         self.hash(&padded(&self.additional.clone()), at)
     }
 
-    fn hash(&mut self, blocks: &[u8], at: &mut Computation<'_>) -> Result<(), Fault> {
+    fn hash(&mut self, blocks: &[u8], at: &mut Computation<'_>) -> Result<(), StepError> {
         if !blocks.is_empty() {
             let mut hash = Ghash::resume(hash_key(at)?, self.hash.take());
             absorb(&mut hash, blocks, at)?;
@@ -144,7 +144,7 @@ impl Message {
     }
 
     /// The keystream of the step that was admitted last.
-    fn keystream(&mut self, bytes: u32, at: &mut Computation<'_>) -> Result<Answer, Fault> {
+    fn keystream(&mut self, bytes: u32, at: &mut Computation<'_>) -> Result<Answer, StepError> {
         let before = (self.given - u64::from(bytes)) / BLOCK as u64;
         let count = u64::from(bytes).div_ceil(BLOCK as u64);
         let keystream = at.encrypt(&counters(&self.nonce, 2 + before, count), &[])?;
@@ -152,16 +152,16 @@ impl Message {
     }
 
     /// Takes out the complete hash and the cover, for their only use.
-    fn close(&mut self, at: &mut Computation<'_>) -> Result<(Elements, Elements), Fault> {
+    fn close(&mut self, at: &mut Computation<'_>) -> Result<(Elements, Elements), StepError> {
         self.hash(&lengths(self.additional.len() as u64, self.absorbed), at)?;
-        let ended = || Fault::Refused(Refusal::new(Reason::Malformed, "the message has ended"));
+        let ended = || StepError::Refused(Refusal::new(Reason::Malformed, "the message has ended"));
         Ok((self.hash.take().ok_or_else(ended)?, self.cover.take().ok_or_else(ended)?))
     }
 }
 
 /// The powers of the hash key. They exist: a key without them was not made for GCM, which was checked before.
-pub(super) fn hash_key<'k>(at: &Computation<'k>) -> Result<&'k GhashKey, Fault> {
-    let missing = || Fault::Refused(Refusal::new(Reason::Key, "the key was not made for gcm"));
+pub(super) fn hash_key<'k>(at: &Computation<'k>) -> Result<&'k GhashKey, StepError> {
+    let missing = || StepError::Refused(Refusal::new(Reason::Key, "the key was not made for gcm"));
     at.key.hash_key.as_ref().ok_or_else(missing)
 }
 
@@ -182,7 +182,7 @@ impl Mode for Encrypt {
         1
     }
 
-    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         self.message.nonce = at.derived("polyclave 2026 gcm nonce");
         self.message.begin(at)?;
         Ok((self.message.nonce.to_vec(), Vec::new()))
@@ -205,7 +205,7 @@ impl Mode for Encrypt {
         }
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, StepError> {
         match step {
             Step::Keystream { bytes } => self.message.keystream(bytes, at),
             Step::Absorb { ciphertext } => {
@@ -217,7 +217,7 @@ impl Mode for Encrypt {
                 let tag = hash.add(&cover);
                 Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
             }
-            other => Err(Fault::Refused(misplaced(&other))),
+            other => Err(StepError::Refused(misplaced(&other))),
         }
     }
 }
@@ -240,7 +240,7 @@ impl Mode for Decrypt {
         1
     }
 
-    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         self.message.begin(at)?;
         Ok((Vec::new(), Vec::new()))
     }
@@ -258,7 +258,7 @@ impl Mode for Decrypt {
         }
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, StepError> {
         match step {
             Step::Absorb { ciphertext } => {
                 self.message.hash(&padded(&ciphertext), at)?;
@@ -268,11 +268,11 @@ impl Mode for Decrypt {
                 let (hash, cover) = self.message.close(at)?;
                 match fits(&hash, &cover, &tag, at)? {
                     true => Ok(Answer::data(Vec::new())),
-                    false => Err(Fault::Refused(unauthentic())),
+                    false => Err(StepError::Refused(unauthentic())),
                 }
             }
             Step::Keystream { bytes } => self.message.keystream(bytes, at),
-            other => Err(Fault::Refused(misplaced(&other))),
+            other => Err(StepError::Refused(misplaced(&other))),
         }
     }
 }

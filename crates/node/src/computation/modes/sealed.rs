@@ -12,7 +12,7 @@ use polyclave_protocol::service::{Elements, ServiceSession};
 use polyclave_transport::wire::{CHUNK, Reason, Refusal, Step};
 
 use super::gcm::{BLOCK, absorb, counters, cover, fits, hash_key, lengths, padded};
-use super::{Answer, Fault, Mode, misplaced, unauthentic};
+use super::{Answer, Mode, StepError, misplaced, unauthentic};
 use crate::computation::Computation;
 
 /// The most chunks whose keystream was sent and whose ciphertext has not arrived.
@@ -38,7 +38,7 @@ fn admit_chunk(bytes: usize, number: u64, last: bool) -> Result<(), Refusal> {
 }
 
 /// The hash of a whole chunk.
-fn hash(additional: &[u8], ciphertext: &[u8], at: &mut Computation<'_>) -> Result<Elements, Fault> {
+fn hash(additional: &[u8], ciphertext: &[u8], at: &mut Computation<'_>) -> Result<Elements, StepError> {
     let mut blocks = padded(additional);
     blocks.extend(padded(ciphertext));
     blocks.extend(lengths(additional.len() as u64, ciphertext.len() as u64));
@@ -53,14 +53,18 @@ fn evaluated(
     number: u64,
     bytes: usize,
     at: &mut Computation<'_>,
-) -> Result<(Elements, Option<AnyShared>), Fault> {
+) -> Result<(Elements, Option<AnyShared>), StepError> {
     let count = bytes.div_ceil(BLOCK);
     let blocks = at.encrypt(&counters(&nonce(file, number), 1, 1 + count as u64), &[])?;
     let keystream = (count > 0).then(|| at.protocol.lanes(&blocks, 1..1 + count));
     Ok((cover(&blocks, at)?, keystream))
 }
 
-fn revealed(keystream: Option<AnyShared>, bytes: usize, at: &mut Computation<'_>) -> Result<Answer, Fault> {
+fn revealed(
+    keystream: Option<AnyShared>,
+    bytes: usize,
+    at: &mut Computation<'_>,
+) -> Result<Answer, StepError> {
     Ok(Answer::data(match keystream {
         Some(keystream) => at.protocol.reveal_bytes_to_client(&keystream, bytes, at.net)?,
         None => Vec::new(),
@@ -88,7 +92,7 @@ impl Seal {
 }
 
 impl Mode for Seal {
-    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         self.file = at.derived("polyclave 2026 id of a sealed file");
         Ok((self.file.to_vec(), Vec::new()))
     }
@@ -122,7 +126,7 @@ impl Mode for Seal {
         }
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, StepError> {
         match &step {
             Step::Keystream { bytes } => {
                 let bytes = *bytes as usize;
@@ -131,13 +135,13 @@ impl Mode for Seal {
                 revealed(keystream, bytes, at)
             }
             Step::Seal { ciphertext, last } => {
-                let cover = self.covers.pop_front().ok_or_else(|| Fault::Refused(misplaced(&step)))?;
+                let cover = self.covers.pop_front().ok_or_else(|| StepError::Refused(misplaced(&step)))?;
                 let additional = additional(&self.key, &self.file, self.sealed - 1, *last);
                 let hash = hash(&additional, ciphertext, at)?;
                 let tag = hash.add(&cover);
                 Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
             }
-            other => Err(Fault::Refused(misplaced(other))),
+            other => Err(StepError::Refused(misplaced(other))),
         }
     }
 }
@@ -157,7 +161,7 @@ impl Open {
 }
 
 impl Mode for Open {
-    fn start(&mut self, _: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+    fn start(&mut self, _: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         Ok((Vec::new(), Vec::new()))
     }
 
@@ -173,16 +177,16 @@ impl Mode for Open {
         }
     }
 
-    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, Fault> {
+    fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, StepError> {
         let Step::Open { ciphertext, tag, last } = &step else {
-            return Err(Fault::Refused(misplaced(&step)));
+            return Err(StepError::Refused(misplaced(&step)));
         };
         let number = self.opened - 1;
         let (cover, keystream) = evaluated(&self.file, number, ciphertext.len(), at)?;
         let hash = hash(&additional(&self.key, &self.file, number, *last), ciphertext, at)?;
         match fits(&hash, &cover, tag, at)? {
             true => revealed(keystream, ciphertext.len(), at),
-            false => Err(Fault::Refused(unauthentic())),
+            false => Err(StepError::Refused(unauthentic())),
         }
     }
 }

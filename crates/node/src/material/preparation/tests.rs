@@ -15,7 +15,7 @@ use crate::Conduct;
 use crate::Running;
 use crate::cheat::{Cheat, HELLOS_LEFT};
 use crate::local::{Local, create};
-use crate::operator::admin::{Answer, Order, Status, order};
+use crate::operator::admin::{Answer, Instruction, Status, order};
 use crate::store::{Secret, Store};
 
 const NODES: usize = 3;
@@ -79,7 +79,7 @@ impl Nodes {
     }
 
     fn state(&self, node: usize) -> Status {
-        match order(&self.dir(node), &Order::Status) {
+        match order(&self.dir(node), &Instruction::Status) {
             Ok(Some(Answer::Status(status))) => *status,
             other => panic!("{other:?}"),
         }
@@ -87,7 +87,7 @@ impl Nodes {
 
     fn rotate(&self) {
         for node in 0..NODES {
-            order(&self.dir(node), &Order::Rotate).expect("ordered");
+            order(&self.dir(node), &Instruction::Rotate).expect("ordered");
         }
     }
 }
@@ -201,7 +201,7 @@ fn a_failed_check_ends_all_service_until_every_operator_has_ordered_a_rotation()
     assert_eq!(nodes.state(0).quarantine, None);
     assert_eq!(reason(mac(&nodes.client())), Reason::Quarantined);
 
-    order(&nodes.dir(0), &Order::Rotate).expect("ordered");
+    order(&nodes.dir(0), &Instruction::Rotate).expect("ordered");
     nodes.until("the wish is known", |nodes| nodes.state(2).rotating == ["node-1"]);
     assert!(nodes.nodes[1].as_ref().is_some_and(|node| node.status().quarantined));
     nodes.rotate();
@@ -266,11 +266,12 @@ fn a_node_rotates_no_more_after_six_failed_checks_unless_its_operator_takes_the_
     nodes.faults[1].set(Place::CarryingOver, FAILED);
     nodes.rotate();
     nodes.until("it fails", |nodes| !nodes.state(1).rotating.contains(&"node-2".into()));
-    let refused = order(&nodes.dir(1), &Order::Rotate).expect_err("after six it is refused").to_string();
+    let refused =
+        order(&nodes.dir(1), &Instruction::Rotate).expect_err("after six it is refused").to_string();
     assert!(refused.starts_with("6 checks have failed") && refused.contains("2^-38"), "{refused}");
-    order(&nodes.dir(1), &Order::RotateDespiteFailures).expect("the operator takes the risk");
+    order(&nodes.dir(1), &Instruction::RotateDespiteFailures).expect("the operator takes the risk");
     for node in [0, 2] {
-        order(&nodes.dir(node), &Order::Rotate).expect("ordered");
+        order(&nodes.dir(node), &Instruction::Rotate).expect("ordered");
     }
     nodes.until("all is well", |nodes| nodes.ready() && nodes.state(1).quarantine.is_none());
     assert_eq!(mac(&nodes.client()).expect("the key was carried over"), before);

@@ -13,7 +13,7 @@ use polyclave_protocol::Error;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Answer, Order, obey};
+use super::{Answer, Instruction, obey};
 use crate::Result;
 use crate::core::Core;
 
@@ -44,7 +44,7 @@ fn socket_path(dir: &Path) -> Result<PathBuf> {
 }
 
 /// Sends an order to the node that runs in a directory; `None` if none does.
-pub(super) fn ask(dir: &Path, order: &Order) -> Result<Option<Answer>> {
+pub(super) fn ask(dir: &Path, order: &Instruction) -> Result<Option<Answer>> {
     let path = socket_path(dir)?;
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
@@ -138,7 +138,7 @@ impl Drop for Socket {
 fn answer(core: &Arc<Core>, dir: &Path, mut stream: UnixStream) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(TALK))?;
-    let answer = match read_line::<Order>(&stream, TALK) {
+    let answer = match read_line::<Instruction>(&stream, TALK) {
         Ok(order) => obey(core, dir, &order),
         Err(e) => Err(Error::Misuse(format!("this is no order: {e}"))),
     };
@@ -158,7 +158,7 @@ mod tests {
                 thread::sleep(POLL_INTERVAL / 5)
             }
         });
-        let heard = read_line::<Order>(&other, Duration::from_millis(300));
+        let heard = read_line::<Instruction>(&other, Duration::from_millis(300));
         assert!(heard.is_err_and(|e| matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock)));
         drop(other);
         writer.join().expect("no panic");
@@ -175,7 +175,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let left = UnixListener::bind(dir.path().join(SOCKET)).expect("bound");
         drop(left);
-        assert_eq!(ask(dir.path(), &Order::Status), Ok(None), "nobody listens");
+        assert_eq!(ask(dir.path(), &Instruction::Status), Ok(None), "nobody listens");
         let socket = Socket::bind(dir.path()).expect("replaced");
         let mode = fs::metadata(&socket.path).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

@@ -9,7 +9,7 @@ use polyclave_transport::wire::{self, End, KeyInfo, NewKey, Origin, Reason, Refu
 use super::Serving;
 use crate::Result;
 use crate::computation::circuits::Circuits;
-use crate::computation::modes::{Fault, misplaced};
+use crate::computation::modes::{StepError, misplaced};
 use crate::error::system;
 use crate::keys::make::expand;
 use crate::operator::clock::now;
@@ -19,14 +19,14 @@ use crate::store::KeyState;
 impl Serving<'_, '_> {
     /// A key that is pending at this node is complete if it is announced at a node with the same id (which the nodes compared), or if all
     /// nodes are here. Otherwise making it has failed, because some nodes lack their shares.
-    pub(super) fn complete(&mut self, info: &KeyInfo, state: KeyState) -> Result<(), Fault> {
+    pub(super) fn complete(&mut self, info: &KeyInfo, state: KeyState) -> Result<(), StepError> {
         let announced = state == KeyState::Announced;
         let serving = self.net()?.members().len();
         if serving < self.service.members.nodes && !self.is_announced(announced)? {
             let name = &info.properties.name;
             let told =
                 format!("making the key '{name}' did not come to its end; delete it, and make it again");
-            return Err(Fault::Refused(Refusal::new(Reason::Key, told)));
+            return Err(StepError::Refused(Refusal::new(Reason::Key, told)));
         }
         if !announced {
             self.service.keys.announce(info).map_err(|refusal| system(refusal.message))?;
@@ -34,7 +34,7 @@ impl Serving<'_, '_> {
         Ok(())
     }
 
-    fn is_announced(&mut self, here: bool) -> Result<bool, Fault> {
+    fn is_announced(&mut self, here: bool) -> Result<bool, StepError> {
         Ok(self.service.strategy.is_announced(here, self.net()?)?)
     }
 
@@ -43,7 +43,7 @@ impl Serving<'_, '_> {
         &mut self,
         protocol: &mut AnyServiceSession,
         circuits: &Circuits,
-    ) -> Result<AnyShared, Fault> {
+    ) -> Result<AnyShared, StepError> {
         let bytes = circuits.cipher.key_bytes;
         let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.partners()?)?;
         let (blind, mut of_blind) = protocol.arithmetic().random_for_client(&mut self.partners()?)?;
@@ -52,7 +52,7 @@ impl Serving<'_, '_> {
 
         let admit = |step: &Step| if matches!(step, Step::Chi { .. }) { Ok(0) } else { Err(misplaced(step)) };
         let step = self.step(admit, None)?;
-        let Step::Chi { chi } = step else { return Err(Fault::Refused(misplaced(&step))) };
+        let Step::Chi { chi } = step else { return Err(StepError::Refused(misplaced(&step))) };
         let opened: [u8; ELEMENT_BYTES] =
             protocol.open_mask_check(&mask, &blind, chi, &mut self.partners()?)?;
         let mut data = opened.to_vec();
@@ -64,7 +64,7 @@ impl Serving<'_, '_> {
             other => Err(misplaced(other)),
         };
         let step = self.step(admit, None)?;
-        let Step::Masked { data, .. } = &step else { return Err(Fault::Refused(misplaced(&step))) };
+        let Step::Masked { data, .. } = &step else { return Err(StepError::Refused(misplaced(&step))) };
         Ok(protocol.unmask(&mask, 0, data, &circuits.key_schedule.inputs()[0])?)
     }
 
@@ -76,7 +76,7 @@ impl Serving<'_, '_> {
         new: NewKey,
         origin: Origin,
         circuits: &Circuits,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StepError> {
         let expanded = expand(key, &new.modes, &mut protocol, &mut self.partners()?, circuits);
         self.faults = protocol.faults();
         let (material, check_value) = expanded?;
@@ -94,15 +94,15 @@ impl Serving<'_, '_> {
         // A node could forget the key again if it is put back to an old copy of its disk. The others then know that it had stored something
         // since.
         let stored = stored.and_then(|()| self.service.marks.protect(serving));
-        agree(stored.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
+        agree(stored.map(|()| digest), self.net()?)?.map_err(StepError::Refused)?;
         let announced = self.service.keys.announce(&info);
-        agree(announced.map(|()| digest), self.net()?)?.map_err(Fault::Refused)?;
+        agree(announced.map(|()| digest), self.net()?)?.map_err(StepError::Refused)?;
         self.line.reply(&Reply::Done(Some(info)));
         Ok(())
     }
 
     /// Seconds since 1970 by the clock of the first serving node.
-    fn time_of_the_first(&mut self) -> Result<u64, Fault> {
+    fn time_of_the_first(&mut self) -> Result<u64, StepError> {
         let me = self.service.members.me;
         let net = self.net()?;
         let first = net.members().iter().next().unwrap_or(me);
@@ -118,13 +118,13 @@ impl Serving<'_, '_> {
     }
 
     /// Deletes a key wherever it still exists. So a deletion that was interrupted can be repeated.
-    pub(super) fn delete(&mut self, key: &str) -> Result<(), Fault> {
+    pub(super) fn delete(&mut self, key: &str) -> Result<(), StepError> {
         let serving = self.net()?.members();
         let deleted = self.service.keys.delete(key);
         let deleted = deleted.and_then(|info| self.service.marks.protect(serving).map(|()| info));
         let outcome = deleted.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
-        agree(outcome, self.net()?)?.map_err(Fault::Refused)?;
-        self.line.reply(&Reply::Done(deleted.map_err(Fault::Refused)?));
+        agree(outcome, self.net()?)?.map_err(StepError::Refused)?;
+        self.line.reply(&Reply::Done(deleted.map_err(StepError::Refused)?));
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Right, Step};
 
 use super::Serving;
 use super::line::{STEP, lost};
-use crate::computation::modes::Fault;
+use crate::computation::modes::StepError;
 use crate::requests::agreement::{Early, refused_by};
 use crate::requests::strategy::StepOf;
 use crate::threads::POLL_INTERVAL;
@@ -22,7 +22,7 @@ impl Serving<'_, '_> {
         &mut self,
         admit: impl FnOnce(&Step) -> Result<u64, Refusal>,
         paid_by: Option<(&KeyInfo, Right)>,
-    ) -> Result<Step, Fault> {
+    ) -> Result<Step, StepError> {
         let serving = self.net()?.members();
         let (until, mut early) = (Instant::now() + STEP, Early::default());
         let received = match self.await_step(&mut early)? {
@@ -45,8 +45,8 @@ impl Serving<'_, '_> {
         let step = StepOf { session: &session, uses_key: paid_by.is_some() };
         let agreed = self.service.strategy.agree(mine, step, &early, self.net()?)?;
         match agreed {
-            Ok(()) => judged.map(|(step, _)| step).map_err(Fault::Refused),
-            Err(refusal) => Err(Fault::Refused(refusal)),
+            Ok(()) => judged.map(|(step, _)| step).map_err(StepError::Refused),
+            Err(refusal) => Err(StepError::Refused(refusal)),
         }
     }
 

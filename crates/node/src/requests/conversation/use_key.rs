@@ -12,10 +12,10 @@ use polyclave_transport::wire::{KeyInfo, Reply, Right, Step};
 use super::Serving;
 use crate::computation::Computation;
 use crate::computation::circuits::Circuits;
-use crate::computation::modes::{Answer, Fault, Mode};
+use crate::computation::modes::{Answer, Mode, StepError};
 use crate::computation::progress::Progress;
 use crate::keys::held::unreadable;
-use crate::keys::key::{Material, Shares};
+use crate::keys::key::{ExpandedKey, Shares};
 
 impl Serving<'_, '_> {
     pub(super) fn use_key(
@@ -25,12 +25,12 @@ impl Serving<'_, '_> {
         shares: &Shares,
         mut mode: Box<dyn Mode>,
         mut first: Option<Step>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StepError> {
         let circuits = self.circuits(&info.properties.cipher, &protocol)?;
-        let key = Material::restore(info, shares, &protocol).map_err(|e| {
+        let key = ExpandedKey::restore(info, shares, &protocol).map_err(|e| {
             tracing::error!(key = %info.properties.name, error = %e, "the shares of a key cannot be used");
             self.service.keys.note_unusable(&info.properties.name);
-            Fault::Own(unreadable(&info.properties.name))
+            StepError::Own(unreadable(&info.properties.name))
         })?;
         let mut held = Held {
             protocol: Some(protocol),
@@ -81,7 +81,7 @@ impl Serving<'_, '_> {
 struct Held<'k> {
     protocol: Option<AnyServiceSession>,
     circuits: &'k Circuits,
-    key: &'k Material,
+    key: &'k ExpandedKey,
     session: [u8; 32],
     memory: usize,
     progress: Arc<Progress>,
@@ -95,8 +95,8 @@ impl Held<'_> {
     fn with<T>(
         &mut self,
         net: &mut dyn Net,
-        work: impl FnOnce(&mut Computation<'_>) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        work: impl FnOnce(&mut Computation<'_>) -> Result<T, StepError>,
+    ) -> Result<T, StepError> {
         let ended = || Error::System("the session has ended".into());
         let protocol = self.protocol.take().ok_or_else(ended)?;
         let (circuits, key, session) = (self.circuits, self.key, self.session);

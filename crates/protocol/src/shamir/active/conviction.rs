@@ -15,7 +15,7 @@ use polyclave_kernels::gf256::multiply;
 
 use super::super::setup::{contains, point, weight};
 use super::code::{Symbol, Word, first_fault, interpolate, right_share, weighted};
-use super::{Active, Arithmetic, Fault};
+use super::{Active, Arithmetic, Spoiled};
 use crate::net::Net;
 use crate::{Error, Party, PartySet, Result};
 
@@ -48,7 +48,7 @@ impl Arithmetic<Active> {
             return Ok(());
         }
         values.fill(0);
-        self.security.fault = Some(Fault::Common);
+        self.security.spoiled = Some(Spoiled::Common);
         let Some(at) = first_fault(symbol, degree, &words) else { return Ok(()) };
         let width = symbol.bytes();
         let place = width * at..width * (at + 1);

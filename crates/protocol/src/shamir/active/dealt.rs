@@ -33,7 +33,7 @@ use zeroize::Zeroizing;
 use super::super::setup::point;
 use super::code::{Symbol, Word, first_fault, interpolate, weighted};
 use super::hyper_invertible::matrix;
-use super::{Active, Arithmetic, Fault, patience};
+use super::{Active, Arithmetic, Spoiled, patience};
 use crate::net::{Net, Patience};
 use crate::pool::Shares;
 use crate::{Party, PartySet, Result};
@@ -244,7 +244,7 @@ impl Arithmetic<Active> {
         let words = from.iter().map(|p| (p, if p == me { &own[..] } else { &received[p.index()][..] }));
         let words: Vec<Word<'_>> = words.collect();
         if !words.is_empty() && dealt.order.first_fault(self.structure.threshold(), &words).is_some() {
-            self.security.fault = Some(Fault::Mine);
+            self.security.spoiled = Some(Spoiled::Mine);
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use super::super::opening::{Layout, Opened, Opening, Secret};
 use super::code::{Symbol, Word, first_fault, interpolate};
 use super::dealt::{Dealt, Order};
-use super::{Active, Arithmetic, Fault};
+use super::{Active, Arithmetic, Spoiled};
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::{Error, Party, Result};
@@ -61,7 +61,7 @@ impl DealtTriples {
         arithmetic.counts().triples += count as u64;
         let columns = count.div_ceil(Dealt::kept(arithmetic.partners().len(), arithmetic.cheaters()));
         let dealt = arithmetic.deal(Order { singles: 2, doubles: 1, columns }, net)?;
-        if arithmetic.security.fault == Some(Fault::Common) {
+        if arithmetic.security.spoiled == Some(Spoiled::Common) {
             return Ok(DealtTriples::default());
         }
         let [a, b, mut c, twice] = [A, B, R, R_TWICE].map(|row| dealt.shares(row, count, arithmetic));

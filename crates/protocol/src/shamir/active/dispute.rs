@@ -21,7 +21,7 @@ use polyclave_field::Gf256;
 use super::super::setup::point;
 use super::code::{Symbol, weighted};
 use super::dealt::Dealt;
-use super::{Active, Arithmetic, Fault};
+use super::{Active, Arithmetic, Spoiled};
 use crate::net::Net;
 use crate::{Error, Party, PartySet, Result};
 
@@ -49,7 +49,7 @@ impl Arithmetic<Active> {
         due: &Due<'_>,
         net: &mut dyn Net,
     ) -> Result<()> {
-        self.security.fault = Some(Fault::Common);
+        self.security.spoiled = Some(Spoiled::Common);
         let mine = dealt.testimony(column);
         let said = self.broadcast(&vec![mine.len(); self.structure.parties()], &mine, net)?;
         self.refuse_silence(&said)?;

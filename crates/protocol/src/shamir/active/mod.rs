@@ -104,7 +104,7 @@ pub struct Active {
     /// Whether shares of products are broadcast: after the first fault.
     broadcasts: bool,
     /// What is wrong with the material that is being made.
-    fault: Option<Fault>,
+    spoiled: Option<Spoiled>,
     /// How triples are made.
     preprocessing: Preprocessing,
     /// What this party deals: drawn from its operating system.
@@ -124,7 +124,7 @@ pub struct Material {
 
 /// Why material is thrown away.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum Spoiled {
     /// Seen by this party; the others may not.
     Mine,
     /// Seen by all.
@@ -146,7 +146,7 @@ impl AdversaryModel for Active {
             behind: Patience::of(0),
             convicted: PartySet::default(),
             broadcasts: false,
-            fault: None,
+            spoiled: None,
             preprocessing: Preprocessing::default(),
             own_randomness: AesPrg::new(&seed, 0),
             material: Material::default(),
@@ -335,7 +335,7 @@ impl Arithmetic<Active> {
 
     /// Whether all parties found the material right that was made since the last call. One broadcast.
     fn is_accepted(&mut self, net: &mut dyn Net) -> Result<bool> {
-        let fault = self.security.fault.take();
+        let fault = self.security.spoiled.take();
         if self.security.broadcasts {
             // All have seen the same.
             return Ok(fault.is_none());

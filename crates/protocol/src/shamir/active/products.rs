@@ -16,7 +16,7 @@ use super::super::opening::{Layout, Opened, Opening, Secret};
 use super::super::prss::{Degree, TILE};
 use super::code::{Symbol, Word, interpolate};
 use super::conviction::Evidence;
-use super::{Active, Arithmetic, Fault, patience};
+use super::{Active, Arithmetic, Spoiled, patience};
 use crate::net::{Net, Patience};
 use crate::tally::Phase;
 use crate::{Error, Party, Result};
@@ -109,7 +109,7 @@ impl Arithmetic<Active> {
         let share_of = |p: Party| if p == me { message } else { &self.incoming[p.index()][..] };
         let words: Vec<Word<'_>> = partners.iter().map(|p| (p, share_of(p))).collect();
         if !interpolate(symbol, degree, &words, values) {
-            self.security.fault = Some(Fault::Mine);
+            self.security.spoiled = Some(Spoiled::Mine);
             values.fill(0);
         }
         Ok(())
