@@ -153,7 +153,7 @@ impl Drained<'_> {
                 return Ok(Drained { _gate: gate });
             }
             if Instant::now() > until || material.threads.is_stopping() {
-                return Err(Error::System("requests that are under way did not end".into()));
+                return Err(Error::System("running requests did not end in time".into()));
             }
             thread::sleep(POLL_INTERVAL);
         }
