@@ -207,7 +207,7 @@ fn discard(material: &Material) -> Result<()> {
 fn give_up(material: &Material) {
     material.rotation.wanted.store(false, Relaxed);
     if let Err(e) = material.store.forget_rotation() {
-        tracing::error!(error = %e, "that the rotation failed could not be written down");
+        tracing::error!(error = %e, "could not write down that the rotation failed");
     }
 }
 

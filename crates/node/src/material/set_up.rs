@@ -94,7 +94,10 @@ impl Leader {
         let begun = self.crew.spawn(&material.threads, move || match lead(&for_thread) {
             Ok(()) => for_thread.network.peers.note_all_set_up(),
             Err(e) => {
-                tracing::warn!(error = for_thread.members.told(&e), "the common secrets were not agreed on")
+                tracing::warn!(
+                    error = for_thread.members.told(&e),
+                    "the nodes did not agree on common secrets"
+                )
             }
         });
         if let Err(e) = begun {

@@ -86,7 +86,7 @@ impl Logbook {
             Ok(())
         });
         if let Err(e) = settled {
-            tracing::error!(error = %e, "the end of the audit log was not noted");
+            tracing::error!(error = %e, "could not note the end of the audit log");
         }
     }
 
@@ -97,7 +97,7 @@ impl Logbook {
             false => self.store.note_audit_gap(gap.as_ref()),
         });
         if let Err(e) = settled {
-            tracing::error!(error = %e, "since when the audit log cannot be written was not noted");
+            tracing::error!(error = %e, "could not note since when the audit log cannot be written");
         }
     }
 }
