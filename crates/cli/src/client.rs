@@ -66,7 +66,7 @@ pub fn persist<T>(
     loop {
         match work() {
             Err(e) if left > 0 && e.downcast_ref().is_some_and(Error::may_be_repeated) && again() => {
-                eprintln!("note: {e}. It is asked again");
+                eprintln!("note: {e}. Asking again");
                 std::thread::sleep(BETWEEN);
                 left -= 1;
             }

@@ -160,7 +160,7 @@ impl Output {
     pub fn begin(path: Option<&Path>, readers: Readers, force: bool) -> Result<Output> {
         let path = match path {
             None if io::stdout().is_terminal() => {
-                bail!("say where to: a file as the second name, or - for this terminal")
+                bail!("name the output: a file as the second argument, or - for this terminal")
             }
             None => return Ok(Output::stdout()),
             Some(path) if path == Path::new("-") => return Ok(Output::stdout()),

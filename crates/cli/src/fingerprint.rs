@@ -44,8 +44,8 @@ impl Expected {
     pub fn advise(&self) {
         if self.expect.is_none() {
             eprintln!(
-                "Compare it with the operators of the nodes, over a way on which nobody can change it: who could replace this file \
-                 could take the nodes' places."
+                "Compare it with the operators of the nodes, over a channel that nobody can alter: somebody who replaces this file \
+                 can impersonate the nodes."
             );
         }
     }

@@ -18,9 +18,9 @@ pub fn cipher(name: &str) -> Result<Cipher> {
 pub fn hexadecimal(what: &str, text: &str) -> Result<Vec<u8>> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     if let Some((at, c)) = digits.chars().enumerate().find(|(_, c)| !c.is_ascii_hexdigit()) {
-        bail!("{what} has '{c}' at position {}, which is no hex digit", at + 1);
+        bail!("{what} has '{c}' at position {}, which is not a hex digit", at + 1);
     }
     let count = digits.len();
-    ensure!(count.is_multiple_of(2), "{what} has {count} hex digits; two are needed for every byte");
+    ensure!(count.is_multiple_of(2), "{what} has {count} hex digits; every byte needs two");
     Ok(hex::decode(digits)?)
 }

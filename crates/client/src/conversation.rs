@@ -189,7 +189,7 @@ impl<'c> Conversation<'c> {
             Ok(())
         };
         self.client.strategy.settle(self, put_together)?;
-        outcome.ok_or_else(|| Error::Answers("nothing came of them".into()))
+        outcome.ok_or_else(|| Error::Answers("they contain no answer".into()))
     }
 
     /// The answer to the oldest open step, as this many bytes.
@@ -277,7 +277,7 @@ impl<'c> Conversation<'c> {
             }
         }
         if parts.data.len() < self.client.config.quorum() {
-            return Err(Error::Answers("too few of them answered to this question".into()));
+            return Err(Error::Answers("too few of them answered this question".into()));
         }
         Ok(parts)
     }
@@ -308,7 +308,7 @@ impl<'c> Conversation<'c> {
         let bytes = self.combined(parts)?;
         match bytes.len() == expected {
             true => Ok(bytes),
-            false => Err(Error::Answers(format!("{} bytes where {expected} were due", bytes.len()))),
+            false => Err(Error::Answers(format!("{} bytes instead of {expected}", bytes.len()))),
         }
     }
 
@@ -323,7 +323,7 @@ impl<'c> Conversation<'c> {
         let (serving, parts) = self.of_one_length(parts);
         match self.client.config.combine_elements(serving, &parts).map_err(apart)?.as_slice() {
             [element] => Ok(*element),
-            other => Err(Error::Answers(format!("{} elements where one was due", other.len()))),
+            other => Err(Error::Answers(format!("{} elements instead of one", other.len()))),
         }
     }
 

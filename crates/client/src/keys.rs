@@ -15,7 +15,7 @@ impl Client {
     /// Generates a key that no one knows. All nodes take part.
     pub fn generate(&self, key: NewKey) -> Result<KeyInfo> {
         let conversation = Conversation::ask_all(self, &Operation::Generate(key))?;
-        conversation.done()?.ok_or_else(|| Error::Answers("they made a key and do not say which".into()))
+        conversation.done()?.ok_or_else(|| Error::Answers("they made a key and did not say which".into()))
     }
 
     /// Imports a key. All nodes take part.
@@ -43,7 +43,7 @@ impl Client {
         }
         let data = key.iter().zip(mask.iter()).map(|(k, m)| k ^ m).collect();
         conversation.step(&Step::Masked { data, next: 0, end: End::No })?;
-        conversation.done()?.ok_or_else(|| Error::Answers("they took a key and do not say which".into()))
+        conversation.done()?.ok_or_else(|| Error::Answers("they took a key and did not say which".into()))
     }
 
     /// Deletes a key at all nodes. Returns its properties; `None` if there was no such key.

@@ -48,7 +48,8 @@ impl Client {
         let keystream = |piece: &Piece| Step::Keystream { bytes: piece.data.len() as u32 };
         let operation = Operation::Use { key: key.into(), id: None, how: Use::Seal };
         let (mut conversation, accepted) = Conversation::begin(self, &operation, Some(&keystream(&first)))?;
-        let info = accepted.key.ok_or_else(|| Error::Answers("they do not say which key they use".into()))?;
+        let info =
+            accepted.key.ok_or_else(|| Error::Answers("they did not say which key they use".into()))?;
         if accepted.start.len() != 32 {
             return Err(Error::Answers("they gave no file id".into()));
         }

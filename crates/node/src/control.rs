@@ -155,7 +155,7 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
                 if let Err(e) = set_up::join(&material, name) {
                     tracing::warn!(
                         error = material.members.told(&e),
-                        "the common secrets were not agreed on"
+                        "the nodes did not agree on common secrets"
                     );
                 }
             })
@@ -186,7 +186,7 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
             let material = core.material.clone();
             crews.rotations.spawn(&core.threads, move || {
                 if let Err(e) = rotation::join(&material, name) {
-                    tracing::warn!(error = material.members.told(&e), "the rotation did not come to its end");
+                    tracing::warn!(error = material.members.told(&e), "the rotation was not completed");
                 }
             })
         }

@@ -142,7 +142,7 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
     /// A range of a value's lanes as a value of its own.
     ///
     /// # Panics
-    /// If the value has not so many lanes.
+    /// If the value has fewer lanes.
     fn lanes(&self, value: &Self::Shared, lanes: Range<usize>) -> Self::Shared {
         self.select_lanes(value, &lanes.collect::<Vec<_>>())
     }

@@ -67,11 +67,9 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     let Arguments { protocol, parties, threshold, .. } = arguments;
     if tell {
         say!("A key that nobody holds\n");
+        say!("{parties} node processes on this machine, each with its own keys, files and shares. They");
         say!(
-            "{parties} node processes on this machine, each with its own keys, files and share of what is to come. They"
-        );
-        say!(
-            "talk over TLS 1.3. All of them take part in everything; what any {threshold} of them see tells nothing, and"
+            "talk over TLS 1.3. All of them take part in everything; what any {threshold} of them see reveals nothing, and"
         );
         say!("whatever {threshold} of them do, an answer is right or there is none.");
         say!("{protocol}: {}.\n", properties.adversary);
@@ -83,10 +81,10 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     let client = cluster.client()?;
     if tell {
         say!(
-            "1. The nodes started and made their MAC keys and transfers ({start_ms:.0} ms). Now they make material, of which"
+            "1. The nodes started and made their MAC keys and transfers ({start_ms:.0} ms). Now they make material, from which"
         );
         say!(
-            "   the cipher's tables will come, for {LEVEL} blocks of AES. It stays in memory and serves once."
+            "   they make the cipher's tables, for {LEVEL} blocks of AES. It stays in memory and is used once."
         );
     }
     let began = Instant::now();
@@ -137,7 +135,7 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     let mac_ms = milliseconds(began.elapsed());
     if tell {
         say!(
-            "\n4. Known answers (SP 800-38A and RFC 4493), with a key that this client brought: once, it was in one place."
+            "\n4. Known answers (SP 800-38A and RFC 4493), with a key that this client imported: it was in one place once."
         );
         say!("   key             {KNOWN_KEY}\n   block           {KNOWN_BLOCK}");
         say!("   encrypted       {KNOWN_CIPHERTEXT}\n   CMAC            {KNOWN_MAC}");
@@ -163,7 +161,7 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
     fill(&client, true)?;
     let served_when_refilled = encrypt(&client, &full).is_ok();
     if tell {
-        say!("\n5. {LEVEL} blocks were asked for, and again, until the stock had less.");
+        say!("\n5. The client asked for {LEVEL} blocks repeatedly, until the stock had fewer.");
         say!("   {}", refused_when_dry.as_deref().unwrap_or("It was NOT refused."));
         say!(
             "   {}",
@@ -189,7 +187,7 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
         say!("\n6. Node {parties} was killed, without warning. All nodes are needed.");
         say!("   {}", refused_without_one.as_deref().unwrap_or("They served WITHOUT it."));
         say!(
-            "   It was started again; the nodes gave their material up, made fresh, and decrypted the message: {}.",
+            "   It was started again; the nodes gave up their material, made more, and decrypted the message: {}.",
             if served_when_back { "nothing was lost" } else { "it was LOST" }
         );
     }

@@ -7,11 +7,9 @@ use crate::say;
 pub fn opening(arguments: &Arguments, bytes: u64) {
     let (n, t) = (arguments.parties, arguments.threshold);
     say!("A key that nobody holds\n");
+    say!("{n} node processes on this machine, each with its own keys, files and shares. They talk over");
     say!(
-        "{n} node processes on this machine, each with its own keys, files and share of what is to come. They talk over"
-    );
-    say!(
-        "TLS 1.3 and know each other, and their clients, by certificates. What any {t} of them see tells nothing."
+        "TLS 1.3 and know each other, and their clients, by certificates. What any {t} of them see reveals nothing."
     );
     match &arguments.file {
         Some(path) => {
@@ -35,16 +33,16 @@ pub fn key_made(arguments: &Arguments, start_ms: f64, key_ms: f64, check_value: 
         "   together. Its round keys and the powers of its GCM hash key were computed on shares, and each node has"
     );
     say!(
-        "   stored its own, sealed. What is on the disks of any {} of them reveals nothing of it.",
+        "   stored its own, sealed. The disks of any {} of them reveal nothing about the key.",
         arguments.threshold
     );
-    say!("   check value     {check_value} (of its CMAC; the same for everybody who asks)");
+    say!("   check value     {check_value} (made with CMAC; the same for all who ask)");
 }
 
 /// After the known answer.
 pub fn known_answer(right: bool) {
     say!(
-        "\n2. A known answer (FIPS-197, C.1), with a key that this client brought: once, it was in one place."
+        "\n2. A known answer (FIPS-197, C.1), with a key that this client imported: it was in one place once."
     );
     say!("   key             {KNOWN_KEY}\n   plaintext       {KNOWN_PLAINTEXT}");
     say!("   ciphertext      {KNOWN_CIPHERTEXT}");
@@ -58,7 +56,7 @@ pub fn sealed_and_opened(bytes: u64, seal_seconds: f64, open_seconds: f64, round
         "   The nodes sent shares of keystream to this client, which added it; they saw the ciphertext, computed its"
     );
     say!(
-        "   tag on shares, and on opening gave keystream only for what had authenticated. No node saw the data."
+        "   tag on shares, and on opening gave keystream only for authentic ciphertext. No node saw the data."
     );
     say!("   sealed          {}", rate(bytes, seal_seconds));
     say!("   opened          {}", rate(bytes, open_seconds));

@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let key = read(&arguments.key_file, cipher.key_bytes)?;
     let info = arguments.client.open()?.import(new, &key)?;
     eprintln!(
-        "note: this key was in one place. Whoever has, or finds, a copy of it needs no node; destroy {}.",
+        "note: this key was in one place. Somebody who has a copy of it needs no node; destroy {}.",
         if is_stdin(&arguments.key_file) {
             "the source".into()
         } else {

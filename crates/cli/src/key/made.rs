@@ -42,7 +42,7 @@ impl Properties {
         }
         if key.modes.len() > 1 {
             eprintln!(
-                "warning: a key for several modes ({}): what one mode allows can be played against another. Better make one \
+                "warning: a key for several modes ({}): what one mode allows can break another. Better make one \
                  key for each.",
                 words(&key.modes)
             );
@@ -65,7 +65,7 @@ impl Properties {
 pub fn warn(mode: Mode) {
     match mode {
         Mode::Ctr | Mode::Cbc => eprintln!(
-            "warning: {mode} authenticates nothing: who can change the ciphertext can change the data, unnoticed."
+            "warning: {mode} authenticates nothing: somebody who can change the ciphertext can change the data unnoticed."
         ),
         Mode::Ecb => eprintln!(
             "warning: ecb authenticates nothing, and shows which blocks are equal: do not encrypt data with it."

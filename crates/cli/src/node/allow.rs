@@ -79,6 +79,6 @@ pub fn revoke(arguments: &RevokeArguments) -> Result<ExitCode> {
     policy.revoke(&arguments.client)?;
     dir.save_policy(&policy)?;
     let node = &dir.settings().name;
-    say!("{} may do nothing at {node} any more; revoke it at the other nodes, too", arguments.client);
+    say!("{} has no rights at {node} any more; revoke it at the other nodes, too", arguments.client);
     Ok(ExitCode::SUCCESS)
 }

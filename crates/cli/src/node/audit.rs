@@ -81,7 +81,7 @@ fn tell_more(found: &Verified, lasting: Option<&Gap>) {
     let ended = found.gaps.iter().map(|(gap, until)| (gap, format!("to {until}")));
     for (gap, until) in ended.chain(lasting.map(|gap| (gap, "until now".to_owned()))) {
         say!(
-            "from {} {until} nothing could be written: {} events have no line; {} requests were served all the same",
+            "from {} {until} nothing could be written: {} events have no line; {} requests were served nevertheless",
             gap.since,
             gap.events,
             gap.served
@@ -95,7 +95,7 @@ fn tell_more(found: &Verified, lasting: Option<&Gap>) {
     }
     if found.unended > 0 {
         say!(
-            "{} requests have begun and have no line of their end: they run, the node was killed, or no line could be written",
+            "{} requests have begun and have no line about their end: they still run, the node was killed, or no line could be written",
             found.unended
         );
     }
@@ -139,7 +139,7 @@ fn tell_line(line: &str, json: bool) {
             let fields = ["time", "client", "operation", "key", "outcome", "blocks", "detail"];
             row(fields.map(|field| if field == "blocks" { line[field].to_string() } else { text(field) }));
         }
-        Err(_) => eprintln!("warning: a line that is none; run `polyclave node audit verify`"),
+        Err(_) => eprintln!("warning: a line is malformed; run `polyclave node audit verify`"),
     }
 }
 

@@ -54,7 +54,7 @@ pub fn backup(arguments: &BackupArguments) -> Result<ExitCode> {
     } else {
         Secret::generate_file(key)?;
         eprintln!(
-            "Made {}: keep it apart from the backup, which is worth nothing without it.",
+            "Made {}: keep it apart from the backup, which cannot be restored without it.",
             key.display()
         );
     }
@@ -73,7 +73,7 @@ pub fn restore(arguments: &RestoreArguments) -> Result<ExitCode> {
     dir.card().save(&super::card_path(&arguments.dir))?;
     let name = &dir.settings().name;
     say!(
-        "{} is {name} as it was when the backup was made. The node from before must never run again.\n\
+        "{} is {name} as of the backup. The former node must never run again.\n\
          Next, at every other node:\n  \
          polyclave node readmit ITS-DIR {name}\n\
          Then here:\n  \

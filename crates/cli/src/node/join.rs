@@ -43,11 +43,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     say!("{}: {adversary}", cluster.protocol());
     match first {
         true => say!(
-            "Next: let clients in, at every node by its own operator, then run it:\n  \
+            "Next, every operator at their own node: allow clients, then run the node:\n  \
              polyclave node allow {path} CLIENT-CARD --rights encrypt,decrypt,list --keys '*'\n  \
              polyclave node run {path}"
         ),
-        false => say!("The node takes the changed file when it is started the next time."),
+        false => say!("The node uses the changed file after its next start."),
     }
     Ok(ExitCode::SUCCESS)
 }

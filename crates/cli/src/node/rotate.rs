@@ -52,8 +52,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let despite = arguments.despite_failed_checks;
         order(&dir, if despite { &Instruction::RotateDespiteFailures } else { &Instruction::Rotate })?;
         say!(
-            "{} wants fresh common secrets. They are made when the operators of all nodes have ordered it, and all nodes run.\n\
-             See how far it is: polyclave node status {}",
+            "{} wants fresh common secrets. The nodes make them when the operators of all nodes have ordered it and all nodes run.\n\
+             See the progress: polyclave node status {}",
             dir.settings().name,
             arguments.dir.display()
         );
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         ),
         true => say!(
             "Restart this node: it then uses the new certificate alone, which is in {path}.\n\
-             To have the old one refused, once more: polyclave cluster update cluster.toml {path}, and that file to all."
+             So that others refuse the old one, once more: polyclave cluster update cluster.toml {path}, then give that file to all."
         ),
     }
     Ok(ExitCode::SUCCESS)

@@ -77,12 +77,12 @@ fn tell(status: &Status) {
     }
     if status.corrects && !status.missing.is_empty() {
         say!(
-            "correction off: with fewer than all nodes wrong shares are noticed and not made up for; no material is made"
+            "correction off: while a node is missing, wrong shares are detected and not corrected, and no material is made"
         );
     }
     if !status.outvoted.is_empty() {
         say!(
-            "OUTVOTED   {}: sent this node wrong shares since it started; the answers were right all the same",
+            "OUTVOTED   {}: sent this node wrong shares since it started; the answers were right nevertheless",
             status.outvoted.join(", ")
         );
     }

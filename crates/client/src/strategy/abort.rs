@@ -47,7 +47,7 @@ impl Strategy for Abort {
     }
 
     fn refuse_unexpected(&self, client: &Client, node: Party) -> Result<()> {
-        Err(Error::Answers(format!("node {} answered to another question", client.node_name(node))))
+        Err(Error::Answers(format!("node {} answered another question", client.node_name(node))))
     }
 
     fn alike(&self, serving: usize) -> usize {

@@ -117,7 +117,7 @@ impl Strategy for Guaranteed {
             Some(e) if reached <= tolerated => {
                 Err(Error::TooFewNodes { reached, nodes, needed: tolerated + 1, why: e.to_string() })
             }
-            _ => Err(Error::Contested(format!("they tell of different keys '{key}'"))),
+            _ => Err(Error::Contested(format!("they report different keys named '{key}'"))),
         }
     }
 

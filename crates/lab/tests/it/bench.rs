@@ -2,6 +2,8 @@
 
 use std::process::{Command, Output};
 
+use polyclave_protocol::testkit::additive;
+
 fn polyclave(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_polyclave-lab")).args(arguments).output().expect("the program starts")
 }
@@ -42,6 +44,14 @@ fn payload_is_two_bytes_an_operation() {
         assert!(operations == 0 || counted == f64::from(160 * operations), "{inversion}: {counted}");
         assert!(number(&document, "/online/bytes_per_block") > payload, "TLS adds something");
     }
+}
+
+/// Of a protocol that only the catalog names: the toy of `testkit`.
+#[test]
+fn a_new_protocol_is_measured_by_its_name_alone() {
+    let document = bench(&["--protocol", additive::DESCRIPTOR.name]);
+    assert_eq!(document["protocol"], additive::DESCRIPTOR.name);
+    assert!(number(&document, "/online/payload_bytes_per_block") > 0.0);
 }
 
 #[test]

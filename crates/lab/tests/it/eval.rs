@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use polyclave_protocol::catalog;
+use polyclave_protocol::descriptor::Descriptor;
 use serde_json::Value;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
@@ -93,12 +95,19 @@ fn known_answers_of_triple_des_pass_by_polynomials_with_nothing_made_ahead() {
 
 #[test]
 fn fips_197_example_runs_both_ways_under_every_protocol() {
-    for protocol in ["cleartext", "shamir", "shamir-active"] {
-        let common = ["--protocol", protocol, "--cipher", "AES-128", "--key", KEY];
+    // An option without a default has to be chosen.
+    let chosen = |protocol: &Descriptor| -> Vec<String> {
+        let open = protocol.options.iter().filter(|option| option.default.is_none());
+        open.flat_map(|option| [format!("--{}", option.name), (option.values)()[0].to_owned()]).collect()
+    };
+    let listed = catalog::ALL.iter().map(|protocol| (protocol.name, chosen(protocol)));
+    for (protocol, chosen) in listed.chain([("cleartext", Vec::new())]) {
+        let chosen: Vec<&str> = chosen.iter().map(String::as_str).collect();
+        let common = [&["--protocol", protocol, "--cipher", "AES-128", "--key", KEY][..], &chosen].concat();
         let text = answer(&[&common[..], &["--input", PLAINTEXT]].concat());
-        assert_eq!(text.lines().next(), Some(CIPHERTEXT));
+        assert_eq!(text.lines().next(), Some(CIPHERTEXT), "{protocol}");
         let text = answer(&[&common[..], &["--input", CIPHERTEXT, "--decrypt"]].concat());
-        assert_eq!(text.lines().next(), Some(PLAINTEXT));
+        assert_eq!(text.lines().next(), Some(PLAINTEXT), "{protocol}");
     }
 }
 

@@ -112,7 +112,7 @@ impl SessionContext {
     /// An error if the context was given up: then nothing that was computed in it may be sent.
     pub(crate) fn still_holds(&self, material: &Material) -> Result<()> {
         if material.is_quarantined() || self.epoch.as_ref().is_some_and(|epoch| epoch.is_over()) {
-            return Err(Error::System("what the nodes had made afresh was given up meanwhile".into()));
+            return Err(Error::System("the epoch of this request has ended meanwhile".into()));
         }
         Ok(())
     }

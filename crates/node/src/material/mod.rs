@@ -1,5 +1,5 @@
-//! What the nodes make together ahead of requests: common secrets ([`set_up`]), what is made afresh after a start ([`epoch`]), material
-//! in [`stock`], and fresh common secrets for old ones ([`rotation`]), which end a [`quarantine`].
+//! What the nodes make together ahead of requests: common secrets ([`set_up`]), epochs ([`epoch`]), material in stock ([`stock`]), and
+//! fresh common secrets that replace the old ones ([`rotation`]) and end a [`quarantine`].
 
 pub(crate) mod epoch;
 pub(crate) mod preparation;

@@ -125,7 +125,7 @@ pub(crate) fn join_fill(material: &Material, name: [u8; 16], kind: u8, count: u3
     if !material.targets.get(kind).is_some_and(fits) {
         // Claims may have been lost on their way here, so that what they took is still here. The nodes begin anew.
         material.strategy.give_up(material, "more material was ordered than there is room for");
-        return Err(Error::System("more material was ordered than this node is to keep".into()));
+        return Err(Error::System("the first node ordered more material than this node keeps".into()));
     }
     let made = make(material, &epoch, name, kind, count);
     let outcome = if made.is_ok() { "done" } else { "failed" };

@@ -153,7 +153,7 @@ impl Drained<'_> {
                 return Ok(Drained { _gate: gate });
             }
             if Instant::now() > until || material.threads.is_stopping() {
-                return Err(Error::System("requests that are under way did not end".into()));
+                return Err(Error::System("running requests did not end in time".into()));
             }
             thread::sleep(POLL_INTERVAL);
         }
@@ -207,7 +207,7 @@ fn discard(material: &Material) -> Result<()> {
 fn give_up(material: &Material) {
     material.rotation.wanted.store(false, Relaxed);
     if let Err(e) = material.store.forget_rotation() {
-        tracing::error!(error = %e, "that the rotation failed could not be written down");
+        tracing::error!(error = %e, "could not write down that the rotation failed");
     }
 }
 

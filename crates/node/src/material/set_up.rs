@@ -64,7 +64,7 @@ pub(crate) struct Leader {
 impl Material {
     /// The agreed common secrets.
     pub(crate) fn set_up(&self) -> Result<Arc<SetUp>, Refusal> {
-        let told = "the nodes have not yet agreed on their common secrets: all of them have to be running at once, this first time";
+        let told = "the nodes have not yet agreed on their common secrets; for this first agreement all of them must run at the same time";
         let set_up = self.set_up.read().clone();
         set_up.ok_or_else(|| Refusal::new(Reason::Unavailable, told))
     }
@@ -94,7 +94,10 @@ impl Leader {
         let begun = self.crew.spawn(&material.threads, move || match lead(&for_thread) {
             Ok(()) => for_thread.network.peers.note_all_set_up(),
             Err(e) => {
-                tracing::warn!(error = for_thread.members.told(&e), "the common secrets were not agreed on")
+                tracing::warn!(
+                    error = for_thread.members.told(&e),
+                    "the nodes did not agree on common secrets"
+                )
             }
         });
         if let Err(e) = begun {

@@ -259,14 +259,14 @@ impl Lots {
         let useless = match lost {
             0 => String::new(),
             lost => format!(
-                " ({lost} more are of no use now: too few of the nodes that are here still hold them, since some have started again \
+                " ({lost} more are of no use now: too few of the connected nodes still hold them, because some have started again \
                  or are missing)"
             ),
         };
         Error::OutOfMaterial {
             detail: format!(
                 "the stock of the nodes holds {there} {name}{useless}, and {count} are needed at once (for up to {blocks} \
-                 blocks); {refilled}, ask for less at once, or raise the level under [stock] in node.toml at every node"
+                 blocks); {refilled}, ask for less at a time, or raise the level under [stock] in node.toml at every node"
             ),
         }
     }

@@ -27,7 +27,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             match dir.policy() {
                 Ok(policy) => core.rules.take(policy),
                 Err(e) => {
-                    tracing::error!(error = %e, "the policy cannot be read; the one before stays in force")
+                    tracing::error!(error = %e, "the policy cannot be read; the previous one stays in force")
                 }
             }
         }
@@ -71,6 +71,6 @@ fn look_over_keys(store: &Store) {
             keys = damaged.join(", "),
             "records of keys are damaged: other nodes serve where enough have them; restore a backup of this node"
         ),
-        Err(e) => tracing::error!(error = %e, "the keys could not be looked over"),
+        Err(e) => tracing::error!(error = %e, "the keys could not be checked"),
     }
 }

@@ -54,7 +54,7 @@ impl Logbook {
         let Some(audit) = &self.audit else { return Ok(()) };
         let had_gap = audit.gap().is_some();
         audit.admit(event).map_err(|_| {
-            let told = "its audit log cannot be written, so it serves nothing until it can; its operator: `polyclave node status`";
+            let told = "its audit log cannot be written, and it refuses requests until it can be; see `polyclave node status`";
             Refusal::new(Reason::Internal, told)
         })?;
         if !had_gap && let Some(gap) = audit.gap() {
@@ -86,7 +86,7 @@ impl Logbook {
             Ok(())
         });
         if let Err(e) = settled {
-            tracing::error!(error = %e, "the end of the audit log was not noted");
+            tracing::error!(error = %e, "could not note the end of the audit log");
         }
     }
 
@@ -97,7 +97,7 @@ impl Logbook {
             false => self.store.note_audit_gap(gap.as_ref()),
         });
         if let Err(e) = settled {
-            tracing::error!(error = %e, "since when the audit log cannot be written was not noted");
+            tracing::error!(error = %e, "could not note since when the audit log cannot be written");
         }
     }
 }

@@ -200,7 +200,7 @@ impl Peers {
 
     /// Queues an order for a peer. A full queue means that the peer does not listen.
     pub(crate) fn order(&self, peer: Party, order: Order) -> Result<()> {
-        let gone = || Error::Closed { peer, detail: "it takes no orders at present".into() };
+        let gone = || Error::Closed { peer, detail: "it does not take orders at present".into() };
         if !self.connected().contains(peer) {
             return Err(gone());
         }

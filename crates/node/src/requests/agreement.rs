@@ -62,7 +62,7 @@ impl Early {
             }
             if their[1..] != message[1..] {
                 let told = format!(
-                    "this node and {peer} were told different things: a client must tell all the same"
+                    "this node and {peer} received different steps: a client must send all nodes the same"
                 );
                 return Ok(Err(Refusal::new(Reason::Disagreement, told)));
             }

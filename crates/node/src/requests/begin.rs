@@ -116,7 +116,7 @@ fn disagreement(e: &Error) -> String {
             format!("{peer} has not accepted the request, or was not asked; see its own answer")
         }
         Error::Disagreement { peer, field: "request" } => {
-            format!("this node and {peer} were asked different things: a client must tell all nodes the same")
+            format!("this node and {peer} received different requests: a client must send all nodes the same")
         }
         Error::Disagreement { peer, field: "key" } => {
             format!("this node and {peer} hold different keys of this name")

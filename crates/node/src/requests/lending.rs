@@ -105,7 +105,7 @@ fn lead<'c>(
             Turn::Open => None,
             Turn::Busy => {
                 let told = format!(
-                    "all channels of these nodes that {} may have are in use for {} s now; try again later",
+                    "no channel of these nodes became free for {} within {} s; try again later",
                     plan.client,
                     QUEUE.as_secs()
                 );

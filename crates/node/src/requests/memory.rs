@@ -75,8 +75,7 @@ impl Memory {
             if left.is_zero() {
                 state.waiting.retain(|waiting| *waiting != me);
                 self.changed.notify_all();
-                let told = "this node computes as much at a time as its memory allows ([limits] memory_mib in node.toml); try again \
-                            later";
+                let told = "all memory of this node for requests is in use ([limits] memory_mib in node.toml); try again later";
                 return Err(Refusal::new(Reason::Busy, told));
             }
             let wait = left.min(Duration::from_secs(60));

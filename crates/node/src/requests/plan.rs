@@ -65,7 +65,8 @@ impl Plan {
         let needs_all = !matches!(request.operation, Operation::Use { .. });
         let least = if needs_all { service.members.nodes } else { service.config.quorum() };
         if serving.len() < least {
-            let told = format!("{} nodes are to serve; this takes {least}", serving.len());
+            let told =
+                format!("the request names {} nodes to serve it, and needs at least {least}", serving.len());
             return Err(Refusal::new(Reason::Unavailable, told));
         }
         let mut taken = None;
@@ -103,7 +104,7 @@ impl Plan {
                 Task::Use { info, key: stored, mode, right }
             }
             Operation::Status | Operation::List { .. } | Operation::Show { .. } => {
-                return Err(Refusal::new(Reason::Malformed, "this needs no other nodes"));
+                return Err(Refusal::new(Reason::Malformed, "each node answers this operation alone"));
             }
         };
         let certificate = &client.certificate;

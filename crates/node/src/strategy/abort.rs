@@ -26,7 +26,7 @@ use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf};
 
 /// The refusal if the MAC key was given up in the middle of a request.
 const GIVEN_UP: &str =
-    "what the nodes had made afresh was given up meanwhile; they make it again: try again later";
+    "the nodes' epoch ended during the request, and they are making a new one: try again later";
 
 /// A request ends at all nodes or at none.
 pub(super) struct Abort;
@@ -129,7 +129,7 @@ impl MaterialStrategy for Checked {
         }
         let (there, all) = (material.network.peers.connected().len(), material.members.nodes);
         let told = format!(
-            "the nodes are preparing what they make afresh after a start; all of them are needed for it, and {there} of {all} are \
+            "the nodes are preparing for requests after one of them has started; this needs all of them, and {there} of {all} are \
              connected. Try again later"
         );
         Err(Refusal::new(Reason::Unavailable, told))

@@ -143,7 +143,8 @@ fn agree_with_most(
         return Ok(Ok(()));
     }
     let other = Party::all(theirs.len()).find(|p| is_peer(*p) && theirs[p.index()] != message);
-    let told = "too few other nodes were told the same, and accepted it; a client must tell all the same";
+    let told =
+        "too few other nodes received and accepted the same step; a client must send all nodes the same";
     let refusal = Refusal::new(Reason::Disagreement, told);
     Ok(Err(other.map_or(refusal.clone(), |other| refusal.because_of(other))))
 }

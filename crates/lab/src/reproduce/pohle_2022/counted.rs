@@ -52,7 +52,7 @@ pub fn ands(circuit: &Circuit, of_evaluator: &[&str]) -> Result<u64> {
     Ok(ands)
 }
 
-/// Who gives an input.
+/// Which party gives an input.
 pub fn owner(port: &str, of_evaluator: &[&str]) -> Party {
     Party(u8::from(of_evaluator.contains(&port)))
 }

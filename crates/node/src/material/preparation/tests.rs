@@ -19,7 +19,7 @@ use crate::operator::admin::{Answer, Instruction, Status, order};
 use crate::store::{Secret, Store};
 
 const NODES: usize = 3;
-/// On a machine with much else to do.
+/// Long enough for a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(90);
 const FAILED: Error = Error::CheckFailed { what: "something secret" };
 
@@ -100,7 +100,7 @@ impl Nodes {
         Store::open(&dir.store_path(), &secret).expect("its store")
     }
 
-    /// What a node has counted.
+    /// The checks that a node has counted.
     fn guesses(&self, node: usize) -> Guesses {
         let state = self.state(node);
         Guesses { failed: state.checks_failed, unanswered: state.checks_unanswered }
@@ -154,8 +154,8 @@ fn a_failure_of_no_check_is_tried_again() {
     }
 }
 
-/// A node that leaves every hello once it can know what the session id would be, until it likes one, gets one draw from each request
-/// that it makes fail, and not as many as there is time for.
+/// A node that leaves every hello once it can know what the session id would be, until it likes one, gets one draw from each request that
+/// it makes fail, and not as many as there is time for.
 #[test]
 fn a_request_is_not_tried_again_after_its_nonce_is_known() {
     let mut nodes = Nodes::start();
@@ -220,7 +220,7 @@ fn a_failed_check_while_material_is_made_is_a_quarantine_too() {
     nodes.until("and told", |nodes| !nodes.state(0).ready && !nodes.state(0).prepared);
 }
 
-/// A machine that is killed in the middle of a check: counted, and no quarantine; the nodes begin anew.
+/// A machine that is killed in the middle of a check: it is counted, there is no quarantine, and the nodes begin again.
 #[test]
 fn a_check_that_a_peer_leaves_without_an_answer_is_counted_over_restarts_and_is_no_quarantine() {
     let mut nodes = Nodes::start();
@@ -237,14 +237,14 @@ fn a_check_that_a_peer_leaves_without_an_answer_is_counted_over_restarts_and_is_
     }
     assert_eq!(nodes.guesses(0), Guesses::default(), "each counts what it has seen");
 
-    // One that is killed between counting a failure and giving up gives up when it starts.
+    // A node that is killed after it counts a failure and before it gives up gives up when it starts.
     nodes.nodes[0] = None;
     nodes.store(0).count_guesses(Guesses { failed: 1, unanswered: 0 }).expect("counted");
     nodes.restart(0);
     assert!(nodes.state(0).quarantine.is_some());
 }
 
-/// Of a MAC key under which six checks have failed no key is carried over, but by the operator's order.
+/// After six failed checks under a MAC key no key is carried over from it, except by the operator's order.
 #[test]
 fn a_node_rotates_no_more_after_six_failed_checks_unless_its_operator_takes_the_risk() {
     let mut nodes = Nodes::start();

@@ -1,4 +1,4 @@
-//! Foreign bytes at what nodes tell each other in a rotation.
+//! Fuzz targets: foreign bytes in place of what nodes tell each other in a rotation.
 
 use polyclave_harness::fuzz;
 
@@ -6,7 +6,7 @@ use super::common::{ANNOUNCED, DELETED, LISTED, Listed, PENDING, common};
 use super::standing::{Course, Standing, course};
 use super::*;
 
-/// How many nodes; then where each stands.
+/// The number of nodes, then where each stands.
 #[test]
 fn no_standing_of_a_peer_panics_and_nodes_conclude_something_or_refuse() {
     let standing = |wants, in_use, prepared: Option<u8>| {
@@ -39,7 +39,7 @@ fn no_standing_of_a_peer_panics_and_nodes_conclude_something_or_refuse() {
     });
 }
 
-/// Lists of three nodes, this one's in front: each a number of keys, and so many entries.
+/// Lists of three nodes, beginning with this one's: each a number of keys and as many entries.
 #[test]
 fn no_list_of_keys_panics_and_what_is_common_is_at_all_nodes() {
     let entry = |id: u8, state: u8| -> Listed {
@@ -60,7 +60,7 @@ fn no_list_of_keys_panics_and_what_is_common_is_at_all_nodes() {
             rest = behind;
         }
         let [mine, theirs @ ..] = &lists[..] else { return };
-        // A node's own list is in order, and each key is in it once.
+        // A node's own list is in order and has each key once.
         let mut mine = mine.clone();
         mine.sort_unstable();
         mine.dedup_by(|a, b| a[..16] == b[..16]);

@@ -44,8 +44,8 @@ fn too_much(target: &Target, count: usize) -> String {
     let setting =
         if *ciphers == kind.name { "aes_blocks or des_blocks".into() } else { format!("{ciphers}_blocks") };
     format!(
-        "this takes the material for {asked} blocks at once, and the nodes never keep more than for {blocks}: it can never be \
-         served. Ask for less at a time; or let the operators write a higher {setting} under [stock] in node.toml, at every \
+        "this needs material for {asked} blocks at once, and the nodes keep material for at most {blocks}: it can never be \
+         served. Ask for less at a time; or the operators can set a higher {setting} under [stock] in node.toml at every \
          node"
     )
 }

@@ -99,7 +99,7 @@ impl Lots {
                 None => {
                     let name = kind.name;
                     return Err(Error::System(format!(
-                        "more material was ordered than this node is to keep: it has {left} {name}, and is to have {level}"
+                        "the first node ordered more material than this node keeps: it has {left} {name}, and its level is {level}"
                     )));
                 }
             }
@@ -137,7 +137,7 @@ fn exchange(mine: &[u8], net: &mut dyn Net) -> Result<Vec<(Party, Inventory)>> {
         if length > MOST_BYTES {
             return Err(Error::Peer {
                 peer: *peer,
-                detail: format!("it says {length} bytes of what it holds"),
+                detail: format!("its list of what it holds has {length} bytes"),
             });
         }
         theirs[peer.index()] = vec![0; length];
@@ -146,7 +146,7 @@ fn exchange(mine: &[u8], net: &mut dyn Net) -> Result<Vec<(Party, Inventory)>> {
     let out: Vec<&[u8]> = Party::all(net.parties()).map(to).collect();
     net.exchange(&out, &mut theirs.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
     let read = |(peer, _): &(Party, [u8; 4])| {
-        let misfit = || Error::Peer { peer: *peer, detail: "what it says that it holds is cut off".into() };
+        let misfit = || Error::Peer { peer: *peer, detail: "its list of what it holds is cut off".into() };
         read(&theirs[peer.index()]).map(|said| (*peer, said)).ok_or_else(misfit)
     };
     lengths.iter().map(read).collect()

@@ -34,7 +34,9 @@ pub(crate) fn fill(
     let items = make(session.stream(), net)?;
     if items.len() != bytes {
         let (name, got) = (kind.name, items.len());
-        return Err(Error::System(format!("{got} bytes were made of {count} {name}, which take {bytes}")));
+        return Err(Error::System(format!(
+            "the protocol made {got} bytes for {count} {name}, which take {bytes}"
+        )));
     }
     // No party chooses the name: it follows from what all drew.
     let id = blake3::derive_key("polyclave 2026 lot", &session.id());

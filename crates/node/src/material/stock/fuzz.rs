@@ -1,4 +1,4 @@
-//! Foreign bytes at what nodes tell each other of their stocks.
+//! Fuzz targets: foreign bytes in place of what nodes tell each other about their stocks.
 
 use polyclave_harness::{fuzz, within_memory};
 
@@ -16,7 +16,7 @@ fn no_range_of_a_claim_panics_and_what_is_read_comes_back() {
     });
 }
 
-/// What is read is sound, however often and with what else it is compared.
+/// What is read remains consistent, however often and with whatever else it is compared.
 #[test]
 fn no_census_panics_or_takes_more_memory_than_it_has_bytes() {
     let lot = |id: u8, ranges: &[(u64, u64)], held: u32| {

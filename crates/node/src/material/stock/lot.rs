@@ -231,17 +231,17 @@ impl Lot {
 /// Why a claim is not followed. The claim has cost nothing.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
-    #[error("it claims material of another renewal than this node's; restart the node that started last")]
+    #[error("it claims material of another epoch than this node's; restart the node that started last")]
     OtherEpoch,
     #[error("it claims more ranges than one claim may have")]
     TooLong,
     #[error("it claims items of a lot that is not in stock here: spent, never made, or of another kind")]
     Unknown,
-    #[error("it claims items twice at once")]
+    #[error("it claims the same items twice")]
     Repeated,
-    #[error("it claims {claimed} ranges where {most} do: it cuts the stock into pieces")]
+    #[error("it claims {claimed} ranges where {most} are enough: it would cut the stock into pieces")]
     Pieces { claimed: usize, most: usize },
-    #[error("it claims {claimed} items where {asked} are asked for")]
+    #[error("it claims {claimed} items, and {asked} are needed")]
     Count { asked: u64, claimed: u64 },
     #[error("it claims items {from} to {to} of a lot of {count}")]
     Outside { from: u64, to: u64, count: u64 },

@@ -29,7 +29,7 @@ type Proposed = (Vec<Range>, Zeroizing<Vec<u8>>);
 impl Claiming for ByProposer {
     fn take(&self, lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         if (net.me(), net.parties(), net.members()) != (lots.me, lots.nodes, PartySet::all(lots.nodes)) {
-            return Err(Error::misuse("material is taken by all nodes that made it"));
+            return Err(Error::misuse("all nodes that made the material must take it together"));
         }
         if net.me() == PROPOSER {
             let proposed = lots.propose(kind, count)?;
@@ -140,6 +140,6 @@ fn hear(peer: Party, net: &mut dyn Net) -> Result<()> {
     net.recv(peer, &mut said)?;
     match said == HELD {
         true => Ok(()),
-        false => Err(Error::Peer { peer, detail: "it does not say that a lot is held".into() }),
+        false => Err(Error::Peer { peer, detail: "it did not confirm that a lot is held".into() }),
     }
 }

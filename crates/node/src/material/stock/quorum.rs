@@ -263,7 +263,7 @@ impl Lots {
         })?;
         if ranges.is_empty() {
             return match self.has(kind, count, net.members(), quorum) {
-                true => Err(misfit("it says that the stock is dry, which it is not here".into())),
+                true => Err(misfit("it says that the stock is dry, and this node's stock is not".into())),
                 false => Ok(Claim { ranges, promised_by: None }),
             };
         }

@@ -1,4 +1,4 @@
-//! Stocks of parties on the in-memory mesh. An item's bytes are its lot and its number, so what was handed out shows.
+//! Stocks of parties on the in-memory mesh. The bytes of an item are its lot and its number, so the tests see what was handed out.
 
 mod claimed;
 mod killed;
@@ -19,7 +19,7 @@ const EPOCH: [u8; 32] = [1; 32];
 const KIND: Kind = Kind { name: "triples", purpose: Purpose::All, item_bytes: 16, per_block: 16 };
 const OTHER: Kind = Kind { name: "bits", purpose: Purpose::All, item_bytes: 16, per_block: 16 };
 
-/// So many are to be in stock.
+/// The level of the stock.
 const LEVEL: usize = 1024;
 
 /// Lot and number of items.
@@ -58,7 +58,7 @@ fn fill_all(stocks: &[(Arc<Lots>, Disk)], kind: &Kind, count: usize) {
     outcomes.into_iter().for_each(|outcome| outcome.expect("honest nodes fill"));
 }
 
-/// All parties take at once: what each got.
+/// All parties take at once. Returns what each got.
 fn take_all(stocks: &[(Arc<Lots>, Disk)], kind: &Kind, count: usize) -> Vec<Result<Positions>> {
     run_parties(stocks.len(), |net| {
         stocks[net.me().index()].0.take(kind, count, net).map(|items| positions(&items))
@@ -112,7 +112,7 @@ fn concurrent_sessions_get_different_items_and_all_parties_the_same() {
 fn a_follower_that_has_not_heard_of_all_claims_tells_what_the_proposer_has() {
     let stocks = in_memory_stocks(3);
     fill_all(&stocks, &KIND, 256);
-    // What other sessions have taken, of which the others have not heard yet.
+    // Items that other sessions have taken, of which the others have not heard yet.
     stocks[0].0.propose(&KIND, 250).expect("marked").expect("there is enough");
     for outcome in take_all(&stocks, &KIND, 20) {
         let Err(Error::OutOfMaterial { detail }) = outcome else { panic!("not dry: {outcome:?}") };
@@ -246,7 +246,7 @@ fn lots_that_are_put_back_begin_behind_what_was_marked() {
         let numbers: Vec<u64> = outcome.expect("enough").into_iter().map(|(_, number)| number).collect();
         assert_eq!(numbers, (10..20).collect::<Vec<_>>());
     }
-    // The stock of an epoch that is over is of no use, whatever is in memory.
+    // The stock of an ended epoch is of no use, whatever is in memory.
     let (over, _) = &again[0];
     over.store.begin_lots([2; 32]).expect("begun");
     assert!(take_all(&again, &KIND, 30).into_iter().all(|outcome| outcome.is_err()));

@@ -140,7 +140,7 @@ fn answer(core: &Arc<Core>, dir: &Path, mut stream: UnixStream) -> io::Result<()
     stream.set_write_timeout(Some(TALK))?;
     let answer = match read_line::<Instruction>(&stream, TALK) {
         Ok(order) => obey(core, dir, &order),
-        Err(e) => Err(Error::Misuse(format!("this is no order: {e}"))),
+        Err(e) => Err(Error::Misuse(format!("this is not an order: {e}"))),
     };
     let answer = answer.unwrap_or_else(|e| Answer::Failed { error: core.members.told(e) });
     write_line(&mut stream, &answer)

@@ -35,7 +35,7 @@ impl Syslog {
                 self.socket = None;
                 metrics::counter!("polyclave_audit_unsent_total").increment(1);
                 if !std::mem::replace(&mut self.failing, true) {
-                    tracing::warn!(path = %self.path.display(), error = %e, "lines of the audit log are not taken; they are in its files");
+                    tracing::warn!(path = %self.path.display(), error = %e, "syslog refuses lines of the audit log; its files have them");
                 }
             }
         }

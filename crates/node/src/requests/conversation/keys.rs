@@ -24,8 +24,7 @@ impl Serving<'_, '_> {
         let serving = self.net()?.members().len();
         if serving < self.service.members.nodes && !self.is_announced(announced)? {
             let name = &info.properties.name;
-            let told =
-                format!("making the key '{name}' did not come to its end; delete it, and make it again");
+            let told = format!("the key '{name}' was not made completely; delete it, and make it again");
             return Err(StepError::Refused(Refusal::new(Reason::Key, told)));
         }
         if !announced {

@@ -1,10 +1,10 @@
-//! Claims by a proposer that does not keep to the protocol: party 1 refuses, and has lost nothing.
+//! Claims by a proposer that deviates: party 1 refuses them, and has lost nothing.
 
 use super::super::claims::{PROPOSER, tell};
 use super::super::proposer::PATIENCE;
 use super::*;
 
-/// What was claimed is 60 items of two lots; the first one's name comes back.
+/// The stocks of two parties, with one lot of 64 items of each kind. Also returns the name of the first lot.
 fn two_lots() -> (Vec<(Arc<Lots>, Disk)>, [u8; 16]) {
     let stocks = in_memory_stocks(2);
     fill_all(&stocks, &KIND, 64);
@@ -13,14 +13,14 @@ fn two_lots() -> (Vec<(Arc<Lots>, Disk)>, [u8; 16]) {
     (stocks, first)
 }
 
-/// What it is, the epoch, what is claimed, and what is asked for.
+/// The name of the case, the epoch, the claimed ranges, and the kind and number that are asked for.
 type Bad = (&'static str, [u8; 32], Vec<Range>, Kind, usize);
 
 fn range(lot: [u8; 16], from: u64, to: u64) -> Range {
     Range { lot, from, to }
 }
 
-/// Party 0 sends a claim of this epoch, party 1 takes so many items.
+/// Party 0 sends a claim of this epoch, and party 1 takes `count` items.
 fn hears(lots: &Lots, epoch: [u8; 32], ranges: &[Range], kind: &Kind, count: usize) -> Result<Positions> {
     let mut outcomes = run_parties(2, |net| match net.me() {
         PROPOSER => tell(&epoch, ranges, net).map(|()| Vec::new()),
@@ -61,7 +61,7 @@ fn claims_that_do_not_fit_are_refused_and_cost_nothing() {
         assert!(matches!(outcome, Err(Error::System(_))), "{what}: {outcome:?}");
         assert_eq!((lots.levels(), disk.syncs()), (levels.clone(), syncs), "{what}");
     }
-    // What was refused before can be claimed still, up to the last item, and items that were left out as well.
+    // Items that were refused before can still be claimed, up to the last, and so can items that were left out.
     for (from, to) in [(26, 40), (10, 26), (40, 64)] {
         let expected: Vec<u64> = (from..to).collect();
         assert_eq!(numbers(hears(lots, EPOCH, &[range(lot, from, to)], &KIND, expected.len())), expected);
@@ -108,13 +108,13 @@ fn a_claim_waits_for_those_that_are_on_their_way() {
     });
 }
 
-/// What a node that is not put back does for one that is, and does not notice.
+/// A proposer whose memory was put back does not notice it; the other node does.
 #[test]
 fn a_proposer_whose_memory_was_put_back_is_refused_what_it_proposed_before() {
     let (stocks, lot) = two_lots();
     let (lots, _) = &stocks[1];
     hears(lots, EPOCH, &[range(lot, 0, 10)], &KIND, 10).expect("followed");
-    // Its image is of the moment before; it proposes from the beginning.
+    // Its image is from the moment before; it proposes from the beginning.
     let outcomes = take_all(&stocks, &KIND, 10);
     assert!(matches!(outcomes[1], Err(Error::System(_))), "{outcomes:?}");
 }

@@ -1,6 +1,6 @@
-//! A party dies at every write to its disk and at every message that it sends or awaits. The nodes go on: once with its
-//! memory put back as it was before it took anything, once from its disk under fresh common secrets. No item is ever handed
-//! out twice at a party, nor to two sessions.
+//! A party dies at every write to its disk and at every message that it sends or awaits. The nodes go on: once with its memory put back as
+//! it was before it took anything, once from its disk under fresh common secrets. No item is ever handed out twice at a party, or to two
+//! sessions.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,16 +12,16 @@ use super::*;
 use crate::store::testing::{reopen, secret};
 
 const NODES: usize = 3;
-/// Items that the sessions of a life take, one after the other: over two lots of 64.
+/// Items that the sessions of a life take, one after the other, from two lots of 64.
 const TAKES: [usize; 6] = [5, 17, 1, 9, 36, 8];
 
-/// What a party can still do before it dies.
+/// How much a party can still do before it dies.
 #[derive(Clone, Debug, Default)]
 struct Life(Arc<Mutex<Counts>>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// It dies when it has done so much.
+    /// The number of actions after which it dies.
     dies_at: Option<usize>,
     writes: usize,
     messages: usize,
@@ -34,7 +34,7 @@ impl Life {
         *self.0.lock() = Counts { dies_at: Some(done), ..Counts::default() };
     }
 
-    /// Before a write, or a message: whether the party lives to do it.
+    /// Called before a write or a message: whether the party lives to do it.
     fn step(&self, writes: bool) -> bool {
         let mut counts = self.0.lock();
         if counts.dies_at == Some(counts.writes + counts.messages) {
@@ -45,7 +45,7 @@ impl Life {
         true
     }
 
-    /// Whether it died, and of what.
+    /// Whether it died, and before which action.
     fn died_writing(&self) -> Option<bool> {
         self.0.lock().died_writing
     }
@@ -130,7 +130,7 @@ impl Net for MortalNet {
     }
 }
 
-/// What a party's memory holds of lots.
+/// A party's lots in memory.
 type Image = Vec<([u8; 16], Kind, Zeroizing<Vec<u8>>)>;
 
 /// A party, over all its lives.
@@ -139,15 +139,15 @@ struct Node {
     disk: Disk,
     life: Life,
     lots: Option<Arc<Lots>>,
-    /// As it was before it took anything.
+    /// The lots before it took anything.
     image: Image,
-    /// By session.
+    /// What it got, by session.
     handed_out: Vec<(usize, Positions)>,
 }
 
 impl Node {
     fn new(me: Party) -> Node {
-        // Its store was made before, in a file that gets its name when it is whole.
+        // Its store was made before, in a file that gets its final name when it is complete.
         let (disk, life) = (Disk::default(), Life::default());
         drop(reopen(&disk));
         Node { me, disk, life, lots: None, image: Image::new(), handed_out: Vec::new() }
@@ -161,14 +161,14 @@ impl Node {
         Ok(())
     }
 
-    /// A dead one comes back, with what a crash left on its disk.
+    /// Starts a dead party again, with what a crash left on its disk.
     fn revive(&mut self) {
         self.life = Life::default();
         self.lots = None;
         self.disk = self.disk.copy();
     }
 
-    /// Its memory is put back.
+    /// Puts its memory back.
     fn put_back(&mut self) {
         let lots = stock(self.me, NODES, EPOCH, Arc::new(reopen(&self.disk))).expect("the disk is whole");
         for (id, kind, items) in &self.image {
@@ -199,7 +199,7 @@ impl Node {
     }
 }
 
-/// All nodes do something at once, each with a network of its own for everything it does. How many did all of it.
+/// All nodes do something at once, each with one network for everything it does. Returns how many completed all of it.
 fn together(
     nodes: &mut [Node],
     nets: usize,
@@ -222,7 +222,7 @@ fn together(
     })
 }
 
-/// A life: two runs, then sessions. A session that fails is given up; the next one is begun.
+/// A life: two runs, then sessions. A session that fails is given up, and the next one begins.
 fn live(nodes: &mut [Node], epoch: [u8; 32], first_session: usize) -> usize {
     together(nodes, 2 + TAKES.len(), |node, nets| {
         let (fills, sessions) = nets.split_at_mut(2);
@@ -268,7 +268,7 @@ fn nothing_is_used_twice_wherever_a_party_is_killed() {
             assert_nothing_was_used_twice(&nodes, &what);
             nodes[victim].revive();
 
-            // The others' memory is as it was; the victim's is put back, if they had something to take from.
+            // The others keep their memory. The victim's is put back, if there was something to take from.
             if nodes.iter().all(|node| node.image.len() == 2) {
                 put_back += 1;
                 nodes[victim].put_back();
@@ -282,7 +282,7 @@ fn nothing_is_used_twice_wherever_a_party_is_killed() {
                 assert_nothing_was_used_twice(&nodes, &format!("{what}, put back"));
             }
 
-            // All start anew.
+            // All start again.
             nodes.iter_mut().for_each(Node::revive);
             assert_eq!(live(&mut nodes, [2; 32], 200), NODES, "{what}: they go on");
             assert_nothing_was_used_twice(&nodes, &format!("{what}, started anew"));

@@ -1,4 +1,4 @@
-//! Four nodes of which any three take: whoever proposes, and whatever a proposer says, no item is used in two sessions.
+//! Four nodes of which any three take: no item is used in two sessions, whichever node proposes and whatever it says.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub(super) fn tell_claim(
     net.send(to, &same)
 }
 
-/// No item was used in two sessions, by whomever.
+/// No node has used an item in two sessions.
 fn assert_used_once(sessions: &[Vec<(Party, Result<Positions>)>]) {
     let mut used: BTreeMap<(u64, u64), usize> = BTreeMap::new();
     for (session, taken) in sessions.iter().enumerate() {
@@ -107,7 +107,7 @@ fn nodes_in_turn_are_served_and_take_the_same() {
     assert_used_once(&sessions);
 }
 
-/// A proposer that names one item to some nodes and another to others, in two sessions, the other way round.
+/// A proposer that names one item to some nodes and another to others, and the other way round in a second session.
 #[test]
 fn a_proposer_that_tells_nodes_different_claims_gets_nothing_used() {
     let stocks = four_stocks();
@@ -138,7 +138,7 @@ fn a_proposer_that_tells_nodes_different_claims_gets_nothing_used() {
     };
     let sessions = [session(0, 1), session(1, 0)];
     assert_used_once(&sessions);
-    // The two that were told the same are three with the proposer; the one that was told otherwise uses nothing.
+    // With the proposer the two that were told the same are three. The node that was told otherwise uses nothing.
     assert!(sessions.iter().all(|taken| taken[1].1.is_err()), "{sessions:?}");
     assert!(sessions[0][2..].iter().all(|(_, items)| items.is_ok()), "{sessions:?}");
 }
@@ -156,7 +156,7 @@ fn a_node_that_started_again_holds_nothing_and_the_others_are_served() {
     assert!(take_among(&stocks, set(0b1110), 3).iter().all(|(_, items)| items.is_ok()));
 }
 
-/// Two of four have started again: of the others' material nothing is of use.
+/// Two of four have started again: all material of the others is useless.
 fn two_started_again() -> Vec<Arc<Lots>> {
     let mut stocks = four_stocks();
     for node in [Party(2), Party(3)] {

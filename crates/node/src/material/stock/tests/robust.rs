@@ -1,4 +1,4 @@
-//! Four nodes of which one cheats or was away: the stock stays of use to the others.
+//! Four nodes of which one cheats or was away: the stock remains useful to the others.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::super::ranges::Ranges;
 use super::quorum::{QUORUM, four_stocks, set, take_among, tell_claim};
 use super::*;
 
-/// A session of all in which node 0 claims what it likes, and says so to all. What the others got.
+/// A session of all in which node 0 claims anything and says so to all. Returns what the others got.
 fn claimed(stocks: &[Arc<Lots>], count: usize, ranges: &[Range]) -> Vec<Result<Positions>> {
     claimed_of_each(stocks, count, &|_| ranges.to_vec())
 }
@@ -48,7 +48,7 @@ fn lots_of(lots: &Lots) -> Vec<[u8; 16]> {
     lots.lock().iter().map(|lot| lot.id).collect()
 }
 
-/// What a leader of fills does that is silent then: everywhere in a run, again and again.
+/// A leader of fills that falls silent at any point of a run, again and again.
 #[test]
 fn a_run_that_is_not_finished_costs_no_stock() {
     let stocks = four_stocks();
@@ -108,7 +108,7 @@ fn a_leader_that_tells_every_node_another_claim_takes_nothing_from_any() {
     );
 }
 
-/// In requests that succeed all the same.
+/// In requests that succeed nevertheless.
 #[test]
 fn a_leader_that_tells_one_node_alone_another_claim_takes_nothing_from_it() {
     const ONCE: u64 = 16;
@@ -126,7 +126,7 @@ fn a_leader_that_tells_one_node_alone_another_claim_takes_nothing_from_it() {
             }
         }
         assert_eq!(left(&stocks[victim.index()], &KIND), 1024, "what the others have left is there");
-        // The leader falls silent: what the three have in common serves, once the victim knows what the others have spent.
+        // The leader falls silent: what the three have in common is used, once the victim knows what the others have spent.
         let mut tries = (0..6).map(|_| take_among(&stocks, set(0b1110), 512));
         let served = tries.any(|taken| taken.iter().all(|(_, items)| items.is_ok()));
         assert!(served, "{:?}", lefts(&stocks));
@@ -187,7 +187,7 @@ fn a_claim_that_cuts_the_stock_into_pieces_is_refused() {
     assert!(claimed(&stocks, 11, &twice).iter().all(Result::is_err));
 }
 
-/// The longest are chosen where the eldest would take too many ranges.
+/// The longest ranges are chosen where the oldest would be too many.
 #[test]
 fn what_was_cut_into_pieces_is_used_as_far_as_a_claim_can_say_it() {
     let items = Zeroizing::new(vec![1; KIND.item_bytes * 4 * MOST_RANGES]);
@@ -203,7 +203,7 @@ fn what_was_cut_into_pieces_is_used_as_far_as_a_claim_can_say_it() {
     assert_eq!(ranges, [Range { lot: [2; 16], from: 0, to: count }]);
 }
 
-/// A node that was away while the others were served: what it holds is theirs no more.
+/// A node that was away while the others were served: what it holds, the others have spent.
 #[test]
 fn a_node_that_was_away_comes_to_where_the_others_are() {
     let stocks = four_stocks();
@@ -211,7 +211,7 @@ fn a_node_that_was_away_comes_to_where_the_others_are() {
         assert!(take_among(&stocks, set(0b1110), 100).iter().all(|(_, items)| items.is_ok()));
     }
     assert_eq!(lefts(&stocks), [1024, 424, 424, 424]);
-    // As a proposer: a claim for each lot that it is behind with, and whatever it lost.
+    // As a proposer it catches up by failed claims, one for each lot in which it is behind.
     let served = |bits| take_among(&stocks, set(bits), 10).iter().all(|(_, items)| items.is_ok());
     let tries = (0..10).position(|_| served(0b0111)).expect("it catches up");
     assert!(tries <= 3, "{tries}");
@@ -219,7 +219,7 @@ fn a_node_that_was_away_comes_to_where_the_others_are() {
         assert!(take_among(&stocks, set(0b1110), 50).iter().all(|(_, items)| items.is_ok()));
     }
     std::thread::sleep(4 * ON_ITS_WAY);
-    // And when material is made, but not at once: it could have been behind with these claims.
+    // It also catches up when material is made, but not at once: it could have been behind with these claims.
     refill(&stocks, 256).into_iter().for_each(|outcome| outcome.expect("filled"));
     assert!(left(&stocks[0], &KIND) > left(&stocks[1], &KIND) + 100);
     std::thread::sleep(4 * ON_ITS_WAY);
@@ -229,7 +229,7 @@ fn a_node_that_was_away_comes_to_where_the_others_are() {
     assert!(served(0b1111) && served(0b0111));
 }
 
-/// Node 0 says in the comparison that it holds nothing, or all.
+/// Node 0 says in the comparison that it holds nothing, or everything.
 #[test]
 fn lies_about_what_one_holds_cost_the_others_nothing() {
     let stocks = four_stocks();
@@ -245,7 +245,7 @@ fn lies_about_what_one_holds_cost_the_others_nothing() {
     }
 }
 
-/// Else new material would be refused for want of room until it is wiped.
+/// Otherwise there would be no room for new material until it is wiped.
 #[test]
 fn what_others_have_spent_does_not_count_though_it_is_not_wiped_yet() {
     let items = Zeroizing::new(vec![1; KIND.item_bytes * 100]);
@@ -259,7 +259,7 @@ fn what_others_have_spent_does_not_count_though_it_is_not_wiped_yet() {
     assert_eq!((lot.of_use(), lot.left()), (30, 90));
 }
 
-/// Node 3 starts again and again; what the others had with it before serves without it, and does not pile up.
+/// Node 3 starts again and again. What the others made with it before is used without it, and does not accumulate.
 #[test]
 fn material_that_a_node_has_lost_makes_room_and_serves_until_then() {
     let mut stocks = four_stocks();
@@ -272,14 +272,14 @@ fn material_that_a_node_has_lost_makes_room_and_serves_until_then() {
             refill(&stocks, 256).into_iter().for_each(|outcome| outcome.expect("there is room"));
         }
         let held: u64 = stocks[0].lock().iter().map(Lot::left).sum();
-        // What stays may be twice the level before the last run.
+        // The rest may be twice the level before the last run.
         assert!(held <= 2 * LEVEL as u64 + 256, "{held}");
         assert_eq!(lefts(&stocks), [1024; 4]);
     }
 }
 
-/// A claim that trickles in must not hold a request for weeks: it is awaited as other messages are, of which so many bytes
-/// a second have to come, and not by a wait that begins anew with every byte.
+/// A claim that arrives very slowly must not hold a request for weeks: a minimum of bytes a second is required, as for other messages, and
+/// the wait does not begin again with every byte.
 #[test]
 fn a_claim_is_awaited_no_longer_than_other_messages() {
     struct Impatient(Mesh);
