@@ -18,12 +18,13 @@ use polyclave_client::{Client, Error, Padding};
 use polyclave_config::StockSettings;
 use polyclave_node::MOST_BLOCKS;
 use polyclave_protocol::catalog;
+use polyclave_protocol::protocol::Adversary;
 use polyclave_transport::wire::{Mode, NewKey, Reason, Right};
 use serde::Serialize;
 
 use throwaway::Throwaway;
 
-use crate::protocols::{self, parties, properties, threshold};
+use crate::protocols::{self, names_of, parties, properties, threshold};
 use crate::say;
 
 /// Options and arguments of the command.
@@ -127,7 +128,8 @@ pub fn run_with(options: &Options, liar: Option<Liar>) -> Result<ExitCode> {
     let properties = properties(&arguments.protocol, parties, threshold)?;
     ensure!(
         liar.is_none() || properties.guarantees_output,
-        "--cheat is for a protocol with guaranteed output, whose nodes correct each other: under {} {}",
+        "--cheat is for a protocol with guaranteed output, whose nodes correct each other ({}): under {} {}",
+        names_of(Adversary::GuaranteedOutput),
         arguments.protocol,
         if properties.verifies { "cheating ends in a refusal" } else { "nobody would notice" }
     );

@@ -59,6 +59,12 @@ pub fn advice() -> String {
     format!("Protocols:\n{}", catalog::serving().map(line).collect::<Vec<_>>().join("\n"))
 }
 
+/// The protocols against such an adversary that nodes can serve with.
+pub fn names_of(adversary: Adversary) -> String {
+    let names = catalog::serving().filter(|protocol| protocol.adversary == adversary);
+    names.map(|protocol| protocol.name).collect::<Vec<_>>().join(", ")
+}
+
 /// Help text of the option for the nodes' protocol.
 pub fn option_help() -> String {
     let names: Vec<&str> = catalog::serving().map(|protocol| protocol.name).collect();

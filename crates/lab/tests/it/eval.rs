@@ -104,6 +104,14 @@ fn fips_197_example_runs_both_ways_under_every_protocol() {
     for (protocol, chosen) in listed.chain([("cleartext", Vec::new())]) {
         let chosen: Vec<&str> = chosen.iter().map(String::as_str).collect();
         let common = [&["--protocol", protocol, "--cipher", "AES-128", "--key", KEY][..], &chosen].concat();
+        // One protocol is for tables as small as those of DES, and says so.
+        if protocol == "spdz-raw" {
+            refused(
+                &[&common[..], &["--input", PLAINTEXT]].concat(),
+                "cells of at most 6 bits, not AES S-box",
+            );
+            continue;
+        }
         let text = answer(&[&common[..], &["--input", PLAINTEXT]].concat());
         assert_eq!(text.lines().next(), Some(CIPHERTEXT), "{protocol}");
         let text = answer(&[&common[..], &["--input", CIPHERTEXT, "--decrypt"]].concat());
