@@ -45,7 +45,8 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Self::Setup>;
 
     /// Makes the part of the common secrets that is not stored, all nodes together. Nodes ask for it under protocols that abort
-    /// ([`Adversary::Abort`](crate::protocol::Adversary::Abort)), whenever one of them has started; sessions are joined with the result until the next start.
+    /// ([`Adversary::Abort`](crate::protocol::Adversary::Abort)), whenever one of them has started. Sessions are joined with the result
+    /// until the next start.
     fn renew(&self, _setup: &Self::Setup, _net: &mut dyn Net) -> Result<Self::Setup> {
         Err(nothing(self, "made afresh"))
     }
@@ -55,8 +56,7 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         Vec::new()
     }
 
-    /// Whether sessions of nodes take material from a stock. If the protocol [renews](ServiceConfig::renews), the stock lasts as long as
-    /// the renewed part; otherwise it is permanent.
+    /// Whether sessions of nodes take material from a stock.
     fn keeps_stock(&self) -> bool {
         !self.kinds().is_empty()
     }
