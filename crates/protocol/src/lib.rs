@@ -13,7 +13,7 @@
 //! use polyclave_protocol::{Party, Result, catalog, mesh::mesh, net::Net, release::Released};
 //!
 //! fn party(mut net: impl Net, key: &Cells, block: &Cells) -> Result<Vec<u8>> {
-//!     let protocol = catalog::find("shamir").expect("a protocol").scheme(Some(3), None, &[])?;
+//!     let protocol = catalog::find("shamir").expect("a protocol").config(Some(3), None, &[])?;
 //!     let aes = ciphers::find("aes-128").expect("a cipher").circuit_with_key_schedule(Direction::Encrypt);
 //!     let aes = aes.expect("it encrypts");
 //!     let terms = protocol.handshake(HandshakeParameters::new(3)).with("circuit", &aes.digest());
