@@ -132,7 +132,7 @@ pub trait ErasedSession: Maps + Send {
     fn erased_lanes_at_once(&self, compiled: &Compiled) -> usize;
     /// See [`Session::prepare`].
     fn erased_prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<AnyBatch>;
-    /// See [`Session::bank`].
+    /// See [`Session::registers`].
     fn erased_bank(
         &mut self,
         compiled: &Compiled,

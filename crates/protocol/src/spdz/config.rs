@@ -13,7 +13,7 @@ use crate::protocol::{Adversary, ProtocolConfig};
 use crate::session::{HandshakeParameters, Stream};
 use crate::{Error, PartySet, Result};
 
-/// Most parties of a scheme.
+/// The most parties.
 pub const MAX_PARTIES: usize = 16;
 
 /// Where material comes from.

@@ -49,7 +49,7 @@ pub fn client_computes<S: ServiceConfig>(
     Ok(evaluate(protocol, &compiled, lanes, &inputs, batch, net)?.remove(0))
 }
 
-/// A shared value under a scheme.
+/// A shared value under a configuration.
 pub type Shared<S> = <<S as ProtocolConfig>::Session as Session>::Shared;
 
 /// Five cells of so many bits, some of them through a table.

@@ -36,7 +36,7 @@ pub fn session<F: MacField>(
     session_under(&config::<F>(net.parties(), way), circuit, to, net)
 }
 
-/// The same under another scheme.
+/// The same under another configuration.
 pub fn session_under(
     config: &impl ProtocolConfig,
     circuit: &Circuit,
