@@ -13,7 +13,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Numbers from `first`, which has at most 16 bytes. Any number that fits into as many bytes may follow.
+    /// Numbers from `first`, which has at most 16 bytes. Any number that fits into as many bytes may follow, except the highest.
     pub(crate) fn from(first: &[u8]) -> Numbers {
         let end = 1u128.checked_shl(8 * first.len() as u32).map_or(u128::MAX, |end| end - 1);
         Numbers::until(first, end)
@@ -67,7 +67,9 @@ impl Tweaks {
             };
             return Err(Refusal::new(Reason::Malformed, told));
         }
-        Ok(Tweaks((bytes > 0).then(|| Numbers::from(first))))
+        // The highest tweak is one like any other: a client may name it.
+        let end = 1u128.checked_shl(8 * bytes as u32).unwrap_or(u128::MAX);
+        Ok(Tweaks((bytes > 0).then(|| Numbers::until(first, end))))
     }
 
     /// Refuses blocks whose tweaks would wrap around.
@@ -96,9 +98,9 @@ mod tests {
     fn tweaks_have_the_ciphers_length_and_never_wrap() {
         assert!(Tweaks::new(8, &[0; 7]).is_err() && Tweaks::new(0, &[0; 8]).is_err());
         let mut tweaks = Tweaks::new(8, &[255, 255, 255, 255, 255, 255, 255, 252]).expect("it fits");
-        assert!(tweaks.admit(3).is_ok() && tweaks.admit(4).is_err());
+        assert!(tweaks.admit(4).is_ok() && tweaks.admit(5).is_err());
         assert_eq!(tweaks.take(2)[8..], [255, 255, 255, 255, 255, 255, 255, 253]);
-        assert!(tweaks.admit(1).is_ok() && tweaks.admit(2).is_err());
+        assert!(tweaks.admit(2).is_ok() && tweaks.admit(3).is_err());
         let mut none = Tweaks::new(0, &[]).expect("it takes none");
         assert!(none.admit(u64::MAX).is_ok() && none.take(5).is_empty());
     }
