@@ -218,7 +218,27 @@ impl Pairs {
     /// this object's seeds with the label. What a party fixed when these pairs were set up holds for all their forks, and so does a
     /// check that failed in any of them. Local.
     pub fn fork(&self, label: &[u8]) -> Pairs {
+        self.fork_trees(label, 0)
+    }
+
+    /// A fork with the upper 64 of these 128 columns. Its Delta is the upper half of this one's, by construction: the same trees
+    /// lack the same leaves. The expansion must divide 64, or a tree would lie in both halves.
+    pub fn fork_upper(&self, label: &[u8]) -> Result<Pairs> {
+        if self.shape.columns() != 128 || !64_usize.is_multiple_of(self.shape.expansion()) {
+            return Err(Error::misuse(
+                "the upper columns are those of 128, with an expansion of 1, 2, 4 or 8",
+            ));
+        }
+        Ok(self.fork_trees(label, self.shape.trees() / 2))
+    }
+
+    /// A fork of the trees from this one on.
+    fn fork_trees(&self, label: &[u8], first: usize) -> Pairs {
+        let shape = self.shape.without_trees(first);
+        let delta = Zeroizing::new(*self.delta >> (self.shape.columns() - shape.columns()));
+        let skipped = first << shape.expansion();
         let derived = |seeds: &Zeroizing<Vec<tree::Seed>>| {
+            let seeds = &seeds[skipped..];
             let mut fork = Zeroizing::new(vec![tree::Seed::default(); seeds.len()]);
             seeds.iter().zip(fork.iter_mut()).for_each(|(seed, fork)| *fork = forked_seed(label, seed));
             fork
@@ -226,14 +246,14 @@ impl Pairs {
         let fork = |(p, ends): (Party, &Option<Ends>)| {
             let [sent, received] = &ends.as_ref()?.roots;
             let roots = [derived(sent), derived(received)];
-            Some(Ends::new(label, self.me, p, self.shape, *self.delta, roots))
+            Some(Ends::new(label, self.me, p, shape, *delta, roots))
         };
         Pairs {
             me: self.me,
             members: self.members,
-            shape: self.shape,
-            delta: self.delta.clone(),
+            shape,
             ends: Party::all(self.ends.len()).zip(&self.ends).map(fork).collect(),
+            delta,
             next: 0,
             checked: 0,
             failed: self.failed,

@@ -41,6 +41,11 @@ impl Shape {
         self.columns / self.expansion
     }
 
+    /// Without the lowest columns, those of this many trees.
+    pub(super) fn without_trees(&self, count: usize) -> Shape {
+        Shape { columns: self.columns - count * self.expansion, expansion: self.expansion }
+    }
+
     /// The significant bits, all ones.
     pub(super) fn mask(&self) -> u128 {
         u128::MAX >> (128 - self.columns)

@@ -3,11 +3,12 @@
 use polyclave_field::MacField;
 use zeroize::Zeroizing;
 
+use super::inverses::Inverses;
 use super::masked::{RowShape, Rows, Units};
 use super::share::Authenticated;
 use crate::net::Net;
 use crate::pool::Pool;
-use crate::{Party, Result};
+use crate::{Error, Party, Result};
 
 /// Shares of random elements a and b and of their product c, element by element.
 pub struct Triples<F: MacField> {
@@ -64,6 +65,11 @@ pub trait Source<F: MacField>: Send {
 
     /// Random triples of bits: c = a and b.
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>>;
+
+    /// Records for inversions ([`Inverses`]), from sources that make them.
+    fn inverses(&mut self, _count: usize, _net: &mut dyn Net) -> Result<Inverses<F>> {
+        Err(Error::misuse("this source makes no records for inversions"))
+    }
 
     /// Adds this party's shares of zeros. With them a party can show its shares of a value to a party that learns the value, and
     /// reveals nothing else.
