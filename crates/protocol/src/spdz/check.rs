@@ -74,9 +74,32 @@ fn zero_test<F: MacField>(
     net: &mut dyn Net,
 ) -> Result<()> {
     let (context, sigma) = difference(key, openings, net)?;
-    let shares = open_sum::<F>(&context, *sigma ^ product.a, net)?;
+    zero_test_in(&context, *sigma, product, net)
+}
+
+/// Tests that a sum is zero of which every party has a part, and which is alpha times something. It uses up a random product. `coin` is
+/// what the parties agreed on for this sum. If it fails the key is given up. Four rounds.
+pub(crate) fn zero_test_of<F: MacField>(
+    key: &MacKey<F>,
+    coin: &[u8; 32],
+    part: F::Word,
+    product: Product<F>,
+    net: &mut dyn Net,
+) -> Result<()> {
+    key.refuse_retired()?;
+    zero_test_in(coin, part, product, net).inspect_err(|e| key.retire_after(e))?;
+    key.refuse_retired()
+}
+
+fn zero_test_in<F: MacField>(
+    context: &[u8],
+    part: F::Word,
+    product: Product<F>,
+    net: &mut dyn Net,
+) -> Result<()> {
+    let shares = open_sum::<F>(context, part ^ product.a, net)?;
     let z = F::multiply(shares, product.b) ^ product.c;
-    match open_sum::<F>(&context, z, net)? == F::Word::ZERO {
+    match open_sum::<F>(context, z, net)? == F::Word::ZERO {
         true => Ok(()),
         false => Err(FAILED),
     }

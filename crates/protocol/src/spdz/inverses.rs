@@ -4,6 +4,8 @@
 //! masks of x, N, M and V, the products of masks that the openings do not give, and eight random bits that mask the result and
 //! give all its linear images. MACs lie in the field of MACs; values are cells, one byte each.
 
+use std::ops::Range;
+
 use polyclave_field::MacField;
 use zeroize::Zeroizing;
 
@@ -58,6 +60,12 @@ impl<F: MacField> Inverses<F> {
             macs: std::array::from_fn(|_| words()),
             bit_macs: std::array::from_fn(|_| words()),
         }
+    }
+
+    /// Sets one element of some records.
+    pub(crate) fn put(&mut self, element: Element, records: Range<usize>, values: &[u8], macs: &[F::Word]) {
+        self.values[element as usize][records.clone()].copy_from_slice(values);
+        self.macs[element as usize][records].copy_from_slice(macs);
     }
 
     /// Number of records.

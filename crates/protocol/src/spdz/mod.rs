@@ -41,7 +41,7 @@ use polyclave_field::MacField;
 use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
-pub(crate) use check::{Coefficients, check};
+pub(crate) use check::{Coefficients, check, zero_test_of};
 pub use client::Mask;
 pub use config::{MAX_PARTIES, Preprocessing, SpdzConfig};
 pub use descriptor::{BIT_DECOMPOSITION, MASKED_TABLES, PULKUS_VIVEK, RIVAIN_PROUFF, UNIVARIATE};

@@ -3,19 +3,14 @@
 //!
 //! A party chooses with random bits x, and its peer's Delta is the offset: M = K + x Delta, where M is the receiver's block and K the
 //! sender's. M is the tag of x, K the key of the tag. Both directions are extended at once, so each of `count` authenticated bits is the
-//! sum of one bit of each party. A block has 128 bits. Its upper half is the tag that is kept, y = beta + x alpha (`share.rs`);
-//! `leaky_and.rs` hashes the whole block.
+//! sum of one bit of each party.
 //!
-//! **Delta.** The upper 64 bits are alpha, the party's key, which is uniform. The lowest bit is 1 at the first party and 0 at the second,
-//! so that the lowest bit of Delta_A + Delta_B is 1. The other 63 bits are random and never used elsewhere. The fixed bit has these
-//! consequences:
+//! There are two widths. **Wide** bits have blocks of 128 bits, which are hashed (`offers.rs`). **Narrow** bits have 64, enough for a tag,
+//! at half the cost.
 //!
-//! * *Forging a tag* takes alpha, all 64 bits of which are uniform, as before.
-//! * *Hashes* are hidden by 127 unknown bits instead of 128.
-//! * *Transfers.* A receiver may choose another bit in the one column whose bit of Delta it knows. That passes, but gains nothing: this
-//!   column of K is t + u' Delta_0, which equals t + (u + u') Delta_0 with the choice u. So the receiver has only written its own t in
-//!   another way. In a tree of f columns that contains this column, it has to guess f - 1 bits.
-//! * *A party that has another lowest bit* spoils every triple with probability 1/2 (`leaky_and.rs`).
+//! **Delta.** The upper 64 bits are alpha, the party's key, which is uniform. The lower 64 are random and never used elsewhere. Narrow bits
+//! come from the trees of the upper columns only ([`Pairs::fork_upper`]), so both widths have the same alpha by construction: a party
+//! cannot take another one for either. The upper half of a wide block is a narrow one.
 //!
 //! **Why the check of the transfers is enough**: with two parties, a cheater has one peer. So it has one choice for each transfer and one
 //! Delta, except for guesses of bits of Delta, which pass with probability 2^-c for c bits. The check comes before anything that is made
@@ -26,106 +21,120 @@ use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::secret;
 use zeroize::Zeroizing;
 
-use super::Key;
+use super::{Bits, Key};
 use super::opening::peer_of;
 use crate::Result;
 use crate::net::Net;
 use crate::ot::{Blocks, Correlated, Pairs, Shape};
 use crate::session::random_bytes;
 
-/// Transfers that are extended and checked at once: 64 bytes each in memory until the check, 6 MB. Fewer are no faster, and cost rounds.
+/// Wide bits that are made at once: their blocks take 3 MB until they are used. Fewer are no faster, and cost rounds.
 pub(super) const AT_ONCE: usize = 3 << 15;
 
-/// One party's part of authenticated bits, with whole blocks.
-pub(super) struct WideBits {
+/// One party's part of authenticated bits, with their blocks.
+pub(super) struct BlockBits {
     /// Its share of each bit: 0 or 1.
     pub(super) values: Zeroizing<Vec<u8>>,
-    /// M.
+    /// M: the lower half is a narrow block, or the whole a wide one.
     pub(super) tags: Blocks,
     /// K, of the peer's shares.
     pub(super) keys: Blocks,
-}
-
-/// Some of them.
-#[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
-    pub(super) values: &'a [u8],
-    pub(super) tags: &'a [u128],
-    pub(super) keys: &'a [u128],
+    /// Where alpha lies in a block.
+    shift: u32,
 }
 
 /// Transfers under both Deltas.
-pub(super) struct Transfers(Pairs);
+pub(super) struct Transfers {
+    wide: Pairs,
+    narrow: Pairs,
+}
 
 impl Transfers {
     /// With a fresh Delta for a key. Two rounds.
     pub(super) fn set_up(label: &[u8], key: &Key, expansion: usize, net: &mut dyn Net) -> Result<Self> {
         let mut low = Zeroizing::new([0; 8]);
         random_bytes(&mut *low)?;
-        let low = Zeroizing::new(u64::from_le_bytes(*low) & !1 | u64::from(key.is_first()));
+        let low = Zeroizing::new(u64::from_le_bytes(*low));
         let delta = Zeroizing::new(u128::from(key.reveal_own_share()) << 64 | u128::from(*low));
-        Ok(Transfers(Pairs::set_up(label, *delta, Shape::new(128, expansion)?, net)?))
+        let wide = Pairs::set_up(label, *delta, Shape::new(128, expansion)?, net)?;
+        let narrow = wide.fork_upper(&[label, NARROW].concat())?;
+        Ok(Transfers { wide, narrow })
     }
 
     /// Others under the same Deltas. Local.
     pub(super) fn fork(&self, label: &[u8]) -> Self {
-        Transfers(self.0.fork(label))
+        Transfers { wide: self.wide.fork(label), narrow: self.narrow.fork(&[label, NARROW].concat()) }
     }
 
     /// This party's.
     pub(super) fn delta(&self) -> Zeroizing<u128> {
-        Zeroizing::new(self.0.delta())
+        Zeroizing::new(self.wide.delta())
     }
 
-    /// Makes `count` bits, checked. Four rounds.
-    pub(super) fn make(&mut self, count: usize, net: &mut dyn Net) -> Result<WideBits> {
-        let peer = peer_of(net)?.index();
-        let mut seed = Zeroizing::new([0; 16]);
-        random_bytes(&mut *seed)?;
-        let mut choices = Zeroizing::new(vec![0; count.div_ceil(8)]);
-        AesPrg::new(&seed, 0).fill(&mut choices);
-        let mut towards = [&[][..]; 2];
-        towards[peer] = choices.as_slice();
-        let Correlated { mut sent, mut received, .. } = self.0.extend(&towards, count, net)?;
-        self.0.check(net)?;
-        let mut values = Zeroizing::new(vec![0; count]);
-        for (eight, byte) in values.chunks_mut(8).zip(choices.iter()) {
-            eight.iter_mut().enumerate().for_each(|(place, bit)| *bit = byte >> place & 1);
+    /// Makes so many wide and so many narrow bits, checked.
+    pub(super) fn make(
+        &mut self,
+        wide: usize,
+        narrow: usize,
+        net: &mut dyn Net,
+    ) -> Result<[BlockBits; 2]> {
+        let wide = extended(&mut self.wide, wide, 64, net)?;
+        let narrow = extended(&mut self.narrow, narrow, 0, net)?;
+        self.wide.check(net)?;
+        self.narrow.check(net)?;
+        Ok([wide, narrow])
+    }
+}
+
+const NARROW: &[u8] = b" narrow";
+
+/// Bits that are not checked yet. One round.
+fn extended(pairs: &mut Pairs, count: usize, shift: u32, net: &mut dyn Net) -> Result<BlockBits> {
+    let peer = peer_of(net)?.index();
+    if count == 0 {
+        let (values, tags, keys) = Default::default();
+        return Ok(BlockBits { values, tags, keys, shift });
+    }
+    let mut seed = Zeroizing::new([0; 16]);
+    random_bytes(&mut *seed)?;
+    let mut choices = Zeroizing::new(vec![0; count.div_ceil(8)]);
+    AesPrg::new(&seed, 0).fill(&mut choices);
+    let mut towards = [&[][..]; 2];
+    towards[peer] = choices.as_slice();
+    let Correlated { mut sent, mut received, .. } = pairs.extend(&towards, count, net)?;
+    let mut values = Zeroizing::new(vec![0; count]);
+    for (eight, byte) in values.chunks_mut(8).zip(choices.iter()) {
+        eight.iter_mut().enumerate().for_each(|(place, bit)| *bit = byte >> place & 1);
+    }
+    let (tags, keys) = (std::mem::take(&mut received[peer]), std::mem::take(&mut sent[peer]));
+    Ok(BlockBits { values, tags, keys, shift })
+}
+
+impl BlockBits {
+    /// Number of bits.
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Writes all bits, with the tags and keys that are kept of them, to others from number `at` on.
+    pub(super) fn write_to(&self, bits: &mut Bits, at: usize) {
+        let range = at..at + self.len();
+        let kept = |block: &u128| (block >> self.shift) as u64;
+        bits.values[range.clone()].copy_from_slice(&self.values);
+        bits.tags[range.clone()].iter_mut().zip(self.tags.iter()).for_each(|(tag, block)| *tag = kept(block));
+        bits.keys[range].iter_mut().zip(self.keys.iter()).for_each(|(key, block)| *key = kept(block));
+    }
+
+    /// Sets a row to the shares of the MACs of the bits from `start` on, in authenticated sharing under the sum of both keys:
+    /// x alpha + M + K, as in [`Bits::to_spdz`].
+    pub(super) fn write_macs(&self, start: usize, key: &Key, macs: &mut [u64]) {
+        let range = start..start + macs.len();
+        let (values, tags, keys) =
+            (&self.values[range.clone()], &self.tags[range.clone()], &self.keys[range]);
+        let alpha = key.reveal_own_share();
+        secret::masks(macs, |i| u64::from(values[i]));
+        for (mac, (tag, key)) in macs.iter_mut().zip(tags.iter().zip(keys)) {
+            *mac = *mac & alpha ^ ((tag ^ key) >> self.shift) as u64;
         }
-        Ok(WideBits {
-            values,
-            tags: std::mem::take(&mut received[peer]),
-            keys: std::mem::take(&mut sent[peer]),
-        })
     }
-}
-
-impl WideBits {
-    /// Three equal parts.
-    pub(super) fn thirds(&self) -> [Part<'_>; 3] {
-        let third = self.values.len() / 3;
-        let all = Part { values: &self.values, tags: &self.tags, keys: &self.keys };
-        [0, 1, 2].map(|i| all.range(i * third, third))
-    }
-}
-
-impl<'a> Part<'a> {
-    /// The `len` bits from `start` on.
-    pub(super) fn range(self, start: usize, len: usize) -> Part<'a> {
-        Part {
-            values: &self.values[start..][..len],
-            tags: &self.tags[start..][..len],
-            keys: &self.keys[start..][..len],
-        }
-    }
-}
-
-/// The half of a block that is kept.
-pub(super) fn upper(block: u128) -> u64 {
-    (block >> 64) as u64
-}
-
-/// All ones for 1, and 0 for 0, in constant time.
-pub(super) fn wide_mask(bit: u8) -> u128 {
-    secret::mask(u128::from(bit))
 }

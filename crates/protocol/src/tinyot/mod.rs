@@ -7,9 +7,15 @@
 //! | `opening.rs` | opening them, with all tags compared by one hash | section 3.3 |
 //! | `source.rs` | where random bits and triples come from | |
 //! | `abit.rs` | random authenticated bits | TinyOT, aBit, from [`crate::ot`] |
-//! | `leaky_and.rs` | triples of which a cheater may guess a bit | Katz, Ranellucci, Rosulek, Wang 2018 |
-//! | `bucket.rs` | triples of which it knows nothing | TinyOT; Wang, Ranellucci, Katz 2017 |
-//! | `shuffle.rs` | random orders | Rao 1961, Sandelius 1962 |
+//! | `products.rs` | products of elements of which a cheater may guess some bits | Wang, Ranellucci, Katz 2017; own |
+//! | `coset_check.rs` | their check | own |
+//! | `rotation.rs` | products of which it knows nothing | TinyOT's buckets; own |
+//! | `lists.rs`, `maker.rs`, `plan.rs` | what they are made of, and how many | |
+//! | `subfield.rs` | the subfields of GF(2^8) | |
+//! | `gates.rs` | triples of bits | |
+//! | `records.rs` | records for inversions in GF(2^8) | own |
+//!
+//! docs/protocols/tower.md argues for everything that is our own.
 //!
 //! **Adversary**: active, static, one of the two; secure with abort. Channels are private and authentic.
 //!
@@ -21,21 +27,27 @@
 //! the key; every file argues this for its own messages. So silence costs the session and not the key, unless it leaves a check of
 //! transfers without an answer ([`crate::ot`]).
 //!
-//! **Cost** of a triple to the peer: B (3 128/f + 129) + B - 1 bits, where f is the expansion; B = 3 for kappa = 40 if at least 276,325
-//! are asked for at once, B = 4 for kappa = 64 if at least 779,083 are, and more for fewer (`bucket.rs`). For f = 4 and B = 3 that is 85
-//! bytes. Rounds: six for every 2^15 leaky triples, and six for a batch.
+//! **Cost** of a triple to the peer: B (192/f + 65) + 64/f + B bits, where f is the expansion; B = 3 for kappa = 40 if at least 370,728
+//! are asked for at once, B = 4 for kappa = 64 if at least 2^20 are, and more for fewer (`plan.rs`). For f = 4 and B = 3 that is 45
+//! bytes.
 //!
 //! # Differences from the paper
-//! * TinyOT's own leaky products (aAND, aOT) are replaced by those of Katz et al., and its transfers by Roy's.
-//! * Tags have 64 bits: the upper halves of blocks of 128.
+//! * TinyOT's own leaky products (aAND, aOT) are replaced by those of `products.rs`, its buckets by rotations, and its transfers by Roy's.
+//! * Tags have 64 bits: the upper halves of blocks of 128, or blocks of 64.
 
 mod abit;
-mod bucket;
-mod leaky_and;
+mod coset_check;
+mod gates;
+mod lists;
+mod maker;
 mod opening;
+mod plan;
+mod products;
+mod records;
+mod rotation;
 mod share;
-mod shuffle;
 mod source;
+mod subfield;
 
 pub use opening::Openings;
 pub(crate) use opening::peer_of;
@@ -43,13 +55,12 @@ pub use share::Bits;
 pub(crate) use share::mask;
 pub use source::{Key, Source, Triples};
 
-use zeroize::{Zeroize, Zeroizing};
-
 use crate::net::Net;
-use crate::{Error, PartySet, Result, coins};
-use abit::{AT_ONCE, Transfers, upper};
-use bucket::Plan;
-use leaky_and::{Leaky, LeakyAnd};
+use crate::spdz::Inverses;
+use crate::{Error, PartySet, Result};
+use abit::{AT_ONCE, Transfers};
+use maker::Maker;
+use polyclave_field::Gf2_64;
 
 /// Statistical security of triples: a cheater knows something of any of a batch with probability 2^-kappa at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -70,14 +81,12 @@ impl Kappa {
     }
 }
 
-/// Makes authenticated bits and triples under the keys of two parties.
+/// Makes authenticated bits, triples and records under the keys of two parties.
 pub struct TinyOt {
-    key: Key,
     kappa: Kappa,
-    transfers: Transfers,
-    products: LeakyAnd,
-    openings: Openings,
-    leaky: Zeroizing<Vec<Leaky>>,
+    maker: Maker,
+    gate_room: gates::Room,
+    record_room: records::Room,
     failed: bool,
 }
 
@@ -104,18 +113,16 @@ impl TinyOt {
     /// Independent material under the same keys, for another stream of a session or another session: bound to a label that is
     /// used once. Each party's Delta is the one it fixed when this was set up. Local.
     pub fn fork(&self, label: &[u8]) -> Self {
-        let transfers = self.transfers.fork(&[label, TRANSFERS].concat());
-        Self::with(label, &self.key, self.kappa, transfers, self.failed)
+        let transfers = self.maker.transfers.fork(&[label, TRANSFERS].concat());
+        Self::with(label, &self.maker.key, self.kappa, transfers, self.failed)
     }
 
     fn with(label: &[u8], key: &Key, kappa: Kappa, transfers: Transfers, failed: bool) -> Self {
         TinyOt {
-            key: key.clone(),
             kappa,
-            products: LeakyAnd::new(label, key.me(), transfers.delta()),
-            openings: Openings::new(&[label, b" buckets"].concat(), key.me()),
-            transfers,
-            leaky: Zeroizing::default(),
+            maker: Maker::new(label, key, transfers),
+            gate_room: gates::Room::default(),
+            record_room: records::Room::default(),
             failed,
         }
     }
@@ -125,70 +132,31 @@ impl TinyOt {
         if self.failed {
             return Err(Error::misuse("making material has failed before; it must be set up afresh"));
         }
-        self.key.refuse_retired()?;
+        self.maker.key.refuse_retired()?;
         let outcome = make(self);
         if let Err(e) = &outcome {
             self.failed = true;
-            self.key.retire_after(e);
+            self.maker.key.retire_after(e);
         }
         outcome
     }
 
     fn bits_in_batches(&mut self, count: usize, net: &mut dyn Net) -> Result<Bits> {
-        let mut bits = with_room(count);
-        while bits.len() < count {
-            let made = self.transfers.make(AT_ONCE.min(count - bits.len()), net)?;
-            bits.values.extend_from_slice(&made.values);
-            bits.tags.extend(made.tags.iter().map(|tag| upper(*tag)));
-            bits.keys.extend(made.keys.iter().map(|key| upper(*key)));
+        let mut bits = Bits::zero(count);
+        for at in (0..count).step_by(AT_ONCE) {
+            let [_, made] = self.maker.transfers.make(0, AT_ONCE.min(count - at), net)?;
+            made.write_to(&mut bits, at);
         }
         Ok(bits)
     }
 
-    fn triples_in_batches(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples> {
-        let mut made = Triples { x: with_room(count), y: with_room(count), z: with_room(count) };
-        // The memory of the last batch, if there was one: fresh pages cost as much as what fills them.
-        let mut leaky = std::mem::take(&mut self.leaky);
-        while made.x.len() < count {
-            let missing = count - made.x.len();
-            let plan = Plan::of(missing, self.kappa);
-            self.leaky_triples(plan.leaky(), &mut leaky, net)?;
-            let coin = coins::toss(b"TinyOT: buckets", net)?;
-            shuffle::shuffle(&coin, &mut leaky);
-            let shape = [plan.size, plan.buckets.min(missing)];
-            bucket::combine(&leaky, shape, &self.key, &mut self.openings, net, &mut made)?;
-        }
-        self.leaky = leaky;
-        Ok(made)
-    }
-
-    /// Replaces the triples by this many new leaky triples, compared.
-    fn leaky_triples(&mut self, count: usize, made: &mut Vec<Leaky>, net: &mut dyn Net) -> Result<()> {
-        if made.capacity() < count {
-            // Growing would leave copies behind.
-            made.zeroize();
-            made.reserve_exact(count);
-        }
-        made.clear();
-        while made.len() < count {
-            let now = (AT_ONCE / 3).min(count - made.len());
-            let bits = self.transfers.make(3 * now, net)?;
-            self.products.multiply(&bits, &self.key, net, made)?;
-        }
-        self.products.compare(&self.key, net)
+    /// Random records for inversions in GF(2^8), in authenticated sharing under the sum of both keys.
+    pub fn inverses(&mut self, count: usize, net: &mut dyn Net) -> Result<Inverses<Gf2_64>> {
+        self.guarded(|source| source.records_in_batches(count, net))
     }
 }
 
 const TRANSFERS: &[u8] = b" authenticated bits";
-
-/// None yet: room at once, since growing would leave copies behind.
-fn with_room(count: usize) -> Bits {
-    let mut bits = Bits::default();
-    bits.values.reserve_exact(count);
-    bits.tags.reserve_exact(count);
-    bits.keys.reserve_exact(count);
-    bits
-}
 
 impl Source for TinyOt {
     fn bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Bits> {
@@ -201,6 +169,6 @@ impl Source for TinyOt {
 }
 
 #[cfg(test)]
-mod cheaters;
+mod records_tests;
 #[cfg(test)]
 mod tests;

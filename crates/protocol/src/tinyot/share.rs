@@ -56,12 +56,25 @@ impl Bits {
     /// If there are not as many.
     pub fn add_public(&mut self, public: &[u8], key: &Key) {
         assert_eq!(self.len(), public.len(), "as many bits");
+        self.add_public_at(0, public, key);
+    }
+
+    /// The same for the bits from `at` on.
+    pub(super) fn add_public_at(&mut self, at: usize, public: &[u8], key: &Key) {
+        let range = at..at + public.len();
         if key.is_first() {
-            self.values.iter_mut().zip(public).for_each(|(x, bit)| *x ^= bit);
+            self.values[range].iter_mut().zip(public).for_each(|(x, bit)| *x ^= bit);
         } else {
             let alpha = key.reveal_own_share();
-            self.keys.iter_mut().zip(public).for_each(|(beta, bit)| *beta ^= alpha & mask(*bit));
+            self.keys[range].iter_mut().zip(public).for_each(|(beta, bit)| *beta ^= alpha & mask(*bit));
         }
+    }
+
+    /// Overwrites some of the bits: their values, and their tags and keys.
+    pub(super) fn set(&mut self, range: Range<usize>, values: &[u8], [tags, keys]: [&[u64]; 2]) {
+        self.values[range.clone()].copy_from_slice(values);
+        self.tags[range.clone()].copy_from_slice(tags);
+        self.keys[range].copy_from_slice(keys);
     }
 
     /// The same bits, as elements of GF(2^64), in authenticated sharing under alpha_A + alpha_B ([`crate::spdz`]). Local.

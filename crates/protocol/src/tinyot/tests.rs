@@ -6,7 +6,7 @@ use crate::mesh::run_parties;
 use crate::testkit::insecure_dealer_bits::{InsecureBitDealer, bit_dealer_key};
 
 /// Runs both parties and returns their keys with what they made.
-fn made<T: Send>(
+pub(super) fn made<T: Send>(
     kappa: Kappa,
     make: impl Fn(&mut TinyOt, &mut dyn Net) -> Result<T> + Sync,
 ) -> ([Key; 2], [T; 2]) {
@@ -110,13 +110,12 @@ fn forks_make_independent_material_under_the_same_keys() {
 }
 
 #[test]
-fn deltas_are_keys_above_and_add_up_to_an_odd_number() {
-    let (keys, deltas) = made(Kappa::Bits40, |source, _| Ok(*source.transfers.delta()));
-    assert_eq!((deltas[0] & 1, deltas[1] & 1), (1, 0));
+fn the_upper_half_of_delta_is_the_key_and_the_lower_is_fresh() {
+    let (keys, deltas) = made(Kappa::Bits40, |source, _| Ok(*source.maker.transfers.delta()));
     for (key, delta) in keys.iter().zip(deltas) {
-        assert_eq!(upper(delta), key.reveal_own_share());
+        assert_eq!((delta >> 64) as u64, key.reveal_own_share());
     }
-    let (_, others) = made(Kappa::Bits40, |source, _| Ok(*source.transfers.delta()));
+    let (_, others) = made(Kappa::Bits40, |source, _| Ok(*source.maker.transfers.delta()));
     assert!(deltas.iter().zip(others).all(|(delta, other)| *delta as u64 != other as u64));
 }
 

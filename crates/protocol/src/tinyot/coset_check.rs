@@ -1,0 +1,65 @@
+//! The check of leaky products: z = x y with its MAC, or a cheater is found (docs/protocols/tower.md, check C).
+//!
+//! When all offers of a phase are in, coins give every product z_j an independent coefficient chi_j in GF(2^64). The parties open
+//! rho = sum chi_j z_j + r, where r is a random element, and a zero test ([`crate::spdz`]) checks the MAC of rho.
+//!
+//! Let a cheater's offers put the values off by E'_j and the MACs by E''_j (`products.rs`). The zero test passes if
+//! sum chi_j (E''_j + E'_j Delta) = 0, where Delta is the sum of both keys. Unless all E''_j = E'_j Delta, that has probability 2^-64, as the
+//! coefficients are uniform and independent of each other and of all offers. E'_j Delta with E'_j not 0 takes a guess of all of Delta.
+//! So except with probability 2^-63 the test passes only if every E'_j and E''_j is 0: **if the honest party's bits lie in the
+//! subspaces that the cheater chose**. Coefficients must not be powers of one element or common to several products. The test would then be a
+//! linear function of bits of many products, which a cheater guesses with one bit of luck; `rotation.rs` counts one bit for each function of each
+//! product.
+//!
+//! r hides everything else that rho could tell. What a failed test tells is a guess about bits that are thrown away. The zero test's sum is a
+//! constant, or alpha times something that the cheater knows, and never single bits of alpha: a cheater that is silent instead of
+//! failing learns nothing of the key. But it has tried its guesses for nothing. So silence after the coins counts
+//! ([`Error::Unanswered`](crate::Error::Unanswered)).
+//!
+//! Rounds: nine.
+
+use polyclave_field::{Gf2_64, MacField};
+
+use super::Key;
+use super::opening::peer_of;
+use super::products::Elements;
+use crate::net::Net;
+use crate::spdz::{Authenticated, Coefficients, Product, zero_test_of};
+use crate::{Error, Result, coins};
+
+/// Products whose coefficients are drawn at once.
+const PIECE: usize = 512;
+
+/// Checks all products of a phase with a random element and a random product, both for this only use.
+pub(super) fn check(
+    products: &[Elements<'_>],
+    random: &Authenticated<Gf2_64>,
+    product: Product<Gf2_64>,
+    key: &Key,
+    net: &mut dyn Net,
+) -> Result<()> {
+    let coin = coins::toss_for_check(b"leaky products", net)?;
+    let mut coefficients = Coefficients::<Gf2_64>::new(&coin);
+    let (mut rho, mut mac) = (random.values[0], random.macs[0]);
+    for Elements { values, macs } in products {
+        for (values, macs) in values.chunks(PIECE).zip(macs.chunks(PIECE)) {
+            let chi = coefficients.next(values.len());
+            rho ^= Gf2_64::embedded_inner_product(chi, values);
+            mac ^= Gf2_64::inner_product(chi, macs);
+        }
+    }
+    let opened = rho ^ exchange_word(rho, net).map_err(Error::in_a_check)?;
+    let sigma = mac ^ Gf2_64::multiply(key.reveal_own_share(), opened);
+    zero_test_of(key, &coin, sigma, product, net).map_err(Error::in_a_check)
+}
+
+/// Sends a word and receives the peer's. One round.
+fn exchange_word(word: u64, net: &mut dyn Net) -> Result<u64> {
+    let peer = peer_of(net)?.index();
+    let (mine, mut theirs) = (word.to_le_bytes(), [0; size_of::<u64>()]);
+    let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
+    out[peer] = &mine;
+    into[peer] = &mut theirs;
+    net.exchange(&out, &mut into)?;
+    Ok(u64::from_le_bytes(theirs))
+}

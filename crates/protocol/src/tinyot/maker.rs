@@ -1,0 +1,125 @@
+//! What both kinds of material are made with: transfers, offers, and what the checks use up.
+
+use polyclave_field::{Gf2_64, MacField};
+use zeroize::Zeroizing;
+
+use super::Key;
+use super::abit::{AT_ONCE, Transfers};
+use super::coset_check;
+use super::lists::{BitRows, FieldBits, List, Scratch};
+use super::products::{Elements, Kind, Offers};
+use crate::{Error, Result};
+use crate::net::Net;
+use crate::session::random_bytes;
+use crate::spdz::{Authenticated, Product};
+
+/// One party's end of one stream.
+pub(super) struct Maker {
+    pub(super) key: Key,
+    pub(super) transfers: Transfers,
+    pub(super) offers: Offers,
+    pub(super) scratch: Scratch,
+    rows: BitRows,
+    /// For zero tests.
+    products: Vec<Product<Gf2_64>>,
+}
+
+/// Random products for zero tests that are made at once.
+const PRODUCTS: usize = 8;
+/// Bits of an element of the field of MACs.
+const WORD: usize = Gf2_64::BITS as usize;
+
+impl Maker {
+    /// With a label that is used once.
+    pub(super) fn new(label: &[u8], key: &Key, transfers: Transfers) -> Self {
+        Maker {
+            key: key.clone(),
+            offers: Offers::new(label, key.me(), transfers.delta()),
+            transfers,
+            scratch: Scratch::new(),
+            rows: BitRows::new(),
+            products: Vec::new(),
+        }
+    }
+
+    /// Fills a list with products of a kind: of random x, and of y, which is random if it is not given. Provisional until it is checked.
+    /// If `squares` is set, the list has MACs of the squares of x and, if y is random, of y.
+    pub(super) fn fill(
+        &mut self,
+        list: &mut List,
+        kind: &Kind,
+        given: Option<Elements<'_>>,
+        squares: bool,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let at_once = AT_ONCE / kind.x.bits();
+        for start in (0..count).step_by(at_once) {
+            let len = at_once.min(count - start);
+            let random = if given.is_none() { len * kind.y.bits() } else { 0 };
+            let [x, y] = self.transfers.make(len * kind.x.bits(), random, net)?;
+            let of_x = FieldBits { field: kind.x, bits: &x };
+            list.x.set(start, of_x, &self.key, squares, &mut self.rows);
+            let factor = match given {
+                Some(given) => given.part(start, len),
+                None => {
+                    let of_y = FieldBits { field: kind.y, bits: &y };
+                    list.y.set(start, of_y, &self.key, squares, &mut self.rows);
+                    list.y.part(start, len)
+                }
+            };
+            self.offers.multiply(kind, &x, factor, list.z.part_mut(start, len), net)?;
+        }
+        Ok(())
+    }
+
+    /// Checks all products of a phase.
+    pub(super) fn check(&mut self, products: &[Elements<'_>], net: &mut dyn Net) -> Result<()> {
+        let random = self.random_element(net)?;
+        let product = self.zero_test_product(net)?;
+        coset_check::check(products, &random, product, &self.key, net)
+    }
+
+    /// Runs what comes after a check. The peer knows the coins of that check, and has passed it, so its silence counts.
+    pub(super) fn after_check<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        run(self).map_err(Error::in_a_check)
+    }
+
+    /// A random element of the field of MACs, for one use.
+    fn random_element(&mut self, net: &mut dyn Net) -> Result<Authenticated<Gf2_64>> {
+        let [_, bits] = self.transfers.make(0, WORD, net)?;
+        let mut macs = Zeroizing::new([0; WORD]);
+        bits.write_macs(0, &self.key, &mut *macs);
+        let mut element = Authenticated::zero(1);
+        for (k, (bit, mac)) in bits.values.iter().zip(macs.iter()).enumerate() {
+            element.values[0] ^= u64::from(*bit) << k;
+            element.macs[0] ^= Gf2_64::multiply(*mac, 1 << k);
+        }
+        Ok(element)
+    }
+
+    /// A random product without MACs for a zero test, which need not be verified ([`crate::spdz`], `check.rs`).
+    pub(super) fn zero_test_product(&mut self, net: &mut dyn Net) -> Result<Product<Gf2_64>> {
+        if self.products.is_empty() {
+            self.make_products(net)?;
+        }
+        Ok(self.products.pop().expect("some were just made"))
+    }
+
+    /// a = sum X^k a\[k\] of wide bits, and random b: c is their product with transfers of b (Gilboa 1999; `products.rs` without values).
+    fn make_products(&mut self, net: &mut dyn Net) -> Result<()> {
+        let mut bytes = Zeroizing::new([0; PRODUCTS * size_of::<u64>()]);
+        random_bytes(&mut *bytes)?;
+        let mut b = Zeroizing::new([0; PRODUCTS]);
+        Gf2_64::read_row(&*bytes, &mut *b);
+        let [bits, _] = self.transfers.make(PRODUCTS * WORD, 0, net)?;
+        let mut c = Zeroizing::new([0; PRODUCTS]);
+        self.offers.multiply_words(&bits, &*b, &mut *c, net)?;
+        for (i, (b, c)) in b.iter().zip(c.iter()).enumerate() {
+            let bit = |k: usize| u64::from(bits.values[k * PRODUCTS + i]) << k;
+            let a = (0..WORD).fold(0, |a, k| a ^ bit(k));
+            self.products.push(Product::new(a, *b, *c));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,327 @@
+//! Leaky products: shares of z = x y with a MAC, for x in GF(2^l) of which the parties have l wide authenticated bits, and for y in
+//! GF(2^p) with a MAC. A cheater may learn some bits of a few x, and nothing of y. docs/protocols/tower.md has the whole argument.
+//!
+//! Let alpha_i be the key of party i, Delta_i its whole Delta, and M_i\[b\] = K_j\[b\] + b Delta_j for each bit b of i. Elements are
+//! shared as in [`crate::spdz`]: y = y_A + y_B, and m_A + m_B = y (alpha_A + alpha_B). Let b_1 .. b_l be a basis of GF(2^l).
+//!
+//! 1. For each bit x\[k\], party i offers its whole share of y, value and MAC, together Y_i:
+//!    G_i = H(K_i\[x_j\[k\]\]) + H(K_i\[x_j\[k\]\] + Delta_i) + Y_i, cut to 64 + p bits. It keeps H(K_i\[x_j\[k\]\]).
+//! 2. The peer j, which can compute one of the two hashes, has H(M_j\[x_j\[k\]\]) + x_j\[k\] G_i = H(K_i\[x_j\[k\]\]) + x_j\[k\] Y_i.
+//! 3. Both do so at once, and each adds x_i\[k\] Y_i. The sum over both parties is x\[k\] (Y_A + Y_B), and the sum over all k times b_k is
+//!    x y with its MAC.
+//!
+//! The value has only p bits in its lane, coordinates in a basis of GF(2^p). So shares of z lie in the subfield, and opening a value takes
+//! p bits.
+//!
+//! **What a cheater A can do.** All that B uses of A are the offers; the transfers under them are checked before an offer leaves, because
+//! a receiver with inconsistent choices could compute Delta_B from B's pads. Let A send G_A + e for some offers. Then z is wrong by a
+//! value E'(x_B), and its MAC by E''(x_B), both GF(2)-linear in B's bits. `coset_check.rs` finds every product whose error is not zero. So
+//! a cheater passes only if x_B lies in the kernel of both, a subspace of some codimension c that A chose: it has guessed c bits, and
+//! passes with probability 2^-c. If it passes, the product is right, and A knows c linear functions of x_B. `rotation.rs` makes products
+//! from these of which A knows nothing.
+//!
+//! **H** is [`AesHash`], tweakable circular correlation-robust. Circular: y's MAC is linear in alpha_i, a part of Delta_i. What is added to
+//! a pad may be linear in Delta, but it never is a secret bit of the peer times Delta. In the ideal-cipher argument the pad that the peer
+//! lacks is fresh unless it asked for Delta_i, whatever is added to it. Each direction of each stream has a key of its own, and the tweak is
+//! the number of the offer, counted over the life of the stream, so no tweak comes twice under a key.
+//!
+//! Constant time in all shares. Cost of a product to the peer: l (64 + p) bits; 6 l AES calls at each party. One round.
+
+use polyclave_field::{Gf2_64, MacField};
+use polyclave_kernels::aes_hash::AesHash;
+use polyclave_kernels::affine::{self, Map, Term};
+use polyclave_kernels::memory::Wiped;
+use polyclave_kernels::secret::masks;
+use zeroize::Zeroizing;
+
+use super::abit::BlockBits;
+use super::opening::peer_of;
+use super::subfield::Subfield;
+use crate::net::Net;
+use crate::{Party, Result};
+
+/// Products that are worked on at once: all that belongs to them lies in the first-level cache or near it.
+const PIECE: usize = 512;
+const MAC_BYTES: usize = size_of::<u64>();
+
+/// The fields of both factors.
+pub(super) struct Kind {
+    pub(super) x: &'static Subfield,
+    pub(super) y: &'static Subfield,
+    /// From the coordinates of y to y b_k, for each k.
+    maps: Vec<Map>,
+}
+
+impl Kind {
+    /// Products of x in one field by y in another, which contains it.
+    pub(super) fn new(x: &'static Subfield, y: &'static Subfield) -> Self {
+        Kind { x, y, maps: x.basis().iter().map(|constant| y.times(*constant)).collect() }
+    }
+}
+
+/// Shares of elements: their values as cells, and their MACs.
+#[derive(Clone, Copy)]
+pub(super) struct Elements<'a> {
+    pub(super) values: &'a [u8],
+    pub(super) macs: &'a [u64],
+}
+
+impl<'a> Elements<'a> {
+    /// The elements from `start` on.
+    pub(super) fn part(self, start: usize, len: usize) -> Elements<'a> {
+        Elements { values: &self.values[start..][..len], macs: &self.macs[start..][..len] }
+    }
+}
+
+/// Where products go.
+pub(super) struct ElementsMut<'a> {
+    pub(super) values: &'a mut [u8],
+    pub(super) macs: &'a mut [u64],
+}
+
+/// Offers in both directions, on one stream.
+pub(super) struct Offers {
+    delta: Zeroizing<u128>,
+    /// For what this party offers.
+    outward: AesHash,
+    inward: AesHash,
+    /// The number of the next offer.
+    next: u64,
+    /// Messages and rows, kept for their memory.
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
+    rows: Rows,
+    mac_sums: Wiped<u64>,
+    value_sums: Wiped<u8>,
+}
+
+/// What is in work for a piece: a row of parts of z for each bit of x.
+struct Rows {
+    zeros: Wiped<u128>,
+    ones: Wiped<u128>,
+    word_masks: Wiped<u64>,
+    cell_masks: Wiped<u8>,
+    coordinates: Wiped<u8>,
+    offered: Wiped<u8>,
+    macs: Wiped<u64>,
+    values: Wiped<u8>,
+}
+
+/// What is multiplied: bits, of which each stands for a power of a basis, and elements.
+struct Job<'a> {
+    bits: &'a BlockBits,
+    basis: &'a [u64],
+    /// The field of y, and the maps of a [`Kind`]; none if only MACs are multiplied.
+    values: Option<(&'a Subfield, &'a [Map])>,
+    y: Elements<'a>,
+}
+
+impl Offers {
+    /// With a label that is used once.
+    pub(super) fn new(label: &[u8], me: Party, delta: Zeroizing<u128>) -> Self {
+        let hash = |from: u8| {
+            let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 TinyOT hash of one direction");
+            let mut key = [0; 16];
+            hasher.update(&[from]).update(label).finalize_xof().fill(&mut key);
+            AesHash::new(&key)
+        };
+        Offers {
+            delta,
+            outward: hash(me.0),
+            inward: hash(1 - me.0),
+            next: 0,
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+            rows: Rows::new(),
+            mac_sums: Wiped::zeros(PIECE),
+            value_sums: Wiped::zeros(PIECE),
+        }
+    }
+
+    /// Sets z to the products of x and y. Bit k of all x comes before bit k + 1 of any. Provisional until they are checked. One round.
+    pub(super) fn multiply(
+        &mut self,
+        kind: &Kind,
+        bits: &BlockBits,
+        y: Elements<'_>,
+        z: ElementsMut<'_>,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let values = Some((kind.y, &kind.maps[..]));
+        self.run(&Job { bits, basis: kind.x.words(), values, y }, z, net)
+    }
+
+    /// Sets z to shares of the products of x = sum X^k x\[k\] in the field of MACs and of the sums of both parties' y, without MACs.
+    pub(super) fn multiply_words(
+        &mut self,
+        bits: &BlockBits,
+        y: &[u64],
+        z: &mut [u64],
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let basis: [u64; Gf2_64::BITS as usize] = std::array::from_fn(|k| 1 << k);
+        let job = Job { bits, basis: &basis, values: None, y: Elements { values: &[], macs: y } };
+        self.run(&job, ElementsMut { values: &mut [], macs: z }, net)
+    }
+
+    fn run(&mut self, job: &Job<'_>, mut z: ElementsMut<'_>, net: &mut dyn Net) -> Result<()> {
+        let peer = peer_of(net)?.index();
+        let len = job.message_bytes();
+        self.outgoing.resize(len, 0);
+        self.incoming.resize(len, 0);
+        self.rows.make_room(job.basis.len());
+        self.offer(job, &mut z);
+        let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
+        out[peer] = &self.outgoing;
+        into[peer] = &mut self.incoming;
+        net.exchange(&out, &mut into)?;
+        self.take(job, &mut z);
+        self.next += job.bits.len() as u64;
+        Ok(())
+    }
+
+    /// Step 1, and of step 3 what needs no message.
+    fn offer(&mut self, job: &Job<'_>, z: &mut ElementsMut<'_>) {
+        let (delta, count) = (*self.delta, job.y.macs.len());
+        let (of_macs, of_values) = self.outgoing.split_at_mut(job.bits.len() * MAC_BYTES);
+        let rows = &mut self.rows;
+        for start in (0..count).step_by(PIECE) {
+            let len = PIECE.min(count - start);
+            let y_macs = &job.y.macs[start..][..len];
+            if let Some((field, _)) = job.values {
+                field.coordinates(&mut rows.coordinates[..len], &job.y.values[start..][..len]);
+            }
+            for k in 0..job.basis.len() {
+                let at = k * count + start;
+                let (zeros, ones) = (&mut rows.zeros[..len], &mut rows.ones[..len]);
+                let keys = &job.bits.keys[at..][..len];
+                zeros.copy_from_slice(keys);
+                ones.iter_mut().zip(keys).for_each(|(one, key)| *one = key ^ delta);
+                self.outward.hash(self.next + at as u64, zeros);
+                self.outward.hash(self.next + at as u64, ones);
+
+                let x = &job.bits.values[at..][..len];
+                let mine = &mut rows.word_masks[..len];
+                masks(mine, |i| u64::from(x[i]));
+                let offered = of_macs[at * MAC_BYTES..][..len * MAC_BYTES].as_chunks_mut().0;
+                let kept = rows.macs[k * PIECE..][..len].iter_mut().zip(offered);
+                let pads = zeros.iter().zip(ones.iter());
+                for (((kept, offered), (zero, one)), (y, mine)) in kept.zip(pads).zip(y_macs.iter().zip(mine))
+                {
+                    *offered = (*zero as u64 ^ *one as u64 ^ y).to_le_bytes();
+                    *kept = *zero as u64 ^ (y & *mine);
+                }
+                let Some((field, _)) = job.values else { continue };
+                let mine = &mut rows.cell_masks[..len];
+                masks(mine, |i| x[i]);
+                let lane = lane(field);
+                let kept = rows.values[k * PIECE..][..len].iter_mut().zip(&mut rows.offered[..len]);
+                let y = rows.coordinates[..len].iter().zip(mine);
+                let pads = zeros.iter().zip(ones.iter());
+                for (((kept, offered), (zero, one)), (y, mine)) in kept.zip(pads).zip(y) {
+                    *offered = upper(*zero ^ *one) & lane ^ y;
+                    *kept = upper(*zero) & lane ^ (y & *mine);
+                }
+                let row = &mut of_values[k * field.packed_bytes(count)..][field.packed_bytes(start)..];
+                field.pack(&rows.offered[..len], &mut row[..field.packed_bytes(len)]);
+            }
+            Gf2_64::combine(&mut z.macs[start..][..len], &rows.mac_terms(job, len), 0);
+            if let Some((_, maps)) = job.values {
+                affine::combine(&mut z.values[start..][..len], &rows.value_terms(maps, len), 0);
+            }
+        }
+    }
+
+    /// Step 2, and the rest of step 3.
+    fn take(&mut self, job: &Job<'_>, z: &mut ElementsMut<'_>) {
+        let count = job.y.macs.len();
+        let (of_macs, of_values) = self.incoming.split_at(job.bits.len() * MAC_BYTES);
+        let rows = &mut self.rows;
+        for start in (0..count).step_by(PIECE) {
+            let len = PIECE.min(count - start);
+            for k in 0..job.basis.len() {
+                let at = k * count + start;
+                let pads = &mut rows.zeros[..len];
+                pads.copy_from_slice(&job.bits.tags[at..][..len]);
+                self.inward.hash(self.next + at as u64, pads);
+                let x = &job.bits.values[at..][..len];
+                let mine = &mut rows.word_masks[..len];
+                masks(mine, |i| u64::from(x[i]));
+                let offered = of_macs[at * MAC_BYTES..][..len * MAC_BYTES].as_chunks().0;
+                let taken = rows.macs[k * PIECE..][..len].iter_mut().zip(pads.iter());
+                for ((taken, pad), (offered, mine)) in taken.zip(offered.iter().zip(mine)) {
+                    *taken = *pad as u64 ^ (u64::from_le_bytes(*offered) & *mine);
+                }
+                let Some((field, _)) = job.values else { continue };
+                let row = &of_values[k * field.packed_bytes(count)..][field.packed_bytes(start)..];
+                field.unpack(&row[..field.packed_bytes(len)], &mut rows.offered[..len]);
+                let mine = &mut rows.cell_masks[..len];
+                masks(mine, |i| x[i]);
+                let lane = lane(field);
+                let taken = rows.values[k * PIECE..][..len].iter_mut().zip(pads.iter());
+                for ((taken, pad), (offered, mine)) in taken.zip(rows.offered.iter().zip(mine)) {
+                    *taken = upper(*pad) & lane ^ (offered & *mine);
+                }
+            }
+            let sums = &mut self.mac_sums[..len];
+            Gf2_64::combine(sums, &rows.mac_terms(job, len), 0);
+            z.macs[start..][..len].iter_mut().zip(sums).for_each(|(z, sum)| *z ^= *sum);
+            if let Some((_, maps)) = job.values {
+                let sums = &mut self.value_sums[..len];
+                affine::combine(sums, &rows.value_terms(maps, len), 0);
+                z.values[start..][..len].iter_mut().zip(sums).for_each(|(z, sum)| *z ^= *sum);
+            }
+        }
+    }
+}
+
+impl Job<'_> {
+    /// Bytes of the offers: all lanes of MACs, then the lanes of values, bit by bit of x.
+    fn message_bytes(&self) -> usize {
+        let lanes = self.values.map_or(0, |(field, _)| field.packed_bytes(self.y.macs.len()));
+        self.bits.len() * MAC_BYTES + self.basis.len() * lanes
+    }
+}
+
+impl Rows {
+    fn new() -> Self {
+        Rows {
+            zeros: Wiped::zeros(PIECE),
+            ones: Wiped::zeros(PIECE),
+            word_masks: Wiped::zeros(PIECE),
+            cell_masks: Wiped::zeros(PIECE),
+            coordinates: Wiped::zeros(PIECE),
+            offered: Wiped::zeros(PIECE),
+            macs: Wiped::default(),
+            values: Wiped::default(),
+        }
+    }
+
+    /// For x of so many bits.
+    fn make_room(&mut self, bits: usize) {
+        if self.macs.len() < bits * PIECE {
+            self.macs = Wiped::zeros(bits * PIECE);
+            self.values = Wiped::zeros(bits * PIECE);
+        }
+    }
+
+    /// The rows of MACs, each with its power of the basis.
+    fn mac_terms<'a>(&'a self, job: &Job<'_>, len: usize) -> Vec<(&'a [u64], u64)> {
+        self.macs.chunks_exact(PIECE).zip(job.basis).map(|(row, power)| (&row[..len], *power)).collect()
+    }
+
+    /// The rows of values, each with the map of its bit.
+    fn value_terms<'a>(&'a self, maps: &'a [Map], len: usize) -> Vec<Term<'a>> {
+        self.values.chunks_exact(PIECE).zip(maps).map(|(row, map)| Term { src: &row[..len], map }).collect()
+    }
+}
+
+/// The bits of a byte in which coordinates lie.
+fn lane(field: &Subfield) -> u8 {
+    u8::MAX >> (8 - field.bits())
+}
+
+/// What of a pad masks a value: the byte above the MAC.
+fn upper(pad: u128) -> u8 {
+    (pad >> 64) as u8
+}

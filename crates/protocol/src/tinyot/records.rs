@@ -1,0 +1,281 @@
+//! Records for inversions by the tower of fields GF(4), GF(16), GF(2^8): [`Inverses`] (docs/protocols/tower.md).
+//!
+//! With x = omega x1 + x0 over GF(16) and N = zeta n1 + n0 over GF(4), the masks and what is quadratic in them follow from four kinds of
+//! products (`products.rs`, `rotation.rs`). **Phase 1**: x1 x0 in GF(16), and n1 n0 in GF(4), give
+//! Lx = omega X + Y, Lx^16 = (omega + 1) X + Y, Lx^17 = nu X^2 + Z + Y^2, with nu = omega^17; in the same way Ln, Ln^4 and Ln^5 with zeta and mu = zeta^5.
+//! **Phase 2**: X in GF(4) times Ln^4 gives X, Lm = X^2 and X Ln^4; Lv in GF(16) times Lx^16 gives Lv and Lv Lx^16. The first list of phase 2
+//! offers the masks of phase 1, which lie under the same index; so the bucket's y is that mask.
+//!
+//! *Reuse of a mask as payload.* A product never tells anything of y (`products.rs`), and d_b = y_1 + y_b is masked by a fresh y_b. The
+//! masks that are offered are linear in X and Y of phase 1, so errors in what phase 1 opened, which spoil only Z, do not reach them. They
+//! are found by the zero test at the end, before any record is handed out.
+//!
+//! **Error**: each of the four kinds leaks with probability 2^-kappa / 4 at most, so a batch does with 2^-kappa.
+//!
+//! **Order.** Transfers are checked before any offer leaves. All products of a phase are checked before its shifts, scalars and differences. After the coins
+//! of a check, silence is [`Error::Unanswered`]. Nothing says where the fault was.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use polyclave_cipher::Matrix;
+use polyclave_field::{Gf2_64, MacField};
+use polyclave_kernels::affine::{self, Map, Term};
+
+use super::TinyOt;
+use super::abit::AT_ONCE;
+use super::lists::{Buckets, Column, Combination, List, PIECE, Scalar};
+use super::plan::RecordPlan;
+use super::products::{Elements, Kind};
+use super::rotation::{Rotation, open_differences};
+use super::subfield::{BYTE, GF4, GF16};
+use crate::net::Net;
+use crate::spdz::{Coefficients, Element, Inverses, zero_test_of};
+use crate::{Error, Result, coins};
+
+/// omega, the least element with omega + omega^16 = 1.
+static OMEGA: LazyLock<Tower> = LazyLock::new(|| Tower::of(4));
+/// zeta, the least element of GF(16) with zeta + zeta^4 = 1.
+static ZETA: LazyLock<Tower> = LazyLock::new(|| Tower::of(2));
+
+/// A step of the tower: an element of trace 1 over the smaller field, its conjugate, and the product of both.
+struct Tower {
+    element: Scalar,
+    conjugate: Scalar,
+    norm: Scalar,
+    /// From X to the norm times X^2.
+    norm_of_square: Map,
+}
+
+impl Tower {
+    /// Over the field of this degree over GF(2).
+    fn of(degree: u32) -> Tower {
+        let (conjugate, larger) = (Matrix::frobenius(degree), Matrix::frobenius(2 * degree));
+        let is_in_larger = |x: &u8| degree == 4 || larger.apply(*x) == *x;
+        let element = (0..=u8::MAX).filter(is_in_larger).find(|x| x ^ conjugate.apply(*x) == 1);
+        let element = element.expect("the trace is not zero everywhere");
+        let norm = Matrix::scalar(element).apply(conjugate.apply(element));
+        Tower {
+            element: Scalar::of(element),
+            conjugate: Scalar::of(conjugate.apply(element)),
+            norm: Scalar::of(norm),
+            norm_of_square: Map::new(Matrix::scalar(norm).after(&Matrix::frobenius(1)).columns()),
+        }
+    }
+}
+
+static IDENTITY: Map = Map::identity();
+static SQUARE: LazyLock<Map> = LazyLock::new(|| Map::new(Matrix::frobenius(1).columns()));
+/// The elements of a record that phase 1 makes.
+const MASKS: [Element; 6] =
+    [Element::Lx, Element::Lx16, Element::Lx17, Element::Ln, Element::Ln4, Element::Ln5];
+
+/// The four kinds of products.
+struct Kinds {
+    p1: Kind,
+    i1: Kind,
+    i2: Kind,
+    p3: Kind,
+}
+
+static KINDS: LazyLock<Kinds> = LazyLock::new(|| Kinds {
+    p1: Kind::new(&GF16, &GF16),
+    i1: Kind::new(&GF4, &GF4),
+    i2: Kind::new(&GF4, &GF16),
+    p3: Kind::new(&GF16, &BYTE),
+});
+
+/// One kind of products in a phase.
+struct Part<'a> {
+    name: &'a str,
+    kind: &'a Kind,
+    lists: usize,
+    /// What is offered in the first list, if that is not random.
+    given: Option<Elements<'a>>,
+    /// Whether squares of x, and of y if it is random, are wanted.
+    squares: bool,
+}
+
+/// Memory for batches, kept for the next one.
+#[derive(Default)]
+pub(super) struct Room {
+    lists: Vec<List>,
+    /// Lx, Lx^16, Lx^17, Ln, Ln^4, Ln^5 of a batch.
+    masks: [Column; 6],
+}
+
+const OF_X: usize = 0;
+const OF_N: usize = 3;
+const LX16: usize = OF_X + 1;
+const LN4: usize = OF_N + 1;
+
+impl TinyOt {
+    /// Records for inversions, checked.
+    pub(super) fn records_in_batches(
+        &mut self,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Inverses<Gf2_64>> {
+        // Room at once, since growing would leave copies behind.
+        let mut made = Inverses::zero(count);
+        let mut at = 0;
+        while at < count {
+            let plan = RecordPlan::of(count - at, self.kappa);
+            let range = at..count.min(at + plan.records);
+            at = range.end;
+            let mut room = std::mem::take(&mut self.record_room);
+            self.record_batch(plan, &mut room, range, &mut made, net)?;
+            self.record_room = room;
+        }
+        Ok(made)
+    }
+
+    /// Makes a batch and writes as much of it as there is room for in a range of records.
+    fn record_batch(
+        &mut self,
+        plan: RecordPlan,
+        room: &mut Room,
+        range: Range<usize>,
+        made: &mut Inverses<Gf2_64>,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let RecordPlan { records, lists_16, lists_4 } = plan;
+        let (kinds, Room { lists, masks }) = (&*KINDS, room);
+        masks.iter_mut().for_each(|column| column.make_room(records));
+        let part = |name, kind, lists, squares| Part { name, kind, lists, given: None, squares };
+        let first = [part("P1", &kinds.p1, lists_16, true), part("I1", &kinds.i1, lists_4, true)];
+        let put = |kind: usize, start: usize, buckets: Buckets<'_>| match kind {
+            0 => put_powers(&OMEGA, &mut masks[OF_X..OF_N], start, buckets),
+            _ => put_powers(&ZETA, &mut masks[OF_N..], start, buckets),
+        };
+        let mut sigma = self.phase(records, &first, lists, put, net)?;
+        for (element, mask) in MASKS.into_iter().zip(masks.iter()) {
+            let kept = mask.part(0, range.len());
+            made.put(element, range.clone(), kept.values, kept.macs);
+        }
+
+        let given = |mask: usize| Some(masks[mask].part(0, records));
+        let second = [
+            Part { given: given(LN4), ..part("I2", &kinds.i2, lists_4, true) },
+            Part { given: given(LX16), ..part("P3", &kinds.p3, lists_16, false) },
+        ];
+        let put = |kind: usize, start: usize, buckets: Buckets<'_>| {
+            let len = range.len().saturating_sub(start).min(buckets.x.values.len());
+            let at = range.start + start..range.start + start + len;
+            let mut put = |element, of: Elements<'_>| {
+                let of = of.part(0, len);
+                made.put(element, at.clone(), of.values, of.macs);
+            };
+            match kind {
+                0 => {
+                    let mut squares = [0; PIECE];
+                    let squares = &mut squares[..buckets.x.values.len()];
+                    affine::combine(squares, &[Term { src: buckets.x.values, map: &SQUARE }], 0);
+                    put(Element::X, buckets.x);
+                    put(Element::Lm, Elements { values: squares, macs: buckets.x_square_macs });
+                    put(Element::XLn4, buckets.z);
+                }
+                _ => {
+                    put(Element::Lv, buckets.x);
+                    put(Element::LvLx16, buckets.z);
+                }
+            }
+        };
+        sigma ^= self.phase(records, &second, lists, put, net)?;
+        self.random_bits(range, made, net)?;
+
+        // What was opened is right, or nothing is handed out.
+        let coin = coins::toss(b"records", net).map_err(Error::in_a_check)?;
+        let product = self.maker.zero_test_product(net).map_err(Error::in_a_check)?;
+        zero_test_of(&self.maker.key, &coin, sigma, product, net).map_err(Error::in_a_check)
+    }
+
+    /// Makes the products of a phase, hands them to `put` with the number of their part and of the first of them, and returns this party's
+    /// part of a sum that is zero if the differences were opened rightly.
+    fn phase(
+        &mut self,
+        count: usize,
+        parts: &[Part<'_>; 2],
+        lists: &mut Vec<List>,
+        mut put: impl FnMut(usize, usize, Buckets<'_>),
+        net: &mut dyn Net,
+    ) -> Result<u64> {
+        let all = parts[0].lists + parts[1].lists;
+        lists.resize_with(all.max(lists.len()), List::default);
+        lists.iter_mut().take(all).for_each(|list| list.make_room(count));
+        let (of_first, of_second) = lists[..all].split_at_mut(parts[0].lists);
+        for (part, lists) in parts.iter().zip([&mut *of_first, &mut *of_second]) {
+            for (b, list) in lists.iter_mut().enumerate() {
+                let given = part.given.filter(|_| b == 0);
+                self.maker.fill(list, part.kind, given, part.squares, count, net)?;
+            }
+        }
+        let products: Vec<_> = of_first.iter().chain(&*of_second).map(|list| list.z.part(0, count)).collect();
+        self.maker.check(&products, net)?;
+        self.maker.after_check(|maker| {
+            let coin = coins::toss(b"rotations", net)?;
+            let mut opened = Vec::new();
+            for (part, lists) in parts.iter().zip([&*of_first, &*of_second]) {
+                let rotation = Rotation::draw(&coin, part.name, count, part.lists, part.kind.x);
+                let mut ys: Vec<_> = lists.iter().map(|list| list.y.part(0, count)).collect();
+                ys[0] = part.given.unwrap_or(ys[0]);
+                let values: Vec<_> = ys.iter().map(|y| y.values).collect();
+                let differences = open_differences(&rotation, part.kind.y, &values, net)?;
+                opened.push((rotation, ys, differences));
+            }
+            let coin = coins::toss(b"differences", net)?;
+            let mut coefficients = Coefficients::new(&coin);
+            let mut sigma = 0;
+            for (i, ((part, lists), (rotation, ys, opened))) in
+                parts.iter().zip([&*of_first, &*of_second]).zip(&opened).enumerate()
+            {
+                let combination = Combination { rotation, lists, ys, opened, squares: part.squares };
+                sigma ^= combination.run(&maker.key, &mut coefficients, &mut maker.scratch, |start, buckets| {
+                    put(i, start, buckets);
+                });
+            }
+            Ok(sigma)
+        })
+    }
+
+    /// Eight bits for each record.
+    fn random_bits(
+        &mut self,
+        range: Range<usize>,
+        made: &mut Inverses<Gf2_64>,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let at_once = AT_ONCE / 8;
+        for start in range.clone().step_by(at_once) {
+            let len = at_once.min(range.end - start);
+            let [_, bits] = self.maker.transfers.make(0, 8 * len, net)?;
+            for (k, macs) in made.bit_macs.iter_mut().enumerate() {
+                bits.write_macs(k * len, &self.maker.key, &mut macs[start..][..len]);
+            }
+            let term = |(k, map)| Term { src: &bits.values[k * len..][..len], map };
+            let terms: Vec<_> = BYTE.places().iter().enumerate().map(term).collect();
+            affine::combine(&mut made.bits[start..][..len], &terms, 0);
+        }
+        Ok(())
+    }
+}
+
+/// Writes a mask L = omega X + Y, its conjugate (omega + 1) X + Y, and the product of both, nu X^2 + Z + Y^2, to three columns.
+fn put_powers(tower: &Tower, columns: &mut [Column], start: usize, buckets: Buckets<'_>) {
+    let Buckets { x, y, z, x_square_macs, y_square_macs } = buckets;
+    let [mask, conjugate, norm] = columns else { unreachable!("three columns") };
+    for (column, factor) in [(mask, &tower.element), (conjugate, &tower.conjugate)] {
+        let to = column.part_mut(start, x.values.len());
+        let one = Term { src: y.values, map: &IDENTITY };
+        affine::combine(to.values, &[Term { src: x.values, map: &factor.map }, one], 0);
+        Gf2_64::combine(to.macs, &[(x.macs, factor.word), (y.macs, 1)], 0);
+    }
+    let to = norm.part_mut(start, x.values.len());
+    let terms = [
+        Term { src: x.values, map: &tower.norm_of_square },
+        Term { src: y.values, map: &SQUARE },
+        Term { src: z.values, map: &IDENTITY },
+    ];
+    affine::combine(to.values, &terms, 0);
+    Gf2_64::combine(to.macs, &[(x_square_macs, tower.norm.word), (y_square_macs, 1), (z.macs, 1)], 0);
+}
