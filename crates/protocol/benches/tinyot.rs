@@ -1,4 +1,5 @@
-//! Two parties on threads of one process, no network: triples by kappa and by how many are asked for at once, and bits. The bytes
+//! Two parties on threads of one process, no network: triples and records for inversions by kappa and by how many are asked
+//! for at once, and bits. The bytes
 //! for each, both directions together, are printed, too.
 
 use std::time::{Duration, Instant};
@@ -42,10 +43,14 @@ fn time(kappa: Kappa, expansion: usize, count: usize, iterations: u64, make: Mak
 fn all(c: &mut Criterion) {
     let triples: Make = |source, count, net| source.triples(count, net).map(drop);
     let bits: Make = |source, count, net| source.bits(count, net).map(drop);
+    let records: Make = |source, count, net| source.inverses(count, net).map(drop);
     let mut cases = vec![("bits", Kappa::Bits40, 4, BITS, bits)];
     for kappa in [Kappa::Bits40, Kappa::Bits64] {
-        for (expansion, count) in [(4, 3 << 18), (4, 1 << 15), (2, 3 << 18)] {
+        for (expansion, count) in [(4, 1 << 20), (4, 1 << 15), (2, 1 << 20)] {
             cases.push(("triples", kappa, expansion, count, triples));
+        }
+        for (expansion, count) in [(4, 1 << 18), (4, 1 << 17), (4, 1 << 13), (2, 1 << 18)] {
+            cases.push(("records for inversions", kappa, expansion, count, records));
         }
     }
     for (what, kappa, expansion, count, make) in cases {

@@ -90,8 +90,8 @@ impl<F: MacField> Mascot<F> {
     }
 }
 
-fn missing() -> Error {
-    Error::misuse("triples of bits take two parties, MACs in GF(2^64), and k = 1 when the setup is made")
+pub(super) fn missing() -> Error {
+    Error::misuse("triples of bits and records for inversions take two parties, MACs in GF(2^64), and have to be wanted when the setup is made")
 }
 
 #[cfg(test)]

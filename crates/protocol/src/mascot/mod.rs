@@ -10,6 +10,7 @@
 //! | `messages.rs` | messages in memory that is reused | |
 //! | `binding.rs` | fresh material under a stored key | |
 //! | `bit_triples.rs` | triples of bits between two parties | [`crate::tinyot`] |
+//! | `inverses.rs` | records for inversions between two parties | [`crate::tinyot`] |
 //! | `zero_tests.rs` | the check of values that are opened on the way | `spdz/check.rs` |
 //!
 //! **Adversary**: active, static, any number of parties but one; secure with abort. A failed check of MACs does not name the cheater.
@@ -34,6 +35,7 @@ mod binding;
 mod bit_triples;
 mod bits;
 mod cope;
+mod inverses;
 mod messages;
 mod rows;
 mod triples;
@@ -45,7 +47,7 @@ use zeroize::Zeroizing;
 use crate::net::Net;
 use crate::ot::{Pairs, Shape};
 use crate::session::random_bytes;
-use crate::spdz::{Authenticated, MacKey, Openings, OwnedBits, Product, Source, Triples};
+use crate::spdz::{Authenticated, Inverses, MacKey, Openings, OwnedBits, Product, Source, Triples};
 use crate::tinyot::TinyOt;
 use crate::{Error, Party, PartySet, Result};
 use authenticate::Zeros;
@@ -178,6 +180,10 @@ impl<F: MacField> Source<F> for Mascot<F> {
 
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
         self.triples_of_bits(count, net)
+    }
+
+    fn inverses(&mut self, count: usize, net: &mut dyn Net) -> Result<Inverses<F>> {
+        self.records(count, net)
     }
 
     fn zeros(&mut self, shares: &mut [F::Word]) {
