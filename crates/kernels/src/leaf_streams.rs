@@ -1,9 +1,12 @@
 //! The streams of all leaves of a tree, summed up as they are made: linear evaluation over GF(2^f) for oblivious transfer extension.
 //!
-//! Every leaf is the key of a stream, AES-128 in counter mode as in [`crate::aes_prg`] with nonce 0. Column k is the sum of the streams
-//! of the leaves whose number has bit k, and a tree has one more sum, that of all its streams. The holder of all leaves gets the columns,
-//! and the sum with its choices added: the correction. The holder of all leaves except number 0 gets the columns, and adds the
-//! correction to those of them in which its Delta has a one.
+//! Each leaf x stretches to a stream r_x. The holder of all leaves has u, the sum of all r_x, and v, the sum of x r_x. The other side,
+//! which lacks leaf alpha and numbers the others by z = x - alpha, has w, the sum of z r_x = v + alpha u (Roy 2022, "SoftSpokenOT", ePrint
+//! 2022/192, section 3.1). In bits, column k of v is the sum of the streams whose number has bit k. The receiver of transfers has all
+//! leaves, and adds its choices to u: the correction. The sender adds the correction to those columns of w in which its Delta has a one.
+//!
+//! Streams are AES-128 in counter mode as in [`crate::aes_prg`] with nonce 0: a pseudorandom function under keys that are independent.
+//! With m leaves a search for any of them is m times easier: 12 bits of 128 for depth 8.
 //!
 //! With VAES no stream reaches memory: those of two leaves at a time are made in registers and added to sums in the first-level cache,
 //! which takes about as long as AES alone. The other forms write some of every stream and [fold](crate::fold) that. There is no form for
@@ -60,7 +63,10 @@ impl LeafStreams {
     /// # Panics
     /// When the depth is not 1 to 8, or there are no whole trees.
     pub fn new(depth: usize, keys: &[[u8; 16]], punctured: bool) -> LeafStreams {
-        assert!((1..=8).contains(&depth) && keys.len().is_multiple_of(1 << depth), "whole trees of depth 1 to 8");
+        assert!(
+            (1..=8).contains(&depth) && keys.len().is_multiple_of(1 << depth),
+            "whole trees of depth 1 to 8"
+        );
         LeafStreams::with(AesIsa::best(), depth, keys, punctured)
     }
 

@@ -52,9 +52,7 @@ fn columns_and_corrections_are_the_sums_of_their_definition() {
                 // Leaf 0 is in no column, so punctured trees have the same columns.
                 let delta: Vec<u8> = (0..depth).map(|k| if k % 2 == 0 { 0xff } else { 0 }).collect();
                 punctured.send(tree, &correction, &delta, &mut columns);
-                for (k, (column, expected)) in
-                    columns.chunks_exact(len.max(1)).zip(&expected).enumerate()
-                {
+                for (k, (column, expected)) in columns.chunks_exact(len.max(1)).zip(&expected).enumerate() {
                     let with = column.iter().zip(&correction).map(|(q, c)| q ^ (c & delta[k]));
                     assert!(with.eq(expected.iter().copied()), "{isa:?}, depth {depth}, column {k}");
                 }
@@ -97,7 +95,9 @@ fn the_unknown_leaf_has_no_influence() {
 
 #[test]
 fn sizes_that_do_not_fit_panic() {
-    for (keys, choices, columns, correction) in [(3, 16, 32, 16), (4, 16, 32, 32), (4, 16, 16, 16), (4, 8, 16, 8)] {
+    for (keys, choices, columns, correction) in
+        [(3, 16, 32, 16), (4, 16, 32, 32), (4, 16, 16, 16), (4, 8, 16, 8)]
+    {
         let call = || {
             let mut streams = LeafStreams::new(2, &vec![[0; 16]; keys], false);
             streams.receive(0, &vec![0; choices], &mut vec![0; columns], &mut vec![0; correction]);
