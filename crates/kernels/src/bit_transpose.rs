@@ -1,4 +1,5 @@
-//! From bit columns to blocks: bit `j` of column `i` becomes bit `i` of block `j`, as oblivious transfer extension needs it.
+//! From bit columns to blocks: bit `j` of column `i` becomes bit `i` of block `j`, as oblivious transfer extension needs it. Blocks are
+//! words of 64 or of 128 bits.
 //!
 //! Eight columns at a time are 8 x 8 bit matrices, turned by three rounds of masked swaps (Warren, "Hacker's Delight",
 //! section 7-3): in one word of portable code, or between eight registers of 32 bytes. Then bytes are interleaved. Cost with
@@ -12,14 +13,30 @@ mod tests;
 
 use crate::isa::Isa;
 
+/// A word for the bits of as many columns.
+pub trait Block: sealed::Block {}
+
+impl Block for u64 {}
+impl Block for u128 {}
+
+mod sealed {
+    use core::ops::{BitOrAssign, Shl};
+
+    /// Every bit pattern is one, and there is no padding.
+    pub trait Block: Copy + Default + From<u8> + BitOrAssign + Shl<usize, Output = Self> {}
+
+    impl Block for u64 {}
+    impl Block for u128 {}
+}
+
 /// Sets bit `i` of `blocks[j]` to bit `j` of `columns[i * stride..]` (bit `j % 8` of byte `j / 8`) for all `i < count`, and all
 /// other bits to zero.
 ///
 /// # Panics
-/// When there are more than 128 columns, or when they would overlap or leave `columns`.
-pub fn columns_to_blocks(columns: &[u8], stride: usize, count: usize, blocks: &mut [u128]) {
+/// When there are more columns than a block has bits, or when they would overlap or leave `columns`.
+pub fn columns_to_blocks<B: Block>(columns: &[u8], stride: usize, count: usize, blocks: &mut [B]) {
     let bytes = blocks.len().div_ceil(8);
-    assert!(count <= 128, "a block has 128 bits");
+    assert!(count <= 8 * size_of::<B>(), "more columns than a block has bits");
     if count > 0 && bytes > 0 {
         assert!(count == 1 || stride >= bytes, "the columns overlap");
         let end = (count - 1).checked_mul(stride).and_then(|start| start.checked_add(bytes));
@@ -30,12 +47,17 @@ pub fn columns_to_blocks(columns: &[u8], stride: usize, count: usize, blocks: &m
 
 /// Assumes that the processor has `isa` and that sizes were checked.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn columns_to_blocks_with(isa: Isa, columns: &[u8], stride: usize, count: usize, blocks: &mut [u128]) {
+fn columns_to_blocks_with<B: Block>(isa: Isa, columns: &[u8], stride: usize, count: usize, blocks: &mut [B]) {
     let done = match isa {
         Isa::Portable => 0,
         // SAFETY: these variants exist only where their instructions were detected, AVX2 with both.
         #[cfg(target_arch = "x86_64")]
-        _ => unsafe { avx2::columns_to_blocks(columns, stride, count, blocks) },
+        _ => unsafe {
+            match size_of::<B>() {
+                8 => avx2::columns_to_blocks::<B, 8>(columns, stride, count, blocks),
+                _ => avx2::columns_to_blocks::<B, 16>(columns, stride, count, blocks),
+            }
+        },
     };
     portable::columns_to_blocks(columns, stride, count, blocks, done);
 }

@@ -23,6 +23,7 @@ pub mod gf256;
 mod isa;
 pub mod label_hash;
 pub mod label_sums;
+pub mod leaf_streams;
 pub mod memory;
 pub mod secret;
 pub mod transpose;

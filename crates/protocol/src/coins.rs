@@ -8,10 +8,10 @@
 
 use zeroize::Zeroizing;
 
-use crate::Result;
-use crate::commitment::Commitments;
+use crate::commitment::{Commitments, Committed, broadcast};
 use crate::net::Net;
 use crate::session::random_bytes;
+use crate::{Party, Result};
 
 /// Tosses 256 coins among the members of the network ([`Net::members`]). Uniform as long as one of them is honest. `context`
 /// says what they are for; parties that see different contexts get none. Two rounds.
@@ -23,9 +23,30 @@ pub fn toss(context: &[u8], net: &mut dyn Net) -> Result<[u8; 32]> {
 /// The same for a check that could test a peer's guess at a secret of this party. Once this party has opened, a silent peer may know the
 /// coins, and the error is [`Error::Unanswered`](crate::Error::Unanswered).
 pub(crate) fn toss_for_check(context: &[u8], net: &mut dyn Net) -> Result<[u8; 32]> {
-    let mine = fresh()?;
-    let committed = Commitments::exchange(context, &*mine, net)?;
-    Ok(coins_of(&committed.open(net).map_err(crate::Error::in_a_check)?))
+    let toss = Toss::begin(context, net.me())?;
+    let commitments = broadcast(toss.commitment(), net)?;
+    toss.open_for_check(commitments, net)
+}
+
+/// A toss whose commitments travel with other messages. What the coins check may travel with them: no party opens before it has the
+/// messages of all others, and a commitment tells nothing of the coins.
+pub(crate) struct Toss<'c>(Committed<'c>);
+
+impl<'c> Toss<'c> {
+    /// Draws this party's value.
+    pub(crate) fn begin(context: &'c [u8], me: Party) -> Result<Self> {
+        Ok(Toss(Committed::to(context, &*fresh()?, me)?))
+    }
+
+    /// What every member is sent.
+    pub(crate) fn commitment(&self) -> &[u8; 32] {
+        self.0.commitment()
+    }
+
+    /// With the commitments of all parties, this one's included. See [`toss_for_check`]. One round.
+    pub(crate) fn open_for_check(self, commitments: Vec<Vec<u8>>, net: &mut dyn Net) -> Result<[u8; 32]> {
+        Ok(coins_of(&self.0.with(commitments).open(net).map_err(crate::Error::in_a_check)?))
+    }
 }
 
 fn fresh() -> Result<Zeroizing<[u8; 32]>> {
@@ -48,7 +69,7 @@ mod tests {
     use crate::mesh::{Mesh, mesh, mesh_with_timeout, run_members, run_parties};
     use crate::testkit::faults::accused;
     use crate::testkit::tamper::{Fault, Tamper};
-    use crate::{Error, Party, PartySet};
+    use crate::{Error, PartySet};
 
     #[test]
     fn all_members_get_the_same_fresh_coin() {

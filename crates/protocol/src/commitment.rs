@@ -25,6 +25,14 @@ pub fn commit_and_open(context: &[u8], message: &[u8], net: &mut dyn Net) -> Res
     Commitments::exchange(context, message, net)?.open(net)
 }
 
+/// This party's commitment, for a message that carries more than that.
+pub(crate) struct Committed<'c> {
+    context: &'c [u8],
+    commitment: [u8; HASH_BYTES],
+    /// The nonce and the message.
+    opening: Zeroizing<Vec<u8>>,
+}
+
 /// All have committed, and nobody has opened.
 pub(crate) struct Commitments<'c> {
     context: &'c [u8],
@@ -34,16 +42,34 @@ pub(crate) struct Commitments<'c> {
     opening: Zeroizing<Vec<u8>>,
 }
 
-impl<'c> Commitments<'c> {
-    /// One round.
-    pub(crate) fn exchange(context: &'c [u8], message: &[u8], net: &mut dyn Net) -> Result<Self> {
+impl<'c> Committed<'c> {
+    /// To a message of this party.
+    pub(crate) fn to(context: &'c [u8], message: &[u8], me: Party) -> Result<Self> {
         // Growing would leave copies behind.
         let mut opening = Zeroizing::new(Vec::with_capacity(NONCE_BYTES + message.len() + HASH_BYTES));
         opening.resize(NONCE_BYTES, 0);
         random_bytes(&mut opening)?;
         opening.extend_from_slice(message);
-        let commitments = broadcast(&hash(net.me(), context, &opening), net)?;
-        Ok(Commitments { context, commitments, opening })
+        Ok(Committed { context, commitment: hash(me, context, &opening), opening })
+    }
+
+    /// What every member is sent.
+    pub(crate) fn commitment(&self) -> &[u8; HASH_BYTES] {
+        &self.commitment
+    }
+
+    /// After all commitments have come: by party, this one's included, and empty for parties that are not members.
+    pub(crate) fn with(self, commitments: Vec<Vec<u8>>) -> Commitments<'c> {
+        Commitments { context: self.context, commitments, opening: self.opening }
+    }
+}
+
+impl<'c> Commitments<'c> {
+    /// One round.
+    pub(crate) fn exchange(context: &'c [u8], message: &[u8], net: &mut dyn Net) -> Result<Self> {
+        let committed = Committed::to(context, message, net.me())?;
+        let commitments = broadcast(committed.commitment(), net)?;
+        Ok(committed.with(commitments))
     }
 
     /// Opens the messages. A party that has not received this opening knows nothing of any message. One round.

@@ -15,19 +15,30 @@ impl RoundKeys {
     /// FIPS 197, section 5.2.
     #[target_feature(enable = "aes,sse2")]
     pub(crate) fn expand(key: &[u8; 16]) -> Box<RoundKeys> {
-        let mut keys = Box::new(RoundKeys([[0; 16]; 11]));
-        keys.0[0] = *key;
-        keys.derive::<0x01>(1);
-        keys.derive::<0x02>(2);
-        keys.derive::<0x04>(3);
-        keys.derive::<0x08>(4);
-        keys.derive::<0x10>(5);
-        keys.derive::<0x20>(6);
-        keys.derive::<0x40>(7);
-        keys.derive::<0x80>(8);
-        keys.derive::<0x1b>(9);
-        keys.derive::<0x36>(10);
+        let mut keys = Box::new(RoundKeys::zero());
+        keys.set(key);
         keys
+    }
+
+    /// Memory for round keys.
+    pub(crate) fn zero() -> RoundKeys {
+        RoundKeys([[0; 16]; 11])
+    }
+
+    /// Expands a key in place.
+    #[target_feature(enable = "aes,sse2")]
+    pub(crate) fn set(&mut self, key: &[u8; 16]) {
+        self.0[0] = *key;
+        self.derive::<0x01>(1);
+        self.derive::<0x02>(2);
+        self.derive::<0x04>(3);
+        self.derive::<0x08>(4);
+        self.derive::<0x10>(5);
+        self.derive::<0x20>(6);
+        self.derive::<0x40>(7);
+        self.derive::<0x80>(8);
+        self.derive::<0x1b>(9);
+        self.derive::<0x36>(10);
     }
 
     /// Round key `round` from the one before it.

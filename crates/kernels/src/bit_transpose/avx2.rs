@@ -7,24 +7,27 @@ use core::arch::x86_64::*;
 
 use zeroize::optimization_barrier;
 
+use super::Block;
+
 /// Blocks of a tile: the bits of a register.
 const TILE: usize = 256;
 
-/// Bytes between the two phases: `bytes[r][g]` is byte g of the blocks 8c + r, for all c.
-type Bytes = [[[u8; 32]; 16]; 8];
+/// Bytes between the two phases: `bytes[r][g]` is byte g of the blocks 8c + r, for all c, where a block has G bytes.
+type Bytes<const G: usize> = [[[u8; 32]; G]; 8];
 
-/// Turns whole tiles and returns how many blocks that were.
+/// Turns whole tiles of blocks of `G` bytes, 8 or 16, and returns how many blocks that were.
 ///
 /// # Safety
-/// Besides AVX2: `count` is at most 128, and `columns` has `blocks.len()` bits from every `i * stride` with `i < count`.
+/// Besides AVX2: `B` has `G` bytes, `count` is at most `8 * G`, and `columns` has `blocks.len()` bits from every `i * stride` with
+/// `i < count`.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn columns_to_blocks(
+pub(super) unsafe fn columns_to_blocks<B: Block, const G: usize>(
     columns: &[u8],
     stride: usize,
     count: usize,
-    blocks: &mut [u128],
+    blocks: &mut [B],
 ) -> usize {
-    let mut bytes: [Bytes; 2] = [[[[0; 32]; 16]; 8]; 2];
+    let mut bytes: [Bytes<G>; 2] = [[[[0; 32]; G]; 8]; 2];
     let tiles = blocks.as_chunks_mut::<TILE>().0;
     for (pair, tiles) in tiles.chunks_mut(2).enumerate() {
         for group in 0..count.div_ceil(8) {
@@ -44,12 +47,13 @@ pub(super) unsafe fn columns_to_blocks(
         }
         for (bytes, blocks) in bytes.iter().zip(tiles) {
             for (r, bytes) in bytes.iter().enumerate() {
-                interleave(bytes, r, blocks);
+                // SAFETY: the caller warrants the size of a block.
+                unsafe { interleave(bytes, r, blocks) };
             }
         }
     }
     // By whole registers, which `zeroize` of an array is not.
-    bytes = [[[[0; 32]; 16]; 8]; 2];
+    bytes = [[[[0; 32]; G]; 8]; 2];
     optimization_barrier(&bytes);
     blocks.len() / TILE * TILE
 }
@@ -76,32 +80,43 @@ fn swap<const DISTANCE: i32>(rows: &mut [__m256i; 8], mask: __m256i) {
     }
 }
 
-/// Puts the blocks `8c + r` together from their sixteen bytes. Each step interleaves register i with i + 8, which rotates the
-/// eight bits of (register, byte in half); after four, the register is c.
+/// Puts the blocks `8c + r` together from their `G` bytes. Each step interleaves register i with i + G / 2, which rotates the bits of
+/// (register, byte in half); after as many steps as the register has bits, the register and, if blocks have 8 bytes, the word in a half
+/// are c.
+///
+/// # Safety
+/// Besides AVX2: `B` has `G` bytes, 8 or 16.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn interleave(bytes: &[[u8; 32]; 16], r: usize, blocks: &mut [u128; TILE]) {
-    let mut registers = [_mm256_setzero_si256(); 16];
+unsafe fn interleave<B: Block, const G: usize>(bytes: &[[u8; 32]; G], r: usize, blocks: &mut [B; TILE]) {
+    let mut registers = [_mm256_setzero_si256(); G];
     for (register, bytes) in registers.iter_mut().zip(bytes) {
         // SAFETY: the array has the 32 bytes read; the load has no alignment.
         *register = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
     }
-    for _ in 0..4 {
+    for _ in 0..G.ilog2() {
         let from = registers;
-        for i in 0..8 {
-            registers[2 * i] = _mm256_unpacklo_epi8(from[i], from[i + 8]);
-            registers[2 * i + 1] = _mm256_unpackhi_epi8(from[i], from[i + 8]);
+        for i in 0..G / 2 {
+            registers[2 * i] = _mm256_unpacklo_epi8(from[i], from[i + G / 2]);
+            registers[2 * i + 1] = _mm256_unpackhi_epi8(from[i], from[i + G / 2]);
         }
     }
-    for (c, register) in registers.into_iter().enumerate() {
-        store(&mut blocks[8 * c + r], _mm256_castsi256_si128(register));
-        store(&mut blocks[TILE / 2 + 8 * c + r], _mm256_extracti128_si256::<1>(register));
+    for (i, register) in registers.into_iter().enumerate() {
+        let halves = [_mm256_castsi256_si128(register), _mm256_extracti128_si256::<1>(register)];
+        for (half, vector) in halves.into_iter().enumerate() {
+            let first = half * TILE / 2 + 8 * (i * 16 / G) + r;
+            // SAFETY: a block covers the 8 or 16 bytes written; the stores have no alignment.
+            unsafe {
+                if G == 16 {
+                    _mm_storeu_si128(core::ptr::from_mut(&mut blocks[first]).cast(), vector);
+                } else {
+                    _mm_storel_pd(core::ptr::from_mut(&mut blocks[first]).cast(), _mm_castsi128_pd(vector));
+                    _mm_storeh_pd(
+                        core::ptr::from_mut(&mut blocks[first + 8]).cast(),
+                        _mm_castsi128_pd(vector),
+                    );
+                }
+            }
+        }
     }
-}
-
-#[inline]
-#[target_feature(enable = "sse2")]
-fn store(block: &mut u128, vector: __m128i) {
-    // SAFETY: the reference covers the 16 bytes written; the store has no alignment.
-    unsafe { _mm_storeu_si128(core::ptr::from_mut(block).cast(), vector) }
 }

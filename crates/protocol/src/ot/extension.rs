@@ -1,32 +1,28 @@
 //! Correlated transfers of one direction between two parties, and their check: Roy 2022, sections 3.2 and 4, with the
 //! repetition code. Without a network: `mod.rs` carries the messages.
 //!
-//! Tree i gives the receiver u_i and v_i, the sender w_i = v_i + Delta_i u_i (`streams.rs`). The receiver sends
+//! Tree i gives the receiver u_i and v_i, the sender w_i = v_i + Delta_i u_i. The receiver sends
 //! c_i = u_i + u for its choices u, and the sender adds Delta_i c_i, so that q = t + u Delta in all columns. A receiver that
 //! uses another u in some tree is caught by the [check](Sender::check).
 
 use std::sync::Arc;
 
 use polyclave_kernels::aes_prg::AesPrg;
-use polyclave_kernels::bit_transpose::columns_to_blocks;
 use polyclave_kernels::gf128::weighted_sums;
+use polyclave_kernels::leaf_streams::LeafStreams;
 use polyclave_kernels::secret::{ct_eq, mask};
 use zeroize::Zeroizing;
 
 use super::binding::Binding;
-use super::blocks::Pool;
 use super::shape::Shape;
-use super::streams::{Streams, add};
-use super::tile::{GRAIN_BYTES, Tile, Tiles, column_lengths, padded_bytes};
+use super::tile::{GRAIN_BYTES, TILE_BYTES, Tile, TilePool, Tiles, column_lengths, padded_bytes};
 use super::tree::Seed;
 use crate::Result;
 use crate::session::random_bytes;
 
-pub(super) use super::blocks::Blocks;
-
-/// Bytes of the receiver's message for an extension; the first since a check brings the masks of that check along.
-pub(super) fn message_bytes(shape: Shape, count: usize, first: bool) -> usize {
-    shape.trees() * (padded_bytes(count) + if first { GRAIN_BYTES } else { 0 })
+/// Bytes of the receiver's message for an extension; the first since a check brings the mask of that check along.
+fn message_bytes(shape: Shape, count: usize, tiles: &Tiles) -> usize {
+    shape.trees() * (padded_bytes(count) + if tiles.has_mask() { 0 } else { GRAIN_BYTES })
 }
 
 /// Bytes of the receiver's message for a check: the hashes of all columns and of the choices.
@@ -37,134 +33,120 @@ pub(super) fn response_bytes(shape: Shape) -> usize {
 /// The receiver's end: it holds all leaves.
 pub(super) struct Receiver {
     shape: Shape,
-    streams: Streams,
-    /// The columns of t and, last, the choices. The first tile is the mask.
-    tiles: Tiles,
+    streams: LeafStreams,
+    /// The columns of t and, last, the choices.
+    pub(super) tiles: Tiles,
 }
 
 /// The sender's end: it lacks the leaves at delta.
 pub(super) struct Sender {
     shape: Shape,
-    streams: Streams,
+    streams: LeafStreams,
     /// The bits of delta, spread over a byte each.
     delta: Zeroizing<Vec<u8>>,
-    /// The columns of q. The first tile is the mask.
-    tiles: Tiles,
-    /// A sum of streams, which the sender does not need.
-    unused: Zeroizing<Vec<u8>>,
+    /// The columns of q.
+    pub(super) tiles: Tiles,
 }
 
 impl Receiver {
     /// From all leaves.
-    pub(super) fn new(shape: Shape, leaves: &[Seed]) -> Receiver {
+    pub(super) fn new(shape: Shape, leaves: &[Seed], pool: &Arc<TilePool>) -> Receiver {
         Receiver {
             shape,
-            streams: Streams::new(shape, leaves, false),
-            tiles: Tiles::new(shape.columns() + 1),
+            streams: LeafStreams::new(shape.expansion(), leaves, false),
+            tiles: Tiles::new(shape.columns() + 1, pool),
         }
     }
 
-    /// Extends by this many transfers with choices, 8 a byte: t. Overwrites `message` with that to the sender.
+    /// Bytes that [`Receiver::extend`] writes.
+    pub(super) fn message_bytes(&self, count: usize) -> usize {
+        message_bytes(self.shape, count, &self.tiles)
+    }
+
+    /// Extends by this many transfers with choices, 8 a byte. Writes the message to the sender, and t into as many blocks as there are.
     pub(super) fn extend(
         &mut self,
         choices: &[u8],
         count: usize,
-        message: &mut Vec<u8>,
-        pool: &Arc<Pool>,
-    ) -> Result<Blocks> {
-        let first = self.tiles.used().is_empty();
-        message.resize(message_bytes(self.shape, count, first), 0);
-        let mut message = &mut message[..];
-        if first {
+        message: &mut [u8],
+        blocks: &mut [u128],
+    ) -> Result<()> {
+        let (shape, streams, mut message) = (self.shape, &mut self.streams, message);
+        if !self.tiles.has_mask() {
             let mut mask = Zeroizing::new([0; GRAIN_BYTES]);
             random_bytes(&mut *mask)?;
-            message = self.next_tile(&*mask, GRAIN_BYTES, message);
+            message = receive(shape, streams, self.tiles.next_mask(), &*mask, message);
         }
-        let mut blocks = pool.take(count);
-        let (mut rest, mut choices) = (&mut blocks[..], choices);
+        let (mut rest, mut choices) = (blocks, choices);
         for len in column_lengths(count) {
             let (now, later) = choices.split_at(len.min(choices.len()));
-            message = self.next_tile(now, len, message);
-            rest = transposed(&self.tiles, self.shape.columns(), rest);
+            let tile = self.tiles.next(len);
+            message = receive(shape, streams, tile, now, message);
+            rest = transposed(tile, shape.columns(), rest);
             choices = later;
         }
-        Ok(blocks)
+        Ok(())
     }
 
-    /// Columns of `len` bytes; choices that are missing at the end are zero, for transfers that nobody uses. Writes its part of
-    /// the message and returns the room for the others.
-    fn next_tile<'a>(&mut self, choices: &[u8], len: usize, message: &'a mut [u8]) -> &'a mut [u8] {
-        let (message, later) = message.split_at_mut(self.shape.trees() * len);
-        let tile = self.tiles.next(len);
-        let (columns, u) = tile.bytes_mut().split_at_mut(self.shape.columns() * len);
-        u[..choices.len()].copy_from_slice(choices);
-        u[choices.len()..].fill(0);
-        let columns = columns.chunks_exact_mut(self.shape.expansion() * len);
-        for (tree, (columns, correction)) in columns.zip(message.chunks_exact_mut(len)).enumerate() {
-            self.streams.next(tree, columns, correction);
-            add(correction, u);
-        }
-        later
+    /// The hashes of all columns under the coefficients of a coin, hidden by the mask.
+    pub(super) fn respond(&self, coin: &[u8; 32]) -> Zeroizing<Vec<u8>> {
+        hashes(&self.tiles, coin)
     }
+}
 
-    /// The hashes of all columns under the coefficients of a coin, hidden by the mask; then the columns are given up.
-    pub(super) fn respond(&mut self, coin: &[u8; 32]) -> Zeroizing<Vec<u8>> {
-        let hashes = hashes(self.shape.columns() + 1, self.tiles.used(), coin);
-        self.tiles.recycle();
-        hashes
+/// Makes the columns of a tile; choices that are missing at the end are zero, for transfers that nobody uses. Writes its part of the
+/// message and returns the room for the others.
+fn receive<'a>(
+    shape: Shape,
+    streams: &mut LeafStreams,
+    tile: &mut Tile,
+    choices: &[u8],
+    message: &'a mut [u8],
+) -> &'a mut [u8] {
+    let len = tile.column_bytes();
+    let (message, later) = message.split_at_mut(shape.trees() * len);
+    let (columns, u) = tile.bytes_mut().split_at_mut(shape.columns() * len);
+    u[..choices.len()].copy_from_slice(choices);
+    u[choices.len()..].fill(0);
+    let columns = columns.chunks_exact_mut(shape.expansion() * len);
+    for (tree, (columns, correction)) in columns.zip(message.chunks_exact_mut(len)).enumerate() {
+        streams.receive(tree, u, columns, correction);
     }
+    later
 }
 
 impl Sender {
     /// From all leaves but those at delta, as `tree::puncture` numbers them.
-    pub(super) fn new(shape: Shape, delta: u128, leaves: &[Seed]) -> Sender {
+    pub(super) fn new(shape: Shape, delta: u128, leaves: &[Seed], pool: &Arc<TilePool>) -> Sender {
         let spread = |k: usize| mask((delta >> k) as u8);
         Sender {
             shape,
-            streams: Streams::new(shape, leaves, true),
+            streams: LeafStreams::new(shape.expansion(), leaves, true),
             delta: Zeroizing::new((0..shape.columns()).map(spread).collect()),
-            tiles: Tiles::new(shape.columns()),
-            unused: Zeroizing::new(vec![0; super::tile::TILE_BYTES]),
+            tiles: Tiles::new(shape.columns(), pool),
         }
     }
 
     /// Bytes that [`Sender::extend`] takes.
     pub(super) fn message_bytes(&self, count: usize) -> usize {
-        message_bytes(self.shape, count, self.tiles.used().is_empty())
+        message_bytes(self.shape, count, &self.tiles)
     }
 
-    /// Extends by this many transfers: q.
-    pub(super) fn extend(&mut self, message: &[u8], count: usize, pool: &Arc<Pool>) -> Blocks {
+    /// Extends by this many transfers. Writes q into as many blocks as there are.
+    pub(super) fn extend(&mut self, message: &[u8], count: usize, blocks: &mut [u128]) {
         let mut message = message;
-        if self.tiles.used().is_empty() {
-            let (mask, rest) = message.split_at(self.shape.trees() * GRAIN_BYTES);
-            self.next_tile(mask, GRAIN_BYTES);
-            message = rest;
+        if !self.tiles.has_mask() {
+            message = send(self.shape, &mut self.streams, &self.delta, self.tiles.next_mask(), message);
         }
-        let mut blocks = pool.take(count);
-        let mut rest = &mut blocks[..];
+        let mut rest = blocks;
         for len in column_lengths(count) {
-            let (corrections, later) = message.split_at(self.shape.trees() * len);
-            self.next_tile(corrections, len);
-            rest = transposed(&self.tiles, self.shape.columns(), rest);
-            message = later;
-        }
-        blocks
-    }
-
-    fn next_tile(&mut self, corrections: &[u8], len: usize) {
-        let tile = self.tiles.next(len);
-        let f = self.shape.expansion();
-        let trees = tile.bytes_mut().chunks_exact_mut(f * len).zip(corrections.chunks_exact(len));
-        for (tree, (columns, correction)) in trees.enumerate() {
-            self.streams.next(tree, columns, &mut self.unused[..len]);
-            for (column, bit) in columns.chunks_exact_mut(len).zip(&self.delta[tree * f..]) {
-                add_masked(column, correction, *bit);
-            }
+            let tile = self.tiles.next(len);
+            message = send(self.shape, &mut self.streams, &self.delta, tile, message);
+            rest = transposed(tile, self.shape.columns(), rest);
         }
     }
 
-    /// Compares the receiver's hashes with those of q; then the columns are given up.
+    /// Compares the receiver's hashes with those of q.
     ///
     /// The hash of a column x_1, x_2, .. of elements of GF(2^128) is the sum of chi_j x_j with coefficients from a coin that
     /// was tossed after all of them were fixed, plus the column's mask. It is linear over GF(2), so honest hashes fit as the
@@ -174,9 +156,8 @@ impl Sender {
     /// 2^-128 for each pair of trees; and then they belong to u. So after the check, but with probability
     /// `(columns/f)^2 / 2^129` (2^-115 at most), either all trees have the same u, or the receiver has guessed, and passed with
     /// probability 2^-(f times the number of trees where they differ).
-    pub(super) fn check(&mut self, coin: &[u8; 32], response: &[u8], binding: &Binding) -> Result<()> {
-        let mut sums = hashes(self.shape.columns(), self.tiles.used(), coin);
-        self.tiles.recycle();
+    pub(super) fn check(&self, coin: &[u8; 32], response: &[u8], binding: &Binding) -> Result<()> {
+        let mut sums = hashes(&self.tiles, coin);
         let (of_columns, of_choices) = response.split_at(sums.len());
         for (sum, bit) in sums.chunks_exact_mut(GRAIN_BYTES).zip(self.delta.iter()) {
             add_masked(sum, of_choices, *bit);
@@ -189,30 +170,42 @@ impl Sender {
     }
 }
 
-/// Fills the first of these blocks from the last tile and returns the others.
-fn transposed<'a>(tiles: &Tiles, columns: usize, blocks: &'a mut [u128]) -> &'a mut [u128] {
-    let Some(tile) = tiles.used().last() else { return blocks };
-    let len = tile.column_bytes();
-    let (now, later) = blocks.split_at_mut(blocks.len().min(8 * len));
-    columns_to_blocks(tile.bytes(), len, columns, now);
+/// Makes the columns of a tile from its part of the message, and returns the other parts.
+fn send<'a>(
+    shape: Shape,
+    streams: &mut LeafStreams,
+    delta: &[u8],
+    tile: &mut Tile,
+    message: &'a [u8],
+) -> &'a [u8] {
+    let (f, len) = (shape.expansion(), tile.column_bytes());
+    let (corrections, later) = message.split_at(shape.trees() * len);
+    let trees = tile.bytes_mut().chunks_exact_mut(f * len).zip(corrections.chunks_exact(len));
+    for ((tree, (columns, correction)), delta) in trees.enumerate().zip(delta.chunks_exact(f)) {
+        streams.send(tree, correction, delta, columns);
+    }
     later
 }
 
-/// One hash a column: the first tile as it is, the others weighted.
-fn hashes(columns: usize, tiles: &[Tile], coin: &[u8; 32]) -> Zeroizing<Vec<u8>> {
-    let Some((mask, tiles)) = tiles.split_first() else {
-        return Zeroizing::new(vec![0; columns * GRAIN_BYTES]);
-    };
-    let mut sums = Zeroizing::new(mask.bytes().to_vec());
+/// Fills the first of these blocks from a tile and returns the others.
+fn transposed<'a>(tile: &Tile, columns: usize, blocks: &'a mut [u128]) -> &'a mut [u128] {
+    let (now, later) = blocks.split_at_mut(blocks.len().min(8 * tile.column_bytes()));
+    tile.write_blocks(columns, 0, now);
+    later
+}
+
+/// One hash a column: the mask as it is, and the tiles weighted.
+fn hashes(tiles: &Tiles, coin: &[u8; 32]) -> Zeroizing<Vec<u8>> {
+    let mut sums = Zeroizing::new(tiles.mask().bytes().to_vec());
     let mut sum = Zeroizing::new(vec![0; sums.len()]);
     let seed = blake3::derive_key("polyclave 2026 oblivious transfer check", coin);
     let mut coefficients = AesPrg::new(seed.first_chunk().expect("it has 32 bytes"), 0);
-    let mut chi = [0; super::tile::TILE_BYTES];
-    for tile in tiles {
+    let mut chi = [0; TILE_BYTES];
+    for tile in tiles.used() {
         let chi = &mut chi[..tile.column_bytes()];
         coefficients.fill(chi);
         weighted_sums(&mut sum, tile.bytes(), chi);
-        add(&mut sums, &sum);
+        sums.iter_mut().zip(sum.iter()).for_each(|(sum, term)| *sum ^= term);
     }
     sums
 }
@@ -241,7 +234,8 @@ mod tests {
         let leaves: Vec<Seed> = (0..shape.trees() * count).map(leaf).collect();
         let place = |i: usize| i - i % count + ((i % count) ^ usize::from(shape.alpha(delta, i / count)));
         let punctured: Vec<Seed> = (0..leaves.len()).map(|i| leaves[place(i)]).collect();
-        (Sender::new(shape, delta, &punctured), Receiver::new(shape, &leaves))
+        let pool = Arc::default();
+        (Sender::new(shape, delta, &punctured, &pool), Receiver::new(shape, &leaves, &pool))
     }
 
     /// A receiver that chooses `u + error` in one tree and `u` in the others, and then answers the check for a guess of the
@@ -249,11 +243,11 @@ mod tests {
     fn cheat(shape: Shape, delta: u128, tree: usize, guess: u8) -> bool {
         let (mut sender, mut receiver) = ends(shape, delta);
         let count = 5000;
-        let mut message = Vec::new();
-        receiver.extend(&vec![0x5a; count / 8], count, &mut message, &Arc::default()).expect("randomness");
+        let mut message = vec![0; receiver.message_bytes(count)];
+        receiver.extend(&vec![0x5a; count / 8], count, &mut message, &mut []).expect("randomness");
         // The first piece after the mask: transfer 0 of this tree.
         message[(shape.trees() + tree * padded_bytes(count) / GRAIN_BYTES) * GRAIN_BYTES] ^= 1;
-        sender.extend(&message, count, &Arc::default());
+        sender.extend(&message, count, &mut []);
         let mut response = receiver.respond(&COIN);
         // The hash of the error: transfer 0 is the first bit of the first element.
         let mut chi = vec![0; padded_bytes(count)];
@@ -291,9 +285,9 @@ mod tests {
     fn an_answer_that_does_not_fit_any_choices_is_found() {
         let shape = Shape::new(128, 4).expect("it is valid");
         let (mut sender, mut receiver) = ends(shape, u128::MAX);
-        let mut message = Vec::new();
-        receiver.extend(&[0xff; 100], 800, &mut message, &Arc::default()).expect("randomness");
-        sender.extend(&message, 800, &Arc::default());
+        let mut message = vec![0; receiver.message_bytes(800)];
+        receiver.extend(&[0xff; 100], 800, &mut message, &mut []).expect("randomness");
+        sender.extend(&message, 800, &mut []);
         let mut response = receiver.respond(&COIN);
         *response.last_mut().expect("it is not empty") ^= 1;
         assert!(sender.check(&COIN, &response, &binding()).is_err());

@@ -8,8 +8,8 @@
 //! |---|---|---|
 //! | `base.rs` | a few transfers from Diffie-Hellman | Masny and Rindal 2019 |
 //! | `tree.rs` | all leaves of a tree but one, with a check | Roy 2022, section 6 |
-//! | `streams.rs` | linear evaluation over GF(2^f) | Roy 2022, section 3.1 |
-//! | `extension.rs` | the same choices in all columns, with a check | Roy 2022, sections 3.2 and 4 |
+//! | `extension.rs` | linear evaluation over GF(2^f) with the same choices in all columns, and a check | Roy 2022, sections 3.1, 3.2 and 4 |
+//! | `checked.rs` | extension and check in three rounds, and blocks when they are used | |
 //! | `random.rs` | random transfers | Roy 2022, section 5 |
 //!
 //! **Adversary**: active, static, any number of parties; the channels are private and authentic. Secure with abort: a cheater is caught
@@ -56,16 +56,17 @@
 mod base;
 mod binding;
 mod blocks;
+mod checked;
 mod extension;
 mod random;
 mod shape;
-mod streams;
 mod tile;
 mod tree;
 
 use std::sync::Arc;
 
 pub use blocks::Blocks;
+pub use checked::{Batch, Checked, Columns, extend_checked};
 pub use shape::Shape;
 use zeroize::Zeroizing;
 
@@ -76,9 +77,13 @@ use crate::{Error, Party, PartySet, Result};
 use binding::Binding;
 use blocks::Pool;
 use random::Hash;
+use tile::TilePool;
 
 /// The expansion (2 to this power) that programs take where nobody chooses one: the quickest on a fast network.
 pub const EXPANSION: usize = 4;
+
+/// What the coins of checks are for.
+const CONTEXT: &[u8] = b"oblivious transfer";
 
 /// This party's ends of the transfers with all members of the network.
 pub struct Pairs {
@@ -98,6 +103,8 @@ pub struct Pairs {
     retired: Retirement,
     /// Memory of all blocks, shared with forks.
     pool: Arc<Pool>,
+    /// Memory of all columns, shared with forks of the same shape.
+    tiles: Arc<TilePool>,
 }
 
 /// Both directions with one peer.
@@ -133,11 +140,12 @@ impl Ends {
         shape: Shape,
         delta: u128,
         roots: [Zeroizing<Vec<tree::Seed>>; 2],
+        tiles: &Arc<TilePool>,
     ) -> Ends {
         let outward = Binding::new(label, me, peer, peer);
         Ends {
-            sender: extension::Sender::new(shape, delta, &roots[0]),
-            receiver: extension::Receiver::new(shape, &roots[1]),
+            sender: extension::Sender::new(shape, delta, &roots[0], tiles),
+            receiver: extension::Receiver::new(shape, &roots[1], tiles),
             hash_sent: Hash::new(&outward),
             hash_received: Hash::new(&Binding::new(label, peer, me, peer)),
             outward,
@@ -187,6 +195,7 @@ impl Pairs {
         let out: Vec<&[u8]> = grown.iter().map(|(_, answer)| answer.as_slice()).collect();
         let answers = exchange(&out, |_| answer_bytes + tree::message_bytes(shape), net)?;
 
+        let tiles = Arc::default();
         let mut ends = Vec::new();
         for (p, (chosen, ((grown, _), answer))) in
             peers().zip(chosen.into_iter().zip(grown.iter().zip(&answers)))
@@ -198,7 +207,7 @@ impl Pairs {
             let (answer, message) = answer.split_at(answer_bytes);
             let keys = chosen.keys(&outward(p), answer)?;
             let leaves = tree::puncture(&outward(p), shape, *delta, &keys, message)?;
-            ends.push(Some(Ends::new(label, me, p, shape, *delta, [leaves, grown.clone()])));
+            ends.push(Some(Ends::new(label, me, p, shape, *delta, [leaves, grown.clone()], &tiles)));
         }
         Ok(Pairs {
             me,
@@ -211,6 +220,7 @@ impl Pairs {
             failed: false,
             retired: Retirement::default(),
             pool: Arc::default(),
+            tiles,
         })
     }
 
@@ -237,6 +247,7 @@ impl Pairs {
         let shape = self.shape.without_trees(first);
         let delta = Zeroizing::new(*self.delta >> (self.shape.columns() - shape.columns()));
         let skipped = first << shape.expansion();
+        let tiles = if shape == self.shape { self.tiles.clone() } else { Arc::default() };
         let derived = |seeds: &Zeroizing<Vec<tree::Seed>>| {
             let seeds = &seeds[skipped..];
             let mut fork = Zeroizing::new(vec![tree::Seed::default(); seeds.len()]);
@@ -246,7 +257,7 @@ impl Pairs {
         let fork = |(p, ends): (Party, &Option<Ends>)| {
             let [sent, received] = &ends.as_ref()?.roots;
             let roots = [derived(sent), derived(received)];
-            Some(Ends::new(label, self.me, p, shape, *delta, roots))
+            Some(Ends::new(label, self.me, p, shape, *delta, roots, &tiles))
         };
         Pairs {
             me: self.me,
@@ -259,6 +270,7 @@ impl Pairs {
             failed: self.failed,
             retired: self.retired.clone(),
             pool: self.pool.clone(),
+            tiles,
         }
     }
 
@@ -275,12 +287,7 @@ impl Pairs {
     /// Extends by `count` transfers in both directions with every member. `choices[p]` packs the bits that this party chooses
     /// as receiver from peer p, the lowest of a byte first; it is empty for this party. One round.
     pub fn extend(&mut self, choices: &[&[u8]], count: usize, net: &mut dyn Net) -> Result<Correlated> {
-        let fits = |(ends, choices): (&Option<Ends>, &&[u8])| {
-            choices.len() == if ends.is_some() { count.div_ceil(8) } else { 0 }
-        };
-        if choices.len() != self.ends.len() || !self.ends.iter().zip(choices).all(fits) {
-            return Err(Error::misuse("choices that are not one bit for each transfer from each peer"));
-        }
+        self.refuse_other_choices(choices, count)?;
         self.guarded(net, |pairs, net| pairs.try_extend(choices, count, net))
     }
 
@@ -302,6 +309,14 @@ impl Pairs {
         net: &mut dyn Net,
         run: impl FnOnce(&mut Pairs, &mut dyn Net) -> Result<T>,
     ) -> Result<T> {
+        self.refuse_others(net)?;
+        let outcome = run(self, net);
+        self.conclude(outcome.as_ref().err());
+        outcome
+    }
+
+    /// An error if these pairs cannot go on, or not among the members of this network.
+    fn refuse_others(&self, net: &dyn Net) -> Result<()> {
         self.refuse_retired()?;
         if self.failed {
             return Err(Error::misuse("oblivious transfer has failed before and must be set up afresh"));
@@ -309,16 +324,39 @@ impl Pairs {
         if (net.me(), net.members()) != (self.me, self.members) {
             return Err(Error::misuse("oblivious transfer was set up among other parties"));
         }
-        let outcome = run(self, net);
-        self.failed = outcome.is_err();
-        outcome.inspect_err(|e| self.retired.retire_after(e))
+        Ok(())
+    }
+
+    /// An error if these are not a bit for each of so many transfers from each peer.
+    fn refuse_other_choices(&self, choices: &[&[u8]], count: usize) -> Result<()> {
+        let fits = |(ends, choices): (&Option<Ends>, &&[u8])| {
+            choices.len() == if ends.is_some() { count.div_ceil(8) } else { 0 }
+        };
+        if choices.len() != self.ends.len() || !self.ends.iter().zip(choices).all(fits) {
+            return Err(Error::misuse("choices that are not one bit for each transfer from each peer"));
+        }
+        Ok(())
+    }
+
+    /// What an error means for these pairs, and for others of the set-up.
+    fn conclude(&mut self, error: Option<&Error>) {
+        self.failed = error.is_some();
+        if let Some(error) = error {
+            self.retired.retire_after(error);
+        }
     }
 
     fn try_extend(&mut self, choices: &[&[u8]], count: usize, net: &mut dyn Net) -> Result<Correlated> {
         let (pool, mut received) = (&self.pool, Vec::new());
         for (ends, choices) in self.ends.iter_mut().zip(choices) {
-            let extend = |ends: &mut Ends| ends.receiver.extend(choices, count, &mut ends.outgoing, pool);
-            received.push(ends.as_mut().map(extend).transpose()?.unwrap_or_default());
+            let Some(ends) = ends else {
+                received.push(Blocks::default());
+                continue;
+            };
+            let mut blocks = pool.take(count);
+            ends.outgoing.resize(ends.receiver.message_bytes(count), 0);
+            ends.receiver.extend(choices, count, &mut ends.outgoing, &mut blocks)?;
+            received.push(blocks);
         }
         let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = Default::default();
         for ends in &mut self.ends {
@@ -332,7 +370,11 @@ impl Pairs {
             into.push(&mut ends.incoming);
         }
         net.exchange(&out, &mut into)?;
-        let extend = |ends: &mut Ends| ends.sender.extend(&ends.incoming, count, pool);
+        let extend = |ends: &mut Ends| {
+            let mut blocks = pool.take(count);
+            ends.sender.extend(&ends.incoming, count, &mut blocks);
+            blocks
+        };
         let sent = self.ends.iter_mut().map(|ends| ends.as_mut().map(extend).unwrap_or_default()).collect();
         let first = self.next;
         self.next += count as u64;
@@ -343,22 +385,13 @@ impl Pairs {
         if self.checked == self.next {
             return Ok(());
         }
-        let coin = coins::toss_for_check(b"oblivious transfer", net)?;
-        let responses = self.ends.iter_mut();
-        let responses: Vec<Zeroizing<Vec<u8>>> = responses
-            .map(|ends| ends.as_mut().map(|ends| ends.receiver.respond(&coin)).unwrap_or_default())
-            .collect();
-        let out: Vec<&[u8]> = responses.iter().map(|r| r.as_slice()).collect();
-        let responses = exchange(&out, |_| extension::response_bytes(self.shape), net);
-        let responses = responses.map_err(Error::in_a_check)?;
-        for (ends, response) in self.ends.iter_mut().zip(&responses) {
-            if let Some(ends) = ends {
-                ends.sender.check(&coin, response, &ends.outward)?;
-            }
+        let coin = coins::toss_for_check(CONTEXT, net)?;
+        checked::answer(&mut [&mut *self], &coin, net)?;
+        for ends in self.ends.iter_mut().flatten() {
+            ends.receiver.tiles.checked_from(usize::MAX);
+            ends.sender.tiles.checked_from(usize::MAX);
         }
-        self.checked = self.next;
-        // If the check of a fork has failed meanwhile, nothing says which guess it was.
-        self.refuse_retired()
+        Ok(())
     }
 }
 
