@@ -91,7 +91,9 @@ impl<F: MacField> Mascot<F> {
 }
 
 pub(super) fn missing() -> Error {
-    Error::misuse("triples of bits and records for inversions take two parties, MACs in GF(2^64), and have to be wanted when the setup is made")
+    Error::misuse(
+        "triples of bits and records for inversions take two parties, MACs in GF(2^64), and have to be wanted when the setup is made",
+    )
 }
 
 #[cfg(test)]

@@ -18,35 +18,69 @@
 //! right, so it learns nothing by silence.
 
 use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::memory::Wiped;
 use polyclave_kernels::secret;
 use zeroize::Zeroizing;
 
-use super::{Bits, Key};
 use super::opening::peer_of;
+use super::{Bits, Key};
 use crate::Result;
 use crate::net::Net;
-use crate::ot::{Blocks, Correlated, Pairs, Shape};
+use crate::ot::{Batch, Checked, Columns, Pairs, Shape, extend_checked};
 use crate::session::random_bytes;
 
-/// Wide bits that are made at once: their blocks take 3 MB until they are used. Fewer are no faster, and cost rounds.
+/// Wide bits that are made at once: until they are used their columns take 3 MB. Fewer are no faster, and cost rounds.
 pub(super) const AT_ONCE: usize = 3 << 15;
 
-/// One party's part of authenticated bits, with their blocks.
-pub(super) struct BlockBits {
-    /// Its share of each bit: 0 or 1.
-    pub(super) values: Zeroizing<Vec<u8>>,
-    /// M: the lower half is a narrow block, or the whole a wide one.
-    pub(super) tags: Blocks,
-    /// K, of the peer's shares.
-    pub(super) keys: Blocks,
-    /// Where alpha lies in a block.
-    shift: u32,
-}
+/// Bits whose blocks are in work at once: they lie in the first-level cache.
+pub(super) const PIECE: usize = 512;
 
 /// Transfers under both Deltas.
 pub(super) struct Transfers {
     wide: Pairs,
     narrow: Pairs,
+}
+
+/// So many bits: rows of equal length.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) rows: usize,
+    pub(super) len: usize,
+}
+
+/// One party's part of authenticated bits, with their blocks, in rows of equal length.
+pub(super) struct BlockBits {
+    /// Its share of each bit: 0 or 1.
+    pub(super) values: Zeroizing<Vec<u8>>,
+    /// M.
+    tags: Columns,
+    /// K, of the peer's shares.
+    keys: Columns,
+    /// From the beginning of a row to that of the next.
+    stride: usize,
+    is_wide: bool,
+}
+
+/// Blocks in work, kept for their memory.
+pub(super) struct BlockRoom {
+    wide: Wiped<u128>,
+    narrow: Wiped<u64>,
+}
+
+const NARROW: &[u8] = b" narrow";
+
+impl Rows {
+    /// No bits.
+    pub(super) const NONE: Rows = Rows { rows: 0, len: 0 };
+
+    /// Every row begins with a byte of choices.
+    fn stride(self) -> usize {
+        self.len.next_multiple_of(8)
+    }
+
+    fn bits(self) -> usize {
+        self.rows * self.stride()
+    }
 }
 
 impl Transfers {
@@ -71,70 +105,137 @@ impl Transfers {
         Zeroizing::new(self.wide.delta())
     }
 
-    /// Makes so many wide and so many narrow bits, checked.
-    pub(super) fn make(
-        &mut self,
-        wide: usize,
-        narrow: usize,
-        net: &mut dyn Net,
-    ) -> Result<[BlockBits; 2]> {
-        let wide = extended(&mut self.wide, wide, 64, net)?;
-        let narrow = extended(&mut self.narrow, narrow, 0, net)?;
-        self.wide.check(net)?;
-        self.narrow.check(net)?;
-        Ok([wide, narrow])
+    /// Makes wide bits and narrow bits, checked. Three rounds.
+    pub(super) fn make(&mut self, wide: Rows, narrow: Rows, net: &mut dyn Net) -> Result<[BlockBits; 2]> {
+        let peer = peer_of(net)?.index();
+        let choices = [random_choices(wide.bits())?, random_choices(narrow.bits())?];
+        let towards = choices.each_ref().map(|choices| {
+            let mut towards = [&[][..]; 2];
+            towards[peer] = choices.as_slice();
+            towards
+        });
+        let batches = [
+            Batch { pairs: &mut self.wide, choices: &towards[0], count: wide.bits() },
+            Batch { pairs: &mut self.narrow, choices: &towards[1], count: narrow.bits() },
+        ];
+        let [of_wide, of_narrow] = extend_checked(batches, net)?;
+        let bits = |checked: Checked, choices: &[u8], rows: Rows, is_wide| {
+            let Checked { mut sent, mut received } = checked;
+            BlockBits {
+                values: spread(choices),
+                tags: std::mem::take(&mut received[peer]),
+                keys: std::mem::take(&mut sent[peer]),
+                stride: rows.stride(),
+                is_wide,
+            }
+        };
+        Ok([bits(of_wide, &choices[0], wide, true), bits(of_narrow, &choices[1], narrow, false)])
     }
 }
 
-const NARROW: &[u8] = b" narrow";
-
-/// Bits that are not checked yet. One round.
-fn extended(pairs: &mut Pairs, count: usize, shift: u32, net: &mut dyn Net) -> Result<BlockBits> {
-    let peer = peer_of(net)?.index();
-    if count == 0 {
-        let (values, tags, keys) = Default::default();
-        return Ok(BlockBits { values, tags, keys, shift });
-    }
+fn random_choices(count: usize) -> Result<Zeroizing<Vec<u8>>> {
     let mut seed = Zeroizing::new([0; 16]);
     random_bytes(&mut *seed)?;
-    let mut choices = Zeroizing::new(vec![0; count.div_ceil(8)]);
+    let mut choices = Zeroizing::new(vec![0; count / 8]);
     AesPrg::new(&seed, 0).fill(&mut choices);
-    let mut towards = [&[][..]; 2];
-    towards[peer] = choices.as_slice();
-    let Correlated { mut sent, mut received, .. } = pairs.extend(&towards, count, net)?;
-    let mut values = Zeroizing::new(vec![0; count]);
-    for (eight, byte) in values.chunks_mut(8).zip(choices.iter()) {
-        eight.iter_mut().enumerate().for_each(|(place, bit)| *bit = byte >> place & 1);
+    Ok(choices)
+}
+
+/// Every bit as a byte.
+fn spread(choices: &[u8]) -> Zeroizing<Vec<u8>> {
+    let mut values = Zeroizing::new(vec![0; 8 * choices.len()]);
+    for (eight, byte) in values.as_chunks_mut::<8>().0.iter_mut().zip(choices) {
+        // Bit i of every byte, each in the byte of its own.
+        let spread = (u64::from(*byte) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
+        *eight = ((spread + 0x7f7f_7f7f_7f7f_7f7f) >> 7 & 0x0101_0101_0101_0101).to_le_bytes();
     }
-    let (tags, keys) = (std::mem::take(&mut received[peer]), std::mem::take(&mut sent[peer]));
-    Ok(BlockBits { values, tags, keys, shift })
+    values
+}
+
+impl BlockRoom {
+    pub(super) fn new() -> Self {
+        BlockRoom { wide: Wiped::zeros(PIECE), narrow: Wiped::zeros(PIECE) }
+    }
 }
 
 impl BlockBits {
-    /// Number of bits.
+    /// The place of the bit at `start` of a row.
+    pub(super) fn place(&self, row: usize, start: usize) -> usize {
+        row * self.stride + start
+    }
+
+    /// Number of bits, with those that fill rows up.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Writes all bits, with the tags and keys that are kept of them, to others from number `at` on.
-    pub(super) fn write_to(&self, bits: &mut Bits, at: usize) {
-        let range = at..at + self.len();
-        let kept = |block: &u128| (block >> self.shift) as u64;
-        bits.values[range.clone()].copy_from_slice(&self.values);
-        bits.tags[range.clone()].iter_mut().zip(self.tags.iter()).for_each(|(tag, block)| *tag = kept(block));
-        bits.keys[range].iter_mut().zip(self.keys.iter()).for_each(|(key, block)| *key = kept(block));
+    /// The shares of bits from this place on.
+    pub(super) fn values_at(&self, at: usize, len: usize) -> &[u8] {
+        &self.values[at..][..len]
     }
 
-    /// Sets a row to the shares of the MACs of the bits from `start` on, in authenticated sharing under the sum of both keys:
-    /// x alpha + M + K, as in [`Bits::to_spdz`].
-    pub(super) fn write_macs(&self, start: usize, key: &Key, macs: &mut [u64]) {
-        let range = start..start + macs.len();
-        let (values, tags, keys) =
-            (&self.values[range.clone()], &self.tags[range.clone()], &self.keys[range]);
+    /// Writes M of the bits from this place on, a multiple of 8.
+    pub(super) fn write_tags(&self, at: usize, tags: &mut [u128]) -> Result<()> {
+        self.tags.write_blocks(at, tags)
+    }
+
+    /// The same with K.
+    pub(super) fn write_keys(&self, at: usize, keys: &mut [u128]) -> Result<()> {
+        self.keys.write_blocks(at, keys)
+    }
+
+    /// Hands the tags, or keys, that are kept of the bits from a place on to `put`, one after another with their numbers.
+    fn each_kept(
+        &self,
+        columns: &Columns,
+        at: usize,
+        len: usize,
+        room: &mut BlockRoom,
+        mut put: impl FnMut(usize, u64),
+    ) -> Result<()> {
+        if self.is_wide {
+            let blocks = &mut room.wide[..len];
+            columns.write_blocks(at, blocks)?;
+            blocks.iter().enumerate().for_each(|(i, block)| put(i, (block >> 64) as u64));
+        } else {
+            let blocks = &mut room.narrow[..len];
+            columns.write_blocks(at, blocks)?;
+            blocks.iter().enumerate().for_each(|(i, block)| put(i, *block));
+        }
+        Ok(())
+    }
+
+    /// Writes the bits of row 0, with the tags and keys that are kept of them, to others from number `to` on: so many.
+    pub(super) fn write_to(
+        &self,
+        bits: &mut Bits,
+        to: usize,
+        len: usize,
+        room: &mut BlockRoom,
+    ) -> Result<()> {
+        bits.values[to..][..len].copy_from_slice(self.values_at(0, len));
+        for start in (0..len).step_by(PIECE) {
+            let now = PIECE.min(len - start);
+            let (tags, keys) = (&mut bits.tags[to + start..][..now], &mut bits.keys[to + start..][..now]);
+            self.each_kept(&self.tags, start, now, room, |i, tag| tags[i] = tag)?;
+            self.each_kept(&self.keys, start, now, room, |i, key| keys[i] = key)?;
+        }
+        Ok(())
+    }
+
+    /// Sets a row of at most [`PIECE`] to the shares of the MACs of the bits from this place on, in authenticated sharing under the sum of
+    /// both keys: x alpha + M + K, as in [`Bits::to_spdz`].
+    pub(super) fn write_macs(
+        &self,
+        at: usize,
+        key: &Key,
+        macs: &mut [u64],
+        room: &mut BlockRoom,
+    ) -> Result<()> {
+        let (len, values) = (macs.len(), self.values_at(at, macs.len()));
         let alpha = key.reveal_own_share();
         secret::masks(macs, |i| u64::from(values[i]));
-        for (mac, (tag, key)) in macs.iter_mut().zip(tags.iter().zip(keys)) {
-            *mac = *mac & alpha ^ ((tag ^ key) >> self.shift) as u64;
-        }
+        self.each_kept(&self.tags, at, len, room, |i, tag| macs[i] = macs[i] & alpha ^ tag)?;
+        self.each_kept(&self.keys, at, len, room, |i, key| macs[i] ^= key)
     }
 }

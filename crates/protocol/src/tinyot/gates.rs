@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 use polyclave_kernels::memory::Wiped;
 use polyclave_kernels::secret::masks;
 
-use super::abit::AT_ONCE;
-use super::lists::{Column, PIECE};
+use super::abit::{self, AT_ONCE, PIECE};
+use super::lists::Column;
 use super::maker::Maker;
 use super::opening::exchange_bits;
 use super::plan::GatePlan;
@@ -113,11 +113,13 @@ impl GateList {
         self.z.make_room(count);
         for start in (0..count).step_by(AT_ONCE) {
             let len = AT_ONCE.min(count - start);
-            let [x, y] = maker.transfers.make(len, len, net)?;
-            x.write_to(&mut self.x, start);
-            y.write_to(&mut self.y, start);
-            y.write_macs(0, &maker.key, &mut macs[..len]);
-            let factor = Elements { values: &y.values, macs: &macs[..len] };
+            let row = abit::Rows { rows: 1, len };
+            let [x, y] = maker.transfers.make(row, row, net)?;
+            x.write_to(&mut self.x, start, len, &mut maker.rows.blocks)?;
+            y.write_to(&mut self.y, start, len, &mut maker.rows.blocks)?;
+            let macs = &mut macs[..len];
+            self.y.write_macs(start, &maker.key, macs);
+            let factor = Elements { values: y.values_at(0, len), macs };
             maker.offers.multiply(&KIND, &x, factor, self.z.part_mut(start, len), net)?;
         }
         Ok(())
@@ -210,16 +212,16 @@ impl Buckets<'_> {
         let mut corrections = Vec::with_capacity(self.range.len());
         for start in (0..self.range.len()).step_by(AT_ONCE) {
             let len = AT_ONCE.min(self.range.len() - start);
-            let [_, r] = maker.transfers.make(0, len, net)?;
+            let [_, r] = maker.transfers.make(abit::Rows::NONE, abit::Rows { rows: 1, len }, net)?;
+            let at = self.range.start + start;
+            r.write_to(&mut self.made.z, at, len, &mut maker.rows.blocks)?;
             let macs = &mut self.rows.macs[..len];
-            r.write_macs(0, &maker.key, macs);
+            self.made.z.write_macs(at, &maker.key, macs);
             let sums = self.lists[0].z.part_mut(start, len);
-            sums.values.iter_mut().zip(r.values.iter()).for_each(|(z, r)| *z ^= r);
+            sums.values.iter_mut().zip(r.values_at(0, len)).for_each(|(z, r)| *z ^= r);
             sums.macs.iter_mut().zip(macs).for_each(|(z, r)| *z ^= *r);
             let mut opened = exchange_bits(sums.values, &maker.key, net)?;
             opened.iter_mut().zip(sums.values.iter()).for_each(|(theirs, own)| *theirs ^= own);
-            let at = self.range.start + start;
-            r.write_to(&mut self.made.z, at);
             self.made.z.add_public_at(at, &opened, &maker.key);
             corrections.extend_from_slice(&opened);
         }

@@ -7,10 +7,11 @@ use polyclave_kernels::gf256;
 use polyclave_kernels::memory::Wiped;
 
 use super::Key;
-use super::abit::BlockBits;
+use super::abit::{BlockBits, BlockRoom, PIECE};
 use super::products::{Elements, ElementsMut};
 use super::rotation::{Piece, Rotation, error_of_opened};
 use super::subfield::Subfield;
+use crate::Result;
 use crate::spdz::Coefficients;
 
 /// One party's part of a list: x, y and z, with MACs, by element. Memory is kept for the next list.
@@ -67,16 +68,22 @@ impl Column {
         ElementsMut { values: &mut self.values[start..][..len], macs: &mut self.macs[start..][..len] }
     }
 
-    /// Sets the elements from `start` on, as many as the bits make, to sums of bits times a basis; their squares as well if these are
-    /// wanted. Bit k of all elements comes before bit k + 1 of any.
-    pub(super) fn set(&mut self, start: usize, bits: FieldBits<'_>, key: &Key, squares: bool, rows: &mut BitRows) {
-        let FieldBits { field, bits } = bits;
-        let count = bits.len() / field.bits();
+    /// Sets so many elements from `start` on to sums of bits times a basis; their squares as well if these are wanted. Row k of the
+    /// bits has bit k of all elements.
+    pub(super) fn set(
+        &mut self,
+        start: usize,
+        count: usize,
+        bits: FieldBits<'_>,
+        squares: bool,
+        rows: &mut BitRows,
+    ) -> Result<()> {
+        let FieldBits { field, bits, key } = bits;
         for done in (0..count).step_by(PIECE) {
             let len = PIECE.min(count - done);
             let range = start + done..start + done + len;
             for (k, row) in rows.macs.chunks_exact_mut(PIECE).enumerate().take(field.bits()) {
-                bits.write_macs(k * count + done, key, &mut row[..len]);
+                bits.write_macs(bits.place(k, done), key, &mut row[..len], &mut rows.blocks)?;
             }
             let rows = || rows.macs.chunks_exact(PIECE).map(|row| &row[..len]);
             let macs: Vec<_> = rows().zip(field.words().iter().copied()).collect();
@@ -87,9 +94,10 @@ impl Column {
                 Gf2_64::combine(&mut self.square_macs[range.clone()], &terms, 0);
             }
             let terms = field.places().iter().enumerate();
-            let term = |(k, map)| Term { src: &bits.values[k * count + done..][..len], map };
+            let term = |(k, map)| Term { src: bits.values_at(bits.place(k, done), len), map };
             affine::combine(&mut self.values[range], &terms.map(term).collect::<Vec<_>>(), 0);
         }
+        Ok(())
     }
 }
 
@@ -98,21 +106,20 @@ impl Column {
 pub(super) struct FieldBits<'a> {
     pub(super) field: &'a Subfield,
     pub(super) bits: &'a BlockBits,
+    pub(super) key: &'a Key,
 }
 
 /// MACs of bits in work: a row for each bit of an element.
 pub(super) struct BitRows {
     macs: Wiped<u64>,
+    pub(super) blocks: BlockRoom,
 }
 
 impl BitRows {
     pub(super) fn new() -> Self {
-        BitRows { macs: Wiped::zeros(8 * PIECE) }
+        BitRows { macs: Wiped::zeros(8 * PIECE), blocks: BlockRoom::new() }
     }
 }
-
-/// Elements that are worked on at once: they lie in the first-level cache.
-pub(super) const PIECE: usize = 512;
 
 /// Products of some buckets in a row.
 pub(super) struct Buckets<'a> {
@@ -183,7 +190,8 @@ impl Combination<'_> {
         mut put: impl FnMut(usize, Buckets<'_>),
     ) -> u64 {
         scratch.make_room(self.lists.len());
-        let scalars: Vec<Scalar> = (0..self.lists.len()).map(|b| Scalar::of(self.rotation.scalar(b))).collect();
+        let scalars: Vec<Scalar> =
+            (0..self.lists.len()).map(|b| Scalar::of(self.rotation.scalar(b))).collect();
         let alpha = key.reveal_own_share();
         let mut sigma = 0;
         for piece in self.rotation.pieces(PIECE) {
@@ -218,8 +226,13 @@ impl Combination<'_> {
             Gf2_64::embed_row(factors, opened);
             Gf2_64::multiply_rows(&mut words[..len], factors, piece.of(b, &x.macs));
         }
-        let (mut x, mut z, mut x_macs, mut z_macs, mut square_macs): (Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>) =
-            Default::default();
+        let (mut x, mut z, mut x_macs, mut z_macs, mut square_macs): (
+            Vec<_>,
+            Vec<_>,
+            Vec<_>,
+            Vec<_>,
+            Vec<_>,
+        ) = Default::default();
         for (b, (list, Scalar { map, word, squared })) in self.lists.iter().zip(scalars).enumerate() {
             x.push(Term { src: piece.of(b, &list.x.values), map });
             x_macs.push((piece.of(b, &list.x.macs), *word));

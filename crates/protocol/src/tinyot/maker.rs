@@ -4,14 +4,14 @@ use polyclave_field::{Gf2_64, MacField};
 use zeroize::Zeroizing;
 
 use super::Key;
-use super::abit::{AT_ONCE, Transfers};
+use super::abit::{AT_ONCE, Rows, Transfers};
 use super::coset_check;
 use super::lists::{BitRows, FieldBits, List, Scratch};
 use super::products::{Elements, Kind, Offers};
-use crate::{Error, Result};
 use crate::net::Net;
 use crate::session::random_bytes;
 use crate::spdz::{Authenticated, Product};
+use crate::{Error, Result};
 
 /// One party's end of one stream.
 pub(super) struct Maker {
@@ -19,7 +19,7 @@ pub(super) struct Maker {
     pub(super) transfers: Transfers,
     pub(super) offers: Offers,
     pub(super) scratch: Scratch,
-    rows: BitRows,
+    pub(super) rows: BitRows,
     /// For zero tests.
     products: Vec<Product<Gf2_64>>,
 }
@@ -56,15 +56,15 @@ impl Maker {
         let at_once = AT_ONCE / kind.x.bits();
         for start in (0..count).step_by(at_once) {
             let len = at_once.min(count - start);
-            let random = if given.is_none() { len * kind.y.bits() } else { 0 };
-            let [x, y] = self.transfers.make(len * kind.x.bits(), random, net)?;
-            let of_x = FieldBits { field: kind.x, bits: &x };
-            list.x.set(start, of_x, &self.key, squares, &mut self.rows);
+            let random = if given.is_none() { Rows { rows: kind.y.bits(), len } } else { Rows::NONE };
+            let [x, y] = self.transfers.make(Rows { rows: kind.x.bits(), len }, random, net)?;
+            let of_x = FieldBits { field: kind.x, bits: &x, key: &self.key };
+            list.x.set(start, len, of_x, squares, &mut self.rows)?;
             let factor = match given {
                 Some(given) => given.part(start, len),
                 None => {
-                    let of_y = FieldBits { field: kind.y, bits: &y };
-                    list.y.set(start, of_y, &self.key, squares, &mut self.rows);
+                    let of_y = FieldBits { field: kind.y, bits: &y, key: &self.key };
+                    list.y.set(start, len, of_y, squares, &mut self.rows)?;
                     list.y.part(start, len)
                 }
             };
@@ -87,9 +87,9 @@ impl Maker {
 
     /// A random element of the field of MACs, for one use.
     fn random_element(&mut self, net: &mut dyn Net) -> Result<Authenticated<Gf2_64>> {
-        let [_, bits] = self.transfers.make(0, WORD, net)?;
+        let [_, bits] = self.transfers.make(Rows::NONE, Rows { rows: 1, len: WORD }, net)?;
         let mut macs = Zeroizing::new([0; WORD]);
-        bits.write_macs(0, &self.key, &mut *macs);
+        bits.write_macs(0, &self.key, &mut *macs, &mut self.rows.blocks)?;
         let mut element = Authenticated::zero(1);
         for (k, (bit, mac)) in bits.values.iter().zip(macs.iter()).enumerate() {
             element.values[0] ^= u64::from(*bit) << k;
@@ -112,11 +112,11 @@ impl Maker {
         random_bytes(&mut *bytes)?;
         let mut b = Zeroizing::new([0; PRODUCTS]);
         Gf2_64::read_row(&*bytes, &mut *b);
-        let [bits, _] = self.transfers.make(PRODUCTS * WORD, 0, net)?;
+        let [bits, _] = self.transfers.make(Rows { rows: WORD, len: PRODUCTS }, Rows::NONE, net)?;
         let mut c = Zeroizing::new([0; PRODUCTS]);
         self.offers.multiply_words(&bits, &*b, &mut *c, net)?;
         for (i, (b, c)) in b.iter().zip(c.iter()).enumerate() {
-            let bit = |k: usize| u64::from(bits.values[k * PRODUCTS + i]) << k;
+            let bit = |k: usize| u64::from(bits.values[bits.place(k, i)]) << k;
             let a = (0..WORD).fold(0, |a, k| a ^ bit(k));
             self.products.push(Product::new(a, *b, *c));
         }

@@ -58,7 +58,7 @@ pub use source::{Key, Source, Triples};
 use crate::net::Net;
 use crate::spdz::Inverses;
 use crate::{Error, PartySet, Result};
-use abit::{AT_ONCE, Transfers};
+use abit::{AT_ONCE, Rows, Transfers};
 use maker::Maker;
 use polyclave_field::Gf2_64;
 
@@ -144,8 +144,9 @@ impl TinyOt {
     fn bits_in_batches(&mut self, count: usize, net: &mut dyn Net) -> Result<Bits> {
         let mut bits = Bits::zero(count);
         for at in (0..count).step_by(AT_ONCE) {
-            let [_, made] = self.maker.transfers.make(0, AT_ONCE.min(count - at), net)?;
-            made.write_to(&mut bits, at);
+            let len = AT_ONCE.min(count - at);
+            let [_, made] = self.maker.transfers.make(Rows::NONE, Rows { rows: 1, len }, net)?;
+            made.write_to(&mut bits, at, len, &mut self.maker.rows.blocks)?;
         }
         Ok(bits)
     }

@@ -34,14 +34,12 @@ use polyclave_kernels::memory::Wiped;
 use polyclave_kernels::secret::masks;
 use zeroize::Zeroizing;
 
-use super::abit::BlockBits;
+use super::abit::{BlockBits, PIECE};
 use super::opening::peer_of;
 use super::subfield::Subfield;
 use crate::net::Net;
 use crate::{Party, Result};
 
-/// Products that are worked on at once: all that belongs to them lies in the first-level cache or near it.
-const PIECE: usize = 512;
 const MAC_BYTES: usize = size_of::<u64>();
 
 /// The fields of both factors.
@@ -138,7 +136,7 @@ impl Offers {
         }
     }
 
-    /// Sets z to the products of x and y. Bit k of all x comes before bit k + 1 of any. Provisional until they are checked. One round.
+    /// Sets z to the products of x and y. Row k of the bits has bit k of all x. Provisional until they are checked. One round.
     pub(super) fn multiply(
         &mut self,
         kind: &Kind,
@@ -170,18 +168,18 @@ impl Offers {
         self.outgoing.resize(len, 0);
         self.incoming.resize(len, 0);
         self.rows.make_room(job.basis.len());
-        self.offer(job, &mut z);
+        self.offer(job, &mut z)?;
         let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
         out[peer] = &self.outgoing;
         into[peer] = &mut self.incoming;
         net.exchange(&out, &mut into)?;
-        self.take(job, &mut z);
+        self.take(job, &mut z)?;
         self.next += job.bits.len() as u64;
         Ok(())
     }
 
     /// Step 1, and of step 3 what needs no message.
-    fn offer(&mut self, job: &Job<'_>, z: &mut ElementsMut<'_>) {
+    fn offer(&mut self, job: &Job<'_>, z: &mut ElementsMut<'_>) -> Result<()> {
         let (delta, count) = (*self.delta, job.y.macs.len());
         let (of_macs, of_values) = self.outgoing.split_at_mut(job.bits.len() * MAC_BYTES);
         let rows = &mut self.rows;
@@ -192,15 +190,14 @@ impl Offers {
                 field.coordinates(&mut rows.coordinates[..len], &job.y.values[start..][..len]);
             }
             for k in 0..job.basis.len() {
-                let at = k * count + start;
+                let at = job.bits.place(k, start);
                 let (zeros, ones) = (&mut rows.zeros[..len], &mut rows.ones[..len]);
-                let keys = &job.bits.keys[at..][..len];
-                zeros.copy_from_slice(keys);
-                ones.iter_mut().zip(keys).for_each(|(one, key)| *one = key ^ delta);
+                job.bits.write_keys(at, zeros)?;
+                ones.iter_mut().zip(&*zeros).for_each(|(one, key)| *one = key ^ delta);
                 self.outward.hash(self.next + at as u64, zeros);
                 self.outward.hash(self.next + at as u64, ones);
 
-                let x = &job.bits.values[at..][..len];
+                let x = job.bits.values_at(at, len);
                 let mine = &mut rows.word_masks[..len];
                 masks(mine, |i| u64::from(x[i]));
                 let offered = of_macs[at * MAC_BYTES..][..len * MAC_BYTES].as_chunks_mut().0;
@@ -230,21 +227,22 @@ impl Offers {
                 affine::combine(&mut z.values[start..][..len], &rows.value_terms(maps, len), 0);
             }
         }
+        Ok(())
     }
 
     /// Step 2, and the rest of step 3.
-    fn take(&mut self, job: &Job<'_>, z: &mut ElementsMut<'_>) {
+    fn take(&mut self, job: &Job<'_>, z: &mut ElementsMut<'_>) -> Result<()> {
         let count = job.y.macs.len();
         let (of_macs, of_values) = self.incoming.split_at(job.bits.len() * MAC_BYTES);
         let rows = &mut self.rows;
         for start in (0..count).step_by(PIECE) {
             let len = PIECE.min(count - start);
             for k in 0..job.basis.len() {
-                let at = k * count + start;
+                let at = job.bits.place(k, start);
                 let pads = &mut rows.zeros[..len];
-                pads.copy_from_slice(&job.bits.tags[at..][..len]);
+                job.bits.write_tags(at, pads)?;
                 self.inward.hash(self.next + at as u64, pads);
-                let x = &job.bits.values[at..][..len];
+                let x = job.bits.values_at(at, len);
                 let mine = &mut rows.word_masks[..len];
                 masks(mine, |i| u64::from(x[i]));
                 let offered = of_macs[at * MAC_BYTES..][..len * MAC_BYTES].as_chunks().0;
@@ -272,6 +270,7 @@ impl Offers {
                 z.values[start..][..len].iter_mut().zip(sums).for_each(|(z, sum)| *z ^= *sum);
             }
         }
+        Ok(())
     }
 }
 

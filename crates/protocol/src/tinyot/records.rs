@@ -23,8 +23,8 @@ use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::affine::{self, Map, Term};
 
 use super::TinyOt;
-use super::abit::AT_ONCE;
-use super::lists::{Buckets, Column, Combination, List, PIECE, Scalar};
+use super::abit::{AT_ONCE, PIECE, Rows};
+use super::lists::{Buckets, Column, Combination, List, Scalar};
 use super::plan::RecordPlan;
 use super::products::{Elements, Kind};
 use super::rotation::{Rotation, open_differences};
@@ -111,11 +111,7 @@ const LN4: usize = OF_N + 1;
 
 impl TinyOt {
     /// Records for inversions, checked.
-    pub(super) fn records_in_batches(
-        &mut self,
-        count: usize,
-        net: &mut dyn Net,
-    ) -> Result<Inverses<Gf2_64>> {
+    pub(super) fn records_in_batches(&mut self, count: usize, net: &mut dyn Net) -> Result<Inverses<Gf2_64>> {
         // Room at once, since growing would leave copies behind.
         let mut made = Inverses::zero(count);
         let mut at = 0;
@@ -230,9 +226,10 @@ impl TinyOt {
                 parts.iter().zip([&*of_first, &*of_second]).zip(&opened).enumerate()
             {
                 let combination = Combination { rotation, lists, ys, opened, squares: part.squares };
-                sigma ^= combination.run(&maker.key, &mut coefficients, &mut maker.scratch, |start, buckets| {
-                    put(i, start, buckets);
-                });
+                sigma ^=
+                    combination.run(&maker.key, &mut coefficients, &mut maker.scratch, |start, buckets| {
+                        put(i, start, buckets);
+                    });
             }
             Ok(sigma)
         })
@@ -248,11 +245,14 @@ impl TinyOt {
         let at_once = AT_ONCE / 8;
         for start in range.clone().step_by(at_once) {
             let len = at_once.min(range.end - start);
-            let [_, bits] = self.maker.transfers.make(0, 8 * len, net)?;
+            let maker = &mut self.maker;
+            let [_, bits] = maker.transfers.make(Rows::NONE, Rows { rows: 8, len }, net)?;
             for (k, macs) in made.bit_macs.iter_mut().enumerate() {
-                bits.write_macs(k * len, &self.maker.key, &mut macs[start..][..len]);
+                for (done, macs) in (0..).step_by(PIECE).zip(macs[start..][..len].chunks_mut(PIECE)) {
+                    bits.write_macs(bits.place(k, done), &maker.key, macs, &mut maker.rows.blocks)?;
+                }
             }
-            let term = |(k, map)| Term { src: &bits.values[k * len..][..len], map };
+            let term = |(k, map)| Term { src: bits.values_at(bits.place(k, 0), len), map };
             let terms: Vec<_> = BYTE.places().iter().enumerate().map(term).collect();
             affine::combine(&mut made.bits[start..][..len], &terms, 0);
         }

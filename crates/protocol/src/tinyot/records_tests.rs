@@ -64,7 +64,8 @@ fn masks_are_uniform() {
     let (elements, bits) = opened(&keys, &records);
     let masks = [Element::Lx, Element::Ln, Element::Lm, Element::Lv].map(|e| &elements[e as usize]);
     let shares = records.iter().flat_map(|of| [Element::Lx, Element::Lv].map(|e| &*of.values[e as usize]));
-    for (column, values) in masks.into_iter().chain([&bits]).chain(shares).zip([256, 16, 4, 16, 256, 256, 16, 256, 16])
+    for (column, values) in
+        masks.into_iter().chain([&bits]).chain(shares).zip([256, 16, 4, 16, 256, 256, 16, 256, 16])
     {
         let mut seen = [0_u32; 256];
         column.iter().for_each(|value| seen[usize::from(*value)] += 1);

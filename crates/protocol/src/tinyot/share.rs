@@ -83,14 +83,21 @@ impl Bits {
     /// y_B = alpha_A x_B + beta_A, the sum m_A + m_B is (x_A + x_B)(alpha_A + alpha_B). It says nothing new to anybody, and a
     /// cheater is bound to its bit as before, if the shares of the key are those that the tags were made with.
     pub fn to_spdz(&self, key: &Key) -> Authenticated<Gf2_64> {
-        let alpha = key.reveal_own_share();
         let mut shares = Authenticated::zero(self.len());
         shares.values.iter_mut().zip(&self.values).for_each(|(to, bit)| *to = u64::from(*bit));
-        let tags = self.values.iter().zip(&self.tags).zip(&self.keys);
-        for (mac, ((bit, tag), key)) in shares.macs.iter_mut().zip(tags) {
-            *mac = alpha & mask(*bit) ^ tag ^ key;
-        }
+        self.write_macs(0, key, &mut shares.macs);
         shares
+    }
+
+    /// Sets a row to the shares of the MACs of the bits from `at` on, as in [`Bits::to_spdz`].
+    pub(super) fn write_macs(&self, at: usize, key: &Key, macs: &mut [u64]) {
+        let range = at..at + macs.len();
+        let (values, tags) = (&self.values[range.clone()], &self.tags[range.clone()]);
+        let alpha = key.reveal_own_share();
+        secret::masks(macs, |i| u64::from(values[i]));
+        for (mac, (tag, key)) in macs.iter_mut().zip(tags.iter().zip(&self.keys[range])) {
+            *mac = *mac & alpha ^ tag ^ key;
+        }
     }
 
     /// Some of the bits.
