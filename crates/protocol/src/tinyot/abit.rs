@@ -33,7 +33,7 @@ use crate::session::random_bytes;
 pub(super) const AT_ONCE: usize = 3 << 15;
 
 /// Bits whose blocks are in work at once: they lie in the first-level cache.
-pub(super) const PIECE: usize = 512;
+pub(super) const PIECE: usize = 1024;
 
 /// Transfers under both Deltas.
 pub(super) struct Transfers {
@@ -58,14 +58,10 @@ pub(super) struct BlockBits {
     keys: Columns,
     /// From the beginning of a row to that of the next.
     stride: usize,
-    is_wide: bool,
 }
 
-/// Blocks in work, kept for their memory.
-pub(super) struct BlockRoom {
-    wide: Wiped<u128>,
-    narrow: Wiped<u64>,
-}
+/// Narrow blocks in work, kept for their memory.
+pub(super) struct BlockRoom(Wiped<u64>);
 
 const NARROW: &[u8] = b" narrow";
 
@@ -119,17 +115,16 @@ impl Transfers {
             Batch { pairs: &mut self.narrow, choices: &towards[1], count: narrow.bits() },
         ];
         let [of_wide, of_narrow] = extend_checked(batches, net)?;
-        let bits = |checked: Checked, choices: &[u8], rows: Rows, is_wide| {
+        let bits = |checked: Checked, choices: &[u8], rows: Rows| {
             let Checked { mut sent, mut received } = checked;
             BlockBits {
                 values: spread(choices),
                 tags: std::mem::take(&mut received[peer]),
                 keys: std::mem::take(&mut sent[peer]),
                 stride: rows.stride(),
-                is_wide,
             }
         };
-        Ok([bits(of_wide, &choices[0], wide, true), bits(of_narrow, &choices[1], narrow, false)])
+        Ok([bits(of_wide, &choices[0], wide), bits(of_narrow, &choices[1], narrow)])
     }
 }
 
@@ -154,7 +149,7 @@ fn spread(choices: &[u8]) -> Zeroizing<Vec<u8>> {
 
 impl BlockRoom {
     pub(super) fn new() -> Self {
-        BlockRoom { wide: Wiped::zeros(PIECE), narrow: Wiped::zeros(PIECE) }
+        BlockRoom(Wiped::zeros(PIECE))
     }
 }
 
@@ -174,7 +169,7 @@ impl BlockBits {
         &self.values[at..][..len]
     }
 
-    /// Writes M of the bits from this place on, a multiple of 8.
+    /// Writes M of wide bits from this place on, a multiple of 8.
     pub(super) fn write_tags(&self, at: usize, tags: &mut [u128]) -> Result<()> {
         self.tags.write_blocks(at, tags)
     }
@@ -184,28 +179,21 @@ impl BlockBits {
         self.keys.write_blocks(at, keys)
     }
 
-    /// Hands the tags, or keys, that are kept of the bits from a place on to `put`, one after another with their numbers.
+    /// Hands the tags, or keys, of narrow bits from a place on to `put`, one after another with their numbers.
     fn each_kept(
-        &self,
         columns: &Columns,
         at: usize,
         len: usize,
         room: &mut BlockRoom,
         mut put: impl FnMut(usize, u64),
     ) -> Result<()> {
-        if self.is_wide {
-            let blocks = &mut room.wide[..len];
-            columns.write_blocks(at, blocks)?;
-            blocks.iter().enumerate().for_each(|(i, block)| put(i, (block >> 64) as u64));
-        } else {
-            let blocks = &mut room.narrow[..len];
-            columns.write_blocks(at, blocks)?;
-            blocks.iter().enumerate().for_each(|(i, block)| put(i, *block));
-        }
+        let blocks = &mut room.0[..len];
+        columns.write_blocks(at, blocks)?;
+        blocks.iter().enumerate().for_each(|(i, block)| put(i, *block));
         Ok(())
     }
 
-    /// Writes the bits of row 0, with the tags and keys that are kept of them, to others from number `to` on: so many.
+    /// Writes the narrow bits of row 0, with their tags and keys, to others from number `to` on: so many.
     pub(super) fn write_to(
         &self,
         bits: &mut Bits,
@@ -217,13 +205,13 @@ impl BlockBits {
         for start in (0..len).step_by(PIECE) {
             let now = PIECE.min(len - start);
             let (tags, keys) = (&mut bits.tags[to + start..][..now], &mut bits.keys[to + start..][..now]);
-            self.each_kept(&self.tags, start, now, room, |i, tag| tags[i] = tag)?;
-            self.each_kept(&self.keys, start, now, room, |i, key| keys[i] = key)?;
+            Self::each_kept(&self.tags, start, now, room, |i, tag| tags[i] = tag)?;
+            Self::each_kept(&self.keys, start, now, room, |i, key| keys[i] = key)?;
         }
         Ok(())
     }
 
-    /// Sets a row of at most [`PIECE`] to the shares of the MACs of the bits from this place on, in authenticated sharing under the sum of
+    /// Sets a row of at most [`PIECE`] to the shares of the MACs of narrow bits from this place on, in authenticated sharing under the sum of
     /// both keys: x alpha + M + K, as in [`Bits::to_spdz`].
     pub(super) fn write_macs(
         &self,
@@ -235,7 +223,7 @@ impl BlockBits {
         let (len, values) = (macs.len(), self.values_at(at, macs.len()));
         let alpha = key.reveal_own_share();
         secret::masks(macs, |i| u64::from(values[i]));
-        self.each_kept(&self.tags, at, len, room, |i, tag| macs[i] = macs[i] & alpha ^ tag)?;
-        self.each_kept(&self.keys, at, len, room, |i, key| macs[i] ^= key)
+        Self::each_kept(&self.tags, at, len, room, |i, tag| macs[i] = macs[i] & alpha ^ tag)?;
+        Self::each_kept(&self.keys, at, len, room, |i, key| macs[i] ^= key)
     }
 }

@@ -18,7 +18,7 @@ use super::lists::Column;
 use super::maker::Maker;
 use super::opening::exchange_bits;
 use super::plan::GatePlan;
-use super::products::{Elements, Kind};
+use super::products::{Elements, Kept, Kind, Made};
 use super::rotation::{Piece, Rotation, error_of_opened, open_differences};
 use super::subfield::BIT;
 use super::{Bits, TinyOt, Triples};
@@ -115,12 +115,15 @@ impl GateList {
             let len = AT_ONCE.min(count - start);
             let row = abit::Rows { rows: 1, len };
             let [x, y] = maker.transfers.make(row, row, net)?;
-            x.write_to(&mut self.x, start, len, &mut maker.rows.blocks)?;
+            self.x.values[start..][..len].copy_from_slice(x.values_at(0, len));
             y.write_to(&mut self.y, start, len, &mut maker.rows.blocks)?;
             let macs = &mut macs[..len];
             self.y.write_macs(start, &maker.key, macs);
             let factor = Elements { values: y.values_at(0, len), macs };
-            maker.offers.multiply(&KIND, &x, factor, self.z.part_mut(start, len), net)?;
+            let Bits { tags, keys, .. } = &mut self.x;
+            let kept = Kept::Tags { tags: &mut tags[start..][..len], keys: &mut keys[start..][..len] };
+            let made = Made { z: self.z.part_mut(start, len), kept };
+            maker.offers.multiply(&KIND, &x, factor, made, net)?;
         }
         Ok(())
     }

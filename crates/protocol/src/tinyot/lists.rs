@@ -8,7 +8,7 @@ use polyclave_kernels::memory::Wiped;
 
 use super::Key;
 use super::abit::{BlockBits, BlockRoom, PIECE};
-use super::products::{Elements, ElementsMut};
+use super::products::{Elements, ElementsMut, Kept};
 use super::rotation::{Piece, Rotation, error_of_opened};
 use super::subfield::Subfield;
 use crate::Result;
@@ -68,8 +68,14 @@ impl Column {
         ElementsMut { values: &mut self.values[start..][..len], macs: &mut self.macs[start..][..len] }
     }
 
-    /// Sets so many elements from `start` on to sums of bits times a basis; their squares as well if these are wanted. Row k of the
-    /// bits has bit k of all elements.
+    /// Sets the values of so many elements from `start` on to sums of bits times a basis. Row k of the bits has bit k of all elements.
+    pub(super) fn set_values(&mut self, start: usize, count: usize, field: &Subfield, bits: &BlockBits) {
+        let rows = field.places().iter().enumerate();
+        let term = |(k, map)| Term { src: bits.values_at(bits.place(k, 0), count), map };
+        affine::combine(&mut self.values[start..][..count], &rows.map(term).collect::<Vec<_>>(), 0);
+    }
+
+    /// Sets the elements with their MACs, and the MACs of their squares if these are wanted.
     pub(super) fn set(
         &mut self,
         start: usize,
@@ -79,6 +85,7 @@ impl Column {
         rows: &mut BitRows,
     ) -> Result<()> {
         let FieldBits { field, bits, key } = bits;
+        self.set_values(start, count, field, bits);
         for done in (0..count).step_by(PIECE) {
             let len = PIECE.min(count - done);
             let range = start + done..start + done + len;
@@ -89,15 +96,23 @@ impl Column {
             let macs: Vec<_> = rows().zip(field.words().iter().copied()).collect();
             Gf2_64::combine(&mut self.macs[range.clone()], &macs, 0);
             if squares {
-                let squared = field.words().iter().map(|word| Gf2_64::multiply(*word, *word));
-                let terms: Vec<_> = rows().zip(squared).collect();
-                Gf2_64::combine(&mut self.square_macs[range.clone()], &terms, 0);
+                let terms: Vec<_> = rows().zip(field.square_words().iter().copied()).collect();
+                Gf2_64::combine(&mut self.square_macs[range], &terms, 0);
             }
-            let terms = field.places().iter().enumerate();
-            let term = |(k, map)| Term { src: bits.values_at(bits.place(k, done), len), map };
-            affine::combine(&mut self.values[range], &terms.map(term).collect::<Vec<_>>(), 0);
         }
         Ok(())
+    }
+
+    /// Where the MACs of the elements from `start` on go while their bits are multiplied.
+    pub(super) fn kept<'a>(
+        &'a mut self,
+        start: usize,
+        count: usize,
+        field: &'a Subfield,
+        squares: bool,
+    ) -> Kept<'a> {
+        let square_macs = squares.then_some(&mut self.square_macs[start..]).map(|macs| &mut macs[..count]);
+        Kept::Macs { macs: &mut self.macs[start..][..count], square_macs, field }
     }
 }
 

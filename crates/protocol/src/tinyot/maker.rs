@@ -7,7 +7,7 @@ use super::Key;
 use super::abit::{AT_ONCE, Rows, Transfers};
 use super::coset_check;
 use super::lists::{BitRows, FieldBits, List, Scratch};
-use super::products::{Elements, Kind, Offers};
+use super::products::{Elements, Kind, Made, Offers};
 use crate::net::Net;
 use crate::session::random_bytes;
 use crate::spdz::{Authenticated, Product};
@@ -58,8 +58,7 @@ impl Maker {
             let len = at_once.min(count - start);
             let random = if given.is_none() { Rows { rows: kind.y.bits(), len } } else { Rows::NONE };
             let [x, y] = self.transfers.make(Rows { rows: kind.x.bits(), len }, random, net)?;
-            let of_x = FieldBits { field: kind.x, bits: &x, key: &self.key };
-            list.x.set(start, len, of_x, squares, &mut self.rows)?;
+            list.x.set_values(start, len, kind.x, &x);
             let factor = match given {
                 Some(given) => given.part(start, len),
                 None => {
@@ -68,7 +67,9 @@ impl Maker {
                     list.y.part(start, len)
                 }
             };
-            self.offers.multiply(kind, &x, factor, list.z.part_mut(start, len), net)?;
+            let kept = list.x.kept(start, len, kind.x, squares);
+            let made = Made { z: list.z.part_mut(start, len), kept };
+            self.offers.multiply(kind, &x, factor, made, net)?;
         }
         Ok(())
     }

@@ -77,6 +77,22 @@ pub(super) struct ElementsMut<'a> {
     pub(super) macs: &'a mut [u64],
 }
 
+/// What is kept of the bits of x beside their values. Their blocks are made once, for this and for the hashes.
+pub(super) enum Kept<'a> {
+    /// Nothing.
+    Nothing,
+    /// MACs of x, and of its squares if these are wanted.
+    Macs { macs: &'a mut [u64], square_macs: Option<&'a mut [u64]>, field: &'a Subfield },
+    /// The tag and the key of the tag of every bit, for x of one bit.
+    Tags { tags: &'a mut [u64], keys: &'a mut [u64] },
+}
+
+/// Where the results go.
+pub(super) struct Made<'a> {
+    pub(super) z: ElementsMut<'a>,
+    pub(super) kept: Kept<'a>,
+}
+
 /// Offers in both directions, on one stream.
 pub(super) struct Offers {
     delta: Zeroizing<u128>,
@@ -101,6 +117,8 @@ struct Rows {
     cell_masks: Wiped<u8>,
     coordinates: Wiped<u8>,
     offered: Wiped<u8>,
+    /// Parts of the MACs of the bits of x.
+    bits: Wiped<u64>,
     macs: Wiped<u64>,
     values: Wiped<u8>,
 }
@@ -142,11 +160,11 @@ impl Offers {
         kind: &Kind,
         bits: &BlockBits,
         y: Elements<'_>,
-        z: ElementsMut<'_>,
+        made: Made<'_>,
         net: &mut dyn Net,
     ) -> Result<()> {
         let values = Some((kind.y, &kind.maps[..]));
-        self.run(&Job { bits, basis: kind.x.words(), values, y }, z, net)
+        self.run(&Job { bits, basis: kind.x.words(), values, y }, made, net)
     }
 
     /// Sets z to shares of the products of x = sum X^k x\[k\] in the field of MACs and of the sums of both parties' y, without MACs.
@@ -159,28 +177,30 @@ impl Offers {
     ) -> Result<()> {
         let basis: [u64; Gf2_64::BITS as usize] = std::array::from_fn(|k| 1 << k);
         let job = Job { bits, basis: &basis, values: None, y: Elements { values: &[], macs: y } };
-        self.run(&job, ElementsMut { values: &mut [], macs: z }, net)
+        self.run(&job, Made { z: ElementsMut { values: &mut [], macs: z }, kept: Kept::Nothing }, net)
     }
 
-    fn run(&mut self, job: &Job<'_>, mut z: ElementsMut<'_>, net: &mut dyn Net) -> Result<()> {
+    fn run(&mut self, job: &Job<'_>, mut made: Made<'_>, net: &mut dyn Net) -> Result<()> {
         let peer = peer_of(net)?.index();
         let len = job.message_bytes();
         self.outgoing.resize(len, 0);
         self.incoming.resize(len, 0);
         self.rows.make_room(job.basis.len());
-        self.offer(job, &mut z)?;
+        self.offer(job, &mut made)?;
         let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
         out[peer] = &self.outgoing;
         into[peer] = &mut self.incoming;
         net.exchange(&out, &mut into)?;
-        self.take(job, &mut z)?;
+        self.take(job, &mut made)?;
         self.next += job.bits.len() as u64;
         Ok(())
     }
 
     /// Step 1, and of step 3 what needs no message.
-    fn offer(&mut self, job: &Job<'_>, z: &mut ElementsMut<'_>) -> Result<()> {
+    fn offer(&mut self, job: &Job<'_>, made: &mut Made<'_>) -> Result<()> {
         let (delta, count) = (*self.delta, job.y.macs.len());
+        let Made { z, kept } = made;
+        let alpha = (delta >> 64) as u64;
         let (of_macs, of_values) = self.outgoing.split_at_mut(job.bits.len() * MAC_BYTES);
         let rows = &mut self.rows;
         for start in (0..count).step_by(PIECE) {
@@ -193,13 +213,24 @@ impl Offers {
                 let at = job.bits.place(k, start);
                 let (zeros, ones) = (&mut rows.zeros[..len], &mut rows.ones[..len]);
                 job.bits.write_keys(at, zeros)?;
+                let x = job.bits.values_at(at, len);
+                let mine = &mut rows.word_masks[..len];
+                masks(mine, |i| u64::from(x[i]));
+                match kept {
+                    Kept::Nothing => {}
+                    Kept::Macs { .. } => {
+                        let row = rows.bits[k * PIECE..][..len].iter_mut().zip(zeros.iter().zip(&*mine));
+                        row.for_each(|(mac, (key, mine))| *mac = upper_word(*key) ^ (alpha & mine));
+                    }
+                    Kept::Tags { keys, .. } => {
+                        let keys = keys[start..][..len].iter_mut();
+                        keys.zip(zeros.iter()).for_each(|(kept, key)| *kept = upper_word(*key));
+                    }
+                }
                 ones.iter_mut().zip(&*zeros).for_each(|(one, key)| *one = key ^ delta);
                 self.outward.hash(self.next + at as u64, zeros);
                 self.outward.hash(self.next + at as u64, ones);
 
-                let x = job.bits.values_at(at, len);
-                let mine = &mut rows.word_masks[..len];
-                masks(mine, |i| u64::from(x[i]));
                 let offered = of_macs[at * MAC_BYTES..][..len * MAC_BYTES].as_chunks_mut().0;
                 let kept = rows.macs[k * PIECE..][..len].iter_mut().zip(offered);
                 let pads = zeros.iter().zip(ones.iter());
@@ -222,6 +253,12 @@ impl Offers {
                 let row = &mut of_values[k * field.packed_bytes(count)..][field.packed_bytes(start)..];
                 field.pack(&rows.offered[..len], &mut row[..field.packed_bytes(len)]);
             }
+            if let Kept::Macs { macs, square_macs, field } = kept {
+                Gf2_64::combine(&mut macs[start..][..len], &rows.bit_terms(field.words(), len), 0);
+                if let Some(macs) = square_macs {
+                    Gf2_64::combine(&mut macs[start..][..len], &rows.bit_terms(field.square_words(), len), 0);
+                }
+            }
             Gf2_64::combine(&mut z.macs[start..][..len], &rows.mac_terms(job, len), 0);
             if let Some((_, maps)) = job.values {
                 affine::combine(&mut z.values[start..][..len], &rows.value_terms(maps, len), 0);
@@ -231,8 +268,9 @@ impl Offers {
     }
 
     /// Step 2, and the rest of step 3.
-    fn take(&mut self, job: &Job<'_>, z: &mut ElementsMut<'_>) -> Result<()> {
+    fn take(&mut self, job: &Job<'_>, made: &mut Made<'_>) -> Result<()> {
         let count = job.y.macs.len();
+        let Made { z, kept } = made;
         let (of_macs, of_values) = self.incoming.split_at(job.bits.len() * MAC_BYTES);
         let rows = &mut self.rows;
         for start in (0..count).step_by(PIECE) {
@@ -241,6 +279,17 @@ impl Offers {
                 let at = job.bits.place(k, start);
                 let pads = &mut rows.zeros[..len];
                 job.bits.write_tags(at, pads)?;
+                match kept {
+                    Kept::Nothing => {}
+                    Kept::Macs { .. } => {
+                        let row = rows.bits[k * PIECE..][..len].iter_mut().zip(&*pads);
+                        row.for_each(|(mac, tag)| *mac = upper_word(*tag));
+                    }
+                    Kept::Tags { tags, .. } => {
+                        let tags = tags[start..][..len].iter_mut();
+                        tags.zip(&*pads).for_each(|(kept, tag)| *kept = upper_word(*tag));
+                    }
+                }
                 self.inward.hash(self.next + at as u64, pads);
                 let x = job.bits.values_at(at, len);
                 let mine = &mut rows.word_masks[..len];
@@ -262,8 +311,17 @@ impl Offers {
                 }
             }
             let sums = &mut self.mac_sums[..len];
-            Gf2_64::combine(sums, &rows.mac_terms(job, len), 0);
-            z.macs[start..][..len].iter_mut().zip(sums).for_each(|(z, sum)| *z ^= *sum);
+            let mut add = |to: &mut [u64], terms: &[(&[u64], u64)]| {
+                Gf2_64::combine(sums, terms, 0);
+                to[start..][..len].iter_mut().zip(&*sums).for_each(|(to, sum)| *to ^= sum);
+            };
+            if let Kept::Macs { macs, square_macs, field } = kept {
+                add(macs, &rows.bit_terms(field.words(), len));
+                if let Some(macs) = square_macs {
+                    add(macs, &rows.bit_terms(field.square_words(), len));
+                }
+            }
+            add(z.macs, &rows.mac_terms(job, len));
             if let Some((_, maps)) = job.values {
                 let sums = &mut self.value_sums[..len];
                 affine::combine(sums, &rows.value_terms(maps, len), 0);
@@ -291,6 +349,7 @@ impl Rows {
             cell_masks: Wiped::zeros(PIECE),
             coordinates: Wiped::zeros(PIECE),
             offered: Wiped::zeros(PIECE),
+            bits: Wiped::default(),
             macs: Wiped::default(),
             values: Wiped::default(),
         }
@@ -299,9 +358,15 @@ impl Rows {
     /// For x of so many bits.
     fn make_room(&mut self, bits: usize) {
         if self.macs.len() < bits * PIECE {
+            self.bits = Wiped::zeros(bits * PIECE);
             self.macs = Wiped::zeros(bits * PIECE);
             self.values = Wiped::zeros(bits * PIECE);
         }
+    }
+
+    /// The rows of MACs of bits, each with its factor.
+    fn bit_terms<'a>(&'a self, factors: &[u64], len: usize) -> Vec<(&'a [u64], u64)> {
+        self.bits.chunks_exact(PIECE).zip(factors).map(|(row, factor)| (&row[..len], *factor)).collect()
     }
 
     /// The rows of MACs, each with its power of the basis.
@@ -323,4 +388,9 @@ fn lane(field: &Subfield) -> u8 {
 /// What of a pad masks a value: the byte above the MAC.
 fn upper(pad: u128) -> u8 {
     (pad >> 64) as u8
+}
+
+/// What of a block is kept.
+fn upper_word(block: u128) -> u64 {
+    (block >> 64) as u64
 }

@@ -15,6 +15,7 @@ pub(crate) struct Subfield {
     basis: Vec<u8>,
     /// The basis in the field of MACs.
     words: Vec<u64>,
+    square_words: Vec<u64>,
     from_coordinates: Map,
     to_coordinates: Map,
     /// From a bit, 0 or 1, to the bit times each element of the basis.
@@ -44,6 +45,7 @@ impl Subfield {
         columns[..degree].copy_from_slice(&basis);
         Subfield {
             bits: degree,
+            square_words: basis.iter().map(|x| Gf2_64::embed(Matrix::frobenius(1).apply(*x))).collect(),
             words: basis.iter().map(|x| Gf2_64::embed(*x)).collect(),
             places: basis.iter().map(|x| Map::new([*x, 0, 0, 0, 0, 0, 0, 0])).collect(),
             basis,
@@ -65,6 +67,11 @@ impl Subfield {
     /// The basis in the field of MACs.
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
+    }
+
+    /// The squares of the basis in the field of MACs.
+    pub(crate) fn square_words(&self) -> &[u64] {
+        &self.square_words
     }
 
     /// From a bit, 0 or 1, to the bit times each element of the basis.
