@@ -9,6 +9,7 @@
 //!
 //! | kind | bytes of an item | items a block | why this many |
 //! |---|---|---|---|
+//! | records for inversions (`spdz-tower`) | 164 | 160 | lookups of AES-128 |
 //! | unit vectors of 8 bits | 2,089 | 160 | lookups of AES-128 |
 //! | unit vectors of 6 bits | 529 | 384 | lookups of 3DES |
 //! | triples | 48 | 1,024 | see below |
@@ -28,6 +29,8 @@ use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
 use super::config::SpdzConfig;
+use super::inverses::Inverses;
+use super::lookup_method::LookupMethod;
 use super::masked::{RowShape, Rows, Units, Vectors};
 use super::setup::Setup;
 use super::share::Authenticated;
@@ -52,10 +55,20 @@ const OF_3DES: usize = 384;
 /// More than the first request of one block asks for, the making of its key included.
 const ARITHMETIC: usize = 1024;
 
-/// The kinds of material that masked tables take.
-pub fn kinds<F: MacField>() -> Vec<Kind> {
+/// The kinds of material that a method to look up tables takes.
+pub fn kinds<F: MacField>(method: LookupMethod) -> Vec<Kind> {
+    let records = (method == LookupMethod::Tower).then(inverses::<F>);
     let vectors = [8, 6].into_iter().filter_map(vectors::<F>);
-    vectors.chain([triples::<F>(), bits::<F>()]).collect()
+    records.into_iter().chain(vectors).chain([triples::<F>(), bits::<F>()]).collect()
+}
+
+fn inverses<F: MacField>() -> Kind {
+    Kind {
+        name: "records for inversions",
+        purpose: Purpose::Inversions,
+        item_bytes: Inverses::<F>::BYTES,
+        per_block: OF_AES,
+    }
 }
 
 fn vectors<F: MacField>(in_bits: u8) -> Option<Kind> {
@@ -91,6 +104,8 @@ impl<F: MacField> Spdz<F> {
         } else if *kind == bits::<F>() {
             let bits = self.arithmetic.bits(count, net)?;
             write::<F>(&[&bits.values, &bits.macs])
+        } else if *kind == inverses::<F>() {
+            self.arithmetic.inverses(count, net)?.write()
         } else {
             let in_bits = [8, 6].into_iter().find(|in_bits| vectors::<F>(*in_bits).as_ref() == Some(kind));
             let unknown =
@@ -195,6 +210,10 @@ impl<F: MacField> Source<F> for FromStock<F> {
 
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
         self.live.bit_triples(count, net)
+    }
+
+    fn inverses(&mut self, count: usize, net: &mut dyn Net) -> Result<Inverses<F>> {
+        Ok(Inverses::read(&self.take(&inverses::<F>(), count, net)?))
     }
 
     fn zeros(&mut self, shares: &mut [F::Word]) {

@@ -74,7 +74,10 @@ fn from_shelves<F: MacField>(
         let terms = config.handshake(HandshakeParameters::new(config.parties()));
         let shelf = shelf(net.me());
         for (name, count) in stocked {
-            let kind = kinds::<F>().into_iter().find(|kind| kind.name == *name).expect("it is a kind");
+            let kind = kinds::<F>(config.method())
+                .into_iter()
+                .find(|kind| kind.name == *name)
+                .expect("it is a kind");
             let stream = hello(&terms, net)?.stream();
             let items = config.join(&setup, stream, net.members())?.make_items(&kind, *count, net)?;
             assert_eq!(items.len(), count * kind.item_bytes);
