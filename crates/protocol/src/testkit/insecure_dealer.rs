@@ -3,8 +3,11 @@
 //! For tests, and for measuring the online phase alone. All parties hold one seed. Each party derives from it what the dealer would hand
 //! out to it; the first party's shares are what is missing to the sum.
 
-use polyclave_field::{Gf256, MacField, Word};
+use polyclave_cipher::Matrix;
+use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::affine::{Map, Term, combine};
+use polyclave_kernels::gf256;
 use zeroize::Zeroizing;
 
 use crate::net::Net;
@@ -170,11 +173,19 @@ impl<F: MacField> Source<F> for InsecureDealer<F> {
     fn inverses(&mut self, count: usize, _: &mut dyn Net) -> Result<Inverses<F>> {
         let [lx, mu] = [0; 2].map(|_| self.random_cells(8, count));
         let [ln, lv, lm] = [&GF16[..], &GF16, &GF4].map(|basis| self.random_cells_of(basis, count));
-        let power = |cells: &[u8], exponent: u32| cells.iter().map(|x| Gf256(*x).pow(exponent).0).collect();
-        let product = |a: &[u8], b: &[u8]| a.iter().zip(b).map(|(a, b)| (Gf256(*a) * Gf256(*b)).0).collect();
-        let [lx16, lx17, ln4, ln5, x]: [Vec<u8>; 5] =
-            [power(&lx, 16), power(&lx, 17), power(&ln, 4), power(&ln, 5), power(&lm, 2)];
-        let [xln4, lvlx16]: [Vec<u8>; 2] = [product(&x, &ln4), product(&lv, &lx16)];
+        let power = |cells: &[u8], squarings: u32| {
+            let (mut power, map) = (vec![0; count], Map::new(Matrix::frobenius(squarings).columns()));
+            combine(&mut power, &[Term { src: cells, map: &map }], 0);
+            power
+        };
+        let product = |a: &[u8], b: &[u8]| {
+            let mut product = vec![0; count];
+            gf256::multiply(&mut product, a, b);
+            product
+        };
+        let [lx16, ln4, x] = [power(&lx, 4), power(&ln, 2), power(&lm, 1)];
+        let [lx17, ln5, xln4, lvlx16] =
+            [product(&lx16, &lx), product(&ln4, &ln), product(&x, &ln4), product(&lv, &lx16)];
 
         let mut dealt = Inverses::zero(count);
         let mut set = |element: Element, cells: &[u8]| {
