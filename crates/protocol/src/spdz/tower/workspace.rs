@@ -66,6 +66,7 @@ impl<F: MacField> Workspace<F> {
         let Public { h, h16, g, g4, m, m2, v, w, image } = &mut self.public;
         for row in [h, h16, g, g4, m, m2, v, w, image] {
             row.resize(padded, 0);
+            row[len..].fill(0);
         }
         let Secret { masked, left, right } = &mut self.secret;
         for row in [masked, left, right] {
