@@ -120,7 +120,7 @@ mod tests {
 
     /// All cells of the field with this basis.
     fn field(basis: &[u8]) -> Vec<u8> {
-        let sum = |bits: usize| (0..basis.len()).fold(0, |sum, i| sum ^ basis[i] * (bits >> i & 1) as u8);
+        let sum = |bits: usize| (0..basis.len()).fold(0, |sum, i| sum ^ (basis[i] * (bits >> i & 1) as u8));
         (0..1 << basis.len()).map(sum).collect()
     }
 

@@ -136,7 +136,7 @@ impl<F: MacField> InsecureDealer<F> {
 
     /// Sums of some of the elements.
     fn random_cells_of(&mut self, basis: &[u8], count: usize) -> Vec<u8> {
-        let sum = |bits: u8| (0..basis.len()).fold(0, |sum, i| sum ^ basis[i] * (bits >> i & 1));
+        let sum = |bits: u8| (0..basis.len()).fold(0, |sum, i| sum ^ (basis[i] * (bits >> i & 1)));
         self.random_cells(basis.len() as u8, count).into_iter().map(sum).collect()
     }
 }

@@ -63,7 +63,7 @@ fn tables_of_all_kinds_are_looked_up_side_by_side() {
     let mut b = Builder::new("all kinds");
     let aes = catalog::find("aes-128").expect("listed");
     let plain = Table::new("eight bits", 8, 8, (0..=255_u8).map(|x| x.wrapping_mul(77) ^ x >> 3).collect());
-    let narrow = Table::new("four bits", 4, 4, (0..16_u8).map(|x| x * 7 & 15).collect());
+    let narrow = Table::new("four bits", 4, 4, (0..16_u8).map(|x| (x * 7) & 15).collect());
     let tables =
         [aes.encrypt.tables()[0].clone(), aes.decrypt.expect("listed").tables()[0].clone(), Arc::new(plain)]
             .map(|table| b.table(&table));

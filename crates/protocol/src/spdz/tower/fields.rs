@@ -91,7 +91,8 @@ mod tests {
     #[test]
     fn bases_span_the_subfields() {
         let sums = |basis: &[u8]| -> Vec<u8> {
-            let sum = |bits: usize| (0..basis.len()).fold(0, |sum, i| sum ^ basis[i] * (bits >> i & 1) as u8);
+            let sum =
+                |bits: usize| (0..basis.len()).fold(0, |sum, i| sum ^ (basis[i] * (bits >> i & 1) as u8));
             let mut all: Vec<u8> = (0..1 << basis.len()).map(sum).collect();
             all.sort_unstable();
             all

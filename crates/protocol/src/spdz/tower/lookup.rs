@@ -8,14 +8,14 @@ use polyclave_kernels::affine::{Map, Term, combine};
 use polyclave_kernels::gf256;
 
 use super::frobenius;
-use super::workspace::{CHUNK, Secret, Words, Workspace};
+use super::workspace::{CHUNK, Public, Secret, Words, Workspace};
 use crate::Result;
 use crate::net::Net;
 use crate::spdz::Spdz;
 use crate::spdz::arithmetic::Arithmetic;
 use crate::spdz::inverses::{BITS, Element, Records};
 use crate::spdz::material::Batch;
-use crate::spdz::packed::{self, Packed};
+use crate::spdz::packed::{BYTES, NIBBLES, PAIRS, Packed};
 use crate::spdz::registers::Registers;
 
 static SAME: Map = Map::identity();
@@ -69,11 +69,21 @@ struct Factor<'a> {
     mask: Element,
 }
 
-/// What the next opening is masked by.
+/// What an opening is masked by.
 #[derive(Clone, Copy)]
 enum Mask {
     Element(Element),
     Bits,
+}
+
+/// A product that is opened under a mask.
+struct Product<'a> {
+    factors: [Factor<'a>; 2],
+    /// The product of the factors' masks.
+    of_masks: Element,
+    mask: Mask,
+    /// The form on the wire.
+    packed: &'a Packed,
 }
 
 impl<F: MacField> Layer<'_, F> {
@@ -82,23 +92,20 @@ impl<F: MacField> Layer<'_, F> {
         use Element::{Lm, Ln, Ln4, Ln5, Lv, LvLx16, Lx, Lx16, Lx17, X, XLn4};
 
         let Workspace { public, secret, words } = work;
-        self.open_inputs(secret, &mut public.h, registers)?;
-        image(&mut public.h16, &public.h, &POWER_16);
-        let x = Factor { opened: &public.h, mask: Lx };
-        let x16 = Factor { opened: &public.h16, mask: Lx16 };
-        let mask = Mask::Element(Ln);
-        self.open_product([x16, x], Lx17, mask, &packed::NIBBLES, secret, words, &mut public.g)?;
-        image(&mut public.g4, &public.g, &POWER_4);
-        let n = Factor { opened: &public.g, mask: Ln };
-        let n4 = Factor { opened: &public.g4, mask: Ln4 };
-        let mask = Mask::Element(Lm);
-        self.open_product([n4, n], Ln5, mask, &packed::PAIRS, secret, words, &mut public.m)?;
-        image(&mut public.m2, &public.m, &SQUARE);
-        let m2 = Factor { opened: &public.m2, mask: X };
-        let mask = Mask::Element(Lv);
-        self.open_product([n4, m2], XLn4, mask, &packed::NIBBLES, secret, words, &mut public.v)?;
-        let v = Factor { opened: &public.v, mask: Lv };
-        self.open_product([x16, v], LvLx16, Mask::Bits, &packed::BYTES, secret, words, &mut public.w)
+        let Public { h, h16, g, g4, m, m2, v, w, .. } = public;
+        self.open_inputs(secret, h, registers)?;
+        let mut open = |layer: &mut Self, factors, of_masks, mask, packed, opened: &mut Vec<u8>| {
+            layer.open_product(&Product { factors, of_masks, mask, packed }, secret, words, opened)
+        };
+        image(h16, h, &POWER_16);
+        let x16 = Factor { opened: h16, mask: Lx16 };
+        open(self, [x16, Factor { opened: h, mask: Lx }], Lx17, Mask::Element(Ln), &NIBBLES, g)?;
+        image(g4, g, &POWER_4);
+        let n4 = Factor { opened: g4, mask: Ln4 };
+        open(self, [n4, Factor { opened: g, mask: Ln }], Ln5, Mask::Element(Lm), &PAIRS, m)?;
+        image(m2, m, &SQUARE);
+        open(self, [n4, Factor { opened: m2, mask: X }], XLn4, Mask::Element(Lv), &NIBBLES, v)?;
+        open(self, [x16, Factor { opened: v, mask: Lv }], LvLx16, Mask::Bits, &BYTES, w)
     }
 
     /// h = x + Lx, where x is what is inverted.
@@ -116,7 +123,7 @@ impl<F: MacField> Layer<'_, F> {
                 macs[range.clone()].iter_mut().zip(terms).for_each(|(sum, (x, mask))| *sum = *x ^ *mask);
             }
         };
-        self.arithmetic.open_packed(&packed::BYTES, &secret.masked, h, self.len, macs, self.net)?;
+        self.arithmetic.open_packed(&BYTES, &secret.masked, h, self.len, macs, self.net)?;
         for (lookup, range) in of_lookups() {
             let constant = inversion(self.compiled, lookup).before.constant;
             h[range.clone()].iter_mut().for_each(|h| *h ^= constant);
@@ -125,40 +132,36 @@ impl<F: MacField> Layer<'_, F> {
     }
 
     /// a b + a Lb + b La + La Lb + mask.
-    #[expect(clippy::too_many_arguments, reason = "rows of one workspace, which are borrowed one by one")]
     fn open_product(
         &mut self,
-        [a, b]: [Factor<'_>; 2],
-        product_of_masks: Element,
-        mask: Mask,
-        packed: &Packed,
+        product: &Product<'_>,
         secret: &mut Secret,
         words: &mut Words<F>,
         opened: &mut [u8],
     ) -> Result<()> {
         let (records, len) = (&self.records, self.len);
         let Secret { masked, left, right } = secret;
-        // a (Lb + b), where the first party adds what is public, and b La.
-        let public: &[u8] = if self.arithmetic.key.is_first() { &b.opened[..len] } else { &[] };
-        let of_b = sum_terms(&[records.values(b.mask), public]);
         let [left, right] = [&mut left[..len], &mut right[..len]];
-        combine(right, &of_b[..1 + usize::from(!public.is_empty())], 0);
+        let [a, b] = product.factors;
+        // a (Lb + b), where the first party adds what is public, and b La.
+        let terms = [records.values(b.mask), &b.opened[..len]].map(|src| Term { src, map: &SAME });
+        combine(right, &terms[..1 + usize::from(self.arithmetic.key.is_first())], 0);
         gf256::multiply(left, &a.opened[..len], right);
         gf256::multiply(right, &b.opened[..len], records.values(a.mask));
-        let mask_values = match mask {
+        let mask = match product.mask {
             Mask::Element(mask) => records.values(mask),
             Mask::Bits => records.bits(),
         };
-        let terms = [&*left, &*right, records.values(product_of_masks), mask_values];
+        let terms = [&*left, &*right, records.values(product.of_masks), mask];
         combine(&mut masked[..len], &terms.map(|src| Term { src, map: &SAME }), 0);
 
         let macs = |macs: &mut [F::Word]| {
             for (i, macs) in macs.chunks_mut(CHUNK).enumerate() {
                 let at = i * CHUNK..i * CHUNK + macs.len();
-                mac_of_product(macs, [a, b], product_of_masks, mask, at, records, words);
+                mac_of_product(macs, product, at, records, words);
             }
         };
-        self.arithmetic.open_packed(packed, masked, opened, len, macs, self.net)
+        self.arithmetic.open_packed(product.packed, masked, opened, len, macs, self.net)
     }
 
     /// Puts the wanted images of the outputs into their slots. Local.
@@ -208,15 +211,13 @@ impl<F: MacField> Layer<'_, F> {
 /// The MACs of a b + a Lb + b La + La Lb + mask, for a chunk.
 fn mac_of_product<F: MacField>(
     macs: &mut [F::Word],
-    [a, b]: [Factor<'_>; 2],
-    product_of_masks: Element,
-    mask: Mask,
+    product: &Product<'_>,
     at: Range<usize>,
     records: &Records<'_, F>,
     words: &mut Words<F>,
 ) {
     let of = |element: Element| &records.macs(element)[at.clone()];
-    let len = macs.len();
+    let ([a, b], len) = (product.factors, macs.len());
     let Words { alpha, left, right, sum } = words;
     let [left, right, sum] = [&mut left[..len], &mut right[..len], &mut sum[..len]];
     // a (alpha b + Lb) + b La.
@@ -231,8 +232,8 @@ fn mac_of_product<F: MacField>(
     let one = F::embed(1);
     let mut terms = [(&*left, one); 3 + BITS];
     terms[1] = (sum, one);
-    terms[2] = (of(product_of_masks), one);
-    let used = match mask {
+    terms[2] = (of(product.of_masks), one);
+    let used = match product.mask {
         Mask::Element(mask) => {
             terms[3] = (of(mask), one);
             4
@@ -250,10 +251,6 @@ fn mac_of_product<F: MacField>(
 /// A linear image of public cells.
 fn image(to: &mut [u8], cells: &[u8], map: &Map) {
     combine(to, &[Term { src: cells, map }], 0);
-}
-
-fn sum_terms<'a, const N: usize>(rows: &[&'a [u8]; N]) -> [Term<'a>; N] {
-    rows.map(|src| Term { src, map: &SAME })
 }
 
 fn inversion<'a>(compiled: &'a Compiled, lookup: &Lookup) -> &'a Inversion {
