@@ -183,6 +183,9 @@ fn spdz_dealt() {
     ] {
         evaluated(&[spdz::<Gf2_64>(2, method, DEALT)], SetUp::Private, &both);
     }
+    let inverse = catalog::find("aes-128").and_then(|cipher| cipher.decrypt).expect("the catalog has it");
+    let both = [lookup(table_of("aes-128")), lookup((*inverse.tables()[0]).clone())];
+    evaluated(&[spdz::<Gf2_64>(2, LookupMethod::Tower, DEALT)], SetUp::Private, &both);
     let three = spdz::<Gf2_40>(3, LookupMethod::MaskedTables, DEALT);
     evaluated(&[three], SetUp::Private, &[lookup(small())]);
 }

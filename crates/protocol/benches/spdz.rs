@@ -1,4 +1,4 @@
-//! Two parties on threads of one process, no network: the online phase of `spdz-lt` with a dealer's material, the check of
+//! Two parties on threads of one process, no network: the online phase of `spdz-lt` and `spdz-tower` with a dealer's material, the check of
 //! MACs included. Each measurement is followed by what its stages took, at the first party, in nanoseconds a lookup.
 
 use std::time::{Duration, Instant};
@@ -99,10 +99,9 @@ fn evaluate<F: MacField>(
 }
 
 /// What some evaluations took, at the slowest party.
-fn online<F: MacField>(cipher: &str, lanes: usize, iterations: u64) -> Vec<Stages> {
+fn online<F: MacField>(method: LookupMethod, cipher: &str, lanes: usize, iterations: u64) -> Vec<Stages> {
     let config: SpdzConfig<F> =
-        SpdzConfig::new(2, LookupMethod::MaskedTables, Preprocessing::InsecureDealer, Packing::Elements)
-            .expect("it is valid");
+        SpdzConfig::new(2, method, Preprocessing::InsecureDealer, Packing::Elements).expect("it is valid");
     let runs = run_parties(2, |net| {
         let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
         let mut spdz = config.join(&config.set_up(net)?, session.stream(), net.members())?;
@@ -117,16 +116,16 @@ fn online<F: MacField>(cipher: &str, lanes: usize, iterations: u64) -> Vec<Stage
     runs.into_iter().next().expect("two parties").expect("honest parties finish")
 }
 
-fn measure<F: MacField>(c: &mut Criterion) {
-    let mut group = c.benchmark_group(format!("spdz-lt online, MACs in {}", F::NAME));
+fn measure<F: MacField>(c: &mut Criterion, method: LookupMethod, sizes: &[(&str, usize)]) {
+    let mut group = c.benchmark_group(format!("{} online, MACs in {}", method.name(), F::NAME));
     group.sample_size(10).warm_up_time(Duration::from_millis(1));
-    for (cipher, lanes) in [("aes-128", 4096), ("3des-ede3", 1024), ("aes-128", 1), ("3des-ede3", 1)] {
+    for &(cipher, lanes) in sizes {
         group.throughput(Throughput::Elements(lanes as u64));
         let best: Mutex<Option<Stages>> = Mutex::default();
         group.bench_function(BenchmarkId::new(cipher, lanes), |b| {
             b.iter_custom(|n| {
                 // One more to warm up.
-                let runs = online::<F>(cipher, lanes, n + 1).split_off(1);
+                let runs = online::<F>(method, cipher, lanes, n + 1).split_off(1);
                 let time = |run: &Stages| run.stages.iter().sum::<Duration>();
                 let total = runs.iter().map(time).sum();
                 let mut best = best.lock();
@@ -146,9 +145,13 @@ fn measure<F: MacField>(c: &mut Criterion) {
 }
 
 fn all(c: &mut Criterion) {
-    measure::<Gf2_64>(c);
-    measure::<Gf2_40>(c);
+    const AES: [(&str, usize); 2] = [("aes-128", 4096), ("aes-128", 1)];
+    const DES: [(&str, usize); 2] = [("3des-ede3", 1024), ("3des-ede3", 1)];
+    for sizes in [AES, DES] {
+        measure::<Gf2_64>(c, LookupMethod::MaskedTables, &sizes);
+        measure::<Gf2_40>(c, LookupMethod::MaskedTables, &sizes);
+    }
+    measure::<Gf2_64>(c, LookupMethod::Tower, &AES);
 }
-
 criterion_group!(benches, all);
 criterion_main!(benches);

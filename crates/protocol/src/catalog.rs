@@ -13,6 +13,7 @@ pub static ALL: &[&Descriptor] = &[
     &spdz::RIVAIN_PROUFF,
     &spdz::PULKUS_VIVEK,
     &spdz::UNIVARIATE,
+    &spdz::TOWER,
     &tinytable::WITHOUT_MACS,
     &tinytable::LOOKUP_32,
     &tinytable::LOOKUP_64,

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use crate::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::protocol::Adversary;
+use crate::tinyot::Kappa;
 use crate::{Error, Result};
 
 /// One protocol, as users choose it.
@@ -113,6 +114,11 @@ impl Parameters {
     pub(crate) fn parsed<T: FromStr>(&self, option: &str) -> Result<T> {
         let value = self.value(option);
         value.parse().map_err(|_| Error::Misuse(format!("{option} cannot be '{value}'")))
+    }
+
+    /// The option [`choices::KAPPA`].
+    pub(crate) fn kappa(&self) -> Kappa {
+        if self.value(choices::KAPPA.name) == "40" { Kappa::Bits40 } else { Kappa::Bits64 }
     }
 }
 
@@ -250,5 +256,13 @@ pub(crate) mod choices {
         summary: "of oblivious transfer: with more, less is sent and more computed; 1 is the classic extension",
         values: || vec!["1", "2", "4", "8"],
         default: Some("4"),
+    };
+
+    /// The statistical parameter of TinyOT.
+    pub(crate) const KAPPA: Choice = Choice {
+        name: "kappa",
+        summary: "a cheater learns something of a batch of material with probability 2^-40 or 2^-64",
+        values: || vec!["40", "64"],
+        default: Some("64"),
     };
 }

@@ -23,16 +23,29 @@ use crate::{Error, Result};
 
 impl<F: MacField> Mascot<F> {
     /// From now on makes triples of bits, too: between two parties, with MACs in GF(2^64). `label` is used once. About thirty rounds.
-    pub fn join_bit_triples(&mut self, label: &[u8], expansion: usize, net: &mut dyn Net) -> Result<()> {
+    pub fn join_bit_triples(
+        &mut self,
+        label: &[u8],
+        kappa: Kappa,
+        expansion: usize,
+        net: &mut dyn Net,
+    ) -> Result<()> {
         let missing = || Error::misuse("triples of bits are made between two parties, with MACs in GF(2^64)");
         let key = self.key.for_bits().filter(|_| self.key.parties() == 2).ok_or_else(missing)?;
-        self.join_under(&key, label, expansion, net)
+        self.join_under(&key, label, kappa, expansion, net)
     }
 
     /// Under this share of the key, which is the one of this object if the party is honest.
-    fn join_under(&mut self, key: &Key, label: &[u8], expansion: usize, net: &mut dyn Net) -> Result<()> {
+    fn join_under(
+        &mut self,
+        key: &Key,
+        label: &[u8],
+        kappa: Kappa,
+        expansion: usize,
+        net: &mut dyn Net,
+    ) -> Result<()> {
         self.guarded(|mascot| {
-            let tinyot = TinyOt::set_up(label, key, Kappa::Bits64, expansion, net)?;
+            let tinyot = TinyOt::set_up(label, key, kappa, expansion, net)?;
             let bits = tinyot.fork(&[label, b" binding"].concat()).bits(F::BITS as usize, net)?;
             mascot.bind_bits(&bits, net)?;
             mascot.tinyot = Some(Box::new(tinyot));
@@ -111,7 +124,7 @@ mod tests {
             let mut mascot = Mascot::set_up(b"test", &key, 2, net)?;
             let share = key.reveal_own_share();
             let share = if net.me() == Party(1) { alpha_of_second(share) } else { share };
-            mascot.join_under(&MacKey::of_share(net.me(), 2, share), b"bits", 2, net)?;
+            mascot.join_under(&MacKey::of_share(net.me(), 2, share), b"bits", Kappa::Bits64, 2, net)?;
             Ok(mascot.fork(b"fork").bit_triples(5, net)?.c.len())
         })
     }
@@ -128,7 +141,7 @@ mod tests {
     fn smaller_fields_and_more_parties_are_refused() {
         let outcomes = run_parties(2, |net| {
             let mut mascot = Mascot::set_up(b"test", &MacKey::<Gf2_40>::generate(net)?, 2, net)?;
-            mascot.join_bit_triples(b"bits", 2, net)
+            mascot.join_bit_triples(b"bits", Kappa::Bits64, 2, net)
         });
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::Misuse(_)))), "{outcomes:?}");
     }

@@ -9,8 +9,10 @@ use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
 use super::check::check;
+use super::inverses::Inverses;
 use super::key::MacKey;
 use super::opening::Openings;
+use super::packed::Packed;
 use super::share::Authenticated;
 use super::source::{Product, Source, Triples};
 use crate::net::Net;
@@ -89,6 +91,28 @@ impl<F: MacField> Arithmetic<F> {
         counts.rounds += 1;
         counts.openings += (elements.len() + cells.len()) as u64;
         self.openings.open(elements, cells, cell_macs, net)
+    }
+
+    /// Opens cells of a small field, packed. One round.
+    pub(super) fn open_packed(
+        &mut self,
+        packed: &Packed,
+        cells: &[u8],
+        opened: &mut [u8],
+        count: usize,
+        macs: impl FnOnce(&mut [F::Word]),
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let counts = self.tally.of(self.phase);
+        counts.rounds += 1;
+        counts.openings += count as u64;
+        let outcome = self.openings.open_packed(packed, cells, opened, count, macs, net);
+        outcome.inspect_err(|e| self.key.retire_after(e))
+    }
+
+    /// Records for inversions, fresh from the source.
+    pub(super) fn inverses(&mut self, count: usize, net: &mut dyn Net) -> Result<Inverses<F>> {
+        self.source.inverses(count, net)
     }
 
     /// Products, and bits of cells, in one round: two openings a product (Beaver 1991), one a cell.

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use polyclave_field::MacField;
+use polyclave_field::{Gf2_64, MacField};
 
 use super::Spdz;
 use super::lookup_method::LookupMethod;
@@ -11,6 +11,7 @@ use super::setup::Setup;
 use crate::net::Net;
 use crate::protocol::{Adversary, ProtocolConfig};
 use crate::session::{HandshakeParameters, Stream};
+use crate::tinyot::Kappa;
 use crate::{Error, PartySet, Result};
 
 /// The most parties.
@@ -56,6 +57,7 @@ pub struct SpdzConfig<F: MacField> {
     method: LookupMethod,
     pub(super) preprocessing: Preprocessing,
     packing: Packing,
+    kappa: Kappa,
     field: PhantomData<F>,
 }
 
@@ -67,22 +69,39 @@ impl<F: MacField> SpdzConfig<F> {
         preprocessing: Preprocessing,
         packing: Packing,
     ) -> Result<Self> {
-        if !(2..=MAX_PARTIES).contains(&parties) {
+        let most = method.most_parties();
+        if !(2..=most).contains(&parties) {
+            let range = if most == 2 { "2".into() } else { format!("2 to {most}") };
             return Err(Error::Misuse(format!(
-                "{} runs among 2 to {MAX_PARTIES} parties, not {parties}",
+                "{} runs among {range} parties, not {parties}",
                 method.name()
             )));
         }
-        if (method == LookupMethod::Univariate) != (F::CELL_BITS == 6) {
+        let fits = match method {
+            LookupMethod::Univariate => F::CELL_BITS == 6,
+            LookupMethod::Tower => F::BITS == Gf2_64::BITS,
+            _ => F::CELL_BITS != 6,
+        };
+        if !fits {
             return Err(Error::Misuse(format!("{} does not run over {}", method.name(), F::NAME)));
         }
-        Ok(SpdzConfig { parties, method, preprocessing, packing, field: PhantomData })
+        Ok(SpdzConfig { parties, method, preprocessing, packing, kappa: Kappa::Bits64, field: PhantomData })
     }
-}
 
-impl<F: MacField> SpdzConfig<F> {
-    pub(super) fn wants_bit_triples(&self) -> bool {
-        self.packing == Packing::Bits
+    /// The same with another statistical parameter of TinyOT, where it makes a part of the material.
+    pub fn with_kappa(self, kappa: Kappa) -> Self {
+        SpdzConfig { kappa, ..self }
+    }
+
+    /// How tables are looked up.
+    pub fn method(&self) -> LookupMethod {
+        self.method
+    }
+
+    /// Whether TinyOT makes a part of the material, and with which parameter.
+    pub(super) fn bits(&self) -> Option<Kappa> {
+        let wanted = self.method == LookupMethod::Tower || self.packing == Packing::Bits;
+        wanted.then_some(self.kappa)
     }
 }
 
@@ -127,6 +146,10 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
     }
 
     fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
+        let parameters = match self.bits() {
+            Some(kappa) => parameters.with("kappa", &kappa.bits().to_le_bytes()),
+            None => parameters,
+        };
         parameters
             .with("protocol", self.name().as_bytes())
             .with("field", F::NAME.as_bytes())
@@ -140,7 +163,7 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
             let n = self.parties;
             return Err(Error::Misuse(format!("{connected} parties are connected, all of {n} are needed")));
         }
-        Setup::generate(self.preprocessing, self.wants_bit_triples(), net)
+        Setup::generate(self.preprocessing, self.bits(), net)
     }
 
     fn join(&self, setup: &Setup<F>, stream: Stream, serving: PartySet) -> Result<Spdz<F>> {

@@ -3,8 +3,10 @@
 use polyclave_cipher::{Compiled, Lookup};
 use polyclave_field::MacField;
 
+use super::inverses;
 use super::lookup_method::{LookupMethod, Route};
 use super::masked::{Packing, RowShape, Units, demux_cost};
+use super::tower;
 use crate::tally::Cost;
 
 /// The cost of all lookups of a circuit. Checks are not included; they are counted where they run.
@@ -21,6 +23,9 @@ pub(super) fn cost<F: MacField>(
         if goes(&[Route::Products]) {
             cost.rounds += method.cost().0 as f64;
         }
+        if goes(&[Route::Tower]) {
+            cost.rounds += tower::ROUNDS as f64;
+        }
         if goes(&[Route::Rows, Route::Units]) {
             cost.rounds += 1.0;
         }
@@ -36,6 +41,7 @@ pub(super) fn cost<F: MacField>(
                 let bits = method.bits::<F>();
                 [triples, bits, openings, 0, (3 * triples + bits) * 2 * mac_bytes]
             }
+            Route::Tower => [0, 0, tower::ROUNDS, 0, inverses::memory::<F>()],
             Route::Rows | Route::Units => {
                 let [triples, bits, openings, rounds] = demux_cost::<F>(in_bits, packing);
                 widths.push((in_bits, route == Route::Rows, rounds, lookup.table));

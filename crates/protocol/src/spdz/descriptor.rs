@@ -55,6 +55,31 @@ pub static UNIVARIATE: Descriptor = Descriptor {
     ..descriptor("spdz-raw", |chosen| with::<Gf2_42>(LookupMethod::Univariate, chosen, Gf2_42::BITS as usize))
 };
 
+/// Inversion by a tower of fields.
+pub static TOWER: Descriptor = Descriptor {
+    summary: "authenticated sharing between two parties; inversion by a tower of fields, 26 bits opened a lookup",
+    parties: 2..=2,
+    options: &[PREPROCESSING, choices::EXPANSION, choices::KAPPA],
+    serving: Some(Serving {
+        advice: "both nodes serve, and any cheating ends in a refusal; the nodes make material ahead, so a request is limited by what \
+                 is in stock ([stock] in node.toml), and material for AES is made much faster than under spdz-lt",
+        config: |nodes, _| {
+            let material = Preprocessing::Mascot { expansion: EXPANSION };
+            Ok(AnyServiceConfig::new(tower(nodes, material)?))
+        },
+    }),
+    ..descriptor("spdz-tower", |chosen| {
+        let method = LookupMethod::Tower;
+        Ok(AnyProtocolConfig::new(
+            tower(chosen.parties, preprocessing(method, chosen)?)?.with_kappa(chosen.kappa()),
+        ))
+    })
+};
+
+fn tower(parties: usize, material: Preprocessing) -> Result<SpdzConfig<Gf2_64>> {
+    SpdzConfig::new(parties, LookupMethod::Tower, material, Packing::of::<Gf2_64>(1)?)
+}
+
 const PREPROCESSING: Choice = Choice {
     name: "preprocessing",
     summary: if cfg!(feature = "testkit") {
@@ -104,16 +129,19 @@ fn config(method: LookupMethod, chosen: &Parameters) -> Result<AnyProtocolConfig
 }
 
 fn with<F: MacField>(method: LookupMethod, chosen: &Parameters, k: usize) -> Result<AnyProtocolConfig> {
-    let preprocessing = match chosen.value("preprocessing") {
-        "mascot" => Preprocessing::Mascot { expansion: chosen.parsed("expansion")? },
-        #[cfg(feature = "testkit")]
-        "insecure_dealer" => Preprocessing::InsecureDealer,
-        other => return Err(Error::Misuse(format!("{} has no preprocessing '{other}'", method.name()))),
-    };
     Ok(AnyProtocolConfig::new(SpdzConfig::<F>::new(
         chosen.parties,
         method,
-        preprocessing,
+        preprocessing(method, chosen)?,
         Packing::of::<F>(k)?,
     )?))
+}
+
+fn preprocessing(method: LookupMethod, chosen: &Parameters) -> Result<Preprocessing> {
+    match chosen.value("preprocessing") {
+        "mascot" => Ok(Preprocessing::Mascot { expansion: chosen.parsed("expansion")? }),
+        #[cfg(feature = "testkit")]
+        "insecure_dealer" => Ok(Preprocessing::InsecureDealer),
+        other => Err(Error::Misuse(format!("{} has no preprocessing '{other}'", method.name()))),
+    }
 }

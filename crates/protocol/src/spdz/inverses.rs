@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use polyclave_field::MacField;
+use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
 /// One element of a record, by its place in [`Inverses::values`] and [`Inverses::macs`]. `Lx` is the mask of x, and so on.
@@ -76,5 +76,80 @@ impl<F: MacField> Inverses<F> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.bits.is_empty()
+    }
+}
+
+/// Bytes that one lookup uses up in memory.
+pub(super) fn memory<F: MacField>() -> usize {
+    ELEMENTS + 1 + (ELEMENTS + BITS) * size_of::<F::Word>()
+}
+
+impl<F: MacField> Inverses<F> {
+    /// Some of the records.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn records(&self, range: Range<usize>) -> Records<'_, F> {
+        assert!(range.end <= self.len(), "as many records as there are");
+        Records { of: self, range }
+    }
+
+    /// One record after another, [`Inverses::BYTES`] each: values of the elements, bits, MACs of the elements, MACs of the bits.
+    pub fn write(&self) -> Zeroizing<Vec<u8>> {
+        let mut items = Zeroizing::new(vec![0; self.len() * Self::BYTES]);
+        for (i, item) in items.chunks_exact_mut(Self::BYTES).enumerate() {
+            let (cells, words) = item.split_at_mut(ELEMENTS + 1);
+            let columns = self.values.iter().chain([&self.bits]);
+            cells.iter_mut().zip(columns).for_each(|(cell, column)| *cell = column[i]);
+            let columns = self.macs.iter().chain(&self.bit_macs);
+            words.chunks_exact_mut(F::BYTES).zip(columns).for_each(|(mac, column)| column[i].write_to(mac));
+        }
+        items
+    }
+
+    /// From what [`Inverses::write`] wrote, whole records.
+    ///
+    /// # Panics
+    /// If they are not whole.
+    pub fn read(items: &[u8]) -> Self {
+        assert_eq!(items.len() % Self::BYTES, 0, "whole records");
+        let mut inverses = Self::zero(items.len() / Self::BYTES);
+        for (i, item) in items.chunks_exact(Self::BYTES).enumerate() {
+            let (cells, words) = item.split_at(ELEMENTS + 1);
+            let columns = inverses.values.iter_mut().chain([&mut inverses.bits]);
+            columns.zip(cells).for_each(|(column, cell)| column[i] = *cell);
+            let columns = inverses.macs.iter_mut().chain(&mut inverses.bit_macs);
+            let macs = words.chunks_exact(F::BYTES).map(|mac| F::truncate(F::Word::from_bytes(mac)));
+            columns.zip(macs).for_each(|(column, mac)| column[i] = mac);
+        }
+        inverses
+    }
+}
+
+/// Records that lookups use.
+pub struct Records<'a, F: MacField> {
+    of: &'a Inverses<F>,
+    range: Range<usize>,
+}
+
+impl<'a, F: MacField> Records<'a, F> {
+    /// Shares of an element.
+    pub(super) fn values(&self, element: Element) -> &'a [u8] {
+        &self.of.values[element as usize][self.range.clone()]
+    }
+
+    /// Shares of its MACs.
+    pub(super) fn macs(&self, element: Element) -> &'a [F::Word] {
+        &self.of.macs[element as usize][self.range.clone()]
+    }
+
+    /// Shares of the bits.
+    pub(super) fn bits(&self) -> &'a [u8] {
+        &self.of.bits[self.range.clone()]
+    }
+
+    /// Shares of the MACs of bit number i.
+    pub(super) fn bit_macs(&self, i: usize) -> &'a [F::Word] {
+        &self.of.bit_macs[i][self.range.clone()]
     }
 }

@@ -3,6 +3,8 @@
 use polyclave_cipher::{Matrix, Table};
 use polyclave_field::MacField;
 
+use super::config::MAX_PARTIES;
+
 /// How a scheme looks up the tables that allow it; all others go by masked tables. Rounds, openings, triples and random bits
 /// are those of Keller et al. 2017, Table 2, for one lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub enum LookupMethod {
     PulkusVivek,
     /// Tables of 6 bits as polynomials over GF(2^6), all powers one after another (section 5, 3DES-Raw).
     Univariate,
+    /// Tables built on inversion by a tower of fields (docs/protocols/tower.md).
+    Tower,
 }
 
 /// How one table is looked up.
@@ -24,6 +28,8 @@ pub enum LookupMethod {
 pub(super) enum Route {
     /// By the products of a [`LookupMethod`].
     Products,
+    /// By a record for inversions.
+    Tower,
     /// By a masked table whose rows are stored.
     Rows,
     /// By a unit vector that is combined at use.
@@ -35,12 +41,13 @@ const MOST_UNIT_BITS: u8 = 6;
 
 impl LookupMethod {
     /// All of them.
-    pub const ALL: [LookupMethod; 5] = [
+    pub const ALL: [LookupMethod; 6] = [
         LookupMethod::MaskedTables,
         LookupMethod::BitDecomposition,
         LookupMethod::RivainProuff,
         LookupMethod::PulkusVivek,
         LookupMethod::Univariate,
+        LookupMethod::Tower,
     ];
 
     /// The name of the protocol on the command line.
@@ -51,27 +58,33 @@ impl LookupMethod {
             LookupMethod::RivainProuff => "spdz-rp",
             LookupMethod::PulkusVivek => "spdz-pv",
             LookupMethod::Univariate => "spdz-raw",
+            LookupMethod::Tower => "spdz-tower",
         }
     }
 
+    /// The most parties among which it runs.
+    pub(super) fn most_parties(self) -> usize {
+        if self == LookupMethod::Tower { 2 } else { MAX_PARTIES }
+    }
+
     pub(super) fn route(self, table: &Table) -> Route {
-        let by_products = match self {
-            LookupMethod::MaskedTables => false,
-            LookupMethod::BitDecomposition | LookupMethod::RivainProuff => table.inversion().is_some(),
-            LookupMethod::PulkusVivek => table.pulkus_vivek().is_some(),
-            LookupMethod::Univariate => table.in_bits() == 6 && table.out_bits() <= 6,
-        };
-        match (by_products, table.in_bits()) {
-            (true, _) => Route::Products,
-            (false, 2..=MOST_UNIT_BITS) => Route::Units,
-            (false, _) => Route::Rows,
+        let is_small = table.in_bits() == 6 && table.out_bits() <= 6;
+        match self {
+            LookupMethod::Tower if table.inversion().is_some() => Route::Tower,
+            LookupMethod::BitDecomposition | LookupMethod::RivainProuff if table.inversion().is_some() => {
+                Route::Products
+            }
+            LookupMethod::PulkusVivek if table.pulkus_vivek().is_some() => Route::Products,
+            LookupMethod::Univariate if is_small => Route::Products,
+            _ if (2..=MOST_UNIT_BITS).contains(&table.in_bits()) => Route::Units,
+            _ => Route::Rows,
         }
     }
 
     /// The cost of a lookup by products: rounds, openings, triples.
     pub(super) fn cost(self) -> (usize, usize, usize) {
         match self {
-            LookupMethod::MaskedTables => (0, 0, 0),
+            LookupMethod::MaskedTables | LookupMethod::Tower => (0, 0, 0),
             LookupMethod::BitDecomposition => (5, 6 * 2 + 2, 6),
             LookupMethod::RivainProuff => (7, 4 * 2 + 4, 4),
             LookupMethod::PulkusVivek => (5, 3 * 2 + 3, 3),
@@ -85,7 +98,7 @@ impl LookupMethod {
         (openings - 2 * triples) * usize::from(F::CELL_BITS)
     }
 
-    /// The images of a table's input that its lookup starts from; the first is the input itself.
+    /// The images of a table's input that its lookup starts from.
     pub(super) fn wants(self, table: &Table) -> Vec<Matrix> {
         let bits = table.in_bits();
         let mut wants = vec![Matrix::identity(bits)];
@@ -95,6 +108,10 @@ impl LookupMethod {
             let images = [Matrix::frobenius(1), Matrix::frobenius(2)];
             let linear = [polynomials.p1.maps[0], polynomials.p2.maps[0]];
             wants.extend(images.iter().chain(&linear).map(|m| m.after(&widened)));
+        }
+        if let (LookupMethod::Tower, Some(inversion)) = (self, table.inversion()) {
+            // What is inverted, except for a constant, which is added when it is opened.
+            wants = vec![inversion.before.matrix];
         }
         wants
     }

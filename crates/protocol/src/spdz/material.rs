@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use polyclave_field::MacField;
 
+use super::inverses::{Inverses, Records};
 use super::masked::{Rows, Sums, Units};
 use super::share::Authenticated;
 use super::source::Triples;
@@ -19,6 +20,8 @@ pub struct Batch<F: MacField> {
     pub(super) triples_spent: usize,
     pub(super) bits: Authenticated<F>,
     pub(super) bits_spent: usize,
+    pub(super) inverses: Inverses<F>,
+    pub(super) inverses_spent: usize,
     /// By the width of their indices.
     pub(super) units: Vec<Units<F>>,
     /// By table of the circuit, if unit vectors are combined for it: public.
@@ -38,6 +41,12 @@ impl<F: MacField> Batch<F> {
     /// The next bits: they are never handed out again.
     pub(super) fn take_bits(&mut self, count: usize) -> Result<Authenticated<F>> {
         Ok(self.bits.part(spend(&mut self.bits_spent, count, self.bits.len())?))
+    }
+
+    /// The next records for inversions: they are never handed out again.
+    pub(super) fn take_inverses(&mut self, count: usize) -> Result<Records<'_, F>> {
+        let range = spend(&mut self.inverses_spent, count, self.inverses.len())?;
+        Ok(self.inverses.records(range))
     }
 }
 

@@ -23,6 +23,7 @@ mod lookup_method;
 mod masked;
 mod material;
 mod opening;
+mod packed;
 mod products;
 mod registers;
 mod rotation;
@@ -33,6 +34,7 @@ mod shared;
 mod source;
 mod stocked;
 mod storage;
+pub mod tower;
 
 use std::collections::BTreeMap;
 
@@ -44,7 +46,7 @@ use zeroize::Zeroizing;
 pub(crate) use check::{Coefficients, check, zero_test_of};
 pub use client::Mask;
 pub use config::{MAX_PARTIES, Preprocessing, SpdzConfig};
-pub use descriptor::{BIT_DECOMPOSITION, MASKED_TABLES, PULKUS_VIVEK, RIVAIN_PROUFF, UNIVARIATE};
+pub use descriptor::{BIT_DECOMPOSITION, MASKED_TABLES, PULKUS_VIVEK, RIVAIN_PROUFF, TOWER, UNIVARIATE};
 pub use guesses::{Guesses, MOST_FORGED_LOG2};
 pub use inverses::{Element, Inverses};
 pub use key::MacKey;
@@ -71,6 +73,7 @@ use arithmetic::Arithmetic;
 use lookup_method::Route;
 use masked::{Sums, Vectors};
 use products::Products;
+use tower::Workspace;
 
 /// One party in one session.
 pub struct Spdz<F: MacField> {
@@ -80,6 +83,7 @@ pub struct Spdz<F: MacField> {
     pool: Pool,
     /// Masked cells and their MACs, as long as a layer is opened: kept, not wiped each time.
     masked: (Zeroizing<Vec<u8>>, Zeroizing<Vec<F::Word>>),
+    tower: Workspace<F>,
     arithmetic: Arithmetic<F>,
 }
 
@@ -116,9 +120,10 @@ impl<F: MacField> Spdz<F> {
         stream: &Stream,
         source: Box<dyn Source<F>>,
     ) -> Self {
+        let tower = Workspace::new(&key);
         let arithmetic = Arithmetic::new(key, stream.label(), source);
         let (scalars, pool, masked) = (registers::scalars::<F>(), Pool::default(), Default::default());
-        Spdz { method, packing, scalars, pool, masked, arithmetic }
+        Spdz { method, packing, scalars, pool, masked, tower, arithmetic }
     }
 
     /// What the masked tables of one table of a circuit hold: every image that one of its lookups wants.
@@ -175,13 +180,14 @@ impl<F: MacField> Session for Spdz<F> {
                 self.method.name()
             )));
         }
-        let (mut products, mut units, mut rows) = (0, BTreeMap::new(), BTreeMap::new());
+        let (mut products, mut inversions, mut units, mut rows) = (0, 0, BTreeMap::new(), BTreeMap::new());
         let mut sums: Vec<Option<Sums<F>>> = tables.iter().map(|_| None).collect();
         for lookup in compiled.lookups() {
             let width = if lookup.is_uniform() { 1 } else { lanes };
             let table = &tables[lookup.table];
             match self.method.route(table) {
                 Route::Products => products += width,
+                Route::Tower => inversions += width,
                 Route::Units => {
                     *units.entry(table.in_bits()).or_insert(0) += width;
                     sums[lookup.table].get_or_insert_with(|| Sums::new(table));
@@ -192,6 +198,11 @@ impl<F: MacField> Session for Spdz<F> {
         let (_, _, triples) = self.method.cost();
         let triples = self.arithmetic.triples(products * triples, net)?;
         let bits = self.arithmetic.bits(products * self.method.bits::<F>(), net)?;
+        let inverses = match inversions {
+            0 => Inverses::zero(0),
+            count => self.arithmetic.inverses(count, net)?,
+        };
+        self.arithmetic.openings.reserve_cells(inversions * tower::ROUNDS);
         let units = units.into_iter().map(|(in_bits, count)| self.make_units(in_bits, count, net));
         let units = units.collect::<Result<_>>()?;
         let mut by_table: Vec<Option<Rows<F>>> = tables.iter().map(|_| None).collect();
@@ -209,6 +220,8 @@ impl<F: MacField> Session for Spdz<F> {
             triples_spent: 0,
             bits,
             bits_spent: 0,
+            inverses,
+            inverses_spent: 0,
             units,
             sums,
             rows: by_table,
@@ -269,12 +282,18 @@ impl<F: MacField> Session for Spdz<F> {
                 "the batch was prepared for another session, circuit or number of lanes",
             ));
         }
-        let route = |lookup: &&Lookup| self.method.route(&compiled.tables()[lookup.table]);
-        let (products, masked): (Vec<&Lookup>, Vec<&Lookup>) =
-            lookups.iter().partition(|lookup| route(lookup) == Route::Products);
+        let by = |routes: &[Route]| -> Vec<&Lookup> {
+            let route = |lookup: &&Lookup| self.method.route(&compiled.tables()[lookup.table]);
+            lookups.iter().filter(|lookup| routes.contains(&route(lookup))).collect()
+        };
+        let (products, inversions) = (by(&[Route::Products]), by(&[Route::Tower]));
+        let masked = by(&[Route::Units, Route::Rows]);
         if !products.is_empty() {
             let products = Products::new(compiled, &products, registers, &mut self.arithmetic, batch, net);
             products.run(self.method, registers)?;
+        }
+        if !inversions.is_empty() {
+            self.look_up_by_tower(compiled, &inversions, registers, batch, net)?;
         }
         if !masked.is_empty() {
             self.look_up_masked(compiled, &masked, registers, batch, net)?;

@@ -7,9 +7,10 @@ use polyclave_field::{MacField, Word};
 use polyclave_kernels::secret::mark_public;
 use zeroize::{Zeroize, Zeroizing};
 
+use super::packed::Packed;
 use super::share::Authenticated;
 use crate::net::Net;
-use crate::{Party, Result};
+use crate::{Error, Party, Result};
 
 /// What was opened since the last check.
 pub struct Openings<F: MacField> {
@@ -96,6 +97,61 @@ impl<F: MacField> Openings<F> {
             self.note(&all);
         }
         Ok((opened, opened_cells))
+    }
+
+    /// Opens `count` cells of a field that is packed: only their coordinates are sent. One round.
+    ///
+    /// Both rows are as long as whole bytes need, and zero behind the cells. `macs` computes this party's shares of the MACs, into
+    /// the place where the check finds them, after the cells are sent.
+    pub(super) fn open_packed(
+        &mut self,
+        packed: &Packed,
+        cells: &[u8],
+        opened: &mut [u8],
+        count: usize,
+        macs: impl FnOnce(&mut [F::Word]),
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        make_room(&mut self.message, packed.bytes(count));
+        packed.pack(&mut self.message, cells);
+        send_all(&self.message, &mut self.received, net)?;
+
+        let sum = &mut self.message;
+        for received in self.received.iter().filter(|received| !received.is_empty()) {
+            sum.iter_mut().zip(received.iter()).for_each(|(sum, share)| *sum ^= share);
+        }
+        // Every party has all shares.
+        mark_public(sum);
+        packed.unpack(opened, sum);
+        if opened[count..].iter().any(|spare| *spare != 0) {
+            return Err(Error::CheckFailed { what: "the bits of an opening that are of no cell" });
+        }
+        let before = self.cells.len();
+        self.reserve_cells(count);
+        self.cells.extend_from_slice(&opened[..count]);
+        self.cell_macs.resize(before + count, F::Word::ZERO);
+        macs(&mut self.cell_macs[before..]);
+        if net.parties() > 2 {
+            let sum = std::mem::take(&mut self.message);
+            self.note(&sum);
+            self.message = sum;
+        }
+        Ok(())
+    }
+
+    /// Makes room for this many more opened cells.
+    pub(super) fn reserve_cells(&mut self, count: usize) {
+        self.cells.reserve(count);
+        let needed = self.cell_macs.len() + count;
+        if self.cell_macs.capacity() < needed {
+            // Growing in place would leave a copy behind.
+            let mut larger = Zeroizing::new(Vec::with_capacity(needed.max(2 * self.cell_macs.capacity())));
+            larger.extend_from_slice(&self.cell_macs);
+            self.cell_macs = larger;
+        }
     }
 
     /// Claims that elements are zero, of which this party's shares of the MACs are given: the check finds whether they are.

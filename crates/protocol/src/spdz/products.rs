@@ -48,7 +48,9 @@ impl<'a, F: MacField> Products<'a, F> {
 
     pub(super) fn run(mut self, method: LookupMethod, registers: &mut Registers<F>) -> Result<()> {
         match method {
-            LookupMethod::MaskedTables => Err(Error::misuse("masked tables take no products")),
+            LookupMethod::MaskedTables | LookupMethod::Tower => {
+                Err(Error::misuse("this method takes no triples"))
+            }
             LookupMethod::BitDecomposition => self.bit_decomposition(registers),
             LookupMethod::RivainProuff => self.rivain_prouff(registers),
             LookupMethod::PulkusVivek => self.pulkus_vivek(registers),

@@ -39,11 +39,11 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
     }
 
     fn renew(&self, setup: &Setup<Gf2_64>, net: &mut dyn Net) -> Result<Setup<Gf2_64>> {
-        setup.renew(self.preprocessing, self.wants_bit_triples(), net)
+        setup.renew(self.preprocessing, self.bits(), net)
     }
 
     fn kinds(&self) -> Vec<Kind> {
-        stocked::kinds::<Gf2_64>()
+        stocked::kinds::<Gf2_64>(self.method())
     }
 
     fn make_material(

@@ -20,6 +20,7 @@ use crate::net::Net;
 use crate::testkit::insecure_dealer::{self, InsecureDealer};
 #[cfg(feature = "testkit")]
 use crate::testkit::insecure_dealer_bits::InsecureBitDealer;
+use crate::tinyot::Kappa;
 use crate::{Error, Party, Result, coins};
 
 /// What a party keeps from session to session.
@@ -45,10 +46,10 @@ const FROM_TRANSFERS: u8 = 0;
 const FROM_DEALER: u8 = 1;
 
 impl<F: MacField> Setup<F> {
-    /// A fresh key, and what material is made from; triples of bits, too, if they are wanted and can be made.
+    /// A fresh key, and what material is made from; what TinyOT makes, too, if it is wanted and can be made.
     pub(super) fn generate(
         preprocessing: Preprocessing,
-        bit_triples: bool,
+        bits: Option<Kappa>,
         net: &mut dyn Net,
     ) -> Result<Self> {
         match preprocessing {
@@ -57,7 +58,7 @@ impl<F: MacField> Setup<F> {
                 let label = coins::toss(b"set-up of authenticated sharing", net)?;
                 let mut mascot = Mascot::set_up(&label, &key, expansion, net)?;
                 let anchor = mascot.fork(b"anchor").random_element(net)?;
-                join_bits(&mut mascot, bit_triples, &label, expansion, net)?;
+                join_bits(&mut mascot, bits, &label, expansion, net)?;
                 Ok(Setup { key, material: Root::Mascot(Box::new(mascot)), anchor })
             }
             #[cfg(feature = "testkit")]
@@ -161,16 +162,21 @@ impl<F: MacField> Setup<F> {
         Ok(Setup { key, material: Root::Stored(seed), anchor })
     }
 
-    /// Fresh transfers under the same key, for a setup that was stored or that has served; triples of bits, too, if they are
+    /// Fresh transfers under the same key, for a setup that was stored or that has served; those of TinyOT, too, if they are
     /// wanted and can be made. All parties do so together.
-    pub fn renew(&self, preprocessing: Preprocessing, bit_triples: bool, net: &mut dyn Net) -> Result<Self> {
+    pub fn renew(
+        &self,
+        preprocessing: Preprocessing,
+        bits: Option<Kappa>,
+        net: &mut dyn Net,
+    ) -> Result<Self> {
         self.key.refuse_retired()?;
         let material = match (preprocessing, &self.material) {
             (Preprocessing::Mascot { expansion }, Root::Mascot(_) | Root::Stored(None)) => {
                 let label = coins::toss(b"renewal of authenticated sharing", net)?;
                 let mut mascot = Mascot::set_up(&label, &self.key, expansion, net)?;
                 mascot.fork(b"binding").bind(&self.anchor, net)?;
-                join_bits(&mut mascot, bit_triples, &label, expansion, net)?;
+                join_bits(&mut mascot, bits, &label, expansion, net)?;
                 Root::Mascot(Box::new(mascot))
             }
             #[cfg(feature = "testkit")]
@@ -207,17 +213,17 @@ impl Setup<Gf2_64> {
     }
 }
 
-/// Triples of bits between two parties with MACs in GF(2^64), if they are wanted.
+/// TinyOT between two parties with MACs in GF(2^64), if it is wanted, with this statistical parameter.
 fn join_bits<F: MacField>(
     mascot: &mut Mascot<F>,
-    wanted: bool,
+    wanted: Option<Kappa>,
     label: &[u8],
     expansion: usize,
     net: &mut dyn Net,
 ) -> Result<()> {
-    match wanted && net.parties() == 2 && F::BITS == Gf2_64::BITS {
-        true => mascot.join_bit_triples(&[label, b" triples of bits"].concat(), expansion, net),
-        false => Ok(()),
+    match wanted.filter(|_| net.parties() == 2 && F::BITS == Gf2_64::BITS) {
+        Some(kappa) => mascot.join_bit_triples(&[label, b" triples of bits"].concat(), kappa, expansion, net),
+        None => Ok(()),
     }
 }
 

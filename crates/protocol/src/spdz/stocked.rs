@@ -9,7 +9,8 @@
 //!
 //! | kind | bytes of an item | items a block | why this many |
 //! |---|---|---|---|
-//! | unit vectors of 8 bits | 2,089 | 160 | lookups of AES-128 |
+//! | records for inversions (`spdz-tower`) | 164 | 160 | lookups of AES-128 |
+//! | unit vectors of 8 bits | 2,089 | 160; 32 under `spdz-tower` | lookups of AES-128; of other ciphers only |
 //! | unit vectors of 6 bits | 529 | 384 | lookups of 3DES |
 //! | triples | 48 | 1,024 | see below |
 //! | bits | 16 | 1,024 | see below |
@@ -28,6 +29,8 @@ use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
 use super::config::SpdzConfig;
+use super::inverses::Inverses;
+use super::lookup_method::LookupMethod;
 use super::masked::{RowShape, Rows, Units, Vectors};
 use super::setup::Setup;
 use super::share::Authenticated;
@@ -47,21 +50,34 @@ const BIT: usize = 2;
 
 /// Lookups of AES-128: 10 rounds of 16.
 const OF_AES: usize = 160;
+/// Where AES has records of its own, few tables of 8 bits are left. A stock of the default level has enough for a block of SKINNY-128-384.
+const WITHOUT_INVERSION: usize = 32;
 /// Lookups of 3DES: 3 times 16 rounds of 8.
 const OF_3DES: usize = 384;
 /// More than the first request of one block asks for, the making of its key included.
 const ARITHMETIC: usize = 1024;
 
-/// The kinds of material that masked tables take.
-pub fn kinds<F: MacField>() -> Vec<Kind> {
-    let vectors = [8, 6].into_iter().filter_map(vectors::<F>);
-    vectors.chain([triples::<F>(), bits::<F>()]).collect()
+/// The kinds of material that a method to look up tables takes.
+pub fn kinds<F: MacField>(method: LookupMethod) -> Vec<Kind> {
+    let records = (method == LookupMethod::Tower).then(inverses::<F>);
+    let vectors = [8, 6].into_iter().filter_map(|in_bits| vectors::<F>(method, in_bits));
+    records.into_iter().chain(vectors).chain([triples::<F>(), bits::<F>()]).collect()
 }
 
-fn vectors<F: MacField>(in_bits: u8) -> Option<Kind> {
-    let (name, per_block) = match in_bits {
-        8 => ("unit vectors of 8 bits", OF_AES),
-        6 => ("unit vectors of 6 bits", OF_3DES),
+fn inverses<F: MacField>() -> Kind {
+    Kind {
+        name: "records for inversions",
+        purpose: Purpose::Inversions,
+        item_bytes: Inverses::<F>::BYTES,
+        per_block: OF_AES,
+    }
+}
+
+fn vectors<F: MacField>(method: LookupMethod, in_bits: u8) -> Option<Kind> {
+    let (name, per_block) = match (in_bits, method) {
+        (8, LookupMethod::Tower) => ("unit vectors of 8 bits", WITHOUT_INVERSION),
+        (8, _) => ("unit vectors of 8 bits", OF_AES),
+        (6, _) => ("unit vectors of 6 bits", OF_3DES),
         _ => return None,
     };
     let fits = in_bits <= F::CELL_BITS;
@@ -91,8 +107,11 @@ impl<F: MacField> Spdz<F> {
         } else if *kind == bits::<F>() {
             let bits = self.arithmetic.bits(count, net)?;
             write::<F>(&[&bits.values, &bits.macs])
+        } else if *kind == inverses::<F>() {
+            self.arithmetic.inverses(count, net)?.write()
         } else {
-            let in_bits = [8, 6].into_iter().find(|in_bits| vectors::<F>(*in_bits).as_ref() == Some(kind));
+            let in_bits =
+                [8, 6].into_iter().find(|in_bits| vectors::<F>(self.method, *in_bits).as_ref() == Some(kind));
             let unknown =
                 || Error::misuse(format!("{} of {} bytes are not made here", kind.name, kind.item_bytes));
             self.make_vectors(in_bits.ok_or_else(unknown)?, count, net)?.write()
@@ -103,7 +122,7 @@ impl<F: MacField> Spdz<F> {
 
     /// The same party, with material from a stock.
     pub fn with_stock(mut self, stock: Arc<dyn Stock>) -> Self {
-        self.arithmetic.source = Box::new(FromStock::new(stock, self.arithmetic.source));
+        self.arithmetic.source = Box::new(FromStock::new(self.method, stock, self.arithmetic.source));
         self
     }
 }
@@ -133,15 +152,16 @@ pub(super) fn join_stocked<F: MacField>(
 
 /// Material from a stock; what stocks do not keep is made on the way.
 pub struct FromStock<F: MacField> {
+    method: LookupMethod,
     stock: Arc<dyn Stock>,
     live: Box<dyn Source<F>>,
     scalars: Vec<Map>,
 }
 
 impl<F: MacField> FromStock<F> {
-    /// Both are of one MAC key, and `live` is of the session that it is used in.
-    pub fn new(stock: Arc<dyn Stock>, live: Box<dyn Source<F>>) -> Self {
-        FromStock { stock, live, scalars: registers::scalars::<F>() }
+    /// Both are of one MAC key, and `live` is of the session that it is used in. The stock keeps the [`kinds`] of this method.
+    pub fn new(method: LookupMethod, stock: Arc<dyn Stock>, live: Box<dyn Source<F>>) -> Self {
+        FromStock { method, stock, live, scalars: registers::scalars::<F>() }
     }
 
     /// Whole items, as many as asked for.
@@ -170,7 +190,7 @@ impl<F: MacField> FromStock<F> {
         pool: &Pool,
         net: &mut dyn Net,
     ) -> Result<Option<Vectors<F>>> {
-        let Some(kind) = vectors::<F>(in_bits) else { return Ok(None) };
+        let Some(kind) = vectors::<F>(self.method, in_bits) else { return Ok(None) };
         let items = self.take(&kind, count, net)?;
         Ok(Some(Vectors::read(in_bits, &items, pool)))
     }
@@ -195,6 +215,10 @@ impl<F: MacField> Source<F> for FromStock<F> {
 
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
         self.live.bit_triples(count, net)
+    }
+
+    fn inverses(&mut self, count: usize, net: &mut dyn Net) -> Result<Inverses<F>> {
+        Ok(Inverses::read(&self.take(&inverses::<F>(), count, net)?))
     }
 
     fn zeros(&mut self, shares: &mut [F::Word]) {

@@ -3,13 +3,19 @@
 //! For tests, and for measuring the online phase alone. All parties hold one seed. Each party derives from it what the dealer would hand
 //! out to it; the first party's shares are what is missing to the sum.
 
+use polyclave_cipher::Matrix;
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::aes_prg::AesPrg;
+use polyclave_kernels::affine::{Map, Term, combine};
+use polyclave_kernels::gf256;
 use zeroize::Zeroizing;
 
 use crate::net::Net;
 use crate::pool::Pool;
-use crate::spdz::{Authenticated, MacKey, OwnedBits, RowShape, Rows, Source, Triples, Units};
+use crate::spdz::tower::{GF4, GF16};
+use crate::spdz::{
+    Authenticated, Element, Inverses, MacKey, OwnedBits, RowShape, Rows, Source, Triples, Units,
+};
 use crate::{Party, Result};
 
 /// Unit vectors that are dealt at once.
@@ -127,6 +133,12 @@ impl<F: MacField> InsecureDealer<F> {
         cells.iter_mut().for_each(|cell| *cell &= 0xff >> (8 - in_bits));
         cells
     }
+
+    /// Sums of some of the elements.
+    fn random_cells_of(&mut self, basis: &[u8], count: usize) -> Vec<u8> {
+        let sum = |bits: u8| (0..basis.len()).fold(0, |sum, i| sum ^ (basis[i] * (bits >> i & 1)));
+        self.random_cells(basis.len() as u8, count).into_iter().map(sum).collect()
+    }
 }
 
 impl<F: MacField> Source<F> for InsecureDealer<F> {
@@ -156,6 +168,50 @@ impl<F: MacField> Source<F> for InsecureDealer<F> {
         let (a, b) = (self.random_bits(count), self.random_bits(count));
         let c: Vec<u8> = a.iter().zip(&b).map(|(a, b)| a & b).collect();
         Ok(Triples { a: self.deal_bits(&a), b: self.deal_bits(&b), c: self.deal_bits(&c) })
+    }
+
+    fn inverses(&mut self, count: usize, _: &mut dyn Net) -> Result<Inverses<F>> {
+        let [lx, mu] = [0; 2].map(|_| self.random_cells(8, count));
+        let [ln, lv, lm] = [&GF16[..], &GF16, &GF4].map(|basis| self.random_cells_of(basis, count));
+        let power = |cells: &[u8], squarings: u32| {
+            let (mut power, map) = (vec![0; count], Map::new(Matrix::frobenius(squarings).columns()));
+            combine(&mut power, &[Term { src: cells, map: &map }], 0);
+            power
+        };
+        let product = |a: &[u8], b: &[u8]| {
+            let mut product = vec![0; count];
+            gf256::multiply(&mut product, a, b);
+            product
+        };
+        let [lx16, ln4, x] = [power(&lx, 4), power(&ln, 2), power(&lm, 1)];
+        let [lx17, ln5, xln4, lvlx16] =
+            [product(&lx16, &lx), product(&ln4, &ln), product(&x, &ln4), product(&lv, &lx16)];
+
+        let mut dealt = Inverses::zero(count);
+        let mut set = |element: Element, cells: &[u8]| {
+            let (shares, macs) = self.deal_cells(cells);
+            dealt.values[element as usize].copy_from_slice(&shares);
+            dealt.macs[element as usize].copy_from_slice(&macs);
+        };
+        set(Element::Lx, &lx);
+        set(Element::Lx16, &lx16);
+        set(Element::Lx17, &lx17);
+        set(Element::Ln, &ln);
+        set(Element::Ln4, &ln4);
+        set(Element::Ln5, &ln5);
+        set(Element::Lm, &lm);
+        set(Element::X, &x);
+        set(Element::XLn4, &xln4);
+        set(Element::Lv, &lv);
+        set(Element::LvLx16, &lvlx16);
+        for (i, macs) in dealt.bit_macs.iter_mut().enumerate() {
+            let bits: Vec<u8> = mu.iter().map(|byte| byte >> i & 1).collect();
+            let (shares, of_bit) = self.deal_cells(&bits);
+            // The lowest bit of a sum of cells is the sum of their lowest bits.
+            dealt.bits.iter_mut().zip(&shares).for_each(|(byte, share)| *byte |= (share & 1) << i);
+            macs.copy_from_slice(&of_bit);
+        }
+        Ok(dealt)
     }
 
     fn zeros(&mut self, shares: &mut [F::Word]) {

@@ -8,7 +8,6 @@ use crate::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold, choi
 use crate::ot::EXPANSION;
 use crate::protocol::Adversary;
 use crate::release::{Checked, Unverified};
-use crate::tinyot::Kappa;
 use crate::{Error, Result, spdz};
 
 /// Nothing is verified.
@@ -77,13 +76,6 @@ const PREPROCESSING: Choice = Choice {
     default: Some("tinyot-demux"),
 };
 
-const KAPPA: Choice = Choice {
-    name: "kappa",
-    summary: "a cheater learns something of a batch of triples with probability 2^-40 or 2^-64",
-    values: || vec!["40", "64"],
-    default: Some("64"),
-};
-
 const fn descriptor(name: &'static str, config: fn(&Parameters) -> Result<AnyProtocolConfig>) -> Descriptor {
     Descriptor {
         name,
@@ -92,7 +84,7 @@ const fn descriptor(name: &'static str, config: fn(&Parameters) -> Result<AnyPro
         parties: 2..=2,
         usual_parties: 2,
         threshold: Threshold::AllButOne,
-        options: &[PREPROCESSING, choices::EXPANSION, KAPPA],
+        options: &[PREPROCESSING, choices::EXPANSION, choices::KAPPA],
         takes_gates: false,
         config,
         serving: None,
@@ -111,6 +103,6 @@ fn preprocessing(macs: Macs, chosen: &Parameters) -> Result<Preprocessing> {
         "tinyot-circuit" => PreprocessingMethod::Circuit,
         other => return Err(Error::Misuse(format!("{} has no preprocessing '{other}'", macs.protocol()))),
     };
-    let kappa = if chosen.value("kappa") == "40" { Kappa::Bits40 } else { Kappa::Bits64 };
+    let kappa = chosen.kappa();
     Ok(Preprocessing::TinyOt { method, kappa, expansion: chosen.parsed("expansion")? })
 }

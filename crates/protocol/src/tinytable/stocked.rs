@@ -33,7 +33,9 @@ const TRIPLES: Kind =
 
 /// The kinds of material that nodes keep.
 pub(super) fn kinds() -> Vec<Kind> {
-    let elements = spdz::kinds::<Gf2_64>().into_iter().find(|kind| kind.name == "triples");
+    let elements = spdz::kinds::<Gf2_64>(spdz::LookupMethod::MaskedTables)
+        .into_iter()
+        .find(|kind| kind.name == "triples");
     [TRIPLES, BITS].into_iter().chain(elements).collect()
 }
 

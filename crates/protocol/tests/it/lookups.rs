@@ -35,3 +35,9 @@ pub fn table_of(cipher: &str) -> Circuit {
     let circuit = catalog::find(cipher).expect("the catalog has it").encrypt;
     one_lookup((*circuit.tables()[0]).clone())
 }
+
+/// The table that undoes it.
+pub fn inverse_table_of(cipher: &str) -> Circuit {
+    let circuit = catalog::find(cipher).expect("the catalog has it").decrypt.expect("it has an inverse");
+    one_lookup((*circuit.tables()[0]).clone())
+}

@@ -40,6 +40,7 @@ mod spdz_client;
 mod spdz_faults;
 mod spdz_serving;
 mod spdz_stock;
+mod spdz_tower;
 mod spdz_views;
 mod tinyot;
 mod tinyot_faults;

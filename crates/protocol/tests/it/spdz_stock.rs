@@ -74,7 +74,10 @@ fn from_shelves<F: MacField>(
         let terms = config.handshake(HandshakeParameters::new(config.parties()));
         let shelf = shelf(net.me());
         for (name, count) in stocked {
-            let kind = kinds::<F>().into_iter().find(|kind| kind.name == *name).expect("it is a kind");
+            let kind = kinds::<F>(config.method())
+                .into_iter()
+                .find(|kind| kind.name == *name)
+                .expect("it is a kind");
             let stream = hello(&terms, net)?.stream();
             let items = config.join(&setup, stream, net.members())?.make_items(&kind, *count, net)?;
             assert_eq!(items.len(), count * kind.item_bytes);
@@ -150,6 +153,42 @@ fn triple_des_from_stock_gives_the_known_answer() {
     }
     check::<Gf2_64>();
     check::<Gf2_128>();
+}
+
+#[test]
+fn aes_by_the_tower_from_stock_gives_the_known_answer() {
+    let (circuit, config) = (with_key_schedule("aes-128"), config::<Gf2_64>(2, LookupMethod::Tower));
+    let stocked = [("records for inversions", 200), ("triples", 64)];
+    for outcome in
+        from_shelves(&config, &stocked, &circuit, &cells(&circuit, &AES), |_| BoundedStock::default())
+    {
+        assert_eq!(hexadecimal(&outcome.expect("honest parties finish")), AES_ANSWER);
+    }
+    let short = [("records for inversions", 199), ("triples", 64)];
+    for outcome in
+        from_shelves(&config, &short, &circuit, &cells(&circuit, &AES), |_| BoundedStock::default())
+    {
+        assert!(matches!(outcome, Err(Error::OutOfMaterial { .. })), "{outcome:?}");
+    }
+    // A record that the other party does not use, or has used already.
+    let shelf = |p: Party| BoundedStock {
+        out_of_order: (p == Party(1)).then_some("records for inversions"),
+        ..BoundedStock::default()
+    };
+    for outcome in from_shelves(&config, &stocked, &circuit, &cells(&circuit, &AES), shelf) {
+        assert!(matches!(outcome, Err(Error::CheckFailed { .. })), "{outcome:?}");
+    }
+}
+
+#[test]
+fn three_des_under_the_tower_from_stock_gives_the_known_answer() {
+    let (circuit, config) = (with_key_schedule("3des-ede3"), config::<Gf2_64>(2, LookupMethod::Tower));
+    let stocked = [("unit vectors of 6 bits", 384), ("triples", 64)];
+    for outcome in
+        from_shelves(&config, &stocked, &circuit, &cells(&circuit, &DES), |_| BoundedStock::default())
+    {
+        assert_eq!(hexadecimal(&outcome.expect("honest parties finish")), DES_ANSWER);
+    }
 }
 
 /// Every kind, made by oblivious transfer: tables of 8 bits, of 6 bits, and products with decompositions.

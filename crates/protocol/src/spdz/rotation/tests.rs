@@ -31,7 +31,7 @@ impl Rotating {
     fn begin(preprocessing: Preprocessing, net: &mut dyn Net) -> Result<Self> {
         let mut session = hello(&HandshakeParameters::new(net.parties()), net)?;
         let [old, new] =
-            [Setup::generate(preprocessing, false, net)?, Setup::generate(preprocessing, false, net)?];
+            [Setup::generate(preprocessing, None, net)?, Setup::generate(preprocessing, None, net)?];
         let stream = session.stream();
         let source = old.source(preprocessing, &stream.label())?;
         let before = Arithmetic::new(old.key().clone(), stream.label(), source);

@@ -20,7 +20,7 @@ fn session(setup: &Setup<F>, preprocessing: Preprocessing, net: &mut dyn Net) ->
 /// Before and after a start of all nodes: values of the first boot are multiplied with those of the second.
 fn survives_a_start(n: usize, preprocessing: Preprocessing) {
     let outcomes = run_parties(n, |net| {
-        let first = Setup::<F>::generate(preprocessing, false, net)?;
+        let first = Setup::<F>::generate(preprocessing, None, net)?;
         let mut before = session(&first, preprocessing, net)?;
         let stored = before.triples(2, net)?;
         let saved = first.save();
@@ -29,7 +29,7 @@ fn survives_a_start(n: usize, preprocessing: Preprocessing) {
         let restored = Setup::<F>::restore(net.me(), n, &saved)?;
         assert_eq!(*restored.save(), *saved);
         assert!(matches!(session(&restored, preprocessing, net), Err(Error::Misuse(_))), "not renewed");
-        let renewed = restored.renew(preprocessing, false, net)?;
+        let renewed = restored.renew(preprocessing, None, net)?;
         assert_eq!(*renewed.save(), *saved, "the key and the anchor stay");
         let mut after = session(&renewed, preprocessing, net)?;
         let triples = after.triples(2, net)?;
@@ -59,14 +59,14 @@ fn stored_values_are_used_with_material_of_a_later_start() {
 fn whoever_renews_under_another_share_of_the_key_is_caught() {
     for n in [2, 3] {
         let outcomes = run_parties(n, |net| {
-            let mut setup = Setup::<F>::generate(MASCOT, false, net)?;
+            let mut setup = Setup::<F>::generate(MASCOT, None, net)?;
             if net.me() == Party(1) {
                 setup.key = MacKey::of_share(Party(1), n, setup.key.reveal_own_share() ^ 1 << 20);
             }
-            let renewed = setup.renew(MASCOT, false, net);
+            let renewed = setup.renew(MASCOT, None, net);
             assert!(setup.key.refuse_retired().is_err(), "the stored key is given up, too");
             let restored = Setup::<F>::restore(net.me(), n, &setup.save())?;
-            assert!(restored.renew(MASCOT, false, net).is_err(), "for ever");
+            assert!(restored.renew(MASCOT, None, net).is_err(), "for ever");
             Ok(renewed.map(drop))
         });
         let failed = Error::CheckFailed { what: "the MACs of opened values" };
@@ -77,8 +77,8 @@ fn whoever_renews_under_another_share_of_the_key_is_caught() {
 #[test]
 fn a_renewed_setup_shares_the_fate_of_its_key() {
     let outcomes = run_parties(2, |net| {
-        let setup = Setup::<F>::generate(MASCOT, false, net)?;
-        let renewed = setup.renew(MASCOT, false, net)?;
+        let setup = Setup::<F>::generate(MASCOT, None, net)?;
+        let renewed = setup.renew(MASCOT, None, net)?;
         setup.key().retire();
         session(&renewed, MASCOT, net)?.triples(1, net).map(drop)
     });
@@ -89,8 +89,8 @@ fn a_renewed_setup_shares_the_fate_of_its_key() {
 fn a_setup_is_renewed_with_its_own_preprocessing_only() {
     run_parties(2, |net| {
         for (preprocessing, other) in [(BOTH[0], BOTH[1]), (BOTH[1], BOTH[0])] {
-            let setup = Setup::<F>::generate(preprocessing, false, net)?;
-            assert!(matches!(setup.renew(other, false, net), Err(Error::Misuse(_))));
+            let setup = Setup::<F>::generate(preprocessing, None, net)?;
+            assert!(matches!(setup.renew(other, None, net), Err(Error::Misuse(_))));
             assert!(matches!(session(&setup, other, net), Err(Error::Misuse(_))));
         }
         Ok(())
@@ -101,7 +101,7 @@ fn a_setup_is_renewed_with_its_own_preprocessing_only() {
 
 /// What the first of two parties stores.
 fn saved(preprocessing: Preprocessing) -> Vec<u8> {
-    let mut all = run_parties(2, |net| Ok(Setup::<F>::generate(preprocessing, false, net)?.save().to_vec()));
+    let mut all = run_parties(2, |net| Ok(Setup::<F>::generate(preprocessing, None, net)?.save().to_vec()));
     all.remove(0).expect("both are honest")
 }
 
