@@ -70,8 +70,11 @@ fn aes() {
 
 fn transposes() {
     let columns = secrets::bytes(128 * 16);
-    let mut blocks = vec![0; 123];
+    let mut blocks = vec![0_u128; 123];
     columns_to_blocks(&columns, 16, 128, &mut blocks);
+    let mut words = vec![0_u64; 123];
+    columns_to_blocks(&columns, 16, 64, &mut words);
+    black_box(words);
     for width in [8, 16, 5] {
         let lanes = 37;
         let blocks = secrets::bytes(width * lanes);

@@ -12,6 +12,7 @@ use polyclave_protocol::{EARLIER_CHECK, Error, Party, PartySet, Result};
 
 const LABEL: &[u8] = b"a label of a session";
 const CHEATER: Party = Party(1);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A different Delta for each party, with ones and zeros in every tree.
 fn delta(me: Party) -> u128 {
@@ -219,7 +220,7 @@ fn party(net: &mut dyn Net) -> Output {
 fn run(at: u64, fault: Fault) -> (Vec<Output>, Tampering) {
     let mut tampering = Tampering::default();
     let mut threads = Vec::new();
-    for net in mesh_with_timeout(2, Duration::from_millis(500)) {
+    for net in mesh_with_timeout(2, TIMEOUT) {
         let cheats = net.me() == CHEATER;
         let mut net = Tamper::new(net, if cheats { at } else { u64::MAX }, fault);
         if cheats {
@@ -273,7 +274,7 @@ fn a_failed_check_in_either_batch_retires_all_forks() {
 #[test]
 fn silence_is_a_failed_check_only_once_coins_may_be_known() {
     for (at, retires) in [(2, false), (3, true), (4, true)] {
-        let (outputs, _) = run(at, Fault::Drop);
+        let (outputs, _) = run(at, Fault::Stall(3 * TIMEOUT));
         let error = outputs[0].as_ref().err().expect("the peer is silent");
         assert_eq!(error.may_be_a_wrong_guess(), retires, "message {at}: {error:?}");
         assert_eq!(matches!(error, Error::Unanswered { peer: CHEATER, .. }), retires, "{at}: {error:?}");
@@ -284,7 +285,7 @@ fn silence_is_a_failed_check_only_once_coins_may_be_known() {
 #[test]
 fn a_failed_check_of_the_upper_fork_retires_the_wide_pairs() {
     let mut threads = Vec::new();
-    for net in mesh_with_timeout(2, Duration::from_millis(500)) {
+    for net in mesh_with_timeout(2, TIMEOUT) {
         // Messages 0 and 1 are those of set-up, 5 is the answer to the check.
         let at = if net.me() == CHEATER { 5 } else { u64::MAX };
         let mut net = Tamper::new(net, at, Fault::FlipBit { byte: 3, bit: 1 });
