@@ -192,3 +192,14 @@ pub(super) fn error_of_opened(
     let values = Gf2_64::embedded_inner_product(chi, opened);
     Gf2_64::inner_product(chi, macs) ^ Gf2_64::multiply(alpha, values)
 }
+
+/// The same for words that were opened.
+pub(super) fn error_of_opened_words(
+    coefficients: &mut Coefficients<Gf2_64>,
+    alpha: u64,
+    macs: &[u64],
+    opened: &[u64],
+) -> u64 {
+    let chi = coefficients.next(opened.len());
+    Gf2_64::inner_product(chi, macs) ^ Gf2_64::multiply(alpha, Gf2_64::inner_product(chi, opened))
+}
