@@ -152,15 +152,12 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
     }
 
     fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
-        let parameters = match self.bits() {
-            Some(kappa) => parameters.with("kappa", &kappa.bits().to_le_bytes()),
-            None => parameters,
-        };
         parameters
             .with("protocol", self.name().as_bytes())
             .with("field", F::NAME.as_bytes())
             .with("preprocessing", self.preprocessing.to_string().as_bytes())
             .with("demux field", self.packing.name::<F>().as_bytes())
+            .with("kappa", &self.bits().map_or(0, Kappa::bits).to_le_bytes())
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<Setup<F>> {
