@@ -170,6 +170,8 @@ impl Source for TinyOt {
 }
 
 #[cfg(test)]
+mod cheaters;
+#[cfg(test)]
 mod records_tests;
 #[cfg(test)]
 mod tests;

@@ -192,3 +192,6 @@ pub(super) fn error_of_opened(
     let values = Gf2_64::embedded_inner_product(chi, opened);
     Gf2_64::inner_product(chi, macs) ^ Gf2_64::multiply(alpha, values)
 }
+
+#[cfg(test)]
+mod tests;
