@@ -84,8 +84,8 @@ struct Parties {
 struct Run<T> {
     keys: [Key; 2],
     outcomes: [Result<T>; 2],
-    /// Messages of the cheater.
-    messages: u64,
+    /// Messages of each party.
+    messages: [u64; 2],
 }
 
 impl Parties {
@@ -124,8 +124,8 @@ impl Parties {
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>().into_iter()
         });
         let (first, messages) = outcomes.next().expect("two parties");
-        let (second, _) = outcomes.next().expect("two parties");
-        Run { keys, outcomes: [first, second], messages }
+        let (second, of_second) = outcomes.next().expect("two parties");
+        Run { keys, outcomes: [first, second], messages: [messages, of_second] }
     }
 }
 
@@ -323,6 +323,42 @@ fn another_payload_passes_exactly_if_x_is_zero() {
     }
 }
 
+/// Its shares of MACs are then wrong by its own bits, in offers and in its part of the sum.
+#[test]
+fn another_alpha_than_that_of_the_transfers_is_always_caught() {
+    let parties = Parties::set_up();
+    for kind in kinds() {
+        let run = parties.run(Edits::default(), |source, net| {
+            let maker = &mut source.maker;
+            if net.me().index() == CHEATER {
+                maker.key = Key::of_share(maker.key.me(), 2, maker.key.reveal_own_share() ^ 1 << 40);
+            }
+            let mut list = List::default();
+            list.make_room(10 * COUNT);
+            maker.fill(&mut list, &Kind::new(kind[0], kind[1]), None, true, 10 * COUNT, net)?;
+            maker.check(&[list.z.part(0, 10 * COUNT)], net)
+        });
+        assert!(!run.passed());
+    }
+}
+
+/// Offers to a receiver with inconsistent choices would tell it bits of Delta.
+#[test]
+fn no_offer_leaves_after_a_failed_check_of_transfers() {
+    let parties = Parties::set_up();
+    for number in 0..8 {
+        // Other choices in eight trees, for the check's mask: it passes if it guesses all of these parts of Delta.
+        let bytes = (0..8).map(|tree| (17 * tree, 1 << number)).collect();
+        let run = parties.run(Edits { at: 0, bytes }, |source, net| {
+            let mut list = List::default();
+            list.make_room(COUNT);
+            source.maker.fill(&mut list, &Kind::new(&GF16, &BYTE), None, true, COUNT, net)
+        });
+        assert!(run.outcomes[HONEST].is_err() && run.keys[HONEST].refuse_retired().is_err());
+        assert_eq!(run.messages[HONEST], OFFERS);
+    }
+}
+
 /// Another sum of what is checked, or another answer in its zero test, or other coins.
 #[test]
 fn wrong_messages_of_the_check_are_always_caught() {
@@ -353,7 +389,7 @@ fn wrong_differences_and_corrections_are_always_caught() {
     let (triples, records) = (13, 3);
     let honest = |run: Run<()>| {
         assert!(run.passed());
-        run.messages
+        run.messages[CHEATER]
     };
     let make_triples =
         |source: &mut TinyOt, net: &mut dyn Net| source.triples_in_batches(triples, net).map(drop);
