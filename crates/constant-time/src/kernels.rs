@@ -10,6 +10,7 @@ use polyclave_kernels::bit_transpose::columns_to_blocks;
 use polyclave_kernels::fold::fold;
 use polyclave_kernels::label_hash::{Halves, Label, LabelHash, Negated, Tweak};
 use polyclave_kernels::label_sums::sum_within;
+use polyclave_kernels::leaf_streams::LeafStreams;
 use polyclave_kernels::secret::mask;
 use polyclave_kernels::transpose::{blocks_to_rows, rows_to_blocks};
 use polyclave_kernels::unit_sums::Sums;
@@ -69,8 +70,11 @@ fn aes() {
 
 fn transposes() {
     let columns = secrets::bytes(128 * 16);
-    let mut blocks = vec![0; 123];
+    let mut blocks = vec![0_u128; 123];
     columns_to_blocks(&columns, 16, 128, &mut blocks);
+    let mut words = vec![0_u64; 123];
+    columns_to_blocks(&columns, 16, 64, &mut words);
+    black_box(words);
     for width in [8, 16, 5] {
         let lanes = 37;
         let blocks = secrets::bytes(width * lanes);
@@ -85,6 +89,10 @@ fn transposes() {
 fn sums() {
     let (mut rows, mut columns, mut sum) = (secrets::bytes(16 * 48), vec![0; 4 * 48], vec![0; 48]);
     fold(&mut rows, &mut columns, &mut sum);
+    let keys: Vec<[u8; 16]> = (0..16).map(|_| secrets::block()).collect();
+    LeafStreams::new(4, &keys, false).receive(0, &secrets::bytes(48), &mut columns, &mut sum);
+    let delta: Vec<u8> = secrets::bytes(4).into_iter().map(mask).collect();
+    LeafStreams::new(4, &keys, true).send(0, &sum, &delta, &mut columns);
     let mut arena = secrets::bytes(16 * 12);
     sum_within(&mut arena, 0, 16 * 3, &[16 * 3, 16 * 6], &secrets::block());
     let table: Vec<u8> = (0..16_u8).map(|x| x.wrapping_mul(7) & 15).collect();

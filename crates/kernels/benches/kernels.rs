@@ -12,6 +12,7 @@ use polyclave_kernels::gf128::weighted_sums;
 use polyclave_kernels::gf256::multiply;
 use polyclave_kernels::label_hash::{Halves, LabelHash, Negated, three_halves};
 use polyclave_kernels::label_sums::sum_within;
+use polyclave_kernels::leaf_streams::LeafStreams;
 use polyclave_kernels::transpose::{blocks_to_rows, rows_to_blocks};
 use polyclave_kernels::unit_sums::Sums;
 
@@ -150,8 +151,26 @@ fn bench_transpose(criterion: &mut Criterion) {
 
 fn bench_blocks(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("blocks of transfers");
-    let (columns, mut blocks) = (vec![0x5a; 128 * 1024], vec![0; 8192]);
+    let (mut columns, mut blocks) = (vec![0x5a; 128 * 1024], vec![0_u128; 8192]);
+    let (mut words, mut correction, mut sums) = (vec![0_u64; 8192], vec![0; 1024], vec![0; 128 * 16]);
     group.throughput(Throughput::Elements(8192));
+    for depth in [1, 2, 4, 8] {
+        let trees = 128 / depth;
+        let mut streams = LeafStreams::new(depth, &vec![[7; 16]; trees << depth], false);
+        group.bench_function(format!("128 columns of trees of depth {depth}"), |bencher| {
+            bencher.iter(|| {
+                for (tree, columns) in columns.chunks_exact_mut(depth * 1024).enumerate() {
+                    streams.receive(tree, black_box(&[0x5a; 1024]), columns, &mut correction);
+                }
+            })
+        });
+    }
+    group.bench_function("hashes of 128 columns", |bencher| {
+        bencher.iter(|| weighted_sums(black_box(&mut sums), black_box(&columns), &[0x83; 1024]))
+    });
+    group.bench_function("64 columns to words", |bencher| {
+        bencher.iter(|| columns_to_blocks(black_box(&columns), 1024, 64, black_box(&mut words)))
+    });
     for count in [40, 64, 128] {
         group.bench_function(format!("{count} columns to blocks"), |bencher| {
             bencher.iter(|| columns_to_blocks(black_box(&columns), 1024, count, black_box(&mut blocks)))

@@ -10,6 +10,7 @@ use polyclave_protocol::Result;
 use polyclave_protocol::mesh::mesh;
 use polyclave_protocol::metered::Metered;
 use polyclave_protocol::net::Net;
+use polyclave_protocol::pool::Pool;
 use polyclave_protocol::tinyot::{Kappa, Key, Source, TinyOt};
 
 const BITS: usize = 1 << 20;
@@ -43,6 +44,8 @@ fn time(kappa: Kappa, expansion: usize, count: usize, iterations: u64, make: Mak
 fn all(c: &mut Criterion) {
     let triples: Make = |source, count, net| source.triples(count, net).map(drop);
     let bits: Make = |source, count, net| source.bits(count, net).map(drop);
+    let six: Make = |source, count, net| source.unit_vectors(6, count, &Pool::default(), net).map(drop);
+    let eight: Make = |source, count, net| source.unit_vectors(8, count, &Pool::default(), net).map(drop);
     let records: Make = |source, count, net| source.inverses(count, net).map(drop);
     let mut cases = vec![("bits", Kappa::Bits40, 4, BITS, bits)];
     for kappa in [Kappa::Bits40, Kappa::Bits64] {
@@ -52,6 +55,8 @@ fn all(c: &mut Criterion) {
         for (expansion, count) in [(4, 1 << 18), (4, 1 << 17), (4, 1 << 13), (2, 1 << 18)] {
             cases.push(("records for inversions", kappa, expansion, count, records));
         }
+        cases.push(("unit vectors of 6 bits", kappa, 4, 1 << 16, six));
+        cases.push(("unit vectors of 8 bits", kappa, 4, 1 << 16, eight));
     }
     for (what, kappa, expansion, count, make) in cases {
         let mut group = c.benchmark_group(format!("{what}, kappa {}", kappa.bits()));

@@ -32,16 +32,13 @@ pub(super) unsafe fn columns_to_blocks<B: Block, const G: usize>(
     for (pair, tiles) in tiles.chunks_mut(2).enumerate() {
         for group in 0..count.div_ceil(8) {
             for (half, bytes) in bytes.iter_mut().enumerate().take(tiles.len()) {
-                let mut rows = [_mm256_setzero_si256(); 8];
-                for (row, i) in rows.iter_mut().zip(8 * group..count) {
-                    let at = i * stride + (2 * pair + half) * 32;
-                    // SAFETY: the caller warrants 32 bytes here; the load has no alignment.
-                    *row = unsafe { _mm256_loadu_si256(columns.as_ptr().add(at).cast()) };
-                }
+                let at = 8 * group * stride + (2 * pair + half) * 32;
+                // SAFETY: the caller warrants 32 bytes for each row that is a column.
+                let mut rows = unsafe { load(&columns[at..], stride, count - 8 * group) };
                 turn(&mut rows);
-                for (row, bytes) in rows.into_iter().zip(bytes) {
+                for (r, row) in rows.iter().enumerate() {
                     // SAFETY: the array has the 32 bytes written; the store has no alignment.
-                    unsafe { _mm256_storeu_si256(bytes[group].as_mut_ptr().cast(), row) };
+                    unsafe { _mm256_storeu_si256(bytes[r][group].as_mut_ptr().cast(), *row) };
                 }
             }
         }
@@ -56,6 +53,28 @@ pub(super) unsafe fn columns_to_blocks<B: Block, const G: usize>(
     bytes = [[[[0; 32]; G]; 8]; 2];
     optimization_barrier(&bytes);
     blocks.len() / TILE * TILE
+}
+
+/// 32 bytes of each of at most 8 columns, and zeros for the others. The next line of each is fetched, since columns at a large stride
+/// look unpredictable to the processor.
+///
+/// # Safety
+/// Besides AVX2: `columns` has 32 bytes from every `i * stride` with `i < min(8, count)`.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn load(columns: &[u8], stride: usize, count: usize) -> [__m256i; 8] {
+    let mut rows = [_mm256_setzero_si256(); 8];
+    // Always eight steps, so that rows stay in registers.
+    for (i, row) in rows.iter_mut().enumerate() {
+        if i < count {
+            let column = columns.as_ptr().wrapping_add(i * stride);
+            // SAFETY: the caller warrants 32 bytes here; the load has no alignment.
+            *row = unsafe { _mm256_loadu_si256(column.cast()) };
+            // A prefetch has no effect on memory, wherever it points.
+            _mm_prefetch::<_MM_HINT_T0>(column.wrapping_add(64).cast());
+        }
+    }
+    rows
 }
 
 /// Bit `j` of every byte of row `i` becomes bit `i` of that byte of row `j`.

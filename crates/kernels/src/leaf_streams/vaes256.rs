@@ -42,21 +42,21 @@ struct Sums<const R: usize> {
 /// See [`super::LeafStreams::receive`] and [`super::LeafStreams::send`]; lengths were checked there.
 #[target_feature(enable = "aes,vaes,avx2")]
 pub(super) fn next(keys: &[RoundKeys], punctured: bool, counter: u64, columns: &mut [u8], mut what: Use<'_>) {
-    let len = what.len();
+    let (len, depth) = (what.len(), keys.len().ilog2() as usize);
     let whole = len / (REGISTERS * BYTES) * (REGISTERS * BYTES);
     let mut sums = Sums::<REGISTERS>::zero();
     for at in (0..whole).step_by(REGISTERS * BYTES) {
         let total = sums.add_up(keys, punctured, counter + (at / GRAIN) as u64);
         sums.write(&total, columns, &mut what, at);
     }
-    sums.wipe();
+    sums.wipe(depth);
     if whole < len {
         let mut sums = Sums::<1>::zero();
         for at in (whole..len).step_by(BYTES) {
             let total = sums.add_up(keys, punctured, counter + (at / GRAIN) as u64);
             sums.write(&total, columns, &mut what, at);
         }
-        sums.wipe();
+        sums.wipe(depth);
     }
 }
 
@@ -70,8 +70,10 @@ impl<const R: usize> Sums<R> {
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn wipe(&mut self) {
-        *self = Self::zero();
+    fn wipe(&mut self, depth: usize) {
+        let zero = [_mm256_setzero_si256(); R];
+        self.columns[..depth].fill(zero);
+        self.waiting[..depth].fill(zero);
         optimization_barrier(self);
     }
 

@@ -1,4 +1,4 @@
-//! Records for inversions between two parties, from TinyOT ([`crate::tinyot`]).
+//! Records for inversions, and unit vectors, between two parties, from TinyOT ([`crate::tinyot`]).
 //!
 //! TinyOT makes them under its own transfers. `bit_triples.rs` binds both parties' shares of the MAC key there to those here, once, when
 //! the two are joined. So a record is material of this source like any other.
@@ -9,23 +9,39 @@ use polyclave_field::MacField;
 
 use super::Mascot;
 use super::bit_triples::missing;
+use crate::Result;
 use crate::net::Net;
-use crate::spdz::Inverses;
-use crate::{Error, Result};
+use crate::pool::Pool;
+use crate::spdz::{Inverses, Vectors};
+use crate::tinyot::TinyOt;
 
 impl<F: MacField> Mascot<F> {
     /// Random records for inversions.
     pub(super) fn records(&mut self, count: usize, net: &mut dyn Net) -> Result<Inverses<F>> {
+        self.from_tinyot(|tinyot| tinyot.inverses(count, net))
+    }
+
+    /// Unit vectors of random indices.
+    pub(super) fn vectors(
+        &mut self,
+        in_bits: u8,
+        count: usize,
+        pool: &Pool,
+        net: &mut dyn Net,
+    ) -> Result<Vectors<F>> {
+        self.from_tinyot(|tinyot| tinyot.unit_vectors(in_bits, count, pool, net))
+    }
+
+    /// Has TinyOT make something, with MACs in GF(2^64), and takes it as made with MACs in F. TinyOT is joined only if these are one
+    /// field.
+    fn from_tinyot<M: Any, T: Any>(&mut self, make: impl FnOnce(&mut TinyOt) -> Result<M>) -> Result<T> {
         // Outside of `guarded`, because asking in vain spoils nothing.
         if self.tinyot.is_none() {
             return Err(missing());
         }
         self.guarded(|mascot| {
-            let tinyot = mascot.tinyot.as_mut().ok_or_else(missing)?;
-            let made: Box<dyn Any> = Box::new(tinyot.inverses(count, net)?);
-            // TinyOT is joined only if F is its field.
-            let made = made.downcast().map_err(|_| Error::misuse("records have MACs in GF(2^64)"))?;
-            Ok(*made)
+            let made: Box<dyn Any> = Box::new(make(mascot.tinyot.as_mut().ok_or_else(missing)?)?);
+            Ok(*made.downcast().map_err(|_| missing())?)
         })
     }
 }

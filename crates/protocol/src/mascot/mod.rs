@@ -46,8 +46,9 @@ use zeroize::Zeroizing;
 
 use crate::net::Net;
 use crate::ot::{Pairs, Shape};
+use crate::pool::Pool;
 use crate::session::random_bytes;
-use crate::spdz::{Authenticated, Inverses, MacKey, Openings, OwnedBits, Product, Source, Triples};
+use crate::spdz::{Authenticated, Inverses, MacKey, Openings, OwnedBits, Product, Source, Triples, Vectors};
 use crate::tinyot::TinyOt;
 use crate::{Error, Party, PartySet, Result};
 use authenticate::Zeros;
@@ -180,6 +181,16 @@ impl<F: MacField> Source<F> for Mascot<F> {
 
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
         self.triples_of_bits(count, net)
+    }
+
+    fn unit_vectors(
+        &mut self,
+        in_bits: u8,
+        count: usize,
+        pool: &Pool,
+        net: &mut dyn Net,
+    ) -> Result<Vectors<F>> {
+        self.vectors(in_bits, count, pool, net)
     }
 
     fn inverses(&mut self, count: usize, net: &mut dyn Net) -> Result<Inverses<F>> {

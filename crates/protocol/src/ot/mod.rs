@@ -25,8 +25,8 @@
 //!   receiver that is silent once it may know the coins, and before it has answered, also ends them ([`Error::Unanswered`]). It does not
 //!   know whether a guess was right, because the sender compares first and no message before depends on Delta; but it has chosen among
 //!   coins. A receiver that is silent before that has seen no coins, and its silence costs the session only.
-//! * Coins are tossed by commitment and opening after all messages of the receivers have come ([`crate::coins`]). They are good if one
-//!   party is honest.
+//! * Coins are tossed by commitment and opening ([`crate::coins`]). No party opens before all messages of the receivers have come to it.
+//!   Coins are good if one party is honest.
 //!
 //! **Columns.** Blocks of 128 bits serve any purpose. With 64 or 40 columns messages are shorter in proportion. The receiver's choices
 //! are as safe as with 128 columns. Only Delta shrinks: a receiver guesses it with probability 2^-columns, once. That is the soundness
@@ -36,10 +36,12 @@
 //! **Delta** is chosen by the caller: its lowest bits can be a share of a key. It must be uniform in all columns on which the purpose
 //! relies, because the choices of the base transfers are its bits, and everything above counts guesses of it.
 //!
-//! **Rounds**: two for [`Pairs::set_up`], one for each [`Pairs::extend`], three for [`Pairs::check`]. **Bytes** in each direction of a
-//! pair: about 32 KiB to set up; columns / f bits for a transfer; 16 / f bytes a column for each check's mask and 16 bytes a column for
-//! its answer. **Memory**: until the check, columns / 8 bytes for each transfer at each end, and 16 for its block. All of it is reused;
-//! forks share the memory of blocks (`blocks.rs`).
+//! **Rounds**: two for [`Pairs::set_up`], one for each [`Pairs::extend`], three for [`Pairs::check`]; or three for both together, and for
+//! several forks at once ([`extend_checked`]). **Bytes** in each direction of a pair: about 32 KiB to set up; columns / f bits for a
+//! transfer; 16 / f bytes a column for each check's mask and 16 bytes a column for its answer. **Memory**: until the check, columns / 8
+//! bytes for each transfer at each end, and 16 for its block if blocks are written before the check. All of it is reused; forks share it
+//! (`blocks.rs`, `tile.rs`). **Time** is that of AES: `2^f / f` blocks for every 128 bits of blocks. Adding streams up, turning columns
+//! into blocks and hashing them for the check together take about as long again (`docs/benchmarks.md`).
 //!
 //! Constant time in Delta and in choices. All secrets are wiped when they are dropped, blocks when the last of all forks is dropped.
 //!

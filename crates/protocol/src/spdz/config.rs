@@ -82,6 +82,11 @@ impl<F: MacField> SpdzConfig<F> {
             LookupMethod::Tower => F::BITS == Gf2_64::BITS,
             _ => F::CELL_BITS != 6,
         };
+        if packing == Packing::Rotation && (parties != 2 || F::BITS != Gf2_64::BITS) {
+            return Err(Error::misuse(
+                "unit vectors are made by rotation between 2 parties, with MACs in GF(2^64)",
+            ));
+        }
         if !fits {
             return Err(Error::Misuse(format!("{} does not run over {}", method.name(), F::NAME)));
         }
@@ -100,7 +105,8 @@ impl<F: MacField> SpdzConfig<F> {
 
     /// Whether TinyOT makes a part of the material, and with which parameter.
     pub(super) fn bits(&self) -> Option<Kappa> {
-        let wanted = self.method == LookupMethod::Tower || self.packing == Packing::Bits;
+        let by_bits = matches!(self.packing, Packing::Bits | Packing::Rotation);
+        let wanted = self.method == LookupMethod::Tower || by_bits;
         wanted.then_some(self.kappa)
     }
 }
@@ -154,7 +160,7 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
             .with("protocol", self.name().as_bytes())
             .with("field", F::NAME.as_bytes())
             .with("preprocessing", self.preprocessing.to_string().as_bytes())
-            .with("demux field", &self.packing.entries::<F>().to_le_bytes())
+            .with("demux field", self.packing.name::<F>().as_bytes())
     }
 
     fn set_up(&self, net: &mut dyn Net) -> Result<Setup<F>> {

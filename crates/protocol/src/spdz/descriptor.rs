@@ -18,7 +18,7 @@ pub static MASKED_TABLES: Descriptor = Descriptor {
                  is in stock ([stock] in node.toml)",
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
-            let packing = Packing::of::<Gf2_64>(64)?;
+            let packing = if nodes == 2 { Packing::Rotation } else { Packing::of::<Gf2_64>(64)? };
             Ok(AnyServiceConfig::new(SpdzConfig::<Gf2_64>::new(
                 nodes,
                 LookupMethod::MaskedTables,
@@ -77,7 +77,7 @@ pub static TOWER: Descriptor = Descriptor {
 };
 
 fn tower(parties: usize, material: Preprocessing) -> Result<SpdzConfig<Gf2_64>> {
-    SpdzConfig::new(parties, LookupMethod::Tower, material, Packing::of::<Gf2_64>(1)?)
+    SpdzConfig::new(parties, LookupMethod::Tower, material, Packing::Rotation)
 }
 
 const PREPROCESSING: Choice = Choice {
@@ -100,8 +100,9 @@ const PREPROCESSING: Choice = Choice {
 
 const DEMUX_FIELD: Choice = Choice {
     name: "demux-field",
-    summary: "entries of a masked table's index that are multiplied at once; MACs are in GF(2^40), GF(2^128), or else GF(2^64)",
-    values: || vec!["1", "8", "40", "64", "128"],
+    summary: "entries of a masked table's index that are multiplied at once; MACs are in GF(2^40), GF(2^128), or else GF(2^64); \
+              rotation: two parties make unit vectors by products by rotation instead, the fastest",
+    values: || vec!["1", "8", "40", "64", "128", "rotation"],
     default: Some("64"),
 };
 
@@ -121,6 +122,11 @@ const fn descriptor(name: &'static str, config: fn(&Parameters) -> Result<AnyPro
 }
 
 fn config(method: LookupMethod, chosen: &Parameters) -> Result<AnyProtocolConfig> {
+    if chosen.value("demux-field") == "rotation" {
+        let material = preprocessing(method, chosen)?;
+        let config = SpdzConfig::<Gf2_64>::new(chosen.parties, method, material, Packing::Rotation)?;
+        return Ok(AnyProtocolConfig::new(config));
+    }
     match chosen.parsed("demux-field")? {
         40 => with::<Gf2_40>(method, chosen, 40),
         128 => with::<Gf2_128>(method, chosen, 128),

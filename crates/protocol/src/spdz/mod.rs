@@ -51,7 +51,7 @@ pub use guesses::{Guesses, MOST_FORGED_LOG2, MOST_UNANSWERED};
 pub use inverses::{Element, Inverses};
 pub use key::MacKey;
 pub use lookup_method::LookupMethod;
-pub use masked::{Packing, RowShape, Rows, UnitVectors, Units};
+pub use masked::{Packing, RowShape, Rows, UnitVectors, Units, Vectors};
 pub use material::Batch;
 pub use opening::Openings;
 pub use registers::Registers;
@@ -71,7 +71,7 @@ use crate::tally::{Cost, Phase, Tally};
 use crate::{Error, Result};
 use arithmetic::Arithmetic;
 use lookup_method::Route;
-use masked::{Sums, Vectors};
+use masked::Sums;
 use products::Products;
 use tower::Workspace;
 
@@ -156,6 +156,10 @@ impl<F: MacField> Spdz<F> {
 
     /// What was opened for them is not checked yet.
     fn make_vectors(&mut self, in_bits: u8, count: usize, net: &mut dyn Net) -> Result<Vectors<F>> {
+        // A vector of two entries is a bit and its complement.
+        if self.packing == Packing::Rotation && in_bits > 1 {
+            return self.arithmetic.source.unit_vectors(in_bits, count, &self.pool, net);
+        }
         let made = UnitVectors::make(&mut self.arithmetic, in_bits, count, self.packing, net)?;
         Ok(Vectors::of(in_bits, made, &self.pool))
     }

@@ -4,7 +4,7 @@ use polyclave_field::MacField;
 use zeroize::Zeroizing;
 
 use super::inverses::Inverses;
-use super::masked::{RowShape, Rows, Units};
+use super::masked::{RowShape, Rows, Units, Vectors};
 use super::share::Authenticated;
 use crate::net::Net;
 use crate::pool::Pool;
@@ -65,6 +65,17 @@ pub trait Source<F: MacField>: Send {
 
     /// Random triples of bits: c = a and b.
     fn bit_triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>>;
+
+    /// Unit vectors of random indices, from sources that make them by products by rotation.
+    fn unit_vectors(
+        &mut self,
+        _in_bits: u8,
+        _count: usize,
+        _pool: &Pool,
+        _net: &mut dyn Net,
+    ) -> Result<Vectors<F>> {
+        Err(Error::misuse("this source makes no unit vectors by rotation"))
+    }
 
     /// Records for inversions ([`Inverses`]), from sources that make them.
     fn inverses(&mut self, _count: usize, _net: &mut dyn Net) -> Result<Inverses<F>> {

@@ -221,6 +221,16 @@ impl<F: MacField> Source<F> for FromStock<F> {
         Ok(Inverses::read(&self.take(&inverses::<F>(), count, net)?))
     }
 
+    fn unit_vectors(
+        &mut self,
+        in_bits: u8,
+        count: usize,
+        pool: &Pool,
+        net: &mut dyn Net,
+    ) -> Result<Vectors<F>> {
+        self.live.unit_vectors(in_bits, count, pool, net)
+    }
+
     fn zeros(&mut self, shares: &mut [F::Word]) {
         self.live.zeros(shares);
     }

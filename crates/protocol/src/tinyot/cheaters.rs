@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use parking_lot::Mutex;
 use polyclave_field::{Gf2_64, Gf256, MacField};
 
+use super::coset_check::Products;
 use super::lists::{Column, List};
 use super::plan::{GatePlan, RecordPlan};
 use super::products::{ElementsMut, Kind};
@@ -185,7 +186,7 @@ impl Target {
                 CHEATER => own(list.z.part_mut(self.product, 1)),
                 _ => *honest.lock() = list.x.part(self.product, 1).values[0],
             }
-            source.maker.check(&[list.z.part(0, COUNT)], net)?;
+            source.maker.check(&products(&list, COUNT), net)?;
             Ok(list)
         });
         let mut coordinates = [0];
@@ -213,6 +214,10 @@ impl Target {
         };
         (0..runs).filter(passes).count()
     }
+}
+
+fn products(list: &List, count: usize) -> Products<'_> {
+    Products { elements: vec![list.z.part(0, count)], words: Vec::new() }
 }
 
 /// Products, and the MACs of all three elements.
@@ -336,7 +341,7 @@ fn another_alpha_than_that_of_the_transfers_is_always_caught() {
             let mut list = List::default();
             list.make_room(10 * COUNT);
             maker.fill(&mut list, &Kind::new(kind[0], kind[1]), None, true, 10 * COUNT, net)?;
-            maker.check(&[list.z.part(0, 10 * COUNT)], net)
+            maker.check(&products(&list, 10 * COUNT), net)
         });
         assert!(!run.passed());
     }
@@ -369,7 +374,7 @@ fn wrong_messages_of_the_check_are_always_caught() {
                 let mut list = List::default();
                 list.make_room(COUNT);
                 source.maker.fill(&mut list, &Kind::new(&GF4, &GF4), None, false, COUNT, net)?;
-                source.maker.check(&[list.z.part(0, COUNT)], net)
+                source.maker.check(&products(&list, COUNT), net)
             });
             let Err(error) = &run.outcomes[HONEST] else { panic!("message {at}, byte {byte}") };
             match at {

@@ -25,6 +25,7 @@ use polyclave_field::{Gf2_64, MacField};
 use super::Key;
 use super::opening::peer_of;
 use super::products::Elements;
+use super::word_products::Words;
 use crate::net::Net;
 use crate::spdz::{Authenticated, Coefficients, Product, zero_test_of};
 use crate::{Error, Result, coins};
@@ -32,9 +33,16 @@ use crate::{Error, Result, coins};
 /// Products whose coefficients are drawn at once.
 const PIECE: usize = 512;
 
+/// Products of a phase: of elements of subfields, and of words.
+#[derive(Default)]
+pub(super) struct Products<'a> {
+    pub(super) elements: Vec<Elements<'a>>,
+    pub(super) words: Vec<Words<'a>>,
+}
+
 /// Checks all products of a phase with a random element and a random product, both for this only use.
 pub(super) fn check(
-    products: &[Elements<'_>],
+    products: &Products<'_>,
     random: &Authenticated<Gf2_64>,
     product: Product<Gf2_64>,
     key: &Key,
@@ -43,10 +51,17 @@ pub(super) fn check(
     let coin = coins::toss_for_check(b"leaky products", net)?;
     let mut coefficients = Coefficients::<Gf2_64>::new(&coin);
     let (mut rho, mut mac) = (random.values[0], random.macs[0]);
-    for Elements { values, macs } in products {
+    for Elements { values, macs } in &products.elements {
         for (values, macs) in values.chunks(PIECE).zip(macs.chunks(PIECE)) {
             let chi = coefficients.next(values.len());
             rho ^= Gf2_64::embedded_inner_product(chi, values);
+            mac ^= Gf2_64::inner_product(chi, macs);
+        }
+    }
+    for Words { values, macs } in &products.words {
+        for (values, macs) in values.chunks(PIECE).zip(macs.chunks(PIECE)) {
+            let chi = coefficients.next(values.len());
+            rho ^= Gf2_64::inner_product(chi, values);
             mac ^= Gf2_64::inner_product(chi, macs);
         }
     }

@@ -14,6 +14,7 @@ use polyclave_kernels::memory::Wiped;
 use polyclave_kernels::secret::masks;
 
 use super::abit::{self, AT_ONCE, PIECE};
+use super::coset_check::Products;
 use super::lists::Column;
 use super::maker::Maker;
 use super::opening::exchange_bits;
@@ -98,8 +99,8 @@ impl TinyOt {
         for list in lists.iter_mut() {
             list.fill(plan.gates, &mut rows.macs, &mut self.maker, net)?;
         }
-        let products: Vec<_> = lists.iter().map(|list| list.z.part(0, plan.gates)).collect();
-        self.maker.check(&products, net)?;
+        let elements = lists.iter().map(|list| list.z.part(0, plan.gates)).collect();
+        self.maker.check(&Products { elements, words: Vec::new() }, net)?;
         self.maker.after_check(|maker| Buckets { lists, rows, range, made }.combine(plan.gates, maker, net))
     }
 }

@@ -5,9 +5,10 @@ use zeroize::Zeroizing;
 
 use super::Key;
 use super::abit::{AT_ONCE, Rows, Transfers};
-use super::coset_check;
+use super::coset_check::{self, Products};
 use super::lists::{BitRows, FieldBits, List, Scratch};
 use super::products::{Elements, Kind, Made, Offers};
+use super::word_products::WordOffers;
 use crate::net::Net;
 use crate::session::random_bytes;
 use crate::spdz::{Authenticated, Product};
@@ -18,6 +19,7 @@ pub(super) struct Maker {
     pub(super) key: Key,
     pub(super) transfers: Transfers,
     pub(super) offers: Offers,
+    pub(super) word_offers: WordOffers,
     pub(super) scratch: Scratch,
     pub(super) rows: BitRows,
     /// For zero tests.
@@ -35,6 +37,7 @@ impl Maker {
         Maker {
             key: key.clone(),
             offers: Offers::new(label, key.me(), transfers.delta()),
+            word_offers: WordOffers::new(label, key.me(), transfers.delta()),
             transfers,
             scratch: Scratch::new(),
             rows: BitRows::new(),
@@ -75,7 +78,7 @@ impl Maker {
     }
 
     /// Checks all products of a phase.
-    pub(super) fn check(&mut self, products: &[Elements<'_>], net: &mut dyn Net) -> Result<()> {
+    pub(super) fn check(&mut self, products: &Products<'_>, net: &mut dyn Net) -> Result<()> {
         let random = self.random_element(net)?;
         let product = self.zero_test_product(net)?;
         coset_check::check(products, &random, product, &self.key, net)

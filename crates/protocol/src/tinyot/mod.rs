@@ -14,6 +14,7 @@
 //! | `subfield.rs` | the subfields of GF(2^8) | |
 //! | `gates.rs` | triples of bits | |
 //! | `records.rs` | records for inversions in GF(2^8) | own |
+//! | `word_products.rs`, `unit_vectors.rs` | unit vectors of random indices | Keller et al. 2017, Protocol 3; own |
 //!
 //! docs/protocols/tower.md argues for everything that is our own.
 //!
@@ -49,6 +50,8 @@ mod rotation;
 mod share;
 mod source;
 mod subfield;
+mod unit_vectors;
+mod word_products;
 
 pub use opening::Openings;
 pub(crate) use opening::peer_of;
@@ -88,6 +91,7 @@ pub struct TinyOt {
     maker: Maker,
     gate_room: gates::Room,
     record_room: records::Room,
+    vector_room: unit_vectors::Room,
     failed: bool,
 }
 
@@ -124,6 +128,7 @@ impl TinyOt {
             maker: Maker::new(label, key, transfers),
             gate_room: gates::Room::default(),
             record_room: records::Room::default(),
+            vector_room: unit_vectors::Room::default(),
             failed,
         }
     }

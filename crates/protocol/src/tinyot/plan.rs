@@ -11,6 +11,9 @@ const MOST_RECORDS: usize = 1 << 18;
 /// The most gates of a batch: 43 bytes a product, 180 MB at four lists.
 const MOST_GATES: usize = 1 << 20;
 
+/// The most unit vectors of a batch: their lists take 80 bytes a product, 26 MB at five lists; the vectors 35 or 137 MB.
+const MOST_VECTORS: usize = 1 << 16;
+
 /// What a wide authenticated bit with its offer costs more than a narrow one, about.
 const WIDE: usize = 3;
 
@@ -30,6 +33,15 @@ pub(super) struct RecordPlan {
 pub(super) struct GatePlan {
     /// N.
     pub(super) gates: usize,
+    /// B.
+    pub(super) lists: usize,
+}
+
+/// A batch of unit vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct VectorPlan {
+    /// N.
+    pub(super) vectors: usize,
     /// B.
     pub(super) lists: usize,
 }
@@ -68,6 +80,18 @@ impl GatePlan {
         cheapest(missing, MOST_GATES, |gates| {
             let lists = fewest_lists(gates, 1, 1, kappa);
             ((WIDE + 1) * lists + 1, GatePlan { gates, lists })
+        })
+    }
+}
+
+impl VectorPlan {
+    /// The next batch if so many vectors of 2^in_bits entries are missing, 1 at least.
+    pub(super) fn of(missing: usize, in_bits: u8, kappa: Kappa) -> VectorPlan {
+        let (steps, entries) = (usize::from(in_bits) - 1, 1 << in_bits);
+        cheapest(missing, MOST_VECTORS, |vectors| {
+            let lists = fewest_lists(vectors, 1, steps, kappa);
+            let cost = WIDE * steps * lists + (entries - 2) * (lists - 1) + entries;
+            (cost, VectorPlan { vectors, lists })
         })
     }
 }

@@ -136,16 +136,10 @@ struct Job<'a> {
 impl Offers {
     /// With a label that is used once.
     pub(super) fn new(label: &[u8], me: Party, delta: Zeroizing<u128>) -> Self {
-        let hash = |from: u8| {
-            let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 TinyOT hash of one direction");
-            let mut key = [0; 16];
-            hasher.update(&[from]).update(label).finalize_xof().fill(&mut key);
-            AesHash::new(&key)
-        };
         Offers {
             delta,
-            outward: hash(me.0),
-            inward: hash(1 - me.0),
+            outward: hash_of_direction(label, me),
+            inward: hash_of_direction(label, Party(1 - me.0)),
             next: 0,
             outgoing: Vec::new(),
             incoming: Vec::new(),
@@ -394,4 +388,12 @@ fn upper(pad: u128) -> u8 {
 /// What of a block is kept.
 fn upper_word(block: u128) -> u64 {
     (block >> 64) as u64
+}
+
+/// The hash of what a party offers under a label that is used once.
+pub(super) fn hash_of_direction(label: &[u8], from: Party) -> AesHash {
+    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 TinyOT hash of one direction");
+    let mut key = [0; 16];
+    hasher.update(&[from.0]).update(label).finalize_xof().fill(&mut key);
+    AesHash::new(&key)
 }

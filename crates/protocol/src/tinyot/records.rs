@@ -24,6 +24,7 @@ use polyclave_kernels::affine::{self, Map, Term};
 
 use super::TinyOt;
 use super::abit::{AT_ONCE, PIECE, Rows};
+use super::coset_check::Products;
 use super::lists::{Buckets, Column, Combination, List, Scalar};
 use super::plan::RecordPlan;
 use super::products::{Elements, Kind};
@@ -206,8 +207,8 @@ impl TinyOt {
                 self.maker.fill(list, part.kind, given, part.squares, count, net)?;
             }
         }
-        let products: Vec<_> = of_first.iter().chain(&*of_second).map(|list| list.z.part(0, count)).collect();
-        self.maker.check(&products, net)?;
+        let elements = of_first.iter().chain(&*of_second).map(|list| list.z.part(0, count)).collect();
+        self.maker.check(&Products { elements, words: Vec::new() }, net)?;
         self.maker.after_check(|maker| {
             let coin = coins::toss(b"rotations", net)?;
             let mut opened = Vec::new();

@@ -194,5 +194,16 @@ pub(super) fn error_of_opened(
     Gf2_64::inner_product(chi, macs) ^ Gf2_64::multiply(alpha, values)
 }
 
+/// The same for words that were opened.
+pub(super) fn error_of_opened_words(
+    coefficients: &mut Coefficients<Gf2_64>,
+    alpha: u64,
+    macs: &[u64],
+    opened: &[u64],
+) -> u64 {
+    let chi = coefficients.next(opened.len());
+    Gf2_64::inner_product(chi, macs) ^ Gf2_64::multiply(alpha, Gf2_64::inner_product(chi, opened))
+}
+
 #[cfg(test)]
 mod tests;

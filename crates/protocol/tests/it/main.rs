@@ -25,6 +25,7 @@ mod mascot;
 mod mascot_faults;
 mod minimac_faults;
 mod ot;
+mod ot_checked;
 mod ot_faults;
 mod scheduling;
 mod shamir;

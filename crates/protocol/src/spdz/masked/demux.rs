@@ -30,6 +30,8 @@ pub enum Packing {
     Cells,
     /// k is the degree of the field.
     Elements,
+    /// No products by triples at all: TinyOT makes unit vectors of two parties by products by rotation ([`crate::tinyot`]).
+    Rotation,
 }
 
 impl Packing {
@@ -43,10 +45,18 @@ impl Packing {
         }
     }
 
+    /// k, or how unit vectors are made without it.
+    pub(in crate::spdz) fn name<F: MacField>(self) -> String {
+        match self {
+            Packing::Rotation => "rotation".into(),
+            _ => self.entries::<F>().to_string(),
+        }
+    }
+
     /// k.
     pub fn entries<F: MacField>(self) -> usize {
         match self {
-            Packing::Bits => 1,
+            Packing::Bits | Packing::Rotation => 1,
             Packing::Cells => 8,
             Packing::Elements => F::BITS as usize,
         }
@@ -69,8 +79,11 @@ impl Packing {
     }
 }
 
-/// Triples, random bits, openings and rounds of one unit vector of 2^in_bits entries.
+/// Triples, random bits, openings and rounds of one unit vector of 2^in_bits entries; none of them for [`Packing::Rotation`].
 pub(in crate::spdz) fn demux_cost<F: MacField>(in_bits: u8, packing: Packing) -> [usize; 4] {
+    if packing == Packing::Rotation {
+        return [0; 4];
+    }
     let k = packing.entries::<F>();
     let entries = 1usize << in_bits;
     let (mut triples, mut bits, mut openings, mut rounds) = (0, usize::from(in_bits), 0, 0);

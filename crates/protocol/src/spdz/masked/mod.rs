@@ -20,4 +20,4 @@ pub use demux::{Packing, UnitVectors};
 pub use rows::{RowShape, Rows};
 pub(super) use units::Sums;
 pub use units::Units;
-pub(super) use vectors::Vectors;
+pub use vectors::Vectors;

@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 
 use super::UnitVectors;
 use crate::pool::{Pool, Shares};
+use crate::spdz::MacKey;
 
 /// One party's part of unit vectors of random indices. The MACs' memory goes back to a pool, the rest is wiped on drop.
 pub struct Vectors<F: MacField> {
@@ -51,6 +52,79 @@ impl<F: MacField> Vectors<F> {
         Vectors { in_bits, index, index_macs: index_cells.macs, bits, macs }
     }
 
+    /// Room for so many vectors, all of zeros.
+    pub(crate) fn room(in_bits: u8, count: usize, pool: &Pool) -> Self {
+        Vectors {
+            in_bits,
+            index: Zeroizing::new(vec![0; count]),
+            index_macs: Zeroizing::new(vec![F::Word::ZERO; count]),
+            bits: Zeroizing::new(vec![0; count * bit_bytes(in_bits)]),
+            macs: pool.take(count * (F::BYTES << in_bits)),
+        }
+    }
+
+    /// Sets the indices of vectors from `at` on.
+    pub(crate) fn set_index(&mut self, at: usize, index: &[u8], macs: &[F::Word]) {
+        self.index[at..][..index.len()].copy_from_slice(index);
+        self.index_macs[at..][..macs.len()].copy_from_slice(macs);
+    }
+
+    /// Sets the shares of an entry, 0 or 1, of vectors from `at` on; none were set before.
+    pub(crate) fn set_bits(&mut self, at: usize, entry: usize, bits: &[u8]) {
+        let size = bit_bytes(self.in_bits);
+        let bytes = self.bits[at * size..].iter_mut().skip(entry / 8).step_by(size);
+        bytes.zip(bits).for_each(|(byte, bit)| *byte |= bit << (entry % 8));
+    }
+
+    /// Sets the MACs of some entries, a row each, of vectors from `at` on.
+    pub(crate) fn set_macs<'a>(
+        &mut self,
+        at: usize,
+        entry: usize,
+        rows: impl Iterator<Item = &'a [F::Word]> + Clone,
+    ) {
+        // Vectors at a time, so that what is written stays in the cache.
+        const AT_ONCE: usize = 16;
+        let size = F::BYTES << self.in_bits;
+        let count = rows.clone().next().map_or(0, <[F::Word]>::len);
+        for start in (0..count).step_by(AT_ONCE) {
+            let len = AT_ONCE.min(count - start);
+            let vectors = &mut self.macs[(at + start) * size..][..len * size];
+            for (k, row) in rows.clone().enumerate() {
+                for (vector, mac) in vectors.chunks_exact_mut(size).zip(&row[start..]) {
+                    mac.write_to(&mut vector[(entry + k) * F::BYTES..][..F::BYTES]);
+                }
+            }
+        }
+    }
+
+    /// Adds public bits, a word for each vector from `at` on, to so many of its entries.
+    pub(crate) fn add_public(
+        &mut self,
+        at: usize,
+        entry: usize,
+        width: usize,
+        public: &[u64],
+        key: &MacKey<F>,
+    ) {
+        let (size, each) = (bit_bytes(self.in_bits), F::BYTES << self.in_bits);
+        let alpha = key.reveal_own_share();
+        let vectors = self.bits[at * size..].chunks_exact_mut(size);
+        for ((bits, macs), word) in vectors.zip(self.macs[at * each..].chunks_exact_mut(each)).zip(public) {
+            if key.is_first() {
+                let bytes = word.to_le_bytes();
+                bits[entry / 8..]
+                    .iter_mut()
+                    .zip(&bytes[..width.div_ceil(8)])
+                    .for_each(|(to, byte)| *to ^= byte);
+            }
+            for (k, bytes) in macs[entry * F::BYTES..].chunks_exact_mut(F::BYTES).enumerate().take(width) {
+                let is_one = F::Word::from_bytes(&[(word >> k & 1) as u8]).spread();
+                (F::Word::from_bytes(bytes) ^ alpha.and(is_one)).write_to(bytes);
+            }
+        }
+    }
+
     /// From what [`Vectors::write`] wrote, whole vectors.
     ///
     /// # Panics
@@ -74,8 +148,8 @@ impl<F: MacField> Vectors<F> {
         Vectors { in_bits, index, index_macs, bits, macs }
     }
 
-    /// One vector after another.
-    pub(in crate::spdz) fn write(&self) -> Zeroizing<Vec<u8>> {
+    /// One vector after another: index, MAC of its cell, bits, MACs of the entries.
+    pub(crate) fn write(&self) -> Zeroizing<Vec<u8>> {
         let mut items = Zeroizing::new(vec![0; self.index.len() * Self::bytes(self.in_bits)]);
         let bits = self.bits.chunks_exact(bit_bytes(self.in_bits));
         let parts = bits.zip(self.macs.chunks_exact(F::BYTES << self.in_bits));
