@@ -13,9 +13,16 @@
 //! bits come with probability 2^(2d+1-k) and give it one bit more, `cope.rs`. For d below 20 they hardly ever come, and for all k bits
 //! together no more than a few times.) So a machine that is killed in the middle of a check costs next to nothing, and a machine that
 //! does this all the time is noticed.
+//!
+//! A peer may also leave a check of leaky products without an answer (`tinyot/coset_check.rs`). That tells it nothing of the key. But it
+//! may have guessed bits of material in vain, and can try again, while a batch is safe up to 2^-64 for each attempt. So after
+//! [`MOST_UNANSWERED`] such events a key is not used any more: all those attempts together succeed with probability 2^-54 at most. Both
+//! kinds of silence are counted together.
 
 /// log2 of the most that a forged MAC may be likely: beyond it a key is not used any more.
 pub const MOST_FORGED_LOG2: f64 = -40.0;
+/// After so many checks that were left without an answer a key is not used any more.
+pub const MOST_UNANSWERED: u32 = 1024;
 
 /// Checks under one MAC key that did not pass, as one party has seen them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,9 +54,12 @@ impl Guesses {
         self.forgery_bound_log2(bits) <= MOST_FORGED_LOG2
     }
 
-    /// Whether values that are stored under a key of this many bits must move to a fresh key now, because after one more failure they
-    /// could not.
+    /// Whether values that are stored under a key of this many bits must move to a fresh key now: because after one more failure they
+    /// could not, or because too many checks were left without an answer.
     pub fn must_rotate(self, bits: u32) -> bool {
+        if self.unanswered >= MOST_UNANSWERED {
+            return true;
+        }
         let one_more = Guesses { failed: self.failed.saturating_add(1), ..self };
         !one_more.may_go_on(bits)
     }
@@ -97,8 +107,9 @@ mod tests {
         let most = |holds: fn(Guesses) -> bool| (0..64).take_while(|failed| holds(after(*failed, 0))).last();
         assert_eq!(most(|guesses| guesses.may_go_on(64)), Some(5));
         assert_eq!(most(|guesses| !guesses.must_rotate(64)), Some(4));
-        assert!(!after(0, 1000).must_rotate(64), "machines are killed");
-        assert!(after(0, 1 << 20).must_rotate(64), "and not so often by chance");
+        assert!(!after(0, MOST_UNANSWERED - 1).must_rotate(64), "machines are killed");
+        assert!(after(0, MOST_UNANSWERED).must_rotate(64), "and not so often by chance");
+        assert!(after(0, MOST_UNANSWERED).may_go_on(64), "what is stored can be carried over");
         assert!(!after(1, 0).may_go_on(40), "a key of 40 bits has nothing to spare");
     }
 }

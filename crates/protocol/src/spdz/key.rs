@@ -6,7 +6,8 @@
 //! silence is no failure. What honest parties say before a check has passed at all of them reveals nothing of the key, except whether one
 //! value, which cheaters chose beforehand, is right: `check.rs` argues this for the zero test, and `mascot/cope.rs` for products with
 //! shares of the key. So a peer that is killed costs the session, but not what is stored under the key. `guesses.rs` says how many
-//! failures are tolerable for a key that is used again at the operators' order.
+//! failures are tolerable for a key that is used again at the operators' order. A check of leaky products that is left without an answer
+//! is treated in the same way, though it tells nothing of the key (`tinyot/coset_check.rs`).
 
 use std::sync::Arc;
 

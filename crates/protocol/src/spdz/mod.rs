@@ -47,7 +47,7 @@ pub(crate) use check::{Coefficients, check, zero_test_of};
 pub use client::Mask;
 pub use config::{MAX_PARTIES, Preprocessing, SpdzConfig};
 pub use descriptor::{BIT_DECOMPOSITION, MASKED_TABLES, PULKUS_VIVEK, RIVAIN_PROUFF, TOWER, UNIVARIATE};
-pub use guesses::{Guesses, MOST_FORGED_LOG2};
+pub use guesses::{Guesses, MOST_FORGED_LOG2, MOST_UNANSWERED};
 pub use inverses::{Element, Inverses};
 pub use key::MacKey;
 pub use lookup_method::LookupMethod;

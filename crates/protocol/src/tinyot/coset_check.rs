@@ -3,13 +3,15 @@
 //! When all offers of a phase are in, coins give every product z_j an independent coefficient chi_j in GF(2^64). The parties open
 //! rho = sum chi_j z_j + r, where r is a random element, and a zero test ([`crate::spdz`]) checks the MAC of rho.
 //!
-//! Let a cheater's offers put the values off by E'_j and the MACs by E''_j (`products.rs`). The zero test passes if
-//! sum chi_j (E''_j + E'_j Delta) = 0, where Delta is the sum of both keys. Unless all E''_j = E'_j Delta, that has probability 2^-64, as the
-//! coefficients are uniform and independent of each other and of all offers. E'_j Delta with E'_j not 0 takes a guess of all of Delta.
-//! So except with probability 2^-63 the test passes only if every E'_j and E''_j is 0: **if the honest party's bits lie in the
-//! subspaces that the cheater chose**. Coefficients must not be powers of one element or common to several products. The test would then be a
-//! linear function of bits of many products, which a cheater guesses with one bit of luck; `rotation.rs` counts one bit for each function of each
-//! product.
+//! Let a cheater's offers put the values off by E'_j and the MACs by E''_j (`products.rs`). After the coins it can also send a wrong rho, off by
+//! d, and add s to its part of the sum. The zero test passes if sum chi_j (E''_j + E'_j Delta) = d Delta + s, where Delta is the sum of both
+//! keys. Unless sum chi_j E'_j = d, that names Delta: 2^-64. Otherwise sum chi_j E''_j = s. The coefficients are uniform and independent of
+//! each other and of all offers, so two different families of errors have the same two sums with probability 2^-64 at most. So except with
+//! probability 2^-63 the test passes only if all errors are those that the cheater expected when it chose d and s: **if the honest party's
+//! bits lie, for each product, in a coset of the subspace where its errors are 0**. The cheater can then correct its own part by what it
+//! expected, as if its errors were 0. Coefficients must not be powers of one element or common to several products. The test would then be
+//! a linear function of bits of many products, which a cheater guesses with one bit of luck; `rotation.rs` counts one bit for each function
+//! of each product.
 //!
 //! r hides everything else that rho could tell. What a failed test tells is a guess about bits that are thrown away. The zero test's sum is a
 //! constant, or alpha times something that the cheater knows, and never single bits of alpha: a cheater that is silent instead of

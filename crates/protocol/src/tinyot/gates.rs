@@ -4,8 +4,8 @@
 //! only. To give it tags the parties open e = z + r, where r is a fresh narrow bit: then z = r + e. The zero test at the end covers the MACs of
 //! all differences d_b and of all e.
 //!
-//! Cost of a triple to the peer, for B lists: B wide bits, B + 1 narrow ones, B offers of 65 bits and B bits opened. Rounds: six for every
-//! 3 2^15 leaky products, and 19 for a batch.
+//! Cost of a triple to the peer, for B lists: B wide bits, B + 1 narrow ones, B offers of 65 bits and B bits opened. Rounds: four for every
+//! 3 2^15 leaky products and for as many triples, 19 for a batch, and four if products for zero tests have to be made.
 
 use std::ops::Range;
 use std::sync::LazyLock;

@@ -20,13 +20,14 @@
 //!
 //! **Adversary**: active, static, one of the two; secure with abort. Channels are private and authentic.
 //!
-//! **Parameters.** Computational: 128 bits of oblivious transfer, 127 of Delta. Statistical: a tag is forged with probability 2^-64;
+//! **Parameters.** Computational: 128 bits of oblivious transfer and of Delta. Statistical: a tag is forged with probability 2^-64;
 //! triples are right and uniform except with probability 2^-kappa a batch ([`Kappa`]). Over Q attempts the loss is Q times that.
 //!
 //! **A failed check** of any kind gives up the key ([`Key::retire`](crate::spdz::MacKey::retire)), and nothing more is made. The error
 //! says what was checked, but not where the fault was: everything is checked by the batch. A peer that falls silent has learnt nothing of
 //! the key; every file argues this for its own messages. So silence costs the session and not the key, unless it leaves a check of
-//! transfers without an answer ([`crate::ot`]).
+//! transfers ([`crate::ot`]) or of leaky products (`coset_check.rs`) without an answer. For the latter that includes what follows in the
+//! same phase.
 //!
 //! **Cost** of a triple to the peer: B (192/f + 65) + 64/f + B bits, where f is the expansion; B = 3 for kappa = 40 if at least 370,728
 //! are asked for at once, B = 4 for kappa = 64 if at least 2^20 are, and more for fewer (`plan.rs`). For f = 4 and B = 3 that is 45
@@ -174,6 +175,8 @@ impl Source for TinyOt {
     }
 }
 
+#[cfg(test)]
+mod cheaters;
 #[cfg(test)]
 mod records_tests;
 #[cfg(test)]

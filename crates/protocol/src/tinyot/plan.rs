@@ -6,7 +6,7 @@
 use super::Kappa;
 use super::rotation::fewest_lists;
 
-/// The most records of a batch: its lists take 36 bytes a product, 85 MB at nine lists.
+/// The most records of a batch: its lists take 43 bytes a product, 101 MB at nine lists.
 const MOST_RECORDS: usize = 1 << 18;
 /// The most gates of a batch: 43 bytes a product, 180 MB at four lists.
 const MOST_GATES: usize = 1 << 20;

@@ -20,10 +20,11 @@
 //! passes with probability 2^-c. If it passes, the product is right, and A knows c linear functions of x_B. `rotation.rs` makes products
 //! from these of which A knows nothing.
 //!
-//! **H** is [`AesHash`], tweakable circular correlation-robust. Circular: y's MAC is linear in alpha_i, a part of Delta_i. What is added to
-//! a pad may be linear in Delta, but it never is a secret bit of the peer times Delta. In the ideal-cipher argument the pad that the peer
-//! lacks is fresh unless it asked for Delta_i, whatever is added to it. Each direction of each stream has a key of its own, and the tweak is
-//! the number of the offer, counted over the life of the stream, so no tweak comes twice under a key.
+//! **H** is [`AesHash`], tweakable circular correlation-robust. Circular: what is added to the pad that the peer lacks contains y alpha_i, and
+//! alpha_i is a part of Delta_i. The usual definition adds Delta or nothing; here it is a linear map of Delta, which depends on y but not on
+//! Delta. In the ideal-cipher argument the pad is fresh unless somebody asked for a block at distance Delta_i, whatever is added to it
+//! (docs/protocols/tower.md). Each direction of each stream has a key of its own, and the tweak is the number of the offer, counted over the
+//! life of the stream, so no tweak comes twice under a key.
 //!
 //! Constant time in all shares. Cost of a product to the peer: l (64 + p) bits; 6 l AES calls at each party. One round.
 

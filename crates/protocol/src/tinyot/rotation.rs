@@ -13,8 +13,9 @@
 //! element that j takes from list b: what is known of the sum is what is known of every term. For B given pairs, one of each list, that
 //! has probability (N (2^l - 1))^-(B-1), because shifts and scalars are uniform and independent: the first pair fixes j and psi, and each
 //! other one takes one shift and one scalar. There are prod T_b choices of pairs, and the guesses pass with probability 2^-u. Of an
-//! element of which c bits are guessed 2^c - 1 functions are known, so T_b 2^-u_b is at most sum (2^c - 1) 2^-u_b <= 1 - 2^-l for
-//! the best strategy: `max over t and c of t (2^c - 1) 2^-(t c)` has its maximum at t = 1, c = l, except that l = 1 has t = 2 as well. So
+//! element of which c bits are guessed 2^c - 1 functions are known. So T_b 2^-u_b is the sum over elements i of
+//! (1 - 2^-c_i) prod over k != i of 2^-c_k: the probability that exactly one of independent events happens that have probabilities
+//! 1 - 2^-c_i >= 1/2. For one element that is 1 - 2^-c <= 1 - 2^-l, for more it is at most 1/2. So
 //!
 //! Pr\[a leak\] <= (1 - 2^-l)^B / (N (2^l - 1))^(B-1).
 //!
@@ -203,3 +204,6 @@ pub(super) fn error_of_opened_words(
     let chi = coefficients.next(opened.len());
     Gf2_64::inner_product(chi, macs) ^ Gf2_64::multiply(alpha, Gf2_64::inner_product(chi, opened))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,42 +1,142 @@
 //! TinyOT with a party that cheats once, in any message: an error, or right material; never a hang or a panic.
 
+use std::ops::Range;
 use std::time::Duration;
 
+use polyclave_field::{Gf2_64, Gf256, MacField};
 use polyclave_protocol::mesh::{Mesh, mesh_with_timeout};
 use polyclave_protocol::net::Net;
+use polyclave_protocol::spdz::{Element, Inverses};
 use polyclave_protocol::testkit::faults::{LATE, SOON, run_over};
 use polyclave_protocol::testkit::tamper::{Fault, Tamper, Tampering};
 use polyclave_protocol::tinyot::{Bits, Kappa, Key, Source, TinyOt};
 use polyclave_protocol::{Error, Party, Result};
 
-const TRIPLES: usize = 8;
+const TRIPLES: usize = 500;
 const BITS: usize = 9;
+const RECORDS: usize = 1_024;
+/// Lists of leaky products of so many triples, and of a phase of so many records.
+const LISTS: u64 = 5;
+const LISTS_OF_RECORDS: u64 = 4 + 5;
 
-/// Messages of a party, in order: two of set-up, then those of triples and of bits.
+/// Messages of a party, in order. First those of set-up.
 const OF_SET_UP: u64 = 2;
-/// G: after an extension and its check.
-const OF_PRODUCTS: u64 = OF_SET_UP + 4;
-/// Lowest bits, commitment and opening of the comparison.
-const OF_COMPARISON: std::ops::Range<u64> = OF_PRODUCTS + 1..OF_PRODUCTS + 4;
-/// Those, and a coin, the opening and its check; then an extension and its check.
-const ALL: u64 = OF_COMPARISON.end + 4 + 4;
+/// Of transfers with their check.
+const OF_TRANSFERS: u64 = 3;
+/// Transfers and offers: of a list, and of products for zero tests.
+const OF_LIST: u64 = OF_TRANSFERS + 1;
+/// Of a check of leaky products: coins, what is opened, zero test.
+const OF_CHECK: u64 = 2 + 1 + 4;
+/// Of coins and a zero test.
+const OF_ZERO_TEST: u64 = 2 + 4;
+
+/// The check of triples: after the random element and products for zero tests. Then shifts and differences.
+const CHECK: u64 = OF_SET_UP + LISTS * OF_LIST + OF_TRANSFERS + OF_LIST;
+const CHECKED: u64 = CHECK + OF_CHECK + 2 + 1;
+/// Corrections and the zero test, and bits.
+const CORRECTION: u64 = CHECKED + OF_TRANSFERS;
+const OF_TRIPLES: u64 = CORRECTION + 1 + OF_ZERO_TEST;
+const ALL: u64 = OF_TRIPLES + OF_TRANSFERS;
+
+/// The check of phase 1 of records and what follows: shifts, differences of two kinds, coins.
+const FIRST_CHECK: u64 = OF_SET_UP + LISTS_OF_RECORDS * OF_LIST + OF_TRANSFERS + OF_LIST;
+const FIRST_CHECKED: u64 = FIRST_CHECK + OF_CHECK + 2 + 2 + 2;
+/// The same of phase 2.
+const SECOND_CHECK: u64 = FIRST_CHECKED + LISTS_OF_RECORDS * OF_LIST + OF_TRANSFERS;
+const SECOND_CHECKED: u64 = SECOND_CHECK + OF_CHECK + 2 + 2 + 2;
+/// Bits and the zero test.
+const LAST_TEST: u64 = SECOND_CHECKED + OF_TRANSFERS;
+const ALL_OF_RECORDS: u64 = LAST_TEST + OF_ZERO_TEST;
+
+/// What parties make in a sweep, and what has to be right if both finish.
+trait Material: Sized + Send + 'static {
+    /// Messages of a party.
+    const MESSAGES: u64;
+    /// Those that are wrong in any case if they are changed.
+    const ALWAYS_FOUND: &'static [Range<u64>];
+
+    fn make(source: &mut TinyOt, net: &mut dyn Net) -> Result<Self>;
+
+    fn assert_right(keys: &[Key; 2], parts: [&Self; 2], what: &str);
+}
 
 /// x, y, z and bits.
-type Made = [Bits; 4];
+struct TriplesAndBits([Bits; 4]);
 
-struct Run {
+impl Material for TriplesAndBits {
+    const MESSAGES: u64 = ALL;
+    const ALWAYS_FOUND: &'static [Range<u64>] = &[CHECK..CHECKED, CORRECTION..OF_TRIPLES];
+
+    fn make(source: &mut TinyOt, net: &mut dyn Net) -> Result<Self> {
+        let triples = source.triples(TRIPLES, net)?;
+        let [x, y, z] = [&triples.x, &triples.y, &triples.z].map(Bits::clone);
+        Ok(TriplesAndBits([x, y, z, source.bits(BITS, net)?]))
+    }
+
+    fn assert_right(keys: &[Key; 2], [first, second]: [&Self; 2], what: &str) {
+        let opened = |i: usize| opened_bits(keys, [&first.0[i], &second.0[i]], what);
+        let [x, y, z, bits] = [0, 1, 2, 3].map(opened);
+        assert_eq!((x.len(), y.len(), z.len(), bits.len()), (TRIPLES, TRIPLES, TRIPLES, BITS));
+        assert!(x.iter().zip(&y).zip(&z).all(|((x, y), z)| x & y == *z), "{what}: a product");
+    }
+}
+
+fn opened_bits(keys: &[Key; 2], [first, second]: [&Bits; 2], what: &str) -> Vec<u8> {
+    for (own, peer, key) in [(first, second, &keys[1]), (second, first, &keys[0])] {
+        for ((bit, tag), beta) in own.values.iter().zip(&own.tags).zip(&peer.keys) {
+            assert!(*bit <= 1, "{what}: a bit");
+            assert_eq!(*tag, beta ^ (u64::from(*bit) * key.reveal_own_share()), "{what}: a tag");
+        }
+    }
+    first.values.iter().zip(&second.values).map(|(x, y)| x ^ y).collect()
+}
+
+impl Material for Inverses<Gf2_64> {
+    const MESSAGES: u64 = ALL_OF_RECORDS;
+    const ALWAYS_FOUND: &'static [Range<u64>] =
+        &[FIRST_CHECK..FIRST_CHECKED, SECOND_CHECK..SECOND_CHECKED, LAST_TEST..ALL_OF_RECORDS];
+
+    fn make(source: &mut TinyOt, net: &mut dyn Net) -> Result<Self> {
+        source.inverses(RECORDS, net)
+    }
+
+    fn assert_right(keys: &[Key; 2], [first, second]: [&Self; 2], what: &str) {
+        let alpha = keys[0].reveal_own_share() ^ keys[1].reveal_own_share();
+        for i in 0..RECORDS {
+            let of = |element: Element| {
+                let e = element as usize;
+                let value = first.values[e][i] ^ second.values[e][i];
+                let mac = Gf2_64::multiply(alpha, Gf2_64::embed(value));
+                assert_eq!(first.macs[e][i] ^ second.macs[e][i], mac, "{what}: a MAC");
+                Gf256(value)
+            };
+            let (lx, ln, x, lv) = (of(Element::Lx), of(Element::Ln), of(Element::X), of(Element::Lv));
+            let is_right = [
+                of(Element::Lx16) == lx.pow(16) && of(Element::Lx17) == lx.pow(17),
+                of(Element::Ln4) == ln.pow(4) && of(Element::Ln5) == ln.pow(5),
+                of(Element::Lm) == x.pow(2) && of(Element::XLn4) == x * ln.pow(4),
+                of(Element::LvLx16) == lv * lx.pow(16),
+            ];
+            assert_eq!(is_right, [true; 4], "{what}: record {i}");
+            for (k, (a, b)) in first.bit_macs.iter().zip(&second.bit_macs).enumerate() {
+                let bit = u64::from((first.bits[i] ^ second.bits[i]) >> k & 1);
+                assert_eq!(a[i] ^ b[i], bit * alpha, "{what}: the MAC of a bit");
+            }
+        }
+    }
+}
+
+struct Run<M> {
     keys: [Key; 2],
-    outcomes: Vec<Result<Made>>,
+    outcomes: Vec<Result<M>>,
     tampering: Tampering,
 }
 
-fn party(key: &Key, net: &mut dyn Net) -> Result<Made> {
-    let mut source = TinyOt::set_up(b"faults", key, Kappa::Bits40, 4, net)?;
-    let triples = source.triples(TRIPLES, net)?;
-    Ok([triples.x.clone(), triples.y.clone(), triples.z.clone(), source.bits(BITS, net)?])
+fn party<M: Material>(key: &Key, net: &mut dyn Net) -> Result<M> {
+    M::make(&mut TinyOt::set_up(b"faults", key, Kappa::Bits40, 4, net)?, net)
 }
 
-fn run(cheater: Party, at: u64, fault: Fault, timeout: Duration) -> Run {
+fn run<M: Material>(cheater: Party, at: u64, fault: Fault, timeout: Duration) -> Run<M> {
     let ends = mesh_with_timeout(2, timeout);
     let keys = [0, 1].map(|p: usize| Key::generate(&ends[p]).expect("randomness"));
     let wrap = |net: Mesh| {
@@ -50,7 +150,7 @@ fn run(cheater: Party, at: u64, fault: Fault, timeout: Duration) -> Run {
     Run { keys, outcomes, tampering }
 }
 
-impl Run {
+impl<M: Material> Run<M> {
     /// Whether both finished. Then everything must be right. Otherwise a key is given up by who found something wrong, and
     /// by nobody else.
     fn finished(&self, what: &str) -> bool {
@@ -64,50 +164,63 @@ impl Run {
             );
         }
         let [Ok(first), Ok(second)] = &self.outcomes[..] else { return false };
-        let [x, y, z, bits] = [0, 1, 2, 3].map(|i: usize| self.opened(&first[i], &second[i], what));
-        assert_eq!((x.len(), y.len(), z.len(), bits.len()), (TRIPLES, TRIPLES, TRIPLES, BITS));
-        assert!(x.iter().zip(&y).zip(&z).all(|((x, y), z)| x & y == *z), "{what}: a product");
+        M::assert_right(&self.keys, [first, second], what);
         true
-    }
-
-    fn opened(&self, first: &Bits, second: &Bits, what: &str) -> Vec<u8> {
-        for (own, peer, key) in [(first, second, &self.keys[1]), (second, first, &self.keys[0])] {
-            for ((bit, tag), beta) in own.values.iter().zip(&own.tags).zip(&peer.keys) {
-                assert!(*bit <= 1, "{what}: a bit");
-                assert_eq!(*tag, beta ^ (u64::from(*bit) * key.reveal_own_share()), "{what}: a tag");
-            }
-        }
-        first.values.iter().zip(&second.values).map(|(x, y)| x ^ y).collect()
     }
 }
 
-fn sweep(cheater: Party) {
-    let honest = run(cheater, u64::MAX, Fault::Drop, LATE);
-    assert!(honest.finished("no fault"));
-    assert_eq!(honest.tampering.messages(), ALL);
-    let (mut fired, mut found) = (0, 0);
-    for at in 0..ALL {
-        let flip = |nth: usize| Fault::FlipBit {
-            byte: (at as usize + nth).wrapping_mul(0x9e37_79b9),
-            bit: at as u32,
-        };
-        for fault in
-            [flip(0), flip(7), Fault::Replay, Fault::Truncate, Fault::Garbage { seed: at }, Fault::Drop]
-        {
-            let what = format!("{cheater}, message {at}, {fault:?}");
-            let run = run(cheater, at, fault, if fault == Fault::Drop { SOON } else { LATE / 6 });
-            let finished = run.finished(&what);
-            let honest = &run.outcomes[1 - cheater.index()];
-            fired += u64::from(run.tampering.fired());
-            found += u64::from(run.tampering.fired() && !finished);
-            if matches!(fault, Fault::Truncate | Fault::Drop) {
-                assert!(honest.is_err(), "{what}: nobody noticed");
-            }
-            if OF_COMPARISON.contains(&at) && run.tampering.fired() {
-                assert!(honest.is_err(), "{what}: another product or comparison was accepted");
-            }
+/// How many faults were committed and found.
+#[derive(Default)]
+struct Found {
+    fired: u64,
+    found: u64,
+}
+
+impl Found {
+    fn try_fault<M: Material>(&mut self, cheater: Party, at: u64, fault: Fault) {
+        let what = format!("{cheater}, message {at}, {fault:?}");
+        let run = run::<M>(cheater, at, fault, if fault == Fault::Drop { SOON } else { LATE / 6 });
+        let finished = run.finished(&what);
+        let honest = &run.outcomes[1 - cheater.index()];
+        let fired = run.tampering.fired();
+        self.fired += u64::from(fired);
+        self.found += u64::from(fired && !finished);
+        if matches!(fault, Fault::Truncate | Fault::Drop) {
+            assert!(honest.is_err(), "{what}: nobody noticed");
+        }
+        if M::ALWAYS_FOUND.iter().any(|range| range.contains(&at)) && fired {
+            assert!(honest.is_err(), "{what}: another check, difference or correction was accepted");
         }
     }
+}
+
+fn assert_honest<M: Material>() {
+    let honest = run::<M>(Party(0), u64::MAX, Fault::Drop, LATE);
+    assert!(honest.finished("no fault"));
+    assert_eq!(honest.tampering.messages(), M::MESSAGES);
+}
+
+/// A bit that is anywhere in the message.
+fn flip(at: u64, nth: usize) -> Fault {
+    Fault::FlipBit { byte: (at as usize + nth).wrapping_mul(0x9e37_79b9), bit: at as u32 }
+}
+
+fn sweep(cheater: Party) {
+    assert_honest::<TriplesAndBits>();
+    let mut all = Found::default();
+    for at in 0..ALL {
+        for fault in [
+            flip(at, 0),
+            flip(at, 7),
+            Fault::Replay,
+            Fault::Truncate,
+            Fault::Garbage { seed: at },
+            Fault::Drop,
+        ] {
+            all.try_fault::<TriplesAndBits>(cheater, at, fault);
+        }
+    }
+    let Found { fired, found } = all;
     assert!(found > fired * 3 / 4, "{found} of {fired} faults were found");
 }
 
@@ -119,6 +232,22 @@ fn no_fault_of_the_first_party_gives_wrong_material_or_hangs() {
 #[test]
 fn nor_one_of_the_second() {
     sweep(Party(1));
+}
+
+/// Every message of records, at one party flipped, and at the other one changed in some other way.
+#[test]
+fn no_fault_gives_wrong_records_or_hangs() {
+    assert_honest::<Inverses<Gf2_64>>();
+    let mut all = Found::default();
+    for at in OF_SET_UP..ALL_OF_RECORDS {
+        let others = [Fault::Garbage { seed: at }, Fault::Truncate, Fault::Drop, Fault::Replay];
+        // Messages of one kind come every fourth time.
+        let number = (at + at / 4) as usize;
+        all.try_fault::<Inverses<Gf2_64>>(Party(number as u8 / 4 % 2), at, flip(at, 3));
+        all.try_fault::<Inverses<Gf2_64>>(Party(1 - number as u8 / 4 % 2), at, others[number % 4]);
+    }
+    let Found { fired, found } = all;
+    assert!(found > fired * 3 / 4, "{found} of {fired} faults were found");
 }
 
 /// A party that hears what its peer says in one round, and then says nothing any more.
@@ -158,41 +287,54 @@ impl Net for Leaver {
     }
 }
 
-/// But where it leaves a check of transfers without an answer: when it is to open the coins, or to answer.
+/// Runs parties of which one leaves in every message in turn. Its peer gives the key up exactly where it left a check without an answer.
+/// Returns how often.
+fn leave<M: Material>(leaver: Party) -> u64 {
+    let mut unanswered = 0;
+    for at in 0..M::MESSAGES {
+        let ends = mesh_with_timeout(2, LATE).into_iter();
+        let left = |net: &Mesh| if net.me() == leaver { at } else { u64::MAX };
+        let ends: Vec<_> = ends.map(|net| Leaver { left: left(&net), net }).collect();
+        let keys = [0, 1].map(|p: usize| Key::generate(&ends[p]).expect("randomness"));
+        let of_parties = keys.clone();
+        let outcomes = run_over(ends, move |net| party::<M>(&of_parties[net.me().index()], net));
+        let honest = outcomes[1 - leaver.index()].as_ref().err();
+        let in_a_check = matches!(honest, Some(Error::Unanswered { .. }));
+        unanswered += u64::from(in_a_check);
+        assert!(in_a_check || matches!(honest, Some(Error::Closed { .. })), "message {at}: {honest:?}");
+        let retired = keys.each_ref().map(|key| key.refuse_retired().is_err());
+        assert!(!retired[leaver.index()], "message {at}");
+        assert_eq!(retired[1 - leaver.index()], in_a_check, "message {at}");
+    }
+    unanswered
+}
+
+/// A check of transfers is left without an answer when the leaver is to open the coins, or to answer. A check of products, with everything
+/// after it that depends on its coins, is so from the opening of the coins on.
 #[test]
-fn silence_costs_the_session_and_the_key_only_where_a_check_of_transfers_is_left_without_an_answer() {
-    for leaver in [0, 1] {
-        let mut unanswered = 0;
-        for at in 0..ALL {
-            let ends = mesh_with_timeout(2, LATE).into_iter();
-            let left = |net: &Mesh| if net.me() == Party(leaver) { at } else { u64::MAX };
-            let ends: Vec<_> = ends.map(|net| Leaver { left: left(&net), net }).collect();
-            let keys = [0, 1].map(|p: usize| Key::generate(&ends[p]).expect("randomness"));
-            let of_parties = keys.clone();
-            let outcomes = run_over(ends, move |net| party(&of_parties[net.me().index()], net));
-            let honest = outcomes[1 - usize::from(leaver)].as_ref().err();
-            let in_a_check = matches!(honest, Some(Error::Unanswered { .. }));
-            unanswered += u64::from(in_a_check);
-            assert!(in_a_check || matches!(honest, Some(Error::Closed { .. })), "message {at}: {honest:?}");
-            let retired = keys.each_ref().map(|key| key.refuse_retired().is_err());
-            assert!(!retired[leaver as usize], "message {at}");
-            assert_eq!(retired[1 - leaver as usize], in_a_check, "message {at}");
-        }
-        // Bits for leaky triples, and bits.
-        assert_eq!(unanswered, 2 * 2);
+fn silence_costs_the_session_and_the_key_only_where_a_check_is_left_without_an_answer() {
+    let of_check = OF_CHECK - 1;
+    for leaver in [Party(0), Party(1)] {
+        // Lists, the random element, products for zero tests; bits.
+        let transfers = 2 * (LISTS + 2 + 1);
+        assert_eq!(leave::<TriplesAndBits>(leaver), transfers + of_check + OF_TRIPLES - (CHECK + OF_CHECK));
+        // Of two phases; products for zero tests; bits.
+        let transfers = 2 * (2 * (LISTS_OF_RECORDS + 1) + 1 + 1);
+        let of_phases = FIRST_CHECKED - FIRST_CHECK + SECOND_CHECKED - SECOND_CHECK - 2;
+        assert_eq!(leave::<Inverses<Gf2_64>>(leaver), transfers + of_phases + OF_ZERO_TEST);
     }
 }
 
-/// A wrong offset in one G: found if the peer's bit of x is one, and without effect on the triple if it is zero.
+/// A wrong offer: found if the peer's bit of x is one, and without effect on the triple if it is zero.
 #[test]
 fn who_guesses_a_bit_is_caught_half_of_the_time_and_triples_are_right() {
     let runs = 24;
     let mut caught = 0;
     for i in 0..runs {
         let fault = Fault::FlipBit { byte: 37 * i, bit: i as u32 };
-        let run = run(Party(i as u8 % 2), OF_PRODUCTS, fault, LATE);
+        let run = run::<TriplesAndBits>(Party(i as u8 % 2), OF_SET_UP + OF_TRANSFERS, fault, LATE);
         assert!(run.tampering.fired());
-        caught += u32::from(!run.finished("a wrong offset"));
+        caught += u32::from(!run.finished("a wrong offer"));
     }
     assert!((3..22).contains(&caught), "{caught} of {runs} were caught");
 }
