@@ -33,6 +33,9 @@ use crate::pool::Pool;
 use crate::spdz::{Coefficients, Vectors, zero_test_of};
 use crate::{Error, Result, coins};
 
+/// Rows of bits of such a length are transposed without a rest.
+const WHOLE: usize = 512;
+
 /// Coefficients of an element.
 const WORD: usize = Gf2_64::BITS as usize;
 
@@ -208,7 +211,7 @@ impl Batch<'_> {
     fn fill(&mut self, pieces: usize, width: usize, net: &mut dyn Net) -> Result<()> {
         let Batch { plan, room, maker } = self;
         let Room { lists, u, rows, .. } = &mut **room;
-        let at_once = AT_ONCE / (pieces * width).max(2);
+        let at_once = (AT_ONCE / (pieces * width).max(2)).next_multiple_of(WHOLE);
         for (b, list) in lists[..plan.lists].iter_mut().enumerate() {
             for start in (0..plan.vectors).step_by(at_once) {
                 let len = at_once.min(plan.vectors - start);
@@ -376,7 +379,7 @@ impl Batch<'_> {
         let (pieces, width) = (1.max(entries / WORD), entries.min(WORD));
         let alpha = self.maker.key.reveal_own_share();
         let mut opened = vec![vec![0; len]; pieces];
-        let at_once = AT_ONCE / entries;
+        let at_once = (AT_ONCE / entries).next_multiple_of(WHOLE);
         for start in (0..len).step_by(at_once) {
             let now = at_once.min(len - start);
             let Batch { room, maker, .. } = self;
