@@ -18,7 +18,7 @@ use crate::tinyot::TinyOt;
 impl<F: MacField> Mascot<F> {
     /// Random records for inversions.
     pub(super) fn records(&mut self, count: usize, net: &mut dyn Net) -> Result<Inverses<F>> {
-        self.from_tinyot(|tinyot| tinyot.inverses(count, net))
+        self.made_by_tinyot(|tinyot| tinyot.inverses(count, net))
     }
 
     /// Unit vectors of random indices.
@@ -29,12 +29,12 @@ impl<F: MacField> Mascot<F> {
         pool: &Pool,
         net: &mut dyn Net,
     ) -> Result<Vectors<F>> {
-        self.from_tinyot(|tinyot| tinyot.unit_vectors(in_bits, count, pool, net))
+        self.made_by_tinyot(|tinyot| tinyot.unit_vectors(in_bits, count, pool, net))
     }
 
     /// Has TinyOT make something, with MACs in GF(2^64), and takes it as made with MACs in F. TinyOT is joined only if these are one
     /// field.
-    fn from_tinyot<M: Any, T: Any>(&mut self, make: impl FnOnce(&mut TinyOt) -> Result<M>) -> Result<T> {
+    fn made_by_tinyot<M: Any, T: Any>(&mut self, make: impl FnOnce(&mut TinyOt) -> Result<M>) -> Result<T> {
         // Outside of `guarded`, because asking in vain spoils nothing.
         if self.tinyot.is_none() {
             return Err(missing());

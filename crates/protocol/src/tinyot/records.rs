@@ -31,13 +31,14 @@ use super::products::{Elements, Kind};
 use super::rotation::{Rotation, open_differences};
 use super::subfield::{BYTE, GF4, GF16};
 use crate::net::Net;
+use crate::spdz::tower::{MU, NU, OMEGA, ZETA};
 use crate::spdz::{Coefficients, Element, Inverses, zero_test_of};
 use crate::{Error, Result, coins};
 
-/// omega, the least element with omega + omega^16 = 1.
-static OMEGA: LazyLock<Tower> = LazyLock::new(|| Tower::of(4));
-/// zeta, the least element of GF(16) with zeta + zeta^4 = 1.
-static ZETA: LazyLock<Tower> = LazyLock::new(|| Tower::of(2));
+/// Of x over GF(16).
+static OVER_GF16: LazyLock<Tower> = LazyLock::new(|| Tower::of(OMEGA, NU));
+/// Of N over GF(4).
+static OVER_GF4: LazyLock<Tower> = LazyLock::new(|| Tower::of(ZETA, MU));
 
 /// A step of the tower: an element of trace 1 over the smaller field, its conjugate, and the product of both.
 struct Tower {
@@ -49,16 +50,11 @@ struct Tower {
 }
 
 impl Tower {
-    /// Over the field of this degree over GF(2).
-    fn of(degree: u32) -> Tower {
-        let (conjugate, larger) = (Matrix::frobenius(degree), Matrix::frobenius(2 * degree));
-        let is_in_larger = |x: &u8| degree == 4 || larger.apply(*x) == *x;
-        let element = (0..=u8::MAX).filter(is_in_larger).find(|x| x ^ conjugate.apply(*x) == 1);
-        let element = element.expect("the trace is not zero everywhere");
-        let norm = Matrix::scalar(element).apply(conjugate.apply(element));
+    fn of(element: u8, norm: u8) -> Tower {
         Tower {
             element: Scalar::of(element),
-            conjugate: Scalar::of(conjugate.apply(element)),
+            // Their sum is the trace.
+            conjugate: Scalar::of(element ^ 1),
             norm: Scalar::of(norm),
             norm_of_square: Map::new(Matrix::scalar(norm).after(&Matrix::frobenius(1)).columns()),
         }
@@ -142,8 +138,8 @@ impl TinyOt {
         let part = |name, kind, lists, squares| Part { name, kind, lists, given: None, squares };
         let first = [part("P1", &kinds.p1, lists_16, true), part("I1", &kinds.i1, lists_4, true)];
         let put = |kind: usize, start: usize, buckets: Buckets<'_>| match kind {
-            0 => put_powers(&OMEGA, &mut masks[OF_X..OF_N], start, buckets),
-            _ => put_powers(&ZETA, &mut masks[OF_N..], start, buckets),
+            0 => put_powers(&OVER_GF16, &mut masks[OF_X..OF_N], start, buckets),
+            _ => put_powers(&OVER_GF4, &mut masks[OF_N..], start, buckets),
         };
         let mut sigma = self.phase(records, &first, lists, put, net)?;
         for (element, mask) in MASKS.into_iter().zip(masks.iter()) {

@@ -16,9 +16,9 @@ fn opened(keys: &[Key; 2], [first, second]: &[Inverses<Gf2_64>; 2]) -> ([Vec<u8>
     let alpha = keys[0].reveal_own_share() ^ keys[1].reveal_own_share();
     let open = |values: [&[u8]; 2], macs: [&[u64]; 2]| -> Vec<u8> {
         let value = |i: usize| values[0][i] ^ values[1][i];
-        for i in 0..values[0].len() {
+        for (i, (first, second)) in macs[0].iter().zip(macs[1]).enumerate() {
             let mac = Gf2_64::multiply(alpha, Gf2_64::embed(value(i)));
-            assert_eq!(macs[0][i] ^ macs[1][i], mac, "record {i}");
+            assert_eq!(first ^ second, mac, "record {i}");
         }
         (0..values[0].len()).map(value).collect()
     };

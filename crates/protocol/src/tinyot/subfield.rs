@@ -9,6 +9,8 @@ use polyclave_cipher::Matrix;
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::affine::{self, Map, Term};
 
+use crate::spdz::tower;
+
 /// A subfield of F and a basis of it over GF(2), whose first element is 1.
 pub(crate) struct Subfield {
     bits: usize,
@@ -23,22 +25,20 @@ pub(crate) struct Subfield {
 }
 
 /// GF(2).
-pub(crate) static BIT: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(1));
+pub(crate) static BIT: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(&[1]));
 /// GF(4).
-pub(crate) static GF4: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(2));
+pub(crate) static GF4: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(&tower::GF4));
 /// GF(16).
-pub(crate) static GF16: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(4));
+pub(crate) static GF16: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(&tower::GF16));
 /// F itself.
-pub(crate) static BYTE: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(8));
+pub(crate) static BYTE: LazyLock<Subfield> = LazyLock::new(|| Subfield::of(&[1, 2, 4, 8, 16, 32, 64, 128]));
 
 impl Subfield {
-    /// The one of degree 1, 2, 4 or 8: the elements x with x^(2^degree) = x. Its basis is the least one, number by number.
-    fn of(degree: usize) -> Subfield {
-        let frobenius = Matrix::frobenius(degree as u32);
-        let elements = (0..=u8::MAX).filter(|x| degree == 8 || frobenius.apply(*x) == *x);
-        let basis = completed(Vec::new(), elements);
+    /// The one that this basis spans.
+    fn of(basis: &[u8]) -> Subfield {
+        let (degree, basis) = (basis.len(), basis.to_vec());
         // Coordinates of all of F, in a basis that begins with this one; those beyond are dropped.
-        let whole = Matrix::from_columns(&completed(basis.clone(), 0..=u8::MAX), 8);
+        let whole = Matrix::from_columns(&completed(basis.clone()), 8);
         let inverse = whole.inverse().expect("the columns are a basis");
         let spare = (1_u16 << degree).wrapping_sub(1) as u8;
         let mut columns = [0; 8];
@@ -121,19 +121,18 @@ impl Subfield {
     }
 }
 
-/// Some vectors, and the first of the others that are independent of them and of each other.
-fn completed(mut vectors: Vec<u8>, others: impl Iterator<Item = u8>) -> Vec<u8> {
-    let span = |vectors: &[u8]| {
-        let mut span = vec![0];
-        for vector in vectors {
-            let sums: Vec<u8> = span.iter().map(|x| x ^ vector).collect();
-            span.extend(sums);
-        }
-        span
+/// Some vectors, and the least others that make a basis of all bytes with them.
+fn completed(mut vectors: Vec<u8>) -> Vec<u8> {
+    let spans = |vectors: &[u8], x: u8| {
+        let sum = |some: usize| {
+            let chosen = vectors.iter().enumerate().filter(|(i, _)| some >> i & 1 == 1);
+            chosen.fold(0, |sum, (_, vector)| sum ^ vector)
+        };
+        (0..1_usize << vectors.len()).any(|some| sum(some) == x)
     };
-    for other in others {
-        if !span(&vectors).contains(&other) {
-            vectors.push(other);
+    for x in 1..=u8::MAX {
+        if !spans(&vectors, x) {
+            vectors.push(x);
         }
     }
     vectors
@@ -161,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bases_are_the_least_ones_and_subfields_are_closed() {
+    fn coordinates_are_those_of_elements_of_the_subfield() {
         for (field, elements) in [(&BIT, 2), (&GF4, 4), (&GF16, 16), (&BYTE, 256)] {
             let frobenius = Matrix::frobenius(field.bits() as u32);
             let all: Vec<u8> = (0..=(elements - 1) as u8).collect();

@@ -189,7 +189,7 @@ impl Batch<'_> {
                 // 1 + X.
                 Gf2_64::combine(&mut room.u[0].macs[range.clone()], &[(macs, 0b11)], alpha);
                 let u = room.u[0].values[range].iter_mut().zip(values);
-                u.for_each(|(u, bit)| *u = u64::from(*bit) * 0b11 ^ one);
+                u.for_each(|(u, bit)| *u = (u64::from(*bit) * 0b11) ^ one);
             }
         }
         Ok(())
