@@ -29,6 +29,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("tinytable: material dealt", tinytable_dealt),
     ("mascot: products in GF(2^128)", mascot),
     ("tinyot: unit vectors and circuits", tinyot),
+    ("rotation: records and unit vectors", rotation),
     ("garbled: half gates and three halves", garbled),
     ("projection: long labels", || projection(Labels::Long)),
     ("projection: short labels", || projection(Labels::Short)),
@@ -193,6 +194,12 @@ fn spdz_dealt() {
 fn mascot() {
     let config = spdz::<Gf2_128>(2, LookupMethod::PulkusVivek, MASCOT);
     evaluated(&[config], SetUp::Public, &[lookup(small())]);
+}
+
+fn rotation() {
+    let config =
+        SpdzConfig::<Gf2_64>::new(2, LookupMethod::Tower, MASCOT, Packing::Rotation).expect("it is valid");
+    evaluated(&[config], SetUp::Public, &[lookup(table_of("aes-128")), lookup(small())]);
 }
 
 fn spdz<F: MacField>(
