@@ -8,13 +8,15 @@ use polyclave_field::{Gf2_64, Gf256, MacField};
 
 use super::coset_check::Products;
 use super::lists::{Column, List};
-use super::plan::{GatePlan, RecordPlan};
+use super::plan::{GatePlan, RecordPlan, VectorPlan};
 use super::products::{ElementsMut, Kind};
+use super::records_tests::assert_vectors;
 use super::subfield::{BIT, BYTE, GF4, GF16, Subfield};
 use super::tests::made;
 use super::*;
 use crate::Party;
 use crate::mesh::{Mesh, mesh};
+use crate::pool::Pool;
 
 const COUNT: usize = 8;
 const CHEATER: usize = 0;
@@ -64,7 +66,10 @@ impl Net for Edited {
         let mut messages: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
         if self.sent == self.edits.at {
             let peer = 1 - self.me().index();
-            self.edits.bytes.iter().for_each(|(byte, error)| messages[peer][*byte] ^= error);
+            let message = &mut messages[peer];
+            // Places wrap around at the message's length.
+            let len = message.len();
+            self.edits.bytes.iter().for_each(|(byte, error)| message[byte % len] ^= error);
         }
         self.sent += 1;
         self.net.exchange(&messages.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)
@@ -350,8 +355,9 @@ fn another_alpha_than_that_of_the_transfers_is_always_caught() {
 /// Offers to a receiver with inconsistent choices would tell it bits of Delta.
 #[test]
 fn no_offer_leaves_after_a_failed_check_of_transfers() {
-    let parties = Parties::set_up();
-    for number in 0..8 {
+    for number in [0, 6] {
+        // The transfers of all forks are given up together.
+        let parties = Parties::set_up();
         // Other choices in eight trees, for the check's mask: it passes if it guesses all of these parts of Delta.
         let bytes = (0..8).map(|tree| (17 * tree, 1 << number)).collect();
         let run = parties.run(Edits { at: 0, bytes }, |source, net| {
@@ -423,4 +429,39 @@ fn wrong_differences_and_corrections_are_always_caught() {
             assert!(!parties.run(Edits { at, bytes }, make_records).passed(), "message {at}");
         }
     }
+}
+
+/// A bit of every message is wrong in turn: vectors are right if both parties finish. What is opened without a commitment is always found.
+#[test]
+fn no_wrong_message_gives_wrong_unit_vectors() {
+    let parties = Parties::set_up();
+    let (in_bits, count) = (3, 70);
+    let make = |source: &mut TinyOt, net: &mut dyn Net| {
+        Ok(source.unit_vectors(in_bits, count, &Pool::default(), net)?.write())
+    };
+    let passed = |edits: Edits| {
+        let run = parties.run(edits, make);
+        if let [Ok(first), Ok(second)] = &run.outcomes {
+            assert_vectors(&run.keys, &[first, second], in_bits, count);
+        }
+        assert_eq!(run.outcomes[HONEST].is_err(), run.keys[HONEST].refuse_retired().is_err());
+        (run.outcomes[HONEST].is_ok(), run.messages[CHEATER])
+    };
+    let (honest, messages) = passed(Edits::default());
+    assert!(honest);
+    // Coins and a zero test; coins, entries and bits for them; coins.
+    let entries = messages - 6 - 2 - 1;
+    let differences = entries - OFFERS - 2;
+    let lists = VectorPlan::of(count, in_bits, Kappa::Bits40).lists as u64;
+    let mut caught = 0;
+    for at in 0..messages {
+        for byte in [0, 12_345] {
+            let (passed, _) = passed(Edits { at, bytes: vec![(byte, 1)] });
+            caught += u64::from(!passed);
+            if at == entries || (differences - (lists - 1)..differences).contains(&at) {
+                assert!(!passed, "message {at}, byte {byte}");
+            }
+        }
+    }
+    assert!(caught > messages, "{caught} of {} were caught", 2 * messages);
 }

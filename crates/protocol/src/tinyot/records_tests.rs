@@ -84,23 +84,35 @@ fn vectors_are_one_at_their_index_and_their_macs_are_right() {
         let (keys, vectors) = made(Kappa::Bits40, |source, net| {
             Ok(source.unit_vectors(in_bits, count, &crate::pool::Pool::default(), net)?.write())
         });
-        let alpha = keys[0].reveal_own_share() ^ keys[1].reveal_own_share();
-        let size = vectors[0].len() / count;
-        let [first, second] = vectors.each_ref().map(|items| items.chunks_exact(size));
-        let mut seen = std::collections::BTreeSet::new();
-        for items in first.zip(second) {
-            let sum: Vec<u8> = items.0.iter().zip(items.1).map(|(a, b)| a ^ b).collect();
-            let (index, rest) = (sum[0], &sum[1..]);
-            let (words, _) = rest[8 + (1_usize << in_bits).div_ceil(8)..].as_chunks::<8>();
-            let index_mac = u64::from_le_bytes(*rest.first_chunk().expect("a MAC"));
-            assert_eq!(index_mac, Gf2_64::multiply(alpha, Gf2_64::embed(index)));
-            for entry in 0..1_usize << in_bits {
-                let is_one = rest[8 + entry / 8] >> (entry % 8) & 1 == 1;
-                assert_eq!(is_one, entry == usize::from(index), "entry {entry} of {in_bits} bits");
-                assert_eq!(u64::from_le_bytes(words[entry]), if is_one { alpha } else { 0 });
-            }
-            seen.insert(index);
-        }
-        assert!(count < 1_000 || seen.len() == 1 << in_bits, "all indices come up");
+        let seen = assert_vectors(&keys, &vectors, in_bits, count);
+        assert!(count < 1_000 || seen == 1 << in_bits, "all indices come up");
     }
+}
+
+/// Checks vectors as both parties write them, and returns how many indices there are.
+pub(super) fn assert_vectors<V: AsRef<[u8]>>(
+    keys: &[Key; 2],
+    vectors: &[V; 2],
+    in_bits: u8,
+    count: usize,
+) -> usize {
+    let vectors = vectors.each_ref().map(|items| items.as_ref());
+    let alpha = keys[0].reveal_own_share() ^ keys[1].reveal_own_share();
+    let size = vectors[0].len() / count;
+    let [first, second] = vectors.map(|items| items.chunks_exact(size));
+    let mut seen = std::collections::BTreeSet::new();
+    for items in first.zip(second) {
+        let sum: Vec<u8> = items.0.iter().zip(items.1).map(|(a, b)| a ^ b).collect();
+        let (index, rest) = (sum[0], &sum[1..]);
+        let (words, _) = rest[8 + (1_usize << in_bits).div_ceil(8)..].as_chunks::<8>();
+        let index_mac = u64::from_le_bytes(*rest.first_chunk().expect("a MAC"));
+        assert_eq!(index_mac, Gf2_64::multiply(alpha, Gf2_64::embed(index)));
+        for entry in 0..1_usize << in_bits {
+            let is_one = rest[8 + entry / 8] >> (entry % 8) & 1 == 1;
+            assert_eq!(is_one, entry == usize::from(index), "entry {entry} of {in_bits} bits");
+            assert_eq!(u64::from_le_bytes(words[entry]), if is_one { alpha } else { 0 });
+        }
+        seen.insert(index);
+    }
+    seen.len()
 }

@@ -14,10 +14,10 @@ use polyclave_protocol::{Error, Party, Result};
 
 const TRIPLES: usize = 500;
 const BITS: usize = 9;
-const RECORDS: usize = 1_024;
+const RECORDS: usize = 160;
 /// Lists of leaky products of so many triples, and of a phase of so many records.
 const LISTS: u64 = 5;
-const LISTS_OF_RECORDS: u64 = 4 + 5;
+const LISTS_OF_RECORDS: u64 = 5 + 6;
 
 /// Messages of a party, in order. First those of set-up.
 const OF_SET_UP: u64 = 2;
