@@ -10,7 +10,7 @@
 //! | kind | bytes of an item | items a block | why this many |
 //! |---|---|---|---|
 //! | records for inversions (`spdz-tower`) | 164 | 160 | lookups of AES-128 |
-//! | unit vectors of 8 bits | 2,089 | 160; 32 under `spdz-tower` | lookups of AES-128; of other ciphers only |
+//! | unit vectors of 8 bits | 2,089 | 160; 64 under `spdz-tower` | lookups of AES-128; of other ciphers only |
 //! | unit vectors of 6 bits | 529 | 384 | lookups of 3DES |
 //! | triples | 48 | 1,024 | see below |
 //! | bits | 16 | 1,024 | see below |
@@ -51,7 +51,7 @@ const BIT: usize = 2;
 /// Lookups of AES-128: 10 rounds of 16.
 const OF_AES: usize = 160;
 /// Where AES has records of its own, few tables of 8 bits are left. A stock of the default level has enough for a block of SKINNY-128-384.
-const WITHOUT_INVERSION: usize = 32;
+const WITHOUT_INVERSION: usize = 64;
 /// Lookups of 3DES: 3 times 16 rounds of 8.
 const OF_3DES: usize = 384;
 /// More than the first request of one block asks for, the making of its key included.
