@@ -15,6 +15,7 @@
 use std::sync::Arc;
 
 use polyclave_kernels::bit_transpose::Block;
+use polyclave_kernels::secret::mark_public;
 use zeroize::Zeroizing;
 
 use super::tile::{TILE_TRANSFERS, Tile, TilePool};
@@ -159,6 +160,8 @@ fn extend(batches: &mut [Batch<'_>], commitment: &[u8; 32], net: &mut dyn Net) -
     let (out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) =
         messages.iter_mut().map(|[outgoing, incoming]| (&outgoing[..], &mut incoming[..])).unzip();
     net.exchange(&out, &mut into)?;
+    // It is sent.
+    mark_public(commitment);
     let mut commitments: Vec<Vec<u8>> = Vec::new();
     for (p, [outgoing, incoming]) in Party::all(n).zip(messages) {
         let mut rest = &incoming[..];

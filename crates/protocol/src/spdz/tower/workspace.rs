@@ -53,10 +53,10 @@ pub(super) struct Words<F: MacField> {
 
 impl<F: MacField> Workspace<F> {
     pub(in crate::spdz) fn new(key: &MacKey<F>) -> Self {
-        let filled = |word| Zeroizing::new(vec![word; CHUNK]);
-        let zeros = || filled(F::Word::ZERO);
-        let words =
-            Words { alpha: filled(key.reveal_own_share()), left: zeros(), right: zeros(), sum: zeros() };
+        let zeros = || Zeroizing::new(vec![F::Word::ZERO; CHUNK]);
+        let mut words = Words { alpha: zeros(), left: zeros(), right: zeros(), sum: zeros() };
+        // A vector made of a word at once would branch on whether it is zero.
+        words.alpha.fill(key.reveal_own_share());
         Workspace { public: Public::default(), secret: Secret::default(), words }
     }
 
