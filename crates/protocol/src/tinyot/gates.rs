@@ -39,11 +39,11 @@ struct GateList {
 #[derive(Default)]
 pub(super) struct Room {
     lists: Vec<GateList>,
-    rows: Option<Rows>,
+    rows: Option<SumRows>,
 }
 
 /// Sums of some buckets in a row.
-struct Rows {
+struct SumRows {
     x: Wiped<u8>,
     tags: Wiped<u64>,
     keys: Wiped<u64>,
@@ -53,10 +53,10 @@ struct Rows {
     macs: Wiped<u64>,
 }
 
-impl Rows {
+impl SumRows {
     fn new() -> Self {
         let words = || Wiped::zeros(PIECE);
-        Rows {
+        SumRows {
             x: Wiped::zeros(PIECE),
             tags: words(),
             keys: words(),
@@ -93,7 +93,7 @@ impl TinyOt {
         made: &mut Triples,
         net: &mut dyn Net,
     ) -> Result<()> {
-        let rows = room.rows.get_or_insert_with(Rows::new);
+        let rows = room.rows.get_or_insert_with(SumRows::new);
         room.lists.resize_with(plan.lists.max(room.lists.len()), GateList::default);
         let lists = &mut room.lists[..plan.lists];
         for list in lists.iter_mut() {
@@ -133,7 +133,7 @@ impl GateList {
 /// Checked lists, and where the triples go.
 struct Buckets<'a> {
     lists: &'a mut [GateList],
-    rows: &'a mut Rows,
+    rows: &'a mut SumRows,
     range: Range<usize>,
     made: &'a mut Triples,
 }
@@ -171,7 +171,7 @@ impl Buckets<'_> {
     /// Writes x and y of some buckets to their triples, and z with its MAC over that of the first list.
     fn sum(&mut self, piece: Piece<'_>, differences: &[Vec<u8>], alpha: u64) {
         let Piece { start, len, .. } = piece;
-        let Rows { x, tags, keys, z, z_macs, macs } = &mut *self.rows;
+        let SumRows { x, tags, keys, z, z_macs, macs } = &mut *self.rows;
         let (x, tags, keys) = (&mut x[..len], &mut tags[..len], &mut keys[..len]);
         let (z, z_macs, macs) = (&mut z[..len], &mut z_macs[..len], &mut macs[..len]);
         let first = &self.lists[0];

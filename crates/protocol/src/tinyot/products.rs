@@ -105,13 +105,13 @@ pub(super) struct Offers {
     /// Messages and rows, kept for their memory.
     outgoing: Vec<u8>,
     incoming: Vec<u8>,
-    rows: Rows,
+    rows: PieceRows,
     mac_sums: Wiped<u64>,
     value_sums: Wiped<u8>,
 }
 
 /// What is in work for a piece: a row of parts of z for each bit of x.
-struct Rows {
+struct PieceRows {
     zeros: Wiped<u128>,
     ones: Wiped<u128>,
     word_masks: Wiped<u64>,
@@ -143,7 +143,7 @@ impl Offers {
             next: 0,
             outgoing: Vec::new(),
             incoming: Vec::new(),
-            rows: Rows::new(),
+            rows: PieceRows::new(),
             mac_sums: Wiped::zeros(PIECE),
             value_sums: Wiped::zeros(PIECE),
         }
@@ -335,9 +335,9 @@ impl Job<'_> {
     }
 }
 
-impl Rows {
+impl PieceRows {
     fn new() -> Self {
-        Rows {
+        PieceRows {
             zeros: Wiped::zeros(PIECE),
             ones: Wiped::zeros(PIECE),
             word_masks: Wiped::zeros(PIECE),

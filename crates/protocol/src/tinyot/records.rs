@@ -21,6 +21,7 @@ use std::sync::LazyLock;
 use polyclave_cipher::Matrix;
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::affine::{self, Map, Term};
+use zeroize::Zeroizing;
 
 use super::TinyOt;
 use super::abit::{AT_ONCE, PIECE, Rows};
@@ -161,7 +162,7 @@ impl TinyOt {
             };
             match kind {
                 0 => {
-                    let mut squares = [0; PIECE];
+                    let mut squares = Zeroizing::new([0; PIECE]);
                     let squares = &mut squares[..buckets.x.values.len()];
                     affine::combine(squares, &[Term { src: buckets.x.values, map: &SQUARE }], 0);
                     put(Element::X, buckets.x);
