@@ -2,11 +2,13 @@
 //! words of 64 or of 128 bits.
 //!
 //! Eight columns at a time are 8 x 8 bit matrices, turned by three rounds of masked swaps (Warren, "Hacker's Delight",
-//! section 7-3): in one word of portable code, or between eight registers of 32 bytes. Then bytes are interleaved. Cost with
-//! AVX2: about eight instructions a block.
+//! section 7-3): in one word of portable code, or between eight registers of 32 bytes. Then bytes are interleaved. With AVX-512, bytes are
+//! interleaved first, and one instruction turns eight matrices. Cost with AVX2: about eight instructions a block; with AVX-512 three.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -48,15 +50,27 @@ pub fn columns_to_blocks<B: Block>(columns: &[u8], stride: usize, count: usize, 
 /// Assumes that the processor has `isa` and that sizes were checked.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
 fn columns_to_blocks_with<B: Block>(isa: Isa, columns: &[u8], stride: usize, count: usize, blocks: &mut [B]) {
-    let done = match isa {
-        Isa::Portable => 0,
-        // SAFETY: these variants exist only where their instructions were detected, AVX2 with both.
+    let done = match (isa, size_of::<B>()) {
+        (Isa::Portable, _) => 0,
+        // SAFETY: these variants exist only where their instructions were detected.
         #[cfg(target_arch = "x86_64")]
-        _ => unsafe {
-            match size_of::<B>() {
-                8 => avx2::columns_to_blocks::<B, 8>(columns, stride, count, blocks),
-                _ => avx2::columns_to_blocks::<B, 16>(columns, stride, count, blocks),
-            }
+        (Isa::Avx2, 8) => unsafe { avx2::columns_to_blocks::<B, 8>(columns, stride, count, blocks) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        (Isa::Avx2, _) => unsafe { avx2::columns_to_blocks::<B, 16>(columns, stride, count, blocks) },
+        // SAFETY: as above, and those of AVX2 with them. Half a tile may be left.
+        #[cfg(target_arch = "x86_64")]
+        (Isa::Avx512Gfni, 8) => unsafe {
+            let done = avx512::columns_to_blocks::<B, 8>(columns, stride, count, blocks);
+            let rest = columns.get(done / 8..).unwrap_or_default();
+            done + avx2::columns_to_blocks::<B, 8>(rest, stride, count, &mut blocks[done..])
+        },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        (Isa::Avx512Gfni, _) => unsafe {
+            let done = avx512::columns_to_blocks::<B, 16>(columns, stride, count, blocks);
+            let rest = columns.get(done / 8..).unwrap_or_default();
+            done + avx2::columns_to_blocks::<B, 16>(rest, stride, count, &mut blocks[done..])
         },
     };
     portable::columns_to_blocks(columns, stride, count, blocks, done);
