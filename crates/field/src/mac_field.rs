@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use std::ops::{BitXor, BitXorAssign};
 
 use polyclave_kernels::secret::{Number, mask};
-use zeroize::Zeroize;
+use zeroize::DefaultIsZeroes;
 
 /// What an element is kept in.
 pub trait Word:
@@ -20,7 +20,7 @@ pub trait Word:
     + Eq
     + Send
     + Sync
-    + Zeroize
+    + DefaultIsZeroes
     + BitXor<Output = Self>
     + BitXorAssign
     + polyclave_kernels::unit_sums::Entry

@@ -6,8 +6,9 @@
 use polyclave_cipher::{Linear, Matrix, Slot};
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::affine::{self, Map, Term};
+use polyclave_kernels::memory::wipe;
 use polyclave_kernels::secret::masks;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::key::MacKey;
 
@@ -32,8 +33,8 @@ impl<F: MacField> Row<F> {
 
 impl<F: MacField> Drop for Row<F> {
     fn drop(&mut self) {
-        self.cells.zeroize();
-        self.macs.zeroize();
+        wipe(&mut self.cells);
+        wipe(&mut self.macs);
     }
 }
 

@@ -19,7 +19,7 @@ use super::lists::Column;
 use super::maker::Maker;
 use super::opening::exchange_bits;
 use super::plan::GatePlan;
-use super::products::{Elements, Kept, Kind, Made};
+use super::products::{ElementsMut, Kept, Kind, Made};
 use super::rotation::{Piece, Rotation, error_of_opened, open_differences};
 use super::subfield::BIT;
 use super::{Bits, TinyOt, Triples};
@@ -31,14 +31,16 @@ use crate::{Result, coins};
 #[derive(Default)]
 struct GateList {
     x: Bits,
-    y: Bits,
+    y: Column,
     z: Column,
 }
 
-/// Memory for batches, kept for the next one.
+/// Memory for batches, kept for the next one. It may be for more than a batch has.
 #[derive(Default)]
 pub(super) struct Room {
     lists: Vec<GateList>,
+    /// y of the first list, with tags: that of the triples.
+    first: Bits,
     rows: Option<SumRows>,
 }
 
@@ -96,31 +98,54 @@ impl TinyOt {
         let rows = room.rows.get_or_insert_with(SumRows::new);
         room.lists.resize_with(plan.lists.max(room.lists.len()), GateList::default);
         let lists = &mut room.lists[..plan.lists];
-        for list in lists.iter_mut() {
-            list.fill(plan.gates, &mut rows.macs, &mut self.maker, net)?;
+        if room.first.len() < plan.gates {
+            room.first = Bits::zero(plan.gates);
+        }
+        for (b, list) in lists.iter_mut().enumerate() {
+            let tagged = (b == 0).then_some(&mut room.first);
+            list.fill(plan.gates, tagged, &mut self.maker, net)?;
         }
         let elements = lists.iter().map(|list| list.z.part(0, plan.gates)).collect();
         self.maker.check(&Products { elements, words: Vec::new() }, net)?;
-        self.maker.after_check(|maker| Buckets { lists, rows, range, made }.combine(plan.gates, maker, net))
+        self.maker.after_check(|maker| {
+            Buckets { lists, first: &room.first, rows, range, made }.combine(plan.gates, maker, net)
+        })
     }
 }
 
 impl GateList {
-    /// Leaky products of random bits. Provisional until they are checked.
-    fn fill(&mut self, count: usize, macs: &mut [u64], maker: &mut Maker, net: &mut dyn Net) -> Result<()> {
-        if self.x.len() != count {
-            (self.x, self.y) = (Bits::zero(count), Bits::zero(count));
+    /// Leaky products of random bits, with y in `tagged` too if that is given. Provisional until they are checked.
+    fn fill(
+        &mut self,
+        count: usize,
+        mut tagged: Option<&mut Bits>,
+        maker: &mut Maker,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        if self.x.len() < count {
+            self.x = Bits::zero(count);
+            self.y.make_room(count);
+            self.z.make_room(count);
         }
-        self.z.make_room(count);
         for start in (0..count).step_by(AT_ONCE) {
             let len = AT_ONCE.min(count - start);
             let row = abit::Rows { rows: 1, len };
             let [x, y] = maker.transfers.make(row, row, net)?;
             self.x.values[start..][..len].copy_from_slice(x.values_at(0, len));
-            y.write_to(&mut self.y, start, len, &mut maker.rows.blocks)?;
-            let macs = &mut macs[..len];
-            self.y.write_macs(start, &maker.key, macs);
-            let factor = Elements { values: y.values_at(0, len), macs };
+            let ElementsMut { values, macs } = self.y.part_mut(start, len);
+            values.copy_from_slice(y.values_at(0, len));
+            match &mut tagged {
+                Some(bits) => {
+                    y.write_to(bits, start, len, &mut maker.rows.blocks)?;
+                    bits.write_macs(start, &maker.key, macs);
+                }
+                None => {
+                    for (piece, macs) in macs.chunks_mut(PIECE).enumerate() {
+                        y.write_macs(piece * PIECE, &maker.key, macs, &mut maker.rows.blocks)?;
+                    }
+                }
+            }
+            let factor = self.y.part(start, len);
             let Bits { tags, keys, .. } = &mut self.x;
             let kept = Kept::Tags { tags: &mut tags[start..][..len], keys: &mut keys[start..][..len] };
             let made = Made { z: self.z.part_mut(start, len), kept };
@@ -133,6 +158,7 @@ impl GateList {
 /// Checked lists, and where the triples go.
 struct Buckets<'a> {
     lists: &'a mut [GateList],
+    first: &'a Bits,
     rows: &'a mut SumRows,
     range: Range<usize>,
     made: &'a mut Triples,
@@ -142,7 +168,7 @@ impl Buckets<'_> {
     fn combine(mut self, count: usize, maker: &mut Maker, net: &mut dyn Net) -> Result<()> {
         let coin = coins::toss(b"rotations", net)?;
         let rotation = Rotation::draw(&coin, "gates", count, self.lists.len(), &BIT);
-        let columns: Vec<_> = self.lists.iter().map(|list| &list.y.values[..]).collect();
+        let columns: Vec<_> = self.lists.iter().map(|list| list.y.part(0, count).values).collect();
         let differences = open_differences(&rotation, &BIT, &columns, net)?;
         let alpha = maker.key.reveal_own_share();
         for piece in rotation.pieces(PIECE) {
@@ -155,7 +181,7 @@ impl Buckets<'_> {
         let mut sigma = 0;
         for piece in rotation.pieces(PIECE) {
             for (b, opened) in (1..).zip(&differences) {
-                let macs = self.macs_of_differences(piece, b, alpha);
+                let macs = self.macs_of_differences(piece, b);
                 let opened = &opened[piece.start..][..piece.len];
                 sigma ^= error_of_opened(&mut coefficients, alpha, macs, opened);
             }
@@ -203,7 +229,7 @@ impl Buckets<'_> {
         let kept = self.range.len().saturating_sub(start).min(len);
         let at = self.range.start + start..self.range.start + start + kept;
         if kept > 0 {
-            let y = &self.lists[0].y;
+            let y = self.first;
             self.made.x.set(at.clone(), &x[..kept], [&tags[..kept], &keys[..kept]]);
             let part = start..start + kept;
             self.made.y.set(at, &y.values[part.clone()], [&y.tags[part.clone()], &y.keys[part]]);
@@ -233,14 +259,10 @@ impl Buckets<'_> {
     }
 
     /// The MACs of y_1 + y_b.
-    fn macs_of_differences(&mut self, piece: Piece<'_>, b: usize, alpha: u64) -> &[u64] {
-        let [first, other] = [(0, &self.lists[0].y), (b, &self.lists[b].y)]
-            .map(|(b, y)| (piece.of(b, &y.values), piece.of(b, &y.tags), piece.of(b, &y.keys)));
+    fn macs_of_differences(&mut self, piece: Piece<'_>, b: usize) -> &[u64] {
+        let [first, other] = [0, b].map(|b| self.lists[b].y.rotated(piece, b).macs);
         let macs = &mut self.rows.macs[..piece.len];
-        masks(macs, |i| u64::from(first.0[i] ^ other.0[i]));
-        for (i, mac) in macs.iter_mut().enumerate() {
-            *mac = *mac & alpha ^ first.1[i] ^ other.1[i] ^ first.2[i] ^ other.2[i];
-        }
+        macs.iter_mut().zip(first.iter().zip(other)).for_each(|(mac, (a, b))| *mac = a ^ b);
         macs
     }
 }

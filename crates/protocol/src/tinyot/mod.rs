@@ -56,7 +56,7 @@ mod word_products;
 pub use opening::Openings;
 pub(crate) use opening::peer_of;
 pub use share::Bits;
-pub(crate) use share::mask;
+pub(crate) use share::{BitSlices, mask};
 pub use source::{Key, Source, Triples};
 
 use crate::net::Net;

@@ -93,20 +93,32 @@ impl Openings {
 
     /// Opens bits to both parties: provisional until [`Openings::check`]. One round, a bit each.
     pub fn open(&mut self, bits: &Bits, key: &Key, net: &mut dyn Net) -> Result<Vec<u8>> {
-        let theirs = exchange_bits(&bits.values, key, net)?;
+        let Bits { values, tags, keys } = bits;
+        self.open_with(values, key, net, |i| (tags[i], keys[i]))
+    }
+
+    /// The same for bits of which these are the values; `macs` gives the tag and the key of each.
+    pub(crate) fn open_with(
+        &mut self,
+        values: &[u8],
+        key: &Key,
+        net: &mut dyn Net,
+        macs: impl Fn(usize) -> (u64, u64),
+    ) -> Result<Vec<u8>> {
+        let mut theirs = exchange_bits(values, key, net)?;
         let alpha = key.reveal_own_share();
         let (mut shown, mut expected) = ([0; AT_ONCE], [0; AT_ONCE]);
-        let keys = bits.keys.chunks(AT_ONCE).zip(theirs.chunks(AT_ONCE));
-        for (tags, (keys, theirs)) in bits.tags.chunks(AT_ONCE).zip(keys) {
-            for (to, tag) in shown.iter_mut().zip(tags) {
-                *to = u128::from(*tag);
+        for (piece, theirs) in theirs.chunks(AT_ONCE).enumerate() {
+            let rows = shown.iter_mut().zip(&mut expected).zip(theirs);
+            for (i, ((shown, expected), bit)) in (piece * AT_ONCE..).zip(rows) {
+                let (tag, beta) = macs(i);
+                *shown = u128::from(tag);
+                *expected = u128::from(beta ^ (alpha & mask(*bit)));
             }
-            for (to, (beta, bit)) in expected.iter_mut().zip(keys.iter().zip(theirs)) {
-                *to = u128::from(beta ^ (alpha & mask(*bit)));
-            }
-            self.add(&mut shown[..tags.len()], &mut expected[..tags.len()]);
+            self.add(&mut shown[..theirs.len()], &mut expected[..theirs.len()]);
         }
-        Ok(theirs.iter().zip(&bits.values).map(|(x, y)| x ^ y).collect())
+        theirs.iter_mut().zip(values).for_each(|(theirs, own)| *theirs ^= own);
+        Ok(theirs)
     }
 
     /// Compares the hashes of all tags since the last check. One round, none if there are no tags. After an error the keys are

@@ -6,11 +6,26 @@
 use std::ops::Range;
 
 use polyclave_field::Gf2_64;
+use polyclave_kernels::memory::wipe;
 use polyclave_kernels::secret;
-use zeroize::Zeroize;
 
 use super::Key;
 use crate::spdz::Authenticated;
+
+/// Some of a party's [`Bits`], where they lie.
+#[derive(Clone, Copy)]
+pub(crate) struct BitSlices<'a> {
+    pub(crate) values: &'a [u8],
+    pub(crate) tags: &'a [u64],
+    pub(crate) keys: &'a [u64],
+}
+
+impl BitSlices<'_> {
+    /// A copy.
+    pub(crate) fn to_bits(self) -> Bits {
+        Bits { values: self.values.to_vec(), tags: self.tags.to_vec(), keys: self.keys.to_vec() }
+    }
+}
 
 /// One party's part of authenticated bits; wiped on drop.
 #[derive(Clone, Default)]
@@ -27,6 +42,11 @@ impl Bits {
     /// Shares of `len` zeros, which everybody knows.
     pub fn zero(len: usize) -> Self {
         Bits { values: vec![0; len], tags: vec![0; len], keys: vec![0; len] }
+    }
+
+    /// No bits yet, and room for so many.
+    pub(crate) fn with_room(len: usize) -> Self {
+        Bits { values: Vec::with_capacity(len), tags: Vec::with_capacity(len), keys: Vec::with_capacity(len) }
     }
 
     /// Number of bits.
@@ -60,7 +80,7 @@ impl Bits {
     }
 
     /// The same for the bits from `at` on.
-    pub(super) fn add_public_at(&mut self, at: usize, public: &[u8], key: &Key) {
+    pub(crate) fn add_public_at(&mut self, at: usize, public: &[u8], key: &Key) {
         let range = at..at + public.len();
         if key.is_first() {
             self.values[range].iter_mut().zip(public).for_each(|(x, bit)| *x ^= bit);
@@ -71,7 +91,7 @@ impl Bits {
     }
 
     /// Overwrites some of the bits: their values, and their tags and keys.
-    pub(super) fn set(&mut self, range: Range<usize>, values: &[u8], [tags, keys]: [&[u64]; 2]) {
+    pub(crate) fn set(&mut self, range: Range<usize>, values: &[u8], [tags, keys]: [&[u64]; 2]) {
         self.values[range.clone()].copy_from_slice(values);
         self.tags[range.clone()].copy_from_slice(tags);
         self.keys[range].copy_from_slice(keys);
@@ -102,11 +122,54 @@ impl Bits {
 
     /// Some of the bits.
     pub fn part(&self, range: Range<usize>) -> Bits {
-        Bits {
-            values: self.values[range.clone()].to_vec(),
-            tags: self.tags[range.clone()].to_vec(),
-            keys: self.keys[range].to_vec(),
+        self.slices(range).to_bits()
+    }
+
+    /// Some of the bits, where they lie.
+    pub(crate) fn slices(&self, range: Range<usize>) -> BitSlices<'_> {
+        BitSlices {
+            values: &self.values[range.clone()],
+            tags: &self.tags[range.clone()],
+            keys: &self.keys[range],
         }
+    }
+
+    /// Appends bits. There has to be room for them, since growing would leave a copy behind that is not wiped.
+    ///
+    /// # Panics
+    /// If there is not.
+    pub(crate) fn append(&mut self, bits: BitSlices<'_>) {
+        assert!(bits.values.len() <= self.values.capacity() - self.len(), "there is room for the bits");
+        self.values.extend_from_slice(bits.values);
+        self.tags.extend_from_slice(bits.tags);
+        self.keys.extend_from_slice(bits.keys);
+    }
+
+    /// Wipes all bits; the room stays.
+    pub(crate) fn remove_all(&mut self) {
+        wipe(&mut self.values);
+        wipe(&mut self.tags);
+        wipe(&mut self.keys);
+    }
+
+    /// Adds bits to those from `at` on: one by one, or the same bit to `len` of them.
+    pub(crate) fn add_at(&mut self, at: usize, len: usize, bits: BitSlices<'_>) {
+        fn add<T: Copy + std::ops::BitXorAssign>(sums: &mut [T], terms: &[T]) {
+            match terms {
+                [term] => sums.iter_mut().for_each(|sum| *sum ^= *term),
+                _ => sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum ^= *term),
+            }
+        }
+        add(&mut self.values[at..][..len], bits.values);
+        add(&mut self.tags[at..][..len], bits.tags);
+        add(&mut self.keys[at..][..len], bits.keys);
+    }
+
+    /// Sets the bits from `at` on to zeros, which everybody knows.
+    pub(crate) fn clear(&mut self, at: usize, len: usize) {
+        self.values[at..][..len].fill(0);
+        self.tags[at..][..len].fill(0);
+        self.keys[at..][..len].fill(0);
     }
 
     /// All bits of all, in order.
@@ -121,9 +184,9 @@ impl Bits {
 
 impl Drop for Bits {
     fn drop(&mut self) {
-        self.values.zeroize();
-        self.tags.zeroize();
-        self.keys.zeroize();
+        wipe(&mut self.values);
+        wipe(&mut self.tags);
+        wipe(&mut self.keys);
     }
 }
 

@@ -4,7 +4,7 @@
 //! shares are stored apart, with one plane for every entry. So an evaluation reads memory from one end to the other.
 
 use polyclave_cipher::Compiled;
-use zeroize::Zeroize;
+use polyclave_kernels::memory::wipe;
 
 use super::commitments::{OfBatch, bytes_of};
 use super::macs::{Macs, Record};
@@ -44,9 +44,9 @@ impl Masks {
 
 impl Drop for Masks {
     fn drop(&mut self) {
-        self.values.zeroize();
-        self.tags.zeroize();
-        self.keys.zeroize();
+        wipe(&mut self.values);
+        wipe(&mut self.tags);
+        wipe(&mut self.keys);
     }
 }
 

@@ -87,7 +87,11 @@ pub(crate) fn tag_bytes(bits: u8) -> usize {
 
 /// Writes the low bytes of a tag.
 pub(crate) fn write_tag(tag: u128, to: &mut [u8]) {
-    to.copy_from_slice(&tag.to_le_bytes()[..to.len()]);
+    match <&mut [u8; 8]>::try_from(&mut *to) {
+        // Of a bit: without a call to copy.
+        Ok(to) => *to = (tag as u64).to_le_bytes(),
+        Err(_) => to.copy_from_slice(&tag.to_le_bytes()[..to.len()]),
+    }
 }
 
 /// The unreduced product of a key of 64 bits and a cell, in constant time.
@@ -113,6 +117,11 @@ impl Record {
         let share_bytes = usize::from(packing == Packing::Cells);
         let bytes = share_bytes + macs.mac_bytes(table.out_bits());
         Record { entries: table.entries().len(), out_bits: table.out_bits(), bytes, share_bytes }
+    }
+
+    /// Whether it is of a Boolean gate, whose shares are bits of a plane.
+    pub(super) fn is_gate(&self) -> bool {
+        self.share_bytes == 0
     }
 
     /// Bytes of the records of a table.

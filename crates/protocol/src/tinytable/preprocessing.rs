@@ -8,7 +8,8 @@
 //! |---|---|---|
 //! | `masks.rs` | masks of wires | figure 8, steps 2 and 3 |
 //! | `products.rs` | products of authenticated bits | Beaver 1991 |
-//! | `entries.rs` | the entries of gates and of larger tables | figure 8, AND; Keller et al. 2017, Protocol 3 |
+//! | `gates.rs` | the tables of Boolean gates | figure 8, AND |
+//! | `entries.rs` | the entries of larger tables | Keller et al. 2017, Protocol 3 |
 //! | `records.rs` | what an entry's record holds | figure 8, last steps; section 3 |
 //!
 //! **Adversary**: active, one of the two; secure with abort. Everything that is opened on the way is checked, as a whole, before a table
@@ -19,6 +20,7 @@
 //! paper's method is asked for.
 
 mod entries;
+mod gates;
 mod masks;
 mod products;
 mod records;
@@ -29,11 +31,12 @@ use super::batch::{Made, Place, Plan};
 use super::{Macs, Maker};
 use crate::Result;
 use crate::net::Net;
-use crate::pool::Pool;
+use crate::pool::{Pool, Shares};
 use crate::session::Stream;
 use crate::tally::Counts;
-use crate::tinyot::{Bits, Key, Source};
+use crate::tinyot::{BitSlices, Bits, Key, Source};
 use entries::Entries;
+use gates::Gates;
 use masks::MaskRegisters;
 use products::Products;
 use records::Records;
@@ -85,83 +88,68 @@ impl FromBits {
     }
 }
 
-/// Lookups of one table that wait for their entries.
-struct Waiting {
-    table: usize,
-    /// Positions of the lookups.
-    lookups: Vec<usize>,
-    /// The bits of the masks of inputs and of outputs, the lowest first, each for all lanes of all lookups.
-    inputs: Vec<Vec<Bits>>,
-    outputs: Vec<Vec<Bits>>,
+/// What is made, where it goes, and with what.
+struct Job<'a, 'n> {
+    plan: &'a Plan<'a>,
+    records: Shares,
+    planes: Shares,
+    counts: &'a mut Counts,
+    net: &'a mut (dyn Net + 'n),
 }
 
 impl Maker for FromBits {
     fn make(&mut self, plan: &Plan<'_>, pool: &Pool, counts: &mut Counts, net: &mut dyn Net) -> Result<Made> {
         let compiled = plan.compiled;
+        let (records, planes) = (pool.take(plan.records), pool.take(plan.planes));
+        let mut job = Job { plan, records, planes, counts, net };
         let mut registers = MaskRegisters::new(compiled, plan.lanes);
-        let (mut records, mut planes) = (pool.take(plan.records), pool.take(plan.planes));
         self.entries.prepare(compiled);
         self.reserve(plan);
         let mut inputs = Vec::new();
         for port in compiled.inputs() {
             let lanes = if port.uniform { 1 } else { plan.lanes };
             let count = port.cells.len() * usize::from(port.bits) * lanes;
-            let bits = self.products.bits(count, counts, net)?;
+            let bits = self.products.bits(count, job.counts, job.net)?;
             inputs.push(registers.put_port(port, lanes, &bits, plan.macs));
         }
-        let mut waiting: Vec<Waiting> = Vec::new();
+        let (mut waiting, mut gates) = (Vec::new(), Gates::new(plan));
         let mut at = 0;
         for layer in compiled.layers() {
             registers.linear(&layer.linear, None);
-            let wanted: usize = layer
-                .lookups
-                .iter()
-                .zip(&plan.places[at..])
-                .map(|(_, place)| place.width * usize::from(place.record.out_bits))
-                .sum();
-            let fresh = self.products.bits(wanted, counts, net)?;
+            let places = &plan.places[at..][..layer.lookups.len()];
+            let wanted = places.iter().map(|place| place.width * usize::from(place.record.out_bits)).sum();
+            let fresh = self.products.bits(wanted, job.counts, job.net)?;
             let mut from = 0;
-            for (lookup, place) in layer.lookups.iter().zip(&plan.places[at..]) {
-                let output: Vec<Bits> = (0..place.record.out_bits)
-                    .map(|_| {
-                        from += place.width;
-                        fresh.part(from - place.width..from)
-                    })
-                    .collect();
-                let in_bits = compiled.tables()[lookup.table].in_bits();
-                let input = registers.bits(lookup.xs[0], in_bits);
+            for (lookup, place) in layer.lookups.iter().zip(places) {
+                let outputs = from..from + usize::from(place.record.out_bits) * place.width;
+                from = outputs.end;
+                let bit = |begin| fresh.slices(begin..begin + place.width);
+                let output: Vec<BitSlices<'_>> = outputs.step_by(place.width).map(bit).collect();
+                let input = lookup.xs[0];
+                if place.record.is_gate() {
+                    if gates.are_full_with(place.width) {
+                        gates.write(&mut self.products, &mut self.records, &mut job)?;
+                    }
+                    gates.add(at, [0, 1].map(|bit| registers.bit(input, bit)), output[0]);
+                } else {
+                    let bits = registers.bits(input, compiled.tables()[place.table].in_bits());
+                    Waiting::add(&mut waiting, place.table, at, bits, &output);
+                }
                 for (matrix, slot) in &lookup.views {
                     registers.put(*slot, matrix, &output);
                 }
-                let entry = match waiting.iter_mut().find(|w| w.table == lookup.table) {
-                    Some(entry) => entry,
-                    None => {
-                        waiting.push(Waiting {
-                            table: lookup.table,
-                            lookups: Vec::new(),
-                            inputs: Vec::new(),
-                            outputs: Vec::new(),
-                        });
-                        waiting.last_mut().expect("one was put there")
-                    }
-                };
-                entry.lookups.push(at);
-                entry.inputs.push(input);
-                entry.outputs.push(output);
                 at += 1;
             }
-            let products = |w: &Waiting| {
-                let lanes: usize = w.lookups.iter().map(|at| plan.places[*at].width).sum();
-                lanes * self.entries.products(&compiled.tables()[w.table])
-            };
-            if waiting.iter().map(products).sum::<usize>() >= ENOUGH_PRODUCTS {
-                self.write(plan, &mut waiting, &mut planes, &mut records, counts, net)?;
+            if waiting.iter().map(|w| self.products_of(w, plan)).sum::<usize>() >= ENOUGH_PRODUCTS {
+                self.write(&mut waiting, &mut job)?;
             }
         }
-        self.write(plan, &mut waiting, &mut planes, &mut records, counts, net)?;
+        self.write(&mut waiting, &mut job)?;
+        gates.write(&mut self.products, &mut self.records, &mut job)?;
         let outputs =
             compiled.outputs().iter().map(|port| registers.take_port(port, plan.lanes, plan.macs)).collect();
-        self.products.check(counts, net)?;
+        self.products.check(job.counts, job.net)?;
+        let Job { records, planes, .. } = job;
         Ok(Made { inputs, outputs, records, planes, committed: Default::default() })
     }
 }
@@ -177,37 +165,55 @@ impl FromBits {
         self.products.reserve(inputs.chain(outputs).sum(), products.sum());
     }
 
+    /// Products for the entries of lookups that wait.
+    fn products_of(&self, waiting: &Waiting, plan: &Plan<'_>) -> usize {
+        let lanes: usize = waiting.lookups.iter().map(|at| plan.places[*at].width).sum();
+        lanes * self.entries.products(&plan.compiled.tables()[waiting.table])
+    }
+
     /// The tables of all lookups that wait.
-    fn write(
-        &mut self,
-        plan: &Plan<'_>,
-        waiting: &mut Vec<Waiting>,
-        planes: &mut [u8],
-        records: &mut [u8],
-        counts: &mut Counts,
-        net: &mut dyn Net,
-    ) -> Result<()> {
+    fn write(&mut self, waiting: &mut Vec<Waiting>, job: &mut Job<'_, '_>) -> Result<()> {
         for Waiting { table, lookups, inputs, outputs } in waiting.drain(..) {
             let (input, output) = (joined(inputs), joined(outputs));
-            let places: Vec<_> = lookups.iter().map(|at| plan.places[*at]).collect();
-            let table = &plan.compiled.tables()[table];
+            let places: Vec<_> = lookups.iter().map(|at| job.plan.places[*at]).collect();
+            let table = &job.plan.compiled.tables()[table];
             let lanes = input[0].len();
             let at_once = (ENOUGH_PRODUCTS / self.entries.products(table).max(1)).max(1);
             for first in (0..lanes).step_by(at_once) {
                 let range = first..lanes.min(first + at_once);
                 let part = |rows: &[Bits]| rows.iter().map(|row| row.part(range.clone())).collect::<Vec<_>>();
-                let entries = self.entries.make(
-                    table,
-                    part(&input),
-                    &part(&output),
-                    &mut self.products,
-                    counts,
-                    net,
-                )?;
-                self.records.write(&places, first, &entries, planes, records);
+                let (input, output) = (part(&input), part(&output));
+                let products = &mut self.products;
+                let entries = self.entries.make(table, input, &output, products, job.counts, job.net)?;
+                self.records.write(&places, first, &entries, &mut job.records);
             }
         }
         Ok(())
+    }
+}
+
+/// Lookups of one table of cells that wait for their entries.
+struct Waiting {
+    table: usize,
+    /// Positions of the lookups.
+    lookups: Vec<usize>,
+    /// The bits of the masks of inputs and of outputs, the lowest first, each for all lanes of all lookups.
+    inputs: Vec<Vec<Bits>>,
+    outputs: Vec<Vec<Bits>>,
+}
+
+impl Waiting {
+    /// Adds the lookup at a position to those of its table.
+    fn add(all: &mut Vec<Waiting>, table: usize, lookup: usize, input: Vec<Bits>, output: &[BitSlices<'_>]) {
+        let known = all.iter().position(|waiting| waiting.table == table);
+        let at = known.unwrap_or_else(|| {
+            all.push(Waiting { table, lookups: Vec::new(), inputs: Vec::new(), outputs: Vec::new() });
+            all.len() - 1
+        });
+        let waiting = &mut all[at];
+        waiting.lookups.push(lookup);
+        waiting.inputs.push(input);
+        waiting.outputs.push(output.iter().map(|bits| bits.to_bits()).collect());
     }
 }
 

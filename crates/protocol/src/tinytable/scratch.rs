@@ -1,9 +1,8 @@
 //! The shares of one layer on their way: from tables to a message, and from both messages to masked outputs.
 
 use polyclave_cipher::{Lookup, Slot};
-use polyclave_kernels::memory::prefetch;
+use polyclave_kernels::memory::{prefetch, wipe};
 use polyclave_kernels::secret::mark_public;
-use zeroize::Zeroize;
 
 use super::batch::{Batch, Place};
 use super::macs::{Macs, tag_bytes};
@@ -32,9 +31,9 @@ pub(super) struct Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        self.mine.zeroize();
-        self.shown.zeroize();
-        self.expected.zeroize();
+        wipe(&mut self.mine);
+        wipe(&mut self.shown);
+        wipe(&mut self.expected);
     }
 }
 

@@ -10,8 +10,7 @@ use std::mem::take;
 use polyclave_cipher::Matrix;
 use polyclave_field::{MacField, Word};
 use polyclave_kernels::affine::{self, Map, Term};
-use polyclave_kernels::memory::prefetch;
-use zeroize::Zeroize;
+use polyclave_kernels::memory::{prefetch, wipe};
 
 use super::Vectors;
 use crate::pool::{Pool, Shares};
@@ -42,8 +41,8 @@ pub struct Rows<F: MacField> {
 
 impl<F: MacField> Drop for Rows<F> {
     fn drop(&mut self) {
-        self.index.zeroize();
-        self.index_macs.zeroize();
+        wipe(&mut self.index);
+        wipe(&mut self.index_macs);
     }
 }
 
@@ -52,29 +51,19 @@ impl RowShape {
     pub fn bytes<F: MacField>(&self) -> usize {
         ((1 + F::BYTES) * self.views.len()) << self.in_bits
     }
-}
 
-impl<F: MacField> Rows<F> {
-    /// Without any lookup spent.
-    pub(crate) fn new(shape: RowShape, index: Vec<u8>, index_macs: Vec<F::Word>, records: Shares) -> Self {
-        Rows { shape, index, index_macs, records, spent: 0 }
-    }
-
-    /// From unit vectors.
-    pub(in crate::spdz) fn of(
-        shape: RowShape,
-        mut vectors: Vectors<F>,
+    /// Writes tables, one after another, from the entries of their unit vectors, which it changes.
+    fn write_tables<F: MacField>(
+        &self,
+        cells: &mut [Vec<u8>],
+        macs: &mut [Vec<F::Word>],
         scalars: &[Map],
-        pool: &Pool,
-    ) -> Self {
-        let count = vectors.index.len();
-        let mut records = pool.take(count * shape.bytes::<F>());
-        let (mut cells, mut macs) = vectors.by_entry();
-        sums_over_supersets(&mut cells, |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b));
-        sums_over_supersets(&mut macs, |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= *b));
-        let record = 1 + F::BYTES;
-        let views = shape.views.len();
-        for (view, images) in shape.images.iter().enumerate() {
+        records: &mut [u8],
+    ) {
+        let (record, views, count) = (1 + F::BYTES, self.views.len(), cells[0].len());
+        sums_over_supersets(cells, |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b));
+        sums_over_supersets(macs, |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= *b));
+        for (view, images) in self.images.iter().enumerate() {
             let mut table: Vec<Vec<u8>> = images.iter().map(|entry| vec![*entry]).collect();
             sums_over_supersets(&mut table, |a, b| a[0] ^= b[0]);
             let (mut view_cells, mut view_macs) = (Vec::new(), Vec::new());
@@ -94,7 +83,7 @@ impl<F: MacField> Rows<F> {
             }
             sums_over_supersets(&mut view_cells, |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b));
             sums_over_supersets(&mut view_macs, |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= *b));
-            for (i, table) in records.chunks_exact_mut(shape.bytes::<F>()).enumerate() {
+            for (i, table) in records.chunks_exact_mut(self.bytes::<F>()).enumerate() {
                 let rows = table.chunks_exact_mut(views * record).zip(view_cells.iter().zip(&view_macs));
                 for (row, (cells, macs)) in rows {
                     let record = &mut row[view * record..][..record];
@@ -102,11 +91,34 @@ impl<F: MacField> Rows<F> {
                     macs[i].write_to(&mut record[1..]);
                 }
             }
-            view_cells.zeroize();
-            view_macs.zeroize();
+            view_cells.iter_mut().for_each(wipe);
+            view_macs.iter_mut().for_each(wipe);
         }
-        cells.zeroize();
-        macs.zeroize();
+    }
+}
+
+impl<F: MacField> Rows<F> {
+    /// Without any lookup spent.
+    pub(crate) fn new(shape: RowShape, index: Vec<u8>, index_macs: Vec<F::Word>, records: Shares) -> Self {
+        Rows { shape, index, index_macs, records, spent: 0 }
+    }
+
+    /// From unit vectors.
+    pub(in crate::spdz) fn of(
+        shape: RowShape,
+        mut vectors: Vectors<F>,
+        scalars: &[Map],
+        pool: &Pool,
+    ) -> Self {
+        let (count, table) = (vectors.index.len(), shape.bytes::<F>());
+        let mut records = pool.take(count * table);
+        for (piece, records) in records.chunks_mut(AT_ONCE * table).enumerate() {
+            let start = piece * AT_ONCE;
+            let (mut cells, mut macs) = vectors.by_entry(start..count.min(start + AT_ONCE));
+            shape.write_tables::<F>(&mut cells, &mut macs, scalars, records);
+            cells.iter_mut().for_each(wipe);
+            macs.iter_mut().for_each(wipe);
+        }
         let (index, index_macs) = (take(&mut *vectors.index), take(&mut *vectors.index_macs));
         Rows::new(shape, index, index_macs, records)
     }
@@ -142,6 +154,8 @@ impl<F: MacField> Rows<F> {
     }
 }
 
+/// Lookups whose tables are made at once: their entries and tables lie in the second-level cache.
+const AT_ONCE: usize = 128;
 /// How many rows are being fetched from memory while one is read.
 const AHEAD: usize = 24;
 

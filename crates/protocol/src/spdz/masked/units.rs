@@ -8,8 +8,8 @@ use std::mem::take;
 
 use polyclave_cipher::{Matrix, Slot, Table};
 use polyclave_field::MacField;
+use polyclave_kernels::memory::wipe;
 use polyclave_kernels::unit_sums;
-use zeroize::Zeroize;
 
 use super::Vectors;
 use crate::pool::Shares;
@@ -29,9 +29,9 @@ pub struct Units<F: MacField> {
 
 impl<F: MacField> Drop for Units<F> {
     fn drop(&mut self) {
-        self.index.zeroize();
-        self.index_macs.zeroize();
-        self.entries.zeroize();
+        wipe(&mut self.index);
+        wipe(&mut self.index_macs);
+        wipe(&mut self.entries);
     }
 }
 

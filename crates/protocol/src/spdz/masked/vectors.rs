@@ -3,6 +3,8 @@
 //! For an entry a party keeps one bit: the lowest bit of the image of its share. That map is GF(2)-linear and maps 0 to 0 and 1 to 1. So
 //! the bits of all parties add up to the entry, as the images did. The MACs do not change.
 
+use std::ops::Range;
+
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
@@ -166,14 +168,15 @@ impl<F: MacField> Vectors<F> {
         items
     }
 
-    /// By entry: this party's part of it in all vectors.
-    pub(in crate::spdz) fn by_entry(&self) -> (Vec<Vec<u8>>, Vec<Vec<F::Word>>) {
-        let (size, count) = (1 << self.in_bits, self.index.len());
+    /// By entry: this party's part of it in some vectors.
+    pub(in crate::spdz) fn by_entry(&self, range: Range<usize>) -> (Vec<Vec<u8>>, Vec<Vec<F::Word>>) {
+        let (size, count) = (1 << self.in_bits, range.len());
         let mut cells = vec![vec![0; count]; size];
         let mut macs = vec![vec![F::Word::ZERO; count]; size];
         let mut words = Zeroizing::new(vec![F::Word::ZERO; size]);
-        let bits = self.bits.chunks_exact(bit_bytes(self.in_bits));
-        for (i, (bits, bytes)) in bits.zip(self.macs.chunks_exact(F::BYTES << self.in_bits)).enumerate() {
+        let bits = self.bits.chunks_exact(bit_bytes(self.in_bits)).skip(range.start);
+        let all_macs = self.macs.chunks_exact(F::BYTES << self.in_bits).skip(range.start);
+        for (i, (bits, bytes)) in bits.zip(all_macs).enumerate().take(count) {
             F::read_row(bytes, &mut words);
             for (j, (cells, macs)) in cells.iter_mut().zip(&mut macs).enumerate() {
                 cells[i] = bits[j / 8] >> (j % 8) & 1;

@@ -95,7 +95,7 @@ fn evaluate_all(
             (0..entries).flat_map(|m| std::iter::repeat_n((m >> i & 1) as u8, lanes)).collect();
         x.add_public(&public, products.key());
         for (matrix, slot) in views {
-            registers.put(*slot, matrix, std::slice::from_ref(&x));
+            registers.put(*slot, matrix, &[x.slices(0..x.len())]);
         }
     }
     for layer in circuit.layers() {
@@ -108,9 +108,9 @@ fn evaluate_all(
         let joined = |i: usize| Bits::join(&operands.iter().map(|pair| &pair[i]).collect::<Vec<_>>());
         let made = products.multiply(&joined(0), &joined(1), counts, net)?;
         for (i, lookup) in layer.lookups.iter().enumerate() {
-            let product = made.part(i * lanes * entries..(i + 1) * lanes * entries);
+            let product = made.slices(i * lanes * entries..(i + 1) * lanes * entries);
             for (matrix, slot) in &lookup.views {
-                registers.put(*slot, matrix, std::slice::from_ref(&product));
+                registers.put(*slot, matrix, &[product]);
             }
         }
     }

@@ -3,77 +3,104 @@
 //! Sums of masks are local (figure 8, XOR), and so is every linear map of a cell. Constants are added to masked values, and not to
 //! masks. The Boolean circuits that make tables run in such a bank, too.
 
+use std::ops::Range;
+
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Matrix, Slot};
 
-use crate::tinyot::{Bits, Key};
-use crate::tinytable::{Macs, Masks};
+use crate::tinyot::{BitSlices, Bits, Key};
+use crate::tinytable::{Macs, Masks, Packing};
 
-/// Masks by slot.
+/// Masks by slot. All lie in one piece of memory: each slot has room for as many bits as a cell of the circuit has at most, and each bit for
+/// all lanes, or for one.
 pub(super) struct MaskRegisters {
-    lanes: Vec<Vec<Bits>>,
-    uniform: Vec<Vec<Bits>>,
-    width: usize,
+    bits: Bits,
+    /// Sums in the making.
+    sum: Bits,
+    /// Bits of a cell at most.
+    cell: usize,
+    lanes: usize,
+    /// Where the slots begin that are the same for all lanes.
+    uniform: usize,
 }
 
 impl MaskRegisters {
     /// Without any mask.
     pub(super) fn new(compiled: &Compiled, lanes: usize) -> Self {
-        let empty = |slots| (0..slots).map(|_| Vec::new()).collect();
+        let cell = match Packing::of(compiled) {
+            Packing::Planes => 2,
+            Packing::Cells => 8,
+        };
+        let uniform = compiled.lane_slots() * cell * lanes;
         MaskRegisters {
-            lanes: empty(compiled.lane_slots()),
-            uniform: empty(compiled.uniform_slots()),
-            width: lanes,
+            bits: Bits::zero(uniform + compiled.uniform_slots() * cell),
+            sum: Bits::zero(cell * lanes),
+            cell,
+            lanes,
+            uniform,
         }
     }
 
-    fn slot(&self, slot: Slot) -> &[Bits] {
+    /// Lanes of a slot.
+    fn width(&self, slot: Slot) -> usize {
+        if matches!(slot, Slot::Lanes(_)) { self.lanes } else { 1 }
+    }
+
+    /// Where a slot begins.
+    fn begin(&self, slot: Slot) -> usize {
         match slot {
-            Slot::Lanes(at) => &self.lanes[at as usize],
-            Slot::Uniform(at) => &self.uniform[at as usize],
+            Slot::Lanes(at) => at as usize * self.cell * self.lanes,
+            Slot::Uniform(at) => self.uniform + at as usize * self.cell,
         }
     }
 
-    fn slot_mut(&mut self, slot: Slot) -> &mut Vec<Bits> {
-        match slot {
-            Slot::Lanes(at) => &mut self.lanes[at as usize],
-            Slot::Uniform(at) => &mut self.uniform[at as usize],
-        }
+    fn range(&self, slot: Slot, bit: usize) -> Range<usize> {
+        let (begin, width) = (self.begin(slot), self.width(slot));
+        begin + bit * width..begin + (bit + 1) * width
+    }
+
+    /// A bit of a slot, in all lanes.
+    pub(super) fn bit(&self, slot: Slot, bit: usize) -> BitSlices<'_> {
+        self.bits.slices(self.range(slot, bit))
     }
 
     /// The bits of a slot.
     pub(super) fn bits(&self, slot: Slot, bits: u8) -> Vec<Bits> {
-        self.slot(slot)[..usize::from(bits)].to_vec()
+        (0..usize::from(bits)).map(|bit| self.bits.part(self.range(slot, bit))).collect()
     }
 
     /// Sets a slot to an image of a cell of which these are the bits.
-    pub(super) fn put(&mut self, slot: Slot, matrix: &Matrix, bits: &[Bits]) {
-        let image = match matrix.is_identity() {
-            true => bits.to_vec(),
-            false => {
-                let mut image = vec![Bits::zero(bits[0].len()); usize::from(matrix.outs())];
-                add_image(&mut image, matrix, bits);
-                image
-            }
-        };
-        *self.slot_mut(slot) = image;
+    pub(super) fn put(&mut self, slot: Slot, matrix: &Matrix, bits: &[BitSlices<'_>]) {
+        let (width, outs) = (self.width(slot), usize::from(matrix.outs()));
+        self.sum.clear(0, outs * width);
+        add_image(&mut self.sum, width, matrix, bits.iter().copied());
+        self.set_to_sum(slot, outs * width);
     }
 
     /// Linear maps, in order; with constants if these are values of their own under this key, and not masks.
     pub(super) fn linear(&mut self, linear: &[Linear], constants: Option<&Key>) {
         for Linear { dst, terms, constant } in linear {
-            let len = if matches!(dst, Slot::Lanes(_)) { self.width } else { 1 };
+            let width = self.width(*dst);
             // A constant has no terms: as many bits as any cell.
-            let outs = terms.first().map_or(8, |(_, matrix)| matrix.outs());
-            let mut sum = vec![Bits::zero(len); usize::from(outs)];
+            let outs = terms.first().map_or(self.cell, |(_, matrix)| usize::from(matrix.outs()));
+            let mut sum = std::mem::take(&mut self.sum);
+            sum.clear(0, outs * width);
             for (slot, matrix) in terms {
-                add_image(&mut sum, matrix, self.slot(*slot));
+                let bits = (0..usize::from(matrix.ins())).map(|bit| self.bit(*slot, bit));
+                add_image(&mut sum, width, matrix, bits);
             }
             if let Some(key) = constants {
-                let set = sum.iter_mut().enumerate().filter(|(bit, _)| constant >> bit & 1 == 1);
-                set.for_each(|(_, sum)| sum.add_public(&vec![1; len], key));
+                let set = (0..outs).filter(|bit| constant >> bit & 1 == 1);
+                set.for_each(|bit| sum.add_public_at(bit * width, &vec![1; width], key));
             }
-            *self.slot_mut(*dst) = sum;
+            self.sum = sum;
+            self.set_to_sum(*dst, outs * width);
         }
+    }
+
+    fn set_to_sum(&mut self, slot: Slot, len: usize) {
+        let begin = self.begin(slot);
+        let BitSlices { values, tags, keys } = self.sum.slices(0..len);
+        self.bits.set(begin..begin + len, values, [tags, keys]);
     }
 
     /// Gives a port's cells their masks: fresh bits, cell by cell, and of a cell the lowest bit of all lanes first.
@@ -81,9 +108,9 @@ impl MaskRegisters {
         let mut masks = Masks::zero(port.cells.len() * lanes, macs);
         let bits = usize::from(port.bits);
         for (cell, views) in port.cells.iter().enumerate() {
-            let bit = |b: usize| fresh.part((cell * bits + b) * lanes..(cell * bits + b + 1) * lanes);
-            let of_cell: Vec<Bits> = (0..bits).map(bit).collect();
-            add_cells(&mut masks, cell * lanes, &of_cell);
+            let bit = |b: usize| fresh.slices((cell * bits + b) * lanes..(cell * bits + b + 1) * lanes);
+            let of_cell: Vec<BitSlices<'_>> = (0..bits).map(bit).collect();
+            add_cells(&mut masks, cell * lanes, lanes, &of_cell);
             for (matrix, slot) in views {
                 self.put(*slot, matrix, &of_cell);
             }
@@ -96,46 +123,32 @@ impl MaskRegisters {
         let lanes = if port.uniform { 1 } else { lanes };
         let mut masks = Masks::zero(port.cells.len() * lanes, macs);
         for (cell, views) in port.cells.iter().enumerate() {
-            let bits = &self.slot(views[0].1)[..usize::from(port.bits)];
-            let spread: Vec<Bits>;
-            // A uniform cell among others.
-            let bits = match bits[0].len() == lanes {
-                true => bits,
-                false => {
-                    let of_lanes = |bit: &Bits| Bits::join(&vec![bit; lanes]);
-                    spread = bits.iter().map(of_lanes).collect();
-                    &spread
-                }
-            };
-            add_cells(&mut masks, cell * lanes, bits);
+            let bits: Vec<_> = (0..usize::from(port.bits)).map(|bit| self.bit(views[0].1, bit)).collect();
+            add_cells(&mut masks, cell * lanes, lanes, &bits);
         }
         masks
     }
 }
 
-/// Adds the image of a cell, given by its bits, to another; one for all lanes is added to each.
-fn add_image(sum: &mut [Bits], matrix: &Matrix, bits: &[Bits]) {
+/// Adds the image of a cell, given by its bits, to one whose bits have so many lanes each.
+fn add_image<'a>(sum: &mut Bits, width: usize, matrix: &Matrix, bits: impl Iterator<Item = BitSlices<'a>>) {
     for (column, bit) in matrix.columns().into_iter().zip(bits) {
-        for (_, sum) in sum.iter_mut().enumerate().filter(|(out, _)| column >> out & 1 == 1) {
-            match bit.len() == sum.len() {
-                true => sum.add(bit),
-                false => {
-                    sum.values.iter_mut().for_each(|x| *x ^= bit.values[0]);
-                    sum.tags.iter_mut().for_each(|x| *x ^= bit.tags[0]);
-                    sum.keys.iter_mut().for_each(|x| *x ^= bit.keys[0]);
-                }
-            }
+        for out in (0..8).filter(|out| column >> out & 1 == 1) {
+            sum.add_at(out * width, width, bit);
         }
     }
 }
 
-/// Adds cells of which these are the bits. Tags of the bits, times X^i, add up to those of the cells.
-fn add_cells(masks: &mut Masks, at: usize, bits: &[Bits]) {
+/// Adds cells of which these are the bits, in so many lanes or the same in all. Tags of the bits, times X^i, add up to those of the cells.
+fn add_cells(masks: &mut Masks, at: usize, lanes: usize, bits: &[BitSlices<'_>]) {
     for (i, bit) in bits.iter().enumerate() {
-        masks.values[at..].iter_mut().zip(&bit.values).for_each(|(x, bit)| *x ^= bit << i);
-        if !masks.tags.is_empty() {
-            masks.tags[at..].iter_mut().zip(&bit.tags).for_each(|(x, tag)| *x ^= u128::from(*tag) << i);
-            masks.keys[at..].iter_mut().zip(&bit.keys).for_each(|(x, key)| *x ^= u128::from(*key) << i);
+        let of_lane = |lane: usize| if bit.values.len() == 1 { 0 } else { lane };
+        for lane in 0..lanes {
+            masks.values[at + lane] ^= bit.values[of_lane(lane)] << i;
+            if !masks.tags.is_empty() {
+                masks.tags[at + lane] ^= u128::from(bit.tags[of_lane(lane)]) << i;
+                masks.keys[at + lane] ^= u128::from(bit.keys[of_lane(lane)]) << i;
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::net::Net;
 use crate::tally::Counts;
-use crate::tinyot::{Bits, Key, Openings, Source, Triples, mask};
+use crate::tinyot::{BitSlices, Bits, Key, Openings, Source, Triples, mask};
 use crate::{Error, Result};
 
 /// Bits and triples that are made at once.
@@ -33,30 +33,24 @@ impl<T> Stock<T> {
         Stock { made: None, spent: 0, wanted: 0 }
     }
 
-    /// Hands out `count`: parts of what is there, made by `make` where that ends.
-    fn take(
+    /// Hands out where the next ones lie, at most so many, which `make` makes if there are none left.
+    fn next(
         &mut self,
-        count: usize,
+        most: usize,
         len: impl Fn(&T) -> usize,
-        part: impl Fn(&T, Range<usize>) -> T,
-        mut make: impl FnMut(usize) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let mut parts = Vec::new();
-        let mut missing = count;
-        while missing > 0 {
-            let left = self.made.as_ref().map_or(0, &len) - self.spent;
-            if left == 0 {
-                let now = self.wanted.clamp(missing, AT_ONCE.max(missing));
-                self.wanted = self.wanted.saturating_sub(now);
-                (self.made, self.spent) = (Some(make(now)?), 0);
-                continue;
-            }
-            let now = missing.min(left);
-            let made = self.made.as_ref().ok_or_else(|| Error::misuse("there is nothing to take"))?;
-            parts.push(part(made, self.spent..self.spent + now));
-            (self.spent, missing) = (self.spent + now, missing - now);
+        make: impl FnOnce(usize) -> Result<T>,
+    ) -> Result<(&T, Range<usize>)> {
+        if self.made.as_ref().is_none_or(|made| len(made) == self.spent) {
+            let now = self.wanted.clamp(most, AT_ONCE.max(most));
+            self.wanted = self.wanted.saturating_sub(now);
+            // Before others are made: their memory is used again.
+            self.made = None;
+            (self.made, self.spent) = (Some(make(now)?), 0);
         }
-        Ok(parts)
+        let made = self.made.as_ref().ok_or_else(|| Error::misuse("there is nothing to take"))?;
+        let start = self.spent;
+        self.spent = len(made).min(start + most);
+        Ok((made, start..self.spent))
     }
 }
 
@@ -79,12 +73,16 @@ impl Products {
     /// Random bits.
     pub(super) fn bits(&mut self, count: usize, counts: &mut Counts, net: &mut dyn Net) -> Result<Bits> {
         counts.bits += count as u64;
-        let make = |count| self.source.bits(count, net);
-        let parts = self.bits.take(count, Bits::len, Bits::part, make)?;
-        Ok(Bits::join(&parts.iter().collect::<Vec<_>>()))
+        let mut bits = Bits::with_room(count);
+        while bits.len() < count {
+            let make = |count| self.source.bits(count, net);
+            let (made, range) = self.bits.next(count - bits.len(), Bits::len, make)?;
+            bits.append(made.slices(range));
+        }
+        Ok(bits)
     }
 
-    /// Bit by bit the product of two rows. One round.
+    /// Bit by bit the product of two rows. One round, and one more if triples run out in between.
     pub(super) fn multiply(
         &mut self,
         x: &Bits,
@@ -92,33 +90,27 @@ impl Products {
         counts: &mut Counts,
         net: &mut dyn Net,
     ) -> Result<Bits> {
-        let len = x.len();
-        counts.triples += len as u64;
-        counts.openings += 2 * len as u64;
-        counts.rounds += 1;
-        let (a, b, mut product) = self.triples(len, net)?;
-        let mut masked = Bits::join(&[x, y]);
-        masked.add(&Bits::join(&[&a, &b]));
-        let mut opened = self.openings.open(&masked, &self.key, net)?;
-        let (d, e) = opened.split_at_mut(len);
-        // What was opened is public.
-        add_where(&mut product, d, &b);
-        add_where(&mut product, e, &a);
-        d.iter_mut().zip(e).for_each(|(d, e)| *d &= *e);
-        product.add_public(d, &self.key);
-        Ok(product)
-    }
+        counts.triples += x.len() as u64;
+        let mut products = Bits::with_room(x.len());
+        while products.len() < x.len() {
+            let start = products.len();
+            let make = |count| self.source.triples(count, net);
+            let (made, range) = self.triples.next(x.len() - start, |made| made.x.len(), make)?;
+            let [a, b, c] = [&made.x, &made.y, &made.z].map(|row| row.slices(range.clone()));
+            let factors = [x, y].map(|row| row.slices(start..start + range.len()));
+            let opened = open_sums(factors, [a, b], &self.key, &mut self.openings, net)?;
+            counts.openings += 2 * range.len() as u64;
+            counts.rounds += 1;
 
-    fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<(Bits, Bits, Bits)> {
-        let part = |made: &Triples, range: Range<usize>| Triples {
-            x: made.x.part(range.clone()),
-            y: made.y.part(range.clone()),
-            z: made.z.part(range),
-        };
-        let make = |count| self.source.triples(count, net);
-        let parts = self.triples.take(count, |made| made.x.len(), part, make)?;
-        let joined = |of: fn(&Triples) -> &Bits| Bits::join(&parts.iter().map(of).collect::<Vec<_>>());
-        Ok((joined(|t| &t.x), joined(|t| &t.y), joined(|t| &t.z)))
+            // What was opened is public.
+            let (d, e) = opened.split_at(range.len());
+            products.append(c);
+            add_where(&mut products, start, d, b);
+            add_where(&mut products, start, e, a);
+            let both: Vec<u8> = d.iter().zip(e).map(|(d, e)| d & e).collect();
+            products.add_public_at(start, &both, &self.key);
+        }
+        Ok(products)
     }
 
     /// Everything opened so far. One round.
@@ -128,9 +120,30 @@ impl Products {
     }
 }
 
-/// Adds those of other bits that are chosen by 1.
-fn add_where(sum: &mut Bits, chosen: &[u8], bits: &Bits) {
-    sum.values.iter_mut().zip(&bits.values).zip(chosen).for_each(|((x, y), chosen)| *x ^= y & chosen);
-    sum.tags.iter_mut().zip(&bits.tags).zip(chosen).for_each(|((x, y), chosen)| *x ^= y & mask(*chosen));
-    sum.keys.iter_mut().zip(&bits.keys).zip(chosen).for_each(|((x, y), chosen)| *x ^= y & mask(*chosen));
+/// Opens x + a, then y + b. Provisional.
+fn open_sums(
+    [x, y]: [BitSlices<'_>; 2],
+    [a, b]: [BitSlices<'_>; 2],
+    key: &Key,
+    openings: &mut Openings,
+    net: &mut dyn Net,
+) -> Result<Vec<u8>> {
+    let len = x.values.len();
+    let pairs = x.values.iter().zip(a.values).chain(y.values.iter().zip(b.values));
+    // They are sent.
+    let masked: Vec<u8> = pairs.map(|(value, mask)| value ^ mask).collect();
+    openings.open_with(&masked, key, net, |i| {
+        let (i, value, mask) = if i < len { (i, x, a) } else { (i - len, y, b) };
+        (value.tags[i] ^ mask.tags[i], value.keys[i] ^ mask.keys[i])
+    })
+}
+
+/// Adds those of other bits that are chosen by 1 to the bits from `at` on.
+fn add_where(sums: &mut Bits, at: usize, chosen: &[u8], bits: BitSlices<'_>) {
+    let values = sums.values[at..].iter_mut().zip(bits.values);
+    values.zip(chosen).for_each(|((x, y), chosen)| *x ^= y & chosen);
+    let tags = sums.tags[at..].iter_mut().zip(bits.tags);
+    tags.zip(chosen).for_each(|((x, y), chosen)| *x ^= y & mask(*chosen));
+    let keys = sums.keys[at..].iter_mut().zip(bits.keys);
+    keys.zip(chosen).for_each(|((x, y), chosen)| *x ^= y & mask(*chosen));
 }

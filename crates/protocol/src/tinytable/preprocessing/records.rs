@@ -9,15 +9,15 @@
 //! permutation).
 
 use polyclave_kernels::aes_sum::AesSum;
-use zeroize::{Zeroize, Zeroizing};
+use polyclave_kernels::memory::wipe;
+use zeroize::Zeroizing;
 
 use super::entries::EntryBits;
 use crate::tinyot::{Bits, Key};
+use crate::tinytable::Macs;
 use crate::tinytable::batch::Place;
 use crate::tinytable::lookup::products;
 use crate::tinytable::macs::{tag_bytes, write_tag};
-use crate::tinytable::registers::pack;
-use crate::tinytable::{Macs, Packing};
 
 /// Below are tags, of at most 71 bits; above the direction.
 const POSITION: u32 = 71;
@@ -42,9 +42,9 @@ struct Cells {
 
 impl Drop for Cells {
     fn drop(&mut self) {
-        self.values.zeroize();
-        self.tags.zeroize();
-        self.keys.zeroize();
+        wipe(&mut self.values);
+        wipe(&mut self.tags);
+        wipe(&mut self.keys);
     }
 }
 
@@ -76,15 +76,8 @@ impl Records {
         }
     }
 
-    /// Writes entries of some lanes, of which the first is the `first` of all lanes of the lookups at these places.
-    pub(super) fn write(
-        &mut self,
-        places: &[Place],
-        first: usize,
-        entries: &EntryBits,
-        planes: &mut [u8],
-        records: &mut [u8],
-    ) {
+    /// Writes entries of cells of some lanes, of which the first is the `first` of all lanes of the lookups at these places.
+    pub(super) fn write(&mut self, places: &[Place], first: usize, entries: &EntryBits, records: &mut [u8]) {
         for (entry, bits) in entries.iter().enumerate() {
             let cells = Cells::of(bits);
             let (mut begin, mut done) = (0, 0);
@@ -100,11 +93,6 @@ impl Records {
                 let part = done..done + count;
                 done += count;
                 let size = place.record.table_bytes();
-                if place.record.share_bytes == 0 {
-                    let plane = Packing::plane_bytes(place.width);
-                    let plane = &mut planes[place.planes + entry * plane..][..plane];
-                    write_bits(&cells.values[part.clone()], from, plane);
-                }
                 let at = |lane: usize| place.records + (from + lane) * size + entry * place.record.bytes;
                 for (lane, i) in part.enumerate() {
                     let record = &mut records[at(lane)..][..place.record.bytes];
@@ -116,7 +104,8 @@ impl Records {
         }
     }
 
-    fn write_macs(&mut self, tag: u128, key: u128, bits: u8, to: &mut [u8]) {
+    /// Writes what verifies an entry of so many bits, of which these are the tag and the key of the peer's tag.
+    pub(super) fn write_macs(&mut self, tag: u128, key: u128, bits: u8, to: &mut [u8]) {
         match self.macs {
             Macs::None => {}
             #[cfg(feature = "testkit")]
@@ -141,16 +130,5 @@ impl Records {
                 }
             }
         }
-    }
-}
-
-/// Writes bits into a plane, from a lane on.
-fn write_bits(bits: &[u8], from: usize, plane: &mut [u8]) {
-    if from.is_multiple_of(8) {
-        return pack(bits, &mut plane[from / 8..]);
-    }
-    for (i, bit) in bits.iter().enumerate() {
-        let (byte, shift) = ((from + i) / 8, (from + i) % 8);
-        plane[byte] = plane[byte] & !(1 << shift) | bit << shift;
     }
 }
