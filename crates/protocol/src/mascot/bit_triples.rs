@@ -1,19 +1,22 @@
-//! Triples of bits between two parties, from TinyOT ([`crate::tinyot`]): much cheaper than triples of elements, for masked tables with
+//! TinyOT ([`crate::tinyot`]) under the same key; and triples of bits between two parties, from TinyOT ([`crate::tinyot`]): much cheaper than triples of elements, for masked tables with
 //! k = 1.
 //!
 //! TinyOT has its own transfers under the parties' shares of the MAC key, and its authenticated bits are shares under the whole key at
 //! once ([`Bits::to_spdz`](crate::tinyot::Bits::to_spdz)). An honest party uses the same share for both. A test makes sure that a cheater
-//! does, too. It is run once, when the two are joined, because forks keep what was fixed then. A random element r of COPEe and the sum
-//! z = sum X^i b_i of 64 random bits of TinyOT add up to y, which is opened, and whose MAC is checked by the zero test.
+//! does, too, and towards all parties. It is run once, when the two are joined, because forks keep what was fixed then. A random element r
+//! of COPEe and the sum z = sum X^i b_i of 64 random bits of TinyOT add up to y, which is opened, and whose MAC is checked by the zero test.
 //!
-//! * *It binds.* Let the cheater's share be e in COPEe and d in TinyOT. Let z_h be the part of z that the honest party's bits make. The
-//!   MAC of y is wrong by z_h (d + e) and what the cheater adds. The cheater knows y, but r hides z, so z_h is uniform to it. It passes
-//!   with probability 2^-64 unless d = e. (There are 64 bits, so that z_h is an element of the whole field. With a single bit the error
-//!   would be zero half of the time.)
+//! * *It binds.* Towards honest party h, let the cheaters' shares be e_h in COPEe and d_h in TinyOT, and z_h and r_h the parts of z and r
+//!   that h's bits and element make. The MAC of y is wrong by sum (z_h d_h + r_h e_h) and what the cheaters add. What is opened reveals
+//!   only the sum of all z_h and r_h, because of the sharing of zero. Each of them is uniform, so unless all d_h and e_h are one value, the
+//!   error is uniform to the cheaters: they pass with probability 2^-64. (There are 64 bits, so that z_h is an element of the whole
+//!   field. With a single bit the error would be zero half of the time.)
+//! * *Other bits towards other parties* add alpha_h times what differs. All honest parties have the same y, so no opening makes up for
+//!   that: the cheaters guess a sum of shares of the key, 2^-64.
 //! * *Nothing is revealed*: r and the bits are used for nothing else. The zero test tells only whether it failed, and then the key is
 //!   given up.
 
-use polyclave_field::{MacField, Word};
+use polyclave_field::{Gf2_64, MacField, Word};
 
 use super::Mascot;
 use crate::net::Net;
@@ -22,16 +25,16 @@ use crate::tinyot::{Bits, Kappa, Key, Source, TinyOt};
 use crate::{Error, Result};
 
 impl<F: MacField> Mascot<F> {
-    /// From now on makes triples of bits, too: between two parties, with MACs in GF(2^64). `label` is used once. About thirty rounds.
-    pub fn join_bit_triples(
+    /// From now on makes what TinyOT makes, too, with MACs in GF(2^64): records for inversions, and between two parties triples of bits and
+    /// unit vectors. `label` is used once. About thirty rounds.
+    pub fn join_tinyot(
         &mut self,
         label: &[u8],
         kappa: Kappa,
         expansion: usize,
         net: &mut dyn Net,
     ) -> Result<()> {
-        let missing = || Error::misuse("triples of bits are made between two parties, with MACs in GF(2^64)");
-        let key = self.key.for_bits().filter(|_| self.key.parties() == 2).ok_or_else(missing)?;
+        let key = self.key.for_bits().ok_or_else(missing)?;
         self.join_under(&key, label, kappa, expansion, net)
     }
 
@@ -46,8 +49,8 @@ impl<F: MacField> Mascot<F> {
     ) -> Result<()> {
         self.guarded(|mascot| {
             let tinyot = TinyOt::set_up(label, key, kappa, expansion, net)?;
-            let bits = tinyot.fork(&[label, b" binding"].concat()).bits(F::BITS as usize, net)?;
-            mascot.bind_bits(&bits, net)?;
+            let element = tinyot.fork(&[label, b" binding"].concat()).random_element(net)?;
+            mascot.bind_tinyot(&element, net)?;
             mascot.tinyot = Some(Box::new(tinyot));
             Ok(())
         })
@@ -59,14 +62,10 @@ impl<F: MacField> Mascot<F> {
         Ok(tinyot.fork(&[label, b" bits"].concat()))
     }
 
-    fn bind_bits(&mut self, bits: &Bits, net: &mut dyn Net) -> Result<()> {
+    /// Tests that an element of TinyOT is under the same key as those made here.
+    fn bind_tinyot(&mut self, element: &Authenticated<Gf2_64>, net: &mut dyn Net) -> Result<()> {
         let mut sum = self.fork(b"binding of bits").random_element(net)?;
-        let bits = self.as_elements(bits)?;
-        for (i, (value, mac)) in bits.values.iter().zip(bits.macs.iter()).enumerate() {
-            let place = F::Word::ONE.shift_left(i as u32);
-            sum.values[0] ^= F::multiply(*value, place);
-            sum.macs[0] ^= F::multiply(*mac, place);
-        }
+        sum.add(&in_this_field(element));
         self.zeros.add_to::<F>(&mut sum.values);
         self.openings.open(&sum, &[], &[], net)?;
         self.check_openings(net)
@@ -75,10 +74,16 @@ impl<F: MacField> Mascot<F> {
     /// Random triples of bits.
     pub(super) fn triples_of_bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
         // Outside of `guarded`, because asking in vain spoils nothing.
-        if self.tinyot.is_none() {
-            return Err(missing());
-        }
+        self.refuse_more_than_two()?;
         self.guarded(|mascot| mascot.make_triples_of_bits(count, net))
+    }
+
+    /// An error unless TinyOT is there, between two parties.
+    pub(super) fn refuse_more_than_two(&self) -> Result<()> {
+        match self.tinyot.is_some() && self.key.parties() == 2 {
+            true => Ok(()),
+            false => Err(missing()),
+        }
     }
 
     fn make_triples_of_bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
@@ -94,24 +99,29 @@ impl<F: MacField> Mascot<F> {
     /// Bits as elements of this field, which is that of their tags.
     fn as_elements(&self, bits: &Bits) -> Result<Authenticated<F>> {
         let key = self.key.for_bits().ok_or_else(|| Error::misuse("tags of bits lie in GF(2^64)"))?;
-        let shares = bits.to_spdz(&key);
-        let mut elements = Authenticated::zero(bits.len());
-        let read = |word: &u64| F::Word::from_bytes(&word.to_le_bytes());
-        elements.values.iter_mut().zip(shares.values.iter()).for_each(|(to, word)| *to = read(word));
-        elements.macs.iter_mut().zip(shares.macs.iter()).for_each(|(to, word)| *to = read(word));
-        Ok(elements)
+        Ok(in_this_field(&bits.to_spdz(&key)))
     }
+}
+
+/// Elements of the field of tags as those of F, which is the same field.
+fn in_this_field<F: MacField>(shares: &Authenticated<Gf2_64>) -> Authenticated<F> {
+    let mut elements = Authenticated::zero(shares.len());
+    let read = |word: &u64| F::Word::from_bytes(&word.to_le_bytes());
+    elements.values.iter_mut().zip(shares.values.iter()).for_each(|(to, word)| *to = read(word));
+    elements.macs.iter_mut().zip(shares.macs.iter()).for_each(|(to, word)| *to = read(word));
+    elements
 }
 
 pub(super) fn missing() -> Error {
     Error::misuse(
-        "triples of bits and records for inversions take two parties, MACs in GF(2^64), and have to be wanted when the setup is made",
+        "records for inversions, and between two parties triples of bits and unit vectors, take MACs in GF(2^64), and have to be wanted \
+         when the setup is made",
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use polyclave_field::{Gf2_40, Gf2_64};
+    use polyclave_field::Gf2_40;
 
     use super::*;
     use crate::Party;
@@ -137,11 +147,41 @@ mod tests {
         }
     }
 
+    /// As if party 1 had another share of the key towards party 3 in TinyOT, or the same other one towards both.
     #[test]
-    fn smaller_fields_and_more_parties_are_refused() {
+    fn another_key_towards_one_honest_party_is_caught() {
+        for wrong in [&[][..], &[2], &[1, 2]] {
+            let outcomes = run_parties(3, |net| {
+                let key = MacKey::<Gf2_64>::generate(net)?;
+                let mut mascot = Mascot::set_up(b"test", &key, 2, net)?;
+                let mut tinyot = TinyOt::set_up(b"bits", &key, Kappa::Bits64, 2, net)?;
+                let mut element = tinyot.random_element(net)?;
+                if wrong.contains(&net.me().index()) {
+                    element.macs[0] ^= Gf2_64::multiply(1 << 40, element.values[0]);
+                }
+                mascot.bind_tinyot(&element, net)
+            });
+            for outcome in outcomes {
+                assert_eq!(outcome.is_ok(), wrong.is_empty(), "{outcome:?}");
+                assert!(outcome.is_ok() || matches!(outcome, Err(Error::CheckFailed { .. })));
+            }
+        }
+    }
+
+    #[test]
+    fn smaller_fields_are_refused_and_triples_of_bits_of_more_parties() {
+        let outcomes = run_parties(3, |net| {
+            let mut mascot = Mascot::set_up(b"test", &MacKey::<Gf2_64>::generate(net)?, 2, net)?;
+            mascot.join_tinyot(b"bits", Kappa::Bits64, 2, net)?;
+            let refused = mascot.bit_triples(1, net).map(drop);
+            Ok((refused, mascot.inverses(1, net)?.len()))
+        });
+        for outcome in outcomes {
+            assert!(matches!(outcome, Ok((Err(Error::Misuse(_)), 1))), "{outcome:?}");
+        }
         let outcomes = run_parties(2, |net| {
             let mut mascot = Mascot::set_up(b"test", &MacKey::<Gf2_40>::generate(net)?, 2, net)?;
-            mascot.join_bit_triples(b"bits", Kappa::Bits64, 2, net)
+            mascot.join_tinyot(b"bits", Kappa::Bits64, 2, net)
         });
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::Misuse(_)))), "{outcomes:?}");
     }

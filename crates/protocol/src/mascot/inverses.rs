@@ -1,6 +1,6 @@
-//! Records for inversions, and unit vectors, between two parties, from TinyOT ([`crate::tinyot`]).
+//! Records for inversions, and unit vectors between two parties, from TinyOT ([`crate::tinyot`]).
 //!
-//! TinyOT makes them under its own transfers. `bit_triples.rs` binds both parties' shares of the MAC key there to those here, once, when
+//! TinyOT makes them under its own transfers. `bit_triples.rs` binds all parties' shares of the MAC key there to those here, once, when
 //! the two are joined. So a record is material of this source like any other.
 
 use std::any::Any;
@@ -29,6 +29,7 @@ impl<F: MacField> Mascot<F> {
         pool: &Pool,
         net: &mut dyn Net,
     ) -> Result<Vectors<F>> {
+        self.refuse_more_than_two()?;
         self.made_by_tinyot(|tinyot| tinyot.unit_vectors(in_bits, count, pool, net))
     }
 

@@ -9,8 +9,8 @@
 //! | `bits.rs` | random bits, unknown to all or known to one party | transfers under the MAC key |
 //! | `messages.rs` | messages in memory that is reused | |
 //! | `binding.rs` | fresh material under a stored key | |
-//! | `bit_triples.rs` | triples of bits between two parties | [`crate::tinyot`] |
-//! | `inverses.rs` | records for inversions between two parties | [`crate::tinyot`] |
+//! | `bit_triples.rs` | TinyOT under the same key; triples of bits between two parties | [`crate::tinyot`] |
+//! | `inverses.rs` | records for inversions | [`crate::tinyot`] |
 //! | `zero_tests.rs` | the check of values that are opened on the way | `spdz/check.rs` |
 //!
 //! **Adversary**: active, static, any number of parties but one; secure with abort. A failed check of MACs does not name the cheater.
@@ -71,7 +71,7 @@ pub struct Mascot<F: MacField> {
     stock: Stock<F>,
     /// The messages of [`triples`].
     messages: Messages,
-    /// For triples of bits, if they were asked for.
+    /// If what it makes was asked for.
     tinyot: Option<Box<TinyOt>>,
     failed: bool,
 }

@@ -69,11 +69,9 @@ impl<F: MacField> SpdzConfig<F> {
         preprocessing: Preprocessing,
         packing: Packing,
     ) -> Result<Self> {
-        let most = method.most_parties();
-        if !(2..=most).contains(&parties) {
-            let range = if most == 2 { "2".into() } else { format!("2 to {most}") };
+        if !(2..=MAX_PARTIES).contains(&parties) {
             return Err(Error::Misuse(format!(
-                "{} runs among {range} parties, not {parties}",
+                "{} runs among 2 to {MAX_PARTIES} parties, not {parties}",
                 method.name()
             )));
         }
@@ -106,7 +104,7 @@ impl<F: MacField> SpdzConfig<F> {
     /// Whether TinyOT makes a part of the material, and with which parameter.
     pub(super) fn bits(&self) -> Option<Kappa> {
         let by_bits = matches!(self.packing, Packing::Bits | Packing::Rotation);
-        let wanted = self.method == LookupMethod::Tower || by_bits;
+        let wanted = self.method == LookupMethod::Tower || by_bits && self.parties == 2;
         wanted.then_some(self.kappa)
     }
 }

@@ -18,13 +18,7 @@ pub static MASKED_TABLES: Descriptor = Descriptor {
                  is in stock ([stock] in node.toml)",
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
-            let packing = if nodes == 2 { Packing::Rotation } else { Packing::of::<Gf2_64>(64)? };
-            Ok(AnyServiceConfig::new(SpdzConfig::<Gf2_64>::new(
-                nodes,
-                LookupMethod::MaskedTables,
-                material,
-                packing,
-            )?))
+            Ok(AnyServiceConfig::new(quickest(LookupMethod::MaskedTables, nodes, material)?))
         },
     }),
     ..descriptor("spdz-lt", |chosen| config(LookupMethod::MaskedTables, chosen))
@@ -57,27 +51,27 @@ pub static UNIVARIATE: Descriptor = Descriptor {
 
 /// Inversion by a tower of fields.
 pub static TOWER: Descriptor = Descriptor {
-    summary: "authenticated sharing between two parties; inversion by a tower of fields, 26 bits opened a lookup",
-    parties: 2..=2,
+    summary: "authenticated sharing; inversion by a tower of fields, 26 bits opened a lookup",
     options: &[PREPROCESSING, choices::EXPANSION, choices::KAPPA],
     serving: Some(Serving {
-        advice: "both nodes serve, and any cheating ends in a refusal; the nodes make material ahead, so a request is limited by what \
+        advice: "all nodes serve, and any cheating ends in a refusal; the nodes make material ahead, so a request is limited by what \
                  is in stock ([stock] in node.toml), and material for AES is made much faster than under spdz-lt",
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
-            Ok(AnyServiceConfig::new(tower(nodes, material)?))
+            Ok(AnyServiceConfig::new(quickest(LookupMethod::Tower, nodes, material)?))
         },
     }),
     ..descriptor("spdz-tower", |chosen| {
         let method = LookupMethod::Tower;
-        Ok(AnyProtocolConfig::new(
-            tower(chosen.parties, preprocessing(method, chosen)?)?.with_kappa(chosen.kappa()),
-        ))
+        let config = quickest(method, chosen.parties, preprocessing(method, chosen)?)?;
+        Ok(AnyProtocolConfig::new(config.with_kappa(chosen.kappa())))
     })
 };
 
-fn tower(parties: usize, material: Preprocessing) -> Result<SpdzConfig<Gf2_64>> {
-    SpdzConfig::new(parties, LookupMethod::Tower, material, Packing::Rotation)
+/// With masked tables from the quickest material that so many parties can make.
+fn quickest(method: LookupMethod, parties: usize, material: Preprocessing) -> Result<SpdzConfig<Gf2_64>> {
+    let packing = if parties == 2 { Packing::Rotation } else { Packing::of::<Gf2_64>(64)? };
+    SpdzConfig::new(parties, method, material, packing)
 }
 
 const PREPROCESSING: Choice = Choice {

@@ -3,8 +3,6 @@
 use polyclave_cipher::{Matrix, Table};
 use polyclave_field::MacField;
 
-use super::config::MAX_PARTIES;
-
 /// How a scheme looks up the tables that allow it; all others go by masked tables. Rounds, openings, triples and random bits
 /// are those of Keller et al. 2017, Table 2, for one lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +58,6 @@ impl LookupMethod {
             LookupMethod::Univariate => "spdz-raw",
             LookupMethod::Tower => "spdz-tower",
         }
-    }
-
-    /// The most parties among which it runs.
-    pub(super) fn most_parties(self) -> usize {
-        if self == LookupMethod::Tower { 2 } else { MAX_PARTIES }
     }
 
     pub(super) fn route(self, table: &Table) -> Route {

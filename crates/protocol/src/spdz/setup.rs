@@ -213,7 +213,7 @@ impl Setup<Gf2_64> {
     }
 }
 
-/// TinyOT between two parties with MACs in GF(2^64), if it is wanted, with this statistical parameter.
+/// TinyOT with MACs in GF(2^64), if it is wanted, with this statistical parameter.
 fn join_bits<F: MacField>(
     mascot: &mut Mascot<F>,
     wanted: Option<Kappa>,
@@ -221,8 +221,8 @@ fn join_bits<F: MacField>(
     expansion: usize,
     net: &mut dyn Net,
 ) -> Result<()> {
-    match wanted.filter(|_| net.parties() == 2 && F::BITS == Gf2_64::BITS) {
-        Some(kappa) => mascot.join_bit_triples(&[label, b" triples of bits"].concat(), kappa, expansion, net),
+    match wanted.filter(|_| F::BITS == Gf2_64::BITS) {
+        Some(kappa) => mascot.join_tinyot(&[label, b" triples of bits"].concat(), kappa, expansion, net),
         None => Ok(()),
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! A party chooses with random bits x, and its peer's Delta is the offset: M = K + x Delta, where M is the receiver's block and K the
 //! sender's. M is the tag of x, K the key of the tag. Both directions are extended at once, so each of `count` authenticated bits is the
-//! sum of one bit of each party.
+//! sum of one bit of each party. Among more than two parties, a party chooses with the same bits from every peer, and has a tag and a key
+//! with each.
 //!
 //! There are two widths. **Wide** bits have blocks of 128 bits, which are hashed (`offers.rs`). **Narrow** bits have 64, enough for a tag,
 //! at half the cost.
@@ -12,22 +13,22 @@
 //! come from the trees of the upper columns only ([`Pairs::fork_upper`]), so both widths have the same alpha by construction: a party
 //! cannot take another one for either. The upper half of a wide block is a narrow one.
 //!
-//! **Why the check of the transfers is enough**: with two parties, a cheater has one peer. So it has one choice for each transfer and one
+//! **Why the check of the transfers is enough**: towards each peer, a cheater has one choice for each transfer and one
 //! Delta, except for guesses of bits of Delta, which pass with probability 2^-c for c bits. The check comes before anything that is made
 //! of the blocks is sent. The sender checks. Before the receiver hears of the outcome, it has nothing that tells whether a guess was
-//! right, so it learns nothing by silence.
+//! right, so it learns nothing by silence. *Other choices, or another Delta, towards another peer* are found later (docs/protocols/tower.md,
+//! more than two parties).
 
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::memory::Wiped;
 use polyclave_kernels::secret;
 use zeroize::Zeroizing;
 
-use super::opening::peer_of;
-use super::{Bits, Key};
-use crate::Result;
+use super::{Bits, Key, between_two};
 use crate::net::Net;
 use crate::ot::{Batch, Checked, Columns, Pairs, Shape, extend_checked};
 use crate::session::random_bytes;
+use crate::{Party, Result};
 
 /// Wide bits that are made at once: until they are used their columns take 3 MB. Fewer are no faster, and cost rounds.
 pub(super) const AT_ONCE: usize = 3 << 15;
@@ -39,6 +40,21 @@ pub(super) const PIECE: usize = 1024;
 pub(super) struct Transfers {
     wide: Pairs,
     narrow: Pairs,
+    /// What a cheater of a test chooses otherwise towards one peer, and how often bits were made.
+    #[cfg(test)]
+    pub(super) lies: (Option<Lie>, u64),
+}
+
+/// Another bit towards one peer.
+#[cfg(test)]
+#[derive(Clone, Copy)]
+pub(super) struct Lie {
+    pub(super) towards: Party,
+    /// Which of the calls that make bits.
+    pub(super) call: u64,
+    /// Which of the first eight wide bits, and of the narrow ones, as bits of a byte.
+    pub(super) wide: u8,
+    pub(super) narrow: u8,
 }
 
 /// So many bits: rows of equal length.
@@ -52,12 +68,18 @@ pub(super) struct Rows {
 pub(super) struct BlockBits {
     /// Its share of each bit: 0 or 1.
     pub(super) values: Zeroizing<Vec<u8>>,
+    /// By peer, in the order of their numbers.
+    sides: Vec<Side>,
+    /// From the beginning of a row to that of the next.
+    stride: usize,
+}
+
+/// The blocks of bits with one peer.
+struct Side {
     /// M.
     tags: Columns,
     /// K, of the peer's shares.
     keys: Columns,
-    /// From the beginning of a row to that of the next.
-    stride: usize,
 }
 
 /// Narrow blocks in work, kept for their memory.
@@ -88,12 +110,33 @@ impl Transfers {
         let delta = Zeroizing::new(u128::from(key.reveal_own_share()) << 64 | u128::from(*low));
         let wide = Pairs::set_up(label, *delta, Shape::new(128, expansion)?, net)?;
         let narrow = wide.fork_upper(&[label, NARROW].concat())?;
-        Ok(Transfers { wide, narrow })
+        Ok(Self::of(wide, narrow))
+    }
+
+    fn of(wide: Pairs, narrow: Pairs) -> Self {
+        Transfers {
+            wide,
+            narrow,
+            #[cfg(test)]
+            lies: (None, 0),
+        }
+    }
+
+    /// The choices of a cheater of a test towards the peer that it lies to.
+    #[cfg(test)]
+    fn lie(&mut self, choices: &[Zeroizing<Vec<u8>>; 2]) -> Option<(Party, [Zeroizing<Vec<u8>>; 2])> {
+        self.lies.1 += 1;
+        let lie = self.lies.0.filter(|lie| lie.call == self.lies.1 - 1)?;
+        let mut told = choices.clone();
+        for (choices, bits) in told.iter_mut().zip([lie.wide, lie.narrow]) {
+            choices.iter_mut().take(1).for_each(|byte| *byte ^= bits);
+        }
+        Some((lie.towards, told))
     }
 
     /// Others under the same Deltas. Local.
     pub(super) fn fork(&self, label: &[u8]) -> Self {
-        Transfers { wide: self.wide.fork(label), narrow: self.narrow.fork(&[label, NARROW].concat()) }
+        Self::of(self.wide.fork(label), self.narrow.fork(&[label, NARROW].concat()))
     }
 
     /// This party's.
@@ -103,13 +146,15 @@ impl Transfers {
 
     /// Makes wide bits and narrow bits, checked. Three rounds.
     pub(super) fn make(&mut self, wide: Rows, narrow: Rows, net: &mut dyn Net) -> Result<[BlockBits; 2]> {
-        let peer = peer_of(net)?.index();
+        let (me, n) = (net.me(), net.parties());
         let choices = [random_choices(wide.bits())?, random_choices(narrow.bits())?];
-        let towards = choices.each_ref().map(|choices| {
-            let mut towards = [&[][..]; 2];
-            towards[peer] = choices.as_slice();
-            towards
-        });
+        let towards = choices.each_ref().map(|choices| towards_all(choices, me, n));
+        #[cfg(test)]
+        let (lie, mut towards) = (self.lie(&choices), towards);
+        #[cfg(test)]
+        if let Some((peer, told)) = &lie {
+            towards.iter_mut().zip(told).for_each(|(towards, told)| towards[peer.index()] = told);
+        }
         let batches = [
             Batch { pairs: &mut self.wide, choices: &towards[0], count: wide.bits() },
             Batch { pairs: &mut self.narrow, choices: &towards[1], count: narrow.bits() },
@@ -117,15 +162,20 @@ impl Transfers {
         let [of_wide, of_narrow] = extend_checked(batches, net)?;
         let bits = |checked: Checked, choices: &[u8], rows: Rows| {
             let Checked { mut sent, mut received } = checked;
-            BlockBits {
-                values: spread(choices),
-                tags: std::mem::take(&mut received[peer]),
-                keys: std::mem::take(&mut sent[peer]),
-                stride: rows.stride(),
-            }
+            let side = |peer: Party| Side {
+                tags: std::mem::take(&mut received[peer.index()]),
+                keys: std::mem::take(&mut sent[peer.index()]),
+            };
+            let sides = me.peers(n).map(side).collect();
+            BlockBits { values: spread(choices), sides, stride: rows.stride() }
         };
         Ok([bits(of_wide, &choices[0], wide), bits(of_narrow, &choices[1], narrow)])
     }
+}
+
+/// The same choices from every peer.
+fn towards_all(choices: &[u8], me: Party, n: usize) -> Vec<&[u8]> {
+    Party::all(n).map(|p| if p == me { &[][..] } else { choices }).collect()
 }
 
 fn random_choices(count: usize) -> Result<Zeroizing<Vec<u8>>> {
@@ -169,14 +219,14 @@ impl BlockBits {
         &self.values[at..][..len]
     }
 
-    /// Writes M of wide bits from this place on, a multiple of 8.
-    pub(super) fn write_tags(&self, at: usize, tags: &mut [u128]) -> Result<()> {
-        self.tags.write_blocks(at, tags)
+    /// Writes M of wide bits with a peer, of which this is the number among all peers, from this place on, a multiple of 8.
+    pub(super) fn write_tags(&self, peer: usize, at: usize, tags: &mut [u128]) -> Result<()> {
+        self.sides[peer].tags.write_blocks(at, tags)
     }
 
     /// The same with K.
-    pub(super) fn write_keys(&self, at: usize, keys: &mut [u128]) -> Result<()> {
-        self.keys.write_blocks(at, keys)
+    pub(super) fn write_keys(&self, peer: usize, at: usize, keys: &mut [u128]) -> Result<()> {
+        self.sides[peer].keys.write_blocks(at, keys)
     }
 
     /// Hands the tags, or keys, of narrow bits from a place on to `put`, one after another with their numbers.
@@ -193,7 +243,7 @@ impl BlockBits {
         Ok(())
     }
 
-    /// Writes the narrow bits of row 0, with their tags and keys, to others from number `to` on: so many.
+    /// Writes the narrow bits of row 0, with their tags and keys, to others from number `to` on: so many. Between two parties.
     pub(super) fn write_to(
         &self,
         bits: &mut Bits,
@@ -201,18 +251,19 @@ impl BlockBits {
         len: usize,
         room: &mut BlockRoom,
     ) -> Result<()> {
+        let [side] = &self.sides[..] else { return Err(between_two()) };
         bits.values[to..][..len].copy_from_slice(self.values_at(0, len));
         for start in (0..len).step_by(PIECE) {
             let now = PIECE.min(len - start);
             let (tags, keys) = (&mut bits.tags[to + start..][..now], &mut bits.keys[to + start..][..now]);
-            Self::each_kept(&self.tags, start, now, room, |i, tag| tags[i] = tag)?;
-            Self::each_kept(&self.keys, start, now, room, |i, key| keys[i] = key)?;
+            Self::each_kept(&side.tags, start, now, room, |i, tag| tags[i] = tag)?;
+            Self::each_kept(&side.keys, start, now, room, |i, key| keys[i] = key)?;
         }
         Ok(())
     }
 
     /// Sets a row of at most [`PIECE`] to the shares of the MACs of narrow bits from this place on, in authenticated sharing under the sum of
-    /// both keys: x alpha + M + K, as in [`Bits::to_spdz`].
+    /// all keys: x alpha and the sum of M + K over all peers, as in [`Bits::to_spdz`].
     pub(super) fn write_macs(
         &self,
         at: usize,
@@ -223,7 +274,11 @@ impl BlockBits {
         let (len, values) = (macs.len(), self.values_at(at, macs.len()));
         let alpha = key.reveal_own_share();
         secret::masks(macs, |i| u64::from(values[i]));
-        Self::each_kept(&self.tags, at, len, room, |i, tag| macs[i] = macs[i] & alpha ^ tag)?;
-        Self::each_kept(&self.keys, at, len, room, |i, key| macs[i] ^= key)
+        macs.iter_mut().for_each(|mac| *mac &= alpha);
+        for Side { tags, keys } in &self.sides {
+            Self::each_kept(tags, at, len, room, |i, tag| macs[i] ^= tag)?;
+            Self::each_kept(keys, at, len, room, |i, key| macs[i] ^= key)?;
+        }
+        Ok(())
     }
 }

@@ -18,12 +18,12 @@ use crate::Party;
 use crate::mesh::{Mesh, mesh};
 use crate::pool::Pool;
 
-const COUNT: usize = 8;
+pub(super) const COUNT: usize = 8;
 const CHEATER: usize = 0;
 const HONEST: usize = 1;
 
 /// Messages of a party that fills a list and checks it: three of transfers, then the offers.
-const OFFERS: u64 = 3;
+pub(super) const OFFERS: u64 = 3;
 /// Three of the random element, four of products for zero tests.
 const CHECK: u64 = OFFERS + 1 + 3 + 4;
 /// Of a check: coins, rho, zero test.
@@ -33,16 +33,22 @@ const RHO: u64 = CHECK + 2;
 
 /// Bytes of one message, counted from 0, and what is added to them.
 #[derive(Clone, Default)]
-struct Edits {
-    at: u64,
-    bytes: Vec<(usize, u8)>,
+pub(super) struct Edits {
+    pub(super) at: u64,
+    pub(super) bytes: Vec<(usize, u8)>,
+    /// Whom the message is for: all peers, if nobody is named.
+    pub(super) to: Vec<usize>,
+    /// Whether the cheater goes on as if it had meant what it told all peers.
+    pub(super) knows: bool,
+    /// Whether it leaves before the message.
+    pub(super) leaves: bool,
 }
 
 /// A network that adds to bytes of a message.
-struct Edited {
-    net: Mesh,
-    edits: Edits,
-    sent: u64,
+pub(super) struct Edited {
+    pub(super) net: Mesh,
+    pub(super) edits: Edits,
+    pub(super) sent: u64,
 }
 
 impl Net for Edited {
@@ -64,15 +70,27 @@ impl Net for Edited {
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         let mut messages: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
-        if self.sent == self.edits.at {
-            let peer = 1 - self.me().index();
-            let message = &mut messages[peer];
-            // Places wrap around at the message's length.
+        let is_due = self.sent == self.edits.at;
+        // Places wrap around at the message's length.
+        let Edits { bytes, to, knows, leaves, .. } = &self.edits;
+        let add = |message: &mut [u8]| {
             let len = message.len();
-            self.edits.bytes.iter().for_each(|(byte, error)| message[byte % len] ^= error);
+            bytes.iter().for_each(|(byte, error)| message[byte % len] ^= error);
+        };
+        let peers: Vec<_> = self.me().peers(self.parties()).map(Party::index).collect();
+        if is_due && *leaves {
+            return Err(Error::System("it left".into()));
+        }
+        if is_due {
+            let told = peers.iter().filter(|peer| to.is_empty() || to.contains(peer));
+            told.for_each(|peer| add(&mut messages[*peer]));
+        }
+        self.net.exchange(&messages.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)?;
+        if is_due && *knows {
+            add(&mut *into[peers[0]]);
         }
         self.sent += 1;
-        self.net.exchange(&messages.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)
+        Ok(())
     }
 
     fn fork(&mut self) -> Result<Box<dyn Net>> {
@@ -151,18 +169,18 @@ impl<T> Run<T> {
 }
 
 /// What a cheater's edits of offers are about: a kind of products, and one of [`COUNT`] products.
-struct Target {
-    kind: Kind,
-    product: usize,
+pub(super) struct Target {
+    pub(super) kind: Kind,
+    pub(super) product: usize,
 }
 
 impl Target {
-    fn new(x: &'static Subfield, y: &'static Subfield, product: usize) -> Self {
+    pub(super) fn new(x: &'static Subfield, y: &'static Subfield, product: usize) -> Self {
         Target { kind: Kind::new(x, y), product }
     }
 
     /// Adds to the MAC that is offered with bit k of x.
-    fn mac(&self, k: usize, error: u64) -> Vec<(usize, u8)> {
+    pub(super) fn mac(&self, k: usize, error: u64) -> Vec<(usize, u8)> {
         let start = (k * COUNT + self.product) * size_of::<u64>();
         error.to_le_bytes().into_iter().enumerate().map(|(i, error)| (start + i, error)).collect()
     }
@@ -183,7 +201,8 @@ impl Target {
         own: impl Fn(ElementsMut<'_>) + Sync,
     ) -> (bool, Vec<u8>) {
         let honest = Mutex::new(0);
-        let run = parties.run(Edits { at: OFFERS, bytes: edits.concat() }, |source, net| {
+        let edits = Edits { at: OFFERS, bytes: edits.concat(), ..Edits::default() };
+        let run = parties.run(edits, |source, net| {
             let mut list = List::default();
             list.make_room(COUNT);
             source.maker.fill(&mut list, &self.kind, None, true, COUNT, net)?;
@@ -198,7 +217,7 @@ impl Target {
         self.kind.x.coordinates(&mut coordinates, &[*honest.lock()]);
         let bits = (0..self.kind.x.bits()).map(|k| coordinates[0] >> k & 1).collect();
         if let [Ok(first), Ok(second)] = &run.outcomes {
-            assert_products(&run.keys, [first, second]);
+            assert_products(&run.keys, &[first, second]);
         }
         (run.passed(), bits)
     }
@@ -221,18 +240,19 @@ impl Target {
     }
 }
 
-fn products(list: &List, count: usize) -> Products<'_> {
+pub(super) fn products(list: &List, count: usize) -> Products<'_> {
     Products { elements: vec![list.z.part(0, count)], words: Vec::new() }
 }
 
 /// Products, and the MACs of all three elements.
-fn assert_products(keys: &[Key; 2], lists: [&List; 2]) {
-    let delta = keys[0].reveal_own_share() ^ keys[1].reveal_own_share();
+pub(super) fn assert_products(keys: &[Key], lists: &[&List]) {
+    let delta = keys.iter().fold(0, |sum, key| sum ^ key.reveal_own_share());
     let opened = |of: fn(&List) -> &Column| -> Vec<Gf256> {
-        let [a, b] = lists.map(|list| of(list).part(0, COUNT));
+        let parts: Vec<_> = lists.iter().map(|list| of(list).part(0, COUNT)).collect();
         let value = |i: usize| {
-            let value = a.values[i] ^ b.values[i];
-            assert_eq!(a.macs[i] ^ b.macs[i], Gf2_64::multiply(delta, Gf2_64::embed(value)));
+            let value = parts.iter().fold(0, |sum, part| sum ^ part.values[i]);
+            let mac = parts.iter().fold(0, |sum, part| sum ^ part.macs[i]);
+            assert_eq!(mac, Gf2_64::multiply(delta, Gf2_64::embed(value)));
             Gf256(value)
         };
         (0..COUNT).map(value).collect()
@@ -241,7 +261,7 @@ fn assert_products(keys: &[Key; 2], lists: [&List; 2]) {
     assert!((0..COUNT).all(|i| x[i] * y[i] == z[i]));
 }
 
-fn kinds() -> [[&'static Subfield; 2]; 5] {
+pub(super) fn kinds() -> [[&'static Subfield; 2]; 5] {
     [[&BIT, &BIT], [&GF4, &GF4], [&GF4, &GF16], [&GF16, &GF16], [&GF16, &BYTE]]
 }
 
@@ -360,7 +380,7 @@ fn no_offer_leaves_after_a_failed_check_of_transfers() {
         let parties = Parties::set_up();
         // Other choices in eight trees, for the check's mask: it passes if it guesses all of these parts of Delta.
         let bytes = (0..8).map(|tree| (17 * tree, 1 << number)).collect();
-        let run = parties.run(Edits { at: 0, bytes }, |source, net| {
+        let run = parties.run(Edits { at: 0, bytes, ..Edits::default() }, |source, net| {
             let mut list = List::default();
             list.make_room(COUNT);
             source.maker.fill(&mut list, &Kind::new(&GF16, &BYTE), None, true, COUNT, net)
@@ -376,7 +396,8 @@ fn wrong_messages_of_the_check_are_always_caught() {
     let parties = Parties::set_up();
     for at in OF_CHECK {
         for byte in [0, 7] {
-            let run = parties.run(Edits { at, bytes: vec![(byte, 0x10)] }, |source, net| {
+            let edits = Edits { at, bytes: vec![(byte, 0x10)], ..Edits::default() };
+            let run = parties.run(edits, |source, net| {
                 let mut list = List::default();
                 list.make_room(COUNT);
                 source.maker.fill(&mut list, &Kind::new(&GF4, &GF4), None, false, COUNT, net)?;
@@ -414,7 +435,8 @@ fn wrong_differences_and_corrections_are_always_caught() {
     let correction = of_triples - 6 - 1;
     for at in [correction - OFFERS - 1, correction] {
         for bytes in [vec![(0, 1)], vec![(1, 1 << 4)], vec![(0, 0xff)]] {
-            assert!(!parties.run(Edits { at, bytes }, make_triples).passed(), "message {at}");
+            let edits = Edits { at, bytes, ..Edits::default() };
+            assert!(!parties.run(edits, make_triples).passed(), "message {at}");
         }
     }
 
@@ -426,7 +448,8 @@ fn wrong_differences_and_corrections_are_always_caught() {
     assert_eq!(of_first, (OFFERS + 1) * lists + OF_CHECK.end - (OFFERS + 1) + 2);
     for at in [of_first, of_first + 1, of_second, of_second + 1] {
         for bytes in [vec![(0, 1)], vec![(0, 0x3f)]] {
-            assert!(!parties.run(Edits { at, bytes }, make_records).passed(), "message {at}");
+            let edits = Edits { at, bytes, ..Edits::default() };
+            assert!(!parties.run(edits, make_records).passed(), "message {at}");
         }
     }
 }
@@ -456,7 +479,7 @@ fn no_wrong_message_gives_wrong_unit_vectors() {
     let mut caught = 0;
     for at in 0..messages {
         for byte in [0, 12_345] {
-            let (passed, _) = passed(Edits { at, bytes: vec![(byte, 1)] });
+            let (passed, _) = passed(Edits { at, bytes: vec![(byte, 1)], ..Edits::default() });
             caught += u64::from(!passed);
             if at == entries || (differences - (lists - 1)..differences).contains(&at) {
                 assert!(!passed, "message {at}, byte {byte}");

@@ -23,9 +23,10 @@
 use polyclave_field::{Gf2_64, MacField};
 
 use super::Key;
-use super::opening::peer_of;
+use super::opening::context;
 use super::products::Elements;
 use super::word_products::Words;
+use crate::commitment::broadcast;
 use crate::net::Net;
 use crate::spdz::{Authenticated, Coefficients, Product, zero_test_of};
 use crate::{Error, Result, coins};
@@ -65,18 +66,15 @@ pub(super) fn check(
             mac ^= Gf2_64::inner_product(chi, macs);
         }
     }
-    let opened = rho ^ exchange_word(rho, net).map_err(Error::in_a_check)?;
+    let opened = open_word(rho, net).map_err(Error::in_a_check)?;
     let sigma = mac ^ Gf2_64::multiply(key.reveal_own_share(), opened);
-    zero_test_of(key, &coin, sigma, product, net).map_err(Error::in_a_check)
+    let context = context(&coin, [&opened.to_le_bytes()[..]], net);
+    zero_test_of(key, &context, sigma, product, net).map_err(Error::in_a_check)
 }
 
-/// Sends a word and receives the peer's. One round.
-fn exchange_word(word: u64, net: &mut dyn Net) -> Result<u64> {
-    let peer = peer_of(net)?.index();
-    let (mine, mut theirs) = (word.to_le_bytes(), [0; size_of::<u64>()]);
-    let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
-    out[peer] = &mine;
-    into[peer] = &mut theirs;
-    net.exchange(&out, &mut into)?;
-    Ok(u64::from_le_bytes(theirs))
+/// The sum of the words that all parties tell each other. One round.
+pub(super) fn open_word(word: u64, net: &mut dyn Net) -> Result<u64> {
+    let told = broadcast(&word.to_le_bytes(), net)?;
+    let word = |bytes: &Vec<u8>| bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
+    Ok(told.iter().fold(0, |sum, bytes| sum ^ word(bytes)))
 }

@@ -3,12 +3,12 @@
 use polyclave_field::{Gf2_64, MacField};
 use zeroize::Zeroizing;
 
-use super::Key;
 use super::abit::{AT_ONCE, Rows, Transfers};
 use super::coset_check::{self, Products};
 use super::lists::{BitRows, FieldBits, List, Scratch};
 use super::products::{Elements, Kind, Made, Offers};
 use super::word_products::WordOffers;
+use super::{Key, between_two};
 use crate::net::Net;
 use crate::session::random_bytes;
 use crate::spdz::{Authenticated, Product};
@@ -19,7 +19,7 @@ pub(super) struct Maker {
     pub(super) key: Key,
     pub(super) transfers: Transfers,
     pub(super) offers: Offers,
-    pub(super) word_offers: WordOffers,
+    word_offers: Option<WordOffers>,
     pub(super) scratch: Scratch,
     pub(super) rows: BitRows,
     /// For zero tests.
@@ -34,10 +34,12 @@ const WORD: usize = Gf2_64::BITS as usize;
 impl Maker {
     /// With a label that is used once.
     pub(super) fn new(label: &[u8], key: &Key, transfers: Transfers) -> Self {
+        let me = key.me();
+        let only_peer = me.peers(key.parties()).next().filter(|_| key.parties() == 2);
         Maker {
             key: key.clone(),
-            offers: Offers::new(label, key.me(), transfers.delta()),
-            word_offers: WordOffers::new(label, key.me(), transfers.delta()),
+            offers: Offers::new(label, key, transfers.delta()),
+            word_offers: only_peer.map(|peer| WordOffers::new(label, [me, peer], transfers.delta())),
             transfers,
             scratch: Scratch::new(),
             rows: BitRows::new(),
@@ -77,6 +79,11 @@ impl Maker {
         Ok(())
     }
 
+    /// Offers of words, between two parties.
+    pub(super) fn word_offers(&mut self) -> Result<&mut WordOffers> {
+        self.word_offers.as_mut().ok_or_else(between_two)
+    }
+
     /// Checks all products of a phase.
     pub(super) fn check(&mut self, products: &Products<'_>, net: &mut dyn Net) -> Result<()> {
         let random = self.random_element(net)?;
@@ -90,7 +97,7 @@ impl Maker {
     }
 
     /// A random element of the field of MACs, for one use.
-    fn random_element(&mut self, net: &mut dyn Net) -> Result<Authenticated<Gf2_64>> {
+    pub(super) fn random_element(&mut self, net: &mut dyn Net) -> Result<Authenticated<Gf2_64>> {
         let [_, bits] = self.transfers.make(Rows::NONE, Rows { rows: 1, len: WORD }, net)?;
         let mut macs = Zeroizing::new([0; WORD]);
         bits.write_macs(0, &self.key, &mut *macs, &mut self.rows.blocks)?;

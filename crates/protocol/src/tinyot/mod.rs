@@ -1,4 +1,4 @@
-//! Authenticated bits of two parties, and products of them: Nielsen, Nordholt, Orlandi, Burra 2012, "A New Approach to Practical
+//! Authenticated bits, and products of them: Nielsen, Nordholt, Orlandi, Burra 2012, "A New Approach to Practical
 //! Active-Secure Two-Party Computation" (TinyOT), as Damgard et al. 2016, section 4, uses it for preprocessing.
 //!
 //! | file | what | source |
@@ -18,7 +18,8 @@
 //!
 //! docs/protocols/tower.md argues for everything that is our own.
 //!
-//! **Adversary**: active, static, one of the two; secure with abort. Channels are private and authentic.
+//! **Adversary**: active, static, all parties but one; secure with abort. Channels are private and authentic. Records are made among 2 to
+//! 16 parties. Bits with tags, triples of bits and unit vectors are made between two.
 //!
 //! **Parameters.** Computational: 128 bits of oblivious transfer and of Delta. Statistical: a tag is forged with probability 2^-64;
 //! triples are right and uniform except with probability 2^-kappa a batch ([`Kappa`]). Over Q attempts the loss is Q times that.
@@ -60,7 +61,7 @@ pub(crate) use share::{BitSlices, mask};
 pub use source::{Key, Source, Triples};
 
 use crate::net::Net;
-use crate::spdz::Inverses;
+use crate::spdz::{Authenticated, Inverses};
 use crate::{Error, PartySet, Result};
 use abit::{AT_ONCE, Rows, Transfers};
 use maker::Maker;
@@ -85,7 +86,7 @@ impl Kappa {
     }
 }
 
-/// Makes authenticated bits, triples and records under the keys of two parties.
+/// Makes records for inversions under the sum of all parties' keys, and between two parties authenticated bits, triples and unit vectors.
 pub struct TinyOt {
     kappa: Kappa,
     maker: Maker,
@@ -98,7 +99,10 @@ pub struct TinyOt {
 impl TinyOt {
     /// Everything that is needed once. `label` names the session and is used once
     /// ([`Stream::label`](crate::session::Stream::label)); `expansion`, 1, 2, 4 or 8, trades computation for communication
-    /// ([`crate::ot`]). It and kappa are the same at both parties. Two rounds.
+    /// ([`crate::ot`]). It and kappa are the same at all parties. Two rounds.
+    ///
+    /// Among more than two parties, a cheater can take another key towards another peer. Whoever sets this up has to find that, before
+    /// anything else is made, as [`crate::mascot`] does when it joins this to its own material.
     pub fn set_up(
         label: &[u8],
         key: &Key,
@@ -106,8 +110,9 @@ impl TinyOt {
         expansion: usize,
         net: &mut dyn Net,
     ) -> Result<Self> {
-        if (net.me(), net.parties(), net.members()) != (key.me(), key.parties(), PartySet::all(2)) {
-            return Err(Error::misuse("authenticated bits are made between the two parties that have keys"));
+        let all = PartySet::all(key.parties());
+        if (net.me(), net.parties(), net.members()) != (key.me(), key.parties(), all) {
+            return Err(Error::misuse("authenticated bits are made among all parties that have keys"));
         }
         key.refuse_retired()?;
         let transfers = Transfers::set_up(&[label, TRANSFERS].concat(), key, expansion, net);
@@ -147,6 +152,16 @@ impl TinyOt {
         outcome
     }
 
+    /// Bits with tags have one peer's.
+    fn refuse_more_than_two(&self) -> Result<()> {
+        if self.maker.key.parties() == 2 { Ok(()) } else { Err(between_two()) }
+    }
+
+    /// A random element that nobody knows, in authenticated sharing under the sum of all keys. Three rounds.
+    pub(crate) fn random_element(&mut self, net: &mut dyn Net) -> Result<Authenticated<Gf2_64>> {
+        self.guarded(|source| source.maker.random_element(net))
+    }
+
     fn bits_in_batches(&mut self, count: usize, net: &mut dyn Net) -> Result<Bits> {
         let mut bits = Bits::zero(count);
         for at in (0..count).step_by(AT_ONCE) {
@@ -157,26 +172,34 @@ impl TinyOt {
         Ok(bits)
     }
 
-    /// Random records for inversions in GF(2^8), in authenticated sharing under the sum of both keys.
+    /// Random records for inversions in GF(2^8), in authenticated sharing under the sum of all keys.
     pub fn inverses(&mut self, count: usize, net: &mut dyn Net) -> Result<Inverses<Gf2_64>> {
         self.guarded(|source| source.records_in_batches(count, net))
     }
+}
+
+fn between_two() -> Error {
+    Error::misuse("bits with tags, triples of bits and unit vectors are made between two parties")
 }
 
 const TRANSFERS: &[u8] = b" authenticated bits";
 
 impl Source for TinyOt {
     fn bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Bits> {
+        self.refuse_more_than_two()?;
         self.guarded(|source| source.bits_in_batches(count, net))
     }
 
     fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples> {
+        self.refuse_more_than_two()?;
         self.guarded(|source| source.triples_in_batches(count, net))
     }
 }
 
 #[cfg(test)]
 mod cheaters;
+#[cfg(test)]
+mod cheaters_of_three;
 #[cfg(test)]
 mod records_tests;
 #[cfg(test)]

@@ -150,6 +150,19 @@ impl Openings {
     }
 }
 
+/// What the parties agree on behind openings: the context of coins or of a zero test. Three parties or more compare what each was told,
+/// since a party can tell others different things. With two there is nothing to compare.
+pub(super) fn context<'a>(of: &[u8], opened: impl IntoIterator<Item = &'a [u8]>, net: &dyn Net) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 what was opened while material is made");
+    hasher.update(of);
+    if net.parties() > 2 {
+        opened.into_iter().for_each(|row| {
+            hasher.update(&(row.len() as u64).to_le_bytes()).update(row);
+        });
+    }
+    *hasher.finalize().as_bytes()
+}
+
 /// The other party of two.
 pub(crate) fn peer_of(net: &dyn Net) -> Result<Party> {
     if net.parties() != 2 {

@@ -10,6 +10,9 @@
 //! 3. Both do so at once, and each adds x_i\[k\] Y_i. The sum over both parties is x\[k\] (Y_A + Y_B), and the sum over all k times b_k is
 //!    x y with its MAC.
 //!
+//! Among more than two parties, every two do steps 1 and 2, and every party adds x_i\[k\] Y_i once. In what follows A then are all
+//! cheaters, B all honest parties, and x_B the bits of all of them.
+//!
 //! The value has only p bits in its lane, coordinates in a basis of GF(2^p). So shares of z lie in the subfield, and opening a value takes
 //! p bits.
 //!
@@ -23,10 +26,10 @@
 //! **H** is [`AesHash`], tweakable circular correlation-robust. Circular: what is added to the pad that the peer lacks contains y alpha_i, and
 //! alpha_i is a part of Delta_i. The usual definition adds Delta or nothing; here it is a linear map of Delta, which depends on y but not on
 //! Delta. In the ideal-cipher argument the pad is fresh unless somebody asked for a block at distance Delta_i, whatever is added to it
-//! (docs/protocols/tower.md). Each direction of each stream has a key of its own, and the tweak is the number of the offer, counted over the
-//! life of the stream, so no tweak comes twice under a key.
+//! (docs/protocols/tower.md). Each direction between two parties has a key of its own in each stream, and the tweak is the number of the
+//! offer, counted over the life of the stream, so no tweak comes twice under a key.
 //!
-//! Constant time in all shares. Cost of a product to the peer: l (64 + p) bits; 6 l AES calls at each party. One round.
+//! Constant time in all shares. Cost of a product for each peer: l (64 + p) bits to it; 6 l AES calls. One round.
 
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::aes_hash::AesHash;
@@ -35,8 +38,8 @@ use polyclave_kernels::memory::Wiped;
 use polyclave_kernels::secret::masks;
 use zeroize::Zeroizing;
 
+use super::Key;
 use super::abit::{BlockBits, PIECE};
-use super::opening::peer_of;
 use super::subfield::Subfield;
 use crate::net::Net;
 use crate::{Party, Result};
@@ -94,20 +97,28 @@ pub(super) struct Made<'a> {
     pub(super) kept: Kept<'a>,
 }
 
-/// Offers in both directions, on one stream.
+/// Offers to and from every peer, on one stream.
 pub(super) struct Offers {
     delta: Zeroizing<u128>,
-    /// For what this party offers.
-    outward: AesHash,
-    inward: AesHash,
+    /// In the order of their numbers.
+    peers: Vec<Side>,
     /// The number of the next offer.
     next: u64,
-    /// Messages and rows, kept for their memory.
-    outgoing: Vec<u8>,
-    incoming: Vec<u8>,
+    /// Kept for their memory.
     rows: PieceRows,
     mac_sums: Wiped<u64>,
     value_sums: Wiped<u8>,
+}
+
+/// Offers to and from one peer.
+struct Side {
+    peer: Party,
+    /// For what this party offers.
+    outward: AesHash,
+    inward: AesHash,
+    /// Messages, kept for their memory.
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
 }
 
 /// What is in work for a piece: a row of parts of z for each bit of x.
@@ -135,14 +146,19 @@ struct Job<'a> {
 
 impl Offers {
     /// With a label that is used once.
-    pub(super) fn new(label: &[u8], me: Party, delta: Zeroizing<u128>) -> Self {
-        Offers {
-            delta,
-            outward: hash_of_direction(label, me),
-            inward: hash_of_direction(label, Party(1 - me.0)),
-            next: 0,
+    pub(super) fn new(label: &[u8], key: &Key, delta: Zeroizing<u128>) -> Self {
+        let me = key.me();
+        let side = |peer| Side {
+            peer,
+            outward: hash_of_direction(label, me, peer),
+            inward: hash_of_direction(label, peer, me),
             outgoing: Vec::new(),
             incoming: Vec::new(),
+        };
+        Offers {
+            delta,
+            peers: me.peers(key.parties()).map(side).collect(),
+            next: 0,
             rows: PieceRows::new(),
             mac_sums: Wiped::zeros(PIECE),
             value_sums: Wiped::zeros(PIECE),
@@ -162,7 +178,7 @@ impl Offers {
         self.run(&Job { bits, basis: kind.x.words(), values, y }, made, net)
     }
 
-    /// Sets z to shares of the products of x = sum X^k x\[k\] in the field of MACs and of the sums of both parties' y, without MACs.
+    /// Sets z to shares of the products of x = sum X^k x\[k\] in the field of MACs and of the sums of all parties' y, without MACs.
     pub(super) fn multiply_words(
         &mut self,
         bits: &BlockBits,
@@ -176,15 +192,18 @@ impl Offers {
     }
 
     fn run(&mut self, job: &Job<'_>, mut made: Made<'_>, net: &mut dyn Net) -> Result<()> {
-        let peer = peer_of(net)?.index();
         let len = job.message_bytes();
-        self.outgoing.resize(len, 0);
-        self.incoming.resize(len, 0);
+        for side in &mut self.peers {
+            side.outgoing.resize(len, 0);
+            side.incoming.resize(len, 0);
+        }
         self.rows.make_room(job.basis.len());
         self.offer(job, &mut made)?;
-        let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
-        out[peer] = &self.outgoing;
-        into[peer] = &mut self.incoming;
+        let mut out: Vec<&[u8]> = vec![&[]; net.parties()];
+        let mut into: Vec<&mut [u8]> = out.iter().map(|_| &mut [][..]).collect();
+        for Side { peer, outgoing, incoming, .. } in &mut self.peers {
+            (out[peer.index()], into[peer.index()]) = (outgoing, incoming);
+        }
         net.exchange(&out, &mut into)?;
         self.take(job, &mut made)?;
         self.next += job.bits.len() as u64;
@@ -196,7 +215,6 @@ impl Offers {
         let (delta, count) = (*self.delta, job.y.macs.len());
         let Made { z, kept } = made;
         let alpha = (delta >> 64) as u64;
-        let (of_macs, of_values) = self.outgoing.split_at_mut(job.bits.len() * MAC_BYTES);
         let rows = &mut self.rows;
         for start in (0..count).step_by(PIECE) {
             let len = PIECE.min(count - start);
@@ -206,47 +224,58 @@ impl Offers {
             }
             for k in 0..job.basis.len() {
                 let at = job.bits.place(k, start);
-                let (zeros, ones) = (&mut rows.zeros[..len], &mut rows.ones[..len]);
-                job.bits.write_keys(at, zeros)?;
                 let x = job.bits.values_at(at, len);
                 let mine = &mut rows.word_masks[..len];
                 masks(mine, |i| u64::from(x[i]));
-                match kept {
-                    Kept::Nothing => {}
-                    Kept::Macs { .. } => {
-                        let row = rows.bits[k * PIECE..][..len].iter_mut().zip(zeros.iter().zip(&*mine));
-                        row.for_each(|(mac, (key, mine))| *mac = upper_word(*key) ^ (alpha & mine));
+                masks(&mut rows.cell_masks[..len], |i| x[i]);
+                for (number, side) in self.peers.iter_mut().enumerate() {
+                    // What is this party's own is added once.
+                    let is_first = number == 0;
+                    let (zeros, ones) = (&mut rows.zeros[..len], &mut rows.ones[..len]);
+                    job.bits.write_keys(number, at, zeros)?;
+                    let mine = &rows.word_masks[..len];
+                    match kept {
+                        Kept::Nothing => {}
+                        Kept::Macs { .. } => {
+                            let row = rows.bits[k * PIECE..][..len].iter_mut().zip(zeros.iter().zip(mine));
+                            row.for_each(|(mac, (key, mine))| {
+                                let before = if is_first { alpha & mine } else { *mac };
+                                *mac = before ^ upper_word(*key);
+                            });
+                        }
+                        Kept::Tags { keys, .. } => {
+                            let keys = keys[start..][..len].iter_mut();
+                            keys.zip(zeros.iter()).for_each(|(kept, key)| *kept = upper_word(*key));
+                        }
                     }
-                    Kept::Tags { keys, .. } => {
-                        let keys = keys[start..][..len].iter_mut();
-                        keys.zip(zeros.iter()).for_each(|(kept, key)| *kept = upper_word(*key));
-                    }
-                }
-                ones.iter_mut().zip(&*zeros).for_each(|(one, key)| *one = key ^ delta);
-                self.outward.hash(self.next + at as u64, zeros);
-                self.outward.hash(self.next + at as u64, ones);
+                    ones.iter_mut().zip(&*zeros).for_each(|(one, key)| *one = key ^ delta);
+                    side.outward.hash(self.next + at as u64, zeros);
+                    side.outward.hash(self.next + at as u64, ones);
 
-                let offered = of_macs[at * MAC_BYTES..][..len * MAC_BYTES].as_chunks_mut().0;
-                let kept = rows.macs[k * PIECE..][..len].iter_mut().zip(offered);
-                let pads = zeros.iter().zip(ones.iter());
-                for (((kept, offered), (zero, one)), (y, mine)) in kept.zip(pads).zip(y_macs.iter().zip(mine))
-                {
-                    *offered = (*zero as u64 ^ *one as u64 ^ y).to_le_bytes();
-                    *kept = *zero as u64 ^ (y & *mine);
+                    let (of_macs, of_values) = side.outgoing.split_at_mut(job.bits.len() * MAC_BYTES);
+                    let offered = of_macs[at * MAC_BYTES..][..len * MAC_BYTES].as_chunks_mut().0;
+                    let kept = rows.macs[k * PIECE..][..len].iter_mut().zip(offered);
+                    let pads = zeros.iter().zip(ones.iter());
+                    for (((kept, offered), (zero, one)), (y, mine)) in
+                        kept.zip(pads).zip(y_macs.iter().zip(mine))
+                    {
+                        *offered = (*zero as u64 ^ *one as u64 ^ y).to_le_bytes();
+                        let before = if is_first { y & *mine } else { *kept };
+                        *kept = before ^ *zero as u64;
+                    }
+                    let Some((field, _)) = job.values else { continue };
+                    let lane = lane(field);
+                    let kept = rows.values[k * PIECE..][..len].iter_mut().zip(&mut rows.offered[..len]);
+                    let y = rows.coordinates[..len].iter().zip(&rows.cell_masks[..len]);
+                    let pads = zeros.iter().zip(ones.iter());
+                    for (((kept, offered), (zero, one)), (y, mine)) in kept.zip(pads).zip(y) {
+                        *offered = upper(*zero ^ *one) & lane ^ y;
+                        let before = if is_first { y & *mine } else { *kept };
+                        *kept = before ^ upper(*zero) & lane;
+                    }
+                    let row = &mut of_values[k * field.packed_bytes(count)..][field.packed_bytes(start)..];
+                    field.pack(&rows.offered[..len], &mut row[..field.packed_bytes(len)]);
                 }
-                let Some((field, _)) = job.values else { continue };
-                let mine = &mut rows.cell_masks[..len];
-                masks(mine, |i| x[i]);
-                let lane = lane(field);
-                let kept = rows.values[k * PIECE..][..len].iter_mut().zip(&mut rows.offered[..len]);
-                let y = rows.coordinates[..len].iter().zip(mine);
-                let pads = zeros.iter().zip(ones.iter());
-                for (((kept, offered), (zero, one)), (y, mine)) in kept.zip(pads).zip(y) {
-                    *offered = upper(*zero ^ *one) & lane ^ y;
-                    *kept = upper(*zero) & lane ^ (y & *mine);
-                }
-                let row = &mut of_values[k * field.packed_bytes(count)..][field.packed_bytes(start)..];
-                field.pack(&rows.offered[..len], &mut row[..field.packed_bytes(len)]);
             }
             if let Kept::Macs { macs, square_macs, field } = kept {
                 Gf2_64::combine(&mut macs[start..][..len], &rows.bit_terms(field.words(), len), 0);
@@ -266,43 +295,53 @@ impl Offers {
     fn take(&mut self, job: &Job<'_>, made: &mut Made<'_>) -> Result<()> {
         let count = job.y.macs.len();
         let Made { z, kept } = made;
-        let (of_macs, of_values) = self.incoming.split_at(job.bits.len() * MAC_BYTES);
         let rows = &mut self.rows;
         for start in (0..count).step_by(PIECE) {
             let len = PIECE.min(count - start);
             for k in 0..job.basis.len() {
                 let at = job.bits.place(k, start);
-                let pads = &mut rows.zeros[..len];
-                job.bits.write_tags(at, pads)?;
-                match kept {
-                    Kept::Nothing => {}
-                    Kept::Macs { .. } => {
-                        let row = rows.bits[k * PIECE..][..len].iter_mut().zip(&*pads);
-                        row.for_each(|(mac, tag)| *mac = upper_word(*tag));
-                    }
-                    Kept::Tags { tags, .. } => {
-                        let tags = tags[start..][..len].iter_mut();
-                        tags.zip(&*pads).for_each(|(kept, tag)| *kept = upper_word(*tag));
-                    }
-                }
-                self.inward.hash(self.next + at as u64, pads);
                 let x = job.bits.values_at(at, len);
-                let mine = &mut rows.word_masks[..len];
-                masks(mine, |i| u64::from(x[i]));
-                let offered = of_macs[at * MAC_BYTES..][..len * MAC_BYTES].as_chunks().0;
-                let taken = rows.macs[k * PIECE..][..len].iter_mut().zip(pads.iter());
-                for ((taken, pad), (offered, mine)) in taken.zip(offered.iter().zip(mine)) {
-                    *taken = *pad as u64 ^ (u64::from_le_bytes(*offered) & *mine);
-                }
-                let Some((field, _)) = job.values else { continue };
-                let row = &of_values[k * field.packed_bytes(count)..][field.packed_bytes(start)..];
-                field.unpack(&row[..field.packed_bytes(len)], &mut rows.offered[..len]);
-                let mine = &mut rows.cell_masks[..len];
-                masks(mine, |i| x[i]);
-                let lane = lane(field);
-                let taken = rows.values[k * PIECE..][..len].iter_mut().zip(pads.iter());
-                for ((taken, pad), (offered, mine)) in taken.zip(rows.offered.iter().zip(mine)) {
-                    *taken = upper(*pad) & lane ^ (offered & *mine);
+                masks(&mut rows.word_masks[..len], |i| u64::from(x[i]));
+                masks(&mut rows.cell_masks[..len], |i| x[i]);
+                for (number, side) in self.peers.iter().enumerate() {
+                    let is_first = number == 0;
+                    let pads = &mut rows.zeros[..len];
+                    job.bits.write_tags(number, at, pads)?;
+                    match kept {
+                        Kept::Nothing => {}
+                        Kept::Macs { .. } => {
+                            let row = rows.bits[k * PIECE..][..len].iter_mut().zip(&*pads);
+                            row.for_each(|(mac, tag)| {
+                                let before = if is_first { 0 } else { *mac };
+                                *mac = before ^ upper_word(*tag);
+                            });
+                        }
+                        Kept::Tags { tags, .. } => {
+                            let tags = tags[start..][..len].iter_mut();
+                            tags.zip(&*pads).for_each(|(kept, tag)| *kept = upper_word(*tag));
+                        }
+                    }
+                    side.inward.hash(self.next + at as u64, pads);
+                    let (of_macs, of_values) = side.incoming.split_at(job.bits.len() * MAC_BYTES);
+                    let offered = of_macs[at * MAC_BYTES..][..len * MAC_BYTES].as_chunks().0;
+                    let taken = rows.macs[k * PIECE..][..len].iter_mut().zip(pads.iter());
+                    for ((taken, pad), (offered, mine)) in
+                        taken.zip(offered.iter().zip(&rows.word_masks[..len]))
+                    {
+                        let before = if is_first { 0 } else { *taken };
+                        *taken = before ^ *pad as u64 ^ (u64::from_le_bytes(*offered) & *mine);
+                    }
+                    let Some((field, _)) = job.values else { continue };
+                    let row = &of_values[k * field.packed_bytes(count)..][field.packed_bytes(start)..];
+                    field.unpack(&row[..field.packed_bytes(len)], &mut rows.offered[..len]);
+                    let lane = lane(field);
+                    let taken = rows.values[k * PIECE..][..len].iter_mut().zip(pads.iter());
+                    for ((taken, pad), (offered, mine)) in
+                        taken.zip(rows.offered[..len].iter().zip(&rows.cell_masks[..len]))
+                    {
+                        let before = if is_first { 0 } else { *taken };
+                        *taken = before ^ upper(*pad) & lane ^ (offered & *mine);
+                    }
                 }
             }
             let sums = &mut self.mac_sums[..len];
@@ -390,10 +429,10 @@ fn upper_word(block: u128) -> u64 {
     (block >> 64) as u64
 }
 
-/// The hash of what a party offers under a label that is used once.
-pub(super) fn hash_of_direction(label: &[u8], from: Party) -> AesHash {
+/// The hash of what a party offers to another under a label that is used once.
+pub(super) fn hash_of_direction(label: &[u8], from: Party, to: Party) -> AesHash {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 TinyOT hash of one direction");
     let mut key = [0; 16];
-    hasher.update(&[from.0]).update(label).finalize_xof().fill(&mut key);
+    hasher.update(&[from.0, to.0]).update(label).finalize_xof().fill(&mut key);
     AesHash::new(&key)
 }

@@ -10,6 +10,11 @@
 //! masks that are offered are linear in X and Y of phase 1, so errors in what phase 1 opened, which spoil only Z, do not reach them. They
 //! are found by the zero test at the end, before any record is handed out.
 //!
+//! *Among more than two parties* the bits of the result's mask are in no product, so a check of their own finds a party that has other bits
+//! towards one party than towards another (docs/protocols/tower.md, more than two parties). Its sum is part of the zero test, times a
+//! coefficient that is tossed when all sums are fixed: without it, what a cheater opens wrongly here could cancel what it opened wrongly
+//! before.
+//!
 //! **Error**: each of the four kinds leaks with probability 2^-kappa / 4 at most, so a batch does with 2^-kappa.
 //!
 //! **Order.** Transfers are checked before any offer leaves. All products of a phase are checked before its shifts, scalars and differences. After the coins
@@ -25,8 +30,10 @@ use zeroize::Zeroizing;
 
 use super::TinyOt;
 use super::abit::{AT_ONCE, PIECE, Rows};
-use super::coset_check::Products;
+use super::coset_check::{Products, open_word};
 use super::lists::{Buckets, Column, Combination, List, Scalar};
+use super::maker::Maker;
+use super::opening::context;
 use super::plan::RecordPlan;
 use super::products::{Elements, Kind};
 use super::rotation::{Rotation, open_differences};
@@ -34,7 +41,7 @@ use super::subfield::{BYTE, GF4, GF16};
 use crate::net::Net;
 use crate::spdz::tower::{MU, NU, OMEGA, ZETA};
 use crate::spdz::{Coefficients, Element, Inverses, zero_test_of};
-use crate::{Error, Result, coins};
+use crate::{Result, coins};
 
 /// Of x over GF(16).
 static OVER_GF16: LazyLock<Tower> = LazyLock::new(|| Tower::of(OMEGA, NU));
@@ -176,12 +183,19 @@ impl TinyOt {
             }
         };
         sigma ^= self.phase(records, &second, lists, put, net)?;
-        self.random_bits(range, made, net)?;
-
-        // What was opened is right, or nothing is handed out.
-        let coin = coins::toss(b"records", net).map_err(Error::in_a_check)?;
-        let product = self.maker.zero_test_product(net).map_err(Error::in_a_check)?;
-        zero_test_of(&self.maker.key, &coin, sigma, product, net).map_err(Error::in_a_check)
+        self.random_bits(range.clone(), made, net)?;
+        self.maker.after_check(|maker| {
+            let (opened, of_bits) = match net.parties() {
+                2 => (0, 0),
+                _ => combined_bits(maker, range, made, net)?,
+            };
+            // What was opened is right, or nothing is handed out.
+            let coin = coins::toss(&context(b"records", [&opened.to_le_bytes()[..]], net), net)?;
+            let weight = Coefficients::<Gf2_64>::new(&coin).next(1)[0];
+            let sigma = sigma ^ Gf2_64::multiply(weight, of_bits);
+            let product = maker.zero_test_product(net)?;
+            zero_test_of(&maker.key, &coin, sigma, product, net)
+        })
     }
 
     /// Makes the products of a phase, hands them to `put` with the number of their part and of the first of them, and returns this party's
@@ -217,7 +231,8 @@ impl TinyOt {
                 let differences = open_differences(&rotation, part.kind.y, &values, net)?;
                 opened.push((rotation, ys, differences));
             }
-            let coin = coins::toss(b"differences", net)?;
+            let rows = opened.iter().flat_map(|(_, _, differences)| differences).map(Vec::as_slice);
+            let coin = coins::toss(&context(b"differences", rows, net), net)?;
             let mut coefficients = Coefficients::new(&coin);
             let mut sigma = 0;
             for (i, ((part, lists), (rotation, ys, opened))) in
@@ -256,6 +271,33 @@ impl TinyOt {
         }
         Ok(())
     }
+}
+
+/// Opens a random combination of all bits of some records, with coefficients that are tossed when they are made, and a random element.
+/// Returns what was opened, and this party's part of a sum that is zero if every party has the same bits towards all others, and has
+/// opened the combination rightly. Six rounds.
+fn combined_bits(
+    maker: &mut Maker,
+    range: Range<usize>,
+    made: &Inverses<Gf2_64>,
+    net: &mut dyn Net,
+) -> Result<(u64, u64)> {
+    let random = maker.random_element(net)?;
+    let coin = coins::toss(b"bits of records", net)?;
+    let mut coefficients = Coefficients::<Gf2_64>::new(&coin);
+    let (mut rho, mut mac) = (random.values[0], random.macs[0]);
+    let mut sums = Zeroizing::new([0; PIECE]);
+    for start in range.clone().step_by(PIECE) {
+        let now = start..range.end.min(start + PIECE);
+        let sums = &mut sums[..now.len()];
+        let rows = made.bit_macs.iter().map(|macs| &macs[now.clone()]).zip(BYTE.words().iter().copied());
+        Gf2_64::combine(sums, &rows.collect::<Vec<_>>(), 0);
+        let chi = coefficients.next(now.len());
+        rho ^= Gf2_64::embedded_inner_product(chi, &made.bits[now]);
+        mac ^= Gf2_64::inner_product(chi, sums);
+    }
+    let opened = open_word(rho, net)?;
+    Ok((opened, mac ^ Gf2_64::multiply(maker.key.reveal_own_share(), opened)))
 }
 
 /// Writes a mask L = omega X + Y, its conjugate (omega + 1) X + Y, and the product of both, nu X^2 + Z + Y^2, to three columns.

@@ -2,7 +2,7 @@
 
 use polyclave_field::{Gf2_64, MacField};
 
-use super::tests::made;
+use super::tests::{made, made_by};
 use super::*;
 use crate::spdz::Element;
 
@@ -12,25 +12,47 @@ fn power(x: u8, exponent: u32) -> u8 {
 }
 
 /// Opens every element of all records and checks its MAC.
-fn opened(keys: &[Key; 2], [first, second]: &[Inverses<Gf2_64>; 2]) -> ([Vec<u8>; 11], Vec<u8>) {
-    let alpha = keys[0].reveal_own_share() ^ keys[1].reveal_own_share();
-    let open = |values: [&[u8]; 2], macs: [&[u64]; 2]| -> Vec<u8> {
-        let value = |i: usize| values[0][i] ^ values[1][i];
-        for (i, (first, second)) in macs[0].iter().zip(macs[1]).enumerate() {
-            let mac = Gf2_64::multiply(alpha, Gf2_64::embed(value(i)));
-            assert_eq!(first ^ second, mac, "record {i}");
+fn opened(keys: &[Key], records: &[Inverses<Gf2_64>]) -> ([Vec<u8>; 11], Vec<u8>) {
+    let alpha = keys.iter().fold(0, |sum, key| sum ^ key.reveal_own_share());
+    let sum = |rows: &mut dyn Iterator<Item = Vec<u8>>| {
+        let add = |sum: Vec<u8>, row: Vec<u8>| sum.iter().zip(row).map(|(a, b)| a ^ b).collect();
+        rows.reduce(add).expect("some parties")
+    };
+    let assert_macs = |values: &[u8], macs: &[&[u64]]| {
+        for (i, value) in values.iter().enumerate() {
+            let mac = macs.iter().fold(0, |sum, macs| sum ^ macs[i]);
+            assert_eq!(mac, Gf2_64::multiply(alpha, Gf2_64::embed(*value)), "record {i}");
         }
-        (0..values[0].len()).map(value).collect()
     };
     let elements = std::array::from_fn(|e| {
-        open([&first.values[e], &second.values[e]], [&first.macs[e], &second.macs[e]])
+        let values = sum(&mut records.iter().map(|of| of.values[e].to_vec()));
+        assert_macs(&values, &records.iter().map(|of| &of.macs[e][..]).collect::<Vec<_>>());
+        values
     });
-    for (k, (a, b)) in first.bit_macs.iter().zip(&second.bit_macs).enumerate() {
-        let bits = |of: &Inverses<Gf2_64>| of.bits.iter().map(|bits| bits >> k & 1).collect::<Vec<_>>();
-        open([&bits(first), &bits(second)], [a, b]);
+    let bits = sum(&mut records.iter().map(|of| of.bits.to_vec()));
+    for k in 0..8 {
+        let values: Vec<u8> = bits.iter().map(|bits| bits >> k & 1).collect();
+        assert_macs(&values, &records.iter().map(|of| &of.bit_macs[k][..]).collect::<Vec<_>>());
     }
-    let bits = first.bits.iter().zip(second.bits.iter()).map(|(a, b)| a ^ b).collect();
     (elements, bits)
+}
+
+/// Opens records, which have to be right.
+pub(super) fn assert_records(keys: &[Key], records: &[Inverses<Gf2_64>], count: usize) {
+    let (elements, bits) = opened(keys, records);
+    assert!(elements.iter().chain([&bits]).all(|column| column.len() == count));
+    let of = |element: Element, i: usize| elements[element as usize][i];
+    for i in 0..count {
+        let (lx, ln, lm) = (of(Element::Lx, i), of(Element::Ln, i), of(Element::Lm, i));
+        let (x, lv) = (of(Element::X, i), of(Element::Lv, i));
+        let product = |a, b| (polyclave_field::Gf256(a) * polyclave_field::Gf256(b)).0;
+        assert_eq!([of(Element::Lx16, i), of(Element::Lx17, i)], [power(lx, 16), power(lx, 17)]);
+        assert_eq!([of(Element::Ln4, i), of(Element::Ln5, i)], [power(ln, 4), power(ln, 5)]);
+        assert_eq!([lm, of(Element::XLn4, i)], [power(x, 2), product(x, power(ln, 4))]);
+        assert_eq!(of(Element::LvLx16, i), product(lv, power(lx, 16)));
+        // In their subfields.
+        assert_eq!([power(ln, 16), power(lv, 16), power(lm, 4), power(x, 4)], [ln, lv, lm, x]);
+    }
 }
 
 #[test]
@@ -38,22 +60,19 @@ fn records_are_right_whatever_is_asked_for() {
     for (kappa, counts) in [(Kappa::Bits40, &[1, 2, 160, 1_100, 5_000][..]), (Kappa::Bits64, &[3, 6_000])] {
         for count in counts.iter().copied() {
             let (keys, records) = made(kappa, |source, net| source.inverses(count, net));
-            let (elements, bits) = opened(&keys, &records);
-            assert!(elements.iter().chain([&bits]).all(|column| column.len() == count));
-            let of = |element: Element, i: usize| elements[element as usize][i];
-            for i in 0..count {
-                let (lx, ln, lm) = (of(Element::Lx, i), of(Element::Ln, i), of(Element::Lm, i));
-                let (x, lv) = (of(Element::X, i), of(Element::Lv, i));
-                let product = |a, b| (polyclave_field::Gf256(a) * polyclave_field::Gf256(b)).0;
-                assert_eq!([of(Element::Lx16, i), of(Element::Lx17, i)], [power(lx, 16), power(lx, 17)]);
-                assert_eq!([of(Element::Ln4, i), of(Element::Ln5, i)], [power(ln, 4), power(ln, 5)]);
-                assert_eq!([lm, of(Element::XLn4, i)], [power(x, 2), product(x, power(ln, 4))]);
-                assert_eq!(of(Element::LvLx16, i), product(lv, power(lx, 16)));
-                // In their subfields.
-                assert_eq!([power(ln, 16), power(lv, 16), power(lm, 4), power(x, 4)], [ln, lv, lm, x]);
-            }
+            assert_records(&keys, &records, count);
         }
     }
+}
+
+#[test]
+fn records_of_three_and_more_parties_are_right() {
+    for count in [1, 160, 2_500] {
+        let (keys, records) = made_by::<3, _>(Kappa::Bits40, |source, net| source.inverses(count, net));
+        assert_records(&keys, &records, count);
+    }
+    let (keys, records) = made_by::<4, _>(Kappa::Bits64, |source, net| source.inverses(20, net));
+    assert_records(&keys, &records, 20);
 }
 
 /// Chi square of the masks' values, with 255, 15, 3 and 15 degrees of freedom and eight bits each.

@@ -31,8 +31,8 @@ use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::secret::mark_public;
 
 use super::Kappa;
-use super::opening::peer_of;
 use super::subfield::Subfield;
+use crate::commitment::broadcast;
 use crate::net::Net;
 use crate::spdz::Coefficients;
 use crate::{Error, Result};
@@ -145,7 +145,6 @@ pub(super) fn open_differences(
     net: &mut dyn Net,
 ) -> Result<Vec<Vec<u8>>> {
     let (count, lists) = (rotation.products, rotation.lists());
-    let peer = peer_of(net)?;
     let mut mine: Vec<Vec<u8>> = vec![vec![0; count]; lists - 1];
     let mut coordinates = [0; PIECE];
     for piece in rotation.pieces(PIECE) {
@@ -160,24 +159,25 @@ pub(super) fn open_differences(
     let each = field.packed_bytes(count);
     let mut message = vec![0; (lists - 1) * each];
     mine.iter().zip(message.chunks_exact_mut(each)).for_each(|(row, packed)| field.pack(row, packed));
-    let mut theirs = vec![0; message.len()];
-    let (mut out, mut into): (Vec<&[u8]>, Vec<&mut [u8]>) = (vec![&[]; 2], vec![&mut [], &mut []]);
-    out[peer.index()] = &message;
-    into[peer.index()] = &mut theirs;
-    net.exchange(&out, &mut into)?;
+    let told = broadcast(&message, net)?;
+    // They are sent.
+    mine.iter().for_each(|row| mark_public(row));
 
     let spare = each * 8 - count * field.bits();
     let mut received = vec![0; count];
-    for (row, packed) in mine.iter_mut().zip(theirs.chunks_exact(each)) {
-        // Bits beyond the last one would be a second way to say the same.
-        if spare > 0 && packed[each - 1] >> (8 - spare) != 0 {
-            return Err(Error::Peer { peer, detail: "it opened more bits than there are".into() });
+    for peer in net.me().peers(net.parties()) {
+        for (row, packed) in mine.iter_mut().zip(told[peer.index()].chunks_exact(each)) {
+            // Bits beyond the last one would be a second way to say the same.
+            if spare > 0 && packed[each - 1] >> (8 - spare) != 0 {
+                return Err(Error::Peer { peer, detail: "it opened more bits than there are".into() });
+            }
+            field.unpack(packed, &mut received);
+            row.iter_mut().zip(&received).for_each(|(sum, share)| *sum ^= share);
         }
-        // They are sent.
-        mark_public(row);
-        field.unpack(packed, &mut received);
-        received.iter_mut().zip(row.iter()).for_each(|(sum, own)| *sum ^= own);
-        field.elements(row, &received);
+    }
+    for row in &mut mine {
+        field.elements(&mut received, row);
+        std::mem::swap(row, &mut received);
     }
     Ok(mine)
 }

@@ -10,14 +10,27 @@ pub(super) fn made<T: Send>(
     kappa: Kappa,
     make: impl Fn(&mut TinyOt, &mut dyn Net) -> Result<T> + Sync,
 ) -> ([Key; 2], [T; 2]) {
-    let outcomes = run_parties(2, |net| {
+    made_by(kappa, make)
+}
+
+/// The same with so many parties.
+pub(super) fn made_by<const N: usize, T: Send>(
+    kappa: Kappa,
+    make: impl Fn(&mut TinyOt, &mut dyn Net) -> Result<T> + Sync,
+) -> ([Key; N], [T; N]) {
+    let outcomes = run_parties(N, |net| {
         let key = Key::generate(net)?;
         let mut source = TinyOt::set_up(b"tests", &key, kappa, 4, net)?;
         Ok((key, make(&mut source, net)?))
     });
-    let mut outcomes = outcomes.into_iter().map(|outcome| outcome.expect("honest parties finish"));
-    let [first, second] = [outcomes.next(), outcomes.next()].map(|outcome| outcome.expect("two parties"));
-    ([first.0, second.0], [first.1, second.1])
+    let (mut keys, mut made) = (Vec::new(), Vec::new());
+    for outcome in outcomes {
+        let (key, of_party) = outcome.expect("honest parties finish");
+        keys.push(key);
+        made.push(of_party);
+    }
+    let all = (keys.try_into().ok(), made.try_into().ok());
+    (all.0.expect("as many parties"), all.1.expect("as many parties"))
 }
 
 /// The bits, whose tags must be right in both directions.
@@ -155,9 +168,21 @@ fn settings_that_cannot_be_are_a_misuse() {
         });
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::Misuse(_)))), "{outcomes:?}");
     }
-    let outcomes = run_parties(3, |net| {
-        let key = Key::generate(net)?;
-        TinyOt::set_up(b"tests", &key, Kappa::Bits40, 4, net).map(drop)
+}
+
+/// Asking for them in vain spoils nothing.
+#[test]
+fn bits_with_tags_triples_and_unit_vectors_of_three_parties_are_a_misuse() {
+    let (_, outcomes) = made_by::<3, _>(Kappa::Bits40, |source, net| {
+        let refused = [
+            source.bits(1, net).map(drop),
+            source.triples(1, net).map(drop),
+            source.unit_vectors(6, 1, &crate::pool::Pool::default(), net).map(drop),
+        ];
+        source.inverses(1, net)?;
+        Ok(refused)
     });
-    assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::Misuse(_)))), "{outcomes:?}");
+    for outcome in outcomes.iter().flatten() {
+        assert!(matches!(outcome, Err(Error::Misuse(_))), "{outcome:?}");
+    }
 }

@@ -103,6 +103,7 @@ impl TinyOt {
         if !(2..=8).contains(&in_bits) {
             return Err(Error::misuse(format!("unit vectors have indices of 2 to 8 bits, not {in_bits}")));
         }
+        self.refuse_more_than_two()?;
         self.guarded(|source| {
             let mut made = Vectors::room(in_bits, count, pool);
             let mut at = 0;
@@ -243,7 +244,7 @@ impl Batch<'_> {
                 let y: Vec<_> = y[..pieces].iter().map(|column| column.part(start, len)).collect();
                 let mut z: Vec<_> =
                     z[..pieces].iter_mut().map(|column| column.part_mut(start, len)).collect();
-                maker.word_offers.multiply(&x, width, &y, &mut z, &mut x_macs[start..][..len], net)?;
+                maker.word_offers()?.multiply(&x, width, &y, &mut z, &mut x_macs[start..][..len], net)?;
             }
         }
         Ok(())

@@ -57,14 +57,14 @@ pub(super) fn lowest(bits: usize) -> u64 {
 }
 
 impl WordOffers {
-    /// With a label that is used once.
-    pub(super) fn new(label: &[u8], me: Party, delta: Zeroizing<u128>) -> Self {
+    /// Between two parties, with a label that is used once.
+    pub(super) fn new(label: &[u8], [me, peer]: [Party; 2], delta: Zeroizing<u128>) -> Self {
         let label = [label, b" words"].concat();
         let blocks = || Wiped::zeros(PIECE);
         WordOffers {
             delta,
-            outward: hash_of_direction(&label, me),
-            inward: hash_of_direction(&label, Party(1 - me.0)),
+            outward: hash_of_direction(&label, me, peer),
+            inward: hash_of_direction(&label, peer, me),
             next: 0,
             outgoing: Vec::new(),
             incoming: Vec::new(),
@@ -115,7 +115,7 @@ impl WordOffers {
         for start in (0..count).step_by(PIECE) {
             let len = PIECE.min(count - start);
             let keys = &mut self.blocks[..len];
-            bits.write_keys(start, keys)?;
+            bits.write_keys(0, start, keys)?;
             let x = bits.values_at(start, len);
             let mine = &mut self.masks[..len];
             masks(mine, |i| u64::from(x[i]));
@@ -160,7 +160,7 @@ impl WordOffers {
         for start in (0..count).step_by(PIECE) {
             let len = PIECE.min(count - start);
             let tags = &mut self.blocks[..len];
-            bits.write_tags(start, tags)?;
+            bits.write_tags(0, start, tags)?;
             let x = bits.values_at(start, len);
             let mine = &mut self.masks[..len];
             masks(mine, |i| u64::from(x[i]));

@@ -41,6 +41,40 @@ fn aes_of_every_size_is_right_in_both_directions() {
     }
 }
 
+/// FIPS 197, appendix C.1, with its key schedule.
+#[test]
+fn the_known_answer_is_right_among_three_and_four_parties_with_real_material() {
+    for (parties, expansion) in [(3, 4), (4, 2)] {
+        let packing = Packing::of::<Gf2_64>(64).expect("the field has this packing");
+        let material = Preprocessing::Mascot { expansion };
+        let config = SpdzConfig::<Gf2_64>::new(parties, LookupMethod::Tower, material, packing);
+        let config = config.expect("it is valid").with_kappa(Kappa::Bits40);
+        let cipher = catalog::find("aes-128").expect("listed");
+        let circuit = cipher.circuit_with_key_schedule(Direction::Encrypt).expect("it encrypts");
+        let input = |port: &polyclave_cipher::Port| {
+            let bytes: Vec<u8> = match port.name.as_str() {
+                "block" => (0..16).map(|i| 0x11 * i).collect(),
+                _ => (0..16).collect(),
+            };
+            Cells::from_blocks(port.cells.len(), port.bits, &bytes).expect("one block")
+        };
+        let inputs: Vec<Cells> = circuit.inputs().iter().map(input).collect();
+        let run = conformance::run(&config, &circuit, 1, &inputs).expect("honest parties finish");
+        let answer = 0x69c4_e0d8_6a7b_0430_d8cd_b780_70b4_c55a_u128.to_be_bytes();
+        assert_eq!(run.outputs[0].to_blocks(), answer, "{parties} parties");
+    }
+}
+
+/// The other tables by masked tables.
+#[test]
+fn ciphers_of_all_tables_are_right_among_three_parties() {
+    for name in ["aes-128", "skinny-128-128", "3des-ede3"] {
+        let cipher = catalog::find(name).expect("listed");
+        let circuit = cipher.circuit_with_key_schedule(Direction::Encrypt).expect("it encrypts");
+        check_circuit(&config::<Gf2_64>(3, LookupMethod::Tower), &circuit, 3, 7);
+    }
+}
+
 #[test]
 fn both_tables_are_right_for_every_input() {
     for (circuit, table) in [
@@ -91,18 +125,21 @@ fn counts_are_those_of_the_specification() {
             assert_eq!((cost.triples_per_lane, cost.bits_per_lane), (0.0, 0.0));
         }
         assert_eq!(cost.material_bytes_per_lane, 160 * 164);
-        for bytes in run_parties(2, |net| Ok(sent(net, circuit, lanes))) {
-            assert_eq!(bytes, Ok(520 * lanes as u64));
+        for parties in [2, 3] {
+            for bytes in run_parties(parties, |net| Ok(sent(net, circuit, lanes))) {
+                assert_eq!(bytes, Ok(520 * lanes as u64 * (parties as u64 - 1)), "to every other party");
+            }
         }
     }
 }
 
 /// Payload that this party sends between the inputs, which are public, and the output.
 fn sent(net: &mut dyn Net, circuit: &Circuit, lanes: usize) -> u64 {
+    let parties = net.parties();
     let mut net = Metered::new(Forwarded(net));
-    let config = tower();
+    let config = config::<Gf2_64>(parties, LookupMethod::Tower);
     let run = |net: &mut Metered<Forwarded<'_>>| -> Result<u64> {
-        let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(parties)), net)?;
         let mut protocol = config.join(&config.set_up(net)?, session.stream(), net.members())?;
         let compiled = compile(circuit, &protocol);
         let batch = prepare(&mut protocol, &compiled, lanes, net)?;
@@ -314,13 +351,13 @@ fn a_batch_hands_out_no_record_twice() {
 }
 
 #[test]
-fn it_runs_between_two_parties_with_macs_of_64_bits() {
+fn it_runs_among_2_to_16_parties_with_macs_of_64_bits() {
     let of = |parties| {
         let packing = Packing::of::<Gf2_64>(1).expect("the field has this packing");
         SpdzConfig::<Gf2_64>::new(parties, LookupMethod::Tower, Preprocessing::InsecureDealer, packing)
     };
-    assert!(of(2).is_ok());
-    assert!([1, 3].into_iter().all(|parties| matches!(of(parties), Err(Error::Misuse(_)))));
+    assert!([2, 3, 16].into_iter().all(|parties| of(parties).is_ok()));
+    assert!([1, 17].into_iter().all(|parties| matches!(of(parties), Err(Error::Misuse(_)))));
     let packing = Packing::of::<Gf2_40>(1).expect("the field has this packing");
     assert!(
         SpdzConfig::<Gf2_40>::new(2, LookupMethod::Tower, Preprocessing::InsecureDealer, packing).is_err()

@@ -8,15 +8,16 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::tinyot::{Kappa, Key, Source, TinyOt};
 use polyclave_protocol::{Party, Result};
 
-/// What the first party sends for so many.
+/// What the first of some parties sends for so many.
 fn traffic(
+    parties: usize,
     kappa: Kappa,
     expansion: usize,
     make: impl Fn(&mut TinyOt, &mut dyn Net) -> Result<()> + Sync,
 ) -> Traffic {
     let sent = Mutex::new(Traffic::default());
     std::thread::scope(|scope| {
-        for end in mesh(2) {
+        for end in mesh(parties) {
             let (sent, make) = (&sent, &make);
             scope.spawn(move || {
                 let mut net = Metered::new(end);
@@ -39,8 +40,17 @@ fn growth(
     expansion: usize,
     make: fn(&mut TinyOt, usize, &mut dyn Net) -> Result<()>,
 ) -> (u64, [u64; 2]) {
-    let [some, more] =
-        counts.map(|count| traffic(Kappa::Bits40, expansion, move |source, net| make(source, count, net)));
+    growth_among(2, counts, expansion, make)
+}
+
+fn growth_among(
+    parties: usize,
+    counts: [usize; 2],
+    expansion: usize,
+    make: fn(&mut TinyOt, usize, &mut dyn Net) -> Result<()>,
+) -> (u64, [u64; 2]) {
+    let make = |count| move |source: &mut TinyOt, net: &mut dyn Net| make(source, count, net);
+    let [some, more] = counts.map(|count| traffic(parties, Kappa::Bits40, expansion, make(count)));
     let bits = 8 * (more.payload_sent - some.payload_sent);
     (bits / (counts[1] - counts[0]) as u64, [some.exchanges, more.exchanges])
 }
@@ -56,6 +66,19 @@ fn a_triple_costs_wide_and_narrow_bits_offers_and_a_bit_for_each_of_its_bucket()
         // Four for each list, and 23, and four for products for zero tests.
         assert_eq!(exchanges, [4 * 4 + 27; 2]);
     }
+}
+
+/// To every other party what it is between two, and six rounds for the bits of the results' masks.
+#[test]
+fn a_record_costs_the_same_for_every_peer() {
+    let (b, c, parties) = (4, 4, 3);
+    let make = |source: &mut TinyOt, count, net: &mut dyn Net| source.inverses(count, net).map(drop);
+    let (bits, exchanges) = growth_among(parties, [4_096, 8_192], 4, make);
+    let transfers = (8 * b + 4 * c) * 32 + (12 * b + 6 * c - 4) * 16;
+    let offers = 4 * b * (68 + 72) + 2 * c * (66 + 68);
+    let to_a_peer = transfers + offers + 12 * (b - 1) + 6 * (c - 1);
+    assert_eq!(bits, (parties as u64 - 1) * to_a_peer);
+    assert_eq!(exchanges, [4 * 2 * (b + c) + 45 + 6; 2]);
 }
 
 /// Four lists of each kind.
@@ -77,7 +100,7 @@ fn a_record_costs_wide_and_narrow_bits_offers_and_differences() {
 #[test]
 fn a_higher_kappa_costs_more_lists() {
     let [low, high] = [Kappa::Bits40, Kappa::Bits64].map(|kappa| {
-        traffic(kappa, 4, |source, net| source.triples(1_000, net).map(drop)).payload_sent as f64
+        traffic(2, kappa, 4, |source, net| source.triples(1_000, net).map(drop)).payload_sent as f64
     });
     // Seven for five.
     assert!((1.3..1.45).contains(&(high / low)), "{low} and {high} bytes");

@@ -1,5 +1,6 @@
 //! Cheaters that guess. A strategy says for every element of every list which linear functions the cheater has guessed: a subspace of
-//! GF(2^l), where psi stands for x -> Tr(psi x).
+//! GF(2^l), where psi stands for x -> Tr(psi x). If several parties are honest, the functions are those of the shares of all of them
+//! together: psi has a part for each, and a scalar multiplies all parts.
 
 use polyclave_field::Gf256;
 
@@ -20,9 +21,9 @@ struct Guess {
     bits: u32,
 }
 
-/// All subspaces of a field.
-fn subspaces(field: &Subfield) -> Vec<Space> {
-    let size = 1_u32 << field.bits();
+/// All subspaces of a space of so many bits.
+fn subspaces(bits: usize) -> Vec<Space> {
+    let size = 1_u32 << bits;
     let closed = |set: u32| {
         let has = |k: u32| k == 0 || set >> (k - 1) & 1 == 1;
         (1..size).all(|a| (1..size).all(|b| !has(a) || !has(b) || has(a ^ b)))
@@ -49,11 +50,11 @@ fn guesses(spaces: &[Space], products: usize) -> Vec<Guess> {
     all
 }
 
-/// The products of elements with scalars, all by coordinates.
+/// The products of vectors, of an element for each honest party, with scalars, all by coordinates.
 struct Products(Vec<Vec<u32>>);
 
 impl Products {
-    fn of(field: &Subfield) -> Self {
+    fn of(field: &Subfield, honest: usize) -> Self {
         let element = |k: u32| {
             let mut element = [0];
             field.elements(&mut element, &[k as u8]);
@@ -64,8 +65,13 @@ impl Products {
             field.coordinates(&mut coordinates, &[(element(a) * element(b)).0]);
             u32::from(coordinates[0])
         };
-        let size = 1 << field.bits();
-        Products((0..size).map(|a| (0..size).map(|b| product(a, b)).collect()).collect())
+        let (bits, size) = (field.bits(), 1_u32 << field.bits());
+        let multiple = |vector: u32, scalar: u32| {
+            let part = |h: usize| product(vector >> (h * bits) & (size - 1), scalar) << (h * bits);
+            (0..honest).map(part).sum()
+        };
+        let vectors = 0..1_u32 << (bits * honest);
+        Products(vectors.map(|vector| (0..size).map(|scalar| multiple(vector, scalar)).collect()).collect())
     }
 
     /// All psi with psi c in a set.
@@ -76,10 +82,10 @@ impl Products {
     }
 }
 
-/// The probability of the best strategy, exactly.
-fn best(field: &Subfield, products: usize, lists: usize) -> f64 {
-    let (spaces, table) = (subspaces(field), Products::of(field));
-    let scalars = table.0.len() - 1;
+/// The probability of the best strategy against so many honest parties, exactly.
+fn best(field: &Subfield, honest: usize, products: usize, lists: usize) -> f64 {
+    let (spaces, table) = (subspaces(honest * field.bits()), Products::of(field, honest));
+    let scalars = table.0[0].len() - 1;
     // What is known of the products with every scalar, after every shift: one row for each draw of a list.
     let rows = |guess: &Guess| -> Vec<Vec<u32>> {
         let draws = (0..products).flat_map(|shift| (1..=scalars).map(move |scalar| (shift, scalar)));
@@ -133,7 +139,7 @@ fn no_strategy_beats_the_bound_and_with_bits_the_best_one_reaches_it() {
     for (products, lists) in
         [(1, 2), (2, 2), (3, 2), (4, 2), (5, 2), (6, 2), (1, 3), (2, 3), (3, 3), (4, 3), (5, 3)]
     {
-        let (best, bound) = (best(&BIT, products, lists), bound(&BIT, products, lists));
+        let (best, bound) = (best(&BIT, 1, products, lists), bound(&BIT, products, lists));
         assert!((best / bound - 1.0).abs() < 1e-9, "{products} products, {lists} lists: {best} of {bound}");
     }
 }
@@ -144,9 +150,28 @@ fn no_strategy_beats_the_bound_with_larger_fields() {
     for (field, products, lists) in
         [(&GF4, 1, 2), (&GF4, 2, 2), (&GF4, 3, 2), (&GF4, 4, 2), (&GF4, 1, 3), (&GF4, 2, 3), (&GF16, 1, 2)]
     {
-        let (best, bound) = (best(field, products, lists), bound(field, products, lists));
+        let (best, bound) = (best(field, 1, products, lists), bound(field, products, lists));
         let what = format!("{} bits, {products} products, {lists} lists: {best} of {bound}", field.bits());
         assert!(best <= bound * (1.0 + 1e-9) && best > bound / 8.0, "{what}");
+    }
+}
+
+/// Functions of the shares of two or three honest parties together, not only of their sums: the bound is the same.
+#[test]
+fn no_strategy_beats_the_bound_with_functions_of_several_honest_parties() {
+    for (field, honest, products, lists) in [
+        (&BIT, 2, 1, 2),
+        (&BIT, 2, 3, 2),
+        (&BIT, 2, 4, 2),
+        (&BIT, 2, 3, 3),
+        (&BIT, 3, 2, 2),
+        (&GF4, 2, 1, 2),
+        (&GF4, 2, 2, 2),
+        (&GF4, 2, 1, 3),
+    ] {
+        let (best, bound) = (best(field, honest, products, lists), bound(field, products, lists));
+        let what = format!("{} bits, {honest} honest, {products} products, {lists} lists", field.bits());
+        assert!(best <= bound * (1.0 + 1e-9) && best > bound / 8.0, "{what}: {best} of {bound}");
     }
 }
 
@@ -157,7 +182,7 @@ fn cheaters_win_against_drawn_rotations_no_oftener_than_the_bound_says() {
     for (number, (field, products, lists)) in
         [(&BIT, 6, 3), (&GF4, 5, 2), (&GF4, 4, 3), (&GF16, 3, 2)].into_iter().enumerate()
     {
-        let (spaces, table, bits) = (subspaces(field), Products::of(field), field.bits());
+        let (spaces, table, bits) = (subspaces(field.bits()), Products::of(field, 1), field.bits());
         let spaces: Vec<_> = spaces.iter().filter(|space| space.bits > 0).collect();
         let mut choices = Draws(AesPrg::new(&[number as u8; 16], 1));
         let mut won = 0;
