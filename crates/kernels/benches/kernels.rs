@@ -8,6 +8,7 @@ use polyclave_kernels::aes_hash::AesHash;
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::affine::{Map, combine_within};
 use polyclave_kernels::bit_transpose::columns_to_blocks;
+use polyclave_kernels::column_words::add_words;
 use polyclave_kernels::gf128::weighted_sums;
 use polyclave_kernels::gf256::multiply;
 use polyclave_kernels::label_hash::{Halves, LabelHash, Negated, three_halves};
@@ -170,6 +171,9 @@ fn bench_blocks(criterion: &mut Criterion) {
     });
     group.bench_function("64 columns to words", |bencher| {
         bencher.iter(|| columns_to_blocks(black_box(&columns), 1024, 64, black_box(&mut words)))
+    });
+    group.bench_function("64 columns of words of 32 bits to elements", |bencher| {
+        bencher.iter(|| add_words::<Gf2_64>(black_box(&columns), 1024, 32, black_box(&mut words[..256])))
     });
     for count in [40, 64, 128] {
         group.bench_function(format!("{count} columns to blocks"), |bencher| {

@@ -17,6 +17,7 @@ pub mod affine;
 pub mod bit_transpose;
 mod carryless;
 pub mod cells;
+pub mod column_words;
 pub mod fold;
 pub mod gf128;
 pub mod gf256;

@@ -65,11 +65,7 @@ impl Columns {
     /// Writes as many blocks as there is room for, from number `at` on, which is a multiple of 8. Words of 64 bits have room for 64
     /// columns. It is quickest with some thousand blocks at a time, a multiple of 512.
     pub fn write_blocks<B: Block>(&self, at: usize, blocks: &mut [B]) -> Result<()> {
-        if !at.is_multiple_of(8) || at > self.count || blocks.len() > self.count - at {
-            return Err(Error::misuse(
-                "blocks that are not those of whole bytes of choices, or that are not there",
-            ));
-        }
+        self.refuse_others(at, blocks.len())?;
         if self.columns > 8 * size_of::<B>() {
             return Err(Error::misuse("blocks of more columns than a word has bits"));
         }
@@ -80,6 +76,36 @@ impl Columns {
             self.tiles[at / TILE_TRANSFERS].write_blocks(self.columns, within, now);
             at += now.len();
             rest = later;
+        }
+        Ok(())
+    }
+
+    /// Adds to each of the sums the next `width` blocks of 64 bits, block k times X^k in GF(2^64), from number `at` on, which is a multiple
+    /// of 8. The width is a power of two from 2 to 64. No block is written anywhere.
+    pub fn add_words(&self, width: usize, at: usize, sums: &mut [u64]) -> Result<()> {
+        self.refuse_others(at, width * sums.len())?;
+        if self.columns != u64::BITS as usize || !width.is_power_of_two() || !(2..=64).contains(&width) {
+            return Err(Error::misuse("words of 2 to 64 blocks of 64 bits are added up"));
+        }
+        let (mut at, mut rest) = (at, sums);
+        while !rest.is_empty() {
+            let within = at % TILE_TRANSFERS;
+            if !within.is_multiple_of(width) {
+                return Err(Error::misuse("words of blocks begin at a multiple of their width"));
+            }
+            let (now, later) = rest.split_at_mut(((TILE_TRANSFERS - within) / width).min(rest.len()));
+            self.tiles[at / TILE_TRANSFERS].add_words(width, within, now);
+            at += width * now.len();
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn refuse_others(&self, at: usize, len: usize) -> Result<()> {
+        if !at.is_multiple_of(8) || at > self.count || len > self.count - at {
+            return Err(Error::misuse(
+                "blocks that are not those of whole bytes of choices, or that are not there",
+            ));
         }
         Ok(())
     }

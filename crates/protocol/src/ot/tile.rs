@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use polyclave_field::Gf2_64;
 use polyclave_kernels::bit_transpose::{Block, columns_to_blocks};
+use polyclave_kernels::column_words::add_words;
 use polyclave_kernels::memory::Wiped;
 
 /// Bytes of a column in a whole tile: 8 transfers each. A tile of 128 columns lies in the second-level cache.
@@ -63,6 +65,11 @@ impl Tile {
     /// Writes the blocks of the transfers from number `at` on, a multiple of 8: bit i is that of column i, for the first `columns`.
     pub(super) fn write_blocks<B: Block>(&self, columns: usize, at: usize, blocks: &mut [B]) {
         columns_to_blocks(&self.bytes()[at / 8..], self.column_bytes, columns, blocks);
+    }
+
+    /// Adds, to each of these sums, the sum of the next `width` blocks of 64 columns times powers of X, from number `at` on, a multiple of 8.
+    pub(super) fn add_words(&self, width: usize, at: usize, sums: &mut [u64]) {
+        add_words::<Gf2_64>(&self.bytes()[at / 8..], self.column_bytes, width, sums);
     }
 }
 

@@ -19,6 +19,7 @@
 //! right, so it learns nothing by silence. *Other choices, or another Delta, towards another peer* are found later (docs/protocols/tower.md,
 //! more than two parties).
 
+use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::memory::Wiped;
 use polyclave_kernels::secret;
@@ -35,6 +36,9 @@ pub(super) const AT_ONCE: usize = 3 << 15;
 
 /// Bits whose blocks are in work at once: they lie in the first-level cache.
 pub(super) const PIECE: usize = 1024;
+
+/// Elements whose products with a key are made at once.
+const WORDS: usize = 64;
 
 /// Transfers under both Deltas.
 pub(super) struct Transfers {
@@ -68,6 +72,8 @@ pub(super) struct Rows {
 pub(super) struct BlockBits {
     /// Its share of each bit: 0 or 1.
     pub(super) values: Zeroizing<Vec<u8>>,
+    /// The same, eight in a byte.
+    packed: Zeroizing<Vec<u8>>,
     /// By peer, in the order of their numbers.
     sides: Vec<Side>,
     /// From the beginning of a row to that of the next.
@@ -160,16 +166,17 @@ impl Transfers {
             Batch { pairs: &mut self.narrow, choices: &towards[1], count: narrow.bits() },
         ];
         let [of_wide, of_narrow] = extend_checked(batches, net)?;
-        let bits = |checked: Checked, choices: &[u8], rows: Rows| {
+        let bits = |checked: Checked, packed: Zeroizing<Vec<u8>>, rows: Rows| {
             let Checked { mut sent, mut received } = checked;
             let side = |peer: Party| Side {
                 tags: std::mem::take(&mut received[peer.index()]),
                 keys: std::mem::take(&mut sent[peer.index()]),
             };
             let sides = me.peers(n).map(side).collect();
-            BlockBits { values: spread(choices), sides, stride: rows.stride() }
+            BlockBits { values: spread(&packed), packed, sides, stride: rows.stride() }
         };
-        Ok([bits(of_wide, &choices[0], wide), bits(of_narrow, &choices[1], narrow)])
+        let [of_wide_choices, of_narrow_choices] = choices;
+        Ok([bits(of_wide, of_wide_choices, wide), bits(of_narrow, of_narrow_choices, narrow)])
     }
 }
 
@@ -278,6 +285,43 @@ impl BlockBits {
         for Side { tags, keys } in &self.sides {
             Self::each_kept(tags, at, len, room, |i, tag| macs[i] ^= tag)?;
             Self::each_kept(keys, at, len, room, |i, key| macs[i] ^= key)?;
+        }
+        Ok(())
+    }
+
+    /// The shares of narrow bits from a place on, eight in a byte: a multiple of 8, and so many.
+    pub(super) fn packed_at(&self, at: usize, len: usize) -> &[u8] {
+        &self.packed[at / 8..][..len.div_ceil(8)]
+    }
+
+    /// Adds to `values` the elements whose coefficients are `width` narrow bits each, side by side from a place on, a power of two from 2 to
+    /// 64; and to `macs` this party's shares of their MACs, as [`BlockBits::write_macs`] gives those of the bits.
+    pub(super) fn add_words(
+        &self,
+        at: usize,
+        width: usize,
+        key: &Key,
+        values: &mut [u64],
+        macs: &mut [u64],
+    ) -> Result<()> {
+        let alphas = Zeroizing::new([key.reveal_own_share(); WORDS]);
+        let [mut own, mut products] = [(); 2].map(|()| Zeroizing::new([0; WORDS]));
+        let places = (at..).step_by(WORDS * width);
+        for (at, (values, macs)) in places.zip(values.chunks_mut(WORDS).zip(macs.chunks_mut(WORDS))) {
+            let (own, products) = (&mut own[..values.len()], &mut products[..values.len()]);
+            for (word, bit) in own.iter_mut().zip((at..).step_by(width)) {
+                let mut bytes = [0; 8];
+                let some = width.div_ceil(8);
+                bytes[..some].copy_from_slice(&self.packed[bit / 8..][..some]);
+                *word = u64::from_le_bytes(bytes) >> (bit % 8) & u64::MAX >> (64 - width);
+            }
+            Gf2_64::multiply_rows(products, own, &alphas[..own.len()]);
+            values.iter_mut().zip(own).for_each(|(value, word)| *value ^= *word);
+            macs.iter_mut().zip(products).for_each(|(mac, product)| *mac ^= *product);
+        }
+        for Side { tags, keys } in &self.sides {
+            tags.add_words(width, at, macs)?;
+            keys.add_words(width, at, macs)?;
         }
         Ok(())
     }

@@ -211,32 +211,22 @@ impl Batch<'_> {
     /// Fills all lists: the first with u as y, the others with random words of so many bits.
     fn fill(&mut self, pieces: usize, width: usize, net: &mut dyn Net) -> Result<()> {
         let Batch { plan, room, maker } = self;
-        let Room { lists, u, rows, .. } = &mut **room;
+        let Room { lists, u, .. } = &mut **room;
         let at_once = (AT_ONCE / (pieces * width).max(2)).next_multiple_of(WHOLE);
         for (b, list) in lists[..plan.lists].iter_mut().enumerate() {
             for start in (0..plan.vectors).step_by(at_once) {
                 let len = at_once.min(plan.vectors - start);
-                let random = if b == 0 { Rows::NONE } else { Rows { rows: pieces * width, len } };
+                // The bits of a word lie side by side.
+                let random = if b == 0 { Rows::NONE } else { Rows { rows: pieces, len: width * len } };
                 let [x, y] = maker.transfers.make(Rows { rows: 1, len }, random, net)?;
                 let values = x.values_at(0, len);
                 list.x[start..][..len].iter_mut().zip(values).for_each(|(x, bit)| *x = u64::from(*bit));
                 if b > 0 {
                     for (piece, column) in list.y[..pieces].iter_mut().enumerate() {
                         let WordsMut { values, macs } = column.part_mut(start, len);
-                        for done in (0..len).step_by(PIECE) {
-                            let now = PIECE.min(len - done);
-                            let (values, macs) = (&mut values[done..][..now], &mut macs[done..][..now]);
-                            values.fill(0);
-                            for (k, row) in rows.chunks_exact_mut(PIECE).enumerate().take(width) {
-                                let at = y.place(piece * width + k, done);
-                                y.write_macs(at, &maker.key, &mut row[..now], &mut maker.rows.blocks)?;
-                                let bits = values.iter_mut().zip(y.values_at(at, now));
-                                bits.for_each(|(value, bit)| *value |= u64::from(*bit) << k);
-                            }
-                            let terms = rows.chunks_exact(PIECE).take(width).enumerate();
-                            let terms: Vec<_> = terms.map(|(k, row)| (&row[..now], 1 << k)).collect();
-                            Gf2_64::combine(macs, &terms, 0);
-                        }
+                        values.fill(0);
+                        macs.fill(0);
+                        y.add_words(y.place(piece, 0), width, &maker.key, values, macs)?;
                     }
                 }
                 let List { x_macs, y, z, .. } = &mut *list;
@@ -384,30 +374,34 @@ impl Batch<'_> {
         for start in (0..len).step_by(at_once) {
             let now = at_once.min(len - start);
             let Batch { room, maker, .. } = self;
-            let Room { u, rows, factors, .. } = &mut **room;
-            let [_, bits] = maker.transfers.make(Rows::NONE, Rows { rows: entries, len: now }, net)?;
-            for (piece, column) in u[..pieces].iter_mut().enumerate() {
-                for done in (0..now).step_by(PIECE) {
-                    let some = PIECE.min(now - done);
-                    let WordsMut { values, macs } = column.part_mut(start + done, some);
-                    for (k, row) in rows.chunks_exact_mut(PIECE).enumerate().take(width) {
-                        let place = bits.place(piece * width + k, done);
-                        bits.write_macs(place, &maker.key, &mut row[..some], &mut maker.rows.blocks)?;
-                        let bits = bits.values_at(place, some);
-                        // The entry's own share is the bit's; u takes the sum.
-                        made.set_bits(at + start + done, piece * width + k, bits);
-                        values.iter_mut().zip(bits).for_each(|(sum, bit)| *sum ^= u64::from(*bit) << k);
-                    }
-                    let of_bits = rows.chunks_exact(PIECE).take(width).map(|row| &row[..some]);
-                    made.set_macs(at + start + done, piece * width, of_bits.clone());
-                    let mut terms: Vec<_> = of_bits.enumerate().map(|(k, row)| (row, 1 << k)).collect();
-                    let sums = &mut factors[..some];
-                    sums.copy_from_slice(macs);
-                    terms.push((sums, 1));
-                    Gf2_64::combine(macs, &terms, 0);
+            let Room { u, rows, .. } = &mut **room;
+            // The bits of a vector lie side by side.
+            let count = entries * now;
+            let [_, bits] = maker.transfers.make(Rows::NONE, Rows { rows: 1, len: count }, net)?;
+            // An entry's own share is the bit's; u takes the sum.
+            made.set_bits(at + start, now, bits.packed_at(0, count));
+            for done in (0..count).step_by(PIECE) {
+                let macs = &mut rows[..PIECE.min(count - done)];
+                bits.write_macs(done, &maker.key, macs, &mut maker.rows.blocks)?;
+                made.set_macs((at + start) * entries + done, macs);
+            }
+            for done in (0..now).step_by(PIECE) {
+                let some = PIECE.min(now - done);
+                let words = &mut rows[..2 * pieces * some];
+                words.fill(0);
+                let (values, macs) = words.split_at_mut(pieces * some);
+                bits.add_words(done * entries, width, &maker.key, values, macs)?;
+                for (piece, column) in u[..pieces].iter_mut().enumerate() {
+                    let to = column.part_mut(start + done, some);
+                    let values = values[piece..].iter().step_by(pieces);
+                    to.values.iter_mut().zip(values).for_each(|(sum, word)| *sum ^= word);
+                    let macs = macs[piece..].iter().step_by(pieces);
+                    to.macs.iter_mut().zip(macs).for_each(|(sum, word)| *sum ^= word);
                 }
+            }
+            for (piece, column) in u[..pieces].iter().enumerate() {
                 let row = &mut opened[piece][start..][..now];
-                row.copy_from_slice(&column.values[start..][..now]);
+                row.copy_from_slice(column.part(start, now).values);
                 open_words(row, width, net)?;
                 made.add_public(at + start, piece * width, width, row, &maker.key);
             }

@@ -71,33 +71,23 @@ impl<F: MacField> Vectors<F> {
         self.index_macs[at..][..macs.len()].copy_from_slice(macs);
     }
 
-    /// Sets the shares of an entry, 0 or 1, of vectors from `at` on; none were set before.
-    pub(crate) fn set_bits(&mut self, at: usize, entry: usize, bits: &[u8]) {
-        let size = bit_bytes(self.in_bits);
-        let bytes = self.bits[at * size..].iter_mut().skip(entry / 8).step_by(size);
-        bytes.zip(bits).for_each(|(byte, bit)| *byte |= bit << (entry % 8));
+    /// Sets the shares of the entries of so many vectors from `at` on: bits, eight in a byte, one vector after another.
+    pub(crate) fn set_bits(&mut self, at: usize, count: usize, packed: &[u8]) {
+        let (size, entries) = (bit_bytes(self.in_bits), 1 << self.in_bits);
+        if entries >= 8 {
+            self.bits[at * size..][..count * size].copy_from_slice(packed);
+            return;
+        }
+        let per_byte = 8 / entries;
+        for (i, bits) in self.bits[at..].iter_mut().enumerate().take(count) {
+            *bits = packed[i / per_byte] >> (i % per_byte * entries) & ((1 << entries) - 1);
+        }
     }
 
-    /// Sets the MACs of some entries, a row each, of vectors from `at` on.
-    pub(crate) fn set_macs<'a>(
-        &mut self,
-        at: usize,
-        entry: usize,
-        rows: impl Iterator<Item = &'a [F::Word]> + Clone,
-    ) {
-        // Vectors at a time, so that what is written stays in the cache.
-        const AT_ONCE: usize = 16;
-        let size = F::BYTES << self.in_bits;
-        let count = rows.clone().next().map_or(0, <[F::Word]>::len);
-        for start in (0..count).step_by(AT_ONCE) {
-            let len = AT_ONCE.min(count - start);
-            let vectors = &mut self.macs[(at + start) * size..][..len * size];
-            for (k, row) in rows.clone().enumerate() {
-                for (vector, mac) in vectors.chunks_exact_mut(size).zip(&row[start..]) {
-                    mac.write_to(&mut vector[(entry + k) * F::BYTES..][..F::BYTES]);
-                }
-            }
-        }
+    /// Sets the MACs of entries, one vector after another: the first is entry number `at` of all.
+    pub(crate) fn set_macs(&mut self, at: usize, macs: &[F::Word]) {
+        let bytes = self.macs[at * F::BYTES..].chunks_exact_mut(F::BYTES);
+        bytes.zip(macs).for_each(|(to, mac)| mac.write_to(to));
     }
 
     /// Adds public bits, a word for each vector from `at` on, to so many of its entries.
