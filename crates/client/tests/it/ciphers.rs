@@ -46,7 +46,10 @@ fn three_nodes_serve_under_the_tower() {
     (0..3).for_each(|node| cluster.restart(node));
     cluster.wait_until_ready();
     let cipher = catalog::find("aes-128").expect("listed");
-    let fill = || Some(active::fill(&cluster));
+    let fill = || {
+        active::fill(&cluster);
+        Some(())
+    };
     single_blocks_are_right(&cluster.client(), &cipher, 2, "spdz-tower", fill);
 }
 
