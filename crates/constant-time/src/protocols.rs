@@ -30,6 +30,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("mascot: products in GF(2^128)", mascot),
     ("tinyot: unit vectors and circuits", tinyot),
     ("rotation: records and unit vectors", rotation),
+    ("rotation: records of three parties", rotation_among_three),
     ("garbled: half gates and three halves", garbled),
     ("projection: long labels", || projection(Labels::Long)),
     ("projection: short labels", || projection(Labels::Short)),
@@ -200,6 +201,14 @@ fn rotation() {
     let config =
         SpdzConfig::<Gf2_64>::new(2, LookupMethod::Tower, MASCOT, Packing::Rotation).expect("it is valid");
     evaluated(&[config], SetUp::Public, &[lookup(table_of("aes-128")), lookup(small())]);
+}
+
+fn rotation_among_three() {
+    evaluated(
+        &[spdz::<Gf2_64>(3, LookupMethod::Tower, MASCOT)],
+        SetUp::Public,
+        &[lookup(table_of("aes-128"))],
+    );
 }
 
 fn spdz<F: MacField>(

@@ -39,6 +39,20 @@ fn every_cipher_is_served_under_every_protocol_that_serves() {
     }
 }
 
+/// What nodes of more than two make for `spdz-tower`.
+#[test]
+fn three_nodes_serve_under_the_tower() {
+    let mut cluster = TestCluster::define_with("spdz-tower", 3, 2);
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let cipher = catalog::find("aes-128").expect("listed");
+    let fill = || {
+        active::fill(&cluster);
+        Some(())
+    };
+    single_blocks_are_right(&cluster.client(), &cipher, 2, "spdz-tower", fill);
+}
+
 /// Imports a key and compares what nodes compute with what the circuit gives in the clear.
 fn single_blocks_are_right(
     client: &Client,

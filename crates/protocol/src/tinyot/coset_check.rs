@@ -18,9 +18,14 @@
 //! failing learns nothing of the key. But it has tried its guesses for nothing. So silence after the coins counts
 //! ([`Error::Unanswered`](crate::Error::Unanswered)).
 //!
+//! **More than two parties.** The honest party's bits are those of all honest parties together. Parties that were told different rho open
+//! nothing to each other. Cheaters that have other bits of x towards one honest party than towards another fail, whatever the secrets are:
+//! z is then off by honest shares of y, whose MACs contain keys that the cheaters do not know (docs/protocols/tower.md).
+//!
 //! Rounds: nine.
 
 use polyclave_field::{Gf2_64, MacField};
+use polyclave_kernels::secret::mark_public;
 
 use super::Key;
 use super::opening::context;
@@ -75,6 +80,8 @@ pub(super) fn check(
 /// The sum of the words that all parties tell each other. One round.
 pub(super) fn open_word(word: u64, net: &mut dyn Net) -> Result<u64> {
     let told = broadcast(&word.to_le_bytes(), net)?;
+    // They are sent.
+    told.iter().for_each(|bytes| mark_public(bytes));
     let word = |bytes: &Vec<u8>| bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
     Ok(told.iter().fold(0, |sum, bytes| sum ^ word(bytes)))
 }

@@ -19,6 +19,10 @@
 //!
 //! Pr\[a leak\] <= (1 - 2^-l)^B / (N (2^l - 1))^(B-1).
 //!
+//! Among more than two parties, functions of the shares of all honest parties together count: a vector Psi of a psi for each. An element has
+//! more of them, 2^c - 1 for any c, but the bound is the same: a list in which the cheaters know more than l functions of an element counts as
+//! one in which any scalar fits, which is no better than 2^l - 1 functions (docs/protocols/tower.md).
+//!
 //! This uses only that each single position is uniform. One shift for a whole list raises the number of leaks when there is one, but not
 //! the probability that there is any. So nothing is shuffled, and lists are read from another start. A test computes the best strategy
 //! exactly for small parameters.
