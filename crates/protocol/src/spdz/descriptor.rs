@@ -8,14 +8,16 @@ use crate::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold, choices};
 use crate::ot::EXPANSION;
 use crate::protocol::Adversary;
+use crate::stock::Levels;
 use crate::{Error, Result};
 
 /// All tables masked.
 pub static MASKED_TABLES: Descriptor = Descriptor {
     summary: "authenticated sharing; tables are looked up in masked tables",
     serving: Some(Serving {
-        advice: "all nodes serve, and any cheating ends in a refusal; the nodes make material ahead, so a request is limited by what \
-                 is in stock ([stock] in node.toml)",
+        advice: "all nodes serve, and any cheating ends in a refusal; the nodes make material ahead, and a request that takes more than \
+                 is in stock waits for it",
+        stock: Levels::FEW,
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
             let packing = if nodes == 2 { Packing::Rotation } else { Packing::of::<Gf2_64>(64)? };
@@ -61,8 +63,10 @@ pub static TOWER: Descriptor = Descriptor {
     parties: 2..=2,
     options: &[PREPROCESSING, choices::EXPANSION, choices::KAPPA],
     serving: Some(Serving {
-        advice: "both nodes serve, and any cheating ends in a refusal; the nodes make material ahead, so a request is limited by what \
-                 is in stock ([stock] in node.toml), and material for AES is made much faster than under spdz-lt",
+        advice: "both nodes serve, and any cheating ends in a refusal; material for AES is made much faster than under spdz-lt, and a \
+                 request that takes more than is in stock waits for it",
+        // 64 KiB of AES at once; records for them take 107 MB.
+        stock: Levels { aes_blocks: 4096, des_blocks: 64 },
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
             Ok(AnyServiceConfig::new(tower(nodes, material)?))
