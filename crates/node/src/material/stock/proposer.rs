@@ -24,7 +24,7 @@ pub(super) const PATIENCE: Duration =
     if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(10) };
 
 /// How long a claim waits while no material comes in.
-const STALLED: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(60) };
+const STALLED: Duration = if cfg!(test) { Duration::from_millis(250) } else { Duration::from_secs(60) };
 /// How often the others are told that a claim waits.
 const TOLD_EVERY: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_millis(500) };
 /// One run makes this part of a level (one divided by this number), and no more bytes than this.
