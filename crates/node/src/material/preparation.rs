@@ -67,8 +67,9 @@ pub(crate) fn prepare(material: &Arc<Material>) {
         });
         lacking = None;
         match done {
-            // Whoever waits for material does not wait for a pause besides.
-            Ok(()) => pause = Duration::ZERO,
+            // Whoever waits for material does not wait for a pause besides. After an epoch the other nodes take a moment to take it into use.
+            Ok(()) if matches!(next, Preparation::Fill { .. }) => pause = Duration::ZERO,
+            Ok(()) => {}
             Err(e) => {
                 tracing::warn!(
                     error = material.members.told(&e),
