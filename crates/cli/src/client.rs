@@ -54,19 +54,26 @@ impl ClientOption {
 
 /// Nodes may need a moment to notice that a node is gone or back.
 const BETWEEN: Duration = Duration::from_millis(300);
+/// How often to ask where all nodes are needed: for as long as a node takes to start again.
+const FOR_ONE_TO_COME_BACK: usize = 15;
 
-/// Does something, and repeats it if it failed because of a node while others can serve, each time without the nodes that were suspected
-/// since. Only for what can be repeated; `again` decides that after a failure.
+/// Does something, and repeats it if it failed because of a node: while others can serve, each time without the nodes that were suspected
+/// since; where all are needed, until the node is back. Only for what can be repeated; `again` decides that after a failure.
 pub fn persist<T>(
     client: &Client,
     again: impl Fn() -> bool,
     mut work: impl FnMut() -> Result<T>,
 ) -> Result<T> {
-    let mut left = if client.spare_nodes() > 0 { client.cluster().nodes() } else { 0 };
+    let all_are_needed = client.spare_nodes() == 0;
+    let mut left = if all_are_needed { FOR_ONE_TO_COME_BACK } else { client.cluster().nodes() };
+    let may_pass = |e: &Error| if all_are_needed { e.says_a_node_is_gone() } else { e.may_be_repeated() };
+    let mut told = false;
     loop {
         match work() {
-            Err(e) if left > 0 && e.downcast_ref().is_some_and(Error::may_be_repeated) && again() => {
-                eprintln!("note: {e}. Asking again");
+            Err(e) if left > 0 && e.downcast_ref().is_some_and(may_pass) && again() => {
+                if !all_are_needed || !std::mem::replace(&mut told, true) {
+                    eprintln!("note: {e}. Asking again");
+                }
                 std::thread::sleep(BETWEEN);
                 left -= 1;
             }

@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use throwaway::Throwaway;
 
-use crate::protocols::{self, names_of, parties, properties, threshold};
+use crate::protocols::{self, Chosen, names_of, properties, threshold};
 use crate::say;
 
 /// Options and arguments of the command.
@@ -34,8 +34,8 @@ pub struct Options {
     /// The file to seal and open, under a passive protocol; it is only read [default: a sample of 1 MiB]
     file: Option<PathBuf>,
 
-    #[arg(long, value_name = "P", default_value = protocols::default(), help = protocols::option_help())]
-    protocol: String,
+    #[arg(long, value_name = "P", help = protocols::option_help())]
+    protocol: Option<String>,
 
     #[arg(long, value_name = "N", help = protocols::parties_help(5))]
     parties: Option<usize>,
@@ -55,7 +55,8 @@ fn after_help() -> String {
     format!(
         "Examples:\n  \
          polyclave demo                                  five nodes, honest majority, passive: fast\n  \
-         polyclave demo FILE --parties 3\n{}",
+         polyclave demo FILE --parties 3\n  \
+         polyclave demo --parties 2                      two nodes, of which one may cheat\n{}",
         others.collect::<Vec<_>>().join("\n")
     )
 }
@@ -120,10 +121,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
 /// The same with a node that lies. Nodes are started by the command `node run` of the calling program.
 pub fn run_with(options: &Options, liar: Option<Liar>) -> Result<ExitCode> {
-    let protocol = options.protocol.to_ascii_lowercase();
-    let parties = options.parties.unwrap_or_else(|| parties(&protocol, 5));
-    let threshold = threshold(&protocol, parties, options.threshold, 1)?;
+    let chosen = protocols::chosen(options.protocol.as_deref(), options.parties, 5);
     let Options { file, json, .. } = options;
+    if !json {
+        chosen.tell();
+    }
+    let Chosen { protocol, nodes: parties, .. } = chosen;
+    let threshold = threshold(&protocol, parties, options.threshold, 1)?;
     let arguments = &Arguments { file: file.clone(), protocol, parties, threshold, liar, json: *json };
     let properties = properties(&arguments.protocol, parties, threshold)?;
     ensure!(

@@ -6,6 +6,8 @@ use polyclave_protocol::descriptor::{Descriptor, Threshold};
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::ServiceConfig;
 
+use crate::say;
+
 /// What a user should know about a protocol for a number of nodes.
 pub struct Properties {
     /// One sentence on whom it protects against.
@@ -37,9 +39,41 @@ pub fn adversary(protocol: &str, nodes: usize, threshold: usize) -> Result<Strin
     Ok(properties(protocol, nodes, threshold)?.adversary)
 }
 
-/// The default protocol of a cluster.
-pub fn default() -> &'static str {
-    catalog::ALL[0].name
+/// The protocol of a new cluster, and its number of nodes.
+pub struct Chosen {
+    /// The name of the protocol.
+    pub protocol: String,
+    /// How many nodes.
+    pub nodes: usize,
+    /// Whether nobody asked for this protocol.
+    pub by_default: bool,
+}
+
+/// What was asked for, and defaults for the rest: the protocol goes by the number of nodes, which is `otherwise` if nothing says more.
+pub fn chosen(protocol: Option<&str>, nodes: Option<usize>, otherwise: usize) -> Chosen {
+    match protocol.map(str::to_ascii_lowercase) {
+        Some(protocol) => {
+            let nodes = nodes.unwrap_or_else(|| parties(&protocol, otherwise));
+            Chosen { protocol, nodes, by_default: false }
+        }
+        None => {
+            let nodes = nodes.unwrap_or(otherwise);
+            Chosen { protocol: catalog::default_among(nodes).name.into(), nodes, by_default: true }
+        }
+    }
+}
+
+impl Chosen {
+    /// Says which protocol was taken if nobody asked for it.
+    pub fn tell(&self) {
+        if self.by_default {
+            say!(
+                "The protocol is {}, the default of {} nodes (--protocol chooses another).",
+                self.protocol,
+                self.nodes
+            );
+        }
+    }
 }
 
 /// A line for each protocol that nodes can serve with.
@@ -68,7 +102,11 @@ pub fn names_of(adversary: Adversary) -> String {
 /// Help text of the option for the nodes' protocol.
 pub fn option_help() -> String {
     let names: Vec<&str> = catalog::serving().map(|protocol| protocol.name).collect();
-    format!("The protocol between the nodes: {}", names.join(", "))
+    let [two, more] = [2, 3].map(|nodes| catalog::default_among(nodes).name);
+    format!(
+        "The protocol between the nodes: {} [default: {two} between two nodes, else {more}]",
+        names.join(", ")
+    )
 }
 
 /// Help text of the option for the number of nodes; `otherwise` is the default where a protocol takes any number.
@@ -132,6 +170,19 @@ mod tests {
         assert_eq!(threshold("shamir", 5, Some(2), 1).expect("a choice"), 2);
         assert_eq!(threshold("shamir", 5, None, 1).expect("a default"), 1);
         assert_eq!(threshold("tinytable-linear64", 2, None, 1).expect("given"), 1);
+    }
+
+    #[test]
+    fn the_default_protocol_goes_by_the_number_of_nodes() {
+        let of = |protocol, nodes| {
+            let Chosen { protocol, nodes, by_default } = chosen(protocol, nodes, 3);
+            assert!(properties(&protocol, nodes, threshold(&protocol, nodes, None, 1).expect("one")).is_ok());
+            (protocol, nodes, by_default)
+        };
+        assert_eq!(of(None, None), ("shamir".into(), 3, true));
+        assert_eq!(of(None, Some(2)), ("spdz-tower".into(), 2, true));
+        assert_eq!(of(None, Some(5)), ("shamir".into(), 5, true));
+        assert_eq!(of(Some("SPDZ-LT"), None), ("spdz-lt".into(), 2, false));
     }
 
     #[test]

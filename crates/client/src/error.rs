@@ -134,6 +134,15 @@ impl Error {
         }
     }
 
+    /// Whether a node was not there, or the others say so: they serve again when it is back.
+    pub fn says_a_node_is_gone(&self) -> bool {
+        match self {
+            Error::Refused { refusal, .. } => refusal.reason == Reason::Unavailable,
+            Error::Connection { .. } | Error::TooFewNodes { .. } => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Error::Refused { refusal, .. } if refusal.reason == Reason::Busy)
     }

@@ -38,39 +38,38 @@ const MOST_STOCK_BYTES: u64 = 16 << 30;
 const AES_BLOCK_BYTES: u64 = 470 << 10;
 const DES_BLOCK_BYTES: u64 = 230 << 10;
 
-/// Levels of the stock, in blocks. The nodes make material in the background up to this level, and hold it in memory. One request can
-/// use no more than that at once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Levels of the stock, in blocks. The nodes make material in the background up to this level, and hold it in memory. What is absent is as
+/// the protocol has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StockSettings {
-    /// Blocks of AES, about 370 kB each (spdz-lt) or 470 kB (tinytable-linear64); 0 for a cluster that has no keys of it.
-    pub aes_blocks: usize,
+    /// Blocks of AES, about 370 kB each (spdz-lt), 470 kB (tinytable-linear64) or 26 kB (spdz-tower); 0 for a cluster that has no keys of
+    /// it.
+    pub aes_blocks: Option<usize>,
     /// Blocks of Triple DES, about 230 kB each; 0 for a cluster that has no keys of it.
-    pub des_blocks: usize,
-}
-
-impl Default for StockSettings {
-    fn default() -> StockSettings {
-        StockSettings { aes_blocks: 32, des_blocks: 4 }
-    }
+    pub des_blocks: Option<usize>,
 }
 
 impl StockSettings {
+    /// With these levels.
+    pub fn of(aes_blocks: usize, des_blocks: usize) -> StockSettings {
+        StockSettings { aes_blocks: Some(aes_blocks), des_blocks: Some(des_blocks) }
+    }
+
     fn check(&self) -> Result<()> {
-        if self.aes_blocks == 0 && self.des_blocks == 0 {
+        if self.aes_blocks == Some(0) && self.des_blocks == Some(0) {
             return Err(Error::misuse(
                 "aes_blocks and des_blocks are both 0: nothing could ever be computed; write at least 1 for one of them",
             ));
         }
-        let bytes = (self.aes_blocks as u64)
+        let [aes_blocks, des_blocks] = [self.aes_blocks, self.des_blocks].map(Option::unwrap_or_default);
+        let bytes = (aes_blocks as u64)
             .saturating_mul(AES_BLOCK_BYTES)
-            .saturating_add((self.des_blocks as u64).saturating_mul(DES_BLOCK_BYTES));
+            .saturating_add((des_blocks as u64).saturating_mul(DES_BLOCK_BYTES));
         if bytes > MOST_STOCK_BYTES {
             return Err(Error::misuse(format!(
-                "a stock for {} blocks of AES and {} of DES takes about {} GiB of memory; at most {} GiB are allowed: write \
-                 lower levels under [stock]",
-                self.aes_blocks,
-                self.des_blocks,
+                "a stock for {aes_blocks} blocks of AES and {des_blocks} of DES takes about {} GiB of memory; at most {} GiB are \
+                 allowed: write lower levels under [stock]",
                 bytes >> 30,
                 MOST_STOCK_BYTES >> 30
             )));
@@ -181,7 +180,7 @@ mod tests {
         let some: NodeSettings = text::parse(&format!("{SHORT}[limits]\nchannels = 2\n")).expect("it fits");
         assert_eq!((some.limits.channels, some.limits.connections), (2, 512));
         let some: NodeSettings = text::parse(&format!("{SHORT}[stock]\naes_blocks = 8\n")).expect("it fits");
-        assert_eq!(some.stock, StockSettings { aes_blocks: 8, des_blocks: 4 });
+        assert_eq!(some.stock, StockSettings { aes_blocks: Some(8), des_blocks: None });
         let some = format!("{SHORT}[audit]\nwhen_unwritable = 'serve'\nkeep_files = 9\n");
         let some: NodeSettings = text::parse(&some).expect("it fits");
         let expected = (true, WhenUnwritable::Serve, 64, Some(9));
@@ -203,7 +202,7 @@ mod tests {
             (50_000, 0, false),
             (1, usize::MAX, false),
         ] {
-            settings.stock = StockSettings { aes_blocks, des_blocks };
+            settings.stock = StockSettings::of(aes_blocks, des_blocks);
             assert_eq!(settings.check().is_ok(), fits, "{aes_blocks} {des_blocks}");
         }
         assert!(text::parse::<NodeSettings>(&format!("{SHORT}[stock]\naes_blocks = -1\n")).is_err());

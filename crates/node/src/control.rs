@@ -14,7 +14,7 @@ use crate::material::{epoch, preparation, rotation, set_up};
 use crate::peers::marks::Judged;
 use crate::peers::orders::{Greeting, Order, State, control_stream};
 use crate::requests::follow::listen_on_channel;
-use crate::threads::{Crew, POLL_INTERVAL};
+use crate::threads::{Crew, POLL_INTERVAL, Worker};
 
 /// The pause between two attempts to reach a peer that refuses this node or that this node refuses.
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
@@ -27,19 +27,28 @@ struct Crews {
     channels: Crew,
     set_ups: Crew,
     epochs: Crew,
-    fills: Crew,
+    fills: Worker<Fill>,
     rotations: Crew,
 }
 
+/// The name of a run, the number of the kind, and how many items to make.
+type Fill = ([u8; 16], u8, u32);
+
 impl Crews {
-    fn new(most_channels: usize) -> Crews {
-        Crews {
-            channels: Crew::new("channel", most_channels),
+    fn new(core: &Core) -> Result<Crews> {
+        let material = core.material.clone();
+        let fill = move |(name, kind, count): Fill| {
+            if let Err(e) = preparation::join_fill(&material, name, kind, count) {
+                tracing::warn!(error = material.members.told(&e), "no material was made");
+            }
+        };
+        Ok(Crews {
+            channels: Crew::new("channel", core.most_followed),
             set_ups: Crew::new("set-up", MOST_OTHERS),
             epochs: Crew::new("epoch", MOST_OTHERS),
-            fills: Crew::new("fill", MOST_OTHERS),
+            fills: Worker::start(&core.threads, "fill", fill)?,
             rotations: Crew::new("rotation", MOST_OTHERS),
-        }
+        })
     }
 }
 
@@ -63,7 +72,10 @@ pub(crate) fn give_orders(core: &Arc<Core>, peer: Party) {
 pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
     let name = control_stream(peer, core.members.me);
     // Shared by all connections of this peer: a peer that connects again gets no more threads.
-    let crews = Crews::new(core.most_followed);
+    let crews = match Crews::new(core) {
+        Ok(crews) => crews,
+        Err(e) => return tracing::error!(error = core.members.told(&e), "orders of a peer are not taken"),
+    };
     while !core.threads.is_stopping() {
         let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
             let boot = greet(core, peer, Judged::Here, &mut net)?;
@@ -174,14 +186,7 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
                 }
             })
         }
-        Order::Fill { name, kind, count } => {
-            let material = core.material.clone();
-            crews.fills.spawn(&core.threads, move || {
-                if let Err(e) = preparation::join_fill(&material, name, kind, count) {
-                    tracing::warn!(error = material.members.told(&e), "no material was made");
-                }
-            })
-        }
+        Order::Fill { name, kind, count } => crews.fills.give((name, kind, count)),
         Order::Rotate { name } => {
             let material = core.material.clone();
             crews.rotations.spawn(&core.threads, move || {

@@ -7,9 +7,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-use polyclave_config::{Card, ClientDir, Cluster, Consent, NodeDir, NodeSettings, StockSettings, private};
+use polyclave_config::{Card, ClientDir, Cluster, Consent, NodeDir, NodeSettings, private};
 use polyclave_protocol::Error;
-use polyclave_protocol::shamir::ShamirActiveConfig;
 use polyclave_transport::Identity;
 use polyclave_transport::wire::Right;
 
@@ -18,10 +17,6 @@ use crate::error::system;
 
 /// How long the certificates of a trial cluster are valid.
 const VALID_DAYS: u32 = 365;
-
-/// The level of the stock for ciphers whose blocks take little material: enough for a chunk of a sealed file, and for some kilobytes under
-/// Triple DES.
-const CHEAP: StockSettings = StockSettings { aes_blocks: 20_480, des_blocks: 1024 };
 
 /// All rights.
 pub const ALL_RIGHTS: [Right; 7] =
@@ -46,9 +41,6 @@ pub fn create(dir: &Path, protocol: &str, nodes: usize, threshold: usize) -> Res
         let at = |port: u16| format!("127.0.0.1:{port}");
         let mut settings = NodeSettings::new(&name, &at(ports[0]), &at(ports[1]));
         settings.http_listen = Some(at(ports[2]));
-        if protocol == ShamirActiveConfig::NAME {
-            settings.stock = CHEAP;
-        }
         let identity = Identity::generate_named(&name, VALID_DAYS)?;
         let path = dir.join(&name);
         let card = NodeDir::init(&path, &settings, &identity.certificate(), &identity.reveal_private_key());

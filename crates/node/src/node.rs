@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use polyclave_config::{Card, Cluster, NodeDir, NodeLimits};
+use polyclave_config::{Card, Cluster, NodeDir, NodeLimits, StockSettings};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::stock::Levels;
 use polyclave_transport::wire::NodeStatus;
 use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
 
@@ -178,6 +179,7 @@ fn start(dir: NodeDir, cluster: Cluster, config: AnyServiceConfig, conduct: Cond
     let adversary = config.promise();
     let Strategy { requests, material } = Strategy::of(&config);
     let (config, threads) = (Arc::new(config), Arc::new(Threads::default()));
+    let levels = levels(&cluster, &settings.stock);
     let members = Arc::new(Members::new(cluster, me));
     let network = Arc::new(Network::new(members.clone(), mesh));
     let keys = Keys::new(store.clone(), (config.quorum(), members.nodes), settings.limits.keys);
@@ -190,7 +192,7 @@ fn start(dir: NodeDir, cluster: Cluster, config: AnyServiceConfig, conduct: Cond
         network: network.clone(),
         boot: incarnation.boot,
     };
-    let material = Material::new(means, material, &settings.stock)?;
+    let material = Material::new(means, material, levels)?;
     let limits = &settings.limits;
     let service = Service {
         config,
@@ -271,6 +273,16 @@ fn start(dir: NodeDir, cluster: Cluster, config: AnyServiceConfig, conduct: Cond
         client_addr,
         adversary,
     })
+}
+
+/// The levels of the stock: those of the node's settings, or else those that the protocol usually has.
+fn levels(cluster: &Cluster, settings: &StockSettings) -> Levels {
+    let serving = catalog::find(cluster.protocol()).and_then(|protocol| protocol.serving.as_ref());
+    let usual = serving.map_or(Levels::FEW, |serving| serving.stock);
+    Levels {
+        aes_blocks: settings.aes_blocks.unwrap_or(usual.aes_blocks),
+        des_blocks: settings.des_blocks.unwrap_or(usual.des_blocks),
+    }
 }
 
 fn peer_address(card: &Card) -> Address {

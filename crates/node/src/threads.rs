@@ -5,6 +5,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -90,6 +91,39 @@ impl Crew {
     }
 }
 
+/// One thread that does one thing after another. What takes much memory uses that of the time before again; a thread for each would leave
+/// some behind in the allocator.
+pub(crate) struct Worker<T>(SyncSender<T>);
+
+impl<T: Send + 'static> Worker<T> {
+    /// Starts the thread. It ends with this value, or with the node.
+    pub(crate) fn start(
+        threads: &Arc<Threads>,
+        name: &str,
+        work: impl Fn(T) + Send + 'static,
+    ) -> Result<Worker<T>> {
+        let (sender, waiting) = sync_channel(1);
+        let for_thread = threads.clone();
+        threads.spawn(name, move || {
+            while !for_thread.is_stopping() {
+                match waiting.recv_timeout(IDLE_LOOK) {
+                    Ok(next) => work(next),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        })?;
+        Ok(Worker(sender))
+    }
+
+    /// Something to do after what is done now; an error if something waits already.
+    pub(crate) fn give(&self, next: T) -> Result<()> {
+        self.0
+            .try_send(next)
+            .map_err(|_| Error::System("another order of the same kind waits already".into()))
+    }
+}
+
 /// Counts a thread as long as this value exists.
 struct Counted(Arc<AtomicUsize>);
 
@@ -109,6 +143,23 @@ impl Drop for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_worker_does_one_thing_after_another_and_has_one_waiting_at_most() {
+        let threads = Arc::<Threads>::default();
+        let (done, outcomes) = sync_channel(0);
+        let worker = Worker::start(&threads, "worker", move |number: u32| done.send(number).expect("heard"));
+        let worker = worker.expect("started");
+        worker.give(1).expect("nothing waits");
+        // It has taken the first one as soon as there is a place for the second.
+        while worker.give(2).is_err() {
+            thread::yield_now();
+        }
+        assert!(worker.give(3).is_err());
+        assert_eq!([outcomes.recv(), outcomes.recv()], [Ok(1), Ok(2)]);
+        drop(worker);
+        assert!(threads.wait(Duration::from_secs(30)), "it ends");
+    }
 
     #[test]
     fn a_crew_has_so_many_places_and_they_come_back() {

@@ -37,6 +37,15 @@ pub fn serving() -> impl Iterator<Item = &'static Descriptor> {
     ALL.iter().copied().filter(|descriptor| descriptor.serves())
 }
 
+/// The protocol of a cluster for which nobody has chosen one. Two nodes have no honest majority, so each of them has to bear that the
+/// other cheats.
+pub fn default_among(nodes: usize) -> &'static Descriptor {
+    match nodes {
+        2 => &spdz::TOWER,
+        _ => &shamir::PASSIVE,
+    }
+}
+
 /// The protocol with this name, as this number of nodes serve with it.
 pub fn service(name: &str, nodes: usize, threshold: usize) -> Result<AnyServiceConfig> {
     let unknown = || {
@@ -96,6 +105,17 @@ mod tests {
         }
         let unknown = service("spdz", 3, 1).err().expect("there is none").to_string();
         assert!(unknown.contains("'spdz'") && unknown.contains("shamir-active"), "{unknown}");
+    }
+
+    #[test]
+    fn the_default_protocol_serves_among_as_many_nodes_as_there_are() {
+        for nodes in 2..=*shamir::PASSIVE.parties.end() {
+            let default = default_among(nodes);
+            service(default.name, nodes, default.threshold.most(nodes)).expect("it serves");
+        }
+        use crate::protocol::Adversary;
+        assert_eq!(default_among(2).adversary, Adversary::Abort, "two nodes are not trusted");
+        assert_eq!(default_among(3).name, ALL[0].name, "the first that is listed");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use crate::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::protocol::Adversary;
+use crate::stock::Levels;
 use crate::tinyot::Kappa;
 use crate::{Error, Result};
 
@@ -38,6 +39,8 @@ pub struct Descriptor {
 pub struct Serving {
     /// For whoever chooses a protocol for a cluster: who has to be there, and what limits a request.
     pub advice: &'static str,
+    /// The usual levels of the stock.
+    pub stock: Levels,
     /// The protocol among so many nodes with such a threshold.
     pub(crate) config: fn(usize, usize) -> Result<AnyServiceConfig>,
 }

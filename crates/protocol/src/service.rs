@@ -121,8 +121,8 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
         cipher
     }
 
-    /// The most lanes to evaluate together in about this many bytes, at least one. The same at all nodes. All lanes if material comes from
-    /// a stock: it exists already, and its level limits what one evaluation takes.
+    /// The most lanes to evaluate together in about this many bytes, at least one. The same at all nodes. All lanes where the level of a
+    /// stock limits what one evaluation takes.
     fn lanes_within(&self, _: &Compiled, _bytes: usize) -> usize {
         usize::MAX
     }

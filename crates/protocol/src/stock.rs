@@ -30,8 +30,24 @@ pub enum Purpose {
     Inversions,
     /// Products of elements of GF(2^128): tags.
     Tags,
+    /// What surrounds blocks: clients' inputs and outputs, checks, keys. Whoever computes many blocks takes little of it for each.
+    Surroundings,
     /// Whatever is computed.
     All,
+}
+
+/// How much is in stock, in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Levels {
+    /// Of AES.
+    pub aes_blocks: usize,
+    /// Of Triple DES.
+    pub des_blocks: usize,
+}
+
+impl Levels {
+    /// Where the material of a block is large, or none is kept.
+    pub const FEW: Levels = Levels { aes_blocks: 32, des_blocks: 4 };
 }
 
 /// A party's material.

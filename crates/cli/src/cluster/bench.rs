@@ -1,14 +1,14 @@
 //! `polyclave cluster bench`: measures what a client gets from a running cluster.
 //!
-//! It makes a key of its own, measures single blocks one after the other, single blocks from many clients at once, and a long stream in
-//! each direction, and deletes the key. The client runs on this machine too, so on one host it takes its share of the processors.
+//! It makes keys of its own, measures single blocks one after the other, single blocks from many clients at once, and a long stream in
+//! each direction, and deletes the keys. The client runs on this machine too, so on one host it takes its share of the processors.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use polyclave_client::Client;
+use polyclave_client::{Client, Padding};
 use polyclave_node::MOST_BLOCKS;
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::{Mode, NewKey};
@@ -47,14 +47,45 @@ pub struct Arguments {
 #[derive(Serialize)]
 struct Measured {
     key_ms: f64,
-    median_ms: f64,
-    percentile_95_ms: f64,
-    least_ms: f64,
+    /// A sealed file of one block: two blocks of AES and a tag.
+    #[serde(flatten)]
+    sealed: Times,
+    /// One block in ecb.
+    ecb: Times,
     clients: u32,
     requests_per_s: f64,
     bytes: u64,
     seal_mb_per_s: f64,
     open_mb_per_s: f64,
+}
+
+/// How long requests took.
+#[derive(Clone, Copy, Serialize)]
+struct Times {
+    median_ms: f64,
+    percentile_95_ms: f64,
+    least_ms: f64,
+}
+
+impl Times {
+    fn of(requests: u32, mut request: impl FnMut() -> Result<()>) -> Result<Times> {
+        let mut times = Vec::new();
+        for _ in 0..requests {
+            let began = Instant::now();
+            request()?;
+            times.push(began.elapsed());
+        }
+        times.sort_unstable();
+        let at = |part: usize| milliseconds(times[(times.len() * part / 100).min(times.len() - 1)]);
+        Ok(Times { median_ms: at(50), percentile_95_ms: at(95), least_ms: at(0) })
+    }
+}
+
+impl std::fmt::Display for Times {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Times { median_ms, percentile_95_ms, least_ms } = self;
+        write!(f, "median {median_ms:.2} ms, 95% within {percentile_95_ms:.2} ms, least {least_ms:.2} ms")
+    }
 }
 
 /// Runs the command.
@@ -63,27 +94,23 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut number = [0; 8];
     random_bytes(&mut number)?;
     let name = format!("bench-{}", hex::encode(number));
-    let key = NewKey {
-        name: name.clone(),
-        cipher: "aes-128".into(),
-        modes: vec![Mode::Gcm],
-        budget_blocks: MOST_BLOCKS,
-    };
+    let names = [Mode::Gcm, Mode::Ecb].map(|mode| (format!("{name}-{mode}"), mode));
     let began = Instant::now();
-    client.generate(key)?;
-    let key_ms = milliseconds(began.elapsed());
-    let measured = measure(arguments, &client, &name, key_ms);
-    client.delete(&name)?;
+    for (name, mode) in &names {
+        let (name, cipher, modes) = (name.clone(), "aes-128".into(), vec![*mode]);
+        client.generate(NewKey { name, cipher, modes, budget_blocks: MOST_BLOCKS })?;
+    }
+    let key_ms = milliseconds(began.elapsed()) / names.len() as f64;
+    let measured = measure(arguments, &client, [&names[0].0, &names[1].0], key_ms);
+    names.iter().try_for_each(|(name, _)| client.delete(name).map(drop))?;
     let measured = measured?;
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(&measured)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let Measured { median_ms, percentile_95_ms, least_ms, .. } = measured;
     say!("a key made         {key_ms:.1} ms");
-    say!(
-        "one block          median {median_ms:.2} ms, 95% within {percentile_95_ms:.2} ms, least {least_ms:.2} ms"
-    );
+    say!("one block sealed   {}", measured.sealed);
+    say!("one block in ecb   {}", measured.ecb);
     say!(
         "{:<3} clients        {:.0} requests of one block a second",
         measured.clients,
@@ -97,15 +124,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(arguments: &Arguments, client: &Client, key: &str, key_ms: f64) -> Result<Measured> {
-    let mut times: Vec<Duration> = Vec::new();
-    for _ in 0..arguments.requests {
-        let began = Instant::now();
-        one_block(client, key)?;
-        times.push(began.elapsed());
-    }
-    times.sort_unstable();
-    let at = |part: usize| milliseconds(times[(times.len() * part / 100).min(times.len() - 1)]);
+fn measure(
+    arguments: &Arguments,
+    client: &Client,
+    [key, ecb_key]: [&str; 2],
+    key_ms: f64,
+) -> Result<Measured> {
+    let sealed = Times::of(arguments.requests, || one_block(client, key))?;
+    let ecb = Times::of(arguments.requests, || {
+        let (mut block, mut encrypted) = (&[7; 16][..], Vec::new());
+        client.encrypt_ecb(ecb_key, &[], Padding::None, &mut block, &mut encrypted, &mut |_| ())?;
+        Ok(())
+    })?;
 
     let began = Instant::now();
     let left = AtomicU64::new(arguments.concurrent_requests);
@@ -121,22 +151,21 @@ fn measure(arguments: &Arguments, client: &Client, key: &str, key_ms: f64) -> Re
     })?;
     let requests_per_s = arguments.concurrent_requests as f64 / began.elapsed().as_secs_f64();
 
-    let mut sealed = tempfile::tempfile()?;
+    let mut file = tempfile::tempfile()?;
     let began = Instant::now();
-    client.seal(key, &mut Zeros(arguments.bytes), &mut std::io::BufWriter::new(&mut sealed), &mut |_| ())?;
+    client.seal(key, &mut Zeros(arguments.bytes), &mut std::io::BufWriter::new(&mut file), &mut |_| ())?;
     let seal = began.elapsed().as_secs_f64();
-    std::io::Seek::rewind(&mut sealed)?;
+    std::io::Seek::rewind(&mut file)?;
     let began = Instant::now();
-    let mut input = std::io::BufReader::new(sealed);
+    let mut input = std::io::BufReader::new(file);
     let opened = client.open_sealed(key, &mut input, &mut std::io::sink(), &mut |_| ())?;
     let open = began.elapsed().as_secs_f64();
     ensure!(opened == arguments.bytes, "{opened} bytes came back of {}", arguments.bytes);
     let rate = |seconds: f64| arguments.bytes as f64 / seconds.max(1e-9) / 1e6;
     Ok(Measured {
         key_ms,
-        median_ms: at(50),
-        percentile_95_ms: at(95),
-        least_ms: milliseconds(times[0]),
+        sealed,
+        ecb,
         clients: arguments.clients,
         requests_per_s,
         bytes: arguments.bytes,

@@ -26,8 +26,8 @@ pub struct Arguments {
     #[arg(long, value_name = "T", help = protocols::threshold_help("to be chosen"))]
     threshold: Option<usize>,
 
-    #[arg(long, value_name = "P", default_value = protocols::default(), help = protocols::option_help())]
-    protocol: String,
+    #[arg(long, value_name = "P", help = protocols::option_help())]
+    protocol: Option<String>,
 
     /// The file to write; it must not exist yet
     #[arg(long, value_name = "FILE", default_value = "cluster.toml")]
@@ -40,17 +40,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if out.symlink_metadata().is_ok() {
         bail!("{} is there already; to change a node's card use `polyclave cluster update`", out.display());
     }
-    let protocol = arguments.protocol.to_ascii_lowercase();
-    if arguments.threshold.is_none() && needs_threshold(&protocol) {
+    let nodes = arguments.cards.len();
+    let chosen = protocols::chosen(arguments.protocol.as_deref(), Some(nodes), nodes);
+    let protocol = &chosen.protocol;
+    if arguments.threshold.is_none() && needs_threshold(protocol) {
         bail!("say with --threshold how many nodes together are to learn nothing");
     }
-    let threshold = threshold(&protocol, arguments.cards.len(), arguments.threshold, 1)?;
-    let adversary = adversary(&protocol, arguments.cards.len(), threshold)?;
+    let threshold = threshold(protocol, nodes, arguments.threshold, 1)?;
+    let adversary = adversary(protocol, nodes, threshold)?;
     let cards = arguments.cards.iter().map(|path| Card::load(path)).collect::<Result<Vec<_>, _>>()?;
-    let cluster = Cluster::define(&protocol, threshold, cards)?;
+    let cluster = Cluster::define(protocol, threshold, cards)?;
     cluster.save(out)?;
     say!("{} defines a cluster", out.display());
     fingerprint::show(&cluster);
+    chosen.tell();
     say!("{protocol}: {adversary}");
     list(&cluster);
     say!("Next: give this file to every node and client, and tell them its fingerprint over another way:");

@@ -23,8 +23,8 @@ pub struct Arguments {
     #[arg(long, value_name = "T", help = protocols::threshold_help("default: 1"))]
     threshold: Option<usize>,
 
-    #[arg(long, value_name = "P", default_value = protocols::default(), help = protocols::option_help())]
-    protocol: String,
+    #[arg(long, value_name = "P", help = protocols::option_help())]
+    protocol: Option<String>,
 }
 
 fn after_help() -> String {
@@ -48,13 +48,14 @@ fn after_help() -> String {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let protocol = arguments.protocol.to_ascii_lowercase();
-    let parties = arguments.parties.unwrap_or_else(|| parties(&protocol, 3));
-    let threshold = threshold(&protocol, parties, arguments.threshold, 1)?;
-    let Properties { adversary, keeps_stock, .. } = properties(&protocol, parties, threshold)?;
-    let local = create(&arguments.dir, &protocol, parties, threshold)?;
+    let chosen = protocols::chosen(arguments.protocol.as_deref(), arguments.parties, 3);
+    let (protocol, parties) = (&chosen.protocol, chosen.nodes);
+    let threshold = threshold(protocol, parties, arguments.threshold, 1)?;
+    let Properties { adversary, keeps_stock, .. } = properties(protocol, parties, threshold)?;
+    let local = create(&arguments.dir, protocol, parties, threshold)?;
     let dir = arguments.dir.display();
     say!("{dir} has {parties} nodes and a client that may do everything.");
+    chosen.tell();
     say!("{protocol}: {adversary}");
     say!("");
     say!(

@@ -79,7 +79,7 @@ fn perform(arguments: &Arguments, properties: &Properties) -> Result<Report> {
             liar.arguments.join(" ")
         ));
     }
-    let levels = StockSettings { aes_blocks: LEVEL, des_blocks: 0 };
+    let levels = StockSettings::of(LEVEL, 0);
     let began = Instant::now();
     let mut cluster = Throwaway::start_with(protocol, *parties, *threshold, &levels, *liar)?;
     let start_ms = milliseconds(began.elapsed());

@@ -17,11 +17,7 @@ fn four_nodes(place: &Place) -> Vec<Running> {
     let said = place.run("cluster new try --protocol shamir-active");
     assert!(said.contains("4 nodes") && said.contains("at most 1 of 4 parties"), "{said}");
     for node in 1..=4 {
-        let path = format!("try/node-{node}/node.toml");
-        let settings = String::from_utf8(place.read(&path)).expect("it is text");
-        let little = settings.replace("aes_blocks = 20480", &format!("aes_blocks = {LEVEL}"));
-        assert_ne!(little, settings, "the settings name their defaults");
-        place.write(&path, little.replace("des_blocks = 1024", "des_blocks = 64").as_bytes());
+        place.set_stock(node, LEVEL, 64);
     }
     let start = |node| place.start(&format!("node run try/node-{node} --log warn"));
     let nodes: Vec<Running> = (1..=4).map(start).collect();

@@ -31,6 +31,16 @@ impl Place {
         std::fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
+    /// Sets the levels of the stock of a node, which has none of its own.
+    pub fn set_stock(&self, node: usize, aes_blocks: usize, des_blocks: usize) {
+        let path = format!("try/node-{node}/node.toml");
+        let settings = String::from_utf8(self.read(&path)).expect("it is text");
+        let levels = format!("[stock]\naes_blocks = {aes_blocks}\ndes_blocks = {des_blocks}\n");
+        let set = settings.replace("[stock]\n", &levels);
+        assert_ne!(set, settings, "there is a place for them");
+        self.write(&path, set.as_bytes());
+    }
+
     /// Names of all files.
     pub fn names(&self) -> Vec<String> {
         self.names_in("")

@@ -86,7 +86,8 @@ fn what_cannot_work_is_said_and_fails() {
     for (arguments, reason) in [
         (&["demo", "/no/such/file"][..], "cannot read /no/such/file"),
         (&["demo", "/"], "no regular file"),
-        (&["demo", "--parties", "2"], "3 to 9 parties, not 2"),
+        (&["demo", "--parties", "2", "--protocol", "shamir"], "3 to 9 parties, not 2"),
+        (&["demo", "--parties", "2", "/etc/hostname"], "a short message"),
         (&["demo", "--parties", "300"], "3 to 9 parties, not 300"),
         (&["demo", "--parties", "5", "--threshold", "3"], "from 1 to 2"),
         (&["demo", "--protocol", "rot13"], "a protocol 'rot13'"),

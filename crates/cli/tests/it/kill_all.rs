@@ -83,15 +83,11 @@ impl Trial {
         let place = Place::new();
         place.run(&format!("cluster new try --protocol {protocol}"));
         let nodes = place.names_in("try").iter().filter(|name| name.starts_with("node-")).count();
+        let makes_material = ["spdz-lt", "tinytable-linear64"].contains(&protocol);
         for node in 1..=nodes {
             // What is in stock after a restart is gone, so a large one would only cost time.
-            let path = format!("try/node-{node}/node.toml");
-            let settings = String::from_utf8(place.read(&path)).expect("it is text");
-            let settings = settings.replace("aes_blocks = 20480", "aes_blocks = 256");
-            let settings = settings.replace("des_blocks = 1024", "des_blocks = 0");
-            place.write(&path, settings.as_bytes());
+            place.set_stock(node, if makes_material { 32 } else { 256 }, 0);
         }
-        let makes_material = ["spdz-lt", "tinytable-linear64"].contains(&protocol);
         let longest = if makes_material { LONGEST_WITH_MATERIAL } else { LONGEST };
         Trial { protocol, place, nodes, longest, random: blake3::Hasher::new_keyed(&seed).finalize_xof() }
     }

@@ -18,11 +18,7 @@ const LEVEL: usize = 6;
 fn two_nodes(place: &Place, protocol: &str) -> [Running; 2] {
     place.run(&format!("cluster new try --protocol {protocol} --parties 2"));
     for node in 1..=2 {
-        let path = format!("try/node-{node}/node.toml");
-        let settings = String::from_utf8(place.read(&path)).expect("it is text");
-        let little = settings.replace("aes_blocks = 32", &format!("aes_blocks = {LEVEL}"));
-        assert_ne!(little, settings, "the settings name their defaults");
-        place.write(&path, little.replace("des_blocks = 4", "des_blocks = 0").as_bytes());
+        place.set_stock(node, LEVEL, 0);
     }
     let nodes = [1, 2].map(|node| place.start(&format!("node run try/node-{node} --log warn")));
     nodes.iter().for_each(|node| drop(node.wait_for("is ready")));
@@ -151,13 +147,16 @@ fn killed_at_any_moment(protocol: &str) {
                 .spawn(|| place.output("encrypt --key known --mode ecb --raw --no-padding --force block e"));
             std::thread::sleep(Duration::from_millis(moment));
             nodes[victim].take().expect("it runs").signal("-KILL");
+            nodes[victim] = Some(place.start(&format!("node run try/node-{} --log warn", victim + 1)));
             let request = request.join().expect("no panic");
+            // It asks again until the node is back.
+            let asked_again = String::from_utf8_lossy(&request.stderr).contains("Asking again");
+            cut_short += usize::from(asked_again);
             match request.status.success() {
                 true => assert_eq!(hex::encode(place.read("e")), ENCRYPTED),
-                false => cut_short += 1,
+                false => assert!(asked_again, "{request:?}"),
             }
         });
-        nodes[victim] = Some(place.start(&format!("node run try/node-{} --log warn", victim + 1)));
         if turn >= 3 {
             place.until("both prepare", || status(&place)["nodes"][1 - victim]["prepared"] == true);
         }
@@ -172,23 +171,65 @@ fn killed_at_any_moment(protocol: &str) {
 }
 
 #[test]
-fn what_is_not_in_stock_is_refused_and_served_once_it_is_made() {
-    let protocol = "spdz-lt";
+fn what_is_not_in_stock_is_made_while_the_client_waits() {
     let place = Place::new();
-    let _nodes = two_nodes(&place, protocol);
-    until_full(&place);
+    let _nodes = two_nodes(&place, "spdz-lt");
     place.run("key generate k --modes ctr");
-    until_full(&place);
-    place.write("all", &noise(16 * LEVEL));
-    place.run("encrypt --key k --mode ctr --raw all c --force");
-    let refused = place.output("encrypt --key k --mode ctr --raw all c --force");
-    assert!(!refused.status.success(), "the stock was used up a moment ago");
-    until_full(&place);
-    place.run("encrypt --key k --mode ctr --raw all c --force");
+    let data = noise(16 * 4 * LEVEL + 1);
+    place.write("all", &data);
+    place.run("encrypt --key k --mode ctr --raw all c");
+    place.run("decrypt --key k --mode ctr --raw c back");
+    assert_eq!(place.read("back"), data);
+}
 
-    place.write("more", &noise(16 * LEVEL + 1));
-    let told = place.fails("encrypt --key k --mode ctr --raw more c --force");
-    assert!(told.contains("can never be served") && told.contains("aes_blocks"), "{told}");
+#[test]
+fn two_nodes_have_a_default_protocol_under_which_either_may_cheat_and_seal_a_file_from_the_start() {
+    let place = Place::new();
+    let told = place.run("cluster new try --parties 2");
+    assert!(told.contains("spdz-tower, the default of 2 nodes") && told.contains("active"), "{told}");
+    let cluster = place.start("cluster run try");
+    cluster.wait_for("all 2 nodes are ready");
+    place.run("key generate k");
+    let data = noise(100_000);
+    place.write("f", &data);
+    place.run("encrypt --key k f f.sealed");
+    place.run("decrypt --key k f.sealed f.opened");
+    assert_eq!(place.read("f.opened"), data);
+    let status = place.run("client status");
+    assert!(status.contains("of 4096 blocks"), "{status}");
+}
+
+#[test]
+fn a_node_that_starts_again_under_load_costs_no_request() {
+    let place = Place::new();
+    place.run("cluster new try --parties 2");
+    let mut nodes = [1, 2].map(|node| Some(place.start(&format!("node run try/node-{node} --log warn"))));
+    nodes.iter().flatten().for_each(|node| drop(node.wait_for("is ready")));
+    place.run("key generate k --modes ecb");
+    place.write("block", &[7; 16]);
+    let request = |to: &str| {
+        place.run(&format!("encrypt --key k --mode ecb --raw --no-padding --force block {to}"));
+        place.read(to)
+    };
+    let expected = request("e");
+    for victim in [1, 0] {
+        let served = std::sync::atomic::AtomicUsize::new(0);
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    assert_eq!(request("again"), expected);
+                    served.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                }
+            });
+            std::thread::sleep(Duration::from_millis(200));
+            nodes[victim].take().expect("it runs").signal("-KILL");
+            nodes[victim] = Some(place.start(&format!("node run try/node-{} --log warn", victim + 1)));
+            let before = served.load(std::sync::atomic::Ordering::Relaxed);
+            place.until("it serves again", || served.load(std::sync::atomic::Ordering::Relaxed) > before + 2);
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
 }
 
 #[test]

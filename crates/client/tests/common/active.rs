@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use polyclave_client::{Client, Padding};
-use polyclave_config::NodeDir;
+use polyclave_config::{NodeDir, StockSettings};
 use polyclave_node::{Cheat, Running};
 
 use super::messages::ecb;
@@ -20,7 +20,7 @@ pub fn start(blocks: usize, cheats: &[(usize, Cheat)]) -> TestCluster {
     for path in &cluster.local.nodes {
         let mut node = NodeDir::open(path).expect("its directory");
         let mut settings = node.settings().clone();
-        (settings.stock.aes_blocks, settings.stock.des_blocks) = (blocks, blocks.div_ceil(4));
+        settings.stock = StockSettings::of(blocks, blocks.div_ceil(4));
         node.set_settings(settings).expect("saved");
     }
     for node in 0..4 {

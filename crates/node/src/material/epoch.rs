@@ -92,17 +92,18 @@ impl SessionContext {
         }
     }
 
-    /// Joins a session.
+    /// Joins a session of a request that has so many bytes of memory.
     pub(crate) fn join(
         &self,
         material: &Material,
+        memory: usize,
         stream: Stream,
         serving: PartySet,
     ) -> Result<AnyServiceSession> {
         match &self.epoch {
             Some(epoch) => {
                 let (lots, over) = (epoch.lots.clone(), epoch.over.clone());
-                let stock = BoundedStock { lots, targets: material.targets.clone(), over };
+                let stock = BoundedStock { lots, targets: material.targets.clone(), memory, over };
                 material.config.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
             }
             None => material.config.join(&self.set_up.setup, stream, serving),

@@ -6,10 +6,12 @@ mod renewing;
 #[cfg(test)]
 mod tests;
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::random_bytes;
@@ -21,10 +23,11 @@ use crate::Result;
 use crate::material::epoch::{Epoch, meet};
 use crate::material::state::Material;
 use crate::material::stock::claiming::FULL;
-use crate::material::stock::fill::fill;
+use crate::material::stock::fill::{Run, fill};
 use crate::material::strategy::Preparation;
 use crate::material::target::Target;
 use crate::material::{epoch, rotation};
+use crate::peers::exchange::tell_all;
 use crate::peers::orders::{Levels, Order};
 use crate::threads::POLL_INTERVAL;
 
@@ -32,14 +35,20 @@ use crate::threads::POLL_INTERVAL;
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long epochs may differ between nodes before a new one is ordered. A shorter difference only means that a beat is not yet here.
 const SETTLED: Duration = Duration::from_secs(3);
+/// How long a run may take to end at this node after it has ended at the first one.
+const ENDING: Duration = Duration::from_secs(1);
+/// The most streams on which one run makes material.
+const MOST_STREAMS: usize = 8;
+
 /// Runs at the first node: orders the nodes to prepare what is lacking, until this node stops.
 pub(crate) fn prepare(material: &Arc<Material>) {
     if material.members.me != Party(0) || material.targets.is_empty() {
         return;
     }
     let mut lacking: Option<Instant> = None;
+    let mut pause = POLL_INTERVAL;
     while !material.threads.is_stopping() {
-        thread::sleep(POLL_INTERVAL);
+        thread::sleep(std::mem::replace(&mut pause, POLL_INTERVAL));
         let Some(next) = material.strategy.next(material) else {
             lacking = None;
             continue;
@@ -57,12 +66,17 @@ pub(crate) fn prepare(material: &Arc<Material>) {
             Preparation::Fill { kind, count } => lead_fill(material, name, kind, count),
         });
         lacking = None;
-        if let Err(e) = done {
-            tracing::warn!(
-                error = material.members.told(&e),
-                "the nodes could not prepare together; this is tried again"
-            );
-            thread::sleep(PAUSE);
+        match done {
+            // Whoever waits for material does not wait for a pause besides. After an epoch the other nodes take a moment to take it into use.
+            Ok(()) if matches!(next, Preparation::Fill { .. }) => pause = Duration::ZERO,
+            Ok(()) => {}
+            Err(e) => {
+                tracing::warn!(
+                    error = material.members.told(&e),
+                    "the nodes could not prepare together; this is tried again"
+                );
+                pause = PAUSE;
+            }
         }
     }
 }
@@ -91,11 +105,11 @@ pub(crate) fn lacking_kind(material: &Material) -> Option<Preparation> {
             own.get(at).copied(),
             material.network.peers.levels(at),
         );
-        let missing = all.saturating_sub(left);
-        (missing > 0).then(|| {
+        claiming.is_due(&epoch.lots, target, left).then(|| {
+            let run = claiming.blocks_at_once(&epoch.lots, target) * per_block;
             // At least one block, so that a small request does not cause a run each time.
-            let count = missing.clamp(per_block, claiming.blocks_at_once(target) * per_block);
-            (left * FULL / all, at, count)
+            let count = all.saturating_sub(left).clamp(per_block, run);
+            (left * FULL / all.max(1), at, count)
         })
     });
     let (_, at, count) = lacking.min()?;
@@ -115,7 +129,8 @@ fn lead_fill(material: &Material, name: [u8; 16], kind: u8, count: u32) -> Resul
 /// nodes, when some nodes did not complete a run. Nothing is given up before all nodes have met; otherwise one order would be enough to
 /// empty the stock of all (`stock/census.rs`).
 pub(crate) fn join_fill(material: &Material, name: [u8; 16], kind: u8, count: u32) -> Result<()> {
-    let Some(_alone) = material.filling.try_lock() else {
+    // The run before may be ending here.
+    let Some(_alone) = material.filling.try_lock_for(ENDING) else {
         return Err(Error::System("material is being made already".into()));
     };
     let epoch =
@@ -135,6 +150,7 @@ pub(crate) fn join_fill(material: &Material, name: [u8; 16], kind: u8, count: u3
 
 fn make(material: &Material, epoch: &Epoch, name: [u8; 16], kind: usize, count: usize) -> Result<()> {
     let mut net = meet(material, "fill", name)?;
+    let streams = streams(&mut net)?;
     let target = &material.targets[kind];
     let kind = &target.kind;
     let parameters = material
@@ -142,12 +158,22 @@ fn make(material: &Material, epoch: &Epoch, name: [u8; 16], kind: usize, count: 
         .handshake()
         .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes());
     let parameters = material.config.handshake(parameters);
-    let made = fill(&epoch.lots, parameters, kind, (count, target.items()), &mut net, |stream, net| {
+    let run = Run { kind, count, level: target.items(), streams };
+    let made = fill(&epoch.lots, parameters, &run, &mut net, |stream, count, net| {
         material.config.make_material(&epoch.setup, stream, kind, count, net)
     });
     made.inspect_err(|e| {
         material.strategy.judge(material, "making material", e);
     })
+}
+
+/// On how many streams the nodes make material, each with a thread of its own: as many as the node with the fewest processors has half of.
+/// The other half is for requests.
+fn streams(net: &mut dyn Net) -> Result<usize> {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let mine = (processors / 2).clamp(1, MOST_STREAMS) as u8;
+    let theirs = tell_all(&[mine], net)?.into_iter().map(|(_, [wanted])| wanted);
+    Ok(usize::from(theirs.fold(mine, u8::min).max(1)))
 }
 
 impl Material {

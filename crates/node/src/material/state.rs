@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::{Mutex, RwLock};
-use polyclave_config::StockSettings;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::spdz::Guesses;
+use polyclave_protocol::stock::Levels;
 
 use crate::Result;
 use crate::error::system;
@@ -64,7 +64,7 @@ impl Material {
     pub(crate) fn new(
         means: Means,
         strategy: Box<dyn MaterialStrategy>,
-        levels: &StockSettings,
+        levels: Levels,
     ) -> Result<Arc<Material>> {
         let Means { config, members, network, threads, store, logbook, boot } = means;
         Ok(Arc::new(Material {

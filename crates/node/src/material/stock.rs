@@ -12,12 +12,18 @@
 //!
 //! At one node two sessions never get the same item: the node judges a claim and takes the items out under one lock, and wipes here what it
 //! takes out. **Lots are in memory only**, never on a disk, not even sealed. A node that starts has none, so neither a crash nor an old
-//! copy of its disk brings material back, and there is no key for it to lose. (A block of AES-128 takes 330 KB of stock, a block of 3DES
-//! 200 KB.) The marks guard against the remaining case, an image of a running process that is put back: a node that takes such lots into
+//! copy of its disk brings material back, and there is no key for it to lose. Nodes that start make new material instead: the first runs are
+//! short, so that requests are served about a second after a start (docs/benchmarks.md). The marks guard against the remaining case, an image of a running process that is put back: a node that takes such lots into
 //! use again ([`Lots::hold`]) starts behind the mark. An image that goes on without noticing proposes items again that it proposed before;
 //! any other node that was not put back refuses them. Not covered: an image put back together with hostile memory of all other nodes.
 //!
 //! Lots belong to one epoch, that of the nodes' common secrets. The store refuses marks of any but the latest epoch.
+//!
+//! # A stock that is dry
+//!
+//! Where all nodes serve, a claim waits until enough is made, in the order in which sessions asked, and the proposer tells the others so
+//! twice a second. A session that takes much takes it in pieces ([`bounded`]), so that others get their turn. Where a quorum serves, a dry
+//! stock is told at once.
 //!
 //! There are two ways to decide who proposes and which claims the others follow ([`claiming`]). Where all nodes serve every request, the
 //! first one proposes ([`proposer`]), and all of the above holds. Where a quorum serves, other nodes propose too, and a claim may leave out
@@ -40,6 +46,7 @@ mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use polyclave_protocol::net::Net;
@@ -61,6 +68,9 @@ const MOST_BYTES_AT_ONCE: usize = 64 << 20;
 /// The most material that this node holds, whatever other nodes want made.
 const MOST_BYTES: usize = 8 << 30;
 
+/// After this time without a claim the stock is filled up, however little is missing.
+const QUIET: Duration = Duration::from_secs(1);
+
 /// The most lots of which only the proposer knows whether they can be used. Beyond that the oldest is dropped.
 const MOST_IN_DOUBT: usize = 4;
 
@@ -78,8 +88,21 @@ pub(crate) struct Lots {
     /// The oldest first.
     lots: Mutex<Vec<Lot>>,
     claimed: Condvar,
+    /// Who waits for material, in order.
+    turns: Mutex<Turns>,
+    /// By kind: how many items were ever made.
+    made: Mutex<Vec<usize>>,
+    /// When something was last claimed.
+    last_claim: Mutex<Option<Instant>>,
     /// The nodes that are not connected. While any is missing, no material is made.
     missing: AtomicU16,
+}
+
+/// Sessions that wait for material, each with its kind and its number.
+#[derive(Default)]
+struct Turns {
+    next: u64,
+    waiting: Vec<(Kind, u64)>,
 }
 
 /// How much there is of a kind.
@@ -127,8 +150,21 @@ impl Lots {
         claiming: Box<dyn Claiming>,
     ) -> Result<Arc<Lots>> {
         store.begin_lots(marks).map_err(system)?;
-        let (lots, claimed, missing) = (Mutex::default(), Condvar::new(), AtomicU16::new(0));
-        Ok(Arc::new(Lots { me, nodes, epoch, marks, kinds, store, claiming, lots, claimed, missing }))
+        Ok(Arc::new(Lots {
+            me,
+            nodes,
+            epoch,
+            marks,
+            made: Mutex::new(vec![0; kinds.len()]),
+            kinds,
+            store,
+            claiming,
+            lots: Mutex::default(),
+            claimed: Condvar::new(),
+            turns: Mutex::default(),
+            last_claim: Mutex::default(),
+            missing: AtomicU16::new(0),
+        }))
     }
 
     /// Notes which nodes are not connected: all are needed to make material.
@@ -160,6 +196,17 @@ impl Lots {
         self.levels().iter().find(|level| level.kind == *kind).map_or(0, |level| level.left)
     }
 
+    /// How many items of a kind were made here since the stock began.
+    fn made(&self, kind: &Kind) -> usize {
+        let at = self.kinds.iter().position(|other| other == kind);
+        at.map_or(0, |at| self.made.lock()[at])
+    }
+
+    /// Whether nothing was claimed lately.
+    fn is_quiet(&self) -> bool {
+        self.last_claim.lock().is_none_or(|last| last.elapsed() >= QUIET)
+    }
+
     /// The bytes that some items take; an error if there is no room for them.
     fn room_for(&self, kind: &Kind, count: usize) -> Result<usize> {
         self.refuse_unknown(kind)?;
@@ -181,6 +228,9 @@ impl Lots {
         let mut lots = self.lock();
         if lots.iter().any(|lot| lot.id == id) {
             return Err(Error::misuse("a lot is taken in twice"));
+        }
+        if let Some(at) = self.kinds.iter().position(|other| other == kind) {
+            self.made.lock()[at] += items.len() / kind.item_bytes.max(1);
         }
         lots.push(Lot::new(id, *kind, items, mark, PartySet::all(self.nodes)));
         Ok(())
@@ -223,6 +273,7 @@ impl Lots {
         }
         lots.iter_mut().for_each(Lot::shrink);
         lots.retain(|lot| lot.left() > 0);
+        *self.last_claim.lock() = Some(Instant::now());
         self.claimed.notify_all();
         Ok(items)
     }

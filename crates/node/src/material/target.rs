@@ -1,10 +1,11 @@
 //! How much material is to be in stock. The settings of the nodes are in blocks; the protocol's kinds are counted in items.
 
-use polyclave_config::StockSettings;
-use polyclave_protocol::stock::{Kind, Purpose};
+use polyclave_protocol::stock::{Kind, Levels, Purpose};
 
-/// The most blocks for which there is material for tags.
+/// The most blocks for which there is material for tags, and for what surrounds blocks.
 const MOST_FOR_TAGS: usize = 128;
+/// The most blocks for which there are tables of 8 bits where AES takes none of them.
+const MOST_WITHOUT_AES: usize = 32;
 
 /// The target level of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +24,17 @@ impl Target {
 }
 
 /// The targets for the kinds of a protocol.
-pub(crate) fn targets(kinds: &[Kind], settings: &StockSettings) -> Vec<Target> {
-    let StockSettings { aes_blocks, des_blocks } = *settings;
+pub(crate) fn targets(kinds: &[Kind], levels: Levels) -> Vec<Target> {
+    let Levels { aes_blocks, des_blocks } = levels;
+    let inverts = kinds.iter().any(|kind| kind.purpose == Purpose::Inversions);
     let target = |kind: &Kind| {
         let (ciphers, blocks) = match kind.purpose {
+            Purpose::Tables(7..) if inverts => (kind.name, aes_blocks.min(MOST_WITHOUT_AES)),
             Purpose::Tables(7..) | Purpose::Inversions => ("aes", aes_blocks),
             Purpose::Tables(_) => ("des", des_blocks),
             // Ciphers that GCM takes have blocks of 16 bytes. A tag takes products by the message, not by the block.
             Purpose::Tags => ("aes", aes_blocks.min(MOST_FOR_TAGS)),
+            Purpose::Surroundings => (kind.name, aes_blocks.max(des_blocks).min(MOST_FOR_TAGS)),
             Purpose::All => (kind.name, aes_blocks.max(des_blocks)),
         };
         Target { kind: *kind, ciphers, blocks }
@@ -40,6 +44,8 @@ pub(crate) fn targets(kinds: &[Kind], settings: &StockSettings) -> Vec<Target> {
 
 #[cfg(test)]
 mod tests {
+    use polyclave_protocol::service::ServiceConfig;
+
     use super::*;
 
     #[test]
@@ -50,9 +56,22 @@ mod tests {
             kind("unit vectors of 6 bits", Purpose::Tables(6)),
             kind("triples", Purpose::All),
         ];
-        let targets = targets(&kinds, &StockSettings { aes_blocks: 3, des_blocks: 7 });
+        let targets = targets(&kinds, Levels { aes_blocks: 3, des_blocks: 7 });
         let levels: Vec<_> = targets.iter().map(|target| (target.ciphers, target.blocks)).collect();
         assert_eq!(levels, [("aes", 3), ("des", 7), ("triples", 7)]);
         assert_eq!(targets[1].items(), 70);
+    }
+
+    #[test]
+    fn a_stock_for_thousands_of_blocks_holds_little_besides_what_aes_takes() {
+        let kinds = polyclave_protocol::catalog::service("spdz-tower", 2, 1).expect("it serves").kinds();
+        let targets = targets(&kinds, Levels { aes_blocks: 4096, des_blocks: 0 });
+        let (of_aes, others): (Vec<_>, Vec<_>) =
+            targets.iter().partition(|target| target.kind.purpose == Purpose::Inversions);
+        let bytes = |targets: &[&Target]| -> usize {
+            targets.iter().map(|target| target.items() * target.kind.item_bytes).sum()
+        };
+        assert_eq!(bytes(&of_aes), 4096 * 160 * 164);
+        assert!(bytes(&others) < bytes(&of_aes) / 5, "{}", bytes(&others));
     }
 }

@@ -59,7 +59,7 @@ fn orders_of_one_node_cost_the_others_no_stock() {
     for path in &local.nodes {
         let mut node = NodeDir::open(path).expect("its directory");
         let mut settings = node.settings().clone();
-        settings.stock = StockSettings { aes_blocks: 24, des_blocks: 6 };
+        settings.stock = StockSettings::of(24, 6);
         node.set_settings(settings).expect("saved");
     }
     let open = |node: usize| NodeDir::open(&local.nodes[node]).expect("its directory");

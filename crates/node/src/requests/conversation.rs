@@ -118,7 +118,10 @@ fn admit_first(
 impl<'a> Serving<'a, '_> {
     fn run(&mut self, task: Task, first: Option<Step>, mut session: AgreedSession) -> Result<(), StepError> {
         let serving = self.net()?.members();
-        let mut protocol = self.context.join(&self.service.material, session.stream(), serving)?;
+        let mut protocol = {
+            let memory = self.service.memory.part_bytes();
+            self.context.join(&self.service.material, memory, session.stream(), serving)?
+        };
         match task {
             Task::Use { info, key, mode, right } => {
                 self.complete(&info, key.state)?;

@@ -11,6 +11,7 @@
 //! | `binding.rs` | fresh material under a stored key | |
 //! | `bit_triples.rs` | TinyOT under the same key; triples of bits between two parties | [`crate::tinyot`] |
 //! | `inverses.rs` | records for inversions | [`crate::tinyot`] |
+//! | `unforked.rs` | material of a session, forked at first use | |
 //! | `zero_tests.rs` | the check of values that are opened on the way | `spdz/check.rs` |
 //!
 //! **Adversary**: active, static, any number of parties but one; secure with abort. A failed check of MACs does not name the cheater.
@@ -39,6 +40,7 @@ mod inverses;
 mod messages;
 mod rows;
 mod triples;
+mod unforked;
 mod zero_tests;
 
 use polyclave_field::MacField;
@@ -55,6 +57,7 @@ use authenticate::Zeros;
 use bits::Stock;
 use cope::Cope;
 use messages::Messages;
+pub use unforked::Unforked;
 
 /// Makes material under one MAC key.
 pub struct Mascot<F: MacField> {

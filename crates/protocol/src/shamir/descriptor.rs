@@ -4,6 +4,7 @@ use super::{Inversion, MAX_PARTIES, Preprocessing, ShamirActiveConfig, ShamirCon
 use crate::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::descriptor::{Choice, Descriptor, Serving, Threshold, choices};
 use crate::protocol::Adversary;
+use crate::stock::Levels;
 
 /// Among an honest majority that follows the protocol.
 pub static PASSIVE: Descriptor = Descriptor {
@@ -25,6 +26,7 @@ pub static PASSIVE: Descriptor = Descriptor {
     // With the fewest rounds.
     serving: Some(Serving {
         advice: "any 2T + 1 nodes serve, fast; a node that runs altered code can get at keys",
+        stock: Levels::FEW,
         config: |nodes, threshold| {
             Ok(AnyServiceConfig::new(ShamirConfig {
                 structure: Structure::new(nodes, threshold)?,
@@ -66,6 +68,8 @@ pub static ACTIVE: Descriptor = Descriptor {
     serving: Some(Serving {
         advice: "fewer than a third of the nodes may cheat, or be gone, and answers come all the same and are right; all nodes make \
                  material ahead, and a request is limited by what is in stock",
+        // Enough for a chunk of a sealed file, and for some kilobytes under Triple DES.
+        stock: Levels { aes_blocks: 20_480, des_blocks: 1024 },
         config: |nodes, threshold| {
             let structure = Structure::new(nodes, threshold)?;
             Ok(AnyServiceConfig::new(ShamirActiveConfig::new(

@@ -8,14 +8,16 @@ use crate::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold, choices};
 use crate::ot::EXPANSION;
 use crate::protocol::Adversary;
+use crate::stock::Levels;
 use crate::{Error, Result};
 
 /// All tables masked.
 pub static MASKED_TABLES: Descriptor = Descriptor {
     summary: "authenticated sharing; tables are looked up in masked tables",
     serving: Some(Serving {
-        advice: "all nodes serve, and any cheating ends in a refusal; the nodes make material ahead, so a request is limited by what \
-                 is in stock ([stock] in node.toml)",
+        advice: "all nodes serve, and any cheating ends in a refusal; the nodes make material ahead, and a request that takes more than \
+                 is in stock waits for it",
+        stock: Levels::FEW,
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
             Ok(AnyServiceConfig::new(quickest(LookupMethod::MaskedTables, nodes, material)?))
@@ -54,8 +56,10 @@ pub static TOWER: Descriptor = Descriptor {
     summary: "authenticated sharing; inversion by a tower of fields, 26 bits opened a lookup",
     options: &[PREPROCESSING, choices::EXPANSION, choices::KAPPA],
     serving: Some(Serving {
-        advice: "all nodes serve, and any cheating ends in a refusal; the nodes make material ahead, so a request is limited by what \
-                 is in stock ([stock] in node.toml), and material for AES is made much faster than under spdz-lt",
+        advice: "all nodes serve, and any cheating ends in a refusal; material for AES is made much faster than under spdz-lt, and a \
+                 request that takes more than is in stock waits for it",
+        // 64 KiB of AES at once; records for them take 107 MB.
+        stock: Levels { aes_blocks: 4096, des_blocks: 64 },
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
             Ok(AnyServiceConfig::new(quickest(LookupMethod::Tower, nodes, material)?))

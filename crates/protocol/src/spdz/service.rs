@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use polyclave_cipher::CompiledPort;
-use polyclave_field::Gf2_64;
+use polyclave_cipher::{Compiled, CompiledPort};
+use polyclave_field::{Gf2_64, MacField};
 use zeroize::Zeroizing;
 
 use super::elements::{coordinates, of_coordinates};
 use super::storage::{restore_elements, save_elements};
 use super::{Authenticated, Mask, Rotation, Setup, Shared, Spdz, SpdzConfig, client, stocked};
 use crate::net::Net;
-use crate::protocol::ProtocolConfig;
+use crate::protocol::{ProtocolConfig, Session};
 use crate::service::{Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Stored};
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
@@ -93,6 +93,15 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
 
 impl ServiceSession for Spdz<Gf2_64> {
     type Mask = Mask;
+
+    /// A lane holds its material twice while that is taken out of a stock, then what it opens until the next check, and its slots.
+    fn lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize {
+        const CELL: usize = 1 + Gf2_64::BYTES;
+        let cost = self.cost(compiled);
+        let openings = cost.operations_per_lane as usize * CELL;
+        let of_lane = 2 * cost.material_bytes_per_lane + openings + compiled.lane_slots() * CELL;
+        (bytes / of_lane.max(1)).max(1)
+    }
 
     fn join_lanes(&self, parts: &[&Shared<Gf2_64>]) -> Shared<Gf2_64> {
         Shared::join(parts)

@@ -7,6 +7,8 @@
 //! A renewed setup is under the same key as the one it was made from, and shares its fate: a check that fails in a session of one
 //! is the end of both, since what could have been learnt is a part of alpha. What is stored says whether that has happened.
 
+use std::sync::Arc;
+
 use polyclave_field::{Gf2_64, MacField, Word};
 use zeroize::Zeroizing;
 
@@ -14,7 +16,7 @@ use super::config::{MAX_PARTIES, Preprocessing};
 use super::key::MacKey;
 use super::share::Authenticated;
 use super::source::Source;
-use crate::mascot::Mascot;
+use crate::mascot::{Mascot, Unforked};
 use crate::net::Net;
 #[cfg(feature = "testkit")]
 use crate::testkit::insecure_dealer::{self, InsecureDealer};
@@ -34,7 +36,7 @@ pub struct Setup<F: MacField> {
 /// What the material of every session under the setup comes from.
 enum Root<F: MacField> {
     /// Set up once, so that every party's share of the MAC key is the same in all sessions.
-    Mascot(Box<Mascot<F>>),
+    Mascot(Arc<Mascot<F>>),
     #[cfg(feature = "testkit")]
     Dealer([u8; 32]),
     /// It was stored. A dealer's seed is, since its MAC key comes from it.
@@ -59,7 +61,7 @@ impl<F: MacField> Setup<F> {
                 let mut mascot = Mascot::set_up(&label, &key, expansion, net)?;
                 let anchor = mascot.fork(b"anchor").random_element(net)?;
                 join_bits(&mut mascot, bits, &label, expansion, net)?;
-                Ok(Setup { key, material: Root::Mascot(Box::new(mascot)), anchor })
+                Ok(Setup { key, material: Root::Mascot(Arc::new(mascot)), anchor })
             }
             #[cfg(feature = "testkit")]
             Preprocessing::InsecureDealer => {
@@ -79,7 +81,9 @@ impl<F: MacField> Setup<F> {
     /// Material for whatever the label names, which is used once.
     pub(crate) fn source(&self, preprocessing: Preprocessing, label: &[u8]) -> Result<Box<dyn Source<F>>> {
         match (preprocessing, &self.material) {
-            (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => Ok(Box::new(mascot.fork(label))),
+            (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => {
+                Ok(Box::new(Unforked::new(mascot.clone(), label)))
+            }
             #[cfg(feature = "testkit")]
             (Preprocessing::InsecureDealer, Root::Dealer(seed)) => {
                 Ok(Box::new(InsecureDealer::new(seed, label, self.key.me(), self.key.parties())))
@@ -177,7 +181,7 @@ impl<F: MacField> Setup<F> {
                 let mut mascot = Mascot::set_up(&label, &self.key, expansion, net)?;
                 mascot.fork(b"binding").bind(&self.anchor, net)?;
                 join_bits(&mut mascot, bits, &label, expansion, net)?;
-                Root::Mascot(Box::new(mascot))
+                Root::Mascot(Arc::new(mascot))
             }
             #[cfg(feature = "testkit")]
             (Preprocessing::InsecureDealer, Root::Dealer(seed) | Root::Stored(Some(seed))) => {

@@ -90,11 +90,16 @@ fn vectors<F: MacField>(method: LookupMethod, in_bits: u8) -> Option<Kind> {
 }
 
 fn triples<F: MacField>() -> Kind {
-    Kind { name: "triples", purpose: Purpose::All, item_bytes: TRIPLE * F::BYTES, per_block: ARITHMETIC }
+    Kind {
+        name: "triples",
+        purpose: Purpose::Surroundings,
+        item_bytes: TRIPLE * F::BYTES,
+        per_block: ARITHMETIC,
+    }
 }
 
 fn bits<F: MacField>() -> Kind {
-    Kind { name: "bits", purpose: Purpose::All, item_bytes: BIT * F::BYTES, per_block: ARITHMETIC }
+    Kind { name: "bits", purpose: Purpose::Surroundings, item_bytes: BIT * F::BYTES, per_block: ARITHMETIC }
 }
 
 impl<F: MacField> Spdz<F> {

@@ -8,6 +8,7 @@ use crate::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold, choi
 use crate::ot::EXPANSION;
 use crate::protocol::Adversary;
 use crate::release::{Checked, Unverified};
+use crate::stock::Levels;
 use crate::{Error, Result, spdz};
 
 /// Nothing is verified.
@@ -39,6 +40,7 @@ pub static LINEAR_64: Descriptor = Descriptor {
     serving: Some(Serving {
         advice: "both nodes serve, and any cheating ends in a refusal; the nodes make material ahead, faster than under spdz-lt, and \
                  requests take longer",
+        stock: Levels::FEW,
         config: |_, _| {
             Ok(AnyServiceConfig::new(ServedConfig::new(spdz::Preprocessing::Mascot {
                 expansion: EXPANSION,

@@ -1,4 +1,4 @@
-//! The stock as a session sees it: more than the target level is refused.
+//! The stock as a session sees it: what is taken is bounded, and what is not there yet is waited for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,30 +11,68 @@ use zeroize::Zeroizing;
 use super::Lots;
 use crate::material::target::Target;
 
-/// The stock as one request uses it: does not wait for material that can never be there, or that was given up.
+/// The most blocks that are claimed at once where claims wait. Requests that wait take turns with such pieces.
+const MOST_AT_ONCE: usize = 64;
+
+/// The stock as one request uses it: takes no more than fits into its memory, and nothing that was given up.
 pub(crate) struct BoundedStock {
     pub(crate) lots: Arc<Lots>,
     pub(crate) targets: Arc<[Target]>,
+    /// The bytes that the request may take at once, if that is more than the level; the same at all nodes.
+    pub(crate) memory: usize,
     /// The stock was given up.
     pub(crate) over: Arc<AtomicBool>,
 }
 
 impl Stock for BoundedStock {
     fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        // The targets are the same at all nodes, so all nodes refuse, and cut in the same way.
+        let target = self.targets.iter().find(|target| target.kind == *kind);
+        let bytes = count.saturating_mul(kind.item_bytes);
+        let waits = self.lots.claiming.waits();
+        match target {
+            Some(target)
+                if count > target.items() && !(waits && target.items() > 0 && bytes <= self.memory) =>
+            {
+                Err(Error::OutOfMaterial { detail: too_much(target, count) })
+            }
+            Some(target) if waits => {
+                let most = (MOST_AT_ONCE * kind.per_block).min(target.items().div_ceil(2)).max(1);
+                self.take_in_pieces(kind, count, most, net)
+            }
+            _ => self.claim(kind, count, net),
+        }
+    }
+}
+
+impl BoundedStock {
+    fn take_in_pieces(
+        &self,
+        kind: &Kind,
+        count: usize,
+        most: usize,
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        if count <= most {
+            return self.claim(kind, count, net);
+        }
+        // Allocated at its full size: growing would leave copies behind.
+        let mut items = Zeroizing::new(Vec::with_capacity(count * kind.item_bytes));
+        for from in (0..count).step_by(most) {
+            items.extend_from_slice(&self.claim(kind, most.min(count - from), net)?);
+        }
+        Ok(items)
+    }
+
+    fn claim(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         if self.over.load(Relaxed) {
             return Err(Error::System("the material in stock was given up meanwhile".into()));
         }
-        // The targets are the same at all nodes, so all nodes refuse.
-        match self.targets.iter().find(|target| target.kind == *kind) {
-            Some(target) if count > target.items() => {
-                Err(Error::OutOfMaterial { detail: too_much(target, count) })
+        self.lots.take(kind, count, net).inspect_err(|e| {
+            if matches!(e, Error::System(_)) && self.lots.claiming.ends_with_a_failed_claim() {
+                self.over.store(true, Relaxed);
             }
-            _ => self.lots.take(kind, count, net).inspect_err(|e| {
-                if matches!(e, Error::System(_)) && self.lots.claiming.ends_with_a_failed_claim() {
-                    self.over.store(true, Relaxed);
-                }
-            }),
-        }
+        })
     }
 }
 
@@ -52,10 +90,9 @@ fn too_much(target: &Target, count: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_config::StockSettings;
     use polyclave_protocol::Party;
     use polyclave_protocol::mesh::mesh;
-    use polyclave_protocol::stock::Purpose;
+    use polyclave_protocol::stock::{Levels, Purpose};
 
     use super::*;
     use crate::material::target::targets;
@@ -68,16 +105,16 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let store = Store::create(&dir.path().join("store.redb"), &Secret::from_bytes([7; 32]));
         let lots = Lots::new(Party(0), 2, [1; 32], vec![KIND], Arc::new(store.expect("made")));
-        let settings = StockSettings { aes_blocks: 2, des_blocks: 1 };
         BoundedStock {
             lots: lots.expect("empty"),
-            targets: targets(&[KIND], &settings).into(),
+            targets: targets(&[KIND], Levels { aes_blocks: 2, des_blocks: 1 }).into(),
+            memory: 480,
             over: Arc::default(),
         }
     }
 
     #[test]
-    fn what_can_never_be_served_is_told_with_the_setting_that_says_so() {
+    fn what_fits_into_neither_level_nor_memory_is_told_with_the_setting_that_says_so() {
         let (stock, mut nets) = (stock(), mesh(2));
         let Err(Error::OutOfMaterial { detail }) = stock.take(&KIND, 321, &mut nets[0]) else {
             panic!("not refused");

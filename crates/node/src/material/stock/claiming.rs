@@ -34,6 +34,9 @@ pub(crate) trait Claiming: Send + Sync {
     /// Takes items. Every node that takes some takes the same.
     fn take(&self, lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>;
 
+    /// Whether a claim waits until there is enough material.
+    fn waits(&self) -> bool;
+
     /// Whether a failed claim makes the stock useless.
     fn ends_with_a_failed_claim(&self) -> bool;
 
@@ -59,7 +62,10 @@ pub(crate) trait Claiming: Send + Sync {
     fn believed_left(&self, lots: &Lots, target: &Target, own: Option<u16>, others: Vec<u16>) -> usize;
 
     /// How many blocks one run makes.
-    fn blocks_at_once(&self, target: &Target) -> usize;
+    fn blocks_at_once(&self, lots: &Lots, target: &Target) -> usize;
+
+    /// At the leading node: whether to make material of a kind of which so many items are left.
+    fn is_due(&self, lots: &Lots, target: &Target, left: usize) -> bool;
 
     /// How many items a run may make for this node to take part.
     fn fitting(&self, lots: &Lots, target: &Target) -> RangeInclusive<usize>;

@@ -1,7 +1,8 @@
 //! The messages in which the proposer tells the others which items they take.
 //!
 //! First the epoch and the number of ranges, zero if the stock is dry. Then the ranges, if any: lot, first item, and one more than the
-//! last, 32 bytes each. Where all nodes serve, a dry stock is followed by how much it holds.
+//! last, 32 bytes each. Where all nodes serve, a dry stock is followed by how much it holds, and a claim that waits for material comes after
+//! messages with the number [`WAITS`].
 //!
 //! The encoding is our own, not a library's, because a receiver must know the length of a message before it arrives ([`Net::gather`]).
 
@@ -18,6 +19,8 @@ pub(super) const PROPOSER: Party = Party(0);
 pub(super) const MOST_RANGES: usize = 4096;
 
 const HEAD: usize = 32 + 4;
+/// In place of a number of ranges: the proposer waits for material, and another message follows.
+const WAITS: u32 = u32::MAX;
 /// Bytes of a range.
 pub(super) const RANGE: usize = 16 + 8 + 8;
 
@@ -79,6 +82,12 @@ pub(super) fn hear_left(net: &mut dyn Net) -> Result<u64> {
     Ok(u64::from_le_bytes(items))
 }
 
+/// Tells all other parties that a claim waits for material.
+pub(super) fn tell_that_it_waits(epoch: &[u8; 32], net: &mut dyn Net) -> Result<()> {
+    let head = [&epoch[..], &WAITS.to_le_bytes()].concat();
+    Party::all(net.parties()).filter(|p| *p != PROPOSER).try_for_each(|peer| net.send(peer, &head))
+}
+
 /// Receives a claim.
 pub(super) fn hear(
     proposer: Party,
@@ -86,13 +95,33 @@ pub(super) fn hear(
     patience: Patience,
     net: &mut dyn Net,
 ) -> Result<Vec<Range>> {
+    let count = hear_count(proposer, epoch, patience, net)?;
+    hear_ranges(proposer, count, patience, net)
+}
+
+/// Receives a claim that may wait for material. Whoever asked for it decides how long.
+pub(super) fn hear_when_it_is_there(epoch: &[u8; 32], net: &mut dyn Net) -> Result<Vec<Range>> {
+    let patience = Patience::of(1);
+    loop {
+        match hear_count(PROPOSER, epoch, patience, net)? {
+            WAITS => {}
+            count => return hear_ranges(PROPOSER, count, patience, net),
+        }
+    }
+}
+
+fn hear_count(proposer: Party, epoch: &[u8; 32], patience: Patience, net: &mut dyn Net) -> Result<u32> {
     let mut head = [0; HEAD];
     hear_within_limits(proposer, &mut head, patience, net)?;
     let (of, count) = head.split_at(32);
     if of != epoch {
         return Err(refused(Refused::OtherEpoch));
     }
-    let count = u32::from_le_bytes(count.try_into().expect("4 bytes")) as usize;
+    Ok(u32::from_le_bytes(count.try_into().expect("4 bytes")))
+}
+
+fn hear_ranges(proposer: Party, count: u32, patience: Patience, net: &mut dyn Net) -> Result<Vec<Range>> {
+    let count = count as usize;
     if count > MOST_RANGES {
         return Err(refused(Refused::TooLong));
     }

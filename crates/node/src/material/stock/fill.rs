@@ -4,6 +4,8 @@
 //! node that has reported its part and hears nothing cannot know what others heard: it keeps the lot, which is used if it is claimed
 //! ([`MOST_IN_DOUBT`](super::MOST_IN_DOUBT)), and does not count it.
 
+use std::thread;
+
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::session::{HandshakeParameters, Stream, hello};
@@ -13,25 +15,54 @@ use zeroize::Zeroizing;
 use super::Lots;
 use crate::Result;
 
-/// Makes a lot. `count` is its number of items, `level` the target level of the kind. All nodes do this at once, on a stream of their own.
-/// `make` makes this node's parts and checks them.
+/// What one run makes.
+pub(crate) struct Run<'k> {
+    pub(crate) kind: &'k Kind,
+    /// Items.
+    pub(crate) count: usize,
+    /// The target level of the kind.
+    pub(crate) level: usize,
+    /// How many streams make it side by side, the same number at all nodes.
+    pub(crate) streams: usize,
+}
+
+/// Makes a lot. All nodes do this at once. `make` makes and checks this node's parts of so many items on one stream of the session; every
+/// stream has its own connections and its own thread.
 pub(crate) fn fill(
     lots: &Lots,
     parameters: HandshakeParameters,
-    kind: &Kind,
-    (count, level): (usize, usize),
+    run: &Run<'_>,
     net: &mut dyn Net,
-    make: impl FnOnce(Stream, &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>,
+    make: impl Fn(Stream, usize, &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> + Sync,
 ) -> Result<()> {
+    let Run { kind, count, level, streams } = *run;
     let bytes = lots.room_for(kind, count)?;
     let parameters = parameters
         .with("renewal", &lots.epoch)
         .with("kind of material", kind.name.as_bytes())
         .with("bytes of an item", &kind.item_bytes.to_le_bytes())
-        .with("items to make", &count.to_le_bytes());
+        .with("items to make", &count.to_le_bytes())
+        .with("streams to make them on", &streams.to_le_bytes());
     let mut session = hello(&parameters, net)?;
     lots.claiming.compare(lots, kind, level, net)?;
-    let items = make(session.stream(), net)?;
+    // A stream for each block at most.
+    let streams = streams.clamp(1, count.div_ceil(kind.per_block.max(1)));
+    let share = |i: usize| count * (i + 1) / streams - count * i / streams;
+    let forks = (1..streams).map(|_| net.fork()).collect::<Result<Vec<_>>>()?;
+    let first = session.stream();
+    let others = forks.into_iter().map(|net| (session.stream(), net)).collect::<Vec<_>>();
+    let parts = thread::scope(|scope| {
+        let make = &make;
+        let threads: Vec<_> = (1..)
+            .zip(others)
+            .map(|(i, (stream, mut net))| scope.spawn(move || make(stream, share(i), &mut *net)))
+            .collect();
+        let mut parts = vec![make(first, share(0), net)];
+        let ended = || Err(Error::System("a thread that made material has ended".into()));
+        parts.extend(threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| ended())));
+        parts.into_iter().collect::<Result<Vec<_>>>()
+    })?;
+    let items = joined(parts);
     if items.len() != bytes {
         let (name, got) = (kind.name, items.len());
         return Err(Error::System(format!(
@@ -46,4 +77,15 @@ pub(crate) fn fill(
     lots.settle(id, heard.is_ok());
     heard?;
     lots.claiming.tell_that_all_hold(net)
+}
+
+/// The parts of all streams, one after another.
+fn joined(mut parts: Vec<Zeroizing<Vec<u8>>>) -> Zeroizing<Vec<u8>> {
+    if parts.len() == 1 {
+        return parts.remove(0);
+    }
+    // Allocated at its full size: growing would leave copies behind.
+    let mut items = Zeroizing::new(Vec::with_capacity(parts.iter().map(|part| part.len()).sum()));
+    parts.iter().for_each(|part| items.extend_from_slice(part));
+    items
 }

@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::net::{Net, Patience};
+use polyclave_protocol::net::Net;
 use polyclave_protocol::stock::Kind;
 use polyclave_protocol::{Error, Party, PartySet};
 use zeroize::Zeroizing;
@@ -23,6 +23,14 @@ use crate::material::target::Target;
 pub(super) const PATIENCE: Duration =
     if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(10) };
 
+/// How long a claim waits while no material comes in.
+const STALLED: Duration = if cfg!(test) { Duration::from_millis(250) } else { Duration::from_secs(60) };
+/// How often the others are told that a claim waits.
+const TOLD_EVERY: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_millis(500) };
+/// One run makes this part of a level (one divided by this number), and no more bytes than this.
+const PART_AT_ONCE: usize = 8;
+const BYTES_AT_ONCE: usize = 16 << 20;
+
 /// The ranges that the proposer takes, and their items.
 type Proposed = (Vec<Range>, Zeroizing<Vec<u8>>);
 
@@ -32,7 +40,7 @@ impl Claiming for ByProposer {
             return Err(Error::misuse("all nodes that made the material must take it together"));
         }
         if net.me() == PROPOSER {
-            let proposed = lots.propose(kind, count)?;
+            let proposed = lots.propose_when_there(kind, count, net)?;
             let ranges = proposed.as_ref().map_or(&[][..], |(ranges, _)| ranges);
             claims::tell(&lots.epoch, ranges, net)?;
             return match proposed {
@@ -44,10 +52,14 @@ impl Claiming for ByProposer {
                 }
             };
         }
-        match claims::hear(PROPOSER, &lots.epoch, Patience::of(1), net)? {
+        match claims::hear_when_it_is_there(&lots.epoch, net)? {
             none if none.is_empty() => Err(lots.dry_with(kind, count, (claims::hear_left(net)?, 0))),
             ranges => lots.follow(kind, count, &ranges),
         }
+    }
+
+    fn waits(&self) -> bool {
+        true
     }
 
     /// The stocks of the nodes differ, if only by a claim that was lost. The nodes begin anew.
@@ -95,8 +107,20 @@ impl Claiming for ByProposer {
         lots.left(&target.kind)
     }
 
-    fn blocks_at_once(&self, _: &Target) -> usize {
-        BLOCKS_AT_ONCE
+    /// A part of the level: the more is made at once, the less an item costs. A stock that begins is filled in runs that double, so that
+    /// the first requests need not wait for a large one.
+    fn blocks_at_once(&self, lots: &Lots, target: &Target) -> usize {
+        let of_block = (target.kind.item_bytes * target.kind.per_block).max(1);
+        let most = (target.blocks / PART_AT_ONCE).min(BYTES_AT_ONCE / of_block);
+        let so_far = lots.made(&target.kind) / target.kind.per_block.max(1);
+        most.min(so_far).max(BLOCKS_AT_ONCE)
+    }
+
+    /// What a few small requests took is made again later, together with more, or when nobody asks for anything.
+    fn is_due(&self, lots: &Lots, target: &Target, left: usize) -> bool {
+        let run = self.blocks_at_once(lots, target) * target.kind.per_block;
+        let missing = target.items().saturating_sub(left);
+        missing > 0 && (missing >= run || left < run || lots.is_quiet())
     }
 
     /// Stocks can differ a little between nodes, after a run that some nodes did not complete.
@@ -106,7 +130,51 @@ impl Claiming for ByProposer {
 }
 
 impl Lots {
+    /// At the proposer: the same as [`Lots::propose`] as soon as there is enough, in the order in which sessions asked. `None` if nothing
+    /// comes in for a while.
+    fn propose_when_there(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Option<Proposed>> {
+        let turn = Turn::take(self, kind);
+        let (mut there, mut since) = (self.of_use(kind), Instant::now());
+        loop {
+            if let Some(proposed) = self.propose_in_turn(&turn, kind, count, Instant::now() + TOLD_EVERY)? {
+                return Ok(Some(proposed));
+            }
+            let now = self.of_use(kind);
+            if now != there {
+                (there, since) = (now, Instant::now());
+            } else if since.elapsed() >= STALLED {
+                return Ok(None);
+            }
+            // The others learn that they are still to wait, and this node notices if it need not wait any more.
+            claims::tell_that_it_waits(&self.epoch, net)?;
+        }
+    }
+
+    /// Waits until a time.
+    fn propose_in_turn(
+        &self,
+        turn: &Turn<'_>,
+        kind: &Kind,
+        count: usize,
+        until: Instant,
+    ) -> Result<Option<Proposed>> {
+        let mut lots = self.lock();
+        loop {
+            let all = PartySet::all(self.nodes);
+            if turn.has_come()
+                && let Some(ranges) = choose(&lots, kind, count as u64, all, self.nodes)
+            {
+                let items = self.spend(&mut lots, &ranges, count * kind.item_bytes)?;
+                return Ok(Some((ranges, items)));
+            }
+            if self.claimed.wait_until(&mut lots, until).timed_out() {
+                return Ok(None);
+            }
+        }
+    }
+
     /// At the proposer: [chooses](choose) items and spends them.
+    #[cfg(test)]
     pub(super) fn propose(&self, kind: &Kind, count: usize) -> Result<Option<Proposed>> {
         let mut lots = self.lock();
         let chosen = choose(&lots, kind, count as u64, PartySet::all(self.nodes), self.nodes);
@@ -132,6 +200,38 @@ impl Lots {
                 Err(why) => return Err(refused(why)),
             }
         }
+    }
+}
+
+/// A session's place among those that wait for items of a kind.
+struct Turn<'l> {
+    lots: &'l Lots,
+    kind: Kind,
+    number: u64,
+}
+
+impl<'l> Turn<'l> {
+    fn take(lots: &'l Lots, kind: &Kind) -> Turn<'l> {
+        let mut turns = lots.turns.lock();
+        turns.next += 1;
+        let turn = Turn { lots, kind: *kind, number: turns.next };
+        turns.waiting.push((turn.kind, turn.number));
+        turn
+    }
+
+    fn has_come(&self) -> bool {
+        let turns = self.lots.turns.lock();
+        let first = turns.waiting.iter().find(|(kind, _)| *kind == self.kind);
+        first.is_some_and(|(_, number)| *number == self.number)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // Under the lock that the next one looks under before it sleeps.
+        let _lots = self.lots.lock();
+        self.lots.turns.lock().waiting.retain(|(_, number)| *number != self.number);
+        self.lots.claimed.notify_all();
     }
 }
 

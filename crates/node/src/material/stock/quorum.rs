@@ -79,6 +79,11 @@ impl Claiming for ByQuorum {
         lots.take_with_quorum(kind, count, self.quorum, net)
     }
 
+    /// The nodes that wait could not tell a slow proposer from one that cheats.
+    fn waits(&self) -> bool {
+        false
+    }
+
     fn ends_with_a_failed_claim(&self) -> bool {
         false
     }
@@ -117,15 +122,19 @@ impl Claiming for ByQuorum {
         target.items() * usize::from(level) / FULL
     }
 
-    fn blocks_at_once(&self, target: &Target) -> usize {
+    fn blocks_at_once(&self, _: &Lots, target: &Target) -> usize {
         let fit = BYTES_AT_ONCE / (target.kind.item_bytes * target.kind.per_block).max(1);
         (target.blocks / PART_AT_ONCE).min(fit).max(BLOCKS_AT_ONCE)
     }
 
+    fn is_due(&self, _: &Lots, target: &Target, left: usize) -> bool {
+        left < target.items()
+    }
+
     /// Whether there is room is decided when all nodes have met ([`census`](super::census)).
-    fn fitting(&self, _: &Lots, target: &Target) -> RangeInclusive<usize> {
+    fn fitting(&self, lots: &Lots, target: &Target) -> RangeInclusive<usize> {
         let per_block = target.kind.per_block;
-        per_block.max(1)..=self.blocks_at_once(target) * per_block
+        per_block.max(1)..=self.blocks_at_once(lots, target) * per_block
     }
 }
 

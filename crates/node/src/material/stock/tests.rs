@@ -12,6 +12,7 @@ use polyclave_protocol::mesh::{mesh, run_parties};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
 use polyclave_protocol::stock::Purpose;
 
+use super::fill::Run;
 use super::*;
 use crate::store::testing::{Disk, in_memory, reopen};
 
@@ -48,7 +49,12 @@ fn positions(items: &[u8]) -> Positions {
 }
 
 fn fill_by(lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<()> {
-    fill::fill(lots, HandshakeParameters::new(lots.nodes), kind, (count, LEVEL), net, |stream, _| {
+    fill_on(1, lots, kind, count, net)
+}
+
+fn fill_on(streams: usize, lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<()> {
+    let run = Run { kind, count, level: LEVEL, streams };
+    fill::fill(lots, HandshakeParameters::new(lots.nodes), &run, net, |stream, count, _| {
         Ok(make(&stream, count))
     })
 }
@@ -164,14 +170,76 @@ fn dry_is_said_by_all_in_words_for_people_and_costs_nothing() {
 }
 
 #[test]
+fn claims_wait_for_what_is_made_meanwhile_and_take_turns() {
+    let stocks = in_memory_stocks(2);
+    fill_all(&stocks, &KIND, 8);
+    let served = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for (session, count) in [(0, 20), (1, 4)] {
+            let waiting = || stocks[0].0.turns.lock().waiting.len();
+            for (mut net, (lots, _)) in mesh(2).into_iter().zip(&stocks) {
+                let served = &served;
+                scope.spawn(move || {
+                    let items = lots.take(&KIND, count, &mut net).expect("it is made meanwhile");
+                    served.lock().push((session, positions(&items)));
+                });
+            }
+            while waiting() <= session {
+                std::thread::yield_now();
+            }
+        }
+        // The second claim asks for less than there is, and does not overtake.
+        fill_all(&stocks, &KIND, 16);
+    });
+    let mut served = served.into_inner();
+    served.sort_by_key(|(session, _)| *session);
+    let taken: Vec<usize> = served.iter().map(|(_, items)| items.len()).collect();
+    assert_eq!(taken, [20, 20, 4, 4]);
+    assert!(served.chunks(2).all(|nodes| nodes[0] == nodes[1]), "{served:?}");
+    assert_eq!(served[2].1[0].1, 12, "behind what the first took");
+    assert!(stocks[0].0.turns.lock().waiting.is_empty());
+}
+
+#[test]
+fn streams_side_by_side_make_one_lot_of_all_items() {
+    let stocks = in_memory_stocks(2);
+    let outcomes = run_parties(2, |net| fill_on(3, &stocks[net.me().index()].0, &KIND, 50, net));
+    outcomes.into_iter().for_each(|outcome| outcome.expect("honest nodes fill"));
+    let taken = take_all(&stocks, &KIND, 50);
+    let items = taken[0].as_ref().expect("there are as many");
+    assert_eq!(taken[0], taken[1], "every stream is the same one at both nodes");
+    let numbers: Vec<u64> = items.iter().map(|(_, number)| *number).collect();
+    assert_eq!(numbers, (0..16).chain(0..17).chain(0..17).collect::<Vec<_>>());
+    assert_eq!(stocks[0].0.lock().len(), 0, "it was one lot");
+}
+
+#[test]
+fn a_failure_on_one_stream_leaves_nothing_to_claim() {
+    let stocks = in_memory_stocks(2);
+    let outcomes = run_parties(2, |net| {
+        let run = Run { kind: &KIND, count: 48, level: LEVEL, streams: 3 };
+        let parameters = HandshakeParameters::new(2);
+        fill::fill(&stocks[net.me().index()].0, parameters, &run, net, |stream, count, _| {
+            match stream.label()[32] {
+                2 => Err(Error::CheckFailed { what: "something" }),
+                _ => Ok(make(&stream, count)),
+            }
+        })
+    });
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::CheckFailed { .. }))), "{outcomes:?}");
+    assert!(stocks.iter().all(|(lots, _)| left(lots, &KIND) == 0));
+}
+
+#[test]
 fn a_run_that_fails_leaves_nothing_to_claim() {
     let stocks = in_memory_stocks(3);
     let outcomes = run_parties(3, |net| {
         let lots = &stocks[net.me().index()].0;
         let failing = net.me() == Party(2);
-        fill::fill(lots, HandshakeParameters::new(3), &KIND, (20, LEVEL), net, |stream, _| match failing {
+        let run = Run { kind: &KIND, count: 20, level: LEVEL, streams: 1 };
+        fill::fill(lots, HandshakeParameters::new(3), &run, net, |stream, count, _| match failing {
             true => Err(Error::CheckFailed { what: "something" }),
-            false => Ok(make(&stream, 20)),
+            false => Ok(make(&stream, count)),
         })
     });
     assert!(outcomes.iter().all(Result::is_err), "{outcomes:?}");

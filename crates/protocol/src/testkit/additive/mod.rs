@@ -20,6 +20,7 @@ use crate::descriptor::{Descriptor, Serving, Threshold};
 use crate::net::Net;
 use crate::protocol::{Adversary, ProtocolConfig};
 use crate::session::{HandshakeParameters, Stream, random_bytes};
+use crate::stock::Levels;
 use crate::{Error, Party, PartySet, Result};
 
 /// For the catalogue.
@@ -35,6 +36,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     config: |chosen| Ok(AnyProtocolConfig::new(AdditiveConfig { parties: chosen.parties })),
     serving: Some(Serving {
         advice: "for tests: a dealer's seed is at every node, so each of them knows all keys",
+        stock: Levels::FEW,
         config: |nodes, _| Ok(AnyServiceConfig::new(AdditiveConfig { parties: nodes })),
     }),
 };

@@ -180,14 +180,15 @@ impl Node {
 
     fn fill(&mut self, count: usize, net: &mut dyn Net) -> Result<()> {
         let lots = self.lots.clone().ok_or_else(|| Error::misuse("not started"))?;
-        let mut made = None;
-        fill::fill(&lots, HandshakeParameters::new(NODES), &KIND, (count, LEVEL), net, |stream, _| {
+        let made = Mutex::new(None);
+        let run = Run { kind: &KIND, count, level: LEVEL, streams: 1 };
+        fill::fill(&lots, HandshakeParameters::new(NODES), &run, net, |stream, count, _| {
             let items = make(&stream, count);
-            made = Some(items.clone());
+            *made.lock() = Some(items.clone());
             Ok(items)
         })?;
         let id = lots.lock().last().expect("it was filled").id;
-        self.image.extend(made.map(|items| (id, KIND, items)));
+        self.image.extend(made.into_inner().map(|items| (id, KIND, items)));
         Ok(())
     }
 

@@ -66,15 +66,15 @@ fn a_run_that_is_not_finished_costs_no_stock() {
                             .with("renewal", &EPOCH)
                             .with("kind of material", KIND.name.as_bytes())
                             .with("bytes of an item", &KIND.item_bytes.to_le_bytes())
-                            .with("items to make", &count.to_le_bytes());
+                            .with("items to make", &count.to_le_bytes())
+                            .with("streams to make them on", &1_usize.to_le_bytes());
                         polyclave_protocol::session::hello(&parameters, net).and(gone)
                     }
                     "after the comparison" => {
                         let parameters = HandshakeParameters::new(4);
                         let lots = &stocks[0];
-                        fill::fill(lots, parameters, &KIND, (count, LEVEL), net, |_, _| {
-                            Err(Error::System("gone".into()))
-                        })
+                        let run = Run { kind: &KIND, count, level: LEVEL, streams: 1 };
+                        fill::fill(lots, parameters, &run, net, |_, _, _| Err(Error::System("gone".into())))
                     }
                     _ => gone,
                 }
