@@ -5,6 +5,7 @@ mod elsewhere;
 mod measure;
 mod party;
 mod plot;
+mod plot_active;
 mod rates;
 mod summary;
 mod sweep;
@@ -76,6 +77,11 @@ pub struct Arguments {
     /// Instead: measure blocks/s against batch size for every inversion, as a plot, with the data beside it in FILE.json
     #[arg(long, value_name = "FILE.svg", conflicts_with = "hosts")]
     plot: Option<PathBuf>,
+
+    /// Instead: measure blocks/s against batch size for every protocol against active adversaries, material and use together, as a plot,
+    /// with the data beside it in FILE.json
+    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["hosts", "plot"])]
+    plot_active: Option<PathBuf>,
 
     /// Seconds to wait for a silent party
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86400))]
@@ -174,6 +180,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     arguments.network.parse::<polyclave_transport::Shape>()?;
     if let Some(path) = &arguments.plot {
         return plot::run(arguments, path);
+    }
+    if let Some(path) = &arguments.plot_active {
+        return plot_active::run(arguments, path);
     }
     if arguments.place.is_given() {
         return elsewhere::run(arguments, &arguments.place.open()?);

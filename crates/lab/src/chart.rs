@@ -59,7 +59,7 @@ type Drawn = Result<(), Box<dyn Error>>;
 
 /// The path of a picture's data file. An error before the measurement if one of the two files cannot be written.
 pub fn data_beside(path: &Path) -> Result<PathBuf> {
-    ensure!(path.extension().is_some_and(|e| e == "svg"), "--plot takes a file name that ends in .svg");
+    ensure!(path.extension().is_some_and(|e| e == "svg"), "a plot takes a file name that ends in .svg");
     let beside = path.with_extension("json");
     for file in [path, &beside] {
         let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);

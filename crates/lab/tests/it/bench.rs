@@ -128,6 +128,7 @@ fn what_cannot_work_is_said_and_fails() {
         (&["--cipher", "enigma"], "no cipher 'enigma'"),
         (&["--network", "carrier pigeon"], "carrier pigeon"),
         (&["--plot", "picture.png"], "ends in .svg"),
+        (&["--plot-active", "picture.png"], "ends in .svg"),
         (&["--plot", "picture.svg", "--circuit", "boolean"], "leave out --circuit"),
         (&["--circuit", "adder-64.txt"], "runs under `polyclave-lab eval`"),
         (&["--parties", "10"], "3 to 9 parties"),

@@ -140,6 +140,12 @@ impl Transfers {
         Some((lie.towards, told))
     }
 
+    /// Whether a check has failed under these Deltas: then no fork makes anything.
+    #[cfg(test)]
+    pub(super) fn are_retired(&self) -> bool {
+        self.wide.refuse_retired().is_err() || self.narrow.refuse_retired().is_err()
+    }
+
     /// Others under the same Deltas. Local.
     pub(super) fn fork(&self, label: &[u8]) -> Self {
         Self::of(self.wide.fork(label), self.narrow.fork(&[label, NARROW].concat()))

@@ -118,11 +118,24 @@ impl Parties {
         Parties { sources, runs: AtomicU64::new(0) }
     }
 
+    /// Whether a run has made the transfers useless, so that every other run would fail whatever it does.
+    fn are_spoiled(&self) -> bool {
+        self.sources.iter().any(|source| source.maker.transfers.are_retired())
+    }
+
+    /// Sets up afresh if that is needed for another run.
+    fn renew(&mut self) {
+        if self.are_spoiled() {
+            *self = Parties::set_up();
+        }
+    }
+
     fn run<T: Send>(
         &self,
         edits: Edits,
         party: impl Fn(&mut TinyOt, &mut dyn Net) -> Result<T> + Sync,
     ) -> Run<T> {
+        assert!(!self.are_spoiled(), "a test whose transfers are spoiled finds nothing");
         let label = self.runs.fetch_add(1, SeqCst).to_le_bytes();
         let keys = [0, 1].map(|p: usize| {
             let key = &self.sources[p].maker.key;
@@ -457,12 +470,13 @@ fn wrong_differences_and_corrections_are_always_caught() {
 /// A bit of every message is wrong in turn: vectors are right if both parties finish. What is opened without a commitment is always found.
 #[test]
 fn no_wrong_message_gives_wrong_unit_vectors() {
-    let parties = Parties::set_up();
+    let mut parties = Parties::set_up();
     let (in_bits, count) = (3, 70);
     let make = |source: &mut TinyOt, net: &mut dyn Net| {
         Ok(source.unit_vectors(in_bits, count, &Pool::default(), net)?.write())
     };
-    let passed = |edits: Edits| {
+    let mut passed = |edits: Edits| {
+        parties.renew();
         let run = parties.run(edits, make);
         if let [Ok(first), Ok(second)] = &run.outcomes {
             assert_vectors(&run.keys, &[first, second], in_bits, count);

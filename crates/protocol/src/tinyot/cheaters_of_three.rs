@@ -64,6 +64,8 @@ impl Parties {
         cheats: &Cheats,
         party: impl Fn(&mut TinyOt, &mut dyn Net) -> Result<T> + Sync,
     ) -> Run<T> {
+        let spoiled = self.sources.iter().any(|source| source.maker.transfers.are_retired());
+        assert!(!spoiled, "a test whose transfers are spoiled finds nothing");
         let label = self.runs.fetch_add(1, SeqCst).to_le_bytes();
         let keys = [0, 1, 2].map(|p: usize| {
             let key = &self.sources[p].maker.key;
