@@ -9,6 +9,8 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
+use crate::say;
+
 /// A chart to draw.
 pub struct Chart {
     /// The heading.
@@ -76,6 +78,17 @@ impl Chart {
         std::fs::write(&beside, format!("{text}\n"))
             .with_context(|| format!("cannot write {}", beside.display()))?;
         std::fs::write(path, self.svg()?).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// The same, and then prints the data as JSON, or where the files are.
+    pub fn save_and_tell(&self, data: &impl serde::Serialize, path: &Path, json: bool) -> Result<()> {
+        self.save(data, path)?;
+        if json {
+            say!("{}", serde_json::to_string_pretty(data)?);
+        } else {
+            say!("wrote {} and {}", path.display(), path.with_extension("json").display());
+        }
+        Ok(())
     }
 
     /// The picture.

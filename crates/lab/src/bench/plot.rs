@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
         arguments.form()? == Form::Tables,
         "--plot compares inversions, of which a Boolean circuit has none; leave out --circuit"
     );
-    let beside = data_beside(path)?;
+    data_beside(path)?;
     let mut curves = Vec::new();
     for inversion in Inversion::ALL {
         let protocol = arguments.protocol.clone().with("inversion", inversion.name());
@@ -55,12 +55,7 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
             })).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
     });
-    chart(arguments, &curves).save(&data, path)?;
-    if arguments.json {
-        say!("{}", serde_json::to_string_pretty(&data)?);
-    } else {
-        say!("wrote {} and {}", path.display(), beside.display());
-    }
+    chart(arguments, &curves).save_and_tell(&data, path, arguments.json)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -28,7 +28,7 @@ struct Curve {
 
 /// Measures every such protocol among as few parties as it has by default, and draws.
 pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
-    let beside = data_beside(path)?;
+    data_beside(path)?;
     let mut curves = Vec::new();
     for descriptor in catalog::ALL.iter().filter(|descriptor| descriptor.adversary != Adversary::Passive) {
         let protocol = ProtocolOptions::named(descriptor.name, descriptor.usual_parties);
@@ -57,12 +57,7 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
         "instruction_set": polyclave_kernels::instruction_set(),
         "curves": curves.iter().map(Curve::json).collect::<Vec<_>>(),
     });
-    chart(arguments, &curves).save(&data, path)?;
-    if arguments.json {
-        say!("{}", serde_json::to_string_pretty(&data)?);
-    } else {
-        say!("wrote {} and {}", path.display(), beside.display());
-    }
+    chart(arguments, &curves).save_and_tell(&data, path, arguments.json)?;
     Ok(ExitCode::SUCCESS)
 }
 

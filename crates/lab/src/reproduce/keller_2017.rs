@@ -23,7 +23,7 @@ pub const PAPER: Paper = Paper {
         Section {
             name: "Table 3",
             recompute: Recompute::Timed(timed::table_3),
-            seconds: 100,
+            seconds: 115,
             quick_seconds: 30,
         },
         Section { name: "Table 4", recompute: Recompute::Counted(table_4), seconds: 7, quick_seconds: 7 },
@@ -63,6 +63,10 @@ const AES_LT: Row = Row { name: "AES-LT", way: LookupMethod::MaskedTables, ciphe
 const DES_RAW: Row = Row { name: "3DES-Raw", way: LookupMethod::Univariate, cipher: "3des-ede3" };
 const DES_PV: Row = Row { name: "3DES-PV", way: LookupMethod::PulkusVivek, cipher: "3des-ede3" };
 const DES_LT: Row = Row { name: "3DES-LT", way: LookupMethod::MaskedTables, cipher: "3des-ede3" };
+
+/// Not in the paper.
+const AES_TOWER: Row = Row { name: "AES, spdz-tower", way: LookupMethod::Tower, cipher: "aes-128" };
+const DES_TOWER: Row = Row { name: "3DES, spdz-tower", way: LookupMethod::Tower, cipher: "3des-ede3" };
 
 const RAW: &str = "the text implies 62 products for each of 384 S-boxes, 23808, and no other value of this row: 2979 = 48*62 + 3, \
                    48024 = 384*125 + 24 and 2688 = 384*7 are not explained. Ours: 46 layers of 63 rounds, 384 times 125 openings, \

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use polyclave_protocol::spdz::LookupMethod;
 
-use super::{AES_BD, AES_LT, AES_RP, DES_LT, DES_PV, DES_RAW, Row, sent};
+use super::{AES_BD, AES_LT, AES_RP, AES_TOWER, DES_LT, DES_PV, DES_RAW, DES_TOWER, Row, sent};
 use crate::bench::{Rates, Setting};
 use crate::circuits::Form;
 use crate::reproduce::table::Cell;
@@ -21,7 +21,7 @@ const THREADS: usize = 2;
 pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
     // Few enough for all rows together to take a minute or two, although a dealer has to make everybody's material.
     let blocks = match row.way {
-        LookupMethod::MaskedTables => 256,
+        LookupMethod::MaskedTables | LookupMethod::Tower => 256,
         LookupMethod::Univariate => 16,
         _ => 64,
     };
@@ -40,13 +40,19 @@ pub fn setting(row: Row, parties: usize, threads: usize) -> Setting {
 
 /// The same for making real material. It takes megabytes a block, so a few blocks are enough unless more are asked for.
 pub fn setting_ahead(row: Row, parties: usize) -> Setting {
-    let blocks = if row.way == LookupMethod::Univariate { 1 } else { 8 };
+    let blocks = match row.way {
+        LookupMethod::Univariate => 1,
+        // It takes kilobytes, and large batches.
+        LookupMethod::Tower => 512,
+        _ => 8,
+    };
     Setting { options: options(row, REAL_MATERIAL), blocks, repeats: 1, ..setting(row, parties, THREADS) }
 }
 
 /// With the field as in the index, where there is a choice.
 fn options(row: Row, material: &'static str) -> Vec<(&'static str, &'static str)> {
-    let field = (row.way != LookupMethod::Univariate).then_some(("demux-field", FIELD));
+    let has_field = !matches!(row.way, LookupMethod::Univariate | LookupMethod::Tower);
+    let field = has_field.then_some(("demux-field", FIELD));
     [("preprocessing", material)].into_iter().chain(field).collect()
 }
 
@@ -94,7 +100,24 @@ pub fn table_3(timer: &mut Timer) -> Result<Vec<Cell>> {
         let (ours, note) = ahead(row, 2, timer)?;
         cells.push(Cell::compared(row.name, column, preprocessing, ours).note(&note));
     }
+    for row in [AES_TOWER, DES_TOWER] {
+        cells.extend(ours_alone(row, timer)?);
+    }
     Ok(cells)
+}
+
+/// The columns of Table 3 for a method that the paper does not have.
+fn ours_alone(row: Row, timer: &mut Timer) -> Result<[Cell; 4]> {
+    let (one, of_one) = single(row, timer)?;
+    let (all, of_all) = multi(row, timer)?;
+    let (preprocessing, of_ahead) = ahead(row, 2, timer)?;
+    let of_ahead = format!("not in the paper: docs/protocols/tower.md; {of_ahead}");
+    Ok([
+        Cell::unpublished(row.name, "Latency (ms)", one.latency_ms).note(&of_one),
+        Cell::unpublished(row.name, "Online (single-thread) ops/s", one.online[1]).note(&of_one),
+        Cell::unpublished(row.name, "Online (multi-thread) ops/s", all.online[1]).note(&of_all),
+        Cell::unpublished(row.name, "Preprocessing ops/s", preprocessing).note(&of_ahead),
+    ])
 }
 
 /// Performance comparison with other 2-PC protocols for evaluating AES in a LAN setting.
@@ -128,5 +151,10 @@ pub fn table_5(timer: &mut Timer) -> Result<Vec<Cell>> {
         cells.push(Cell::compared(row.name, columns[1], throughput, rates.online[1]).note(&note));
         cells.push(sent::communication(row, columns[2], mega, triples, bits)?);
     }
+    let [latency, throughput, _] = columns;
+    let (rates, note) = single(AES_TOWER, timer)?;
+    cells.push(Cell::unpublished(AES_TOWER.name, latency, rates.latency_ms).note(&note));
+    let (rates, note) = multi(AES_TOWER, timer)?;
+    cells.push(Cell::unpublished(AES_TOWER.name, throughput, rates.online[1]).note(&note));
     Ok(cells)
 }
