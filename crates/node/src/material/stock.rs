@@ -13,16 +13,16 @@
 //! At one node two sessions never get the same item: the node judges a claim and takes the items out under one lock, and wipes here what it
 //! takes out. **Lots are in memory only**, never on a disk, not even sealed. A node that starts has none, so neither a crash nor an old
 //! copy of its disk brings material back, and there is no key for it to lose. Nodes that start make new material instead: the first runs are
-//! short, so that requests are served about a second after a start (docs/benchmarks.md). The marks guard against the remaining case, an image of a running process that is put back: a node that takes such lots into
-//! use again ([`Lots::hold`]) starts behind the mark. An image that goes on without noticing proposes items again that it proposed before;
-//! any other node that was not put back refuses them. Not covered: an image put back together with hostile memory of all other nodes.
+//! short, so that requests are served about a second after a start (docs/benchmarks.md). The marks guard against the remaining case, an
+//! image of a running process that is put back: a node that takes such lots into use again ([`Lots::hold`]) starts behind the mark. An
+//! image that goes on without noticing proposes items again that it proposed before; any other node that was not put back refuses them. Not covered: an image put back together with hostile memory of all other nodes.
 //!
 //! Lots belong to one epoch, that of the nodes' common secrets. The store refuses marks of any but the latest epoch.
 //!
 //! # A stock that is dry
 //!
 //! Where all nodes serve, a claim waits until enough is made, in the order in which sessions asked, and the proposer tells the others so
-//! twice a second. A session that takes much takes it in pieces ([`bounded`]), so that others get their turn. Where a quorum serves, a dry
+//! twice a second. It ends if nothing is made or taken for a minute, and after a quarter of an hour; the others wait twice as long. A session that takes much takes it in pieces ([`bounded`]), so that others get their turn. Where a quorum serves, a dry
 //! stock is told at once.
 //!
 //! There are two ways to decide who proposes and which claims the others follow ([`claiming`]). Where all nodes serve every request, the

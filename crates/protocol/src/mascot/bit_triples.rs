@@ -1,5 +1,5 @@
-//! TinyOT ([`crate::tinyot`]) under the same key; and triples of bits between two parties, from TinyOT ([`crate::tinyot`]): much cheaper than triples of elements, for masked tables with
-//! k = 1.
+//! TinyOT ([`crate::tinyot`]) under the same key. It makes records for inversions, and between two parties triples of bits: much cheaper
+//! than triples of elements, for masked tables with k = 1.
 //!
 //! TinyOT has its own transfers under the parties' shares of the MAC key, and its authenticated bits are shares under the whole key at
 //! once ([`Bits::to_spdz`](crate::tinyot::Bits::to_spdz)). An honest party uses the same share for both. A test makes sure that a cheater

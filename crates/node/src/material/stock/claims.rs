@@ -99,12 +99,20 @@ pub(super) fn hear(
     hear_ranges(proposer, count, patience, net)
 }
 
-/// Receives a claim that may wait for material. Whoever asked for it decides how long.
-pub(super) fn hear_when_it_is_there(epoch: &[u8; 32], net: &mut dyn Net) -> Result<Vec<Range>> {
+/// Receives a claim that may wait for material, as long as `may_wait` says so.
+pub(super) fn hear_when_it_is_there(
+    epoch: &[u8; 32],
+    net: &mut dyn Net,
+    mut may_wait: impl FnMut() -> bool,
+) -> Result<Vec<Range>> {
     let patience = Patience::of(1);
     loop {
         match hear_count(PROPOSER, epoch, patience, net)? {
-            WAITS => {}
+            WAITS if may_wait() => {}
+            WAITS => {
+                let detail = "it lets a claim wait, but makes no material for it or not enough".into();
+                return Err(Error::Peer { peer: PROPOSER, detail });
+            }
             count => return hear_ranges(PROPOSER, count, patience, net),
         }
     }

@@ -25,6 +25,8 @@ pub(super) const PATIENCE: Duration =
 
 /// How long a claim waits while no material comes in.
 const STALLED: Duration = if cfg!(test) { Duration::from_millis(250) } else { Duration::from_secs(60) };
+/// How long a claim waits in all.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
 /// How often the others are told that a claim waits.
 const TOLD_EVERY: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_millis(500) };
 /// One run makes this part of a level (one divided by this number), and no more bytes than this.
@@ -52,7 +54,8 @@ impl Claiming for ByProposer {
                 }
             };
         }
-        match claims::hear_when_it_is_there(&lots.epoch, net)? {
+        let mut wait = Wait::begin(lots, kind);
+        match claims::hear_when_it_is_there(&lots.epoch, net, || !wait.is_over(2))? {
             none if none.is_empty() => Err(lots.dry_with(kind, count, (claims::hear_left(net)?, 0))),
             ranges => lots.follow(kind, count, &ranges),
         }
@@ -134,15 +137,12 @@ impl Lots {
     /// comes in for a while.
     fn propose_when_there(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Option<Proposed>> {
         let turn = Turn::take(self, kind);
-        let (mut there, mut since) = (self.of_use(kind), Instant::now());
+        let mut wait = Wait::begin(self, kind);
         loop {
             if let Some(proposed) = self.propose_in_turn(&turn, kind, count, Instant::now() + TOLD_EVERY)? {
                 return Ok(Some(proposed));
             }
-            let now = self.of_use(kind);
-            if now != there {
-                (there, since) = (now, Instant::now());
-            } else if since.elapsed() >= STALLED {
+            if wait.is_over(1) {
                 return Ok(None);
             }
             // The others learn that they are still to wait, and this node notices if it need not wait any more.
@@ -200,6 +200,33 @@ impl Lots {
                 Err(why) => return Err(refused(why)),
             }
         }
+    }
+}
+
+/// A claim that waits for material.
+struct Wait<'l> {
+    lots: &'l Lots,
+    kind: Kind,
+    began: Instant,
+    /// What could be taken, and since when it has been so much.
+    there: (u64, u64),
+    since: Instant,
+}
+
+impl<'l> Wait<'l> {
+    fn begin(lots: &'l Lots, kind: &Kind) -> Wait<'l> {
+        let now = Instant::now();
+        Wait { lots, kind: *kind, began: now, there: lots.of_use(kind), since: now }
+    }
+
+    /// Whether nothing was made or taken for too long, or the claim waits for too long. The nodes that follow wait `times` as long as the
+    /// proposer, so that only one that departs from the protocol makes them give up.
+    fn is_over(&mut self, times: u32) -> bool {
+        let there = self.lots.of_use(&self.kind);
+        if there != self.there {
+            (self.there, self.since) = (there, Instant::now());
+        }
+        self.since.elapsed() >= times * STALLED || self.began.elapsed() >= times * LONGEST
     }
 }
 

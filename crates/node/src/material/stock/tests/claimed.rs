@@ -88,6 +88,22 @@ fn claims_are_read_with_limits() {
     assert_eq!(left(&stocks[1].0, &KIND), 64);
 }
 
+/// The proposer says again and again that the claim waits.
+#[test]
+fn a_claim_that_waits_in_vain_is_given_up_although_the_proposer_goes_on() {
+    let (stocks, _) = two_lots();
+    let waits = [&EPOCH[..], &u32::MAX.to_le_bytes()].concat();
+    let outcomes = run_parties(2, |net| match net.me() {
+        PROPOSER => loop {
+            net.send(Party(1), &waits)?;
+            std::thread::sleep(Duration::from_millis(5));
+        },
+        _ => stocks[1].0.take(&KIND, 1, net).map(drop),
+    });
+    assert!(matches!(&outcomes[1], Err(Error::Peer { peer: PROPOSER, .. })), "{outcomes:?}");
+    assert_eq!(left(&stocks[1].0, &KIND), 64);
+}
+
 /// Two sessions: the claim of the second arrives first, and leaves out more than it may until the other one has come.
 #[test]
 fn a_claim_waits_for_those_that_are_on_their_way() {
