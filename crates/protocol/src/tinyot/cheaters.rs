@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use polyclave_field::{Gf2_64, Gf256, MacField};
 
 use super::coset_check::Products;
+use super::edits::{Edited, Edits};
 use super::lists::{Column, List};
 use super::plan::{GatePlan, RecordPlan, VectorPlan};
 use super::products::{ElementsMut, Kind};
@@ -14,8 +15,7 @@ use super::records_tests::assert_vectors;
 use super::subfield::{BIT, BYTE, GF4, GF16, Subfield};
 use super::tests::made;
 use super::*;
-use crate::Party;
-use crate::mesh::{Mesh, mesh};
+use crate::mesh::mesh;
 use crate::pool::Pool;
 
 pub(super) const COUNT: usize = 8;
@@ -30,73 +30,6 @@ const CHECK: u64 = OFFERS + 1 + 3 + 4;
 const OF_CHECK: std::ops::Range<u64> = CHECK..CHECK + 2 + 1 + 4;
 /// rho.
 const RHO: u64 = CHECK + 2;
-
-/// Bytes of one message, counted from 0, and what is added to them.
-#[derive(Clone, Default)]
-pub(super) struct Edits {
-    pub(super) at: u64,
-    pub(super) bytes: Vec<(usize, u8)>,
-    /// Whom the message is for: all peers, if nobody is named.
-    pub(super) to: Vec<usize>,
-    /// Whether the cheater goes on as if it had meant what it told all peers.
-    pub(super) knows: bool,
-    /// Whether it leaves before the message.
-    pub(super) leaves: bool,
-}
-
-/// A network that adds to bytes of a message.
-pub(super) struct Edited {
-    pub(super) net: Mesh,
-    pub(super) edits: Edits,
-    pub(super) sent: u64,
-}
-
-impl Net for Edited {
-    fn me(&self) -> Party {
-        self.net.me()
-    }
-
-    fn parties(&self) -> usize {
-        self.net.parties()
-    }
-
-    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-        self.net.send(to, message)
-    }
-
-    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
-        self.net.recv(from, into)
-    }
-
-    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
-        let mut messages: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
-        let is_due = self.sent == self.edits.at;
-        // Places wrap around at the message's length.
-        let Edits { bytes, to, knows, leaves, .. } = &self.edits;
-        let add = |message: &mut [u8]| {
-            let len = message.len();
-            bytes.iter().for_each(|(byte, error)| message[byte % len] ^= error);
-        };
-        let peers: Vec<_> = self.me().peers(self.parties()).map(Party::index).collect();
-        if is_due && *leaves {
-            return Err(Error::System("it left".into()));
-        }
-        if is_due {
-            let told = peers.iter().filter(|peer| to.is_empty() || to.contains(peer));
-            told.for_each(|peer| add(&mut messages[*peer]));
-        }
-        self.net.exchange(&messages.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)?;
-        if is_due && *knows {
-            add(&mut *into[peers[0]]);
-        }
-        self.sent += 1;
-        Ok(())
-    }
-
-    fn fork(&mut self) -> Result<Box<dyn Net>> {
-        self.net.fork()
-    }
-}
 
 /// Both parties' set-ups, from which every run takes forks under a key of its own, with the same shares.
 struct Parties {

@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 use polyclave_field::{Gf2_64, MacField};
 
 use super::abit::Lie;
-use super::cheaters::{COUNT, Edited, Edits, OFFERS, Target, assert_products, kinds, products};
+use super::cheaters::{COUNT, OFFERS, Target, assert_products, kinds, products};
+use super::edits::{Edited, Edits};
 use super::lists::List;
 use super::plan::RecordPlan;
 use super::records_tests::assert_records;

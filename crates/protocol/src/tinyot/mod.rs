@@ -201,6 +201,8 @@ mod cheaters;
 #[cfg(test)]
 mod cheaters_of_three;
 #[cfg(test)]
+mod edits;
+#[cfg(test)]
 mod records_tests;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,72 @@
+//! A party of a test that changes what it sends.
+
+use crate::mesh::Mesh;
+use crate::net::Net;
+use crate::{Error, Party, Result};
+
+/// Bytes of one message, counted from 0, and what is added to them.
+#[derive(Clone, Default)]
+pub(super) struct Edits {
+    pub(super) at: u64,
+    pub(super) bytes: Vec<(usize, u8)>,
+    /// Whom the message is for: all peers, if nobody is named.
+    pub(super) to: Vec<usize>,
+    /// Whether the cheater goes on as if it had meant what it told all peers.
+    pub(super) knows: bool,
+    /// Whether it leaves before the message.
+    pub(super) leaves: bool,
+}
+
+/// A network that adds to bytes of a message.
+pub(super) struct Edited {
+    pub(super) net: Mesh,
+    pub(super) edits: Edits,
+    pub(super) sent: u64,
+}
+
+impl Net for Edited {
+    fn me(&self) -> Party {
+        self.net.me()
+    }
+
+    fn parties(&self) -> usize {
+        self.net.parties()
+    }
+
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        self.net.send(to, message)
+    }
+
+    fn recv(&mut self, from: Party, into: &mut [u8]) -> Result<()> {
+        self.net.recv(from, into)
+    }
+
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        let mut messages: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
+        let is_due = self.sent == self.edits.at;
+        // Places wrap around at the message's length.
+        let Edits { bytes, to, knows, leaves, .. } = &self.edits;
+        let add = |message: &mut [u8]| {
+            let len = message.len();
+            bytes.iter().for_each(|(byte, error)| message[byte % len] ^= error);
+        };
+        let peers: Vec<_> = self.me().peers(self.parties()).map(Party::index).collect();
+        if is_due && *leaves {
+            return Err(Error::System("it left".into()));
+        }
+        if is_due {
+            let told = peers.iter().filter(|peer| to.is_empty() || to.contains(peer));
+            told.for_each(|peer| add(&mut messages[*peer]));
+        }
+        self.net.exchange(&messages.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)?;
+        if is_due && *knows {
+            add(&mut *into[peers[0]]);
+        }
+        self.sent += 1;
+        Ok(())
+    }
+
+    fn fork(&mut self) -> Result<Box<dyn Net>> {
+        self.net.fork()
+    }
+}
