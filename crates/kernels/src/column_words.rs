@@ -9,6 +9,8 @@ mod tests;
 
 use core::array::from_fn;
 
+use zeroize::Zeroizing;
+
 use crate::isa::Isa;
 use crate::words::Modulus;
 use crate::words64::reduce;
@@ -80,17 +82,17 @@ fn portable<M: Modulus, const WIDTH: usize>(columns: &[u8], stride: usize, sums:
         return;
     }
     let bytes = (rest.len() * WIDTH).div_ceil(LANES);
-    let last = |c: usize| {
-        let mut last = [0; WIDTH];
+    let mut last = Zeroizing::new([0; WIDTH]);
+    let last_words = |c: usize| {
         last[..bytes].copy_from_slice(&columns[c * stride + at..][..bytes]);
-        last
+        words(&last)
     };
-    add_lanes::<M>(|c| words(&last(c)), rest);
+    add_lanes::<M>(last_words, rest);
 }
 
 /// At most eight sums, of the words of every column.
 #[inline(always)]
-fn add_lanes<M: Modulus>(words: impl Fn(usize) -> [u64; LANES], sums: &mut [u64]) {
+fn add_lanes<M: Modulus>(mut words: impl FnMut(usize) -> [u64; LANES], sums: &mut [u64]) {
     let (mut low, mut high) = ([0_u64; LANES], [0_u64; LANES]);
     for c in 0..COLUMNS {
         let words = words(c);
