@@ -37,7 +37,7 @@ fn known(cluster: &TestCluster, name: &str) -> (Client, Identity) {
     let identity = Identity::generate_named(name, 1).expect("an identity");
     let client = cluster.client_of(name, &identity);
     cluster.allow(name, &[Right::Encrypt], &["k"]);
-    cluster.wait_until(PATIENCE, || client.status().iter().all(|(_, status)| status.is_ok()));
+    cluster.wait_until(|| client.status().iter().all(|(_, status)| status.is_ok()));
     (client, identity)
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use polyclave_client::{Client, Padding};
-use polyclave_config::{NodeDir, StockSettings};
+use polyclave_config::NodeDir;
 use polyclave_node::{Cheat, Running};
 
 use super::messages::ecb;
@@ -17,12 +17,7 @@ pub const AES_KEY: [u8; 16] = [0x2b; 16];
 /// Four nodes with material for so many blocks, of which some may cheat.
 pub fn start(blocks: usize, cheats: &[(usize, Cheat)]) -> TestCluster {
     let mut cluster = TestCluster::define_with("shamir-active", 4, 1);
-    for path in &cluster.local.nodes {
-        let mut node = NodeDir::open(path).expect("its directory");
-        let mut settings = node.settings().clone();
-        settings.stock = StockSettings::of(blocks, blocks.div_ceil(4));
-        node.set_settings(settings).expect("saved");
-    }
+    cluster.set_stock(blocks, blocks.div_ceil(4));
     for node in 0..4 {
         match cheats.iter().find(|(cheater, _)| *cheater == node) {
             None => cluster.restart(node),
@@ -46,7 +41,7 @@ pub fn fill(cluster: &TestCluster) {
         let stock = node.status().stock;
         !stock.is_empty() && stock.iter().all(|kind| kind.blocks >= kind.level)
     };
-    cluster.wait_until(Duration::from_secs(60), || cluster.nodes.iter().flatten().all(full));
+    cluster.wait_until(|| cluster.nodes.iter().flatten().all(full));
 }
 
 /// A client, and what it was told beside its answers.

@@ -13,12 +13,15 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use polyclave_client::Client;
-use polyclave_config::{ClientDir, Cluster, Consent, NodeDir};
+use polyclave_config::{ClientDir, Cluster, Consent, NodeDir, StockSettings};
 use polyclave_node::Running;
 use polyclave_node::local::{Local, create};
 use polyclave_node::store::{Secret, Store};
 use polyclave_transport::Identity;
 use polyclave_transport::wire::{Mode, NewKey, Right};
+
+/// How long a test waits for what nodes do by themselves: much longer than it takes, since machines are busy.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A cluster that is gone when dropped.
 pub struct TestCluster {
@@ -41,6 +44,16 @@ impl TestCluster {
     /// Makes the directories and starts nothing.
     pub fn define(nodes: usize, threshold: usize) -> TestCluster {
         TestCluster::define_with("shamir", nodes, threshold)
+    }
+
+    /// Sets for how many blocks of AES and of Triple DES the nodes keep material. They read it when they start.
+    pub fn set_stock(&self, aes_blocks: usize, des_blocks: usize) {
+        for path in &self.local.nodes {
+            let mut node = NodeDir::open(path).expect("its directory");
+            let mut settings = node.settings().clone();
+            settings.stock = StockSettings::of(aes_blocks, des_blocks);
+            node.set_settings(settings).expect("saved");
+        }
     }
 
     /// The same under a protocol.
@@ -71,12 +84,12 @@ impl TestCluster {
     pub fn wait_until_ready(&self) {
         let running = self.nodes.iter().flatten().count();
         let all_there = |node: &Running| node.is_ready() && node.status().connected.len() >= running;
-        self.wait_until(Duration::from_secs(30), || self.nodes.iter().flatten().all(all_there));
+        self.wait_until(|| self.nodes.iter().flatten().all(all_there));
     }
 
     /// Waits until something is the case.
-    pub fn wait_until(&self, within: Duration, is_so: impl Fn() -> bool) {
-        let until = Instant::now() + within;
+    pub fn wait_until(&self, is_so: impl Fn() -> bool) {
+        let until = Instant::now() + PATIENCE;
         while !is_so() {
             assert!(Instant::now() < until, "it did not become so: {:?}", self.statuses());
             std::thread::sleep(Duration::from_millis(20));
@@ -109,7 +122,7 @@ impl TestCluster {
         let identity = Identity::generate_named(name, 1).expect("an identity");
         let client = self.client_of(name, &identity);
         self.allow(name, rights, keys);
-        self.wait_until(Duration::from_secs(10), || client.status().iter().all(|(_, s)| s.is_ok()));
+        self.wait_until(|| client.status().iter().all(|(_, s)| s.is_ok()));
         client
     }
 

@@ -51,7 +51,7 @@ fn a_leading_node_whose_policy_refuses_is_left_out_and_nobody_else() {
     });
     cluster.allow_at(&cluster.local.nodes[1..], "bob", &[Right::Encrypt], &["k"]);
     cluster.allow_at(&cluster.local.nodes[..1], "bob", &[Right::Encrypt], &["other"]);
-    cluster.wait_until(Duration::from_secs(10), || bob.status().iter().all(|(_, s)| s.is_ok()));
+    cluster.wait_until(|| bob.status().iter().all(|(_, s)| s.is_ok()));
     for _ in 0..3 {
         within(Duration::from_secs(5), "without the node that refuses", || ecb_is_right(&bob, "k"));
     }

@@ -43,6 +43,7 @@ fn every_cipher_is_served_under_every_protocol_that_serves() {
 #[test]
 fn three_nodes_serve_under_the_tower() {
     let mut cluster = TestCluster::define_with("spdz-tower", 3, 2);
+    cluster.set_stock(64, 2);
     (0..3).for_each(|node| cluster.restart(node));
     cluster.wait_until_ready();
     let cipher = catalog::find("aes-128").expect("listed");

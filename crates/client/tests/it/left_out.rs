@@ -1,7 +1,6 @@
 //! Under `shamir` with more nodes than it takes one that refuses by itself is left out, and named; who runs it is told in its status.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -66,7 +65,7 @@ fn a_node_without_the_key_is_left_out_and_so_says_its_status() {
     lose_key(&mut cluster, 0);
     passes_without(&cluster, 0, "there is no key 'k'");
     let knows = || status_of(&cluster, 0).lacking == 1 && status_of(&cluster, 1).lacking == 0;
-    cluster.wait_until(Duration::from_secs(10), knows);
+    cluster.wait_until(knows);
     let listed = cluster.client().keys().expect("a list").keys;
     assert_eq!(listed.iter().map(|key| key.at.len()).collect::<Vec<_>>(), [3]);
     // Two of four are more than can be missed.
@@ -85,7 +84,7 @@ fn nodes_with_another_policy_are_left_out_as_long_as_enough_others_serve() {
     for (nodes, keys) in [(0..1, "k"), (1..3, "other"), (3..5, "k")] {
         cluster.allow_at(&cluster.local.nodes[nodes], "bob", &[Right::Encrypt], &[keys]);
     }
-    cluster.wait_until(Duration::from_secs(10), || bob.status().iter().all(|(_, s)| s.is_ok()));
+    cluster.wait_until(|| bob.status().iter().all(|(_, s)| s.is_ok()));
     gcm(&bob, "k", b"", b"x").expect("three of five are enough");
     let said = told.lock().join("\n");
     for node in ["node-2", "node-3"] {
@@ -99,7 +98,7 @@ fn nodes_with_another_policy_are_left_out_as_long_as_enough_others_serve() {
         Err(Error::Refused { refusal, .. }) => refusal.reason == Reason::Denied,
         _ => false,
     };
-    cluster.wait_until(Duration::from_secs(10), denied);
+    cluster.wait_until(denied);
 }
 
 /// Flips a bit of every sealed record of a table of a node that does not run.
@@ -129,7 +128,7 @@ fn a_node_with_a_damaged_record_is_left_out_and_the_key_can_still_be_deleted() {
     let mut cluster = with_key(4);
     change(&mut cluster, 1, |cluster| damage(cluster, 1, "shares"));
     // Before anybody asked for the key.
-    cluster.wait_until(Duration::from_secs(10), || status_of(&cluster, 1).damaged == 1);
+    cluster.wait_until(|| status_of(&cluster, 1).damaged == 1);
     passes_without(&cluster, 1, "its share of the key 'k' is damaged");
     let client = cluster.client();
     client.generate(key("l", "aes-128", &[Mode::Gcm])).expect("another key");
