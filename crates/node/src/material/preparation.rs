@@ -2,6 +2,8 @@
 //! the stock.
 
 #[cfg(test)]
+mod cheating_maker;
+#[cfg(test)]
 mod renewing;
 #[cfg(test)]
 mod tests;
