@@ -5,9 +5,11 @@ mod audit;
 mod backup;
 mod init;
 mod join;
+mod passphrase;
 mod readmit;
 mod rotate;
 pub mod run;
+mod seal;
 mod status;
 
 use std::path::{Path, PathBuf};
@@ -40,6 +42,10 @@ pub enum Command {
     Backup(backup::BackupArguments),
     /// Make a node's directory from a backup
     Restore(backup::RestoreArguments),
+    /// Seal the node's secret under a passphrase, or change the passphrase
+    Seal(seal::SealArguments),
+    /// Put the node's sealed secret into the clear again
+    Unseal(seal::UnsealArguments),
     /// Check or show the log that records who did what
     #[command(subcommand)]
     Audit(audit::Command),
@@ -58,6 +64,8 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Readmit(arguments) => readmit::run(arguments),
         Command::Backup(arguments) => backup::backup(arguments),
         Command::Restore(arguments) => backup::restore(arguments),
+        Command::Seal(arguments) => seal::seal(arguments),
+        Command::Unseal(arguments) => seal::unseal(arguments),
         Command::Audit(command) => audit::run(command),
     }
 }
@@ -68,5 +76,7 @@ fn card_path(dir: &Path) -> PathBuf {
 }
 
 fn open(dir: &Path) -> Result<NodeDir> {
-    NodeDir::open(dir).context("this is no node's directory that can be used")
+    let mut dir = NodeDir::open(dir).context("this is no node's directory that can be used")?;
+    dir.ask_passphrase(passphrase::from_terminal());
+    Ok(dir)
 }

@@ -52,6 +52,7 @@ mod node;
 mod policy;
 pub mod private;
 mod rotation;
+mod sealed_secret;
 mod settings;
 mod text;
 
@@ -64,6 +65,7 @@ pub use fingerprint::Fingerprint;
 pub use hosts::{Host, Hosts};
 pub use identity::StoredIdentity;
 pub use name::check_name;
-pub use node::{KeptFile, NodeDir};
+pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
 pub use policy::{ClientPolicy, ClientRule};
+pub use sealed_secret::Passphrase;
 pub use settings::{NodeLimits, NodeSettings, StockSettings};

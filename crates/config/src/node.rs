@@ -5,7 +5,7 @@
 //! | `node.toml` | | [`NodeSettings`] |
 //! | `identity.key`, `identity.crt` | the key | TLS identity: PEM of key and certificate; of the certificate alone |
 //! | `identity-next.key`, `identity-next.crt` | the key | the same, while it changes |
-//! | `secret.key` | yes | seals the store |
+//! | `secret.key`, or `secret.sealed` | yes | seals the store; in the clear, or under a passphrase. Neither, if the service manager keeps it |
 //! | `cluster.toml` | | [`Cluster`], once the node has joined one |
 //! | `clients.toml` | | [`ClientPolicy`] |
 //! | `store.redb` | yes | shares of keys, sealed |
@@ -14,15 +14,18 @@
 use std::path::{Path, PathBuf};
 
 use polyclave_transport::CertificateDer;
-use zeroize::Zeroizing;
 
 use crate::{
     Card, ClientPolicy, Cluster, Consent, Error, NodeSettings, Result, StoredIdentity,
     certificate_fingerprint, private, rotation, text,
 };
 
+mod secret;
+
+use secret::Secrets;
+pub use secret::{AskPassphrase, SecretPlace};
+
 const SETTINGS: &str = "node.toml";
-const SECRET: &str = "secret.key";
 const CLUSTER: &str = "cluster.toml";
 const POLICY: &str = "clients.toml";
 const STORE: &str = "store.redb";
@@ -35,6 +38,7 @@ pub struct NodeDir {
     settings: NodeSettings,
     identity: StoredIdentity,
     next: Option<StoredIdentity>,
+    secrets: Secrets,
 }
 
 /// A file of a node's directory that a backup keeps as it is.
@@ -49,6 +53,9 @@ pub struct KeptFile {
 }
 
 impl NodeDir {
+    /// The file of the secret in the clear. Every backup has it, since a backup is sealed itself.
+    pub const SECRET: &str = secret::CLEAR;
+
     /// All files except the store. The next identity comes before the current one. If they are read in this order while the next takes the
     /// place of the current one, the new one is read twice rather than not at all.
     pub const KEPT: [KeptFile; 9] = [
@@ -57,7 +64,7 @@ impl NodeDir {
         KeptFile { name: rotation::NEXT_CERTIFICATE, private: false, needed: false },
         KeptFile { name: rotation::KEY, private: true, needed: true },
         KeptFile { name: rotation::CERTIFICATE, private: false, needed: true },
-        KeptFile { name: SECRET, private: true, needed: true },
+        KeptFile { name: NodeDir::SECRET, private: true, needed: true },
         KeptFile { name: CLUSTER, private: false, needed: false },
         KeptFile { name: POLICY, private: false, needed: true },
         KeptFile { name: AUDIT, private: true, needed: false },
@@ -68,9 +75,10 @@ impl NodeDir {
         settings.check()?;
         let identity = StoredIdentity::new(certificate, key)?;
         private::make_dir(path)?;
-        let dir = NodeDir { path: path.into(), settings: settings.clone(), identity, next: None };
+        let secrets = Secrets::of_this_process();
+        let dir = NodeDir { path: path.into(), settings: settings.clone(), identity, next: None, secrets };
         dir.identity.save(&dir.file(rotation::KEY), &dir.file(rotation::CERTIFICATE))?;
-        private::generate_secret(&dir.file(SECRET))?;
+        private::generate_secret(&dir.file(secret::CLEAR))?;
         dir.save_policy(&ClientPolicy::default())?;
         // Last, since without it nothing is a node's directory.
         dir.save_settings()?;
@@ -87,7 +95,7 @@ impl NodeDir {
         let settings: NodeSettings = text::load(&path.join(SETTINGS))?;
         settings.check().map_err(|e| e.in_file(&path.join(SETTINGS)))?;
         let (identity, next) = rotation::recover(path)?;
-        Ok(NodeDir { path: path.into(), settings, identity, next })
+        Ok(NodeDir { path: path.into(), settings, identity, next, secrets: Secrets::of_this_process() })
     }
 
     /// The path of the directory.
@@ -155,11 +163,6 @@ impl NodeDir {
         self.identity = next;
         self.next = None;
         Ok(self.card())
-    }
-
-    /// The secret that seals the store.
-    pub fn secret(&self) -> Result<Zeroizing<[u8; 32]>> {
-        private::load_secret(&self.file(SECRET))
     }
 
     /// The cluster that the node belongs to, if any.
@@ -258,12 +261,12 @@ impl NodeDir {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::card::tests::{card, certificate};
     use crate::identity::tests::identity;
 
-    fn new_node(path: &Path) -> Card {
+    pub(crate) fn new_node(path: &Path) -> Card {
         let identity = identity(1);
         let settings = NodeSettings::new("a", "a.example:1", "a.example:2");
         NodeDir::init(path, &settings, &identity.certificate, &identity.key).expect("made")
@@ -304,7 +307,7 @@ mod tests {
             let open_to_all = std::fs::Permissions::from_mode(0o644);
             std::fs::set_permissions(path.join(name), open_to_all).expect("set");
         };
-        expose(SECRET);
+        expose(NodeDir::SECRET);
         assert!(matches!(NodeDir::open(&path).expect("opened").secret(), Err(Error::Exposed { .. })));
         expose(rotation::KEY);
         assert!(matches!(NodeDir::open(&path), Err(Error::Exposed { .. })));

@@ -80,6 +80,8 @@ const CACHED_BYTES: usize = 16 << 20;
 /// A node's durable store. Threads share it by reference.
 #[derive(Debug)]
 pub struct Store {
+    /// What the records are sealed under, for backups.
+    secret: Secret,
     engine: Engine,
     cache: Cache,
     budgets: Budgets,
@@ -150,7 +152,7 @@ impl Store {
     ) -> Result<Store> {
         let engine = Engine::new(database, reopen, path, Arc::new(Seal::new(secret)));
         let (cache, budgets, damage) = (Cache::new(CACHED_KEYS), Budgets::default(), Damage::default());
-        Ok(Store { engine, cache, budgets, damage, latest: Default::default() })
+        Ok(Store { secret: secret.clone(), engine, cache, budgets, damage, latest: Default::default() })
     }
 
     fn write_marker(&self) -> Result<()> {

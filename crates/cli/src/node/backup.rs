@@ -73,7 +73,8 @@ pub fn restore(arguments: &RestoreArguments) -> Result<ExitCode> {
     dir.card().save(&super::card_path(&arguments.dir))?;
     let name = &dir.settings().name;
     say!(
-        "{} is {name} as of the backup. The former node must never run again.\n\
+        "{} is {name} as of the backup. The former node must never run again. Its secret is in the clear: `polyclave node seal` \
+         puts it under a passphrase.\n\
          Next, at every other node:\n  \
          polyclave node readmit ITS-DIR {name}\n\
          Then here:\n  \

@@ -15,6 +15,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use super::passphrase;
 use crate::{say, stop};
 
 /// How often the command checks whether to stop.
@@ -36,6 +37,10 @@ pub struct Arguments {
     /// What to log: error, warn, info, debug or trace, or a list of levels for parts of the program
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,
+
+    /// Read the passphrase of a sealed secret from the first line of this private file, and do not ask for it
+    #[arg(long, value_name = "FILE")]
+    passphrase_file: Option<PathBuf>,
 
     /// Stop when standard input ends: for `cluster run`, whose nodes end with it
     #[arg(long, hide = true)]
@@ -63,7 +68,10 @@ pub fn run_with(
     if arguments.until_input_ends {
         stop_with_input(stopping.clone());
     }
-    let dir = super::open(&arguments.dir)?;
+    let mut dir = super::open(&arguments.dir)?;
+    if let Some(file) = &arguments.passphrase_file {
+        dir.ask_passphrase(passphrase::from_file(file));
+    }
     let name = dir.settings().name.clone();
     let cards = dir.cluster()?.map(|cluster| cluster.cards().to_vec()).unwrap_or_default();
     let node = start(dir)?;

@@ -104,8 +104,14 @@ impl Place {
 
     /// Starts a command that goes on. It can read, but there is nothing to be read.
     pub fn start(&self, arguments: &str) -> Running {
+        self.start_with(arguments, &[])
+    }
+
+    /// The same with further variables of the environment.
+    pub fn start_with(&self, arguments: &str, variables: &[(&str, &PathBuf)]) -> Running {
         let mut child = self
             .command(arguments)
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

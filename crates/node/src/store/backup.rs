@@ -1,6 +1,7 @@
 //! Backups: one sealed file with everything in a node's directory.
 //!
-//! It contains frames (four bytes of length and a postcard encoding): the files as they are, then the records of the store, sealed as they
+//! It contains frames (four bytes of length and a postcard encoding): the files as they are, and the node's secret in the clear, wherever the
+//! node keeps it; then the records of the store, sealed as they
 //! are in it, then the number of frames. All records are from the same moment. The store can be used during a backup.
 //!
 //! A backup contains the node's identity and its shares: with its key it is worth as much as the node's disk. A restored node has no past
@@ -54,7 +55,11 @@ impl Store {
             let sealing = Sealing::new(BufWriter::new(Draft::private(path)?), key).map_err(io)?;
             let mut frames = Frames { sealing, written: 0 };
             for kept in NodeDir::KEPT {
-                frames.file(node, kept).map_err(io)?;
+                match kept.name {
+                    NodeDir::SECRET => frames.secret(&self.secret),
+                    _ => frames.file(node, kept),
+                }
+                .map_err(io)?;
             }
             for table in Table::ALL {
                 frames.put(&Frame::Table(table.name())).map_err(io)?;
@@ -87,6 +92,12 @@ impl<W: Write> Frames<W> {
         self.sealing.write_all(&bytes)?;
         self.written += 1;
         Ok(())
+    }
+
+    /// The secret in the clear, wherever the node keeps it.
+    fn secret(&mut self, secret: &Secret) -> io::Result<()> {
+        self.put(&Frame::File(NodeDir::SECRET))?;
+        self.put(&Frame::Piece(secret.to_text().as_bytes()))
     }
 
     fn file(&mut self, node: &NodeDir, kept: KeptFile) -> io::Result<()> {

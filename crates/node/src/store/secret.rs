@@ -35,6 +35,11 @@ impl Secret {
         Ok(Secret(private::load_secret(path)?))
     }
 
+    /// As [`Secret::generate_file`] writes it.
+    pub(super) fn to_text(&self) -> Zeroizing<String> {
+        Zeroizing::new(hex::encode(*self.0))
+    }
+
     /// A key for one purpose.
     pub(super) fn derive(&self, purpose: &str) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(blake3::derive_key(purpose, &*self.0))
