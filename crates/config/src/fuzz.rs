@@ -6,6 +6,8 @@ use polyclave_transport::wire::Right;
 
 use crate::card::tests::{card, certificate};
 use crate::identity::tests::identity;
+use crate::sealed_secret::SealedSecret;
+use crate::sealed_secret::tests::sealed;
 use crate::*;
 
 /// Keys, headers and values of all these files, and what TOML makes of them.
@@ -77,6 +79,14 @@ fn no_card_of_a_client_panics_and_what_is_read_comes_back() {
     let valid = vec![card.to_text().into_bytes()];
     let property = |bytes: &[u8]| comes_back(bytes, ClientCard::parse, ClientCard::to_text);
     fuzz!("client-cards", &WORDS, valid, property);
+}
+
+#[test]
+fn no_sealed_secret_panics_and_what_is_read_comes_back() {
+    let to_text = |secret: &SealedSecret| text::render("x", secret);
+    let valid = vec![to_text(&sealed()).into_bytes()];
+    let words = ["version = ", "memory_kib = ", "passes = ", "salt = ", "nonce = ", "sealed = "];
+    fuzz!("sealed-secrets", &words, valid, |bytes: &[u8]| comes_back(bytes, SealedSecret::parse, to_text));
 }
 
 #[test]
