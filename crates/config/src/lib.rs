@@ -66,4 +66,4 @@ pub use identity::StoredIdentity;
 pub use name::check_name;
 pub use node::{KeptFile, NodeDir};
 pub use policy::{ClientPolicy, ClientRule};
-pub use settings::{NodeLimits, NodeSettings, StockSettings};
+pub use settings::{NodeLimits, NodeSettings, RefreshSettings, StockSettings};
