@@ -5,7 +5,7 @@
 //! or copies of their disks and backups; over time it may have had all of them. A node that it has during a refresh counts for both
 //! times. It must be driven out of the others before, and cannot act in their name any more. `shamir/refresh.rs` and `spdz/rotation.rs` of the
 //! protocol crate say why shares before and after do not combine. What this takes of a node: after [`commit`] it keeps no share, no common
-//! secret and no material from before. The exceptions are requests that were running, for [`LONGEST_OLD`] at most, and sealed bytes in
+//! secret and no material from before. The exceptions are requests that were running, for [`gate::LONGEST_OLD`] at most, and sealed bytes in
 //! free pages of the database (SECURITY.md).
 //!
 //! Every operator orders it at their own node ([`crate::operator::admin`]), or `node.toml` does ([`order_if_due`]); the order is durable. A
@@ -50,29 +50,27 @@
 //! at others, stops the rotation until it is ordered again: a backup of the latter nodes could save the key, and no single node can delete
 //! keys at others.
 
+mod carrying;
 mod common;
 #[cfg(test)]
 mod fuzz;
+mod gate;
 mod standing;
 #[cfg(test)]
 mod tests;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use polyclave_protocol::any::AnySetup;
+use parking_lot::{Mutex, RwLock};
 use polyclave_protocol::protocol::ProtocolConfig;
-use polyclave_protocol::service::{Carried, ServiceConfig, Stored};
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{AgreedSession, hello};
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{Reason, Refusal};
 
 use crate::Result;
 use crate::error::system;
-use crate::keys::key::{HASH_KEY, Shares};
 use crate::material::epoch::meet;
 use crate::material::quarantine::refuse_guessed;
 use crate::material::set_up;
@@ -81,17 +79,13 @@ use crate::operator::audit::Event;
 use crate::operator::clock::now;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::store::{CarriedKey, HeldKey, Store};
-use crate::threads::POLL_INTERVAL;
+use crate::store::Store;
+use carrying::carry_over;
 use common::common_keys;
+use gate::Drained;
+pub(crate) use gate::HeldOff;
 use standing::{Course, Standing, course};
 
-/// How long a rotation waits for running requests. They end at their next step.
-const LAST_REQUESTS: Duration = Duration::from_secs(60);
-/// How long a request waits while fresh common secrets are taken into use.
-const MOMENT: Duration = Duration::from_secs(10);
-/// How long after that a request that began before may still be served, with the shares that it began with.
-const LONGEST_OLD: Duration = Duration::from_secs(60);
 /// How many keys the nodes carry over together: these are in memory.
 const KEYS_AT_ONCE: usize = 128;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -129,44 +123,11 @@ pub(crate) struct Progress {
     pub(crate) trouble: Option<String>,
 }
 
-/// Keeps a rotation from taking fresh common secrets into use.
-pub(crate) struct HeldOff<'m> {
-    _gate: Option<RwLockReadGuard<'m, ()>>,
-    moment: Option<RwLockReadGuard<'m, ()>>,
-}
-
-impl HeldOff<'_> {
-    /// The request has its shares, and knows which common secrets they belong to.
-    pub(crate) fn has_read(&mut self) {
-        self.moment = None;
-    }
-}
-
 impl Material {
     /// The nodes whose operators have ordered fresh common secrets.
     pub(crate) fn rotation_wanted_by(&self) -> PartySet {
         let own = self.rotation.wanted.load(Relaxed).then_some(self.members.me);
         self.network.peers.which(|state| state.wants_rotation).iter().chain(own).collect()
-    }
-
-    /// While this is held, no rotation changes shares of keys. It must be taken before any share is read, by a request that only uses keys
-    /// or by one that makes or deletes one.
-    pub(crate) fn hold_off_rotation(&self, only_uses: bool) -> Result<HeldOff<'_>, Refusal> {
-        let rotating = || Refusal::new(Reason::Unavailable, ROTATING);
-        let gate = match only_uses && !self.strategy.pauses_for_rotation() {
-            true => None,
-            false if self.is_rotating() => return Err(rotating()),
-            false => Some(self.rotation.gate.try_read().ok_or_else(rotating)?),
-        };
-        let moment = self.rotation.moment.try_read_for(MOMENT).ok_or_else(rotating)?;
-        Ok(HeldOff { _gate: gate, moment: Some(moment) })
-    }
-
-    /// Whether fresh common secrets have been in use for so long that no request under earlier ones is served any more.
-    pub(crate) fn has_outlived(&self, set_up: &[u8; 32]) -> bool {
-        let renewed = *self.rotation.renewed.lock();
-        self.set_up().is_ok_and(|current| current.id != *set_up)
-            && renewed.is_none_or(|since| since.elapsed() > LONGEST_OLD)
     }
 
     /// Remembers why a rotation failed, or what it has made of no use, for the operator.
@@ -252,26 +213,6 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
         Err(e) => material.note_trouble(e),
     }
     done
-}
-
-/// While this exists, no request makes or deletes a key, and none runs at all if the strategy pauses for a rotation.
-struct Drained<'c> {
-    _gate: RwLockWriteGuard<'c, ()>,
-}
-
-impl Drained<'_> {
-    fn wait(material: &Material) -> Result<Drained<'_>> {
-        let until = Instant::now() + LAST_REQUESTS;
-        loop {
-            if let Some(gate) = material.rotation.gate.try_write() {
-                return Ok(Drained { _gate: gate });
-            }
-            if Instant::now() > until || material.threads.is_stopping() {
-                return Err(Error::System("running requests did not end in time".into()));
-            }
-            thread::sleep(POLL_INTERVAL);
-        }
-    }
 }
 
 fn round(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> Result<()> {
@@ -360,57 +301,9 @@ fn rotate(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) ->
     Ok(id)
 }
 
-/// Some keys under other common secrets.
-fn carry_over(
-    material: &Material,
-    [old, new]: [&AnySetup; 2],
-    keys: &[HeldKey],
-    session: &mut AgreedSession,
-    net: &mut TlsNet,
-) -> Result<Vec<CarriedKey>> {
-    let name = |key: &HeldKey| key.info.as_ref().map(|info| info.properties.name.clone()).unwrap_or_default();
-    let mut carried = Vec::with_capacity(keys.len());
-    for key in keys {
-        let name = name(key);
-        carried.push(CarriedKey { shares: shares_of(&material.store, &name, key.id)?, id: key.id, name });
-    }
-    let values: Vec<Stored<'_>> = carried
-        .iter()
-        .flat_map(|key| &key.shares)
-        .map(|(part, bytes)| if part == HASH_KEY { Stored::Elements(bytes) } else { Stored::Value(bytes) })
-        .collect();
-    if values.is_empty() {
-        return Ok(carried);
-    }
-    let Carried { stored, faults } = material.config.carry_over(old, new, session.stream(), &values, net)?;
-    if !faults.outvoted.is_empty() {
-        let nodes = material.members.names_of(faults.outvoted).join(", ");
-        tracing::warn!(
-            nodes,
-            "sent something wrong while stored keys got fresh shares; the others corrected it"
-        );
-    }
-    let mut fresh = stored.into_iter();
-    for share in carried.iter_mut().flat_map(|key| key.shares.values_mut()) {
-        *share = fresh.next().ok_or_else(|| Error::System("not all shares were carried over".into()))?;
-    }
-    Ok(carried)
-}
-
-/// A pending key may be announced meanwhile.
-fn shares_of(store: &Store, name: &str, id: [u8; 16]) -> Result<Shares> {
-    let key = match store.key(name).map_err(system)? {
-        Some(key) => Some((*key).clone()),
-        None => store.pending_key(name).map_err(system)?,
-    };
-    let key = key.filter(|key| key.info.id == id);
-    Ok(key.ok_or_else(|| Error::System(format!("the key {name} is gone")))?.shares)
-}
-
 /// Takes what is prepared into use.
 fn commit(material: &Material, id: [u8; 32]) -> Result<()> {
-    let moment = material.rotation.moment.try_write_for(LAST_REQUESTS);
-    let _moment = moment.ok_or_else(|| Error::System("running requests did not end in time".into()))?;
+    let _moment = material.rotation.moment()?;
     material.strategy.give_up(material, "fresh common secrets are taken into use");
     {
         let mut quarantine = material.quarantine.write();

@@ -195,7 +195,7 @@ mod tests {
         drop(refreshed(&path));
         // Before the new file took its place: a second name, and half a copy.
         fs::hard_link(&path, beside(&path, OLD)).expect("linked");
-        fs::write(beside(&path, NEW), b"half a store").expect("written");
+        private::write(&beside(&path, NEW), b"half a store").expect("written");
         let store = Store::open(&path, &secret()).expect("opened");
         is_right(&store);
         assert!(!beside(&path, OLD).exists());
