@@ -3,6 +3,7 @@
 mod bench;
 mod define;
 mod new;
+mod refresh;
 mod run;
 mod show;
 mod update;
@@ -28,6 +29,8 @@ pub enum Command {
     Show(show::Arguments),
     /// Run all nodes that `cluster new` has made, until SIGINT or SIGTERM
     Run(run::Arguments),
+    /// Give all stored keys fresh shares, at all nodes of this host
+    Refresh(refresh::Arguments),
     /// Measure a running cluster from a client: single blocks, many at once, a long stream
     Bench(bench::Arguments),
 }
@@ -40,6 +43,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Update(arguments) => update::run(arguments),
         Command::Show(arguments) => show::run(arguments),
         Command::Run(arguments) => run::run(arguments),
+        Command::Refresh(arguments) => refresh::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
     }
 }

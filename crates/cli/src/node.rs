@@ -7,6 +7,7 @@ mod init;
 mod join;
 mod passphrase;
 mod readmit;
+mod refresh;
 mod rotate;
 pub mod run;
 mod seal;
@@ -34,7 +35,9 @@ pub enum Command {
     Run(run::Arguments),
     /// Show the status of the running node
     Status(status::Arguments),
-    /// Change the node's identity (certificate), in two steps; or, with --secrets, the common secrets of all nodes
+    /// Give all stored keys fresh shares, once the operators of all nodes have ordered it
+    Refresh(refresh::Arguments),
+    /// Change the node's identity (certificate), in two steps
     Rotate(rotate::Arguments),
     /// Accept another node again that was restored from a backup
     Readmit(readmit::Arguments),
@@ -60,6 +63,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Revoke(arguments) => allow::revoke(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Refresh(arguments) => refresh::run(arguments),
         Command::Rotate(arguments) => rotate::run(arguments),
         Command::Readmit(arguments) => readmit::run(arguments),
         Command::Backup(arguments) => backup::backup(arguments),

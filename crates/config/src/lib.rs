@@ -68,4 +68,4 @@ pub use name::check_name;
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
 pub use policy::{ClientPolicy, ClientRule};
 pub use sealed_secret::Passphrase;
-pub use settings::{NodeLimits, NodeSettings, StockSettings};
+pub use settings::{NodeLimits, NodeSettings, RefreshSettings, StockSettings};

@@ -30,6 +30,28 @@ pub struct NodeSettings {
     /// How much material the nodes keep in stock, under protocols that need some. The same at all nodes.
     #[serde(default)]
     pub stock: StockSettings,
+    /// When the node orders a refresh of all shares by itself.
+    #[serde(default)]
+    pub refresh: RefreshSettings,
+}
+
+/// When a node orders a refresh by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RefreshSettings {
+    /// So many days after the last one; never if absent. It begins once all nodes want it, so write the same at all of them.
+    pub every_days: Option<u32>,
+}
+
+impl RefreshSettings {
+    fn check(&self) -> Result<()> {
+        match self.every_days {
+            Some(0) => Err(Error::misuse(
+                "every_days under [refresh] is 0; write at least 1, or leave it out for no scheduled refresh",
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The most bytes of material that settings can ask a node to hold: it is held in memory.
@@ -132,6 +154,7 @@ impl NodeSettings {
             audit: AuditSettings::default(),
             limits: NodeLimits::default(),
             stock: StockSettings::default(),
+            refresh: RefreshSettings::default(),
         }
     }
 
@@ -141,6 +164,7 @@ impl NodeSettings {
         addresses.into_iter().chain(&self.http_listen).try_for_each(|a| check_address(a))?;
         self.stock.check()?;
         self.audit.check()?;
+        self.refresh.check()?;
         let limits = &self.limits;
         let counts = [
             ("requests_at_once_per_client", limits.requests_at_once_per_client as u64),
@@ -181,6 +205,9 @@ mod tests {
         assert_eq!((some.limits.channels, some.limits.connections), (2, 512));
         let some: NodeSettings = text::parse(&format!("{SHORT}[stock]\naes_blocks = 8\n")).expect("it fits");
         assert_eq!(some.stock, StockSettings { aes_blocks: Some(8), des_blocks: None });
+        let some: NodeSettings =
+            text::parse(&format!("{SHORT}[refresh]\nevery_days = 30\n")).expect("it fits");
+        assert_eq!(some.refresh.every_days, Some(30));
         let some = format!("{SHORT}[audit]\nwhen_unwritable = 'serve'\nkeep_files = 9\n");
         let some: NodeSettings = text::parse(&some).expect("it fits");
         let expected = (true, WhenUnwritable::Serve, 64, Some(9));
@@ -221,6 +248,9 @@ mod tests {
         assert!(settings.check().is_err());
         settings = NodeSettings::new("a", "h:1", "h:2");
         settings.http_listen = Some("nowhere".into());
+        assert!(settings.check().is_err());
+        settings = NodeSettings::new("a", "h:1", "h:2");
+        settings.refresh.every_days = Some(0);
         assert!(settings.check().is_err());
         settings = NodeSettings::new("a", "h:1", "h:2");
         settings.audit.rotate_mib = 0;

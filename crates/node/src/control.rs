@@ -124,7 +124,12 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     // The peer has finished a rotation that this node has not finished, or the other way round. The next round settles it.
     let unfinished = theirs.prepared == setup || theirs.setup == prepared;
     if both && theirs.setup != setup && !unfinished {
-        return Err(Error::Disagreement { peer, field: "set of common secrets" });
+        let told = Error::System(format!(
+            "{peer} has other common secrets than this node: one of the two was put back to a disk or backup from before a refresh. Its \
+             shares of keys are of no use any more; restore its backup from after that refresh"
+        ));
+        core.material.note_trouble(&told);
+        return Err(told);
     }
     core.network.peers.note_set_up(peer, theirs.setup != [0; 32]);
     let before = core.network.peers.boot(peer);

@@ -10,7 +10,8 @@
 //! Somebody who can write the disk can put an *older* copy of the whole file in place. Peers notice this by the mark that moves with every
 //! change that matters ([`Store::mark`]); the node alone does not. Names of keys and the sizes of records are not hidden from somebody who
 //! can read the disk. The program cannot reach a deleted record any more, but its sealed bytes stay in free pages until these are used
-//! again. A stolen disk does not reveal them as long as the secret is kept elsewhere.
+//! again, or until the file is rewritten after a refresh (`erase.rs`). A stolen disk does not reveal them as long as the secret is kept
+//! elsewhere.
 
 mod audit_head;
 mod backup;
@@ -19,6 +20,7 @@ mod cache;
 mod checks;
 mod damage;
 mod engine;
+mod erase;
 mod error;
 #[cfg(test)]
 mod faults;
@@ -125,6 +127,7 @@ impl Store {
         }
         private::open(path)?;
         let database = engine::open(&reopen, Some(path))?;
+        erase::erase_left(path)?;
         let store = Store::from_database(database, reopen, Some(path), secret)?;
         store.check_marker()?;
         Ok(store)

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 pub use crate::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
 use crate::net::Net;
-use crate::protocol::{ProtocolConfig, Session};
+use crate::protocol::{Faults, ProtocolConfig, Session};
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
 use crate::tally::Phase;
@@ -32,6 +32,14 @@ pub enum Stored<'a> {
     Elements(&'a [u8]),
 }
 
+/// Stored values under another setup, and what carrying them over has shown.
+pub struct Carried {
+    /// What the node stores of each, in order.
+    pub stored: Vec<Zeroizing<Vec<u8>>>,
+    /// Faults of other nodes that were corrected.
+    pub faults: Faults,
+}
+
 /// A protocol that nodes can serve with.
 pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'static {
     /// How many nodes must take part in a request. Where cheating nodes are corrected, any two quorums have a node in common that does not
@@ -44,8 +52,8 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
     /// Reads a stored setup of party `me`. Bytes that do not fit are an error, never a panic.
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Self::Setup>;
 
-    /// Makes the part of the common secrets that is not stored, all nodes together. Nodes ask for it under protocols that abort
-    /// ([`Adversary::Abort`](crate::protocol::Adversary::Abort)), whenever one of them has started. Sessions are joined with the result
+    /// Makes the part of the common secrets that is not stored, all nodes together. Nodes ask for it before they carry values over and,
+    /// under protocols that abort ([`Adversary::Abort`](crate::protocol::Adversary::Abort)), whenever one of them has started. Sessions are joined with the result
     /// until the next start.
     fn renew(&self, _setup: &Self::Setup, _net: &mut dyn Net) -> Result<Self::Setup> {
         Err(nothing(self, "made afresh"))
@@ -85,16 +93,19 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         self.join(setup, stream, serving)
     }
 
-    /// Carries a stored value over from one setup to another, among all nodes. Returns what the node then stores of it. Both setups are
-    /// renewed; the first must not have been exposed. Whoever cheats, the value stays the same, or there is an error.
+    /// Carries stored values over from one setup to another, among all nodes, and gives them fresh shares: the old ones are of no use
+    /// together with the new. Both setups are renewed. Under protocols with MACs the first must not have been exposed. All nodes name the
+    /// same values in the same order. Under an active protocol each value stays the same, whoever cheats, or there is an error.
+    ///
+    /// All values are in memory at once: the caller does not take too many together.
     fn carry_over(
         &self,
         _old: &Self::Setup,
         _new: &Self::Setup,
         _stream: Stream,
-        _stored: Stored<'_>,
+        _stored: &[Stored<'_>],
         _net: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>> {
+    ) -> Result<Carried> {
         Err(nothing(self, "carried over to other keys"))
     }
 

@@ -1,12 +1,12 @@
-//! `node rotate`: a new certificate for a node, such that its peers know it at every moment; or fresh common secrets of all nodes.
+//! `node rotate`: a new certificate for a node, such that its peers know it at every moment. With `--secrets` it is `node refresh`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use polyclave_node::admin::{Instruction, order};
+use anyhow::{Result, ensure};
 use polyclave_transport::Identity;
 
+use super::refresh::{Risk, order_at};
 use crate::say;
 
 /// Options and arguments of the command.
@@ -17,11 +17,8 @@ use crate::say;
     the other) and clients (client join)\n\
     3. polyclave node rotate DIR --finish     from its next start the node uses the next certificate alone\n\
     4. once more as 2, with the new card.toml: now nobody accepts the old certificate any more\n\n\
-    The common secrets of all nodes, under protocols that are active with abort (see `polyclave --help`):\n\
-    polyclave node rotate DIR --secrets       at every node, by its own operator\n\
-    When all have ordered it and all nodes run, they make fresh MAC keys and carry every stored key over to them; keys stay the \
-    same, and clients notice a short pause. It ends a quarantine: a node is put under quarantine when a check fails, since then \
-    some machine was altered or broken. Find out which and set it right first; only then order this.")]
+    The common secrets of all nodes, and fresh shares of all keys: polyclave node refresh DIR. The same as an option, which scripts may still \
+    use: polyclave node rotate DIR --secrets")]
 pub struct Arguments {
     /// The node's directory
     dir: PathBuf,
@@ -30,15 +27,12 @@ pub struct Arguments {
     #[arg(long)]
     finish: bool,
 
-    /// Make fresh common secrets with all nodes, once the operators of all of them have ordered it
+    /// The same as `node refresh`
     #[arg(long, conflicts_with_all = ["finish", "days"])]
     secrets: bool,
 
-    /// With --secrets: rotate even though more checks have failed under the MAC keys in use than a node accepts (the node says so when the
-    /// rotation is ordered). A cheater may then know enough of these keys to change stored keys while they are carried over. Take that risk
-    /// only if the alternative is to lose the keys, and only after the machine that made checks fail was removed
-    #[arg(long, requires = "secrets")]
-    despite_failed_checks: bool,
+    #[command(flatten)]
+    risk: Risk,
 
     /// Days for which the next certificate is valid
     #[arg(long, value_name = "D", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
@@ -47,18 +41,12 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let mut dir = super::open(&arguments.dir)?;
+    let despite = arguments.risk.despite_failed_checks;
     if arguments.secrets {
-        let despite = arguments.despite_failed_checks;
-        order(&dir, if despite { &Instruction::RotateDespiteFailures } else { &Instruction::Rotate })?;
-        say!(
-            "{} wants fresh common secrets. The nodes make them when the operators of all nodes have ordered it and all nodes run.\n\
-             See the progress: polyclave node status {}",
-            dir.settings().name,
-            arguments.dir.display()
-        );
-        return Ok(ExitCode::SUCCESS);
+        return order_at(&arguments.dir, despite);
     }
+    ensure!(!despite, "--despite-failed-checks is for `node refresh`");
+    let mut dir = super::open(&arguments.dir)?;
     let card = if arguments.finish {
         dir.finish_rotation()?
     } else {

@@ -108,14 +108,23 @@ fn tell(status: &Status) {
         say!(
             "           This node computes nothing any more. Find out which machine was altered; when all are sound, order"
         );
-        say!("           fresh common secrets at every node: polyclave node rotate DIR --secrets");
+        say!("           fresh shares at every node: polyclave node refresh DIR");
+    }
+    if let Some(refreshed) = status.refreshed {
+        say!("shares     {}", since(refreshed));
     }
     if !status.rotating.is_empty() {
         say!(
-            "rotation   ordered at {} of {nodes} nodes: {}",
+            "refresh    ordered at {} of {nodes} nodes: {}",
             status.rotating.len(),
             status.rotating.join(", ")
         );
+    }
+    if status.refreshing {
+        say!("refresh    under way: {} of {} keys", status.refreshed_keys, status.refreshed_of);
+    }
+    if let Some(trouble) = &status.refresh_trouble {
+        say!("refresh    not done: {trouble}");
     }
     if let Some(clock) = status.clock.as_ref().filter(|clock| Some(*clock) != status.why_not_ready.as_ref()) {
         say!("CLOCK      {clock}");

@@ -5,6 +5,7 @@ mod common;
 mod demo;
 mod kill_all;
 mod kills;
+mod refresh;
 mod sealed_secret;
 mod service;
 mod shipped;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::common::{Place, mode, noise};
+use crate::common::{Place, Running, mode, noise};
 
 /// A private file.
 fn private(place: &Place, name: &str, bytes: &[u8]) {
@@ -45,7 +45,7 @@ fn a_sealed_node_starts_with_its_passphrase_only_and_its_backup_needs_none() {
     assert_eq!(place.read("g"), noise(1000));
     // The running node writes it, and asks nobody.
     place.run("node backup try/node-2 copy --key copy.key");
-    nodes.into_iter().for_each(|node| drop(node.end()));
+    nodes.into_iter().for_each(Running::end);
     place.run("node restore copy restored --key copy.key");
     assert!(place.path("restored/secret.key").exists());
 
@@ -82,5 +82,5 @@ fn credentials_of_the_service_manager_open_a_node() {
     let node = place.start_with("node run try/node-2", &[("CREDENTIALS_DIRECTORY", &credentials)]);
     node.wait_for("is ready");
     node.end();
-    others.into_iter().for_each(|node| drop(node.end()));
+    others.into_iter().for_each(Running::end);
 }

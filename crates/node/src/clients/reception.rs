@@ -137,12 +137,14 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
         }
         _ => {
             let held = core.service.clients.request(&client.name);
-            let held = held.and_then(|held| Ok((held, core.material.hold_off_rotation()?)));
-            let planned =
-                held.and_then(|held| Ok((held, Plan::make(&core.service, client, request, bytes)?)));
+            let only_uses = matches!(request.operation, Operation::Use { .. });
+            let planned = held.and_then(|held| {
+                let held_off = core.material.hold_off_rotation(only_uses)?;
+                Ok((held, held_off, Plan::make(&core.service, client, request, bytes)?))
+            });
             match planned.and_then(|planned| begun().map(|()| planned)) {
-                Ok((_held, plan)) => {
-                    let outcome = serve(&core.service, client, plan, net);
+                Ok((_held, held_off, plan)) => {
+                    let outcome = serve(&core.service, client, plan, held_off, net);
                     core.seen.note(&client.name, kind, &key, event.request, outcome.faults);
                     (outcome.blocks, outcome.result)
                 }

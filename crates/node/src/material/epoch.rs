@@ -110,6 +110,15 @@ impl SessionContext {
         }
     }
 
+    /// Refuses another step if it is too long ago that the common secrets of this context were replaced.
+    pub(crate) fn refuse_outlived(&self, material: &Material) -> Result<(), Refusal> {
+        if !material.has_outlived(&self.set_up.id) {
+            return Ok(());
+        }
+        let told = "all keys got fresh shares while this request was running, and it has taken too long since; ask again";
+        Err(Refusal::new(Reason::Unavailable, told))
+    }
+
     /// An error if the context was given up: then nothing that was computed in it may be sent.
     pub(crate) fn still_holds(&self, material: &Material) -> Result<()> {
         if material.is_quarantined() || self.epoch.as_ref().is_some_and(|epoch| epoch.is_over()) {
@@ -124,7 +133,7 @@ impl Material {
     pub(crate) fn context(&self) -> Result<SessionContext, Refusal> {
         refuse_damaged(&self.store)?;
         self.refuse_quarantined()?;
-        if self.is_rotating() {
+        if self.is_rotating() && self.strategy.pauses_for_rotation() {
             return Err(Refusal::new(Reason::Unavailable, ROTATING));
         }
         let (set_up, epoch) = (self.set_up()?, self.epoch());

@@ -24,7 +24,7 @@ use crate::store::{Quarantine, Store};
 
 /// What operators have to do.
 pub(crate) const REMEDY: &str = "find out which machine was altered; when all are sound, order fresh common secrets at every \
-                                 node (`polyclave node rotate DIR --secrets`)";
+                                 node (`polyclave node refresh DIR`)";
 
 /// Bits of the MAC keys of all protocols that nodes serve with.
 const KEY_BITS: u32 = 64;
@@ -75,7 +75,7 @@ pub(crate) fn refuse_guessed(store: &Store) -> crate::Result<()> {
     Err(Error::System(format!(
         "{failed} checks have failed under the MAC key in use, and {unanswered} were left without an answer: what is carried over \
          from it is right only but for 2^{bound:.0}, and 2^{MOST_FORGED_LOG2} is the limit. Take the machine out that makes checks \
-         fail; then, to take the risk rather than to lose the keys: `polyclave node rotate DIR --secrets --despite-failed-checks`"
+         fail; then, to take the risk rather than to lose the keys: `polyclave node refresh DIR --despite-failed-checks`"
     )))
 }
 

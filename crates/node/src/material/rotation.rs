@@ -1,7 +1,16 @@
-//! Rotation: the nodes make fresh common secrets and carry every stored key over to them. It ends a quarantine.
+//! Rotation, which operators know as a refresh: the nodes make fresh common secrets and carry every stored key over to them, with fresh
+//! shares. Old shares and old common secrets are of no use together with the new ones. It ends a quarantine.
 //!
-//! Every operator orders it at their own node ([`crate::operator::admin`]); the order is durable. A node is in one of these states, all of
-//! them on its disk ([`Store`](crate::store::Store)). S is the id of the common secrets in use, P the id of those prepared:
+//! **Adversary**: mobile (Ostrovsky and Yung 1991; Herzberg, Jarecki, Krawczyk and Yung 1995). Between two refreshes it has at most t nodes,
+//! or copies of their disks and backups; over time it may have had all of them. A node that it has during a refresh counts for both
+//! times. It must be driven out of the others before, and cannot act in their name any more. `shamir/refresh.rs` and `spdz/rotation.rs` of the
+//! protocol crate say why shares before and after do not combine. What this takes of a node: after [`commit`] it keeps no share, no common
+//! secret and no material from before. The exceptions are requests that were running, for [`gate::LONGEST_OLD`] at most, and sealed bytes in
+//! free pages of the database (SECURITY.md).
+//!
+//! Every operator orders it at their own node ([`crate::operator::admin`]), or `node.toml` does ([`order_if_due`]); the order is durable. A
+//! node is in one of these states, all of them on its disk ([`Store`](crate::store::Store)). S is the id of the common secrets in use, P the
+//! id of those prepared:
 //!
 //! ```text
 //!   idle (S)  --operator-->  wanted (S)  --computed with all-->  prepared (S, P)  --all have prepared P-->  idle (P)
@@ -9,19 +18,24 @@
 //!                                 +---- nobody is at P, some lack it -+
 //! ```
 //!
-//! The first node leads: when all nodes want a rotation, or any node has something prepared, it orders a round. In a round no request runs.
-//! All nodes are connected, tell each other (wants, S, P), and compare what each has heard. Then
+//! The first node leads: when all nodes want a rotation, or any node has something prepared, it orders a round. In a round no key is made or
+//! deleted. Under protocols with a MAC key no request runs at all, since the epoch ends. Under the others keys are used all the while, under
+//! S. Only the moment in which P is taken into use has to wait until no request is between reading shares and noting which common secrets
+//! they belong to. (Nodes compare the latter in every request, so shares of S and of P never meet.) All nodes are connected, tell each other (wants, S, P), and compare what each has heard. Then
 //!
 //! 1. *The S of one node is the P of another*, or *all have prepared the same P*: all nodes had stored P, so the nodes that have it
 //!    prepared take it into use, and the round is over.
 //! 2. Otherwise no node has taken anything into use, because no node does before all have said that they stored it. What is prepared is
 //!    given up. If all want a rotation, the nodes make it: fresh common secrets, both sets renewed, every key that all nodes hold carried
-//!    over, everything stored as prepared in one transaction. All nodes tell each other so. Then each node takes it into use in one
-//!    transaction, which also ends the quarantine and the wish.
+//!    over and stored beside the old one, piece by piece, and last the common secrets stored as prepared. All nodes tell each other so.
+//!    Then each node takes all of it into use in one transaction, which also ends the quarantine and the wish.
+//!
+//! Carrying over is checked by the protocols before anything is prepared, so no key's check value is computed again: what is added to
+//! shares is tested to share zeros, or what is opened has MACs.
 //!
 //! So a crash at any moment leaves every node at S or at P with all keys, and a round with all nodes brings them together: a node at P knew
-//! that all had stored P, and no node gives P up while another could be at P. A node with something prepared serves nothing, so that no key
-//! is made, completed or deleted in addition to what the node carries over.
+//! that all had stored P, and no node gives P up while another could be at P. A node with something prepared makes and deletes no key, so
+//! that none is there or gone that was not or was carried over.
 //!
 //! A check that fails in a round ends the wish: the operators look first, and order the rotation again.
 //!
@@ -36,41 +50,45 @@
 //! at others, stops the rotation until it is ordered again: a backup of the latter nodes could save the key, and no single node can delete
 //! keys at others.
 
+mod carrying;
 mod common;
 #[cfg(test)]
 mod fuzz;
+mod gate;
 mod standing;
+#[cfg(test)]
+mod tests;
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock};
 use polyclave_protocol::protocol::ProtocolConfig;
-use polyclave_protocol::service::{ServiceConfig, Stored};
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{AgreedSession, hello};
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{Reason, Refusal};
-use zeroize::Zeroizing;
 
 use crate::Result;
 use crate::error::system;
-use crate::keys::key::{HASH_KEY, Shares};
 use crate::material::epoch::meet;
-use crate::material::quarantine::{judge, refuse_guessed};
+use crate::material::quarantine::refuse_guessed;
 use crate::material::set_up;
 use crate::material::state::Material;
 use crate::operator::audit::Event;
+use crate::operator::clock::now;
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::Order;
-use crate::store::{CarriedKey, HeldKey, KeyState, Store};
-use crate::threads::POLL_INTERVAL;
+use crate::store::Store;
+use carrying::carry_over;
 use common::common_keys;
+use gate::Drained;
+pub(crate) use gate::HeldOff;
 use standing::{Course, Standing, course};
 
-/// How long a rotation waits for running requests. They end at their next step.
-const LAST_REQUESTS: Duration = Duration::from_secs(60);
+/// How many keys the nodes carry over together: these are in memory.
+const KEYS_AT_ONCE: usize = 128;
+const DAY: Duration = Duration::from_secs(86_400);
 /// What a client is told during a rotation.
 pub(crate) const ROTATING: &str = "the nodes are making fresh common secrets; try again later";
 
@@ -83,8 +101,26 @@ pub(crate) struct Rotation {
     running: AtomicBool,
     /// Fresh common secrets are stored and not yet in use.
     pub(super) prepared: AtomicBool,
-    /// Requests hold it shared; a rotation holds it exclusively.
+    /// Requests that make or delete keys hold it shared; a round holds it exclusively. Under protocols that pause for a rotation this holds
+    /// for all requests.
     gate: RwLock<()>,
+    /// Requests hold it shared while they read shares and common secrets. While it is held exclusively, fresh ones are taken into use.
+    moment: RwLock<()>,
+    /// How many keys have been carried over in this round, and of how many.
+    carried: AtomicUsize,
+    of: AtomicUsize,
+    /// Why the last round failed.
+    trouble: Mutex<Option<String>>,
+    /// When this node last took fresh common secrets into use.
+    renewed: Mutex<Option<Instant>>,
+}
+
+/// What a rotation is doing at a node, for its operator.
+pub(crate) struct Progress {
+    pub(crate) running: bool,
+    pub(crate) carried: usize,
+    pub(crate) of: usize,
+    pub(crate) trouble: Option<String>,
 }
 
 impl Material {
@@ -94,9 +130,20 @@ impl Material {
         self.network.peers.which(|state| state.wants_rotation).iter().chain(own).collect()
     }
 
-    /// While this is held, no rotation changes shares of keys. It must be taken before any share is read.
-    pub(crate) fn hold_off_rotation(&self) -> Result<RwLockReadGuard<'_, ()>, Refusal> {
-        self.rotation.gate.try_read().ok_or_else(|| Refusal::new(Reason::Unavailable, ROTATING))
+    /// Remembers why a rotation failed, or what it has made of no use, for the operator.
+    pub(crate) fn note_trouble(&self, error: &Error) {
+        *self.rotation.trouble.lock() = Some(self.members.told(error));
+    }
+
+    /// What a rotation is doing.
+    pub(crate) fn rotation_progress(&self) -> Progress {
+        let Rotation { running, carried, of, trouble, .. } = &self.rotation;
+        Progress {
+            running: running.load(Relaxed),
+            carried: carried.load(Relaxed),
+            of: of.load(Relaxed),
+            trouble: trouble.lock().clone(),
+        }
     }
 
     /// Whether common secrets are being made, or are prepared.
@@ -128,6 +175,27 @@ pub(crate) fn lead(material: &Material, name: [u8; 16]) -> Result<()> {
     join(material, name)
 }
 
+/// Orders a rotation by itself if the common secrets are so many days old, and returns whether it has. A node that does not know how old they
+/// are counts from now on.
+pub(crate) fn order_if_due(material: &Material, every_days: Option<u32>) -> Result<bool> {
+    if material.set_up().is_err() {
+        return Ok(false);
+    }
+    let now = now();
+    let Some(since) = material.store.secrets_since().map_err(system)? else {
+        material.store.note_secrets_since(now).map_err(system)?;
+        return Ok(false);
+    };
+    let age = Duration::from_secs(now.saturating_sub(since));
+    if every_days.is_none_or(|days| age < DAY * days) || material.rotation.wanted.load(Relaxed) {
+        return Ok(false);
+    }
+    refuse_guessed(&material.store)?;
+    material.store.want_rotation().map_err(system)?;
+    load(material)?;
+    Ok(true)
+}
+
 /// Takes part in a round.
 pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
     let _alone = material.setting_up.lock();
@@ -136,28 +204,15 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
     let mut session = hello(&material.config.handshake(parameters), &mut net)?;
     material.rotation.running.store(true, Relaxed);
     let done = Drained::wait(material).and_then(|_drained| round(material, &mut session, &mut net));
-    material.rotation.running.store(false, Relaxed);
-    done
-}
-
-/// While this exists, no request runs.
-struct Drained<'c> {
-    _gate: RwLockWriteGuard<'c, ()>,
-}
-
-impl Drained<'_> {
-    fn wait(material: &Material) -> Result<Drained<'_>> {
-        let until = Instant::now() + LAST_REQUESTS;
-        loop {
-            if let Some(gate) = material.rotation.gate.try_write() {
-                return Ok(Drained { _gate: gate });
-            }
-            if Instant::now() > until || material.threads.is_stopping() {
-                return Err(Error::System("running requests did not end in time".into()));
-            }
-            thread::sleep(POLL_INTERVAL);
-        }
+    for count in [&material.rotation.carried, &material.rotation.of] {
+        count.store(0, Relaxed);
     }
+    material.rotation.running.store(false, Relaxed);
+    match &done {
+        Ok(()) => *material.rotation.trouble.lock() = None,
+        Err(e) => material.note_trouble(e),
+    }
+    done
 }
 
 fn round(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> Result<()> {
@@ -176,7 +231,10 @@ fn round(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> 
             discard(material)?;
             refuse_guessed(&material.store).inspect_err(|_| give_up(material))?;
             let id = rotate(material, session, net).inspect_err(|e| {
-                if judge(material, "making fresh common secrets", e) {
+                let quarantined = material.strategy.judge(material, "making fresh common secrets", e);
+                // Tried again, it could fail like this without an end. The operators look first.
+                let misfit = matches!(e, Error::CheckFailed { .. } | Error::Peer { .. });
+                if quarantined || misfit && !material.strategy.has_mac_key() {
                     give_up(material);
                 }
             })?;
@@ -220,7 +278,7 @@ fn rotate(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) ->
             give_up(material);
         }
     })?;
-    material.end_epoch("fresh common secrets are made");
+    material.strategy.give_up(material, "fresh common secrets are made");
     let config = &material.config;
     let new = config.set_up(net)?;
     let bytes = config.save_setup(&new);
@@ -228,45 +286,35 @@ fn rotate(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) ->
     let stored = material.store.setup().map_err(system)?;
     let stored = stored.ok_or_else(|| Error::System("the common secrets are gone".into()))?;
     let old = config.renew(&config.restore_setup(material.members.me, &stored.bytes)?, net)?;
-    let mut carried = Vec::new();
-    for HeldKey { id, info, state } in keys {
-        let name = info.map(|info| info.properties.name).unwrap_or_default();
-        let mut shares = Shares::new();
-        for (part, bytes) in shares_of(&material.store, &name, id, state)? {
-            let value = if part == HASH_KEY { Stored::Elements(&bytes) } else { Stored::Value(&bytes) };
-            let bytes: Zeroizing<Vec<u8>> = config.carry_over(&old, &new, session.stream(), value, net)?;
-            shares.insert(part, bytes);
-        }
-        carried.push(CarriedKey { name, id, shares });
+    material.rotation.of.store(keys.len(), Relaxed);
+    // The first piece replaces what an earlier round left, so there is one even if there are no keys.
+    let (first, rest) = keys.split_at(keys.len().min(KEYS_AT_ONCE));
+    for (number, piece) in (0..).zip([first].into_iter().chain(rest.chunks(KEYS_AT_ONCE))) {
+        let carried = carry_over(material, [&old, &new], piece, session, net)?;
+        material.store.prepare_keys(number, &carried).map_err(system)?;
+        material.rotation.carried.fetch_add(piece.len(), Relaxed);
     }
     let id = session.id();
-    material.store.prepare_rotation(id, &bytes, &carried).map_err(system)?;
+    material.store.prepare_rotation(id, &bytes).map_err(system)?;
     material.rotation.prepared.store(true, Relaxed);
     tell_all(&[1], net)?;
     Ok(id)
 }
 
-fn shares_of(store: &Store, name: &str, id: [u8; 16], state: KeyState) -> Result<Shares> {
-    let key = match state {
-        KeyState::Announced => store.key(name).map_err(system)?.map(|key| (*key).clone()),
-        _ => store.pending_key(name).map_err(system)?,
-    };
-    let key = key.filter(|key| key.info.id == id);
-    Ok(key.ok_or_else(|| Error::System(format!("the key {name} is gone")))?.shares)
-}
-
 /// Takes what is prepared into use.
 fn commit(material: &Material, id: [u8; 32]) -> Result<()> {
-    material.end_epoch("fresh common secrets are taken into use");
+    let _moment = material.rotation.moment()?;
+    material.strategy.give_up(material, "fresh common secrets are taken into use");
     {
         let mut quarantine = material.quarantine.write();
-        material.store.commit_rotation(id).map_err(system)?;
+        material.store.commit_rotation(id, now()).map_err(system)?;
         *quarantine = None;
     }
+    *material.rotation.renewed.lock() = Some(Instant::now());
     set_up::load(material)?;
     load(material)?;
     metrics::gauge!("polyclave_quarantined").set(0.0);
-    tracing::info!(id = %hex::encode(&id[..8]), "fresh common secrets are in use, and all keys were carried over");
+    tracing::info!(id = %hex::encode(&id[..8]), "fresh common secrets are in use, and all keys have fresh shares");
     material.logbook.note(&Event::of_node("rotation", "done"));
     Ok(())
 }

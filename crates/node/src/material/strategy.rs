@@ -45,6 +45,9 @@ pub(crate) trait MaterialStrategy: Send + Sync {
     /// At the first node: what to prepare next.
     fn next(&self, material: &Material) -> Option<Preparation>;
 
+    /// Whether no request runs during a rotation, because what requests run under ends with it.
+    fn pauses_for_rotation(&self) -> bool;
+
     /// Whether there is a MAC key, which a rotation replaces.
     fn has_mac_key(&self) -> bool;
 }

@@ -1,4 +1,4 @@
-//! Orders of an operator to a node: report its state, write a backup, readmit a peer, make fresh common secrets.
+//! Orders of an operator to a node: report its state, write a backup, readmit a peer, refresh all shares.
 //!
 //! The store belongs to the running node alone. So a running node answers on a Unix socket in its directory: one line of JSON for the
 //! order, one for the answer. Only the owner of the directory can reach it, and no order or answer contains a secret: secrets are named by
@@ -50,7 +50,7 @@ pub enum Instruction {
         /// Its name.
         node: String,
     },
-    /// Replace the nodes' common secrets by fresh ones, once the operators of all nodes have ordered it.
+    /// Give all stored keys fresh shares under fresh common secrets, once the operators of all nodes have ordered it.
     Rotate,
     /// The same, although so many checks have failed under the MAC key in use that a cheater may know it: the operator accepts the risk.
     RotateDespiteFailures,
@@ -98,7 +98,7 @@ pub fn order(dir: &NodeDir, order: &Instruction) -> Result<Option<Answer>> {
     if *order == Instruction::Status {
         return Ok(None);
     }
-    if order.is_rotation() {
+    if *order == Instruction::RotateDespiteFailures {
         let cluster = dir.cluster().map_err(system)?;
         let cluster = cluster.ok_or_else(|| Error::misuse("this node belongs to no cluster yet"))?;
         let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
@@ -171,13 +171,13 @@ fn carry_out(
     Ok(Answer::Done)
 }
 
-/// An error if the protocol has nothing that a rotation replaces.
+/// An error if the protocol has no MAC key at which checks could fail.
 fn refuse_without_mac_key(config: &AnyServiceConfig, strategy: &dyn MaterialStrategy) -> Result<()> {
     if strategy.has_mac_key() {
         return Ok(());
     }
     Err(Error::misuse(format!(
-        "under {} there is no MAC key to replace; this is for protocols that have one",
+        "under {} there is no MAC key, so no check of one has failed; order the refresh without that option",
         config.name()
     )))
 }
@@ -191,7 +191,7 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Instruction) -> Result<Answer> {
         }
         order => operation(order),
     };
-    if order.is_rotation() {
+    if *order == Instruction::RotateDespiteFailures {
         refuse_without_mac_key(&core.service.config, &*core.material.strategy)?;
     }
     let detail = described(order);

@@ -9,16 +9,22 @@ use std::time::{Duration, Instant, SystemTime};
 use polyclave_config::NodeDir;
 
 use crate::core::Core;
+use crate::material::rotation;
 use crate::material::set_up::Leader;
+use crate::operator::audit::Event;
 use crate::requests::channels::PING_EVERY;
 use crate::store::Store;
 use crate::threads::POLL_INTERVAL;
 
-/// Reloads the policy when its file changes, pings channels, starts an agreement on common secrets if one is due, writes the audit log.
+/// The pause before something is tried again for which the disk may lack room.
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
+
+/// Reloads the policy when its file changes, pings channels, starts an agreement on common secrets if one is due, orders a
+/// refresh if one is due, writes the audit log.
 pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
-    let (mut noted, mut leader, mut misfit) = (None, Leader::default(), None);
+    let (mut noted, mut leader, mut misfit, mut not_erased) = (None, Leader::default(), None, None);
     look_over_keys(&core.store);
     while !core.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
@@ -56,9 +62,49 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             metrics::counter!("polyclave_blocks_computed_total")
                 .absolute(core.service.computed.load(Relaxed));
             let status = core.status();
+            refresh(core, dir.settings().refresh.every_days);
+            erase_replaced(&core.store, &mut not_erased);
             metrics::gauge!("polyclave_keys").set(status.keys as f64);
             metrics::gauge!("polyclave_keys_damaged").set(status.damaged as f64);
             metrics::gauge!("polyclave_keys_lacking").set(status.lacking as f64);
+        }
+    }
+}
+
+/// Orders a refresh if one is due by the settings, and tells how it stands. Without a number of days none is ordered; the time since the last
+/// one is kept all the same.
+fn refresh(core: &Core, every_days: Option<u32>) {
+    match rotation::order_if_due(&core.material, every_days) {
+        Ok(false) => {}
+        Ok(true) => {
+            tracing::info!("a refresh is ordered, as node.toml has it; it begins when all nodes want it");
+            core.logbook.note(&Event { detail: "scheduled", ..Event::of_node("rotate", "done") });
+        }
+        Err(e) => {
+            tracing::error!(error = core.members.told(&e), "a refresh is due and could not be ordered");
+        }
+    }
+    let progress = core.material.rotation_progress();
+    let wanted = core.material.rotation_wanted_by().contains(core.members.me);
+    metrics::gauge!("polyclave_refresh_wanted").set(f64::from(u8::from(wanted)));
+    metrics::gauge!("polyclave_refresh_running").set(f64::from(u8::from(progress.running)));
+    if let Ok(Some(since)) = core.store.secrets_since() {
+        metrics::gauge!("polyclave_refreshed_timestamp_seconds").set(since as f64);
+    }
+}
+
+/// Erases what a refresh has replaced. If that fails, mostly because the disk is full, it is tried again after a while.
+fn erase_replaced(store: &Store, failed: &mut Option<Instant>) {
+    if failed.is_some_and(|at| at.elapsed() < AFTER_FAILURE) {
+        return;
+    }
+    *failed = None;
+    match store.erase_replaced() {
+        Ok(false) => {}
+        Ok(true) => tracing::info!("shares and common secrets from before the refresh are erased"),
+        Err(e) => {
+            *failed = Some(Instant::now());
+            tracing::error!(error = %e, "shares from before a refresh could not be erased; this is tried again");
         }
     }
 }

@@ -14,6 +14,8 @@ use crate::requests::lending::{Channel, acquire};
 use crate::requests::plan::{Plan, Task};
 use crate::requests::service::Service;
 
+/// What nodes that are not in the same epoch of shares differ in.
+const SECRETS: &str = "common secrets";
 /// How long a follower waits for the leading node to give it a channel.
 const FOLLOW: Duration = Duration::from_secs(15);
 /// The time limit of the hello, however slowly the bytes arrive. A peer that takes longer is taken for gone.
@@ -57,6 +59,14 @@ pub(crate) fn begin<'c>(
                     }
                     Err(e) => Err(blame(unavailable(e.clone()), &e)),
                 };
+            }
+            Err(Error::Disagreement { peer, field: SECRETS }) => {
+                channel.sound();
+                let told = format!(
+                    "this node and {peer} have other common secrets: one of them has taken fresh ones into use just now, and the \
+                     other is about to; try again"
+                );
+                return Err(Refusal::new(Reason::Unavailable, told));
             }
             Err(e @ Error::Disagreement { .. }) => {
                 channel.sound();
@@ -139,7 +149,7 @@ pub(crate) fn handshake(
         .handshake()
         .with("acceptance of the request", acceptance)
         .with("memory_per_request_mib (node.toml)", &service.memory.part_bytes().to_le_bytes())
-        .with("common secrets", &context_id.set_up)
+        .with(SECRETS, &context_id.set_up)
         .with("epoch", &context_id.epoch);
     service.config.handshake(parameters).with("request", digest).with("key", key)
 }

@@ -22,6 +22,7 @@ use crate::computation::modes::{StepError, misplaced};
 use crate::computation::progress::Progress;
 use crate::keys::make::generate;
 use crate::material::epoch::SessionContext;
+use crate::material::rotation::HeldOff;
 use crate::requests::begin::begin;
 use crate::requests::lending::Channel;
 use crate::requests::plan::{Plan, Task};
@@ -52,10 +53,16 @@ struct Serving<'a, 'c> {
     faults: Faults,
 }
 
-/// Serves a planned request.
-pub(crate) fn serve(service: &Service, client: &Client, plan: Plan, net: &mut TlsNet) -> Outcome {
+/// Serves a planned request. A rotation was held off since before the plan read any share.
+pub(crate) fn serve(
+    service: &Service,
+    client: &Client,
+    plan: Plan,
+    held_off: HeldOff<'_>,
+    net: &mut TlsNet,
+) -> Outcome {
     let (mut blocks, mut faults) = (0, Faults::default());
-    let result = try_serve(service, client, plan, net, &mut blocks, &mut faults);
+    let result = try_serve(service, client, (plan, held_off), net, &mut blocks, &mut faults);
     if let Err(refusal) = &result {
         service.members.refuse(net, refusal);
     }
@@ -65,7 +72,7 @@ pub(crate) fn serve(service: &Service, client: &Client, plan: Plan, net: &mut Tl
 fn try_serve(
     service: &Service,
     client: &Client,
-    mut plan: Plan,
+    (mut plan, mut held_off): (Plan, HeldOff<'_>),
     net: &mut TlsNet,
     blocks: &mut u64,
     faults: &mut Faults,
@@ -77,6 +84,7 @@ fn try_serve(
     });
     // The request was refused here. The other nodes' channel need not wait for it.
     let context = ready.inspect_err(|_| service.pending.refuse(plan.ticket))?;
+    held_off.has_read();
     let (mut channel, session) = begin(service, &plan, context.id(), &mut || net.is_alive())?;
     let line = Line::new(net, Party(service.members.nodes as u8));
     let (id, blocks_paid) = (session.id(), *blocks);

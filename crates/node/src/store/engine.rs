@@ -32,7 +32,7 @@ use super::{Result, StoreError};
 /// Opens the database again.
 pub(super) type Reopen = Box<dyn Fn() -> std::result::Result<Database, DatabaseError> + Send + Sync>;
 
-type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
+pub(super) type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
 /// A table. The names are part of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Table {
         }
     }
 
-    fn definition(self) -> Definition {
+    pub(super) fn definition(self) -> Definition {
         TableDefinition::new(self.name())
     }
 }
@@ -77,12 +77,12 @@ impl Table {
 /// The database.
 pub(super) struct Engine {
     /// `None` only while it is opened again.
-    database: RwLock<Option<Database>>,
-    reopen: Reopen,
-    failed: AtomicBool,
+    pub(super) database: RwLock<Option<Database>>,
+    pub(super) reopen: Reopen,
+    pub(super) failed: AtomicBool,
     /// The damage of the file, once it was found.
     damage: OnceLock<String>,
-    path: Option<String>,
+    pub(super) path: Option<String>,
     seal: Arc<Seal>,
 }
 
@@ -336,7 +336,7 @@ pub(super) fn decode<T: DeserializeOwned>(table: Table, bytes: &[u8]) -> Result<
 }
 
 /// Turns an error of redb into one of the store.
-fn failed(e: impl Into<redb::Error>) -> StoreError {
+pub(super) fn failed(e: impl Into<redb::Error>) -> StoreError {
     let e = e.into();
     let is_damage = match &e {
         redb::Error::Io(e) => matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof),
@@ -382,7 +382,7 @@ thread_local! {
 }
 
 /// Runs something that may read damaged pages.
-fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(super) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     static QUIET: Once = Once::new();
     // A panic that becomes an error is not also reported as a crash.
     if !thread::panicking() {

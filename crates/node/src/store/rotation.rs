@@ -1,5 +1,6 @@
-//! The stored state of a rotation to fresh common secrets, with all keys carried over: wanted, then prepared beside what is in use, then
-//! taken into use, each in one transaction. [`crate::material::rotation`] describes how the nodes do this together.
+//! The stored state of a rotation to fresh common secrets, with fresh shares of all keys: wanted, then prepared beside what is in use, then
+//! taken into use. Keys are prepared in pieces, a transaction each, and count once the common secrets are prepared, too. All is taken into
+//! use in one transaction. [`crate::material::rotation`] describes how the nodes do this together.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +8,7 @@ use polyclave_transport::wire::KeyInfo;
 use zeroize::Zeroizing;
 
 use super::engine::{Changes, Records, Table, encode};
+use super::erase::ERASE;
 use super::keys::{COUNT, Entry, count, encode_shares};
 use super::quarantine::QUARANTINE;
 use super::setup::{AGREED, PROPOSED, load, save};
@@ -16,10 +18,12 @@ use super::{KeyState, Result, Store, StoreError};
 const WANTED: &[u8] = b"rotation wanted";
 /// Fresh common secrets.
 const PREPARED: &[u8] = b"rotation setup";
-/// The keys that were carried over to them.
+/// The keys that were carried over to them; of the first piece. The others have their number behind it.
 const CARRIED: &[u8] = b"rotation keys";
 /// The shares of each of these keys, by its id.
 const SHARES: &[u8] = b"rotation shares ";
+/// The time since which the common secrets are in use, in seconds since 1970.
+const SINCE: &[u8] = b"secrets since";
 
 /// A key as this node holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,17 +87,39 @@ impl Store {
         Ok(held)
     }
 
-    /// Stores fresh common secrets, and the keys under them, beside what is in use. Replaces what was prepared before.
-    pub fn prepare_rotation(&self, id: [u8; 32], bytes: &[u8], keys: &[CarriedKey]) -> Result<()> {
+    /// Stores a piece of the keys under fresh common secrets, beside what is in use. The pieces have numbers from 0 on; the first replaces
+    /// all that was prepared before.
+    pub fn prepare_keys(&self, piece: u32, keys: &[CarriedKey]) -> Result<()> {
         self.change(|changes| {
-            clear(changes)?;
-            let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
-            save(changes, PREPARED, id, agreed.epoch + 1, bytes)?;
+            if piece == 0 {
+                clear(changes)?;
+            }
             let named: Vec<(&str, [u8; 16])> = keys.iter().map(|key| (key.name.as_str(), key.id)).collect();
-            changes.put_bytes(Table::Meta, CARRIED, encode(&named, 256)?)?;
+            changes.put_bytes(Table::Meta, &list_of(piece), encode(&named, 32 + 96 * keys.len())?)?;
             keys.iter().try_for_each(|key| {
                 changes.put_bytes(Table::Meta, &shares_of(key.id), encode_shares(&key.shares)?)
             })
+        })
+    }
+
+    /// Stores fresh common secrets beside what is in use, once all pieces of keys are there.
+    pub fn prepare_rotation(&self, id: [u8; 32], bytes: &[u8]) -> Result<()> {
+        self.change(|changes| {
+            let agreed = load(changes, AGREED)?.ok_or(StoreError::NoSetup)?;
+            save(changes, PREPARED, id, agreed.epoch + 1, bytes)
+        })
+    }
+
+    /// Since when the common secrets are in use, as far as this store knows, in seconds since 1970.
+    pub fn secrets_since(&self) -> Result<Option<u64>> {
+        self.engine.read(|records| records.get(Table::Meta, SINCE))
+    }
+
+    /// Notes that the common secrets are in use, if no time is known for them: they are new, or older than this record.
+    pub fn note_secrets_since(&self, now: u64) -> Result<()> {
+        self.engine.write(|changes| match changes.holds(Table::Meta, SINCE)? {
+            true => Ok(()),
+            false => changes.put(Table::Meta, SINCE, &now),
         })
     }
 
@@ -107,9 +133,9 @@ impl Store {
         self.change(clear)
     }
 
-    /// Takes what was prepared into use: the common secrets and every key under them, all at once. This also ends a quarantine. Repeating
-    /// this has no effect.
-    pub fn commit_rotation(&self, id: [u8; 32]) -> Result<()> {
+    /// Takes what was prepared into use: the common secrets and every key under them, all at once, at the time `now`. This also ends a
+    /// quarantine. Repeating this has no effect.
+    pub fn commit_rotation(&self, id: [u8; 32], now: u64) -> Result<()> {
         self.change(|changes| {
             if load(changes, AGREED)?.is_some_and(|agreed| agreed.id == id) {
                 return Ok(());
@@ -129,6 +155,8 @@ impl Store {
                 }
             }
             save(changes, AGREED, id, prepared.epoch, &prepared.bytes)?;
+            changes.put(Table::Meta, SINCE, &now)?;
+            changes.put(Table::Meta, ERASE, &())?;
             clear(changes)?;
             [PROPOSED, WANTED, QUARANTINE]
                 .into_iter()
@@ -139,16 +167,33 @@ impl Store {
     }
 }
 
+/// The names and ids of the keys of all pieces.
 fn carried(records: &impl Records) -> Result<Vec<(String, [u8; 16])>> {
-    Ok(records.get(Table::Meta, CARRIED)?.unwrap_or_default())
+    let mut all = Vec::new();
+    for piece in 0.. {
+        let listed: Option<Vec<(String, [u8; 16])>> = records.get(Table::Meta, &list_of(piece))?;
+        let Some(listed) = listed else { break };
+        all.extend(listed);
+    }
+    Ok(all)
 }
 
 fn clear(changes: &Changes) -> Result<()> {
     for (_, id) in carried(changes)? {
         changes.remove(Table::Meta, &shares_of(id))?;
     }
-    changes.remove(Table::Meta, CARRIED)?;
+    for piece in 0.. {
+        let list = list_of(piece);
+        if changes.sealed(Table::Meta, &list)?.is_none() {
+            break;
+        }
+        changes.remove(Table::Meta, &list)?;
+    }
     changes.remove(Table::Meta, PREPARED)
+}
+
+fn list_of(piece: u32) -> Vec<u8> {
+    if piece == 0 { CARRIED.to_vec() } else { [CARRIED, b" ", &piece.to_be_bytes()].concat() }
 }
 
 fn shares_of(id: [u8; 16]) -> Vec<u8> {
@@ -162,6 +207,7 @@ mod tests {
 
     const OLD: [u8; 32] = [1; 32];
     const NEW: [u8; 32] = [2; 32];
+    const NOW: u64 = 1_700_000_000;
 
     /// A store with common secrets, an announced and a pending key, and a rotation ordered.
     fn ordered() -> (Store, Disk) {
@@ -182,8 +228,10 @@ mod tests {
     }
 
     fn rotated(store: &Store) {
-        store.prepare_rotation(NEW, b"new", &[carried_over("a", 1), carried_over("b", 2)]).expect("prepared");
-        store.commit_rotation(NEW).expect("committed");
+        store.prepare_keys(0, &[carried_over("a", 1)]).expect("prepared");
+        store.prepare_keys(1, &[carried_over("b", 2)]).expect("prepared");
+        store.prepare_rotation(NEW, b"new").expect("prepared");
+        store.commit_rotation(NEW, NOW).expect("committed");
     }
 
     fn is_old(store: &Store) -> bool {
@@ -204,6 +252,7 @@ mod tests {
         });
         let (wanted, quarantined) = (store.rotation_wanted(), store.quarantined());
         let over = !wanted.expect("read") && quarantined.expect("read").is_none();
+        assert_eq!(store.secrets_since().expect("read"), Some(NOW));
         let left = store.prepared_rotation().expect("read").is_some();
         (setup.id, setup.epoch) == (NEW, 2) && *setup.bytes == b"new" && keys && over && !left
     }
@@ -211,13 +260,15 @@ mod tests {
     #[test]
     fn what_is_prepared_touches_nothing_until_all_of_it_is_taken_into_use() {
         let (store, disk) = ordered();
-        store.prepare_rotation([7; 32], b"first try", &[carried_over("a", 1)]).expect("prepared");
+        store.prepare_keys(0, &[carried_over("a", 1)]).expect("prepared");
+        store.prepare_keys(1, &[carried_over("b", 7)]).expect("prepared");
+        store.prepare_rotation([7; 32], b"first try").expect("prepared");
         assert!(is_old(&store));
         store.discard_rotation().expect("given up");
-        assert!(matches!(store.commit_rotation([7; 32]), Err(StoreError::NoRotation)));
+        assert!(matches!(store.commit_rotation([7; 32], NOW), Err(StoreError::NoRotation)));
         assert!(is_old(&store));
         rotated(&store);
-        store.commit_rotation(NEW).expect("twice is once");
+        store.commit_rotation(NEW, NOW).expect("twice is once");
         for store in [&store, &reopen(&disk.copy())] {
             assert!(is_new(store));
             assert_eq!(store.count().expect("read"), 2);
@@ -237,7 +288,7 @@ mod tests {
                     old += 1;
                     // It is completed from what was prepared, or begun again.
                     if crashed.prepared_rotation().expect("read") == Some(NEW) {
-                        crashed.commit_rotation(NEW).expect("completed");
+                        crashed.commit_rotation(NEW, NOW).expect("completed");
                     } else {
                         rotated(&crashed);
                     }
@@ -256,8 +307,10 @@ mod tests {
             let (store, disk) = ordered();
             disk.leave(room);
             let done = store
-                .prepare_rotation(NEW, b"new", &[carried_over("a", 1), carried_over("b", 2)])
-                .and_then(|()| store.commit_rotation(NEW))
+                .prepare_keys(0, &[carried_over("a", 1)])
+                .and_then(|()| store.prepare_keys(1, &[carried_over("b", 2)]))
+                .and_then(|()| store.prepare_rotation(NEW, b"new"))
+                .and_then(|()| store.commit_rotation(NEW, NOW))
                 .is_ok();
             seen[usize::from(done)] = true;
             disk.make_room();

@@ -166,6 +166,10 @@ impl MaterialStrategy for Checked {
         lacking_kind(material)
     }
 
+    fn pauses_for_rotation(&self) -> bool {
+        true
+    }
+
     fn has_mac_key(&self) -> bool {
         true
     }

@@ -19,6 +19,7 @@ use crate::Result;
 use crate::computation::modes::StepError;
 use crate::material::epoch::Epoch;
 use crate::material::preparation::lacking_kind;
+use crate::material::rotation;
 use crate::material::state::Material;
 use crate::material::strategy::{MaterialStrategy, Preparation};
 use crate::peers::orders::Order;
@@ -183,11 +184,19 @@ impl MaterialStrategy for Standing {
     fn settle(&self, _: &Material) {}
 
     fn follows(&self, order: &Order) -> bool {
-        matches!(order, Order::Fill { .. })
+        matches!(order, Order::Rotate { .. } | Order::Fill { .. })
     }
 
     fn next(&self, material: &Material) -> Option<Preparation> {
+        if rotation::is_due(material) {
+            return Some(Preparation::Rotation);
+        }
         lacking_kind(material)
+    }
+
+    /// Requests go on with the shares and the stock that they began with.
+    fn pauses_for_rotation(&self) -> bool {
+        false
     }
 
     fn has_mac_key(&self) -> bool {

@@ -5,6 +5,7 @@ use polyclave_protocol::{Error, Party};
 use polyclave_transport::wire::Refusal;
 
 use crate::Result;
+use crate::material::rotation;
 use crate::material::state::Material;
 use crate::material::strategy::{MaterialStrategy, Preparation};
 use crate::peers::orders::Order;
@@ -31,12 +32,16 @@ impl MaterialStrategy for Unchecked {
 
     fn settle(&self, _: &Material) {}
 
-    fn follows(&self, _: &Order) -> bool {
-        false
+    fn follows(&self, order: &Order) -> bool {
+        matches!(order, Order::Rotate { .. })
     }
 
-    fn next(&self, _: &Material) -> Option<Preparation> {
-        None
+    fn next(&self, material: &Material) -> Option<Preparation> {
+        rotation::is_due(material).then_some(Preparation::Rotation)
+    }
+
+    fn pauses_for_rotation(&self) -> bool {
+        false
     }
 
     fn has_mac_key(&self) -> bool {

@@ -9,7 +9,7 @@ use super::service_session::{AnyServiceSession, ErasableService};
 use super::values::AnySetup;
 use crate::net::Net;
 use crate::protocol::{Adversary, ProtocolConfig};
-use crate::service::{Element, ServiceConfig, Stored};
+use crate::service::{Carried, Element, ServiceConfig, Stored};
 use crate::session::{HandshakeParameters, Stream};
 use crate::stock::{Kind, Stock};
 use crate::{Party, PartySet, Result};
@@ -55,9 +55,9 @@ trait ErasedServiceConfig: ErasedConfig {
         old: &AnySetup,
         new: &AnySetup,
         stream: Stream,
-        stored: Stored<'_>,
+        stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>>;
+    ) -> Result<Carried>;
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>>;
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>>;
 }
@@ -117,9 +117,9 @@ impl<S: ServiceConfig<Setup: 'static, Session: ErasableService>> ErasedServiceCo
         old: &AnySetup,
         new: &AnySetup,
         stream: Stream,
-        stored: Stored<'_>,
+        stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>> {
+    ) -> Result<Carried> {
         ServiceConfig::carry_over(self, old.of(), new.of(), stream, stored, net)
     }
 
@@ -224,9 +224,9 @@ impl ServiceConfig for AnyServiceConfig {
         old: &AnySetup,
         new: &AnySetup,
         stream: Stream,
-        stored: Stored<'_>,
+        stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>> {
+    ) -> Result<Carried> {
         self.0.carry_over(old, new, stream, stored, net)
     }
 

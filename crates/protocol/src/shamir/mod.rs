@@ -32,6 +32,7 @@ mod polynomial;
 mod power;
 mod product;
 mod prss;
+mod refresh;
 mod registers;
 mod runs;
 mod security;

@@ -15,6 +15,7 @@ use super::prss::{Degree, Prss, TILE};
 use super::security::{AdversaryModel, Image};
 use super::setup::{Setup, Structure, point};
 use super::{Batch, Shamir};
+use crate::commitment::broadcast;
 use crate::net::Net;
 use crate::pool::{Pool, Shares};
 use crate::protocol::Faults;
@@ -38,6 +39,7 @@ impl AdversaryModel for Passive {
     type Released = Unverified<Cells>;
     type Material = ();
     const KINDS: [u8; 2] = *b"PS";
+    const CORRECTS: bool = false;
     const HOLDS_STOCK: bool = false;
 
     fn new(setup: &Setup, _: &Stream, serving: PartySet) -> Result<Passive> {
@@ -218,6 +220,17 @@ impl AdversaryModel for Passive {
         arithmetic.prss.add_zero(message);
         Ok(())
     }
+
+    fn publish(
+        arithmetic: &mut Arithmetic<Passive>,
+        message: &[u8],
+        net: &mut dyn Net,
+    ) -> Result<Vec<Vec<u8>>> {
+        arithmetic.counts().rounds += 1;
+        broadcast(message, net)
+    }
+
+    fn outvote(_: &mut Arithmetic<Passive>, _: PartySet) {}
 
     fn faults(_: &Arithmetic<Passive>) -> Faults {
         Faults::default()

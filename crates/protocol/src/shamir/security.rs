@@ -32,6 +32,9 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
     /// First bytes of what is stored: of a setup, of a value.
     const KINDS: [u8; 2];
 
+    /// Whether wrong messages of up to t parties are corrected, and not only found.
+    const CORRECTS: bool;
+
     /// Whether nodes take material from a stock, whose level bounds what one evaluation holds, and do not make it here and now.
     const HOLDS_STOCK: bool;
 
@@ -114,6 +117,13 @@ pub trait AdversaryModel: Sized + Send + Sync + 'static {
 
     /// Makes shares of a value ready for a client, by another sharing of the same value.
     fn hand_out(arithmetic: &mut Arithmetic<Self>, message: &mut [u8], net: &mut dyn Net) -> Result<()>;
+
+    /// What every party tells all others, by party: the same at all that follow the protocol; empty for one that has told nothing. All
+    /// messages have one length.
+    fn publish(arithmetic: &mut Arithmetic<Self>, message: &[u8], net: &mut dyn Net) -> Result<Vec<Vec<u8>>>;
+
+    /// Remembers parties that have sent something wrong.
+    fn outvote(arithmetic: &mut Arithmetic<Self>, parties: PartySet);
 
     /// What this party has seen of others' faults.
     fn faults(arithmetic: &Arithmetic<Self>) -> Faults;

@@ -6,10 +6,13 @@ use polyclave_cipher::{Cipher, Compiled, CompiledPort, Table, boolean};
 use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
+use super::refresh::refresh;
 use super::security::AdversaryModel;
 use super::{Mask, Passive, Setup, Shamir, ShamirConfig, Shared, Tables, client, memory, storage};
 use crate::net::Net;
-use crate::service::{Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession};
+use crate::protocol::{ProtocolConfig, Session};
+use crate::service::{Carried, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Stored};
+use crate::session::Stream;
 use crate::stored::Reader;
 use crate::{Party, PartySet, Result};
 
@@ -24,6 +27,25 @@ impl ServiceConfig for ShamirConfig {
 
     fn restore_setup(&self, me: Party, bytes: &[u8]) -> Result<Setup> {
         Setup::restore(Passive::KINDS[0], self.structure, me, bytes)
+    }
+
+    /// All of it is stored.
+    fn renew(&self, setup: &Setup, _: &mut dyn Net) -> Result<Setup> {
+        Ok(setup.clone())
+    }
+
+    /// [`refresh`](super::refresh): neither setup is used, since parties deal fresh zeros.
+    fn carry_over(
+        &self,
+        _: &Setup,
+        new: &Setup,
+        stream: Stream,
+        stored: &[Stored<'_>],
+        net: &mut dyn Net,
+    ) -> Result<Carried> {
+        let mut session = self.join(new, stream, PartySet::all(self.parties()))?;
+        let stored = refresh(&mut session.arithmetic, stored, net)?;
+        Ok(Carried { stored, faults: session.faults() })
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

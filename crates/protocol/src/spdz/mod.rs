@@ -56,6 +56,7 @@ pub use material::Batch;
 pub use opening::Openings;
 pub use registers::Registers;
 pub use rotation::Rotation;
+pub(crate) use service::carry_stored_elements;
 pub use setup::Setup;
 pub use share::Authenticated;
 pub use shared::Shared;

@@ -11,8 +11,8 @@ use super::elements::{coordinates, of_coordinates};
 use super::storage::{restore_elements, save_elements};
 use super::{Authenticated, Mask, Rotation, Setup, Shared, Spdz, SpdzConfig, client, stocked};
 use crate::net::Net;
-use crate::protocol::{ProtocolConfig, Session};
-use crate::service::{Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Stored};
+use crate::protocol::{Faults, ProtocolConfig, Session};
+use crate::service::{Carried, Element, ElementArithmetic, Elements, ServiceConfig, ServiceSession, Stored};
 use crate::session::Stream;
 use crate::stock::{Kind, Stock};
 use crate::{Party, PartySet, Result};
@@ -72,23 +72,33 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
         old: &Setup<Gf2_64>,
         new: &Setup<Gf2_64>,
         stream: Stream,
-        stored: Stored<'_>,
+        stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>> {
+    ) -> Result<Carried> {
         let mut rotation = Rotation::new(old, new, self.preprocessing, &stream)?;
-        match stored {
+        let mut carry = |stored: &Stored<'_>| match stored {
             Stored::Value(bytes) => {
                 let value = Shared::restore(bytes, old.key())?;
                 Ok(rotation.carry_cells(&value, net)?.save(new.key()))
             }
-            Stored::Elements(bytes) => {
-                let [x0, x1] = coordinates(&restore_elements(bytes, old.key())?);
-                let carried = rotation.carry_elements(&Authenticated::join(&[&x0, &x1]), net)?;
-                let [x0, x1] = [0..x0.len(), x0.len()..2 * x0.len()].map(|range| carried.part(range));
-                Ok(save_elements(&of_coordinates(&x0, &x1), new.key()))
-            }
-        }
+            Stored::Elements(bytes) => carry_stored_elements(&mut rotation, [old, new], bytes, net),
+        };
+        let stored = stored.iter().map(&mut carry).collect::<Result<_>>()?;
+        Ok(Carried { stored, faults: Faults::default() })
     }
+}
+
+/// Moves stored elements from the first setup to the second.
+pub(crate) fn carry_stored_elements(
+    rotation: &mut Rotation<Gf2_64>,
+    [old, new]: [&Setup<Gf2_64>; 2],
+    bytes: &[u8],
+    net: &mut dyn Net,
+) -> Result<Zeroizing<Vec<u8>>> {
+    let [x0, x1] = coordinates(&restore_elements(bytes, old.key())?);
+    let carried = rotation.carry_elements(&Authenticated::join(&[&x0, &x1]), net)?;
+    let [x0, x1] = [0..x0.len(), x0.len()..2 * x0.len()].map(|range| carried.part(range));
+    Ok(save_elements(&of_coordinates(&x0, &x1), new.key()))
 }
 
 impl ServiceSession for Spdz<Gf2_64> {

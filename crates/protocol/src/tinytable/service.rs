@@ -29,11 +29,11 @@ use super::preprocessing::FromBits;
 use super::stocked::{self, FromStock};
 use super::{Batch, Macs, PreprocessingMethod, Registers, Shared, TinyTable};
 use crate::net::Net;
-use crate::protocol::{Adversary, Input, Owner, ProtocolConfig, Session};
+use crate::protocol::{Adversary, Faults, Input, Owner, ProtocolConfig, Session};
 use crate::release::Checked;
-use crate::service::{Element, ServiceConfig, Stored};
+use crate::service::{Carried, Element, ServiceConfig, Stored};
 use crate::session::{HandshakeParameters, Stream};
-use crate::spdz::{self, Preprocessing, Rotation, Setup, Spdz, SpdzConfig};
+use crate::spdz::{self, Preprocessing, Rotation, Setup, Spdz, SpdzConfig, carry_stored_elements};
 use crate::stock::{Kind, Stock};
 use crate::tally::{Cost, Phase, Tally};
 use crate::tinyot::Source;
@@ -191,22 +191,25 @@ impl ServiceConfig for ServedConfig {
         old: &Setup<Gf2_64>,
         new: &Setup<Gf2_64>,
         stream: Stream,
-        stored: Stored<'_>,
+        stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>> {
-        let bytes = match stored {
-            Stored::Elements(_) => return self.elements.carry_over(old, new, stream, stored, net),
-            Stored::Value(bytes) => bytes,
-        };
+    ) -> Result<Carried> {
         let label = stream.label();
         let bits =
             |setup: &Setup<Gf2_64>, side: &[u8]| setup.bits(self.preprocessing, &[&label, side].concat());
-        let mut value = Shared::restore(bytes, old.key())?;
         let mut rotation = Rotation::new(old, new, self.preprocessing, &stream)?;
         let (mut of_old, mut of_new) = (bits(old, b" of the old key")?, bits(new, b" of the new key")?);
-        let carried = rotation.carry_bits(&value.as_bits()?, [&mut *of_old, &mut *of_new], net)?;
-        value.set_bits(&carried);
-        Ok(value.save(new.key()))
+        let mut carry = |stored: &Stored<'_>| match stored {
+            Stored::Elements(bytes) => carry_stored_elements(&mut rotation, [old, new], bytes, net),
+            Stored::Value(bytes) => {
+                let mut value = Shared::restore(bytes, old.key())?;
+                let carried = rotation.carry_bits(&value.as_bits()?, [&mut *of_old, &mut *of_new], net)?;
+                value.set_bits(&carried);
+                Ok(value.save(new.key()))
+            }
+        };
+        let stored = stored.iter().map(&mut carry).collect::<Result<_>>()?;
+        Ok(Carried { stored, faults: Faults::default() })
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

@@ -341,12 +341,13 @@ fn carried(config: &ServedConfig, net: &mut dyn Net) -> Result<Vec<u8>> {
         config.renew(&config.restore_setup(net.me(), &config.save_setup(setup))?, net)
     };
     let (old, new) = (restored(&old, net)?, restored(&new, net)?);
-    let value = config.carry_over(&old, &new, session.stream(), Stored::Value(&stored), net)?;
-    assert_ne!(*value, *stored, "fresh shares");
-    let elements =
-        config.carry_over(&old, &new, session.stream(), Stored::Elements(&stored_elements), net)?;
+    let stored_values = [Stored::Value(&stored), Stored::Elements(&stored_elements)];
+    let carried = config.carry_over(&old, &new, session.stream(), &stored_values, net)?.stored;
+    let [value, elements] = &carried[..] else { panic!("one for each") };
+    assert_ne!(**value, *stored, "fresh shares");
+    assert_ne!(**elements, *stored_elements, "fresh shares");
     let mut after = config.join(&new, session.stream(), net.members())?;
-    let (value, elements) = (after.restore(&value)?, after.restore_elements(&elements)?);
+    let (value, elements) = (after.restore(value)?, after.restore_elements(elements)?);
     let message = after.reveal_to_client(&value, net)?;
     let mut out = client_learns(config, &message, net)?;
     out.extend(learnt(&mut after, &elements, net)?.as_flattened());

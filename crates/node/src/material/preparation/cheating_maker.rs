@@ -12,7 +12,7 @@ use polyclave_field::Gf2_64;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
-use polyclave_protocol::service::{Element, ServiceConfig, Stored};
+use polyclave_protocol::service::{Carried, Element, ServiceConfig, Stored};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
 use polyclave_protocol::spdz::{LookupMethod, Packing, Preprocessing, Setup, Spdz, SpdzConfig};
 use polyclave_protocol::stock::{Kind, Stock};
@@ -239,9 +239,9 @@ impl ServiceConfig for Cheating {
         old: &Self::Setup,
         new: &Self::Setup,
         stream: Stream,
-        stored: Stored<'_>,
+        stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>> {
+    ) -> Result<Carried> {
         self.inner.carry_over(old, new, stream, stored, net)
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
-use polyclave_protocol::service::{Element, ServiceConfig, Stored};
+use polyclave_protocol::protocol::{Adversary, Faults, ProtocolConfig};
+use polyclave_protocol::service::{Carried, Element, ServiceConfig, Stored};
 use polyclave_protocol::session::{HandshakeParameters, Stream};
 use polyclave_protocol::shamir::{Inversion, Setup, Shamir, ShamirConfig, Structure, Tables};
 use polyclave_protocol::stock::{Kind, Purpose, Stock};
@@ -145,13 +145,16 @@ impl ServiceConfig for Renewing {
         _old: &Setup,
         _new: &Setup,
         _stream: Stream,
-        stored: Stored<'_>,
+        stored: &[Stored<'_>],
         net: &mut dyn Net,
-    ) -> Result<Zeroizing<Vec<u8>>> {
+    ) -> Result<Carried> {
         self.fault.strike(Place::CarryingOver)?;
         coins::toss(b"carrying over", net)?;
-        let (Stored::Value(bytes) | Stored::Elements(bytes)) = stored;
-        Ok(Zeroizing::new(bytes.to_vec()))
+        let same = |stored: &Stored<'_>| {
+            let (Stored::Value(bytes) | Stored::Elements(bytes)) = stored;
+            Zeroizing::new(bytes.to_vec())
+        };
+        Ok(Carried { stored: stored.iter().map(same).collect(), faults: Faults::default() })
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

@@ -55,8 +55,20 @@ pub struct Status {
     pub checks_failed: u32,
     /// Checks under it that a peer left without an answer.
     pub checks_unanswered: u32,
-    /// Names of the nodes whose operators have ordered fresh common secrets.
+    /// Names of the nodes whose operators have ordered a refresh: fresh shares under fresh common secrets.
     pub rotating: Vec<String>,
+    /// The public id of the common secrets in use, in hexadecimal: another one after each refresh.
+    pub secrets: Option<String>,
+    /// Since when they are in use, in seconds since 1970.
+    pub refreshed: Option<u64>,
+    /// Whether a refresh is under way.
+    pub refreshing: bool,
+    /// How many keys have fresh shares so far, while a refresh is under way.
+    pub refreshed_keys: usize,
+    /// Out of how many.
+    pub refreshed_of: usize,
+    /// Why the last attempt of a refresh failed at this node.
+    pub refresh_trouble: Option<String>,
     /// Whether wrong shares are corrected while all nodes are connected.
     pub corrects: bool,
     /// Names of nodes whose shares were wrong in some request since this node started, as this one saw it.
@@ -77,6 +89,7 @@ impl Core {
     /// The status of this node, for its operator.
     pub(super) fn state(&self) -> Status {
         let (status, guesses) = (self.status(), self.material.guesses());
+        let refresh = self.material.rotation_progress();
         let names = |there: bool| {
             let cards =
                 self.members.cluster.cards().iter().zip(polyclave_protocol::Party::all(self.members.nodes));
@@ -107,6 +120,12 @@ impl Core {
             checks_failed: guesses.failed,
             checks_unanswered: guesses.unanswered,
             rotating: self.members.names_of(status.rotating),
+            secrets: self.material.set_up().ok().map(|set_up| hex::encode(set_up.id)),
+            refreshed: self.store.secrets_since().unwrap_or_default(),
+            refreshing: refresh.running,
+            refreshed_keys: refresh.carried,
+            refreshed_of: refresh.of,
+            refresh_trouble: refresh.trouble,
             corrects: self.service.strategy.corrects(),
             outvoted: self.members.names_of(status.outvoted),
             silent: self.members.names_of(status.silent),

@@ -31,6 +31,7 @@ impl Serving<'_, '_> {
         };
         let judged = received.and_then(|(step, digest)| {
             self.service.material.context()?;
+            self.context.refuse_outlived(&self.service.material)?;
             let blocks = admit(&step)?;
             if let Some((info, right)) = paid_by {
                 // The policy may have changed since the request began.

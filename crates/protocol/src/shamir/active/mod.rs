@@ -135,6 +135,7 @@ impl AdversaryModel for Active {
     type Released = Checked<Cells>;
     type Material = Material;
     const KINDS: [u8; 2] = *b"QT";
+    const CORRECTS: bool = true;
     const HOLDS_STOCK: bool = true;
 
     fn new(_: &Setup, _: &Stream, _: PartySet) -> Result<Active> {
@@ -274,6 +275,20 @@ impl AdversaryModel for Active {
 
     fn hand_out(arithmetic: &mut Arithmetic<Active>, message: &mut [u8], net: &mut dyn Net) -> Result<()> {
         arithmetic.share_afresh(message, net)
+    }
+
+    fn publish(
+        arithmetic: &mut Arithmetic<Active>,
+        message: &[u8],
+        net: &mut dyn Net,
+    ) -> Result<Vec<Vec<u8>>> {
+        let lens = vec![message.len(); arithmetic.structure.parties()];
+        let heard = arithmetic.broadcast(&lens, message, net)?;
+        Ok(heard.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    fn outvote(arithmetic: &mut Arithmetic<Active>, parties: PartySet) {
+        arithmetic.security.outvoted = arithmetic.security.outvoted.and(parties);
     }
 
     fn faults(arithmetic: &Arithmetic<Active>) -> Faults {

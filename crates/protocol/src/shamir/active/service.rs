@@ -17,6 +17,7 @@ use super::super::demand::Demand;
 use super::super::masked_powers::EXPONENTS;
 use super::super::masked_table;
 use super::super::power::Powers;
+use super::super::refresh::refresh;
 use super::super::setup::{Setup, Structure};
 use super::super::tables::STOCKED_BITS;
 use super::super::{Batch, Inversion, Shamir};
@@ -27,7 +28,7 @@ use super::triples::{Triples, bytes_of_triple};
 use super::{Active, AdversaryModel, Material, Preprocessing, ShamirActiveConfig, dealt_triples};
 use crate::net::Net;
 use crate::protocol::{ProtocolConfig, Session};
-use crate::service::{ELEMENT_BYTES, Element, ServiceConfig};
+use crate::service::{Carried, ELEMENT_BYTES, Element, ServiceConfig, Stored};
 use crate::session::Stream;
 use crate::stock::{Kind, Purpose, Stock};
 use crate::tally::Phase;
@@ -198,6 +199,20 @@ impl ServiceConfig for ShamirActiveConfig {
         let mut protocol = self.join(setup, stream, serving)?;
         protocol.arithmetic.security.stock = Some(stock);
         Ok(protocol)
+    }
+
+    /// [`refresh`](super::super::refresh): neither setup is used, since parties deal fresh zeros.
+    fn carry_over(
+        &self,
+        _: &Setup,
+        new: &Setup,
+        stream: Stream,
+        stored: &[Stored<'_>],
+        net: &mut dyn Net,
+    ) -> Result<Carried> {
+        let mut session = self.join(new, stream, PartySet::all(self.parties()))?;
+        let stored = refresh(&mut session.arithmetic, stored, net)?;
+        Ok(Carried { stored, faults: session.faults() })
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {

@@ -1,0 +1,317 @@
+//! Fresh shares of all keys, as operators order them: keys and what was encrypted under them stay, whatever is killed meanwhile, and a node
+//! on a disk from before is not let in.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use polyclave_client::Client;
+use polyclave_config::ClientDir;
+use polyclave_protocol::session::random_bytes;
+use polyclave_transport::wire::{Mode, NewKey, Reason};
+use serde_json::Value;
+
+use crate::common::{Place, Running};
+
+/// SP 800-38B, example 3 of AES-128: a key, a message of 40 bytes and its code.
+const KEY: &str = "2b7e151628aed2a6abf7158809cf4f3c";
+const MESSAGE: &str = "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e5130c81c46a35ce411";
+const CODE: &str = "dfa66747de9ae63030ca32611497c827";
+/// Whatever the nodes can do they do in this time, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Rounds in which nodes are killed, where nobody asks for more with `POLYCLAVE_KILL_ROUNDS`.
+const ROUNDS: usize = 6;
+
+/// A cluster whose nodes are processes, with a known key and a sealed message.
+struct Trial {
+    place: Place,
+    nodes: usize,
+    sealed: Vec<u8>,
+}
+
+impl Trial {
+    fn begin(protocol: &str) -> (Trial, Vec<Running>) {
+        let place = Place::new();
+        place.run(&format!("cluster new try --protocol {protocol}"));
+        let nodes = place.names_in("try").iter().filter(|name| name.starts_with("node-")).count();
+        for node in 1..=nodes {
+            place.set_stock(node, if nodes == 2 { 32 } else { 256 }, 0);
+        }
+        let mut trial = Trial { place, nodes, sealed: Vec::new() };
+        let running = trial.start();
+        let key = hex::decode(KEY).expect("hexadecimal");
+        insist("import", || trial.client().import(new_key("known", Mode::Cmac), &key));
+        insist("a key", || trial.client().generate(new_key("sealing", Mode::Gcm)));
+        trial.sealed = insist("sealed", || {
+            let mut sealed = Vec::new();
+            trial.client().seal("sealing", &mut &message()[..], &mut sealed, &mut |_| ())?;
+            Ok(sealed)
+        });
+        (trial, running)
+    }
+
+    fn start_one(&self, node: usize) -> Running {
+        self.place.start(&format!("node run try/node-{node} --log error"))
+    }
+
+    fn start(&self) -> Vec<Running> {
+        let nodes: Vec<Running> = (1..=self.nodes).map(|node| self.start_one(node)).collect();
+        nodes.iter().for_each(|node| drop(node.wait_for("is ready")));
+        nodes
+    }
+
+    fn client(&self) -> Client {
+        Client::open(&ClientDir::open(&self.place.path("try/client")).expect("there")).expect("a client")
+    }
+
+    fn status(&self, node: usize) -> Value {
+        let said = self.place.output(&format!("node status try/node-{node} --json")).stdout;
+        serde_json::from_slice(&said).expect("it is JSON")
+    }
+
+    fn secrets(&self) -> Vec<Value> {
+        (1..=self.nodes).map(|node| self.status(node)["secrets"].clone()).collect()
+    }
+
+    /// Both keys are what they were.
+    fn verify(&self) {
+        let code = insist("the known key", || self.client().cmac("known", &mut &message()[..], &mut |_| ()));
+        assert_eq!(hex::encode(code), CODE);
+        let opened = insist("what was sealed", || {
+            let mut opened = Vec::new();
+            self.client().open_sealed("sealing", &mut &self.sealed[..], &mut opened, &mut |_| ())?;
+            Ok(opened)
+        });
+        assert_eq!(opened, message());
+    }
+}
+
+fn new_key(name: &str, mode: Mode) -> NewKey {
+    NewKey { name: name.into(), cipher: "aes-128".into(), modes: vec![mode], budget_blocks: 1 << 32 }
+}
+
+fn message() -> Vec<u8> {
+    hex::decode(MESSAGE).expect("hexadecimal")
+}
+
+/// Does something that has to be possible again soon, and never fails as it would with a wrong key.
+fn insist<T>(what: &str, mut attempt: impl FnMut() -> polyclave_client::Result<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match attempt() {
+            Ok(done) => return done,
+            Err(e) => assert!(may_pass(&e) && Instant::now() < until, "{what}: {e}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn may_pass(e: &polyclave_client::Error) -> bool {
+    let disagreed = matches!(e, polyclave_client::Error::Refused { refusal, .. } if refusal.reason == Reason::Disagreement);
+    e.may_pass() || disagreed
+}
+
+fn keys_survive(protocol: &str) {
+    let (trial, _nodes) = Trial::begin(protocol);
+    let before = trial.secrets();
+    let told = trial.place.run("cluster refresh try --json");
+    let told: Value = serde_json::from_str(&told).expect("one JSON document");
+    assert_eq!((&told["nodes"], &told["keys"]), (&trial.nodes.into(), &2.into()));
+    let after = trial.secrets();
+    assert!(after.iter().all(|secrets| *secrets == told["secrets"] && *secrets != before[0]), "{after:?}");
+    trial.verify();
+    assert!(trial.status(1)["refreshed"].as_u64() > Some(1_600_000_000));
+    // By each operator, in the old spelling and the new one; and keys are made and deleted as before.
+    for node in 1..=trial.nodes {
+        let how =
+            if node == 1 { "rotate try/node-1 --secrets".into() } else { format!("refresh try/node-{node}") };
+        trial.place.run(&format!("node {how}"));
+    }
+    trial.place.until("it is done once more", || {
+        let now = trial.secrets();
+        now.iter().all(|secrets| *secrets == now[0] && *secrets != after[0])
+    });
+    trial.verify();
+    insist("another key", || trial.client().generate(new_key("another", Mode::Cmac)));
+    insist("deleted", || trial.client().delete("another"));
+}
+
+#[test]
+fn keys_of_shamir_survive_a_refresh() {
+    keys_survive("shamir");
+}
+
+#[test]
+fn keys_of_shamir_active_survive_a_refresh() {
+    keys_survive("shamir-active");
+}
+
+#[test]
+fn keys_of_spdz_survive_a_refresh() {
+    keys_survive("spdz-lt");
+}
+
+#[test]
+fn keys_of_tinytable_survive_a_refresh() {
+    keys_survive("tinytable-linear64");
+}
+
+/// While shares are replaced again and again, requests go on, and no answer is wrong.
+#[test]
+fn keys_of_shamir_are_used_during_refreshes() {
+    let (trial, _nodes) = Trial::begin("shamir");
+    let over = AtomicBool::new(false);
+    let (answered, longest) = std::thread::scope(|scope| {
+        let using = scope.spawn(|| {
+            let client = trial.client();
+            let (mut answered, mut longest) = (0, Duration::ZERO);
+            while !over.load(Relaxed) {
+                let began = Instant::now();
+                let code = insist("used", || client.cmac("known", &mut &message()[..], &mut |_| ()));
+                assert_eq!(hex::encode(code), CODE);
+                longest = longest.max(began.elapsed());
+                answered += 1;
+            }
+            (answered, longest)
+        });
+        for _ in 0..5 {
+            trial.place.run("cluster refresh try");
+        }
+        over.store(true, Relaxed);
+        using.join().expect("no wrong answer")
+    });
+    println!("{answered} answers, the longest after {longest:?}");
+    assert!(answered > 5, "{answered}");
+    trial.verify();
+}
+
+/// All nodes, or one, are killed at a random moment after a refresh was ordered. It is done in the end.
+fn survives_kills(protocol: &str, longest: u64) {
+    let mut seed = [0; 32];
+    random_bytes(&mut seed).expect("randomness");
+    println!("{protocol}: seed {}", hex::encode(seed));
+    let mut random = blake3::Hasher::new_keyed(&seed).finalize_xof();
+    let mut below = |bound: u64| {
+        let mut bytes = [0; 8];
+        random.fill(&mut bytes);
+        u64::from_le_bytes(bytes) % bound
+    };
+    let rounds = std::env::var("POLYCLAVE_KILL_ROUNDS")
+        .map_or(ROUNDS, |rounds| rounds.parse().expect("POLYCLAVE_KILL_ROUNDS is a number"));
+    let (trial, mut nodes) = Trial::begin(protocol);
+    for round in 1..=rounds {
+        let before = trial.secrets();
+        for node in 1..=trial.nodes {
+            trial.place.run(&format!("node refresh try/node-{node}"));
+        }
+        let moment = Duration::from_millis(below(longest));
+        std::thread::sleep(moment);
+        let victims: Vec<usize> = match below(2) {
+            0 => (0..trial.nodes).collect(),
+            _ => vec![below(trial.nodes as u64) as usize],
+        };
+        victims.iter().for_each(|victim| nodes[*victim].kill());
+        for victim in &victims {
+            nodes[*victim].wait_until_gone();
+            nodes[*victim] = trial.start_one(victim + 1);
+        }
+        let began = Instant::now();
+        while {
+            let now = trial.secrets();
+            now[0].is_null() || now.iter().any(|secrets| *secrets != now[0] || *secrets == before[0])
+        } {
+            assert!(began.elapsed() < PATIENCE, "it is not done: {:?}", trial.status(1));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        println!("{round}/{rounds}: {victims:?} after {moment:?}, done after {:?}", began.elapsed());
+        trial.verify();
+    }
+}
+
+#[test]
+fn a_refresh_of_shamir_survives_kills() {
+    survives_kills("shamir", 600);
+}
+
+#[test]
+fn a_refresh_of_shamir_active_survives_kills() {
+    survives_kills("shamir-active", 800);
+}
+
+#[test]
+fn a_refresh_of_spdz_survives_kills() {
+    survives_kills("spdz-lt", 3000);
+}
+
+#[test]
+fn a_refresh_waits_for_all_operators_and_says_what_it_waits_for() {
+    let place = Place::new();
+    let cluster = place.cluster();
+    let told = place.fails("node refresh try/node-1 --despite-failed-checks");
+    assert!(told.contains("under shamir there is no MAC key"), "{told}");
+    place.run("node refresh try/node-1");
+    let told = place.run("node status try/node-1");
+    assert!(told.contains("ordered at 1 of 3 nodes: node-1"), "{told}");
+    cluster.end();
+    let told = place.fails("cluster refresh try");
+    assert!(told.contains("is not running, and a refresh takes all nodes"), "{told}");
+}
+
+/// Somebody who puts an old disk back, and readmits the node, learns that its shares are of no use and what to do.
+#[test]
+fn a_store_from_before_a_refresh_is_refused_and_the_error_says_what_to_do() {
+    let (trial, mut nodes) = Trial::begin("shamir");
+    let place = &trial.place;
+    let old = nodes.remove(2);
+    old.end();
+    let store = place.read("try/node-3/store.redb");
+    nodes.push(trial.start_one(3));
+    nodes[2].wait_for("is ready");
+    place.run("cluster refresh try");
+    nodes.remove(2).end();
+    place.write("try/node-3/store.redb", &store);
+    nodes.push(trial.start_one(3));
+    for node in [1, 2] {
+        place.run(&format!("node readmit try/node-{node} node-3"));
+    }
+    place.until("it is told", || {
+        let trouble = trial.status(1)["refresh_trouble"].to_string();
+        trouble.contains("node-3 has other common secrets")
+            && trouble.contains("restore its backup from after")
+    });
+    assert_eq!(trial.status(1)["missing"], serde_json::json!(["node-3"]));
+    // The two others go on only if they are enough, which 2 of 3 are not.
+    assert!(trial.client().cmac("known", &mut &message()[..], &mut |_| ()).is_err());
+}
+
+/// Measures one refresh of many keys: `cargo test --release -p polyclave-cli --test it -- --ignored --nocapture ten_thousand`. The variable
+/// `POLYCLAVE_REFRESH_KEYS` has another number.
+#[test]
+#[ignore = "it takes minutes to make the keys"]
+fn ten_thousand_keys_of_shamir_are_refreshed_in_less_than_five_minutes() {
+    let keys = std::env::var("POLYCLAVE_REFRESH_KEYS")
+        .map_or(10_000, |keys| keys.parse::<usize>().expect("POLYCLAVE_REFRESH_KEYS is a number"));
+    let (trial, _nodes) = Trial::begin("shamir");
+    let next = std::sync::atomic::AtomicUsize::new(2);
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let client = trial.client();
+                loop {
+                    let number = next.fetch_add(1, Relaxed);
+                    if number >= keys {
+                        break;
+                    }
+                    insist("a key", || client.generate(new_key(&format!("k{number}"), Mode::Gcm)));
+                }
+            });
+        }
+    });
+    println!("{keys} keys were made in {:?}", began.elapsed());
+    let told = trial.place.run("cluster refresh try --json");
+    println!("{told}");
+    let told: Value = serde_json::from_str(&told).expect("one JSON document");
+    assert_eq!(told["keys"], keys);
+    trial.verify();
+    assert!(told["seconds"].as_f64().expect("a number") < 300.0);
+}

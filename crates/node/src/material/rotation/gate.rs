@@ -1,0 +1,87 @@
+//! What keeps requests and a rotation apart.
+//!
+//! A request that makes or deletes keys holds the gate until it ends, and a round holds it exclusively. Under protocols that pause for a
+//! rotation every request does so. All requests hold the *moment* while they read shares and note which common secrets these belong to;
+//! whoever takes fresh ones into use holds it exclusively. So no request ever has shares of one set and common secrets of another.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
+use polyclave_protocol::Error;
+use polyclave_transport::wire::{Reason, Refusal};
+
+use super::{ROTATING, Rotation};
+use crate::Result;
+use crate::material::state::Material;
+use crate::threads::POLL_INTERVAL;
+
+/// How long a rotation waits for running requests. They end at their next step.
+const LAST_REQUESTS: Duration = Duration::from_secs(60);
+/// How long a request waits while fresh common secrets are taken into use.
+const MOMENT: Duration = Duration::from_secs(10);
+/// How long after that a request that began before may still be served, with the shares that it began with.
+pub(super) const LONGEST_OLD: Duration = Duration::from_secs(60);
+
+/// Keeps a rotation from taking fresh common secrets into use.
+pub(crate) struct HeldOff<'m> {
+    _gate: Option<RwLockReadGuard<'m, ()>>,
+    moment: Option<RwLockReadGuard<'m, ()>>,
+}
+
+impl HeldOff<'_> {
+    /// The request has its shares, and knows which common secrets they belong to.
+    pub(crate) fn has_read(&mut self) {
+        self.moment = None;
+    }
+}
+
+impl Rotation {
+    /// Waits until no request is between reading shares and noting which common secrets they belong to, and lets none begin.
+    pub(super) fn moment(&self) -> Result<RwLockWriteGuard<'_, ()>> {
+        let moment = self.moment.try_write_for(LAST_REQUESTS);
+        moment.ok_or_else(|| Error::System("running requests did not end in time".into()))
+    }
+}
+
+impl Material {
+    /// While this is held, no rotation changes shares of keys. It must be taken before any share is read, by a request that only uses keys
+    /// or by one that makes or deletes one.
+    pub(crate) fn hold_off_rotation(&self, only_uses: bool) -> Result<HeldOff<'_>, Refusal> {
+        let rotating = || Refusal::new(Reason::Unavailable, ROTATING);
+        let gate = match only_uses && !self.strategy.pauses_for_rotation() {
+            true => None,
+            false if self.is_rotating() => return Err(rotating()),
+            false => Some(self.rotation.gate.try_read().ok_or_else(rotating)?),
+        };
+        let moment = self.rotation.moment.try_read_for(MOMENT).ok_or_else(rotating)?;
+        Ok(HeldOff { _gate: gate, moment: Some(moment) })
+    }
+
+    /// Whether fresh common secrets have been in use for so long that no request under earlier ones is served any more.
+    pub(crate) fn has_outlived(&self, set_up: &[u8; 32]) -> bool {
+        let renewed = *self.rotation.renewed.lock();
+        self.set_up().is_ok_and(|current| current.id != *set_up)
+            && renewed.is_none_or(|since| since.elapsed() > LONGEST_OLD)
+    }
+}
+
+/// While this exists, no request makes or deletes a key, and none runs at all if the strategy pauses for a rotation.
+pub(super) struct Drained<'c> {
+    _gate: RwLockWriteGuard<'c, ()>,
+}
+
+impl Drained<'_> {
+    pub(super) fn wait(material: &Material) -> Result<Drained<'_>> {
+        let until = Instant::now() + LAST_REQUESTS;
+        loop {
+            if let Some(gate) = material.rotation.gate.try_write() {
+                return Ok(Drained { _gate: gate });
+            }
+            if Instant::now() > until || material.threads.is_stopping() {
+                return Err(Error::System("running requests did not end in time".into()));
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
