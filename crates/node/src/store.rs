@@ -19,6 +19,7 @@ mod cache;
 mod checks;
 mod damage;
 mod engine;
+mod entry;
 mod error;
 #[cfg(test)]
 mod faults;

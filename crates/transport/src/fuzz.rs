@@ -39,8 +39,8 @@ fn encoded<T: Serialize>(messages: &[T]) -> Vec<Vec<u8>> {
 }
 
 fn new_key() -> NewKey {
-    let modes = vec![Mode::Gcm, Mode::Ctr];
-    NewKey { name: "payroll".into(), cipher: "aes-128".into(), modes, budget_blocks: 1 << 40 }
+    let wrapping = NewKey::for_modes("payroll", "aes-128", &[Mode::Gcm, Mode::Ctr], 1 << 40);
+    NewKey { wrappable: true, attributes: vec![9; 20], ..wrapping }
 }
 
 fn info() -> KeyInfo {

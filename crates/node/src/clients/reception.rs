@@ -101,15 +101,17 @@ fn linger(core: &Core, net: &mut TlsNet) {
 fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> bool {
     let began = Instant::now();
     let party = core.members.client();
-    let request: Result<Request, Refusal> = wire::decode(bytes, party)
-        .map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))
-        .and_then(|request: Request| match request.version {
-            wire::VERSION => Ok(request),
-            other => {
-                let told = format!("the client speaks version {other}, this node version {}", wire::VERSION);
-                Err(Refusal::new(Reason::Malformed, told))
-            }
-        });
+    // The version first: a request of another version can have other bytes from there on.
+    let request: Result<Request, Refusal> = match wire::version_of(bytes) {
+        Some(other) if other != wire::VERSION => {
+            let told = format!(
+                "the client speaks version {other}, this node version {}: update the older of the two",
+                wire::VERSION
+            );
+            Err(Refusal::new(Reason::Malformed, told))
+        }
+        _ => wire::decode(bytes, party).map_err(|e| Refusal::new(Reason::Malformed, e.to_string())),
+    };
     let request = match request {
         Ok(request) => request,
         Err(refusal) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use polyclave_cipher::Cipher;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::{
-    self, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, why_apart,
+    self, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, Usage, why_apart,
 };
 
 use crate::clients::rules::Client;
@@ -99,6 +99,7 @@ impl Plan {
                     let told = format!("the key '{key}' was made for {}, not for {wanted}", modes.join(", "));
                     return Err(key_refusal(told));
                 }
+                refuse_other_usage(&info, right)?;
                 refuse_undoing(&info, wanted, right)?;
                 let mode = machine(how, &service.library.cipher(&info.properties.cipher)?, info.id)?;
                 Task::Use { info, key: stored, mode, right }
@@ -121,6 +122,21 @@ impl Plan {
             _ => Vec::new(),
         };
         blake3::derive_key("polyclave 2026 properties of a key", &key)
+    }
+}
+
+/// Refuses to use a key for what it was not made for.
+fn refuse_other_usage(info: &KeyInfo, right: Right) -> Result<(), Refusal> {
+    let (name, usage) = (&info.properties.name, &info.properties.usage);
+    match right.usage() {
+        Some(wanted) if !usage.contains(&wanted) => {
+            let usage: Vec<String> = usage.iter().map(Usage::to_string).collect();
+            Err(key_refusal(format!(
+                "the key '{name}' was made for the usage {}, not {wanted}",
+                usage.join(", ")
+            )))
+        }
+        _ => Ok(()),
     }
 }
 

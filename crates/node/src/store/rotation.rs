@@ -7,7 +7,8 @@ use polyclave_transport::wire::KeyInfo;
 use zeroize::Zeroizing;
 
 use super::engine::{Changes, Records, Table, encode};
-use super::keys::{COUNT, Entry, count, encode_shares};
+use super::entry::Entry;
+use super::keys::{COUNT, count, encode_shares};
 use super::quarantine::QUARANTINE;
 use super::setup::{AGREED, PROPOSED, load, save};
 use super::{KeyState, Result, Store, StoreError};
