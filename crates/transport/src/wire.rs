@@ -128,6 +128,36 @@ pub enum Operation {
         /// How.
         how: Use,
     },
+    /// Derive a key from another. All nodes must take part.
+    Derive {
+        /// The name of the key that it is derived from.
+        base: String,
+        /// The key that is made.
+        new: NewKey,
+        /// From what.
+        how: Derivation,
+    },
+    /// Wrap a key (`Wrapped`).
+    Wrap {
+        /// The name of the key that wraps it.
+        wrapping: String,
+        /// The name of the key that is wrapped.
+        key: String,
+        /// How.
+        how: Wrapping,
+    },
+    /// Unwrap a key. All nodes must take part.
+    Unwrap {
+        /// The name of the key under which it was wrapped.
+        unwrapping: String,
+        /// The wrapped key.
+        #[serde(with = "serde_bytes")]
+        wrapped: Vec<u8>,
+        /// How.
+        how: Wrapping,
+        /// The key that is made.
+        new: NewKey,
+    },
 }
 
 /// How a key is used. The steps that follow are in brackets.
@@ -248,6 +278,8 @@ pub enum Step {
     },
     /// The client has what it wanted.
     Finish,
+    /// Asks for the wrapped key.
+    Wrapped,
 }
 
 /// How a message for CMAC goes on.

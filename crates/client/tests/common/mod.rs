@@ -3,6 +3,7 @@
 
 pub mod active;
 pub mod fake;
+pub mod from_keys;
 pub mod messages;
 pub mod oracle;
 pub mod raw;

@@ -121,9 +121,16 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     };
     let kind = kind(&request.operation);
     let key = key_of(&request.operation).to_owned();
+    let detail = other_key(&request.operation);
     let ticket = ticket(client, &request.id);
-    let event =
-        Event { client: &client.name, operation: kind, key: &key, request: request.id, ..Event::default() };
+    let event = Event {
+        client: &client.name,
+        operation: kind,
+        key: &key,
+        detail: &detail,
+        request: request.id,
+        ..Event::default()
+    };
     let begun = || core.logbook.admit(&Event { outcome: BEGUN, ..event });
     let (blocks, result) = match &request.operation {
         // Always answered, so that a client can learn why other requests are refused.
@@ -180,7 +187,21 @@ fn key_of(operation: &Operation) -> &str {
     match operation {
         Operation::Status | Operation::List { .. } => "",
         Operation::Generate(new) | Operation::Import(new) => &new.name,
-        Operation::Show { key } | Operation::Delete { key } | Operation::Use { key, .. } => key,
+        Operation::Derive { new, .. } | Operation::Unwrap { new, .. } => &new.name,
+        Operation::Show { key }
+        | Operation::Delete { key }
+        | Operation::Use { key, .. }
+        | Operation::Wrap { key, .. } => key,
+    }
+}
+
+/// The other key of an operation on two, for the audit log.
+fn other_key(operation: &Operation) -> String {
+    match operation {
+        Operation::Derive { base, .. } => format!("from={base}"),
+        Operation::Wrap { wrapping, .. } => format!("under={wrapping}"),
+        Operation::Unwrap { unwrapping, .. } => format!("under={unwrapping}"),
+        _ => String::new(),
     }
 }
 

@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::computation::circuits::Circuits;
 use crate::computation::pieces::run;
-use crate::keys::key::ExpandedKey;
+use crate::keys::key::{ExpandedKey, needs_subkeys};
 
 /// The most characters of a key's name.
 const MOST_NAME: usize = 64;
@@ -121,7 +121,7 @@ pub(crate) fn generate(
 ) -> Result<AnyShared> {
     let cipher = &circuits.cipher;
     let port = &cipher.key_schedule.inputs()[0];
-    let wanted = circuits.key_schedule.inputs()[0].views();
+    let wanted = circuits.key.views();
     let sum = compile_with_views(&sum_of_keys(cipher, net.parties()), protocol, |_| wanted.clone());
     let mut own = Zeroizing::new(vec![0; cipher.key_bytes]);
     random_bytes(&mut own)?;
@@ -146,10 +146,10 @@ fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
     b.finish()
 }
 
-/// Expands a shared key: round keys, what its modes need of E(0), and its check value, which is the only value that is opened.
+/// Expands a shared key: round keys, what its modes and usages need of E(0), and its check value, which is the only value that is opened.
 pub(crate) fn expand(
     key: &AnyShared,
-    modes: &[Mode],
+    new: &NewKey,
     protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
     circuits: &Circuits,
@@ -163,14 +163,15 @@ pub(crate) fn expand(
         check.ok_or_else(|| Error::System("the check value was not opened".into()))?.accept().to_blocks();
 
     let (mut subkeys, mut hash_key) = (None, None);
-    if modes.iter().any(|mode| matches!(mode, Mode::Cmac | Mode::Gcm)) {
+    let hashes = new.modes.contains(&Mode::Gcm);
+    if hashes || needs_subkeys(new) {
         let mut values = run(protocol, net, &circuits.chained()?.subkeys, 1, &inputs())?.into_iter();
         if let (Some(h), Some(k1), Some(k2)) = (values.next(), values.next(), values.next()) {
-            if modes.contains(&Mode::Gcm) {
+            if hashes {
                 let h = protocol.elements(&h, net)?;
                 hash_key = Some(GhashKey::derive(protocol.arithmetic(), &h, net)?);
             }
-            subkeys = modes.contains(&Mode::Cmac).then_some((k1, k2));
+            subkeys = needs_subkeys(new).then_some((k1, k2));
         }
     }
     // Before any of it is stored: otherwise an error here would appear under every later use.
