@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::aes::{inverse_s_box, s_box};
-use crate::{Builder, Cells, Cipher, Circuit, Matrix, Port, Wire};
+use crate::{Builder, Cells, Cipher, Circuit, Matrix, Wire};
 
 /// The first bytes of some values as a key of a cipher: `part 1`, `part 2` .. , each of `count` cells of `bits` bits, to `key`. The parts
 /// must have as many bits as the key, or more; cells have 1, 2, 4 or 8 bits.
@@ -83,11 +83,6 @@ pub(crate) fn constants(bytes: &[u8], bits: u8) -> Vec<u8> {
     let count = 8 * bytes.len() / usize::from(bits);
     let cells = Cells::from_blocks(count, bits, bytes).expect("whole bytes fill whole cells");
     cells.rows().to_vec()
-}
-
-/// Bytes of the blocks that a port holds.
-pub fn port_bytes(port: &Port) -> usize {
-    Cells::block_bytes(port.cells.len(), port.bits)
 }
 
 #[cfg(test)]

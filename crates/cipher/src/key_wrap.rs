@@ -87,12 +87,9 @@ pub fn wrap(kek: &Cipher, padding: Padding, bytes: usize, (count, bits): (usize,
     let half = block.cells.len() / 2;
 
     let mut cells = in_cells_of(&mut b, &key, bits, block.bits);
-    if cells.len() < half * register.halves() {
-        let zero = b.xor(&[cells[0], cells[0]]);
-        cells.resize(half * register.halves(), zero);
-    }
-    let initial = constants(&register.initial(), block.bits);
     let zero = b.xor(&[cells[0], cells[0]]);
+    cells.resize(half * register.halves(), zero);
+    let initial = constants(&register.initial(), block.bits);
     let mut a: Vec<Wire> = initial.iter().map(|c| b.xor_constant(&[zero], *c)).collect();
     let encrypted = |b: &mut Builder, a: &[Wire], r: &[Wire]| {
         b.call(&kek.encrypt, &[&[a, r].concat(), &round_keys]).remove(0)
@@ -194,8 +191,11 @@ mod tests {
     const COUNTING: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
     const DATA: &str = "00112233445566778899aabbccddeeff000102030405060708090a0b0c0d0e0f";
 
+    /// How, the key that wraps, the key, and the key wrapped.
+    type Known = (Padding, Vec<u8>, Vec<u8>, Vec<u8>);
+
     /// RFC 3394, sections 4.1 to 4.6, and RFC 5649, section 6.
-    fn known() -> Vec<(Padding, Vec<u8>, Vec<u8>, Vec<u8>)> {
+    fn known() -> Vec<Known> {
         let kw = [
             (16, 16, "1fa68b0a8112b447aef34bd8fb5a7b829d3e862371d2cfe5"),
             (24, 16, "96778b25ae6ca435f92b5b97c050aed2468ab8a17ad84e5d"),

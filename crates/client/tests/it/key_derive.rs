@@ -171,6 +171,9 @@ fn keys_are_wrapped_and_derived_under_tinytable() {
     works_under("tinytable-linear64");
 }
 
+/// What is measured: the number of times that it ran before makes its names.
+type Step<'s> = &'s dyn Fn(&Client, usize);
+
 /// No speed is asserted: `cargo test --release -p polyclave-client --test it medians -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
@@ -184,7 +187,7 @@ fn medians_of_wrapping_unwrapping_and_deriving() {
     let new = |name: &str, i: usize| key(&format!("{name}-{i}"), "aes-128", &[Mode::Ctr]);
     let counter =
         || Derivation::CmacCounter { before: b"label".to_vec(), counter_bits: 8, after: b"".to_vec() };
-    let what: [(&str, &dyn Fn(&Client, usize)); 4] = [
+    let what: [(&str, Step<'_>); 4] = [
         ("generate", &|client, i| drop(client.generate(new("made", i)).expect("made"))),
         ("wrap", &|client, _| drop(client.wrap("kek", "k", Wrapping::Kw).expect("wrapped"))),
         ("unwrap", &|client, i| {
