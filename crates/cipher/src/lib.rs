@@ -35,6 +35,8 @@ pub mod des;
 mod digest;
 mod gates;
 pub mod gift;
+pub mod key_cells;
+pub mod key_wrap;
 pub mod mantis;
 mod matrix;
 pub mod midori;

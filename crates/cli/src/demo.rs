@@ -274,7 +274,7 @@ fn perform(arguments: &Arguments, input: &mut BufReader<File>, bytes: u64) -> Re
 }
 
 fn new_key(name: &str, mode: Mode) -> NewKey {
-    NewKey { name: name.into(), cipher: "aes-128".into(), modes: vec![mode], budget_blocks: MOST_BLOCKS }
+    NewKey::for_modes(name, "aes-128", &[mode], MOST_BLOCKS)
 }
 
 /// Imports the key from the standard and encrypts its block.

@@ -1,10 +1,13 @@
 //! `polyclave key`: the keys of a cluster.
 
 mod delete;
+mod derive;
 mod generate;
 mod import;
 mod list;
 mod made;
+mod unwrap;
+mod wrap;
 
 use std::process::ExitCode;
 
@@ -20,6 +23,12 @@ pub enum Command {
     Generate(generate::Arguments),
     /// Import a key that exists already; all nodes take part
     Import(import::Arguments),
+    /// Derive a key from another one of the nodes; all nodes take part
+    Derive(derive::Arguments),
+    /// Wrap a key under another one of the nodes, to take it elsewhere
+    Wrap(wrap::Arguments),
+    /// Unwrap a key into a key of the nodes; all nodes take part
+    Unwrap(unwrap::Arguments),
     /// List the keys that this client may see
     List(list::ListArguments),
     /// Show one key
@@ -33,6 +42,9 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Generate(arguments) => generate::run(arguments),
         Command::Import(arguments) => import::run(arguments),
+        Command::Derive(arguments) => derive::run(arguments),
+        Command::Wrap(arguments) => wrap::run(arguments),
+        Command::Unwrap(arguments) => unwrap::run(arguments),
         Command::List(arguments) => list::list(arguments),
         Command::Show(arguments) => list::show(arguments),
         Command::Delete(arguments) => delete::run(arguments),

@@ -1,11 +1,15 @@
-//! Modes and rights as words of the command line.
+//! Modes, rights and usages as words of the command line.
 
 use anyhow::{Result, bail};
 use polyclave_node::local::ALL_RIGHTS;
-use polyclave_transport::wire::{Mode, Right};
+use polyclave_transport::wire::{Mode, Right, Usage};
 
 /// All modes.
 pub const MODES: [Mode; 5] = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb];
+
+/// All usages of keys.
+const USAGES: [Usage; 6] =
+    [Usage::Encrypt, Usage::Decrypt, Usage::Mac, Usage::Wrap, Usage::Unwrap, Usage::Derive];
 
 /// Parses rights: a list of words, or `all`.
 pub fn parse_rights(text: &str) -> Result<Vec<Right>> {
@@ -26,6 +30,15 @@ pub fn parse_modes(text: &str) -> Result<Vec<Mode>> {
     modes.sort();
     modes.dedup();
     Ok(modes)
+}
+
+/// Parses a list of usages; the result is in order and without repeats.
+pub fn parse_usage(text: &str) -> Result<Vec<Usage>> {
+    let mut usage =
+        text.split(',').map(|word| parse(word, "usage", &USAGES)).collect::<Result<Vec<Usage>>>()?;
+    usage.sort();
+    usage.dedup();
+    Ok(usage)
 }
 
 /// A list of words as text for people.
@@ -52,7 +65,7 @@ mod tests {
 
     #[test]
     fn all_is_every_right_and_misspelt_ones_are_refused() {
-        assert_eq!(parse_rights("all").expect("all").len(), 7);
+        assert_eq!(parse_rights("all").expect("all").len(), 10);
         let error = parse_rights("encrpyt").expect_err("misspelt").to_string();
         assert!(error.contains("encrypt"), "{error}");
     }

@@ -106,10 +106,8 @@ fn measure(chosen: &[String]) -> Outcome<()> {
         nodes.most_bytes()?;
         // A key with blocks of 8 bytes may encrypt 8 MiB: as many keys as it takes, and others to decrypt and for eight clients.
         let budget_blocks = if cipher.block_bytes < 16 { 1 << 20 } else { 1 << 32 };
-        let new_key = |name: &str| {
-            let (name, cipher) = (name.to_owned(), cipher.name.clone());
-            client.generate(NewKey { name, cipher, modes: vec![Mode::Ctr], budget_blocks })
-        };
+        let new_key =
+            |name: &str| client.generate(NewKey::for_modes(name, &cipher.name, &[Mode::Ctr], budget_blocks));
         let began = Instant::now();
         let mut making = Duration::ZERO;
         for part in 0..mib.div_ceil(8) {

@@ -253,7 +253,7 @@ impl Client {
     }
 
     /// The key's cipher.
-    fn cipher(&self, key: &str) -> Result<Cipher> {
+    pub(crate) fn cipher(&self, key: &str) -> Result<Cipher> {
         let cipher = self.info(key)?.properties.cipher;
         let unknown = || {
             Error::Misuse(format!("the nodes know a cipher '{cipher}' that this program does not; update it"))

@@ -1,9 +1,10 @@
-//! Generating, importing, showing and deleting keys.
+//! Generating, importing, deriving, wrapping, unwrapping, showing and deleting keys.
 
+use polyclave_cipher::key_wrap;
 use polyclave_field::Gf128;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{End, KeyInfo, NewKey, Operation, Step};
+use polyclave_transport::wire::{Derivation, End, KeyInfo, NewKey, Operation, Step, Wrapping};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
@@ -44,6 +45,33 @@ impl Client {
         let data = key.iter().zip(mask.iter()).map(|(k, m)| k ^ m).collect();
         conversation.step(&Step::Masked { data, next: 0, end: End::No })?;
         conversation.done()?.ok_or_else(|| Error::Answers("they took a key and did not say which".into()))
+    }
+
+    /// Derives a key from another, which must be for it. All nodes take part. The new key is never assembled.
+    pub fn derive(&self, base: &str, new: NewKey, how: Derivation) -> Result<KeyInfo> {
+        let conversation = Conversation::ask_all(self, &Operation::Derive { base: base.into(), new, how })?;
+        conversation.done()?.ok_or_else(|| Error::Answers("they derived a key and did not say which".into()))
+    }
+
+    /// A key wrapped under another, if it may be wrapped. The nodes see neither of them, nor the wrapped key.
+    pub fn wrap(&self, wrapping: &str, key: &str, how: Wrapping) -> Result<Vec<u8>> {
+        let cipher = self.cipher(key)?;
+        let operation = Operation::Wrap { wrapping: wrapping.into(), key: key.into(), how };
+        let (mut conversation, _) = Conversation::begin(self, &operation, Some(&Step::Wrapped))?;
+        let wrapped = conversation.bytes(key_wrap::wrapped_bytes(cipher.key_bytes))?;
+        conversation.finish()?;
+        Ok(wrapped.to_vec())
+    }
+
+    /// Unwraps a key into a key of the nodes. All nodes take part. It is never assembled. A wrapped key that does not authenticate is
+    /// [`Error::Unauthentic`], whatever is wrong with it.
+    pub fn unwrap(&self, unwrapping: &str, wrapped: &[u8], how: Wrapping, new: NewKey) -> Result<KeyInfo> {
+        let operation =
+            Operation::Unwrap { unwrapping: unwrapping.into(), wrapped: wrapped.to_vec(), how, new };
+        let conversation = Conversation::ask_all(self, &operation)?;
+        conversation
+            .done()?
+            .ok_or_else(|| Error::Answers("they unwrapped a key and did not say which".into()))
     }
 
     /// Deletes a key at all nodes. Returns its properties; `None` if there was no such key.

@@ -19,8 +19,18 @@ use crate::error::system;
 const VALID_DAYS: u32 = 365;
 
 /// All rights.
-pub const ALL_RIGHTS: [Right; 7] =
-    [Right::Generate, Right::Import, Right::List, Right::Delete, Right::Encrypt, Right::Decrypt, Right::Mac];
+pub const ALL_RIGHTS: [Right; 10] = [
+    Right::Generate,
+    Right::Import,
+    Right::List,
+    Right::Delete,
+    Right::Encrypt,
+    Right::Decrypt,
+    Right::Mac,
+    Right::Wrap,
+    Right::Unwrap,
+    Right::Derive,
+];
 
 /// The directories of a cluster on one host.
 pub struct Local {

@@ -20,6 +20,7 @@ mod cache;
 mod checks;
 mod damage;
 mod engine;
+mod entry;
 mod erase;
 mod error;
 #[cfg(test)]

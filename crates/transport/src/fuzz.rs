@@ -39,8 +39,8 @@ fn encoded<T: Serialize>(messages: &[T]) -> Vec<Vec<u8>> {
 }
 
 fn new_key() -> NewKey {
-    let modes = vec![Mode::Gcm, Mode::Ctr];
-    NewKey { name: "payroll".into(), cipher: "aes-128".into(), modes, budget_blocks: 1 << 40 }
+    let wrapping = NewKey::for_modes("payroll", "aes-128", &[Mode::Gcm, Mode::Ctr], 1 << 40);
+    NewKey { wrappable: true, attributes: vec![9; 20], ..wrapping }
 }
 
 fn info() -> KeyInfo {
@@ -60,6 +60,7 @@ fn steps() -> Vec<Step> {
         Step::Blocks { ciphertext: vec![1; 16] },
         Step::Chi { chi: [2; 16] },
         Step::Finish,
+        Step::Wrapped,
     ]
 }
 
@@ -81,8 +82,26 @@ fn requests() -> Vec<Request> {
         Operation::Generate(new_key()),
         Operation::Import(new_key()),
         Operation::Delete { key },
+        Operation::Derive {
+            base: "base".into(),
+            new: new_key(),
+            how: Derivation::EcbData { data: vec![1; 16] },
+        },
+        Operation::Derive {
+            base: "base".into(),
+            new: new_key(),
+            how: Derivation::CmacCounter { before: vec![1; 8], counter_bits: 32, after: vec![2; 8] },
+        },
+        Operation::Wrap { wrapping: "kek".into(), key: "payroll".into(), how: Wrapping::Kw },
+        Operation::Unwrap {
+            unwrapping: "kek".into(),
+            wrapped: vec![3; 24],
+            how: Wrapping::Kwp,
+            new: new_key(),
+        },
     ];
-    let operations = used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([None, None]));
+    let operations =
+        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 6]));
     let request = |(operation, first)| Request {
         version: VERSION,
         id: [6; 16],

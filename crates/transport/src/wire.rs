@@ -6,16 +6,22 @@
 //! of the request and of each step with each other before they use them.
 
 mod codec;
+mod keys;
 mod pairs;
 
 use polyclave_protocol::{Party, PartySet};
 use serde::{Deserialize, Serialize};
 
-pub use codec::{decode, encode, receive_bytes, send};
+pub use codec::{decode, encode, receive_bytes, send, version_of};
+pub use keys::{
+    Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, Mode, NewKey, Origin, Usage, Wrapping,
+    usage_of,
+};
 pub use pairs::{warnings, why_apart};
 
-/// The version of the protocol between clients and nodes. It grows with every change of the types below.
-pub const VERSION: u16 = 5;
+/// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
+/// bytes, so that a client of another version can read why it is refused.
+pub const VERSION: u16 = 6;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
@@ -32,22 +38,6 @@ pub const KEYS: usize = 1000;
 
 /// The most additional data of one GCM message.
 pub const MOST_ADDITIONAL_DATA: usize = 32 << 10;
-
-/// A mode of operation. Fixed for a key when it is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Galois/counter mode: the only one that also authenticates what it encrypts.
-    Gcm,
-    /// Counter mode.
-    Ctr,
-    /// Cipher block chaining.
-    Cbc,
-    /// A message authentication code; encrypts nothing.
-    Cmac,
-    /// Every block by itself: shows which blocks are equal.
-    Ecb,
-}
 
 /// What a client may be allowed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -67,44 +57,27 @@ pub enum Right {
     Decrypt,
     /// Compute message authentication codes.
     Mac,
+    /// Have keys that may be wrapped leave the nodes, wrapped under another key.
+    Wrap,
+    /// Have wrapped keys unwrapped into keys of the nodes.
+    Unwrap,
+    /// Derive keys of the nodes from others.
+    Derive,
 }
 
-/// How a key was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Origin {
-    /// It was generated from fresh randomness of every node, and never assembled.
-    Generated,
-    /// A client imported it, so it was in one place once.
-    Imported,
-}
-
-/// The properties of a key that are fixed when it is made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NewKey {
-    /// 1 to 64 letters, digits, `-`, `_` or `.`.
-    pub name: String,
-    /// Name of the cipher.
-    pub cipher: String,
-    /// In order, without repeats.
-    pub modes: Vec<Mode>,
-    /// The most blocks that may ever be computed under it.
-    pub budget_blocks: u64,
-}
-
-/// The public properties of a key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeyInfo {
-    /// As asked for.
-    pub properties: NewKey,
-    /// Drawn when the key was made. It distinguishes the key from others that had its name.
-    pub id: [u8; 16],
-    /// Where it comes from.
-    pub origin: Origin,
-    /// Seconds since 1970, by the clock of the first node.
-    pub made: u64,
-    /// The first bytes of the CMAC of one block of zeros.
-    pub check_value: Vec<u8>,
+impl Right {
+    /// What a key must be for, so that a client with this right can use it; `None` if the right is not about using keys.
+    pub fn usage(self) -> Option<Usage> {
+        match self {
+            Right::Encrypt => Some(Usage::Encrypt),
+            Right::Decrypt => Some(Usage::Decrypt),
+            Right::Mac => Some(Usage::Mac),
+            Right::Wrap => Some(Usage::Wrap),
+            Right::Unwrap => Some(Usage::Unwrap),
+            Right::Derive => Some(Usage::Derive),
+            Right::Generate | Right::Import | Right::List | Right::Delete => None,
+        }
+    }
 }
 
 /// The first message of a client. It sends the same to every node that is to serve.
@@ -154,6 +127,36 @@ pub enum Operation {
         id: Option<[u8; 16]>,
         /// How.
         how: Use,
+    },
+    /// Derive a key from another. All nodes must take part.
+    Derive {
+        /// The name of the key that it is derived from.
+        base: String,
+        /// The key that is made.
+        new: NewKey,
+        /// From what.
+        how: Derivation,
+    },
+    /// Wrap a key (`Wrapped`).
+    Wrap {
+        /// The name of the key that wraps it.
+        wrapping: String,
+        /// The name of the key that is wrapped.
+        key: String,
+        /// How.
+        how: Wrapping,
+    },
+    /// Unwrap a key. All nodes must take part.
+    Unwrap {
+        /// The name of the key under which it was wrapped.
+        unwrapping: String,
+        /// The wrapped key.
+        #[serde(with = "serde_bytes")]
+        wrapped: Vec<u8>,
+        /// How.
+        how: Wrapping,
+        /// The key that is made.
+        new: NewKey,
     },
 }
 
@@ -275,6 +278,8 @@ pub enum Step {
     },
     /// The client has what it wanted.
     Finish,
+    /// Asks for the wrapped key.
+    Wrapped,
 }
 
 /// How a message for CMAC goes on.
@@ -295,7 +300,7 @@ pub enum Reply {
     Status(NodeStatus),
     /// To `List` and `Show`.
     Keys {
-        /// In the order of their names, at most [`KEYS`].
+        /// In the order of their names, at most [`KEYS`], and fewer if their attributes are long.
         keys: Vec<KeyInfo>,
         /// Whether others come after them.
         more: bool,
@@ -435,18 +440,6 @@ impl Refusal {
     }
 }
 
-impl std::fmt::Display for Mode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Mode::Gcm => "gcm",
-            Mode::Ctr => "ctr",
-            Mode::Cbc => "cbc",
-            Mode::Cmac => "cmac",
-            Mode::Ecb => "ecb",
-        })
-    }
-}
-
 impl std::fmt::Display for Right {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -457,6 +450,9 @@ impl std::fmt::Display for Right {
             Right::Encrypt => "encrypt",
             Right::Decrypt => "decrypt",
             Right::Mac => "mac",
+            Right::Wrap => "wrap",
+            Right::Unwrap => "unwrap",
+            Right::Derive => "derive",
         })
     }
 }

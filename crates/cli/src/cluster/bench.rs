@@ -97,8 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let names = [Mode::Gcm, Mode::Ecb].map(|mode| (format!("{name}-{mode}"), mode));
     let began = Instant::now();
     for (name, mode) in &names {
-        let (name, cipher, modes) = (name.clone(), "aes-128".into(), vec![*mode]);
-        client.generate(NewKey { name, cipher, modes, budget_blocks: MOST_BLOCKS })?;
+        client.generate(NewKey::for_modes(name, "aes-128", &[*mode], MOST_BLOCKS))?;
     }
     let key_ms = milliseconds(began.elapsed()) / names.len() as f64;
     let measured = measure(arguments, &client, [&names[0].0, &names[1].0], key_ms);

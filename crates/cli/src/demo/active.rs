@@ -236,7 +236,7 @@ pub fn run(arguments: &Arguments, properties: &Properties) -> Result<ExitCode> {
 }
 
 pub(super) fn new_key(name: &str, modes: &[Mode]) -> NewKey {
-    NewKey { name: name.into(), cipher: "aes-128".into(), modes: modes.to_vec(), budget_blocks: MOST_BLOCKS }
+    NewKey::for_modes(name, "aes-128", modes, MOST_BLOCKS)
 }
 
 pub(super) fn encrypt(client: &Client, data: &[u8]) -> Result<u64, Error> {

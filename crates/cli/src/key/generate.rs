@@ -12,7 +12,9 @@ use crate::say;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave key generate invoices\n  \
-    polyclave key generate tags --modes cmac --budget 1000000\n\n\
+    polyclave key generate tags --modes cmac --budget 1000000\n  \
+    polyclave key generate transport --cipher aes-256 --usage wrap,unwrap\n  \
+    polyclave key generate movable --wrappable\n\n\
     Every node draws a part; the key is the sum, and is never in one place. Only its check value is opened, the first bytes of \
     the CMAC of one block of zeros.")]
 pub struct Arguments {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use super::made::{json, origin, tell};
+use super::made::{json, tell};
 use crate::client::{ClientOption, of_node};
 use crate::names::words;
 use crate::say;
@@ -57,8 +57,9 @@ pub fn list(arguments: &ListArguments) -> Result<ExitCode> {
         say!("{}", serde_json::to_string_pretty(&keys)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let mut rows: Vec<[String; 7]> =
-        vec![["name", "cipher", "modes", "origin", "budget", "check value", "nodes"].map(str::to_owned)];
+    let mut rows: Vec<[String; 8]> = vec![
+        ["name", "cipher", "modes", "usage", "origin", "budget", "check value", "nodes"].map(str::to_owned),
+    ];
     for listed in &listing.keys {
         let properties = &listed.info.properties;
         let nodes: Vec<String> = names(listed.at);
@@ -67,7 +68,8 @@ pub fn list(arguments: &ListArguments) -> Result<ExitCode> {
             properties.name.clone(),
             properties.cipher.clone(),
             words(&properties.modes),
-            origin(&listed.info).into(),
+            words(&properties.usage),
+            listed.info.origin.to_string(),
             properties.budget_blocks.to_string(),
             hex::encode(&listed.info.check_value),
             if all { "all".into() } else { nodes.join(", ") },

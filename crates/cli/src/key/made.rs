@@ -3,9 +3,9 @@
 use anyhow::{Result, bail};
 use polyclave_cipher::Cipher;
 use polyclave_node::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
-use polyclave_transport::wire::{KeyInfo, Mode, NewKey, warnings};
+use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Usage, usage_of, warnings};
 
-use crate::names::{parse_modes, words};
+use crate::names::{parse_modes, parse_usage, words};
 use crate::options::cipher;
 use crate::say;
 
@@ -19,10 +19,18 @@ pub struct Properties {
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
 
-    /// What the key is for: gcm, ctr, cbc, cmac or ecb. Use one mode for each key if you can, since some modes undo others; cbc with gcm or
-    /// cmac is refused
-    #[arg(long, value_name = "M,..", default_value = "gcm")]
-    modes: String,
+    /// The modes it is for: gcm, ctr, cbc, cmac or ecb. Use one mode for each key if you can, since some modes undo others; cbc with gcm or
+    /// cmac is refused [default: gcm, or what --usage needs]
+    #[arg(long, value_name = "M,..")]
+    modes: Option<String>,
+
+    /// What it is for: encrypt, decrypt, mac, wrap, unwrap, derive. Fixed for ever [default: all that its modes can do]
+    #[arg(long, value_name = "U,..")]
+    usage: Option<String>,
+
+    /// Let it leave the nodes, wrapped under another key of theirs. Fixed for ever: without this it never leaves them
+    #[arg(long)]
+    wrappable: bool,
 
     /// The most blocks that may ever be computed under the key [default: 2^32; 2^20 for blocks of 8 bytes]
     #[arg(long, value_name = "BLOCKS")]
@@ -33,10 +41,11 @@ impl Properties {
     /// A key with these properties, and its cipher. Prints warnings about them on standard error.
     pub fn check(&self) -> Result<(NewKey, Cipher)> {
         let cipher = cipher(&self.cipher)?;
-        let modes = parse_modes(&self.modes)?;
+        let (modes, usage) = self.modes_and_usage()?;
         let small = cipher.block_bytes < 16;
         let budget_blocks = self.budget.unwrap_or(if small { MOST_SMALL_BLOCKS } else { MOST_BLOCKS });
-        let key = NewKey { name: self.name.clone(), cipher: cipher.name.clone(), modes, budget_blocks };
+        let new = NewKey::for_modes(&self.name, &cipher.name, &modes, budget_blocks);
+        let key = NewKey { usage, wrappable: self.wrappable, ..new };
         if let Err(wrong) = check_new_key(&key, &cipher) {
             bail!("{wrong}");
         }
@@ -47,7 +56,7 @@ impl Properties {
                 words(&key.modes)
             );
         }
-        for warning in warnings(&key.modes) {
+        for warning in warnings(&key.modes, &key.usage) {
             eprintln!("warning: {warning}.");
         }
         for mode in &key.modes {
@@ -58,6 +67,22 @@ impl Properties {
             eprintln!("warning: {} {legacy} blocks of {} bytes only.", cipher.name, cipher.block_bytes);
         }
         Ok((key, cipher))
+    }
+
+    /// What is not given follows from the other: by default a key is for gcm.
+    fn modes_and_usage(&self) -> Result<(Vec<Mode>, Vec<Usage>)> {
+        let modes = self.modes.as_deref().map(parse_modes).transpose()?;
+        let usage = self.usage.as_deref().map(parse_usage).transpose()?;
+        Ok(match (modes, usage) {
+            (Some(modes), Some(usage)) => (modes, usage),
+            (Some(modes), None) => (modes.clone(), usage_of(&modes)),
+            (None, None) => (vec![Mode::Gcm], usage_of(&[Mode::Gcm])),
+            (None, Some(usage)) => {
+                let encrypts = usage.iter().any(|usage| matches!(usage, Usage::Encrypt | Usage::Decrypt));
+                let modes = [(encrypts, Mode::Gcm), (usage.contains(&Usage::Mac), Mode::Cmac)];
+                (modes.into_iter().filter_map(|(is_for, mode)| is_for.then_some(mode)).collect(), usage)
+            }
+        })
     }
 }
 
@@ -82,6 +107,9 @@ pub fn json(info: &KeyInfo) -> serde_json::Value {
         "id": hex::encode(info.id),
         "cipher": properties.cipher,
         "modes": properties.modes,
+        "usage": properties.usage,
+        "wrappable": properties.wrappable,
+        "attributes": hex::encode(&properties.attributes),
         "origin": info.origin,
         "budget_blocks": properties.budget_blocks,
         "check_value": hex::encode(&info.check_value),
@@ -94,17 +122,18 @@ pub fn tell(info: &KeyInfo) {
     let properties = &info.properties;
     say!("{}", properties.name);
     say!("  cipher       {}", properties.cipher);
-    say!("  modes        {}", words(&properties.modes));
-    say!("  origin       {}", origin(info));
+    let modes = words(&properties.modes);
+    say!("  modes        {}", if modes.is_empty() { "none" } else { &modes });
+    say!("  usage        {}", words(&properties.usage));
+    say!(
+        "  leaves       {}",
+        if properties.wrappable { "wrapped under another key (wrappable)" } else { "never" }
+    );
+    if !properties.attributes.is_empty() {
+        say!("  attributes   {} bytes", properties.attributes.len());
+    }
+    say!("  origin       {}", info.origin);
     say!("  budget       {} blocks in its whole life", properties.budget_blocks);
     say!("  check value  {}", hex::encode(&info.check_value));
     say!("  id           {}", hex::encode(info.id));
-}
-
-/// The origin of a key.
-pub fn origin(info: &KeyInfo) -> &'static str {
-    match info.origin {
-        polyclave_transport::wire::Origin::Generated => "generated",
-        polyclave_transport::wire::Origin::Imported => "imported",
-    }
 }

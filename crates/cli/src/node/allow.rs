@@ -15,7 +15,8 @@ use crate::say;
     polyclave node allow DIR alice.toml --rights encrypt,decrypt,list --keys 'invoices,report-*'\n  \
     polyclave node allow DIR admin.toml --rights all --keys '*'\n\n\
     A client can do what enough nodes allow: every node's operator decides for that node. Who may both encrypt and decrypt can \
-    use the key as a key; who may generate, import or delete can take it away from others. A client keeps its certificate: another one under its name is \
+    use the key as a key; who may generate, import or delete can take it away from others. Who may wrap can have wrappable keys leave the nodes under any \
+    key for wrapping among these names, also under one that somebody else has: give it to few. A client keeps its certificate: another one under its name is \
     refused without --replace.")]
 pub struct AllowArguments {
     /// The node's directory
@@ -24,7 +25,7 @@ pub struct AllowArguments {
     /// The client's card
     card: PathBuf,
 
-    /// generate, import, list, delete, encrypt, decrypt, mac, or all. They replace all rights that the client had before
+    /// generate, import, list, delete, encrypt, decrypt, mac, wrap, unwrap, derive, or all. They replace all rights that the client had before
     #[arg(long, value_name = "R,..", required = true)]
     rights: String,
 

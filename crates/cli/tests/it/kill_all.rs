@@ -256,7 +256,7 @@ fn kill(nodes: &mut Vec<Running>) {
 }
 
 fn new_key(name: &str, mode: Mode) -> NewKey {
-    NewKey { name: name.into(), cipher: "aes-128".into(), modes: vec![mode], budget_blocks: 1 << 32 }
+    NewKey::for_modes(name, "aes-128", &[mode], 1 << 32)
 }
 
 fn message() -> Vec<u8> {

@@ -14,7 +14,7 @@ const ROUNDS: usize = 15;
 const LONGEST: u64 = 400;
 
 fn new_key(name: &str) -> NewKey {
-    NewKey { name: name.into(), cipher: "aes-128".into(), modes: vec![Mode::Gcm], budget_blocks: 1 << 20 }
+    NewKey::for_modes(name, "aes-128", &[Mode::Gcm], 1 << 20)
 }
 
 fn round_trip(client: &Client, key: &str) {

@@ -86,7 +86,7 @@ impl Trial {
 }
 
 fn new_key(name: &str, mode: Mode) -> NewKey {
-    NewKey { name: name.into(), cipher: "aes-128".into(), modes: vec![mode], budget_blocks: 1 << 32 }
+    NewKey::for_modes(name, "aes-128", &[mode], 1 << 32)
 }
 
 fn message() -> Vec<u8> {

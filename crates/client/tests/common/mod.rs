@@ -3,6 +3,7 @@
 
 pub mod active;
 pub mod fake;
+pub mod from_keys;
 pub mod messages;
 pub mod oracle;
 pub mod raw;
@@ -205,7 +206,7 @@ pub fn name_for(name: &str, mode: Mode) -> String {
 /// A key for some modes.
 pub fn key(name: &str, cipher: &str, modes: &[Mode]) -> NewKey {
     let budget_blocks = if cipher.starts_with("aes") { 1 << 32 } else { 1 << 20 };
-    NewKey { name: name.into(), cipher: cipher.into(), modes: modes.to_vec(), budget_blocks }
+    NewKey::for_modes(name, cipher, modes, budget_blocks)
 }
 
 /// So many bytes, not all the same.

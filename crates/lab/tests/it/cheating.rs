@@ -120,12 +120,7 @@ impl Cluster {
 
     /// Imports the key of the standard and encrypts its block.
     fn known_answer(&self) -> String {
-        let new = NewKey {
-            name: "known".into(),
-            cipher: "aes-128".into(),
-            modes: vec![Mode::Ecb],
-            budget_blocks: 1 << 20,
-        };
+        let new = NewKey::for_modes("known", "aes-128", &[Mode::Ecb], 1 << 20);
         self.client.import(new, &hex::decode(KEY).expect("hexadecimal")).expect("imported");
         self.wait_until_full();
         let (block, mut encrypted) = (hex::decode(BLOCK).expect("hexadecimal"), Vec::new());

@@ -101,15 +101,17 @@ fn linger(core: &Core, net: &mut TlsNet) {
 fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> bool {
     let began = Instant::now();
     let party = core.members.client();
-    let request: Result<Request, Refusal> = wire::decode(bytes, party)
-        .map_err(|e| Refusal::new(Reason::Malformed, e.to_string()))
-        .and_then(|request: Request| match request.version {
-            wire::VERSION => Ok(request),
-            other => {
-                let told = format!("the client speaks version {other}, this node version {}", wire::VERSION);
-                Err(Refusal::new(Reason::Malformed, told))
-            }
-        });
+    // The version first: a request of another version can have other bytes from there on.
+    let request: Result<Request, Refusal> = match wire::version_of(bytes) {
+        Some(other) if other != wire::VERSION => {
+            let told = format!(
+                "the client speaks version {other}, this node version {}: update the older of the two",
+                wire::VERSION
+            );
+            Err(Refusal::new(Reason::Malformed, told))
+        }
+        _ => wire::decode(bytes, party).map_err(|e| Refusal::new(Reason::Malformed, e.to_string())),
+    };
     let request = match request {
         Ok(request) => request,
         Err(refusal) => {
@@ -119,9 +121,16 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     };
     let kind = kind(&request.operation);
     let key = key_of(&request.operation).to_owned();
+    let detail = other_key(&request.operation);
     let ticket = ticket(client, &request.id);
-    let event =
-        Event { client: &client.name, operation: kind, key: &key, request: request.id, ..Event::default() };
+    let event = Event {
+        client: &client.name,
+        operation: kind,
+        key: &key,
+        detail: &detail,
+        request: request.id,
+        ..Event::default()
+    };
     let begun = || core.logbook.admit(&Event { outcome: BEGUN, ..event });
     let (blocks, result) = match &request.operation {
         // Always answered, so that a client can learn why other requests are refused.
@@ -137,7 +146,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
         }
         _ => {
             let held = core.service.clients.request(&client.name);
-            let only_uses = matches!(request.operation, Operation::Use { .. });
+            let only_uses = matches!(request.operation, Operation::Use { .. } | Operation::Wrap { .. });
             let planned = held.and_then(|held| {
                 let held_off = core.material.hold_off_rotation(only_uses)?;
                 Ok((held, held_off, Plan::make(&core.service, client, request, bytes)?))
@@ -180,7 +189,21 @@ fn key_of(operation: &Operation) -> &str {
     match operation {
         Operation::Status | Operation::List { .. } => "",
         Operation::Generate(new) | Operation::Import(new) => &new.name,
-        Operation::Show { key } | Operation::Delete { key } | Operation::Use { key, .. } => key,
+        Operation::Derive { new, .. } | Operation::Unwrap { new, .. } => &new.name,
+        Operation::Show { key }
+        | Operation::Delete { key }
+        | Operation::Use { key, .. }
+        | Operation::Wrap { key, .. } => key,
+    }
+}
+
+/// The other key of an operation on two, for the audit log.
+fn other_key(operation: &Operation) -> String {
+    match operation {
+        Operation::Derive { base, .. } => format!("from={base}"),
+        Operation::Wrap { wrapping, .. } => format!("under={wrapping}"),
+        Operation::Unwrap { unwrapping, .. } => format!("under={unwrapping}"),
+        _ => String::new(),
     }
 }
 

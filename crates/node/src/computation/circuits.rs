@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::Result;
+use crate::computation::key_circuits::{KeyCircuits, key_port};
 use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, Port, compile_with_views};
 use polyclave_cipher::{catalog, compile, modes};
 use polyclave_protocol::Error;
@@ -26,6 +27,10 @@ pub(crate) struct Circuits {
     chained: Option<Chained>,
     /// `zero` and `round_keys` to `check_value`.
     pub(crate) check_value: Compiled,
+    /// A key, with the views that it needs to be expanded and to be wrapped.
+    pub(crate) key: CompiledPort,
+    /// Circuits between keys of this cipher and others.
+    pub(crate) keys: KeyCircuits,
 }
 
 /// Circuits of the modes that chain blocks: CBC, CMAC, and the hash key of GCM.
@@ -67,7 +72,9 @@ impl Circuits {
         let users = users.chain(chained.iter().flat_map(Chained::all));
         let round_keys = union(users.map(|c| c.inputs().last().map(CompiledPort::views).unwrap_or_default()));
         let key_schedule = compile_with_views(&cipher.key_schedule, maps, |_| round_keys.clone());
-        Circuits { cipher, key_schedule, encrypt, decrypt, chained, check_value }
+        let key = key_port(&cipher, &key_schedule, maps);
+        let keys = KeyCircuits::default();
+        Circuits { cipher, key_schedule, encrypt, decrypt, chained, check_value, key, keys }
     }
 
     /// A block of zeros in the cells of this cipher.
@@ -102,7 +109,7 @@ fn cells(port: &Port, bytes: &[u8]) -> Result<Cells> {
 }
 
 /// The union of some views, the identity first.
-fn union(views: impl Iterator<Item = Vec<Matrix>>) -> Vec<Matrix> {
+pub(super) fn union(views: impl Iterator<Item = Vec<Matrix>>) -> Vec<Matrix> {
     let mut all: Vec<Matrix> = views.flatten().collect();
     all.sort_by_key(|m| (!m.is_identity(), *m));
     all.dedup();

@@ -9,6 +9,7 @@ mod counter;
 mod gcm;
 mod numbers;
 mod sealed;
+pub(crate) mod wrap;
 
 use polyclave_cipher::Cipher;
 use polyclave_protocol::Error;
@@ -112,6 +113,7 @@ pub(crate) fn misplaced(step: &Step) -> Refusal {
         Step::Blocks { .. } => "Blocks",
         Step::Chi { .. } => "Chi",
         Step::Finish => "Finish",
+        Step::Wrapped => "Wrapped",
     };
     Refusal::new(
         Reason::Malformed,

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use polyclave_transport::wire::{KEYS, KeyInfo, Reason, Refusal, Reply, Right};
+use polyclave_transport::wire::{CHUNK, KEYS, KeyInfo, Reason, Refusal, Reply, Right};
 
 use crate::clients::rules::{Client, Rules};
 use crate::error::of_store;
 use crate::keys::key::Shares;
 use crate::keys::names::{Names, Taken};
+use crate::local::ALL_RIGHTS;
 use crate::store::{KeyState, Store, StoreError, StoredKey};
+
+/// The most bytes of a page of a list, and of a key's properties without its attributes. Every page has a key at least.
+const MOST_PAGE: usize = 2 * CHUNK;
+const MOST_INFO: usize = 400;
 
 /// A node's keys.
 pub(crate) struct Keys {
@@ -95,9 +100,15 @@ impl Keys {
             name > after && rules.allows(client, Right::List, name)
         });
         keys.sort_by(|a, b| a.properties.name.cmp(&b.properties.name));
-        let more = keys.len() > KEYS;
-        keys.truncate(KEYS);
-        Ok(Reply::Keys { keys, more })
+        let (all, mut room) = (keys.len(), MOST_PAGE);
+        let fits = |info: &&KeyInfo| {
+            let left = room.checked_sub(MOST_INFO + info.properties.attributes.len());
+            room = left.unwrap_or_default();
+            left.is_some()
+        };
+        let fitting = keys.iter().take(KEYS).take_while(fits).count();
+        keys.truncate(fitting);
+        Ok(Reply::Keys { keys, more: fitting < all })
     }
 
     /// Refuses another key if there are as many as the operator allows. Otherwise a client that may make keys could fill the disk.
@@ -115,8 +126,8 @@ impl Keys {
 
     /// A key that a client may use in at least one way.
     pub(crate) fn show(&self, rules: &Rules, client: &Client, key: &str) -> Result<KeyInfo, Refusal> {
-        let rights = [Right::List, Right::Encrypt, Right::Decrypt, Right::Mac, Right::Delete];
-        if !rights.into_iter().any(|right| rules.allows(client, right, key)) {
+        let shows = |right: &Right| right.usage().is_some() || matches!(right, Right::List | Right::Delete);
+        if !ALL_RIGHTS.iter().filter(|right| shows(right)).any(|right| rules.allows(client, *right, key)) {
             rules.allow(client, Right::List, key)?;
         }
         Ok(self.get(key)?.0)

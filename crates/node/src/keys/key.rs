@@ -1,4 +1,5 @@
-//! A key as one node holds it: its shares of the round keys, and of the secrets that the key's modes derive.
+//! A key as one node holds it: its shares of the round keys, of the secrets that the key's modes derive, and, of a key that may be wrapped,
+//! of the key itself.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::ghash::GhashKey;
 use polyclave_protocol::service::ServiceSession;
-use polyclave_transport::wire::{KeyInfo, Mode};
+use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Usage};
 use zeroize::Zeroizing;
 
 /// Shares by name, as they are stored.
@@ -15,12 +16,13 @@ pub(crate) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
 const ROUND_KEYS: &str = "round keys";
 const SUBKEYS: [&str; 2] = ["cmac k1", "cmac k2"];
+const RAW: &str = "key";
 pub(crate) const HASH_KEY: &str = "powers of the hash key";
 
 /// Shares ready for computing.
 pub(crate) struct ExpandedKey {
     pub(crate) round_keys: AnyShared,
-    /// For keys made for CMAC.
+    /// For keys made for CMAC, or to derive others.
     pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
     /// For keys made for GCM.
     pub(crate) hash_key: Option<GhashKey>,
@@ -30,19 +32,12 @@ impl ExpandedKey {
     /// Reads stored shares. An error if something is missing that the key's modes need.
     pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &AnyServiceSession) -> Result<Self> {
         let name = &info.properties.name;
-        let stored = |part: &str| {
-            let missing = || {
-                Error::System(format!(
-                    "the stored key {name} lacks its {part}; restore a backup of this node"
-                ))
-            };
-            shares.get(part).ok_or_else(missing)
-        };
+        let stored = |part: &str| stored(name, shares, part);
         let made_for = |mode| info.properties.modes.contains(&mode);
         let subkey = |part: &str| protocol.restore(stored(part)?);
         Ok(ExpandedKey {
             round_keys: protocol.restore(stored(ROUND_KEYS)?)?,
-            subkeys: match made_for(Mode::Cmac) {
+            subkeys: match needs_subkeys(&info.properties) {
                 true => Some((subkey(SUBKEYS[0])?, subkey(SUBKEYS[1])?)),
                 false => None,
             },
@@ -53,9 +48,12 @@ impl ExpandedKey {
         })
     }
 
-    /// The shares as they are stored.
-    pub(crate) fn save(&self, protocol: &AnyServiceSession) -> Shares {
+    /// The shares as they are stored, with those of the key itself if it may be wrapped.
+    pub(crate) fn save(&self, raw: Option<&AnyShared>, protocol: &AnyServiceSession) -> Shares {
         let mut shares = Shares::new();
+        if let Some(key) = raw {
+            shares.insert(RAW.into(), protocol.save(key));
+        }
         shares.insert(ROUND_KEYS.into(), protocol.save(&self.round_keys));
         if let Some((k1, k2)) = &self.subkeys {
             shares.insert(SUBKEYS[0].into(), protocol.save(k1));
@@ -66,4 +64,20 @@ impl ExpandedKey {
         }
         shares
     }
+}
+
+/// A key itself, of which a node has shares if it may be wrapped.
+pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession) -> Result<AnyShared> {
+    protocol.restore(stored(name, shares, RAW)?)
+}
+
+/// Whether a key has subkeys of CMAC.
+pub(crate) fn needs_subkeys(key: &NewKey) -> bool {
+    key.modes.contains(&Mode::Cmac) || key.usage.contains(&Usage::Derive)
+}
+
+fn stored<'s>(name: &str, shares: &'s Shares, part: &str) -> Result<&'s Zeroizing<Vec<u8>>> {
+    let missing =
+        || Error::System(format!("the stored key {name} lacks its {part}; restore a backup of this node"));
+    shares.get(part).ok_or_else(missing)
 }

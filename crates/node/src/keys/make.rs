@@ -15,12 +15,12 @@ use polyclave_protocol::release::Released;
 use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Error, Party};
-use polyclave_transport::wire::{Mode, NewKey, why_apart};
+use polyclave_transport::wire::{MOST_ATTRIBUTES, Mode, NewKey, Usage, why_apart};
 use zeroize::Zeroizing;
 
 use crate::computation::circuits::Circuits;
 use crate::computation::pieces::run;
-use crate::keys::key::ExpandedKey;
+use crate::keys::key::{ExpandedKey, needs_subkeys};
 
 /// The most characters of a key's name.
 const MOST_NAME: usize = 64;
@@ -42,8 +42,10 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
             key.name
         ));
     }
-    if key.modes.is_empty() || !key.modes.is_sorted_by(|a, b| a < b) {
-        return Err("a key is made for one mode at least, each named once".into());
+    check_usage(key, cipher)?;
+    if key.attributes.len() > MOST_ATTRIBUTES {
+        let given = key.attributes.len();
+        return Err(format!("a key has at most {MOST_ATTRIBUTES} bytes of attributes, not {given}"));
     }
     if let Some(why) = why_apart(&key.modes) {
         return Err(why);
@@ -71,6 +73,46 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks what a key is for: modes and usages fit each other and the cipher.
+fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
+    let is_for = |usage: Usage| key.usage.contains(&usage);
+    let of_other_keys = [Usage::Wrap, Usage::Unwrap, Usage::Derive];
+    if key.usage.is_empty() || !key.usage.is_sorted_by(|a, b| a < b) {
+        return Err("a key is made for one usage at least, each named once and in order".into());
+    }
+    if !key.modes.is_sorted_by(|a, b| a < b) {
+        return Err("each mode of a key is named once, and in order".into());
+    }
+    if key.modes.is_empty() && !key.usage.iter().all(|usage| of_other_keys.contains(usage)) {
+        return Err("a key that encrypts, decrypts or computes codes is made for one mode at least".into());
+    }
+    let encrypts = is_for(Usage::Encrypt) || is_for(Usage::Decrypt);
+    for mode in &key.modes {
+        match mode {
+            Mode::Cmac if !is_for(Usage::Mac) => return Err("a key for cmac needs the usage mac".into()),
+            Mode::Gcm | Mode::Ctr | Mode::Cbc | Mode::Ecb if !encrypts => {
+                return Err(format!("a key for {mode} needs the usage encrypt or decrypt"));
+            }
+            _ => {}
+        }
+    }
+    if encrypts && key.modes.iter().all(|mode| *mode == Mode::Cmac) {
+        return Err("a key that encrypts or decrypts needs a mode for it: gcm, ctr, cbc or ecb".into());
+    }
+    if is_for(Usage::Mac) && !key.modes.contains(&Mode::Cmac) {
+        return Err("a key that computes codes needs the mode cmac".into());
+    }
+    let name = &cipher.name;
+    let is_aes = name.starts_with("aes-");
+    if (is_for(Usage::Wrap) || is_for(Usage::Unwrap)) && !is_aes {
+        return Err(format!("keys are wrapped and unwrapped under keys of AES, not of {name}"));
+    }
+    if is_for(Usage::Derive) && !is_aes && !name.contains("des") {
+        return Err(format!("keys are derived from keys of AES, DES and Triple DES, not of {name}"));
+    }
+    Ok(())
+}
+
 /// A key that no one knows. All nodes take part.
 pub(crate) fn generate(
     protocol: &mut AnyServiceSession,
@@ -79,7 +121,7 @@ pub(crate) fn generate(
 ) -> Result<AnyShared> {
     let cipher = &circuits.cipher;
     let port = &cipher.key_schedule.inputs()[0];
-    let wanted = circuits.key_schedule.inputs()[0].views();
+    let wanted = circuits.key.views();
     let sum = compile_with_views(&sum_of_keys(cipher, net.parties()), protocol, |_| wanted.clone());
     let mut own = Zeroizing::new(vec![0; cipher.key_bytes]);
     random_bytes(&mut own)?;
@@ -104,10 +146,10 @@ fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
     b.finish()
 }
 
-/// Expands a shared key: round keys, what its modes need of E(0), and its check value, which is the only value that is opened.
+/// Expands a shared key: round keys, what its modes and usages need of E(0), and its check value, which is the only value that is opened.
 pub(crate) fn expand(
     key: &AnyShared,
-    modes: &[Mode],
+    new: &NewKey,
     protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
     circuits: &Circuits,
@@ -121,14 +163,15 @@ pub(crate) fn expand(
         check.ok_or_else(|| Error::System("the check value was not opened".into()))?.accept().to_blocks();
 
     let (mut subkeys, mut hash_key) = (None, None);
-    if modes.iter().any(|mode| matches!(mode, Mode::Cmac | Mode::Gcm)) {
+    let hashes = new.modes.contains(&Mode::Gcm);
+    if hashes || needs_subkeys(new) {
         let mut values = run(protocol, net, &circuits.chained()?.subkeys, 1, &inputs())?.into_iter();
         if let (Some(h), Some(k1), Some(k2)) = (values.next(), values.next(), values.next()) {
-            if modes.contains(&Mode::Gcm) {
+            if hashes {
                 let h = protocol.elements(&h, net)?;
                 hash_key = Some(GhashKey::derive(protocol.arithmetic(), &h, net)?);
             }
-            subkeys = modes.contains(&Mode::Cmac).then_some((k1, k2));
+            subkeys = needs_subkeys(new).then_some((k1, k2));
         }
     }
     // Before any of it is stored: otherwise an error here would appear under every later use.
@@ -145,13 +188,7 @@ mod tests {
     #[test]
     fn no_key_is_made_for_cbc_with_gcm_or_cmac() {
         let cipher = catalog::find("aes-128").expect("the catalog has it");
-        let checked = |modes: &[Mode]| {
-            let modes = modes.to_vec();
-            check_new_key(
-                &NewKey { name: "k".into(), cipher: "aes-128".into(), modes, budget_blocks: 1 },
-                &cipher,
-            )
-        };
+        let checked = |modes: &[Mode]| check_new_key(&NewKey::for_modes("k", "aes-128", modes, 1), &cipher);
         for undone in [Mode::Gcm, Mode::Cmac] {
             let mut pair = [undone, Mode::Cbc];
             pair.sort();
@@ -166,8 +203,7 @@ mod tests {
     fn keys_are_made_for_ciphers_with_a_key_and_for_modes_that_give_their_tweak() {
         let checked = |name: &str, mode| {
             let cipher = catalog::find(name).expect("the catalog has it");
-            let key = NewKey { name: "k".into(), cipher: name.into(), modes: vec![mode], budget_blocks: 1 };
-            check_new_key(&key, &cipher)
+            check_new_key(&NewKey::for_modes("k", name, &[mode], 1), &cipher)
         };
         for name in ["skinny-64-128", "mantis7", "craft"] {
             assert_eq!((checked(name, Mode::Ctr), checked(name, Mode::Ecb)), (Ok(()), Ok(())));
@@ -178,5 +214,45 @@ mod tests {
         for mode in [Mode::Gcm, Mode::Cbc, Mode::Cmac] {
             assert!(refused("craft", mode).contains(&format!("only ctr and ecb give, not {mode}")));
         }
+    }
+
+    #[test]
+    fn usages_and_modes_have_to_fit_each_other_and_the_cipher() {
+        use Mode::{Cmac, Gcm};
+        use Usage::{Decrypt, Derive, Encrypt, Mac, Unwrap, Wrap};
+        let checked = |cipher: &str, modes: &[Mode], usage: &[Usage]| {
+            let of_catalog = catalog::find(cipher).expect("the catalog has it");
+            let key = NewKey { usage: usage.to_vec(), ..NewKey::for_modes("k", cipher, modes, 1) };
+            check_new_key(&key, &of_catalog)
+        };
+        for (modes, usage) in [
+            (&[Gcm][..], &[Decrypt][..]),
+            (&[Gcm, Cmac], &[Encrypt, Mac]),
+            (&[], &[Wrap, Unwrap, Derive]),
+            (&[Cmac], &[Mac, Derive]),
+        ] {
+            assert_eq!(checked("aes-256", modes, usage), Ok(()));
+        }
+        assert_eq!(checked("3des-ede3", &[], &[Derive]), Ok(()));
+        for (cipher, modes, usage, why) in [
+            ("aes-128", &[Gcm][..], &[][..], "one usage at least"),
+            ("aes-128", &[Gcm], &[Decrypt, Encrypt], "once and in order"),
+            ("aes-128", &[Gcm], &[Encrypt, Encrypt], "once and in order"),
+            ("aes-128", &[], &[Encrypt], "one mode at least"),
+            ("aes-128", &[Gcm], &[Wrap], "gcm needs the usage encrypt or decrypt"),
+            ("aes-128", &[Gcm, Cmac], &[Encrypt], "cmac needs the usage mac"),
+            ("aes-128", &[Cmac], &[Encrypt, Mac], "needs a mode for it"),
+            ("aes-128", &[Gcm], &[Encrypt, Mac], "needs the mode cmac"),
+            ("3des-ede3", &[], &[Wrap], "keys of AES"),
+            ("present-80", &[], &[Derive], "keys of AES, DES and Triple DES"),
+        ] {
+            let told = checked(cipher, modes, usage).expect_err("refused");
+            assert!(told.contains(why), "{told}");
+        }
+        let cipher = catalog::find("aes-128").expect("the catalog has it");
+        let attributed =
+            |len: usize| NewKey { attributes: vec![1; len], ..NewKey::for_modes("k", "aes-128", &[Gcm], 1) };
+        assert_eq!(check_new_key(&attributed(4096), &cipher), Ok(()));
+        assert!(check_new_key(&attributed(4097), &cipher).is_err());
     }
 }

@@ -1,7 +1,9 @@
-//! Keys: those that a node holds ([`held`]), how they are made ([`make`]), what a node stores of one ([`key`]), and a lock on each name
-//! while a key is made or deleted ([`names`]).
+//! Keys: those that a node holds ([`held`]), how they are made ([`make`]), from others too ([`derive`], [`unwrap`]), what a node stores of
+//! one ([`key`]), and a lock on each name while a key is made or deleted ([`names`]).
 
+pub(crate) mod derive;
 pub(crate) mod held;
 pub(crate) mod key;
 pub(crate) mod make;
 pub(crate) mod names;
+pub(crate) mod unwrap;

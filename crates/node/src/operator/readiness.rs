@@ -73,12 +73,7 @@ mod tests {
         let Ok(Some(Answer::Status(status))) = status else { panic!("{status:?}") };
         assert!(!status.ready && status.why_not_ready == Some(told));
         let client = Client::open(&ClientDir::open(&local.client).expect("its directory")).expect("a client");
-        let key = NewKey {
-            name: "k".into(),
-            cipher: "aes-128".into(),
-            modes: vec![Mode::Gcm],
-            budget_blocks: 1 << 20,
-        };
+        let key = NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 1 << 20);
         let refused = client.generate(key).expect_err("it takes all nodes").to_string();
         assert!(refused.contains("its store is damaged"), "{refused}");
     }

@@ -77,8 +77,7 @@ fn orders_of_one_node_cost_the_others_no_stock() {
     };
     until_full(&nodes);
     let client = || Client::open(&ClientDir::open(&local.client).expect("readable")).expect("a client");
-    let (name, cipher, modes) = ("k".to_owned(), "aes-128".to_owned(), vec![Mode::Cmac]);
-    client().generate(NewKey { name, cipher, modes, budget_blocks: 1000 }).expect("made");
+    client().generate(NewKey::for_modes("k", "aes-128", &[Mode::Cmac], 1000)).expect("made");
     until_full(&nodes);
     let mac = || client().cmac("k", &mut &[7; 40][..], &mut |_| ());
     let before = mac().expect("computed");

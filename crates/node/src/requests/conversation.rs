@@ -1,6 +1,7 @@
 //! The rest of a request, after the nodes have agreed on it. The nodes compare each step of the client before they use it.
 
 mod attendance;
+mod from_keys;
 mod keys;
 mod line;
 mod steps;
@@ -119,6 +120,10 @@ fn admit_first(
             Ok(blocks)
         }
         (_, Some(step)) => Err(misplaced(step)),
+        (Task::Derive { base: key, blocks, .. } | Task::Unwrap { kek: key, blocks, .. }, None) => {
+            service.pay(&key.info, *blocks, serving)?;
+            Ok(*blocks)
+        }
         (_, None) => Ok(0),
     }
 }
@@ -131,9 +136,24 @@ impl<'a> Serving<'a, '_> {
             self.context.join(&self.service.material, memory, session.stream(), serving)?
         };
         match task {
-            Task::Use { info, key, mode, right } => {
+            Task::Use { info, key, mode, right, wrapped } => {
                 self.complete(&info, key.state)?;
+                if let Some(wrapped) = wrapped {
+                    self.complete(&wrapped.info, wrapped.state)?;
+                }
                 self.use_key(protocol, (&info, right), &key.shares, mode, first)
+            }
+            Task::Derive { base, new, cipher, how, .. } => {
+                self.complete(&base.info, base.state)?;
+                let circuits = self.circuits(&cipher.name, &protocol)?;
+                let key = self.derive(&mut protocol, &base, &circuits, &how)?;
+                self.keep(protocol, &key, new, Origin::Derived, &circuits)
+            }
+            Task::Unwrap { kek, new, cipher, wrapped, how, .. } => {
+                self.complete(&kek.info, kek.state)?;
+                let circuits = self.circuits(&cipher.name, &protocol)?;
+                let key = self.unwrap(&mut protocol, &kek, &circuits, (&wrapped, how))?;
+                self.keep(protocol, &key, new, Origin::Unwrapped, &circuits)
             }
             Task::Generate { new, cipher } => {
                 let circuits = self.circuits(&cipher.name, &protocol)?;
@@ -184,6 +204,9 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
         Operation::Generate(_) => "generate",
         Operation::Import(_) => "import",
         Operation::Delete { .. } => "delete",
+        Operation::Derive { .. } => "derive",
+        Operation::Wrap { .. } => "wrap",
+        Operation::Unwrap { .. } => "unwrap",
         Operation::Use { how, .. } => match how {
             Use::Seal
             | Use::GcmEncrypt { .. }

@@ -3,17 +3,21 @@
 
 use std::sync::Arc;
 
-use polyclave_cipher::Cipher;
+use polyclave_cipher::{Cipher, key_wrap};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::{
-    self, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, why_apart,
+    self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, Usage, Wrapping, why_apart,
 };
 
 use crate::clients::rules::Client;
+use crate::computation::key_circuits::padding;
+use crate::computation::modes::wrap::Wrap;
 use crate::computation::modes::{Mode, machine, needs};
 use crate::error::refuse_damaged;
+use crate::keys::derive;
 use crate::keys::make::check_new_key;
 use crate::keys::names::Taken;
+use crate::keys::unwrap::unauthentic;
 use crate::requests::pending::Ticket;
 use crate::requests::service::Service;
 use crate::store::StoredKey;
@@ -33,10 +37,40 @@ pub(crate) struct Plan {
 
 /// What the request does.
 pub(crate) enum Task {
-    Generate { new: NewKey, cipher: Cipher },
-    Import { new: NewKey, cipher: Cipher },
-    Delete { key: String },
-    Use { info: KeyInfo, key: Arc<StoredKey>, mode: Box<dyn Mode>, right: Right },
+    Generate {
+        new: NewKey,
+        cipher: Cipher,
+    },
+    Import {
+        new: NewKey,
+        cipher: Cipher,
+    },
+    Delete {
+        key: String,
+    },
+    /// With the key that is wrapped, if one is.
+    Use {
+        info: KeyInfo,
+        key: Arc<StoredKey>,
+        mode: Box<dyn Mode>,
+        right: Right,
+        wrapped: Option<Arc<StoredKey>>,
+    },
+    Derive {
+        base: Arc<StoredKey>,
+        new: NewKey,
+        cipher: Cipher,
+        how: Derivation,
+        blocks: u64,
+    },
+    Unwrap {
+        kek: Arc<StoredKey>,
+        new: NewKey,
+        cipher: Cipher,
+        wrapped: Vec<u8>,
+        how: Wrapping,
+        blocks: u64,
+    },
 }
 
 fn key_refusal(told: String) -> Refusal {
@@ -62,7 +96,7 @@ impl Plan {
             );
             return Err(Refusal::new(Reason::Malformed, told));
         }
-        let needs_all = !matches!(request.operation, Operation::Use { .. });
+        let needs_all = !matches!(request.operation, Operation::Use { .. } | Operation::Wrap { .. });
         let least = if needs_all { service.members.nodes } else { service.config.quorum() };
         if serving.len() < least {
             let told =
@@ -99,9 +133,50 @@ impl Plan {
                     let told = format!("the key '{key}' was made for {}, not for {wanted}", modes.join(", "));
                     return Err(key_refusal(told));
                 }
+                refuse_other_usage(&info, right)?;
                 refuse_undoing(&info, wanted, right)?;
                 let mode = machine(how, &service.library.cipher(&info.properties.cipher)?, info.id)?;
-                Task::Use { info, key: stored, mode, right }
+                Task::Use { info, key: stored, mode, right, wrapped: None }
+            }
+            Operation::Derive { base, new, how } => {
+                let cipher = new_key(service, client, Right::Derive, new, &mut taken)?;
+                let base = key_for(service, client, Right::Derive, base)?;
+                let of_base = service.library.cipher(&base.info.properties.cipher)?;
+                let blocks = derive::blocks(how, &of_base, &cipher).map_err(key_refusal)?;
+                Task::Derive { base, new: new.clone(), cipher, how: how.clone(), blocks }
+            }
+            Operation::Wrap { wrapping, key, how } => {
+                let kek = key_for(service, client, Right::Wrap, wrapping)?;
+                service.rules.allow(client, Right::Wrap, key)?;
+                let (info, wrapped) = service.keys.get(key)?;
+                if !info.properties.wrappable {
+                    return Err(key_refusal(format!(
+                        "the key '{key}' never leaves the nodes: it was not made wrappable"
+                    )));
+                }
+                if info.id == kek.info.id {
+                    return Err(key_refusal(format!("the key '{key}' cannot wrap itself")));
+                }
+                let cipher = service.library.cipher(&info.properties.cipher)?;
+                refuse_unfit(*how, &cipher)?;
+                let mode = Box::new(Wrap::new(*how, wrapped.clone(), cipher));
+                Task::Use {
+                    info: kek.info.clone(),
+                    key: kek,
+                    mode,
+                    right: Right::Wrap,
+                    wrapped: Some(wrapped),
+                }
+            }
+            Operation::Unwrap { unwrapping, wrapped, how, new } => {
+                let cipher = new_key(service, client, Right::Unwrap, new, &mut taken)?;
+                let kek = key_for(service, client, Right::Unwrap, unwrapping)?;
+                refuse_unfit(*how, &cipher)?;
+                if wrapped.len() != key_wrap::wrapped_bytes(cipher.key_bytes) {
+                    return Err(unauthentic());
+                }
+                let blocks = key_wrap::blocks(padding(*how), cipher.key_bytes);
+                Task::Unwrap { kek, new: new.clone(), cipher, wrapped: wrapped.clone(), how: *how, blocks }
             }
             Operation::Status | Operation::List { .. } | Operation::Show { .. } => {
                 return Err(Refusal::new(Reason::Malformed, "each node answers this operation alone"));
@@ -114,13 +189,53 @@ impl Plan {
         Ok(Plan { ticket, request, digest, task, client: client.name.clone(), _taken: taken })
     }
 
-    /// A digest of the request's key, which the nodes compare.
+    /// A digest of the keys that the request uses, which the nodes compare.
     pub(super) fn key_digest(&self) -> [u8; 32] {
+        let encoded = |info: &KeyInfo| wire::encode(info).unwrap_or_default();
         let key = match &self.task {
-            Task::Use { info, .. } => wire::encode(info).unwrap_or_default(),
-            _ => Vec::new(),
+            Task::Use { info, wrapped, .. } => {
+                let mut keys = encoded(info);
+                keys.extend(wrapped.iter().flat_map(|wrapped| encoded(&wrapped.info)));
+                keys
+            }
+            Task::Derive { base: key, .. } | Task::Unwrap { kek: key, .. } => encoded(&key.info),
+            Task::Generate { .. } | Task::Import { .. } | Task::Delete { .. } => Vec::new(),
         };
         blake3::derive_key("polyclave 2026 properties of a key", &key)
+    }
+}
+
+/// A key that a client may use so, and that is for it.
+fn key_for(service: &Service, client: &Client, right: Right, key: &str) -> Result<Arc<StoredKey>, Refusal> {
+    service.rules.allow(client, right, key)?;
+    let (info, stored) = service.keys.get(key)?;
+    refuse_other_usage(&info, right)?;
+    Ok(stored)
+}
+
+/// Refuses to wrap a key of a cipher in a way that does not take it.
+fn refuse_unfit(how: Wrapping, cipher: &Cipher) -> Result<(), Refusal> {
+    if key_wrap::takes(padding(how), cipher.key_bytes) {
+        return Ok(());
+    }
+    let (bytes, name) = (cipher.key_bytes, &cipher.name);
+    Err(key_refusal(format!(
+        "kw wraps keys of 16 bytes and more, in multiples of 8; a key of {name} has {bytes}: take kwp"
+    )))
+}
+
+/// Refuses to use a key for what it was not made for.
+fn refuse_other_usage(info: &KeyInfo, right: Right) -> Result<(), Refusal> {
+    let (name, usage) = (&info.properties.name, &info.properties.usage);
+    match right.usage() {
+        Some(wanted) if !usage.contains(&wanted) => {
+            let usage: Vec<String> = usage.iter().map(Usage::to_string).collect();
+            Err(key_refusal(format!(
+                "the key '{name}' was made for the usage {}, not {wanted}",
+                usage.join(", ")
+            )))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 use polyclave_transport::wire::KeyInfo;
 
 use super::engine::Table;
-use super::keys::Entry;
+use super::entry::Entry;
 use super::{KeyState, Result, Store, StoreError};
 
 /// Names of keys of which a record could not be read at the last attempt.

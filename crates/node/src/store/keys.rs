@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::engine::{Records, Table, encode};
+use super::entry::Entry;
 use super::{Result, Store, StoreError};
 
 /// Number of announced keys.
@@ -42,13 +43,6 @@ impl std::fmt::Debug for StoredKey {
             .field("state", &self.state)
             .finish_non_exhaustive()
     }
-}
-
-/// The record under a name.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Entry {
-    pub(super) info: KeyInfo,
-    pub(super) state: KeyState,
 }
 
 impl Store {

@@ -8,8 +8,9 @@ use polyclave_transport::wire::KeyInfo;
 use zeroize::Zeroizing;
 
 use super::engine::{Changes, Records, Table, encode};
+use super::entry::Entry;
 use super::erase::ERASE;
-use super::keys::{COUNT, Entry, count, encode_shares};
+use super::keys::{COUNT, count, encode_shares};
 use super::quarantine::QUARANTINE;
 use super::setup::{AGREED, PROPOSED, load, save};
 use super::{KeyState, Result, Store, StoreError};

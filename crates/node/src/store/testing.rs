@@ -190,12 +190,7 @@ impl Store {
 
 /// A pending key; its id and its shares follow from the seed.
 pub(crate) fn key(name: &str, seed: u8) -> StoredKey {
-    let properties = NewKey {
-        name: name.into(),
-        cipher: "aes-128".into(),
-        modes: vec![Mode::Gcm],
-        budget_blocks: 1 << 20,
-    };
+    let properties = NewKey::for_modes(name, "aes-128", &[Mode::Gcm], 1 << 20);
     let info = KeyInfo {
         properties,
         id: [seed; 16],

@@ -41,6 +41,11 @@ pub fn receive_bytes(net: &mut dyn Net, from: Party) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The version that a request claims to have, whatever follows it; `None` if it is none.
+pub fn version_of(request: &[u8]) -> Option<u16> {
+    postcard::take_from_bytes(request).ok().map(|(version, _)| version)
+}
+
 /// Reads a message of a party. All bytes must belong to it.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8], from: Party) -> Result<T> {
     let wrong = |detail: &str| Error::Peer { peer: from, detail: detail.into() };
@@ -83,15 +88,19 @@ mod tests {
         ] {
             assert!(encode(&Reply::Data { data, mask, initial }).is_ok());
         }
-        let properties = NewKey {
-            name: "n".repeat(64),
-            cipher: "c".repeat(64),
-            modes: vec![Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb],
-            budget_blocks: u64::MAX,
-        };
+        let modes = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb];
+        let properties = NewKey::for_modes(&"n".repeat(64), &"c".repeat(64), &modes, u64::MAX);
         let (id, check_value) = ([0xff; 16], vec![0xff; 16]);
         let key = KeyInfo { properties, id, origin: Origin::Imported, made: u64::MAX, check_value };
         assert!(encode(&Reply::Keys { keys: vec![key; KEYS], more: true }).is_ok(), "a page of a list");
+    }
+
+    /// A request of version 5, with a key that has no usage, cannot be read; its version can.
+    #[test]
+    fn the_version_of_a_request_is_read_whatever_follows_it() {
+        assert_eq!(version_of(&[5, 1, 2, 3]), Some(5));
+        assert_eq!(version_of(&[0x80, 0x02]), Some(256));
+        assert_eq!((version_of(&[]), version_of(&[0x80])), (None, None));
     }
 
     #[test]

@@ -12,13 +12,15 @@
 //! Pairs that nobody expects to be harmful are **refused**: CBC with GCM or CMAC. CTR and ECB give E_K(anything) by definition.
 //! Programs written for an HSM use one key in them and in other modes, so a client that makes such a key is **warned** and gets it.
 //!
+//! A key that wraps, unwraps or derives should have no mode: with one, a client is warned of what the mode undoes.
+//!
 //! These pairs undo nothing:
 //! * GCM with CMAC. CMAC shows E_K under a secret subkey or chain only, and neither shows E_K(0), as long as fewer than 2^(n/2) blocks
 //!   of n bits are computed (our own argument, as in EAX, which has counter mode and CMAC under one key).
 //! * CTR with CBC, because a client that may decrypt may do so in both.
 //! * CBC with ECB, except that the right to encrypt in ECB confirms guesses of CBC's blocks.
 
-use super::Mode;
+use super::{Mode, Usage};
 
 /// Why no key is made for these modes together; `None` if it may be.
 pub fn why_apart(modes: &[Mode]) -> Option<String> {
@@ -28,10 +30,38 @@ pub fn why_apart(modes: &[Mode]) -> Option<String> {
     ))
 }
 
-/// A warning for a client that makes a key for these modes: which of them undo others.
-pub fn warnings(modes: &[Mode]) -> Vec<String> {
+/// Warnings for a client that makes a key for these modes and usages: which modes undo other modes or usages.
+pub fn warnings(modes: &[Mode], usage: &[Usage]) -> Vec<String> {
     let allowed = pairs(modes).filter(|(mode, ..)| *mode != Mode::Cbc);
-    allowed.map(|(mode, other, what)| format!("{mode} undoes {other} under the same key: {what}")).collect()
+    let told = allowed.map(|(mode, other, what)| format!("{mode} undoes {other} under the same key: {what}"));
+    let usages = usage.iter().flat_map(|usage| modes.iter().map(move |mode| (*mode, *usage)));
+    let told_of_usages = usages.filter_map(|(mode, usage)| {
+        let what = undoing_usage(mode, usage)?;
+        Some(format!("{mode} undoes the usage {usage} under the same key: {what}"))
+    });
+    told.chain(told_of_usages).collect()
+}
+
+/// What a mode gives that undoes what a key does with other keys.
+fn undoing_usage(mode: Mode, usage: Usage) -> Option<&'static str> {
+    match (mode, usage) {
+        (Mode::Ecb | Mode::Cbc, Usage::Wrap | Usage::Unwrap) => {
+            Some("who may decrypt in it can open wrapped keys")
+        }
+        (Mode::Ctr, Usage::Wrap | Usage::Unwrap) => {
+            Some("who may decrypt in ctr can wrap a key of its own choice")
+        }
+        (Mode::Ecb | Mode::Ctr, Usage::Derive) => {
+            Some("who may encrypt in ecb or decrypt in ctr can compute the derived keys")
+        }
+        (Mode::Gcm, Usage::Derive) => {
+            Some("who knows a message knows blocks of keystream, and keys can be derived that equal them")
+        }
+        (Mode::Cmac, Usage::Derive) => {
+            Some("who may compute codes can compute the keys that are derived with cmac")
+        }
+        _ => None,
+    }
 }
 
 /// Which of these modes undo another one, and how.
@@ -76,13 +106,26 @@ mod tests {
         let pairs = || all.iter().flat_map(|a| all.iter().map(move |b| [*a, *b])).filter(|[a, b]| a < b);
         let apart: Vec<_> = pairs().filter(|pair| why_apart(pair).is_some()).collect();
         assert_eq!(apart, [[Gcm, Cbc], [Cbc, Cmac]]);
-        let warned: Vec<_> = pairs().filter(|pair| !warnings(pair).is_empty()).collect();
+        let warned: Vec<_> = pairs().filter(|pair| !warnings(pair, &[]).is_empty()).collect();
         assert_eq!(warned, [[Gcm, Ctr], [Gcm, Ecb], [Ctr, Cmac], [Ctr, Ecb], [Cmac, Ecb]]);
-        assert!(all.iter().all(|mode| why_apart(&[*mode]).is_none() && warnings(&[*mode]).is_empty()));
+        assert!(all.iter().all(|mode| why_apart(&[*mode]).is_none() && warnings(&[*mode], &[]).is_empty()));
         let told = why_apart(&[Gcm, Cbc, Cmac]).expect("refused");
         assert!(
             told.starts_with("cbc undoes gcm") && told.ends_with("one key for cbc and another for gcm"),
             "{told}"
+        );
+    }
+
+    #[test]
+    fn who_makes_a_key_that_wraps_or_derives_and_has_a_mode_is_warned_of_what_undoes_it() {
+        use Mode::{Cbc, Cmac, Ctr, Ecb, Gcm};
+        let warned = |usage: Usage| -> Vec<Mode> {
+            [Gcm, Ctr, Cbc, Cmac, Ecb].into_iter().filter(|m| !warnings(&[*m], &[usage]).is_empty()).collect()
+        };
+        assert_eq!((warned(Usage::Wrap), warned(Usage::Unwrap)), (vec![Ctr, Cbc, Ecb], vec![Ctr, Cbc, Ecb]));
+        assert_eq!(warned(Usage::Derive), [Gcm, Ctr, Cmac, Ecb]);
+        assert!(
+            [Usage::Encrypt, Usage::Decrypt, Usage::Mac].into_iter().all(|usage| warned(usage).is_empty())
         );
     }
 }

@@ -125,8 +125,7 @@ impl Pair {
     /// What the nodes make of the known answer's plaintext; nothing if they refuse.
     fn encrypted(&self) -> Option<Vec<u8>> {
         let client = self.client();
-        let modes = vec![Mode::Ecb];
-        let key = NewKey { name: "k".into(), cipher: "aes-128".into(), modes, budget_blocks: 100 };
+        let key = NewKey::for_modes("k", "aes-128", &[Mode::Ecb], 100);
         client.import(key, &KEY).ok()?;
         let mut ciphertext = Vec::new();
         let done = client.encrypt_ecb("k", &[], Padding::None, &mut &PLAIN[..], &mut ciphertext, &mut |_| ());

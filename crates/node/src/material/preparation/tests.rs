@@ -108,12 +108,7 @@ impl Nodes {
 }
 
 fn make_key(client: &Client) {
-    let properties = NewKey {
-        name: "k".into(),
-        cipher: "aes-128".into(),
-        modes: vec![Mode::Gcm, Mode::Cmac],
-        budget_blocks: 1000,
-    };
+    let properties = NewKey::for_modes("k", "aes-128", &[Mode::Gcm, Mode::Cmac], 1000);
     client.generate(properties).expect("made");
 }
 

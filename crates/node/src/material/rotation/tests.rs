@@ -51,9 +51,7 @@ fn a_refresh_that_is_due_by_the_settings_is_ordered_when_all_nodes_have_it_there
     assert_eq!(nodes[0].store.secrets_since().expect("read"), Some(1), "the others do not");
 
     let client = Client::open(&ClientDir::open(&local.client).expect("its directory")).expect("a client");
-    let properties =
-        NewKey { name: "k".into(), cipher: "aes-128".into(), modes: vec![Mode::Cmac], budget_blocks: 1000 };
-    client.generate(properties).expect("made");
+    client.generate(NewKey::for_modes("k", "aes-128", &[Mode::Cmac], 1000)).expect("made");
     let code = |client: &Client| client.cmac("k", &mut &[7; 40][..], &mut |_| ()).expect("computed");
     let before = code(&client);
     drop(nodes);

@@ -38,8 +38,7 @@ fn started(dir: &Path, when_unwritable: WhenUnwritable) -> (Local, Vec<Running>,
         (0..3).map(|node| Running::start(open(&local, node)).expect("started")).collect();
     until("all are ready", || nodes.iter().all(|node| node.is_ready() && node.status().connected.len() == 3));
     let client = Client::open(&ClientDir::open(&local.client).expect("readable")).expect("a client");
-    let (name, cipher, modes) = ("k".to_owned(), "aes-128".to_owned(), vec![Mode::Cmac]);
-    client.generate(NewKey { name, cipher, modes, budget_blocks: 6400 }).expect("made");
+    client.generate(NewKey::for_modes("k", "aes-128", &[Mode::Cmac], 6400)).expect("made");
     (local, nodes, client)
 }
 

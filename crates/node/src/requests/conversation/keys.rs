@@ -64,7 +64,7 @@ impl Serving<'_, '_> {
         };
         let step = self.step(admit, None)?;
         let Step::Masked { data, .. } = &step else { return Err(StepError::Refused(misplaced(&step))) };
-        Ok(protocol.unmask(&mask, 0, data, &circuits.key_schedule.inputs()[0])?)
+        Ok(protocol.unmask(&mask, 0, data, &circuits.key)?)
     }
 
     /// Expands a new key and stores it. First all nodes store it, then all announce it, then the client is told.
@@ -76,7 +76,7 @@ impl Serving<'_, '_> {
         origin: Origin,
         circuits: &Circuits,
     ) -> Result<(), StepError> {
-        let expanded = expand(key, &new.modes, &mut protocol, &mut self.partners()?, circuits);
+        let expanded = expand(key, &new, &mut protocol, &mut self.partners()?, circuits);
         self.faults = protocol.faults();
         let (material, check_value) = expanded?;
         let made = self.time_of_the_first()?;
@@ -89,7 +89,8 @@ impl Serving<'_, '_> {
         let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
         // Either all nodes have stored the key, or no node announces it.
         let serving = self.net()?.members();
-        let stored = self.service.keys.store_pending(&info, material.save(&protocol));
+        let raw = info.properties.wrappable.then_some(key);
+        let stored = self.service.keys.store_pending(&info, material.save(raw, &protocol));
         // A node could forget the key again if it is put back to an old copy of its disk. The others then know that it had stored something
         // since.
         let stored = stored.and_then(|()| self.service.marks.protect(serving));

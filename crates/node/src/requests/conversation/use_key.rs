@@ -18,6 +18,20 @@ use crate::keys::held::unreadable;
 use crate::keys::key::{ExpandedKey, Shares};
 
 impl Serving<'_, '_> {
+    /// A stored key, ready for computing.
+    pub(super) fn expanded(
+        &self,
+        info: &KeyInfo,
+        shares: &Shares,
+        protocol: &AnyServiceSession,
+    ) -> Result<ExpandedKey, StepError> {
+        ExpandedKey::restore(info, shares, protocol).map_err(|e| {
+            tracing::error!(key = %info.properties.name, error = %e, "the shares of a key cannot be used");
+            self.service.keys.note_unusable(&info.properties.name);
+            StepError::Own(unreadable(&info.properties.name))
+        })
+    }
+
     pub(super) fn use_key(
         &mut self,
         protocol: AnyServiceSession,
@@ -27,11 +41,7 @@ impl Serving<'_, '_> {
         mut first: Option<Step>,
     ) -> Result<(), StepError> {
         let circuits = self.circuits(&info.properties.cipher, &protocol)?;
-        let key = ExpandedKey::restore(info, shares, &protocol).map_err(|e| {
-            tracing::error!(key = %info.properties.name, error = %e, "the shares of a key cannot be used");
-            self.service.keys.note_unusable(&info.properties.name);
-            StepError::Own(unreadable(&info.properties.name))
-        })?;
+        let key = self.expanded(info, shares, &protocol)?;
         let mut held = Held {
             protocol: Some(protocol),
             circuits: &circuits,

@@ -1,0 +1,101 @@
+//! `key derive`: makes a key from another key of the nodes.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use polyclave_transport::wire::Derivation;
+
+use super::made::{Properties, json, tell};
+use crate::client::ClientOption;
+use crate::options::hexadecimal;
+use crate::say;
+
+/// Options and arguments of the command.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    polyclave key generate master --usage derive\n  \
+    polyclave key derive master tenant-7 --counter --before 74656e616e742d3700 --after 00000080\n  \
+    polyclave key derive master terminal --ecb-data 00112233445566778899aabbccddeeff\n\n\
+    --counter is SP 800-108 in counter mode with CMAC: the first code is that of --before, the counter (1) and --after. \
+    --ecb-data and --cbc-data encrypt the data. The first bytes of the result are the new key; it is never in one place. \
+    The same base and data give the same key again. The base needs the usage derive, and the client the right derive for both names.")]
+pub struct Arguments {
+    /// The name of the key to derive from
+    base: String,
+
+    #[command(flatten)]
+    properties: Properties,
+
+    #[command(flatten)]
+    how: How,
+
+    /// With --counter: what stands before the counter, in hexadecimal
+    #[arg(long, value_name = "HEX", requires = "counter")]
+    before: Option<String>,
+
+    /// With --counter: what stands after the counter, in hexadecimal
+    #[arg(long, value_name = "HEX", requires = "counter")]
+    after: Option<String>,
+
+    /// With --counter: the width of the counter: 8, 16, 24 or 32 [default: 8]
+    #[arg(long, value_name = "BITS", requires = "counter")]
+    counter_bits: Option<u8>,
+
+    /// With --cbc-data: the initial block, in hexadecimal
+    #[arg(long, value_name = "HEX", requires = "cbc_data")]
+    iv: Option<String>,
+
+    #[command(flatten)]
+    client: ClientOption,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct How {
+    /// SP 800-108 in counter mode with CMAC
+    #[arg(long)]
+    counter: bool,
+
+    /// Encrypt these blocks each by itself, in hexadecimal
+    #[arg(long, value_name = "HEX")]
+    ecb_data: Option<String>,
+
+    /// Encrypt these blocks in CBC, in hexadecimal
+    #[arg(long, value_name = "HEX", requires = "iv")]
+    cbc_data: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let how = how(arguments)?;
+    let (new, _) = arguments.properties.check()?;
+    let info = arguments.client.open()?.derive(&arguments.base, new, how)?;
+    match arguments.json {
+        true => say!("{}", serde_json::to_string_pretty(&json(&info))?),
+        false => tell(&info),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn how(arguments: &Arguments) -> Result<Derivation> {
+    if let Some(data) = &arguments.how.ecb_data {
+        return Ok(Derivation::EcbData { data: hexadecimal("--ecb-data", data)? });
+    }
+    if let (Some(data), Some(iv)) = (&arguments.how.cbc_data, &arguments.iv) {
+        let (iv, data) = (hexadecimal("--iv", iv)?, hexadecimal("--cbc-data", data)?);
+        return Ok(Derivation::CbcData { iv, data });
+    }
+    ensure!(arguments.how.counter, "say how: --counter, --ecb-data or --cbc-data");
+    let given = |option: &str, text: &Option<String>| {
+        text.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal(option, text))
+    };
+    Ok(Derivation::CmacCounter {
+        before: given("--before", &arguments.before)?,
+        counter_bits: arguments.counter_bits.unwrap_or(8),
+        after: given("--after", &arguments.after)?,
+    })
+}

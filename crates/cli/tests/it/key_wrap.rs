@@ -1,0 +1,63 @@
+//! Keys that are made of others, on the command line.
+
+use crate::common::Place;
+
+/// RFC 3394, section 4.1.
+const KEK: &str = "000102030405060708090a0b0c0d0e0f";
+const KEY: &str = "00112233445566778899aabbccddeeff";
+const WRAPPED: &str = "1fa68b0a8112b447aef34bd8fb5a7b829d3e862371d2cfe5";
+
+fn secret(place: &Place, name: &str, digits: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    place.write(name, digits.as_bytes());
+    std::fs::set_permissions(place.path(name), std::fs::Permissions::from_mode(0o600)).expect("set");
+}
+
+#[test]
+fn keys_are_wrapped_unwrapped_and_derived_and_shown_as_what_they_are() {
+    let place = Place::new();
+    let _cluster = place.cluster();
+    secret(&place, "kek.hex", KEK);
+    secret(&place, "key.hex", KEY);
+    place.run("key import kek --usage wrap,unwrap --key-file kek.hex");
+    place.run("key import k --wrappable --usage mac --key-file key.hex");
+    assert_eq!(place.run("key wrap kek k").trim(), WRAPPED);
+    place.run("key wrap kek k --out k.wrapped");
+    assert_eq!(place.read("k.wrapped"), hex::decode(WRAPPED).expect("hexadecimal"));
+    let json = |said: String| -> serde_json::Value { serde_json::from_str(&said).expect("it is JSON") };
+    let wrapped = json(place.run("key wrap kek k --kwp --json"));
+    assert_eq!((&wrapped["how"], &wrapped["key"]), (&"kwp".into(), &"k".into()));
+
+    let back = json(place.run("key unwrap kek k.wrapped back --modes cmac --json"));
+    assert_eq!((&back["origin"], &back["wrappable"]), (&"unwrapped".into(), &false.into()));
+    assert_eq!(back["check_value"], json(place.run("key show k --json"))["check_value"]);
+    let told = place.fails("key wrap kek back");
+    assert!(told.contains("never leaves the nodes"), "{told}");
+    place.write("cut", &place.read("k.wrapped")[..16]);
+    let told = place.fails("key unwrap kek cut forged");
+    assert!(told.contains("the wrapped key does not authenticate"), "{told}");
+
+    place.run("key generate master --usage derive");
+    let how = "--counter --before 6c6162656c00 --after 00000080";
+    place.run(&format!("key derive master child {how}"));
+    let again = json(place.run(&format!("key derive master again {how} --json")));
+    assert_eq!(again["check_value"], json(place.run("key show child --json"))["check_value"]);
+    let shown = place.run("key show child");
+    assert!(
+        shown.contains("origin       derived") && shown.contains("usage        encrypt, decrypt"),
+        "{shown}"
+    );
+    assert!(place.run("key show k").contains("wrapped under another key (wrappable)"));
+    let told = place.fails("key derive k nothing --counter");
+    assert!(told.contains("was made for the usage mac, not derive"), "{told}");
+    let told =
+        place.fails("key derive master nothing --before 00 --ecb-data 00112233445566778899aabbccddeeff");
+    assert!(told.contains("--counter"), "{told}");
+
+    let log = place.read("try/node-1/audit.log");
+    let log = String::from_utf8(log).expect("text");
+    assert!(log.lines().any(|line| line.contains("\"wrap\"")
+        && line.contains("\"key\":\"k\"")
+        && line.contains("under=kek")));
+    assert!(log.lines().any(|line| line.contains("\"derive\"") && line.contains("from=master")));
+}

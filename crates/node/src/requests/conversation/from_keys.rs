@@ -1,0 +1,46 @@
+//! Requests that make a key from another key of the nodes.
+
+use polyclave_protocol::any::{AnyServiceSession, AnyShared};
+use polyclave_protocol::protocol::Session;
+use polyclave_transport::wire::{Derivation, Wrapping};
+
+use super::Serving;
+use crate::computation::circuits::Circuits;
+use crate::computation::modes::StepError;
+use crate::keys::unwrap::unauthentic;
+use crate::keys::{derive, unwrap};
+use crate::store::StoredKey;
+
+impl Serving<'_, '_> {
+    /// Derives a key of the cipher of `circuits`.
+    pub(super) fn derive(
+        &mut self,
+        protocol: &mut AnyServiceSession,
+        base: &StoredKey,
+        circuits: &Circuits,
+        how: &Derivation,
+    ) -> Result<AnyShared, StepError> {
+        let of_base = self.circuits(&base.info.properties.cipher, protocol)?;
+        let key = self.expanded(&base.info, &base.shares, protocol)?;
+        let circuits = (&*of_base, circuits);
+        let derived = derive::derive(how, &key, circuits, protocol, &mut self.partners()?);
+        self.faults = protocol.faults();
+        Ok(derived?)
+    }
+
+    /// Unwraps a key of the cipher of `circuits`. All nodes refuse one that does not authenticate.
+    pub(super) fn unwrap(
+        &mut self,
+        protocol: &mut AnyServiceSession,
+        kek: &StoredKey,
+        circuits: &Circuits,
+        wrapped: (&[u8], Wrapping),
+    ) -> Result<AnyShared, StepError> {
+        let of_kek = self.circuits(&kek.info.properties.cipher, protocol)?;
+        let key = self.expanded(&kek.info, &kek.shares, protocol)?;
+        let circuits = (&*of_kek, circuits);
+        let unwrapped = unwrap::unwrap(wrapped, &key, circuits, protocol, &mut self.partners()?);
+        self.faults = protocol.faults();
+        unwrapped?.ok_or_else(|| StepError::Refused(unauthentic()))
+    }
+}

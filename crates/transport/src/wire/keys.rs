@@ -1,0 +1,195 @@
+//! Keys as clients and nodes speak of them: their properties, and how one key makes, wraps or unwraps another.
+
+use serde::{Deserialize, Serialize};
+
+/// The most bytes of a key's attributes.
+pub const MOST_ATTRIBUTES: usize = 4 << 10;
+
+/// The most bytes of the public data that a key is derived from.
+pub const MOST_DERIVATION_DATA: usize = 4 << 10;
+
+/// A mode of operation. Fixed for a key when it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Galois/counter mode: the only one that also authenticates what it encrypts.
+    Gcm,
+    /// Counter mode.
+    Ctr,
+    /// Cipher block chaining.
+    Cbc,
+    /// A message authentication code; encrypts nothing.
+    Cmac,
+    /// Every block by itself: shows which blocks are equal.
+    Ecb,
+}
+
+/// What a key is for. Fixed when it is made. A client needs the right for it, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Usage {
+    /// Encrypt, in the key's modes.
+    Encrypt,
+    /// Decrypt, in the key's modes.
+    Decrypt,
+    /// Compute message authentication codes.
+    Mac,
+    /// Wrap keys that may be wrapped.
+    Wrap,
+    /// Unwrap keys.
+    Unwrap,
+    /// Derive keys.
+    Derive,
+}
+
+/// How a key was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// It was generated from fresh randomness of every node, and never assembled.
+    Generated,
+    /// A client imported it, so it was in one place once.
+    Imported,
+    /// It was unwrapped on shares. Whoever wrapped it, or has the key that wraps it, may know it.
+    Unwrapped,
+    /// It was derived on shares from a key of the nodes. Whoever knows that key knows it.
+    Derived,
+}
+
+/// The properties of a key that are fixed when it is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewKey {
+    /// 1 to 64 letters, digits, `-`, `_` or `.`.
+    pub name: String,
+    /// Name of the cipher.
+    pub cipher: String,
+    /// In order, without repeats. None for a key that only wraps, unwraps or derives.
+    pub modes: Vec<Mode>,
+    /// The most blocks that may ever be computed under it.
+    pub budget_blocks: u64,
+    /// In order, without repeats, at least one.
+    pub usage: Vec<Usage>,
+    /// Whether it may leave the nodes wrapped under another key.
+    pub wrappable: bool,
+    /// What its maker writes down beside it, for programs; at most [`MOST_ATTRIBUTES`] bytes. Nodes do not read them.
+    #[serde(with = "serde_bytes")]
+    pub attributes: Vec<u8>,
+}
+
+impl NewKey {
+    /// A key for everything that its modes can do. It never leaves the nodes.
+    pub fn for_modes(name: &str, cipher: &str, modes: &[Mode], budget_blocks: u64) -> NewKey {
+        NewKey {
+            name: name.into(),
+            cipher: cipher.into(),
+            modes: modes.to_vec(),
+            budget_blocks,
+            usage: usage_of(modes),
+            wrappable: false,
+            attributes: Vec::new(),
+        }
+    }
+}
+
+/// Everything that keys of these modes can be used for.
+pub fn usage_of(modes: &[Mode]) -> Vec<Usage> {
+    let mut usage = Vec::new();
+    if modes.iter().any(|mode| *mode != Mode::Cmac) {
+        usage.extend([Usage::Encrypt, Usage::Decrypt]);
+    }
+    if modes.contains(&Mode::Cmac) {
+        usage.push(Usage::Mac);
+    }
+    usage
+}
+
+/// The public properties of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyInfo {
+    /// As asked for.
+    pub properties: NewKey,
+    /// Drawn when the key was made. It distinguishes the key from others that had its name.
+    pub id: [u8; 16],
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Seconds since 1970, by the clock of the first node.
+    pub made: u64,
+    /// The first bytes of the CMAC of one block of zeros.
+    pub check_value: Vec<u8>,
+}
+
+/// How a key is wrapped under another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wrapping {
+    /// AES key wrap (RFC 3394): keys of 16 bytes and more, in whole halves of blocks.
+    Kw,
+    /// AES key wrap with padding (RFC 5649): keys of any length.
+    Kwp,
+}
+
+/// How a key is derived from another: which blocks the base key computes. The first bytes of them are the new key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Derivation {
+    /// The encryption of public blocks, each by itself.
+    EcbData {
+        /// Whole blocks.
+        #[serde(with = "serde_bytes")]
+        data: Vec<u8>,
+    },
+    /// The encryption of public blocks in CBC.
+    CbcData {
+        /// One block.
+        iv: Vec<u8>,
+        /// Whole blocks.
+        #[serde(with = "serde_bytes")]
+        data: Vec<u8>,
+    },
+    /// SP 800-108, counter mode with CMAC: the codes of `before`, a counter from 1 on, and `after`.
+    CmacCounter {
+        /// What stands before the counter.
+        #[serde(with = "serde_bytes")]
+        before: Vec<u8>,
+        /// The width of the counter, big-endian: 8, 16, 24 or 32.
+        counter_bits: u8,
+        /// What stands after the counter.
+        #[serde(with = "serde_bytes")]
+        after: Vec<u8>,
+    },
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Mode::Gcm => "gcm",
+            Mode::Ctr => "ctr",
+            Mode::Cbc => "cbc",
+            Mode::Cmac => "cmac",
+            Mode::Ecb => "ecb",
+        })
+    }
+}
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Usage::Encrypt => "encrypt",
+            Usage::Decrypt => "decrypt",
+            Usage::Mac => "mac",
+            Usage::Wrap => "wrap",
+            Usage::Unwrap => "unwrap",
+            Usage::Derive => "derive",
+        })
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Origin::Generated => "generated",
+            Origin::Imported => "imported",
+            Origin::Unwrapped => "unwrapped",
+            Origin::Derived => "derived",
+        })
+    }
+}
