@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{Mode, NewKey, Reason};
+use polyclave_transport::wire::{Mode, NewKey, Reason, Usage, Wrapping};
 use serde_json::Value;
 
 use crate::common::{Place, Running};
@@ -26,6 +26,8 @@ struct Trial {
     place: Place,
     nodes: usize,
     sealed: Vec<u8>,
+    /// The known key under one that wraps.
+    wrapped: Vec<u8>,
 }
 
 impl Trial {
@@ -36,10 +38,15 @@ impl Trial {
         for node in 1..=nodes {
             place.set_stock(node, if nodes == 2 { 32 } else { 256 }, 0);
         }
-        let mut trial = Trial { place, nodes, sealed: Vec::new() };
+        let mut trial = Trial { place, nodes, sealed: Vec::new(), wrapped: Vec::new() };
         let running = trial.start();
         let key = hex::decode(KEY).expect("hexadecimal");
-        insist("import", || trial.client().import(new_key("known", Mode::Cmac), &key));
+        let known = || NewKey { wrappable: true, ..new_key("known", Mode::Cmac) };
+        insist("import", || trial.client().import(known(), &key));
+        let wrapping =
+            || NewKey { usage: vec![Usage::Wrap], ..NewKey::for_modes("wrapping", "aes-128", &[], 1 << 32) };
+        insist("a key that wraps", || trial.client().generate(wrapping()));
+        trial.wrapped = insist("wrapped", || trial.client().wrap("wrapping", "known", Wrapping::Kw));
         insist("a key", || trial.client().generate(new_key("sealing", Mode::Gcm)));
         trial.sealed = insist("sealed", || {
             let mut sealed = Vec::new();
@@ -72,7 +79,7 @@ impl Trial {
         (1..=self.nodes).map(|node| self.status(node)["secrets"].clone()).collect()
     }
 
-    /// Both keys are what they were.
+    /// All keys are what they were.
     fn verify(&self) {
         let code = insist("the known key", || self.client().cmac("known", &mut &message()[..], &mut |_| ()));
         assert_eq!(hex::encode(code), CODE);
@@ -82,6 +89,8 @@ impl Trial {
             Ok(opened)
         });
         assert_eq!(opened, message());
+        let wrapped = insist("the key itself", || self.client().wrap("wrapping", "known", Wrapping::Kw));
+        assert_eq!(wrapped, self.wrapped);
     }
 }
 
@@ -115,7 +124,7 @@ fn keys_survive(protocol: &str) {
     let before = trial.secrets();
     let told = trial.place.run("cluster refresh try --json");
     let told: Value = serde_json::from_str(&told).expect("one JSON document");
-    assert_eq!((&told["nodes"], &told["keys"]), (&trial.nodes.into(), &2.into()));
+    assert_eq!((&told["nodes"], &told["keys"]), (&trial.nodes.into(), &3.into()));
     let after = trial.secrets();
     assert!(after.iter().all(|secrets| *secrets == told["secrets"] && *secrets != before[0]), "{after:?}");
     trial.verify();
