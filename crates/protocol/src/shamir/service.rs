@@ -34,7 +34,7 @@ impl ServiceConfig for ShamirConfig {
         Ok(setup.clone())
     }
 
-    /// [`refresh`](super::refresh): neither setup is used, since parties deal fresh zeros.
+    /// `shamir/refresh.rs`: neither setup is used, since parties deal fresh zeros.
     fn carry_over(
         &self,
         _: &Setup,

@@ -201,7 +201,7 @@ impl ServiceConfig for ShamirActiveConfig {
         Ok(protocol)
     }
 
-    /// [`refresh`](super::super::refresh): neither setup is used, since parties deal fresh zeros.
+    /// `shamir/refresh.rs`: neither setup is used, since parties deal fresh zeros.
     fn carry_over(
         &self,
         _: &Setup,
