@@ -30,19 +30,19 @@ pub struct Arguments {
     how: How,
 
     /// With --counter: what stands before the counter, in hexadecimal
-    #[arg(long, value_name = "HEX", requires = "counter")]
+    #[arg(long, value_name = "HEX")]
     before: Option<String>,
 
     /// With --counter: what stands after the counter, in hexadecimal
-    #[arg(long, value_name = "HEX", requires = "counter")]
+    #[arg(long, value_name = "HEX")]
     after: Option<String>,
 
     /// With --counter: the width of the counter: 8, 16, 24 or 32 [default: 8]
-    #[arg(long, value_name = "BITS", requires = "counter")]
+    #[arg(long, value_name = "BITS")]
     counter_bits: Option<u8>,
 
     /// With --cbc-data: the initial block, in hexadecimal
-    #[arg(long, value_name = "HEX", requires = "cbc_data")]
+    #[arg(long, value_name = "HEX")]
     iv: Option<String>,
 
     #[command(flatten)]
@@ -82,6 +82,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn how(arguments: &Arguments) -> Result<Derivation> {
+    // clap does not ask for an option that conflicts with one that is given.
+    let Arguments { how, before, after, counter_bits, iv, .. } = arguments;
+    ensure!(
+        how.counter || (before.is_none() && after.is_none() && counter_bits.is_none()),
+        "--before, --after and --counter-bits belong to --counter; leave them out"
+    );
+    ensure!(how.cbc_data.is_some() || iv.is_none(), "--iv belongs to --cbc-data; leave it out");
     if let Some(data) = &arguments.how.ecb_data {
         return Ok(Derivation::EcbData { data: hexadecimal("--ecb-data", data)? });
     }

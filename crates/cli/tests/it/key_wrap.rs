@@ -52,7 +52,10 @@ fn keys_are_wrapped_unwrapped_and_derived_and_shown_as_what_they_are() {
     assert!(told.contains("was made for the usage mac, not derive"), "{told}");
     let told =
         place.fails("key derive master nothing --before 00 --ecb-data 00112233445566778899aabbccddeeff");
-    assert!(told.contains("--counter"), "{told}");
+    assert!(told.contains("belong to --counter"), "{told}");
+    let data = "00112233445566778899aabbccddeeff";
+    let told = place.fails(&format!("key derive master nothing --iv {data} --ecb-data {data}"));
+    assert!(told.contains("--iv belongs to --cbc-data"), "{told}");
 
     let log = place.read("try/node-1/audit.log");
     let log = String::from_utf8(log).expect("text");
