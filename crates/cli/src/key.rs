@@ -1,11 +1,15 @@
 //! `polyclave key`: the keys of a cluster.
 
+mod configure;
 mod delete;
 mod derive;
+mod describe;
 mod generate;
 mod import;
 mod list;
 mod made;
+mod retire;
+mod rotate;
 mod unwrap;
 mod wrap;
 
@@ -13,6 +17,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
+use polyclave_transport::wire::VersionState;
 
 pub use made::warn;
 
@@ -33,7 +38,17 @@ pub enum Command {
     List(list::ListArguments),
     /// Show one key
     Show(list::ShowArguments),
-    /// Delete a key at all nodes, permanently
+    /// Make the next version of a key, which becomes the current one; all nodes take part
+    Rotate(rotate::Arguments),
+    /// Let a version of a key only decrypt, verify and unwrap from now on
+    Deactivate(retire::Arguments),
+    /// Say that somebody may know a version of a key; it computes nothing more
+    Compromise(retire::Arguments),
+    /// Set the oldest version of a key that computes, and whether it may be deleted
+    Configure(configure::Arguments),
+    /// Change the label of a version of a key
+    Describe(describe::Arguments),
+    /// Delete a key, or an old version of it, at all nodes, permanently
     Delete(delete::Arguments),
 }
 
@@ -47,6 +62,11 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Unwrap(arguments) => unwrap::run(arguments),
         Command::List(arguments) => list::list(arguments),
         Command::Show(arguments) => list::show(arguments),
+        Command::Rotate(arguments) => rotate::run(arguments),
+        Command::Deactivate(arguments) => retire::run(arguments, VersionState::Deactivated),
+        Command::Compromise(arguments) => retire::run(arguments, VersionState::Compromised),
+        Command::Configure(arguments) => configure::run(arguments),
+        Command::Describe(arguments) => describe::run(arguments),
         Command::Delete(arguments) => delete::run(arguments),
     }
 }

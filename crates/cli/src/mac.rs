@@ -25,6 +25,10 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     key: String,
 
+    /// The version of the key [default: the current one]
+    #[arg(long, value_name = "N")]
+    key_version: Option<u32>,
+
     /// Compare with this code, in hexadecimal, and print nothing; exits with status 1 if it differs
     #[arg(long, value_name = "HEX", conflicts_with = "output")]
     verify: Option<String>,
@@ -48,6 +52,10 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let expected = arguments.verify.as_deref().map(|text| hexadecimal("--verify", text)).transpose()?;
+    let key = match arguments.key_version {
+        Some(version) => format!("{}@{version}", arguments.key),
+        None => arguments.key.clone(),
+    };
     let client = arguments.client.open()?;
     let source = Source::new(&arguments.input);
     source.open()?;
@@ -61,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         || {
             let mut input = source.open()?;
             let bar = progress(input.len());
-            let code = client.cmac(&arguments.key, &mut input, &mut |done| bar.set_position(done));
+            let code = client.cmac(&key, &mut input, &mut |done| bar.set_position(done));
             bar.finish_and_clear();
             Ok(code?)
         },

@@ -79,8 +79,14 @@ impl<'c> Conversation<'c> {
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
-        if let Operation::Use { .. } | Operation::Wrap { .. } = operation {
-            return client.strategy.begin(client, operation, first);
+        match operation {
+            Operation::Use { key, id: None, how } => {
+                return crate::versions::begin_use(client, key, how, first);
+            }
+            Operation::Use { .. } | Operation::Wrap { .. } => {
+                return client.strategy.begin(client, operation, first);
+            }
+            _ => {}
         }
         let mut conversation = Conversation::call_all(client)?;
         let accepted = conversation.ask(operation, first)?;

@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::client::Client;
 use crate::conversation::Conversation;
+use crate::versions::name_of;
 use crate::{Error, Result};
 
 impl Client {
@@ -74,15 +75,20 @@ impl Client {
             .ok_or_else(|| Error::Answers("they unwrapped a key and did not say which".into()))
     }
 
-    /// Deletes a key at all nodes. Returns its properties; `None` if there was no such key.
+    /// Deletes all versions of a key at all nodes. Returns the properties of the newest; `None` if there was no such key.
     pub fn delete(&self, key: &str) -> Result<Option<KeyInfo>> {
-        Conversation::ask_all(self, &Operation::Delete { key: key.into() })?.done()
+        Conversation::ask_all(self, &Operation::Delete { key: key.into(), version: None })?.done()
     }
 
-    /// The properties of a key. Where nodes correct each other: those that more nodes report than may lie. Otherwise: those of the first
+    /// Deletes a version of a key that is not the current one. Returns its properties; `None` if there was no such version.
+    pub fn delete_version(&self, key: &str, version: u32) -> Result<Option<KeyInfo>> {
+        Conversation::ask_all(self, &Operation::Delete { key: key.into(), version: Some(version) })?.done()
+    }
+
+    /// The properties of the current version of a key. Where nodes correct each other: those that more nodes report than may lie. Otherwise: those of the first
     /// node that does not refuse. A refusal, if more nodes refuse than the request can do without.
     pub fn info(&self, key: &str) -> Result<KeyInfo> {
-        self.strategy.info(self, key)
+        self.strategy.info(self, name_of(key))
     }
 }
 

@@ -39,6 +39,7 @@ mod padding;
 mod pieces;
 mod sealed;
 mod strategy;
+mod versions;
 
 pub use blocks::Padding;
 pub use client::Client;

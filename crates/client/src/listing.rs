@@ -20,10 +20,10 @@ pub struct Listed {
     pub at: PartySet,
 }
 
-/// The keys that some nodes list, and the nodes that could not be asked.
+/// The versions of keys that some nodes list, and the nodes that could not be asked.
 #[derive(Debug)]
 pub struct Listing {
-    /// In the order of their names.
+    /// In the order of their names and versions.
     pub keys: Vec<Listed>,
     /// Nodes that did not answer, and the reasons.
     pub missing: Vec<(Party, Error)>,
@@ -36,9 +36,8 @@ impl Client {
     /// All keys that this client may see, however many pages that takes.
     pub fn keys(&self) -> Result<Listing> {
         let mut listing = Listing { keys: Vec::new(), missing: Vec::new() };
-        // By name: each node should have the same key under it.
-        let mut found: BTreeMap<String, Vec<Listed>> = BTreeMap::new();
-        for (party, first) in self.ask_each(&Operation::List { after: String::new() }, page) {
+        let mut found = Found::new();
+        for (party, first) in self.ask_each(&Operation::List { after: String::new(), version: 0 }, page) {
             match first.and_then(|first| self.all_pages(party, first)) {
                 Ok(keys) => keys.into_iter().for_each(|info| add(&mut found, party, info)),
                 Err(e) => listing.missing.push((party, e)),
@@ -59,19 +58,19 @@ impl Client {
                 return Err(wrong("keys without end"));
             }
             let Some(last) = keys.last() else { return Err(wrong("nothing, and says that there is more")) };
-            let next = Operation::List { after: last.properties.name.clone() };
+            let next = Operation::List { after: last.properties.name.clone(), version: last.version };
             let answers = self.ask([party].into_iter().collect(), &next, page, |answers| !answers.is_empty());
             let Some((_, answer)) = answers.into_iter().next() else { return Err(wrong("no more keys")) };
             let (of_page, after) = answer?;
             // So that every page has new keys.
-            let goes_on = |(next, last): (&KeyInfo, &KeyInfo)| next.properties.name > last.properties.name;
+            let goes_on = |(next, last): (&KeyInfo, &KeyInfo)| place(next) > place(last);
             if !of_page.first().zip(keys.last()).map_or(!after, goes_on) {
                 return Err(wrong("the same keys again"));
             }
             keys.extend(of_page);
             more = after;
         }
-        if keys.windows(2).any(|pair| pair[0].properties.name >= pair[1].properties.name) {
+        if keys.windows(2).any(|pair| place(&pair[0]) >= place(&pair[1])) {
             return Err(wrong("its keys in disorder"));
         }
         Ok(keys)
@@ -94,10 +93,17 @@ fn page(reply: Reply) -> Option<Page> {
     }
 }
 
-fn add(found: &mut BTreeMap<String, Vec<Listed>>, party: Party, info: KeyInfo) {
-    let of_name = found.entry(info.properties.name.clone()).or_default();
-    match of_name.iter_mut().find(|listed| listed.info == info) {
+fn place(info: &KeyInfo) -> (&str, u32) {
+    (&info.properties.name, info.version)
+}
+
+/// By name and version: each node should have the same there.
+type Found = BTreeMap<(String, u32), Vec<Listed>>;
+
+fn add(found: &mut Found, party: Party, info: KeyInfo) {
+    let alike = found.entry((info.properties.name.clone(), info.version)).or_default();
+    match alike.iter_mut().find(|listed| listed.info == info) {
         Some(listed) => listed.at = listed.at.iter().chain([party]).collect(),
-        None => of_name.push(Listed { info, at: [party].into_iter().collect() }),
+        None => alike.push(Listed { info, at: [party].into_iter().collect() }),
     }
 }

@@ -43,6 +43,7 @@ mod setup;
 mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
+mod versions;
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -61,6 +62,7 @@ pub use quarantine::Quarantine;
 pub use rotation::{CarriedKey, HeldKey};
 pub use secret::Secret;
 pub use setup::StoredSetup;
+pub use versions::Which;
 
 use budget::Budgets;
 use cache::Cache;

@@ -79,10 +79,20 @@ fn requests() -> Vec<Request> {
     let used = uses.map(|how| Operation::Use { key: key.clone(), id: Some([4; 16]), how });
     let others = [
         Operation::Status,
-        Operation::List { after: key.clone() },
+        Operation::List { after: key.clone(), version: 2 },
         Operation::Generate(new_key()),
         Operation::Import(new_key()),
-        Operation::Delete { key },
+        Operation::Rotate { key: key.clone() },
+        Operation::Retire { key: key.clone(), version: 2, state: VersionState::Deactivated },
+        Operation::Configure { key: key.clone(), least_version: 2, deletable: false },
+        Operation::Describe {
+            key: key.clone(),
+            id: [4; 16],
+            revision: 9,
+            label: "pay roll".into(),
+            attributes: vec![3; 20],
+        },
+        Operation::Delete { key, version: Some(2) },
         Operation::Derive {
             base: "base".into(),
             new: new_key(),

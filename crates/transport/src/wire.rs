@@ -63,6 +63,9 @@ pub enum Right {
     Unwrap,
     /// Derive keys of the nodes from others.
     Derive,
+    /// Change what keys may still be used for, whether they may be deleted, and their labels; and process data under a version of which
+    /// somebody may know the key.
+    Configure,
 }
 
 impl Right {
@@ -75,7 +78,7 @@ impl Right {
             Right::Wrap => Some(Usage::Wrap),
             Right::Unwrap => Some(Usage::Unwrap),
             Right::Derive => Some(Usage::Derive),
-            Right::Generate | Right::Import | Right::List | Right::Delete => None,
+            Right::Generate | Right::Import | Right::List | Right::Delete | Right::Configure => None,
         }
     }
 }
@@ -104,8 +107,10 @@ pub enum Operation {
     List {
         /// The page begins after this name, or with the first key if the name is empty.
         after: String,
+        /// And after this version of that name.
+        version: u32,
     },
-    /// One key that this client may use in some way. Answered by every node for itself.
+    /// The versions of one key that this client may use in some way, the newest first. Answered by every node for itself.
     Show {
         /// Its name.
         key: String,
@@ -118,6 +123,8 @@ pub enum Operation {
     Delete {
         /// Its name.
         key: String,
+        /// One version that is not the current one; `None` for all of them.
+        version: Option<u32>,
     },
     /// Use a key.
     Use {
@@ -157,6 +164,43 @@ pub enum Operation {
         how: Wrapping,
         /// The key that is made.
         new: NewKey,
+    },
+    /// Generate the next version of a key, which becomes the current one. All nodes must take part.
+    Rotate {
+        /// Its name.
+        key: String,
+    },
+    /// Move a version on to a later state. All nodes must take part.
+    Retire {
+        /// The key's name.
+        key: String,
+        /// The version.
+        version: u32,
+        /// Its state from now on.
+        state: VersionState,
+    },
+    /// Set which versions of a key compute, and whether it may be deleted. All nodes must take part.
+    Configure {
+        /// Its name.
+        key: String,
+        /// Older versions compute nothing. At most the current version.
+        least_version: u32,
+        /// Whether clients may delete it.
+        deletable: bool,
+    },
+    /// Replace what is written down beside a version. All nodes must take part.
+    Describe {
+        /// The key's name.
+        key: String,
+        /// The id of the version.
+        id: [u8; 16],
+        /// The latest revision that the client has seen, at any node. Refused if a node has a later one.
+        revision: u64,
+        /// The label.
+        label: String,
+        /// The attributes.
+        #[serde(with = "serde_bytes")]
+        attributes: Vec<u8>,
     },
 }
 
@@ -300,7 +344,8 @@ pub enum Reply {
     Status(NodeStatus),
     /// To `List` and `Show`.
     Keys {
-        /// In the order of their names, at most [`KEYS`], and fewer if their attributes are long.
+        /// In the order of their names and versions (of `Show`: the newest version first), at most [`KEYS`], and fewer if their attributes
+        /// are long.
         keys: Vec<KeyInfo>,
         /// Whether others come after them.
         more: bool,
@@ -453,6 +498,7 @@ impl std::fmt::Display for Right {
             Right::Wrap => "wrap",
             Right::Unwrap => "unwrap",
             Right::Derive => "derive",
+            Right::Configure => "configure",
         })
     }
 }

@@ -19,6 +19,7 @@ use crate::source::Source;
 #[command(after_help = "Examples:\n  \
     polyclave decrypt --key invoices report.pdf.sealed report.pdf\n  \
     polyclave decrypt --key backups - - < photos.tar.sealed | tar x\n  \
+    polyclave decrypt --key invoices --raw --key-version 1 message.gcm message\n  \
     polyclave decrypt --key old --mode cbc --raw --iv 000102030405060708090a0b0c0d0e0f cipher.bin plain.txt\n\n\
     OUT appears only when all of IN has been decrypted (and, with gcm, authenticated). On standard output a sealed file appears \
     chunk by chunk, each authenticated; that it is complete shows in the exit code. CTR, CBC and ECB authenticate nothing: what \
@@ -27,6 +28,10 @@ pub struct Arguments {
     /// The initial block, in hexadecimal, if IN has only the ciphertext (ctr and cbc)
     #[arg(long, value_name = "HEX")]
     iv: Option<String>,
+
+    /// The version of the key under which IN was encrypted (with --raw; a sealed file names its own) [default: the current one]
+    #[arg(long, value_name = "N", requires = "raw")]
+    key_version: Option<u32>,
 
     #[command(flatten)]
     common: Common,
@@ -54,7 +59,10 @@ fn attempt(
     additional: &[u8],
 ) -> Result<ExitCode> {
     let common = &arguments.common;
-    let key = &common.key;
+    let key = &match arguments.key_version {
+        Some(version) => format!("{}@{version}", common.key),
+        None => common.key.clone(),
+    };
     let mut input = source.open()?;
     let mut output = Output::begin(common.output.as_deref(), Readers::Owner, common.force)?;
     let initial = match (common.has_initial_block(), given) {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use super::made::{json, tell};
+use super::made::{date, json, standing, tell};
 use crate::client::{ClientOption, of_node};
 use crate::names::words;
 use crate::say;
@@ -68,7 +68,7 @@ pub fn list(arguments: &ListArguments) -> Result<ExitCode> {
         rows.push([
             properties.name.clone(),
             listed.info.version.to_string(),
-            listed.info.state.to_string(),
+            standing(&listed.info),
             properties.cipher.clone(),
             words(&properties.modes),
             words(&properties.usage),
@@ -82,12 +82,36 @@ pub fn list(arguments: &ListArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows a key.
+/// Shows a key and its versions.
 pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
-    let info = arguments.client.open()?.info(&arguments.name)?;
-    match arguments.json {
-        true => say!("{}", serde_json::to_string_pretty(&json(&info))?),
-        false => tell(&info),
+    let client = arguments.client.open()?;
+    let info = client.info(&arguments.name)?;
+    let versions = client.versions(&arguments.name)?;
+    if arguments.json {
+        let mut document = json(&info);
+        document["versions"] = versions.iter().map(json).collect();
+        say!("{}", serde_json::to_string_pretty(&document)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    tell(&info);
+    if versions.len() > 1 {
+        say!("\nall versions");
+        let head = ["version", "state", "made", "expires", "budget", "check value", "id", "label"];
+        let mut rows = vec![head.map(str::to_owned)];
+        rows.extend(versions.iter().map(|info| {
+            let properties = &info.properties;
+            [
+                info.version.to_string(),
+                standing(info),
+                date(info.made),
+                properties.expires.map_or("never".into(), date),
+                properties.budget_blocks.to_string(),
+                hex::encode(&info.check_value),
+                hex::encode(info.id),
+                properties.label.clone(),
+            ]
+        }));
+        table(&rows);
     }
     Ok(ExitCode::SUCCESS)
 }

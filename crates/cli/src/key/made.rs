@@ -1,9 +1,9 @@
 //! The options for making a key, and how a key is printed.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use polyclave_cipher::Cipher;
 use polyclave_node::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
-use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Usage, usage_of, warnings};
+use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Usage, VersionState, usage_of, warnings};
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -39,6 +39,10 @@ pub struct Properties {
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
 
+    /// The time, or day (UTC), from which on it only decrypts, verifies and unwraps, such as 2027-12-31
+    #[arg(long, value_name = "TIME", value_parser = parse_date)]
+    expires: Option<u64>,
+
     /// The most blocks that may ever be computed under the key [default: 2^32; 2^20 for blocks of 8 bytes]
     #[arg(long, value_name = "BLOCKS")]
     budget: Option<u64>,
@@ -52,7 +56,13 @@ impl Properties {
         let small = cipher.block_bytes < 16;
         let budget_blocks = self.budget.unwrap_or(if small { MOST_SMALL_BLOCKS } else { MOST_BLOCKS });
         let new = NewKey::for_modes(&self.name, &cipher.name, &modes, budget_blocks);
-        let key = NewKey { usage, wrappable: self.wrappable, label: self.label.clone(), ..new };
+        let key = NewKey {
+            usage,
+            wrappable: self.wrappable,
+            label: self.label.clone(),
+            expires: self.expires,
+            ..new
+        };
         if let Err(wrong) = check_new_key(&key, &cipher) {
             bail!("{wrong}");
         }
@@ -139,7 +149,7 @@ pub fn tell(info: &KeyInfo) {
     if !properties.label.is_empty() {
         say!("  label        {}", properties.label);
     }
-    say!("  version      {}, {}", info.version, info.state);
+    say!("  version      {}, {}", info.version, standing(info));
     say!("  made         {}", date(info.made));
     if let Some(expires) = properties.expires {
         say!("  expires      {}", date(expires));
@@ -162,6 +172,25 @@ pub fn tell(info: &KeyInfo) {
     say!("  budget       {} blocks in its whole life", properties.budget_blocks);
     say!("  check value  {}", hex::encode(&info.check_value));
     say!("  id           {}", hex::encode(info.id));
+}
+
+/// What a version may be used for, in a word. An expiry is read by this machine's clock.
+pub fn standing(info: &KeyInfo) -> String {
+    let is_past =
+        |expires: u64| i64::try_from(expires).is_ok_and(|e| e <= OffsetDateTime::now_utc().unix_timestamp());
+    match info.state {
+        _ if info.version < info.least_version => format!("{}, below the least version", info.state),
+        VersionState::Active if info.properties.expires.is_some_and(is_past) => "expired".into(),
+        state => state.to_string(),
+    }
+}
+
+/// Parses a time as people write it.
+fn parse_date(text: &str) -> Result<u64> {
+    let whole = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.to_owned() };
+    let time = OffsetDateTime::parse(&whole, &Rfc3339)
+        .map_err(|_| anyhow!("'{text}' is no time; write 2027-12-31 or 2027-12-31T18:00:00Z"))?;
+    Ok(u64::try_from(time.unix_timestamp())?)
 }
 
 /// A time as text for people.

@@ -25,7 +25,7 @@ pub struct AllowArguments {
     /// The client's card
     card: PathBuf,
 
-    /// generate, import, list, delete, encrypt, decrypt, mac, wrap, unwrap, derive, or all. They replace all rights that the client had before
+    /// generate, import, list, delete, encrypt, decrypt, mac, wrap, unwrap, derive, configure, or all. They replace all rights that the client had before
     #[arg(long, value_name = "R,..", required = true)]
     rights: String,
 

@@ -32,17 +32,82 @@ fn start(place: &Place, node: usize) -> Running {
     place.start(&format!("node run try/node-{} --log error", node + 1))
 }
 
-#[test]
-fn no_announced_key_is_lost_when_nodes_are_killed() {
+/// Does something that has to be possible again soon.
+fn insist<T>(what: &str, mut attempt: impl FnMut() -> polyclave_client::Result<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(120);
+    loop {
+        match attempt() {
+            Ok(done) => return done,
+            Err(e) => assert!(Instant::now() < until, "{what}: {e}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Random numbers, from a seed that is printed.
+fn random() -> impl FnMut(u64) -> u64 {
     let mut seed = [0; 32];
     random_bytes(&mut seed).expect("randomness");
     println!("seed {seed:?}");
     let mut random = blake3::Hasher::new_keyed(&seed).finalize_xof();
-    let mut next = |below: u64| {
+    move |below| {
         let mut bytes = [0; 8];
         random.fill(&mut bytes);
         u64::from_le_bytes(bytes) % below
-    };
+    }
+}
+
+/// Every version that was promised is at all nodes, every number stands for one version, and what was sealed under any is opened.
+#[test]
+fn no_version_of_a_key_is_lost_or_half_made_when_nodes_are_killed() {
+    let mut next = random();
+    let place = Place::new();
+    place.run("cluster new try --parties 3 --threshold 1");
+    let mut nodes: Vec<Running> = (0..3).map(|node| start(&place, node)).collect();
+    nodes.iter().for_each(|node| _ = node.wait_for("is ready"));
+    let client =
+        || Client::open(&ClientDir::open(&place.path("try/client")).expect("there")).expect("a client");
+    client().generate(new_key("turning")).expect("all are there");
+    let (mut promised, mut sealed) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        let (victim, moment) = (next(3) as usize, Duration::from_millis(next(LONGEST)));
+        let rotating = std::thread::spawn({
+            let client = client();
+            move || client.rotate("turning")
+        });
+        std::thread::sleep(moment);
+        nodes[victim].signal("-KILL");
+        let outcome = rotating.join().expect("no panic");
+        nodes[victim].wait_until_gone();
+        nodes[victim] = start(&place, victim);
+        nodes[victim].wait_for("is ready");
+        println!("round {round}: node {victim} after {moment:?}: {:?}", outcome.is_ok());
+        promised.extend(outcome.ok().map(|info| (info.version, info.id)));
+        sealed.push(insist("the key serves", || {
+            let mut message = Vec::new();
+            client().seal("turning", &mut &b"still there"[..], &mut message, &mut |_| ())?;
+            Ok(message)
+        }));
+    }
+    let last = insist("it is rotated once more", || client().rotate("turning"));
+    promised.push((last.version, last.id));
+    for message in &sealed {
+        let mut opened = Vec::new();
+        client().open_sealed("turning", &mut &message[..], &mut opened, &mut |_| ()).expect("opened");
+        assert_eq!(opened, b"still there");
+    }
+    let listed = client().keys().expect("listed").keys;
+    assert!(listed.iter().all(|key| key.at.len() == 3), "{listed:?}");
+    let numbers: Vec<u32> = listed.iter().map(|key| key.info.version).collect();
+    assert_eq!(numbers, (1..=listed.len() as u32).collect::<Vec<_>>());
+    for (version, id) in promised {
+        assert_eq!(listed[version as usize - 1].info.id, id, "version {version} was promised");
+    }
+}
+
+#[test]
+fn no_announced_key_is_lost_when_nodes_are_killed() {
+    let mut next = random();
 
     let place = Place::new();
     place.run("cluster new try --parties 3 --threshold 1");

@@ -53,6 +53,7 @@ impl Trial {
             trial.client().seal("sealing", &mut &message()[..], &mut sealed, &mut |_| ())?;
             Ok(sealed)
         });
+        insist("a second version", || trial.client().rotate("sealing"));
         (trial, running)
     }
 
@@ -89,6 +90,14 @@ impl Trial {
             Ok(opened)
         });
         assert_eq!(opened, message());
+        let again = insist("the second version", || {
+            let (mut sealed, mut opened) = (Vec::new(), Vec::new());
+            self.client().seal("sealing", &mut &message()[..], &mut sealed, &mut |_| ())?;
+            self.client().open_sealed("sealing", &mut &sealed[..], &mut opened, &mut |_| ())?;
+            assert_ne!(sealed[16..32], self.sealed[16..32]);
+            Ok(opened)
+        });
+        assert_eq!(again, message());
         let wrapped = insist("the key itself", || self.client().wrap("wrapping", "known", Wrapping::Kw));
         assert_eq!(wrapped, self.wrapped);
     }
@@ -124,7 +133,7 @@ fn keys_survive(protocol: &str) {
     let before = trial.secrets();
     let told = trial.place.run("cluster refresh try --json");
     let told: Value = serde_json::from_str(&told).expect("one JSON document");
-    assert_eq!((&told["nodes"], &told["keys"]), (&trial.nodes.into(), &3.into()));
+    assert_eq!((&told["nodes"], &told["keys"]), (&trial.nodes.into(), &4.into()));
     let after = trial.secrets();
     assert!(after.iter().all(|secrets| *secrets == told["secrets"] && *secrets != before[0]), "{after:?}");
     trial.verify();
@@ -300,7 +309,7 @@ fn ten_thousand_keys_of_shamir_are_refreshed_in_less_than_five_minutes() {
     let keys = std::env::var("POLYCLAVE_REFRESH_KEYS")
         .map_or(10_000, |keys| keys.parse::<usize>().expect("POLYCLAVE_REFRESH_KEYS is a number"));
     let (trial, _nodes) = Trial::begin("shamir");
-    let next = std::sync::atomic::AtomicUsize::new(2);
+    let next = std::sync::atomic::AtomicUsize::new(4);
     let began = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..6 {

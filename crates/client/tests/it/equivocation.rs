@@ -94,7 +94,7 @@ fn a_node_that_is_told_another_request_stops_all_before_anything_is_computed() {
         (
             "another operation",
             request(new("n", 10), None),
-            request(Operation::Delete { key: "n".into() }, None),
+            request(Operation::Delete { key: "n".into(), version: None }, None),
         ),
     ];
     for (turn, (what, honest, mut other)) in pairs.into_iter().enumerate() {

@@ -161,7 +161,7 @@ fn plant(cluster: &mut TestCluster, changed: usize, of: impl Fn(&mut StoredKey))
         if node == changed {
             of(&mut planted);
         }
-        store.delete("k", store.info("k").expect("read").expect("there").id).expect("deleted");
+        store.delete("k", store.key("k").expect("read").expect("there").info.id).expect("deleted");
         store.put_pending(&planted).expect("put");
         store.announce("k", planted.info.id).expect("announced");
         drop(store);

@@ -16,7 +16,7 @@ fn info(number: usize) -> KeyInfo {
 
 /// The page that an honest node of so many keys would send.
 fn page(request: &Request, count: usize) -> Say {
-    let Operation::List { after } = &request.operation else { return Say::Nothing };
+    let Operation::List { after, .. } = &request.operation else { return Say::Nothing };
     let mut keys: Vec<KeyInfo> = (0..count).map(info).filter(|key| key.properties.name > *after).collect();
     let more = keys.len() > KEYS;
     keys.truncate(KEYS);

@@ -22,4 +22,5 @@ mod nodes;
 mod refusals;
 mod rollback;
 mod tampering;
+mod versions;
 mod words;

@@ -121,7 +121,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     };
     let kind = kind(&request.operation);
     let key = key_of(&request.operation).to_owned();
-    let detail = other_key(&request.operation);
+    let detail = detail_of(&request.operation);
     let ticket = ticket(client, &request.id);
     let event = Event {
         client: &client.name,
@@ -136,13 +136,11 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
         // Always answered, so that a client can learn why other requests are refused.
         Operation::Status => (0, tell(core, Ok(Reply::Status(core.status())), net)),
         Operation::Show { key } => {
-            let shown = || {
-                Ok(Reply::Keys { keys: vec![core.service.keys.show(&core.rules, client, key)?], more: false })
-            };
-            (0, tell(core, begun().and_then(|()| shown()), net))
+            (0, tell(core, begun().and_then(|()| core.service.keys.show(&core.rules, client, key)), net))
         }
-        Operation::List { after } => {
-            (0, tell(core, begun().and_then(|()| core.service.keys.list(&core.rules, client, after)), net))
+        Operation::List { after, version } => {
+            let listed = || core.service.keys.list(&core.rules, client, (after, *version));
+            (0, tell(core, begun().and_then(|()| listed()), net))
         }
         _ => {
             let held = core.service.clients.request(&client.name);
@@ -191,18 +189,28 @@ fn key_of(operation: &Operation) -> &str {
         Operation::Generate(new) | Operation::Import(new) => &new.name,
         Operation::Derive { new, .. } | Operation::Unwrap { new, .. } => &new.name,
         Operation::Show { key }
-        | Operation::Delete { key }
+        | Operation::Delete { key, .. }
+        | Operation::Rotate { key }
+        | Operation::Retire { key, .. }
+        | Operation::Configure { key, .. }
+        | Operation::Describe { key, .. }
         | Operation::Use { key, .. }
         | Operation::Wrap { key, .. } => key,
     }
 }
 
-/// The other key of an operation on two, for the audit log.
-fn other_key(operation: &Operation) -> String {
+/// What else an operation says, for the audit log: the other key of an operation on two, or what is changed.
+fn detail_of(operation: &Operation) -> String {
     match operation {
         Operation::Derive { base, .. } => format!("from={base}"),
         Operation::Wrap { wrapping, .. } => format!("under={wrapping}"),
         Operation::Unwrap { unwrapping, .. } => format!("under={unwrapping}"),
+        Operation::Delete { version: Some(version), .. } => format!("version={version}"),
+        Operation::Retire { version, state, .. } => format!("version={version} state={state}"),
+        Operation::Configure { least_version, deletable, .. } => {
+            format!("least_version={least_version} deletable={deletable}")
+        }
+        Operation::Describe { id, .. } => format!("id={}", hex::encode(id)),
         _ => String::new(),
     }
 }

@@ -9,7 +9,7 @@ use crate::error::of_store;
 use crate::keys::key::Shares;
 use crate::keys::names::{Names, Taken};
 use crate::local::ALL_RIGHTS;
-use crate::store::{KeyState, Store, StoreError, StoredKey};
+use crate::store::{KeyState, Store, StoreError, StoredKey, Which};
 
 /// The most bytes of a page of a list, and of a key's properties without its attributes. Every page has a key at least.
 const MOST_PAGE: usize = 2 * CHUNK;
@@ -34,29 +34,103 @@ pub(crate) fn unreadable(name: &str) -> Refusal {
     Refusal::new(Reason::Internal, told)
 }
 
+fn damaged(name: &str, e: StoreError) -> Refusal {
+    match e {
+        StoreError::Corrupt { .. } => {
+            tracing::error!(key = name, error = %e, "a record of a key is damaged");
+            unreadable(name)
+        }
+        e => of_store(e),
+    }
+}
+
+pub(crate) fn no_key(name: &str) -> Refusal {
+    Refusal::new(Reason::Key, format!("there is no key '{name}'"))
+}
+
+/// The place of a version in a list.
+fn place(info: &KeyInfo) -> (&str, u32) {
+    (&info.properties.name, info.version)
+}
+
+/// As many keys as fit into one reply.
+fn page(mut keys: Vec<KeyInfo>) -> Reply {
+    let (all, mut room) = (keys.len(), MOST_PAGE);
+    let fits = |info: &&KeyInfo| {
+        let left = room.checked_sub(MOST_INFO + info.properties.attributes.len());
+        room = left.unwrap_or_default();
+        left.is_some()
+    };
+    let fitting = keys.iter().take(KEYS).take_while(fits).count();
+    keys.truncate(fitting);
+    Reply::Keys { keys, more: fitting < all }
+}
+
 impl Keys {
     pub(crate) fn new(store: Arc<Store>, (quorum, nodes): (usize, usize), most: usize) -> Keys {
         Keys { store, names: Arc::default(), quorum, nodes, most }
     }
 
-    /// A key and this node's shares of it, including one that is not yet announced: the nodes compare its id, and a node that has the same
-    /// id stored it in the same session.
+    /// The current version of a key and this node's shares of it. If none is announced, one that is not: the nodes compare its id, and a
+    /// node that has the same id stored it in the same session.
     pub(crate) fn get(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
-        let damaged = |e: StoreError| match e {
-            StoreError::Corrupt { .. } => {
-                tracing::error!(key = name, error = %e, "a record of a key is damaged");
-                unreadable(name)
-            }
-            e => of_store(e),
-        };
-        let key = match self.store.key(name).map_err(damaged)? {
-            None => self.store.pending_key(name).map_err(damaged)?.map(Arc::new),
+        let key = match self.store.key(name).map_err(|e| damaged(name, e))? {
+            None => self.store.pending_key(name).map_err(|e| damaged(name, e))?.map(Arc::new),
             announced => announced,
         };
         match key {
             Some(key) => Ok((key.info.clone(), key)),
-            None => Err(Refusal::new(Reason::Key, format!("there is no key '{name}'"))),
+            None => Err(no_key(name)),
         }
+    }
+
+    /// The same for the version with an id, announced or not.
+    pub(crate) fn with_id(&self, name: &str, id: [u8; 16]) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
+        if let Some(key) = self.store.find(name, Which::Id(id)).map_err(|e| damaged(name, e))? {
+            return Ok((key.info.clone(), key));
+        }
+        let told = match self.store.state(name, id).map_err(of_store)? {
+            Some(KeyState::Deleted) => {
+                format!("this was made under a version of the key '{name}' that was destroyed")
+            }
+            _ => {
+                self.get(name)?;
+                format!("this was made under another key that was named '{name}'")
+            }
+        };
+        Err(Refusal::new(Reason::Key, told))
+    }
+
+    /// A version by its number.
+    pub(crate) fn version(&self, name: &str, version: u32) -> Result<KeyInfo, Refusal> {
+        let (current, _) = self.get(name)?;
+        match self.store.find(name, Which::Version(version)).map_err(|e| damaged(name, e))? {
+            Some(key) => Ok(key.info.clone()),
+            None if version == 0 || version > current.version => {
+                let told = format!(
+                    "there is no version {version} of the key '{name}'; the current one is version {}",
+                    current.version
+                );
+                Err(Refusal::new(Reason::Key, told))
+            }
+            None => {
+                let told = format!("version {version} of the key '{name}' was destroyed");
+                Err(Refusal::new(Reason::Key, told))
+            }
+        }
+    }
+
+    /// The newest announced and the newest pending version of a key.
+    pub(crate) fn newest(&self, name: &str) -> Result<[Option<KeyInfo>; 2], Refusal> {
+        let versions = self.store.versions(name).map_err(of_store)?;
+        let versions = versions.into_iter().collect::<Result<Vec<_>, _>>().map_err(|e| damaged(name, e))?;
+        let newest = |wanted: KeyState| versions.iter().find(|(_, state)| *state == wanted);
+        Ok([KeyState::Announced, KeyState::Pending].map(|state| newest(state).map(|(info, _)| info.clone())))
+    }
+
+    /// Changes what may change of the versions of a key.
+    pub(crate) fn amend(&self, name: &str, change: impl Fn(&mut KeyInfo)) -> Result<(), Refusal> {
+        self.store.amend(name, change).map_err(of_store)
     }
 
     /// Whether a key of this name was announced.
@@ -84,31 +158,29 @@ impl Keys {
         self.store.announce(&info.properties.name, info.id).map_err(of_store)
     }
 
-    /// Deletes the key of a name, if there is one.
-    pub(crate) fn delete(&self, name: &str) -> Result<Option<KeyInfo>, Refusal> {
-        // Deletion works even if its shares cannot be read.
-        let Some(info) = self.store.info(name).map_err(of_store)? else { return Ok(None) };
-        self.store.delete(name, info.id).map_err(of_store)?;
-        Ok(Some(info))
+    /// Deletes a version of a key, or all, if there are any. Returns the newest of them.
+    pub(crate) fn delete(&self, name: &str, version: Option<u32>) -> Result<Option<KeyInfo>, Refusal> {
+        // Deletion works even if shares cannot be read.
+        let mut newest = None;
+        for found in self.store.versions(name).map_err(of_store)? {
+            let (info, _) = found.map_err(|e| damaged(name, e))?;
+            if version.is_none_or(|version| version == info.version) {
+                self.store.delete(name, info.id).map_err(of_store)?;
+                newest.get_or_insert(info);
+            }
+        }
+        Ok(newest)
     }
 
     /// The keys that a client may see: a page of them, from a name on.
-    pub(crate) fn list(&self, rules: &Rules, client: &Client, after: &str) -> Result<Reply, Refusal> {
+    pub(crate) fn list(&self, rules: &Rules, client: &Client, after: (&str, u32)) -> Result<Reply, Refusal> {
         let mut keys = self.store.readable_keys().map_err(of_store)?;
         keys.retain(|info| {
             let name = info.properties.name.as_str();
-            name > after && rules.allows(client, Right::List, name)
+            (name, info.version) > after && rules.allows(client, Right::List, name)
         });
-        keys.sort_by(|a, b| a.properties.name.cmp(&b.properties.name));
-        let (all, mut room) = (keys.len(), MOST_PAGE);
-        let fits = |info: &&KeyInfo| {
-            let left = room.checked_sub(MOST_INFO + info.properties.attributes.len());
-            room = left.unwrap_or_default();
-            left.is_some()
-        };
-        let fitting = keys.iter().take(KEYS).take_while(fits).count();
-        keys.truncate(fitting);
-        Ok(Reply::Keys { keys, more: fitting < all })
+        keys.sort_by(|a, b| place(a).cmp(&place(b)));
+        Ok(page(keys))
     }
 
     /// Refuses another key if there are as many as the operator allows. Otherwise a client that may make keys could fill the disk.
@@ -124,13 +196,19 @@ impl Keys {
         Err(Refusal::new(Reason::Key, told))
     }
 
-    /// A key that a client may use in at least one way.
-    pub(crate) fn show(&self, rules: &Rules, client: &Client, key: &str) -> Result<KeyInfo, Refusal> {
-        let shows = |right: &Right| right.usage().is_some() || matches!(right, Right::List | Right::Delete);
+    /// The versions of a key that a client may use in at least one way, the newest first.
+    pub(crate) fn show(&self, rules: &Rules, client: &Client, key: &str) -> Result<Reply, Refusal> {
+        let shows = |right: &Right| {
+            right.usage().is_some() || matches!(right, Right::List | Right::Delete | Right::Configure)
+        };
         if !ALL_RIGHTS.iter().filter(|right| shows(right)).any(|right| rules.allows(client, *right, key)) {
             rules.allow(client, Right::List, key)?;
         }
-        Ok(self.get(key)?.0)
+        // The current version must be readable; of the others those are shown that are.
+        let current = self.get(key)?.0;
+        let others = self.store.versions(key).map_err(of_store)?.into_iter().flatten();
+        let older = others.filter(|(info, _)| info.version < current.version).map(|(info, _)| info);
+        Ok(page([current.clone()].into_iter().chain(older).collect()))
     }
 
     /// Reserves a name: no other request makes or deletes a key of it meanwhile.
@@ -138,12 +216,12 @@ impl Keys {
         self.names.take(name)
     }
 
-    /// Notes that the shares of a key turned out to be unusable.
-    pub(crate) fn note_unusable(&self, name: &str) {
-        self.store.note_unusable(name);
+    /// Notes that the shares of a version turned out to be unusable.
+    pub(crate) fn note_unusable(&self, info: &KeyInfo) {
+        self.store.note_unusable(info);
     }
 
-    /// How many keys there are.
+    /// How many keys there are; every version counts.
     pub(crate) fn count(&self) -> u64 {
         self.store.count().unwrap_or_default()
     }

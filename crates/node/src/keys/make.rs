@@ -43,13 +43,7 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
         ));
     }
     check_usage(key, cipher)?;
-    if key.attributes.len() > MOST_ATTRIBUTES {
-        let given = key.attributes.len();
-        return Err(format!("a key has at most {MOST_ATTRIBUTES} bytes of attributes, not {given}"));
-    }
-    if key.label.len() > MOST_LABEL || key.label.chars().any(char::is_control) {
-        return Err(format!("a key's label has at most {MOST_LABEL} bytes and no control characters"));
-    }
+    check_description(&key.label, &key.attributes)?;
     if let Some(why) = why_apart(&key.modes) {
         return Err(why);
     }
@@ -72,6 +66,18 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     let most = if cipher.block_bytes < 16 { MOST_SMALL_BLOCKS } else { MOST_BLOCKS };
     if key.budget_blocks == 0 || key.budget_blocks > most {
         return Err(format!("the budget of a key of {} is 1 to {most} blocks", cipher.name));
+    }
+    Ok(())
+}
+
+/// Checks what is written down beside a key.
+pub(crate) fn check_description(label: &str, attributes: &[u8]) -> Result<(), String> {
+    if attributes.len() > MOST_ATTRIBUTES {
+        let given = attributes.len();
+        return Err(format!("a key has at most {MOST_ATTRIBUTES} bytes of attributes, not {given}"));
+    }
+    if label.len() > MOST_LABEL || label.chars().any(char::is_control) {
+        return Err(format!("a key's label has at most {MOST_LABEL} bytes and no control characters"));
     }
     Ok(())
 }

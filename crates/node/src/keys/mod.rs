@@ -6,4 +6,5 @@ pub(crate) mod held;
 pub(crate) mod key;
 pub(crate) mod make;
 pub(crate) mod names;
+pub(crate) mod states;
 pub(crate) mod unwrap;

@@ -6,6 +6,7 @@ mod keys;
 mod line;
 mod steps;
 mod use_key;
+mod versions;
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use polyclave_protocol::protocol::{Faults, Session};
 use polyclave_protocol::session::AgreedSession;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
-use polyclave_transport::wire::{self, Operation, Origin, Reason, Refusal, Step};
+use polyclave_transport::wire::{self, KeyInfo, Operation, Origin, Reason, Refusal, Step};
 
 use crate::clients::rules::Client;
 use crate::computation::circuits::Circuits;
@@ -31,6 +32,7 @@ use crate::requests::service::Service;
 use crate::requests::strategy::Ending;
 use attendance::Attended;
 use line::Line;
+pub(crate) use versions::Description;
 
 /// The outcome of a request, for the audit log.
 pub(crate) struct Outcome {
@@ -167,7 +169,25 @@ impl<'a> Serving<'a, '_> {
                 let key = self.import(&mut protocol, &circuits)?;
                 self.keep(protocol, &key, new, Origin::Imported, &circuits)
             }
-            Task::Delete { key } => self.delete(&key),
+            Task::Delete { key, version } => self.delete(&key, version),
+            Task::Rotate { key, .. } => self.rotate(protocol, &key),
+            Task::Retire { key, version, state } => {
+                let retire = |info: &mut KeyInfo| {
+                    if info.version == version {
+                        info.state = info.state.max(state);
+                    }
+                };
+                self.change(&key, retire, None)
+            }
+            Task::Configure { key, least_version, deletable } => {
+                let configure = |info: &mut KeyInfo| {
+                    (info.least_version, info.deletable) = (least_version, deletable);
+                };
+                self.change(&key, configure, None)
+            }
+            Task::Describe { key, description } => {
+                self.change(&key, |info| description.write(info), Some(description.id))
+            }
         }
     }
 
@@ -207,6 +227,10 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
         Operation::Derive { .. } => "derive",
         Operation::Wrap { .. } => "wrap",
         Operation::Unwrap { .. } => "unwrap",
+        Operation::Rotate { .. } => "rotate",
+        Operation::Retire { .. } => "retire",
+        Operation::Configure { .. } => "configure",
+        Operation::Describe { .. } => "describe",
         Operation::Use { how, .. } => match how {
             Use::Seal
             | Use::GcmEncrypt { .. }

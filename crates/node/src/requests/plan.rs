@@ -6,7 +6,8 @@ use std::sync::Arc;
 use polyclave_cipher::{Cipher, key_wrap};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::{
-    self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, Usage, Wrapping, why_apart,
+    self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, Usage, VersionState,
+    Wrapping, why_apart,
 };
 
 use crate::clients::rules::Client;
@@ -15,9 +16,12 @@ use crate::computation::modes::wrap::Wrap;
 use crate::computation::modes::{Mode, machine, needs};
 use crate::error::refuse_damaged;
 use crate::keys::derive;
-use crate::keys::make::check_new_key;
+use crate::keys::make::{check_description, check_new_key};
 use crate::keys::names::Taken;
+use crate::keys::states::{refuse_retired, refuse_return};
 use crate::keys::unwrap::unauthentic;
+use crate::operator::clock::now;
+use crate::requests::conversation::Description;
 use crate::requests::pending::Ticket;
 use crate::requests::service::Service;
 use crate::store::StoredKey;
@@ -47,6 +51,26 @@ pub(crate) enum Task {
     },
     Delete {
         key: String,
+        version: Option<u32>,
+    },
+    Rotate {
+        key: String,
+        /// The current version here. Another node may not have announced it yet.
+        current: KeyInfo,
+    },
+    Retire {
+        key: String,
+        version: u32,
+        state: VersionState,
+    },
+    Configure {
+        key: String,
+        least_version: u32,
+        deletable: bool,
+    },
+    Describe {
+        key: String,
+        description: Description,
     },
     /// With the key that is wrapped, if one is.
     Use {
@@ -113,20 +137,60 @@ impl Plan {
                 let cipher = new_key(service, client, Right::Import, new, &mut taken)?;
                 Task::Import { cipher, new: new.clone() }
             }
-            Operation::Delete { key } => {
+            Operation::Delete { key, version } => {
                 service.rules.allow(client, Right::Delete, key)?;
                 taken = Some(service.keys.take_name(key)?);
-                Task::Delete { key: key.clone() }
+                refuse_deletion(service, key, *version)?;
+                Task::Delete { key: key.clone(), version: *version }
+            }
+            Operation::Rotate { key } => {
+                service.rules.allow(client, Right::Generate, key)?;
+                taken = Some(service.keys.take_name(key)?);
+                let (current, _) = service.keys.get(key)?;
+                service.library.cipher(&current.properties.cipher)?;
+                if current.version == u32::MAX {
+                    return Err(key_refusal(format!(
+                        "the key '{key}' has no more versions: make another key"
+                    )));
+                }
+                service.keys.refuse_too_many()?;
+                Task::Rotate { key: key.clone(), current }
+            }
+            Operation::Retire { key, version, state } => {
+                service.rules.allow(client, Right::Configure, key)?;
+                taken = Some(service.keys.take_name(key)?);
+                refuse_return(&service.keys.version(key, *version)?, *state)?;
+                Task::Retire { key: key.clone(), version: *version, state: *state }
+            }
+            Operation::Configure { key, least_version, deletable } => {
+                service.rules.allow(client, Right::Configure, key)?;
+                taken = Some(service.keys.take_name(key)?);
+                let (current, _) = service.keys.get(key)?;
+                if !(1..=current.version).contains(least_version) {
+                    return Err(key_refusal(format!(
+                        "the least version of the key '{key}' is 1 to {}, which is the current one",
+                        current.version
+                    )));
+                }
+                Task::Configure { key: key.clone(), least_version: *least_version, deletable: *deletable }
+            }
+            Operation::Describe { key, id, revision, label, attributes } => {
+                service.rules.allow(client, Right::Configure, key)?;
+                taken = Some(service.keys.take_name(key)?);
+                check_description(label, attributes).map_err(key_refusal)?;
+                let (info, _) = service.keys.with_id(key, *id)?;
+                let (label, attributes) = (label.clone(), attributes.clone());
+                let description = Description { id: *id, revision: *revision, label, attributes };
+                description.refuse_stale(&info)?;
+                Task::Describe { key: key.clone(), description }
             }
             Operation::Use { key, id, how } => {
                 let (wanted, right) = needs(how);
                 service.rules.allow(client, right, key)?;
-                let (info, stored) = service.keys.get(key)?;
-                if id.is_some_and(|id| id != info.id) {
-                    return Err(key_refusal(format!(
-                        "this was made under another key that was named '{key}'"
-                    )));
-                }
+                let (info, stored) = match id {
+                    Some(id) => service.keys.with_id(key, *id)?,
+                    None => service.keys.get(key)?,
+                };
                 if !info.properties.modes.contains(&wanted) {
                     let modes: Vec<String> =
                         info.properties.modes.iter().map(wire::Mode::to_string).collect();
@@ -135,6 +199,7 @@ impl Plan {
                 }
                 refuse_other_usage(&info, right)?;
                 refuse_undoing(&info, wanted, right)?;
+                refuse_state(service, client, &info, right)?;
                 let mode = machine(how, &service.library.cipher(&info.properties.cipher)?, info.id)?;
                 Task::Use { info, key: stored, mode, right, wrapped: None }
             }
@@ -149,6 +214,8 @@ impl Plan {
                 let kek = key_for(service, client, Right::Wrap, wrapping)?;
                 service.rules.allow(client, Right::Wrap, key)?;
                 let (info, wrapped) = service.keys.get(key)?;
+                // It leaves to be used elsewhere.
+                refuse_state(service, client, &info, Right::Wrap)?;
                 if !info.properties.wrappable {
                     return Err(key_refusal(format!(
                         "the key '{key}' never leaves the nodes: it was not made wrappable"
@@ -191,7 +258,7 @@ impl Plan {
 
     /// A digest of the keys that the request uses, which the nodes compare.
     pub(super) fn key_digest(&self) -> [u8; 32] {
-        let encoded = |info: &KeyInfo| wire::encode(info).unwrap_or_default();
+        let encoded = |info: &KeyInfo| wire::encode(&info.identity()).unwrap_or_default();
         let key = match &self.task {
             Task::Use { info, wrapped, .. } => {
                 let mut keys = encoded(info);
@@ -199,7 +266,17 @@ impl Plan {
                 keys
             }
             Task::Derive { base: key, .. } | Task::Unwrap { kek: key, .. } => encoded(&key.info),
-            Task::Generate { .. } | Task::Import { .. } | Task::Delete { .. } => Vec::new(),
+            Task::Rotate { current, .. } => {
+                // Which version is current is settled afterwards.
+                let properties = NewKey { expires: None, ..current.identity().properties };
+                wire::encode(&properties).unwrap_or_default()
+            }
+            Task::Generate { .. }
+            | Task::Import { .. }
+            | Task::Delete { .. }
+            | Task::Retire { .. }
+            | Task::Configure { .. }
+            | Task::Describe { .. } => Vec::new(),
         };
         blake3::derive_key("polyclave 2026 properties of a key", &key)
     }
@@ -210,7 +287,32 @@ fn key_for(service: &Service, client: &Client, right: Right, key: &str) -> Resul
     service.rules.allow(client, right, key)?;
     let (info, stored) = service.keys.get(key)?;
     refuse_other_usage(&info, right)?;
+    refuse_state(service, client, &info, right)?;
     Ok(stored)
+}
+
+/// Refuses a use of a version that its state does not allow.
+fn refuse_state(service: &Service, client: &Client, info: &KeyInfo, right: Right) -> Result<(), Refusal> {
+    let configures = service.rules.allows(client, Right::Configure, &info.properties.name);
+    refuse_retired(info, right, configures, now())
+}
+
+/// Refuses to delete a key that may not be deleted, and the current version alone: its number would be given again.
+fn refuse_deletion(service: &Service, key: &str, version: Option<u32>) -> Result<(), Refusal> {
+    let [current, _] = service.keys.newest(key)?;
+    let Some(current) = current else { return Ok(()) };
+    if !current.deletable {
+        return Err(key_refusal(format!(
+            "the key '{key}' may not be deleted; allow it first with `polyclave key configure {key} --deletable yes`"
+        )));
+    }
+    match version {
+        Some(version) if version == current.version => Err(key_refusal(format!(
+            "version {version} is the current one of the key '{key}': make a new version first, or delete the whole key"
+        ))),
+        Some(version) if version > current.version => service.keys.version(key, version).map(drop),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses to wrap a key of a cipher in a way that does not take it.
@@ -268,6 +370,9 @@ fn new_key(
     service.rules.allow(client, right, &new.name)?;
     let cipher = service.library.cipher(&new.cipher)?;
     check_new_key(new, &cipher).map_err(key_refusal)?;
+    if new.expires.is_some_and(|expires| expires <= now()) {
+        return Err(key_refusal("the key would have expired already, by this node's clock".into()));
+    }
     *taken = Some(service.keys.take_name(&new.name)?);
     if service.keys.has(&new.name)? {
         return Err(key_refusal(format!(

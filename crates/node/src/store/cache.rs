@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::StoredKey;
+use super::{StoredKey, Which};
 
-/// The keys used last, by name.
+/// The keys used last, by name and by how they were asked for.
 #[derive(Debug)]
 pub(super) struct Cache {
     most: usize,
@@ -16,7 +16,7 @@ pub(super) struct Cache {
 
 #[derive(Debug, Default)]
 struct Held {
-    keys: HashMap<String, (u64, Arc<StoredKey>)>,
+    keys: HashMap<(String, Which), (u64, Arc<StoredKey>)>,
     /// Counts uses, so that the key not used for longest is known.
     clock: u64,
     /// Counts changes of the store, so that a key that was read before a change is not kept after it.
@@ -29,36 +29,36 @@ impl Cache {
     }
 
     /// A key, or the number of changes so far, which the caller passes to `put` with the key that it reads.
-    pub(super) fn get(&self, name: &str) -> Result<Arc<StoredKey>, u64> {
+    pub(super) fn get(&self, name: &str, which: Which) -> Result<Arc<StoredKey>, u64> {
         let mut held = self.lock();
         held.clock += 1;
         let now = held.clock;
         let changes = held.changes;
-        let (used, key) = held.keys.get_mut(name).ok_or(changes)?;
+        let (used, key) = held.keys.get_mut(&(name.to_owned(), which)).ok_or(changes)?;
         *used = now;
         Ok(key.clone())
     }
 
     /// Keeps a key, unless the store has changed since the given number of changes.
-    pub(super) fn put(&self, key: &Arc<StoredKey>, changes: u64) {
+    pub(super) fn put(&self, which: Which, key: &Arc<StoredKey>, changes: u64) {
         let mut held = self.lock();
         if held.changes != changes {
             return;
         }
         if held.keys.len() >= self.most {
-            let oldest = held.keys.iter().min_by_key(|(_, (used, _))| *used).map(|(name, _)| name.clone());
-            oldest.and_then(|name| held.keys.remove(&name));
+            let oldest = held.keys.iter().min_by_key(|(_, (used, _))| *used).map(|(asked, _)| asked.clone());
+            oldest.and_then(|asked| held.keys.remove(&asked));
         }
         held.clock += 1;
         let now = held.clock;
-        held.keys.insert(key.info.properties.name.clone(), (now, key.clone()));
+        held.keys.insert((key.info.properties.name.clone(), which), (now, key.clone()));
     }
 
     /// Notes that the store has changed the key of this name.
     pub(super) fn forget(&self, name: &str) {
         let mut held = self.lock();
         held.changes += 1;
-        held.keys.remove(name);
+        held.keys.retain(|(of, _), _| of != name);
     }
 
     /// Notes that the store has changed every key.
@@ -87,22 +87,26 @@ mod tests {
     fn the_key_not_used_for_longest_makes_room() {
         let cache = Cache::new(2);
         for name in ["a", "b"] {
-            let changes = cache.get(name).expect_err("not there yet");
-            cache.put(&Arc::new(key(name, 1)), changes);
+            let changes = cache.get(name, Which::Current).expect_err("not there yet");
+            cache.put(Which::Current, &Arc::new(key(name, 1)), changes);
         }
-        assert!(cache.get("a").is_ok());
-        let changes = cache.get("c").expect_err("not there yet");
-        cache.put(&Arc::new(key("c", 1)), changes);
+        assert!(cache.get("a", Which::Current).is_ok());
+        let changes = cache.get("c", Which::Current).expect_err("not there yet");
+        cache.put(Which::Current, &Arc::new(key("c", 1)), changes);
         assert_eq!(cache.len(), 2);
-        assert!(cache.get("a").is_ok() && cache.get("c").is_ok() && cache.get("b").is_err());
+        assert!(
+            cache.get("a", Which::Current).is_ok()
+                && cache.get("c", Which::Current).is_ok()
+                && cache.get("b", Which::Current).is_err()
+        );
     }
 
     #[test]
     fn what_was_read_before_a_change_is_not_kept_after_it() {
         let cache = Cache::new(2);
-        let changes = cache.get("a").expect_err("not there yet");
+        let changes = cache.get("a", Which::Current).expect_err("not there yet");
         cache.forget("a");
-        cache.put(&Arc::new(key("a", 1)), changes);
-        assert!(cache.get("a").is_err());
+        cache.put(Which::Current, &Arc::new(key("a", 1)), changes);
+        assert!(cache.get("a", Which::Current).is_err());
     }
 }

@@ -7,6 +7,7 @@ use polyclave_transport::wire::KeyInfo;
 
 use super::engine::Table;
 use super::entry::Entry;
+use super::versions::{Which, label_of, record_of};
 use super::{KeyState, Result, Store, StoreError};
 
 /// Names of keys of which a record could not be read at the last attempt.
@@ -22,6 +23,14 @@ impl Damage {
         };
     }
 
+    /// Forgets the damage of a key and its versions: what is still damaged is noted again.
+    pub(super) fn forget(&self, name: &str) {
+        self.lock().retain(|label| {
+            let rest = label.strip_prefix(name);
+            !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        });
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.0.lock()
     }
@@ -33,9 +42,10 @@ impl Store {
         self.damage.lock().iter().cloned().collect()
     }
 
-    /// Notes that a key's shares could be read and make no sense.
-    pub fn note_unusable(&self, name: &str) {
-        self.damage.note::<()>(name, &Err(StoreError::corrupt(name)));
+    /// Notes that the shares of a version could be read and make no sense.
+    pub fn note_unusable(&self, info: &KeyInfo) {
+        let label = label_of(&record_of(&info.properties.name, info.version));
+        self.damage.note::<()>(&label, &Err(StoreError::corrupt(&label)));
     }
 
     /// The announced keys that can be read, in order of their names.
@@ -46,7 +56,7 @@ impl Store {
                 match entry {
                     Ok(Entry { info, state: KeyState::Announced }) => infos.push(info),
                     Ok(_) => {}
-                    damaged => self.damage.note(&String::from_utf8_lossy(name), &damaged),
+                    damaged => self.damage.note(&label_of(name), &damaged),
                 }
                 Ok(())
             })?;
@@ -58,7 +68,7 @@ impl Store {
     pub fn look_over(&self) -> Result<Vec<String>> {
         for info in self.readable_keys()? {
             // Reading notes any damage.
-            let _ = self.load(&info.properties.name, KeyState::Announced);
+            let _ = self.load(&info.properties.name, Which::Id(info.id));
         }
         Ok(self.damaged())
     }

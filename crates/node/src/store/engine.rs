@@ -191,6 +191,9 @@ pub(super) trait Records {
 
     fn seal(&self) -> &Seal;
 
+    /// The sealed records between two, in their order, these included.
+    fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>>;
+
     /// The plaintext bytes of a record.
     fn bytes(&self, table: Table, record: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>> {
         let sealed = self.sealed(table, record)?;
@@ -268,6 +271,10 @@ impl Records for View<'_> {
         Ok(table.get(record).map_err(failed)?.map(|value| value.value().to_vec()))
     }
 
+    fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        collect(&self.transaction.open_table(table.definition()).map_err(failed)?, first, last)
+    }
+
     fn seal(&self) -> &Seal {
         self.seal
     }
@@ -317,9 +324,27 @@ impl Records for Changes<'_> {
         Ok(table.get(record).map_err(failed)?.map(|value| value.value().to_vec()))
     }
 
+    fn between(&self, table: Table, first: &[u8], last: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        collect(&self.transaction.open_table(table.definition()).map_err(failed)?, first, last)
+    }
+
     fn seal(&self) -> &Seal {
         self.seal
     }
+}
+
+fn collect(
+    table: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    first: &[u8],
+    last: &[u8],
+) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let range = table.range::<&[u8]>(first..=last).map_err(failed)?;
+    range
+        .map(|record| {
+            let (key, value) = record.map_err(failed)?;
+            Ok((key.value().to_vec(), value.value().to_vec()))
+        })
+        .collect()
 }
 
 /// Encodes a value. With enough `room` the buffer does not grow, which would leave copies behind.

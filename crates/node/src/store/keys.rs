@@ -9,7 +9,11 @@ use zeroize::Zeroizing;
 
 use super::engine::{Records, Table, encode};
 use super::entry::Entry;
+use super::versions::{Which, find, of_name, record_of};
 use super::{Result, Store, StoreError};
+
+/// Shares by the name of the secret that they belong to.
+pub(super) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
 /// Number of announced keys.
 pub(super) const COUNT: &[u8] = b"announced";
@@ -46,12 +50,13 @@ impl std::fmt::Debug for StoredKey {
 }
 
 impl Store {
-    /// Stores a key whose other shares may not be at their nodes yet. Replaces a pending key of the same name.
+    /// Stores a version of a key whose other shares may not be at their nodes yet. Replaces a pending one of the same number.
     pub fn put_pending(&self, key: &StoredKey) -> Result<()> {
         let (name, id) = (&key.info.properties.name, key.info.id);
+        let record = record_of(name, key.info.version);
         self.change(|changes| {
             refuse_deleted(changes, id)?;
-            let old: Option<Entry> = changes.get(Table::Keys, name.as_bytes())?;
+            let old: Option<Entry> = changes.get(Table::Keys, &record)?;
             let taken = || StoreError::Taken { name: name.clone() };
             match &old {
                 Some(old) if old.state == KeyState::Announced => return Err(taken()),
@@ -63,7 +68,7 @@ impl Store {
             }
             changes.put_bytes(Table::Shares, &id, encode_shares(&key.shares)?)?;
             let entry = Entry { info: key.info.clone(), state: KeyState::Pending };
-            changes.put(Table::Keys, name.as_bytes(), &entry)
+            changes.put(Table::Keys, &record, &entry)
         })?;
         self.cache.forget(name);
         Ok(())
@@ -73,50 +78,45 @@ impl Store {
     pub fn announce(&self, name: &str, id: [u8; 16]) -> Result<()> {
         self.change(|changes| {
             refuse_deleted(changes, id)?;
-            let entry: Option<Entry> = changes.get(Table::Keys, name.as_bytes())?;
-            let Some(mut entry) = entry.filter(|entry| entry.info.id == id) else {
+            let Some((record, mut entry)) = find(changes, name, Which::Id(id))? else {
                 return Err(StoreError::NoKey { name: name.into() });
             };
             if entry.state == KeyState::Announced {
                 return Ok(());
             }
             entry.state = KeyState::Announced;
-            changes.put(Table::Keys, name.as_bytes(), &entry)?;
+            changes.put(Table::Keys, &record, &entry)?;
             changes.put(Table::Meta, COUNT, &(count(changes)? + 1))
         })?;
         self.cache.forget(name);
         Ok(())
     }
 
-    /// The announced key of a name.
+    /// The newest announced version of a key.
     pub fn key(&self, name: &str) -> Result<Option<Arc<StoredKey>>> {
-        let changes = match self.cache.get(name) {
-            Ok(key) => return Ok(Some(key)),
-            Err(changes) => changes,
-        };
-        let key = self.load(name, KeyState::Announced)?.map(Arc::new);
-        if let Some(key) = &key {
-            self.cache.put(key, changes);
-        }
-        Ok(key)
+        self.find(name, Which::Current)
     }
 
-    /// The pending key of a name.
+    /// The newest pending version of a key.
     pub fn pending_key(&self, name: &str) -> Result<Option<StoredKey>> {
-        self.load(name, KeyState::Pending)
+        let pending = self.engine.read(|records| {
+            let found = of_name(records, name)?.into_iter().rev().filter_map(|found| found.entry.ok());
+            Ok(found.into_iter().find(|entry| entry.state == KeyState::Pending))
+        })?;
+        pending.map_or(Ok(None), |entry| self.load(name, Which::Id(entry.info.id)))
     }
 
-    /// The properties of the announced keys, in order of their names.
+    /// The properties of all versions of the announced keys, in order of their names and versions.
     pub fn keys(&self) -> Result<Vec<KeyInfo>> {
         self.infos(KeyState::Announced)
     }
 
-    /// The properties of the pending keys, in order of their names.
+    /// The properties of the pending versions of keys, in order of their names and versions.
     pub fn pending(&self) -> Result<Vec<KeyInfo>> {
         self.infos(KeyState::Pending)
     }
 
-    /// Number of announced keys.
+    /// Number of announced keys; every version counts.
     pub fn count(&self) -> Result<u64> {
         self.engine.read(|records| count(records))
     }
@@ -127,22 +127,21 @@ impl Store {
             if records.holds(Table::Tombstones, &id)? {
                 return Ok(Some(KeyState::Deleted));
             }
-            let entry: Option<Entry> = records.get(Table::Keys, name.as_bytes())?;
-            Ok(entry.filter(|entry| entry.info.id == id).map(|entry| entry.state))
+            Ok(find(records, name, Which::Id(id))?.map(|(_, entry)| entry.state))
         })
     }
 
-    /// Deletes a key, pending or announced, so that its id is never accepted again; its name becomes free. Repeating this has no effect.
+    /// Deletes a version of a key, pending or announced, so that its id is never accepted again. With its last version the name becomes
+    /// free. Repeating this has no effect.
     pub fn delete(&self, name: &str, id: [u8; 16]) -> Result<()> {
         self.change(|changes| {
             if changes.holds(Table::Tombstones, &id)? {
                 return Ok(());
             }
-            let entry: Option<Entry> = changes.get(Table::Keys, name.as_bytes())?;
-            let Some(entry) = entry.filter(|entry| entry.info.id == id) else {
+            let Some((record, entry)) = find(changes, name, Which::Id(id))? else {
                 return Err(StoreError::NoKey { name: name.into() });
             };
-            changes.remove(Table::Keys, name.as_bytes())?;
+            changes.remove(Table::Keys, &record)?;
             changes.remove(Table::Shares, &id)?;
             changes.remove(Table::Spent, &id)?;
             changes.put(Table::Tombstones, &id, &())?;
@@ -152,41 +151,9 @@ impl Store {
             Ok(())
         })?;
         self.cache.forget(name);
-        self.damage.note(name, &Ok(()));
+        self.damage.forget(name);
         self.budgets.forget(id);
         Ok(())
-    }
-
-    /// The properties of the key of a name, pending or announced, whether or not its shares can be read.
-    pub fn info(&self, name: &str) -> Result<Option<KeyInfo>> {
-        self.engine.read(|records| {
-            let entry: Option<Entry> = records.get(Table::Keys, name.as_bytes())?;
-            Ok(entry.map(|entry| entry.info))
-        })
-    }
-
-    /// The key of a name that is in this state.
-    pub(super) fn load(&self, name: &str, state: KeyState) -> Result<Option<StoredKey>> {
-        let read = self.read_key(name, state);
-        self.damage.note(name, &read);
-        read
-    }
-
-    fn read_key(&self, name: &str, state: KeyState) -> Result<Option<StoredKey>> {
-        self.engine.read(|records| {
-            let entry: Option<Entry> = records.get(Table::Keys, name.as_bytes())?;
-            let Some(Entry { info, state }) = entry.filter(|entry| entry.state == state) else {
-                return Ok(None);
-            };
-            let broken = || StoreError::corrupt(format!("the key {name}"));
-            if info.properties.name != name {
-                return Err(broken());
-            }
-            let shares: BTreeMap<String, Vec<u8>> =
-                records.get(Table::Shares, &info.id)?.ok_or_else(broken)?;
-            let shares = shares.into_iter().map(|(of, share)| (of, Zeroizing::new(share))).collect();
-            Ok(Some(StoredKey { info, state, shares }))
-        })
     }
 
     fn infos(&self, state: KeyState) -> Result<Vec<KeyInfo>> {

@@ -13,6 +13,7 @@ use super::erase::ERASE;
 use super::keys::{COUNT, count, encode_shares};
 use super::quarantine::QUARANTINE;
 use super::setup::{AGREED, PROPOSED, load, save};
+use super::versions::{Which, find};
 use super::{KeyState, Result, Store, StoreError};
 
 /// The id of the common secrets that the operator wants replaced.
@@ -69,7 +70,8 @@ impl Store {
         self.change(|changes| changes.remove(Table::Meta, WANTED))
     }
 
-    /// All keys that this node holds, pending or announced, and the deleted ones, in order of their ids.
+    /// All versions of all keys that this node holds, pending or announced, and the deleted ones, in order of their ids. Their shares:
+    /// [`Store::find`] with [`Which::Id`].
     pub fn held_keys(&self) -> Result<Vec<HeldKey>> {
         let mut held = self.engine.read(|records| {
             let mut held = Vec::new();
@@ -144,14 +146,14 @@ impl Store {
             let prepared = load(changes, PREPARED)?.filter(|prepared| prepared.id == id);
             let prepared = prepared.ok_or(StoreError::NoRotation)?;
             for (name, id) in carried(changes)? {
-                let entry: Option<Entry> = changes.get(Table::Keys, name.as_bytes())?;
-                let mut entry = entry.filter(|entry| entry.info.id == id).ok_or(StoreError::NoRotation)?;
+                let found = find(changes, &name, Which::Id(id))?;
+                let (record, mut entry) = found.ok_or(StoreError::NoRotation)?;
                 let shares = changes.bytes(Table::Meta, &shares_of(id))?.ok_or(StoreError::NoRotation)?;
                 changes.put_bytes(Table::Shares, &id, shares)?;
                 // All nodes hold it.
                 if entry.state == KeyState::Pending {
                     entry.state = KeyState::Announced;
-                    changes.put(Table::Keys, name.as_bytes(), &entry)?;
+                    changes.put(Table::Keys, &record, &entry)?;
                     changes.put(Table::Meta, COUNT, &(count(changes)? + 1))?;
                 }
             }
@@ -332,6 +334,35 @@ mod tests {
         assert!(store.rotation_wanted().expect("read"));
         store.put_setup(NEW, 2, b"new", true).expect("put");
         assert!(!store.rotation_wanted().expect("read"));
+    }
+
+    #[test]
+    fn every_version_of_a_key_is_carried_over_by_its_id() {
+        let (store, _) = in_memory();
+        store.put_setup(OLD, 1, b"old", true).expect("put");
+        for seed in 1..=3 {
+            let mut version = key("a", seed);
+            version.info.version = u32::from(seed);
+            store.put_pending(&version).expect("put");
+        }
+        store.announce("a", [1; 16]).expect("announced");
+        store.announce("a", [2; 16]).expect("announced");
+        let held: Vec<_> = store.held_keys().expect("read").iter().map(|key| (key.id, key.state)).collect();
+        let states = [KeyState::Announced, KeyState::Announced, KeyState::Pending];
+        assert_eq!(held, [1, 2, 3].map(|id| [id; 16]).into_iter().zip(states).collect::<Vec<_>>());
+        let all = [1, 2, 3].map(|seed| carried_over("a", seed));
+        store.prepare_keys(0, &all).expect("prepared");
+        store.prepare_rotation(NEW, b"new").expect("prepared");
+        store.commit_rotation(NEW, NOW).expect("committed");
+        for seed in 1..=3 {
+            let found = store.find("a", Which::Version(u32::from(seed))).expect("read").expect("there");
+            assert_eq!((found.info.id, found.state), ([seed; 16], KeyState::Announced));
+            assert_eq!(found.shares, carried_over("a", seed).shares);
+        }
+        assert_eq!(
+            (store.count().expect("read"), store.key("a").expect("read").expect("there").info.version),
+            (3, 3)
+        );
     }
 
     #[test]

@@ -162,6 +162,13 @@ impl KeyInfo {
             revision: 0,
         }
     }
+
+    /// The same without what may change in a key's life. Nodes compare this: of a change that was interrupted some nodes may not know.
+    pub fn identity(&self) -> KeyInfo {
+        let properties = NewKey { label: String::new(), attributes: Vec::new(), ..self.properties.clone() };
+        let first = KeyInfo::first(properties, self.id, self.origin, self.made, self.check_value.clone());
+        KeyInfo { version: self.version, ..first }
+    }
 }
 
 /// What a version of a key may be used for (SP 800-57 part 1, section 7). It only ever moves down this list. A version that was destroyed
@@ -173,7 +180,7 @@ pub enum VersionState {
     Active,
     /// It only processes what it has protected: it decrypts, verifies and unwraps.
     Deactivated,
-    /// Somebody may know it. It computes nothing.
+    /// Somebody may know it. It processes what it has protected for clients with the right [`Configure`](super::Right::Configure) only.
     Compromised,
 }
 

@@ -121,7 +121,8 @@ pub(super) fn begin<'c>(
         if !is_asked_again {
             return Err(failed);
         }
-        if failed.is_busy() {
+        // Nodes that make a version disagree for a moment about which one is current.
+        if failed.is_busy() || failed.is_disagreement() {
             std::thread::sleep(BACK_OFF * (1 << failures));
         }
         last = Some(failed.to_string());

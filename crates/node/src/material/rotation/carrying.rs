@@ -10,7 +10,7 @@ use crate::Result;
 use crate::error::system;
 use crate::keys::key::{HASH_KEY, Shares};
 use crate::material::state::Material;
-use crate::store::{CarriedKey, HeldKey, Store};
+use crate::store::{CarriedKey, HeldKey, Store, Which};
 
 /// Some keys under other common secrets.
 pub(super) fn carry_over(
@@ -49,12 +49,7 @@ pub(super) fn carry_over(
     Ok(carried)
 }
 
-/// A pending key may be announced meanwhile.
 fn shares_of(store: &Store, name: &str, id: [u8; 16]) -> Result<Shares> {
-    let key = match store.key(name).map_err(system)? {
-        Some(key) => Some((*key).clone()),
-        None => store.pending_key(name).map_err(system)?,
-    };
-    let key = key.filter(|key| key.info.id == id);
-    Ok(key.ok_or_else(|| Error::System(format!("the key {name} is gone")))?.shares)
+    let key = store.find(name, Which::Id(id)).map_err(system)?;
+    Ok(key.ok_or_else(|| Error::System(format!("the key {name} is gone")))?.shares.clone())
 }

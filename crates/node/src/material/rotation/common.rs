@@ -45,7 +45,8 @@ fn listed(key: &HeldKey) -> Result<Listed> {
         KeyState::Deleted => DELETED,
     };
     if let Some(info) = &key.info {
-        let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(info)?);
+        let digest =
+            blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info.identity())?);
         bytes[17..].copy_from_slice(&digest);
     }
     Ok(bytes)

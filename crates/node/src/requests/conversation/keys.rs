@@ -67,25 +67,39 @@ impl Serving<'_, '_> {
         Ok(protocol.unmask(&mask, 0, data, &circuits.key)?)
     }
 
-    /// Expands a new key and stores it. First all nodes store it, then all announce it, then the client is told.
+    /// Expands a new key and stores it as the first version of its name.
     pub(super) fn keep(
         &mut self,
-        mut protocol: AnyServiceSession,
+        protocol: AnyServiceSession,
         key: &AnyShared,
         new: NewKey,
         origin: Origin,
         circuits: &Circuits,
     ) -> Result<(), StepError> {
-        let expanded = expand(key, &new, &mut protocol, &mut self.partners()?, circuits);
+        let first = KeyInfo::first(new, [0; 16], origin, 0, Vec::new());
+        let expires = first.properties.expires;
+        self.keep_version(protocol, key, (first, |_| expires), circuits)
+    }
+
+    /// Expands a new version of a key and stores it. First all nodes store it, then all announce it, then the client is told. Its id, its
+    /// time and its check value are filled in. `expires` says when it expires if it is made now.
+    pub(super) fn keep_version(
+        &mut self,
+        mut protocol: AnyServiceSession,
+        key: &AnyShared,
+        (mut info, expires): (KeyInfo, impl FnOnce(u64) -> Option<u64>),
+        circuits: &Circuits,
+    ) -> Result<(), StepError> {
+        let expanded = expand(key, &info.properties, &mut protocol, &mut self.partners()?, circuits);
         self.faults = protocol.faults();
         let (material, check_value) = expanded?;
-        let made = self.time_of_the_first()?;
-        let mut id = [0; 16];
+        info.made = self.time_of_the_first()?;
+        info.properties.expires = expires(info.made);
+        info.check_value = check_value;
         blake3::Hasher::new_derive_key("polyclave 2026 id of a key")
             .update(&self.session)
             .finalize_xof()
-            .fill(&mut id);
-        let info = KeyInfo::first(new, id, origin, made, check_value);
+            .fill(&mut info.id);
         let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
         // Either all nodes have stored the key, or no node announces it.
         let serving = self.net()?.members();
@@ -117,14 +131,14 @@ impl Serving<'_, '_> {
         Ok(u64::from_le_bytes(seconds))
     }
 
-    /// Deletes a key wherever it still exists. So a deletion that was interrupted can be repeated.
-    pub(super) fn delete(&mut self, key: &str) -> Result<(), StepError> {
+    /// Deletes a version of a key, or all, wherever they still exist. So a deletion that was interrupted can be repeated.
+    pub(super) fn delete(&mut self, key: &str, version: Option<u32>) -> Result<(), StepError> {
         let serving = self.net()?.members();
-        let deleted = self.service.keys.delete(key);
+        let deleted = self.service.keys.delete(key, version);
         let deleted = deleted.and_then(|info| self.service.marks.protect(serving).map(|()| info));
         let outcome = deleted.as_ref().map(|_| [0; 32]).map_err(Clone::clone);
         agree(outcome, self.net()?)?.map_err(StepError::Refused)?;
-        self.line.reply(&Reply::Done(deleted.map_err(StepError::Refused)?));
+        self.line.reply(&Reply::Done(deleted.map_err(StepError::Refused)?.map(|info| info.identity())));
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Right, Step};
 use super::Serving;
 use super::line::{STEP, lost};
 use crate::computation::modes::StepError;
+use crate::keys::states::refuse_retired;
 use crate::requests::agreement::{Early, refused_by};
 use crate::requests::strategy::StepOf;
 use crate::threads::POLL_INTERVAL;
@@ -36,6 +37,7 @@ impl Serving<'_, '_> {
             if let Some((info, right)) = paid_by {
                 // The policy may have changed since the request began.
                 self.service.rules.allow(self.client, right, &info.properties.name)?;
+                self.refuse_retired_since(info, right)?;
                 self.service.pay(info, blocks, serving)?;
             }
             self.blocks += blocks;
@@ -49,6 +51,14 @@ impl Serving<'_, '_> {
             Ok(()) => judged.map(|(step, _)| step).map_err(StepError::Refused),
             Err(refusal) => Err(StepError::Refused(refusal)),
         }
+    }
+
+    /// Refuses a step under a version that was retired since the request began. A request that began before an expiry goes on.
+    fn refuse_retired_since(&self, info: &KeyInfo, right: Right) -> Result<(), Refusal> {
+        let name = &info.properties.name;
+        let (info, _) = self.service.keys.with_id(name, info.id)?;
+        let configures = self.service.rules.allows(self.client, Right::Configure, name);
+        refuse_retired(&info, right, configures, 0)
     }
 
     /// Waits until the next step begins to arrive. Returns a refusal if the node stops waiting for it.

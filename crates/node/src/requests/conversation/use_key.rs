@@ -27,7 +27,7 @@ impl Serving<'_, '_> {
     ) -> Result<ExpandedKey, StepError> {
         ExpandedKey::restore(info, shares, protocol).map_err(|e| {
             tracing::error!(key = %info.properties.name, error = %e, "the shares of a key cannot be used");
-            self.service.keys.note_unusable(&info.properties.name);
+            self.service.keys.note_unusable(info);
             StepError::Own(unreadable(&info.properties.name))
         })
     }
@@ -55,7 +55,7 @@ impl Serving<'_, '_> {
         let (start, mut mask) = started?;
         self.context.still_holds(&self.service.material)?;
         self.service.conduct.spoil([&mut mask]);
-        self.line.reply(&Reply::Accepted { key: Some(info.clone()), start, mask, blind: Vec::new() });
+        self.line.reply(&Reply::Accepted { key: Some(info.identity()), start, mask, blind: Vec::new() });
         loop {
             let step = match first.take() {
                 Some(step) => step,

@@ -1,0 +1,134 @@
+//! Versions of a key: which one a request is for, and what changes in their lives.
+//!
+//! A request names the id of a version, or none, which means the current one. A caller names a version by its number, as in `invoices@2`
+//! (no name has an `@`); the id is looked up at the nodes.
+
+use std::collections::BTreeMap;
+
+use polyclave_transport::wire::{KeyInfo, Operation, Reply, Step, Use, VersionState};
+
+use crate::client::Client;
+use crate::conversation::{Accepted, Conversation};
+use crate::{Error, Result};
+
+/// Begins the use of a key, or of one of its versions.
+///
+/// A node that was killed while a version was made can have it pending where others announced it. Then the nodes disagree about which
+/// version is current, until a request names its id.
+pub(crate) fn begin_use<'c>(
+    client: &'c Client,
+    key: &str,
+    how: &Use,
+    first: Option<&Step>,
+) -> Result<(Conversation<'c>, Accepted)> {
+    let of = |name: &str, id| Operation::Use { key: name.into(), id, how: how.clone() };
+    if let Some((name, version)) = key.split_once('@') {
+        let version =
+            version.parse().map_err(|_| Error::Misuse(format!("'{version}' is no version of a key")))?;
+        return client.strategy.begin(client, &of(name, Some(client.version(name, version)?.id)), first);
+    }
+    match client.strategy.begin(client, &of(key, None), first) {
+        Err(e) if e.is_disagreement() => match client.newest(key) {
+            Some(id) => client.strategy.begin(client, &of(key, Some(id)), first),
+            None => Err(e),
+        },
+        begun => begun,
+    }
+}
+
+/// The name of a key without a version.
+pub(crate) fn name_of(key: &str) -> &str {
+    key.split_once('@').map_or(key, |(name, _)| name)
+}
+
+impl Client {
+    /// Makes the next version of a key. All nodes take part.
+    pub fn rotate(&self, key: &str) -> Result<KeyInfo> {
+        self.told(&Operation::Rotate { key: key.into() })
+    }
+
+    /// Moves a version of a key on to a later state. All nodes take part.
+    pub fn retire(&self, key: &str, version: u32, state: VersionState) -> Result<()> {
+        self.told(&Operation::Retire { key: key.into(), version, state }).map(drop)
+    }
+
+    /// Sets the oldest version of a key that computes anything, and whether it may be deleted. All nodes take part.
+    pub fn configure(&self, key: &str, least_version: u32, deletable: bool) -> Result<()> {
+        self.told(&Operation::Configure { key: key.into(), least_version, deletable }).map(drop)
+    }
+
+    /// Replaces the label and the attributes of a version of a key. Refused if `revision` is not the latest at any node. All nodes take
+    /// part.
+    pub fn describe(
+        &self,
+        (key, id): (&str, [u8; 16]),
+        revision: u64,
+        label: &str,
+        attributes: &[u8],
+    ) -> Result<()> {
+        let (key, label, attributes) = (key.into(), label.into(), attributes.to_vec());
+        self.told(&Operation::Describe { key, id, revision, label, attributes }).map(drop)
+    }
+
+    fn told(&self, operation: &Operation) -> Result<KeyInfo> {
+        let done = Conversation::ask_all(self, operation)?.done()?;
+        done.ok_or_else(|| Error::Answers("they changed a key and did not say which".into()))
+    }
+
+    /// The versions of a key as each node shows them, the newest first. The error is that of a node that did not show it, if none did.
+    fn shown(&self, key: &str) -> Result<Vec<Vec<KeyInfo>>> {
+        let versions = |reply: Reply| match reply {
+            Reply::Keys { keys, .. } => Some(keys),
+            _ => None,
+        };
+        let (mut shown, mut failed) = (Vec::new(), None);
+        for (_, answer) in self.ask_each(&Operation::Show { key: key.into() }, versions) {
+            match answer {
+                Ok(versions) => shown.push(versions),
+                Err(e) => failed = Some(e),
+            }
+        }
+        match failed {
+            Some(e) if shown.is_empty() => Err(e),
+            _ => Ok(shown),
+        }
+    }
+
+    /// The versions of a key, the newest first. If nodes show a version differently, for example because a change was interrupted, it is
+    /// here more than once, first as most nodes show it.
+    pub fn versions(&self, key: &str) -> Result<Vec<KeyInfo>> {
+        let mut versions: BTreeMap<u32, Vec<(usize, KeyInfo)>> = BTreeMap::new();
+        for info in self.shown(key)?.into_iter().flatten() {
+            let alike = versions.entry(info.version).or_default();
+            match alike.iter_mut().find(|(_, other)| *other == info) {
+                Some((nodes, _)) => *nodes += 1,
+                None => alike.push((1, info)),
+            }
+        }
+        let mut all = Vec::new();
+        for (_, mut alike) in versions.into_iter().rev() {
+            alike.sort_by_key(|(nodes, _)| std::cmp::Reverse(*nodes));
+            all.extend(alike.into_iter().map(|(_, info)| info));
+        }
+        Ok(all)
+    }
+
+    /// One version of a key.
+    pub fn version(&self, key: &str, version: u32) -> Result<KeyInfo> {
+        let versions = self.versions(key)?;
+        let newest = versions.first().map_or(0, |info| info.version);
+        versions.into_iter().find(|info| info.version == version).ok_or_else(|| {
+            let what = if (1..newest).contains(&version) { "was destroyed" } else { "does not exist" };
+            Error::Misuse(format!(
+                "version {version} of the key '{key}' {what}; the current one is version {newest}"
+            ))
+        })
+    }
+
+    /// The id of the newest version that any node shows.
+    fn newest(&self, key: &str) -> Option<[u8; 16]> {
+        let shown = self.shown(key).ok()?;
+        let newest = shown.iter().filter_map(|versions| versions.first()).max_by_key(|info| info.version);
+        newest.map(|info| info.id)
+    }
+}
