@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use polyclave_config::Asked;
 use polyclave_transport::wire::{CHUNK, KEYS, KeyInfo, Reason, Refusal, Reply, Right};
 
 use crate::clients::rules::{Client, Rules};
@@ -202,7 +203,7 @@ impl Keys {
             right.usage().is_some() || matches!(right, Right::List | Right::Delete | Right::Configure)
         };
         if !ALL_RIGHTS.iter().filter(|right| shows(right)).any(|right| rules.allows(client, *right, key)) {
-            rules.allow(client, Right::List, key)?;
+            rules.allow(client, &Asked::of(Right::List, key))?;
         }
         // The current version must be readable; of the others those are shown that are.
         let current = self.get(key)?.0;

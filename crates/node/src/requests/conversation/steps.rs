@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
-use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Right, Step};
+use polyclave_transport::wire::{KeyInfo, Reason, Refusal, Step};
 
 use super::Serving;
 use super::line::{STEP, lost};
@@ -22,7 +22,7 @@ impl Serving<'_, '_> {
     pub(super) fn step(
         &mut self,
         admit: impl FnOnce(&Step) -> Result<u64, Refusal>,
-        paid_by: Option<(&KeyInfo, Right)>,
+        paid_by: Option<&KeyInfo>,
     ) -> Result<Step, StepError> {
         let serving = self.net()?.members();
         let (until, mut early) = (Instant::now() + STEP, Early::default());
@@ -34,11 +34,11 @@ impl Serving<'_, '_> {
             self.service.material.context()?;
             self.context.refuse_outlived(&self.service.material)?;
             let blocks = admit(&step)?;
-            if let Some((info, right)) = paid_by {
+            if let Some(info) = paid_by {
                 // The policy may have changed since the request began.
-                self.service.rules.allow(self.client, right, &info.properties.name)?;
-                self.refuse_retired_since(info, right)?;
-                self.service.pay(info, blocks, serving)?;
+                self.asked.iter().try_for_each(|asked| self.service.rules.allow(self.client, asked))?;
+                self.refuse_retired_since(info)?;
+                self.service.pay((self.client, &self.asked), info, blocks, serving)?;
             }
             self.blocks += blocks;
             Ok((step, digest))
@@ -54,11 +54,11 @@ impl Serving<'_, '_> {
     }
 
     /// Refuses a step under a version that was retired since the request began. A request that began before an expiry goes on.
-    fn refuse_retired_since(&self, info: &KeyInfo, right: Right) -> Result<(), Refusal> {
+    fn refuse_retired_since(&self, info: &KeyInfo) -> Result<(), Refusal> {
         let name = &info.properties.name;
         let (info, _) = self.service.keys.with_id(name, info.id)?;
         let configures = self.service.rules.allows(self.client, Right::Configure, name);
-        refuse_retired(&info, right, configures, 0)
+        self.asked.first().map_or(Ok(()), |asked| refuse_retired(&info, asked.right, configures, 0))
     }
 
     /// Waits until the next step begins to arrive. Returns a refusal if the node stops waiting for it.
