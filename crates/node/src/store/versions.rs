@@ -75,11 +75,14 @@ pub(super) fn find(records: &impl Records, name: &str, which: Which) -> Result<O
     find_among(of_name(records, name)?, which).map_err(|(_, error)| error)
 }
 
+/// A record that cannot be read, and why.
+type Unreadable = (Vec<u8>, StoreError);
+
 /// The same, with the record that cannot be read.
 fn find_among(
     versions: Vec<Found>,
     which: Which,
-) -> std::result::Result<Option<(Vec<u8>, Entry)>, (Vec<u8>, StoreError)> {
+) -> std::result::Result<Option<(Vec<u8>, Entry)>, Unreadable> {
     let mut unreadable = None;
     for Found { record, entry } in versions.into_iter().rev() {
         let is_it = |entry: &Entry| match which {
