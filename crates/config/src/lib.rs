@@ -54,6 +54,7 @@ pub mod private;
 mod rotation;
 mod sealed_secret;
 mod settings;
+mod succession;
 mod text;
 
 pub use audit::{AuditSettings, WhenUnwritable};
@@ -68,4 +69,5 @@ pub use name::check_name;
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
 pub use policy::{ClientPolicy, ClientRule};
 pub use sealed_secret::Passphrase;
-pub use settings::{NodeLimits, NodeSettings, RefreshSettings, StockSettings};
+pub use settings::{CertificateSettings, NodeLimits, NodeSettings, RefreshSettings, StockSettings};
+pub use succession::ClientSuccession;

@@ -1,5 +1,7 @@
 //! `clients.toml`: what each client may do at this node. A client that is not in it may do nothing.
 
+mod succeed;
+
 use std::path::Path;
 
 use polyclave_transport::CertificateDer;
@@ -29,6 +31,9 @@ pub struct ClientRule {
     pub rights: Vec<Right>,
     /// The keys that it may use: names, or beginnings of names followed by a `*`.
     pub keys: Vec<String>,
+    /// Its next certificate, by which it is known as well, while it changes.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "text::optional_certificate")]
+    pub next: Option<CertificateDer<'static>>,
 }
 
 impl ClientPolicy {
@@ -71,23 +76,31 @@ impl ClientPolicy {
 
     /// The certificates of all clients. Nobody else may connect.
     pub fn certificates(&self) -> Vec<CertificateDer<'static>> {
-        self.rules.iter().map(|rule| rule.certificate.clone()).collect()
+        self.rules.iter().flat_map(ClientRule::certificates).cloned().collect()
     }
 
     /// Gives a client these rights and no others. It replaces an older rule for the client, but not for another certificate with its name.
     pub fn allow(&mut self, client: &ClientCard, rights: &[Right], keys: &[String]) -> Result<()> {
-        let known = self.rules.iter().find(|rule| rule.name == client.name);
-        if let Some(known) = known.filter(|rule| rule.certificate != client.certificate) {
-            return Err(Error::misuse(format!(
-                "{} is known here by another certificate; nothing was changed\n  known:       {}\n  this card's: {}\nIf it is the \
-                 same client with a new certificate, compare this with its owner, and give --replace; then the old one may do \
-                 nothing more. If it is another client, it takes another name",
-                client.name,
-                certificate_fingerprint(&known.certificate),
-                certificate_fingerprint(&client.certificate)
-            )));
-        }
+        self.refuse_other_certificate(client)?;
         self.replace(client, rights, keys)
+    }
+
+    /// The client with a name.
+    pub fn client_named(&self, name: &str) -> Option<&ClientRule> {
+        self.rules.iter().find(|rule| rule.name == name)
+    }
+
+    fn refuse_other_certificate(&self, client: &ClientCard) -> Result<()> {
+        let known = self.client_named(&client.name).filter(|known| known.certificate != client.certificate);
+        let Some(known) = known else { return Ok(()) };
+        Err(Error::misuse(format!(
+            "{} is known here by another certificate; nothing was changed\n  known:       {}\n  this card's: {}\nIf it is the \
+             same client with a new certificate, it should have been made with `client rotate`; else compare this with its owner, and \
+             give --replace; then the old one may do nothing more. If it is another client, it takes another name",
+            client.name,
+            certificate_fingerprint(&known.certificate),
+            certificate_fingerprint(&client.certificate)
+        )))
     }
 
     /// Gives a client these rights, and replaces whatever certificate had this name.
@@ -96,7 +109,13 @@ impl ClientPolicy {
         rights.sort();
         rights.dedup();
         let (name, certificate) = (client.name.clone(), client.certificate.clone());
-        let rule = ClientRule { name, certificate, rights, keys: keys.to_vec() };
+        let known = self.client_named(&name).filter(|known| known.certificate == certificate);
+        let next = known.and_then(|known| known.next.clone());
+        self.set_client(ClientRule { name, certificate, rights, keys: keys.to_vec(), next })
+    }
+
+    /// Adds an entry, or replaces the one of the client with its name.
+    fn set_client(&mut self, rule: ClientRule) -> Result<()> {
         let mut changed = self.clone();
         match changed.rules.iter_mut().find(|old| old.name == rule.name) {
             Some(old) => *old = rule,
@@ -116,7 +135,7 @@ impl ClientPolicy {
     }
 
     fn rule_of(&self, certificate: &CertificateDer<'_>) -> Option<&ClientRule> {
-        self.rules.iter().find(|rule| rule.certificate == *certificate)
+        self.rules.iter().find(|rule| rule.is_known_by(certificate))
     }
 
     fn check(&self) -> Result<()> {
@@ -130,7 +149,7 @@ impl ClientPolicy {
                         rule.name
                     )));
                 }
-                if rule.certificate == other.certificate {
+                if rule.certificates().any(|certificate| other.is_known_by(certificate)) {
                     let both = format!("{} and {}", other.name, rule.name);
                     return Err(Error::misuse(format!(
                         "{both} have one certificate; each client makes its own"

@@ -80,6 +80,7 @@ pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
         let outcome = core.network.open_with(peer, &name).and_then(|mut net| {
             let boot = greet(core, peer, Judged::Here, &mut net)?;
             core.network.peers.beat_now(peer);
+            core.network.peers.note_trouble(peer, None);
             tracing::info!(peer = core.members.name_of(peer), "connected");
             core.network.peers.receive_orders(peer, &mut net, &|| core.threads.is_stopping(), |order| {
                 carry_out(core, peer, boot, &crews, order)
@@ -91,6 +92,17 @@ pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
 }
 
 fn after_control(core: &Core, peer: Party, outcome: Result<()>) {
+    if let Err(e) = &outcome
+        && !core.threads.is_stopping()
+    {
+        let told = match e {
+            Error::Closed { detail, .. } | Error::Peer { detail, .. } => core.members.told(detail),
+            e => core.members.told(e),
+        };
+        if core.network.peers.note_trouble(peer, Some(told.clone())) {
+            tracing::info!(peer = core.members.name_of(peer), error = told, "not connected");
+        }
+    }
     match outcome {
         _ if core.threads.is_stopping() => {}
         Err(e @ (Error::Misuse(_) | Error::System(_) | Error::Disagreement { .. })) => {
@@ -100,10 +112,7 @@ fn after_control(core: &Core, peer: Party, outcome: Result<()>) {
                 thread::sleep(POLL_INTERVAL);
             }
         }
-        Err(e) => {
-            tracing::debug!(peer = core.members.name_of(peer), error = core.members.told(&e), "not connected")
-        }
-        Ok(()) => {}
+        Err(_) | Ok(()) => {}
     }
 }
 
@@ -113,11 +122,13 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     let prepared = core.store.prepared_rotation().map_err(system)?.unwrap_or_default();
     let past = core.store.past().map_err(system)?;
     let (cluster, holds) = (core.members.digest, core.service.marks.held_of(peer));
-    let mine = Greeting { cluster, past, holds, setup, prepared, state: core.material.state() };
+    let (state, version) = (core.material.state(), env!("CARGO_PKG_VERSION").to_owned());
+    let mine = Greeting { cluster, past, holds, setup, prepared, state, version };
     let theirs = mine.exchange(peer, net)?;
     if theirs.cluster != mine.cluster {
         return Err(Error::Disagreement { peer, field: "cluster file" });
     }
+    mine.check_version(peer, &theirs)?;
     core.service.marks.note_holds(peer, theirs.holds);
     let boot = core.service.marks.judge_past(peer, &theirs.past, judged)?;
     let both = theirs.setup != [0; 32] && setup != [0; 32];

@@ -42,6 +42,16 @@ impl Rules {
         self.0.read().client_of(certificate).map(str::to_owned)
     }
 
+    /// All clients by their names, with the certificates by which each is known.
+    pub(crate) fn certificates(&self) -> Vec<(String, Vec<CertificateDer<'static>>)> {
+        let policy = self.0.read();
+        policy
+            .rules()
+            .iter()
+            .map(|rule| (rule.name.clone(), rule.certificates().cloned().collect()))
+            .collect()
+    }
+
     /// Whether a client may do this with a key.
     pub(crate) fn allows(&self, client: &Client, right: Right, key: &str) -> bool {
         self.0.read().allows(&client.certificate, right, key)
@@ -94,8 +104,8 @@ fn changes(before: &ClientPolicy, after: &ClientPolicy) -> Vec<Change> {
     let change = |name: &str| {
         let (outcome, detail) = match (of(before, name), of(after, name)) {
             (old, new) if old == new => return None,
-            (None, Some(new)) => ("allowed", fields(&new).map(|(field, value)| format!("{field}={value}"))),
-            (Some(old), None) => ("revoked", fields(&old).map(|(field, value)| format!("{field}={value}"))),
+            (None, Some(new)) => ("allowed", shown(&new)),
+            (Some(old), None) => ("revoked", shown(&old)),
             (Some(old), Some(new)) => ("changed", differing(&old, &new)),
             (None, None) => return None,
         };
@@ -105,8 +115,15 @@ fn changes(before: &ClientPolicy, after: &ClientPolicy) -> Vec<Change> {
     names.into_iter().filter_map(change).collect()
 }
 
+fn shown(rule: &ClientRule) -> [String; 4] {
+    fields(rule).map(|(field, value)| match (field, value.as_str()) {
+        ("next-certificate", "") => String::new(),
+        _ => format!("{field}={value}"),
+    })
+}
+
 /// The fields that differ, each with its new value and then its old one; the others are left out.
-fn differing(old: &ClientRule, new: &ClientRule) -> [String; 3] {
+fn differing(old: &ClientRule, new: &ClientRule) -> [String; 4] {
     let mut before = fields(old).into_iter();
     fields(new).map(|(field, value)| match before.next() {
         Some((_, was)) if was != value => format!("{field}={value} {field}-before={was}"),
@@ -114,10 +131,16 @@ fn differing(old: &ClientRule, new: &ClientRule) -> [String; 3] {
     })
 }
 
-fn fields(rule: &ClientRule) -> [(&'static str, String); 3] {
+fn fields(rule: &ClientRule) -> [(&'static str, String); 4] {
     let rights: Vec<String> = rule.rights.iter().map(ToString::to_string).collect();
-    let certificate = format!("blake3:{}", blake3::hash(&rule.certificate).to_hex());
-    [("certificate", certificate), ("rights", rights.join(",")), ("keys", rule.keys.join(","))]
+    let hash = |certificate: &CertificateDer<'_>| format!("blake3:{}", blake3::hash(certificate).to_hex());
+    let next = rule.next.as_ref().map(hash).unwrap_or_default();
+    [
+        ("certificate", hash(&rule.certificate)),
+        ("next-certificate", next),
+        ("rights", rights.join(",")),
+        ("keys", rule.keys.join(",")),
+    ]
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ fn order_all(dir: &NodeDir, orders: &[Order]) -> Vec<TlsNet> {
         setup: store.setup().expect("readable").expect("agreed on").id,
         prepared: [0; 32],
         state: State::default(),
+        version: env!("CARGO_PKG_VERSION").into(),
     };
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key).expect("its own");
     let address = |card: &polyclave_config::Card| Node {

@@ -43,6 +43,8 @@ pub(crate) struct Peers {
     set_up: AtomicU16,
     /// By party: what its greeting and its beats said.
     known: Mutex<Vec<Known>>,
+    /// By party: why the last try to connect with it failed.
+    troubles: Mutex<Vec<Option<String>>>,
     /// Signals that a peer has said that it holds a newer mark of this node.
     holding: Condvar,
 }
@@ -67,13 +69,36 @@ impl Peers {
             .unzip();
         let (heard, reached, set_up) = Default::default();
         let known = Mutex::new(vec![Known::default(); nodes]);
-        let holding = Condvar::new();
-        Arc::new(Peers { me, queues, taken: Mutex::new(taken), heard, reached, set_up, known, holding })
+        let (holding, troubles) = (Condvar::new(), Mutex::new(vec![None; nodes]));
+        Arc::new(Peers {
+            me,
+            queues,
+            taken: Mutex::new(taken),
+            heard,
+            reached,
+            set_up,
+            known,
+            troubles,
+            holding,
+        })
     }
 
     /// The nodes that this one can work with now, itself included.
     pub(crate) fn connected(&self) -> PartySet {
         PartySet::from_bits(self.heard.load(Relaxed) & self.reached.load(Relaxed) | 1 << self.me.0)
+    }
+
+    /// Remembers why a peer could not be connected with, or that it could. Returns whether that is news.
+    pub(crate) fn note_trouble(&self, peer: Party, why: Option<String>) -> bool {
+        let trouble = &mut self.troubles.lock()[peer.index()];
+        let is_news = *trouble != why;
+        *trouble = why;
+        is_news
+    }
+
+    /// Why the last try to connect with a peer failed, with nodes by their names; `None` if it did not fail.
+    pub(crate) fn trouble(&self, peer: Party) -> Option<String> {
+        self.troubles.lock()[peer.index()].clone()
     }
 
     /// Remembers whether a peer has agreed on the common secrets.
