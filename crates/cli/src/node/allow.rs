@@ -1,12 +1,15 @@
 //! `node allow` and `node revoke`: what clients may do at a node. A running node takes the change within a second.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use polyclave_config::{ClientPolicy, ClientSuccession, certificate_fingerprint};
+use anyhow::{Result, bail, ensure};
+use polyclave_config::{
+    ClientCard, ClientPolicy, ClientSuccession, Day, Hours, Moment, Rule, certificate_fingerprint,
+};
 
-use crate::names::{parse_rights, words};
+use crate::names::{parse_days, parse_modes, parse_rights, words};
 use crate::say;
 
 /// Options and arguments of the command.
@@ -14,7 +17,12 @@ use crate::say;
 #[command(after_help = "Examples:\n  \
     polyclave node allow DIR alice.toml --rights encrypt,decrypt,list --keys 'invoices,report-*'\n  \
     polyclave node allow DIR admin.toml --rights all --keys '*'\n  \
-    polyclave node allow DIR alice.toml                  after `polyclave client rotate`: she keeps her rights\n\n\
+    polyclave node allow DIR alice.toml --add --rights encrypt --keys 'payroll-*' --modes gcm --not-after 2026-12-31T18:00:00Z\n  \
+    polyclave node allow DIR bob.toml --group office\n  \
+    polyclave node allow DIR alice.toml                  after `polyclave client rotate`: she keeps what she may do\n\n\
+    Without --add, --rights and --keys are all that the client's entry has from now on. With --add they become a rule of its own (--rule names \
+    it), beside what there is. The rules of a group are for all its clients (in the file: groups = [\"office\"]). Everything is in \
+    DIR/clients.toml; `node policy` tries and lists it.\n\n\
     A client can do what enough nodes allow: every node's operator decides for that node. Who may both encrypt and decrypt can \
     use the key as a key; who may generate, import or delete can take it away from others. Who may wrap can have wrappable keys leave the nodes under any \
     key for wrapping among these names, also under one that somebody else has: give it to few. A client keeps its certificate: another one under its name is \
@@ -26,17 +34,78 @@ pub struct AllowArguments {
     /// The client's card
     card: PathBuf,
 
-    /// generate, import, list, delete, encrypt, decrypt, mac, wrap, unwrap, derive, or all. They replace all rights that the client had before
+    /// generate, import, list, delete, encrypt, decrypt, mac, wrap, unwrap, derive, or all. They replace all rights that the client's entry had
+    /// before, except with --add
     #[arg(long, value_name = "R,..", requires = "keys")]
     rights: Option<String>,
 
-    /// Names of keys, or prefixes of names followed by '*'
+    /// Names of keys, or patterns: '*' stands for any characters, '?' for one
     #[arg(long, value_name = "K,..", requires = "rights", value_delimiter = ',')]
     keys: Vec<String>,
 
     /// Let this card replace another certificate with the client's name
     #[arg(long)]
     replace: bool,
+
+    /// Put the client into this group, which is made if there is none
+    #[arg(long, value_name = "G", conflicts_with_all = ["rights", "keys", "add"])]
+    group: Option<String>,
+
+    /// Add a rule, and leave what the client may do already
+    #[arg(long)]
+    add: bool,
+
+    #[command(flatten)]
+    conditions: Conditions,
+}
+
+/// The conditions of a rule that is added.
+#[derive(clap::Args)]
+#[group(id = "conditions", multiple = true, requires = "add")]
+struct Conditions {
+    /// The name of the rule. A rule of this name is replaced
+    #[arg(long, value_name = "N")]
+    rule: Option<String>,
+
+    /// Forbid it instead, whatever else allows it
+    #[arg(long)]
+    deny: bool,
+
+    /// Only in these modes
+    #[arg(long, value_name = "M,..")]
+    modes: Option<String>,
+
+    /// From this moment on, such as 2026-12-31T18:00:00Z
+    #[arg(long, value_name = "T")]
+    not_before: Option<Moment>,
+
+    /// Up to this moment
+    #[arg(long, value_name = "T")]
+    not_after: Option<Moment>,
+
+    /// Only on these days of the week, in UTC: mon,tue,..
+    #[arg(long, value_name = "D,..")]
+    days: Option<String>,
+
+    /// Only at these hours, in UTC: 08:00-18:00
+    #[arg(long, value_name = "H")]
+    hours: Option<Hours>,
+
+    /// At most so many requests in an hour of the clock, at this node
+    #[arg(long, value_name = "N")]
+    requests_per_hour: Option<NonZeroU64>,
+
+    /// At most so many requests in a day
+    #[arg(long, value_name = "N")]
+    requests_per_day: Option<NonZeroU64>,
+
+    /// At most so many blocks in an hour of the clock
+    #[arg(long, value_name = "N")]
+    blocks_per_hour: Option<NonZeroU64>,
+
+    /// At most so many blocks in a day
+    #[arg(long, value_name = "N")]
+    blocks_per_day: Option<NonZeroU64>,
 }
 
 /// Options and arguments of the command.
@@ -58,23 +127,30 @@ pub fn allow(arguments: &AllowArguments) -> Result<ExitCode> {
     let card = succession.card();
     let mut policy = dir.policy()?;
     let node = &dir.settings().name;
-    let told = match &arguments.rights {
-        None => keep_rights(&succession, arguments.replace, &mut policy, node)?,
-        Some(rights) => {
-            let rights = parse_rights(rights)?;
-            let keys: Vec<String> = arguments.keys.iter().map(|key| key.trim().to_owned()).collect();
-            match arguments.replace {
-                true => policy.replace(&card, &rights, &keys)?,
-                false => {
-                    take_certificates(&succession, &mut policy)?;
-                    policy.allow(&card, &rights, &keys)?;
-                }
+    let keeps = arguments.rights.is_none() && arguments.group.is_none();
+    take_certificates(&succession, keeps && !arguments.replace, &mut policy)?;
+    let told = match (&arguments.group, &arguments.rights) {
+        (Some(group), _) => {
+            policy.know(&card, arguments.replace)?;
+            policy.join_group(group, &card.name)?;
+            format!("{} is in the group {group} at {node}", card.name)
+        }
+        (None, Some(rights)) => allow_keys(arguments, rights, &card, &mut policy, node)?,
+        (None, None) if arguments.add => bail!("a rule needs rights and keys; give --rights and --keys"),
+        (None, None) => {
+            if arguments.replace {
+                let name = &card.name;
+                let known = policy.client_named(name).is_some();
+                ensure!(
+                    known,
+                    "there is no client {name} here yet; say with --rights and --keys what it may do"
+                );
+                policy.know(&card, true)?;
             }
-            let (rights, keys) = (words(&rights), keys.join(", "));
-            format!("{} may {rights} at {node} with the keys {keys}, and nothing else", card.name)
+            format!("{} keeps its rights at {node}", card.name)
         }
     };
-    take_certificates(&succession, &mut policy)?;
+    take_certificates(&succession, false, &mut policy)?;
     dir.save_policy(&policy)?;
     say!("{told}");
     for certificate in policy.client_named(&card.name).into_iter().flat_map(|known| known.certificates()) {
@@ -83,27 +159,88 @@ pub fn allow(arguments: &AllowArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes a card whose certificate changes. The client may do what it could do before. Returns what to tell.
-fn keep_rights(
-    succession: &ClientSuccession,
-    replace: bool,
+/// Takes the certificates of a card: of a client that is known, and has changed or changes its certificate. Of another client nothing is
+/// taken here, or it `must` be one that is known.
+fn take_certificates(succession: &ClientSuccession, must: bool, policy: &mut ClientPolicy) -> Result<()> {
+    let card = succession.card();
+    let known = policy.client_named(&card.name).is_some_and(|known| known.is_known_by(&card.certificate));
+    if known || must {
+        policy.succeed(succession)?;
+    }
+    Ok(())
+}
+
+/// Puts what the client may do with keys into the rules. Returns what to tell.
+fn allow_keys(
+    arguments: &AllowArguments,
+    rights: &str,
+    card: &ClientCard,
     policy: &mut ClientPolicy,
     node: &str,
 ) -> Result<String> {
-    let card = succession.card();
-    let known = policy.client_named(&card.name).cloned();
-    match known.filter(|_| replace) {
-        Some(known) => policy.replace(&card, &known.rights, &known.keys)?,
-        None => policy.succeed(succession)?,
+    let rights = parse_rights(rights)?;
+    let keys: Vec<String> = arguments.keys.iter().map(|key| key.trim().to_owned()).collect();
+    let (rights_told, keys_told) = (words(&rights), keys.join(", "));
+    if !arguments.add {
+        match arguments.replace {
+            true => policy.replace(card, &rights, &keys)?,
+            false => policy.allow(card, &rights, &keys)?,
+        }
+        let others = policy.rules_for(&card.name).count();
+        let else_told = match others {
+            0 => "and nothing else".to_owned(),
+            others => format!("besides what {others} rules say (`node policy list`)"),
+        };
+        return Ok(format!(
+            "{} may {rights_told} at {node} with the keys {keys_told}, {else_told}",
+            card.name
+        ));
     }
-    Ok(format!("{} keeps its rights at {node}", card.name))
+    let conditions = &arguments.conditions;
+    policy.know(card, arguments.replace)?;
+    let name = conditions.rule.clone().unwrap_or_else(|| free_name(policy, &card.name));
+    let rule = conditions.rule_for(name.clone(), card, rights, keys)?;
+    let may = if rule.deny { "may no longer" } else { "may" };
+    policy.set_rule(rule)?;
+    Ok(format!("{} {may} {rights_told} at {node} with the keys {keys_told}, by the rule {name}", card.name))
 }
 
-/// Takes the certificates of a card of a client that is known, and has changed or changes its certificate.
-fn take_certificates(succession: &ClientSuccession, policy: &mut ClientPolicy) -> Result<()> {
-    let card = succession.card();
-    let known = policy.client_named(&card.name).is_some_and(|known| known.is_known_by(&card.certificate));
-    if known { Ok(policy.succeed(succession)?) } else { Ok(()) }
+/// A name for a rule of a client that no other rule has.
+fn free_name(policy: &ClientPolicy, client: &str) -> String {
+    let taken = |name: &String| policy.rules().iter().any(|rule| rule.name == *name);
+    let short: String = client.chars().take(56).collect();
+    (1u32..).map(|n| format!("{short}-{n}")).find(|name| !taken(name)).unwrap_or_default()
+}
+
+impl Conditions {
+    fn rule_for(
+        &self,
+        name: String,
+        card: &ClientCard,
+        rights: Vec<polyclave_transport::wire::Right>,
+        keys: Vec<String>,
+    ) -> Result<Rule> {
+        let days: Vec<Day> = self.days.as_deref().map(parse_days).transpose()?.unwrap_or_default();
+        let modes = self.modes.as_deref().map(parse_modes).transpose()?.unwrap_or_default();
+        ensure!(!keys.is_empty(), "give --keys");
+        Ok(Rule {
+            name,
+            deny: self.deny,
+            clients: vec![card.name.clone()],
+            groups: Vec::new(),
+            rights,
+            keys,
+            modes,
+            not_before: self.not_before,
+            not_after: self.not_after,
+            days,
+            hours: self.hours,
+            requests_per_hour: self.requests_per_hour,
+            requests_per_day: self.requests_per_day,
+            blocks_per_hour: self.blocks_per_hour,
+            blocks_per_day: self.blocks_per_day,
+        })
+    }
 }
 
 /// Revokes.

@@ -8,6 +8,7 @@ mod key_wrap;
 mod kill_all;
 mod kills;
 mod operating;
+mod policy;
 mod refresh;
 mod sealed_secret;
 mod service;
