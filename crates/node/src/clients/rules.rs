@@ -57,6 +57,18 @@ impl Rules {
         Err(Refusal::new(Reason::Denied, told))
     }
 
+    /// Refuses a client that does not have a right that is not about keys.
+    pub(crate) fn allow_without_key(&self, client: &Client, right: Right) -> Result<(), Refusal> {
+        if self.0.read().allows_without_key(&client.certificate, right) {
+            return Ok(());
+        }
+        let told = format!(
+            "its policy does not allow {} to have random bytes: it lacks the right {right}",
+            client.name
+        );
+        Err(Refusal::new(Reason::Denied, told))
+    }
+
     /// Puts rules into force at once, whether or not their lines can be written to the audit log.
     pub(crate) fn take(&self, policy: ClientPolicy) {
         tracing::info!(clients = policy.rules().len(), "rules for clients were read");

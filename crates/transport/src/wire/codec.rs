@@ -88,7 +88,7 @@ mod tests {
         ] {
             assert!(encode(&Reply::Data { data, mask, initial }).is_ok());
         }
-        let modes = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb];
+        let modes = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb, Mode::Envelope];
         let properties = NewKey::for_modes(&"n".repeat(64), &"c".repeat(64), &modes, u64::MAX);
         let (id, check_value) = ([0xff; 16], vec![0xff; 16]);
         let key = KeyInfo { properties, id, origin: Origin::Imported, made: u64::MAX, check_value };
