@@ -77,6 +77,11 @@ pub enum Right {
 }
 
 impl Right {
+    /// Whether it is a right to something with a key, or with keys of some names.
+    pub fn is_about_keys(self) -> bool {
+        self != Right::Random
+    }
+
     /// What a key must be for, so that a client with this right can use it; `None` if the right is not about using keys.
     pub fn usage(self) -> Option<Usage> {
         match self {

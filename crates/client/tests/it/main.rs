@@ -20,6 +20,7 @@ mod misbehaviour;
 mod modes;
 mod new_protocol;
 mod nodes;
+mod policy;
 mod random;
 mod refusals;
 mod rollback;

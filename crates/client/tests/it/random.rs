@@ -28,7 +28,7 @@ fn random_bytes_take_a_right_of_their_own_and_no_key() {
     assert!(with.random(16).is_ok());
     let without = cluster.client_with("random-without", &[Right::Encrypt, Right::Mac], &["*"]);
     let error = without.random(16).expect_err("refused").to_string();
-    assert!(error.contains("lacks the right random"), "{error}");
+    assert!(error.contains("does not allow random-without to random"), "{error}");
 }
 
 #[test]

@@ -1,6 +1,9 @@
-//! Clients: their connections ([`reception`]), the limits of each ([`limits`]), and the operator's rules for them ([`rules`]).
+//! Clients: their connections ([`reception`]), the limits of each ([`limits`]), and the operator's rules for them
+//! ([`rules`]; how much of their limits is used up: [`rates`]; how they have changed: [`changes`]).
 
+mod changes;
 pub(crate) mod limits;
 pub(crate) mod random;
+mod rates;
 pub(crate) mod reception;
 pub(crate) mod rules;

@@ -12,15 +12,17 @@
 use std::time::Duration;
 
 use polyclave_protocol::session::random_bytes;
-use polyclave_transport::wire::{MOST_RANDOM, Reason, Refusal, Reply, Right};
+use polyclave_transport::wire::{MOST_RANDOM, Operation, Reason, Refusal, Reply};
 
 use crate::clients::rules::Client;
 use crate::core::Core;
+use crate::requests::asked::asked;
 
 /// This node's part.
 pub(crate) fn draw(core: &Core, client: &Client, bytes: u32) -> Result<Reply, Refusal> {
-    core.rules.allow_without_key(client, Right::Random)?;
     let _held = core.service.clients.request(&client.name)?;
+    let asked = asked(&Operation::Random { bytes });
+    asked.iter().try_for_each(|asked| core.rules.charge(client, asked, [1, 0]))?;
     let count = bytes as usize;
     if count == 0 || count > MOST_RANDOM {
         let told = format!("{count} random bytes; a request gets 1 to {MOST_RANDOM}");
