@@ -43,7 +43,8 @@ const WORDS: [&str; 28] = [
 ];
 
 /// The same of rules.
-const RULE_WORDS: [&str; 12] = [
+const RULE_WORDS: [&str; 13] = [
+    "owners = ",
     "[[group]]\n",
     "[[rule]]\n",
     "clients = ",

@@ -96,11 +96,6 @@ impl ClientPolicy {
         &self.rules
     }
 
-    /// Whether a client has this right, which is not about keys.
-    pub fn allows_without_key(&self, certificate: &CertificateDer<'_>, right: Right) -> bool {
-        self.rule_of(certificate).is_some_and(|rule| rule.rights.contains(&right))
-    }
-
     /// The name of the client with this certificate.
     pub fn client_of(&self, certificate: &CertificateDer<'_>) -> Option<&str> {
         self.entry_of(certificate).map(|client| client.name.as_str())

@@ -123,7 +123,8 @@ fn envelopes_come_back_and_every_change_is_noticed_under_tinytable() {
 
 #[test]
 fn no_key_for_envelopes_is_made_where_outputs_are_not_checked() {
-    let client = TestCluster::shared().client();
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
     let why = "outputs are not checked, and with a wrong key a file would be lost";
     refused(client.generate(envelope_key("unchecked")), Reason::Key, why);
     refused(client.import(envelope_key("unchecked"), &[1; 16]), Reason::Key, "spdz-tower");
