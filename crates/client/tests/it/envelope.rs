@@ -243,3 +243,75 @@ fn a_wrong_answer_of_a_node_is_corrected_under_shamir_active() {
     active::fill(&cluster);
     assert_eq!(open(&client, "files", &file).expect("opened"), data(10));
 }
+
+/// Writes and opens 1 GiB, from file to file in TMPDIR (a file system in memory, say), and prints how long it took and what each of the two
+/// primitives alone needs on one core. Not a test: run it with `--ignored --nocapture`.
+#[test]
+#[ignore = "measures"]
+fn how_long_an_envelope_of_1_gib_takes() {
+    const LEN: usize = 1 << 30;
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| dir.path().join(name);
+    let piece: Vec<u8> = data(1 << 20);
+    std::fs::write(path("in"), piece.repeat(LEN >> 20)).expect("written");
+    let timed = |what: &str, work: &mut dyn FnMut()| {
+        let began = std::time::Instant::now();
+        work();
+        let seconds = began.elapsed().as_secs_f64();
+        println!("{what}: {seconds:.2} s, {:.2} GB/s", LEN as f64 / seconds / 1e9);
+    };
+    let measure = |protocol: &str, client: &Client| {
+        let (mut small, mut nothing_of) = (Vec::new(), |_| ());
+        for round in 0..3 {
+            let input = || std::fs::File::open(path("in")).expect("there");
+            timed(&format!("{protocol} {round}: cp"), &mut || {
+                std::fs::copy(path("in"), path("copy")).expect("copied");
+            });
+            timed(&format!("{protocol} {round}: a file of 10 bytes"), &mut || {
+                small = write(client, "files", "", &data(10)).expect("written");
+            });
+            timed(&format!("{protocol} {round}: written to nothing"), &mut || {
+                let mut out = std::io::sink();
+                client
+                    .write_envelope("files", b"", &mut input(), &mut out, &mut nothing_of)
+                    .expect("written");
+            });
+            let _ = std::fs::remove_file(path("envelope"));
+            timed(&format!("{protocol} {round}: written to a file"), &mut || {
+                let mut out = std::fs::File::create(path("envelope")).expect("made");
+                client
+                    .write_envelope("files", b"", &mut input(), &mut out, &mut nothing_of)
+                    .expect("written");
+            });
+            timed(&format!("{protocol} {round}: opened to nothing"), &mut || {
+                let mut file = std::fs::File::open(path("envelope")).expect("there");
+                let mut out = std::io::sink();
+                client.open_envelope("files", &mut file, &mut out, &mut nothing_of).expect("opened");
+            });
+            let _ = std::fs::remove_file(path("copy"));
+            timed(&format!("{protocol} {round}: opened to a file"), &mut || {
+                let mut file = std::fs::File::open(path("envelope")).expect("there");
+                let mut out = std::fs::File::create(path("copy")).expect("made");
+                client.open_envelope("files", &mut file, &mut out, &mut nothing_of).expect("opened");
+            });
+        }
+    };
+    timed("BLAKE3 alone", &mut || {
+        let mut hasher = blake3::Hasher::new();
+        for _ in 0..LEN >> 20 {
+            hasher.update(&piece);
+        }
+        std::hint::black_box(hasher.finalize());
+    });
+    let active = active::start(64, &[]);
+    active.client().generate(envelope_key("files")).expect("a key");
+    active::fill(&active);
+    measure("shamir-active", &active.client());
+    drop(active);
+    let mut tower = TestCluster::define_with("spdz-tower", 2, 1);
+    (0..2).for_each(|node| tower.restart(node));
+    tower.wait_until_ready();
+    tower.client().generate(envelope_key("files")).expect("a key");
+    active::fill(&tower);
+    measure("spdz-tower", &tower.client());
+}
