@@ -34,7 +34,7 @@ pub struct AllowArguments {
     /// The client's card
     card: PathBuf,
 
-    /// generate, import, list, delete, encrypt, decrypt, mac, wrap, unwrap, derive, configure, or all. They replace all rights that the client's
+    /// generate, import, list, delete, encrypt, decrypt, mac, wrap, unwrap, derive, random, configure, or all. They replace all rights that the client's
     /// entry had before, except with --add
     #[arg(long, value_name = "R,..", requires = "keys")]
     rights: Option<String>,
