@@ -66,6 +66,7 @@ impl Common {
     fn check(&self) -> Result<()> {
         let mode = self.mode;
         ensure!(mode != Mode::Cmac, "cmac encrypts nothing; use `polyclave mac`");
+        ensure!(mode != Mode::Tr31, "tr31 encrypts no data; use `polyclave key wrap` and `key unwrap`");
         ensure!(
             self.raw || mode == Mode::Gcm,
             "{mode} authenticates nothing, so there are no sealed files with it; give --raw for its plain format if you need \

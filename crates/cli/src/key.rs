@@ -4,6 +4,7 @@ mod delete;
 mod derive;
 mod generate;
 mod import;
+mod kdf;
 mod list;
 mod made;
 mod unwrap;
@@ -25,6 +26,8 @@ pub enum Command {
     Import(import::Arguments),
     /// Derive a key from another one of the nodes; all nodes take part
     Derive(derive::Arguments),
+    /// Have bytes derived from a key, which only this client learns
+    Kdf(kdf::Arguments),
     /// Wrap a key under another one of the nodes, to take it elsewhere
     Wrap(wrap::Arguments),
     /// Unwrap a key into a key of the nodes; all nodes take part
@@ -43,6 +46,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Generate(arguments) => generate::run(arguments),
         Command::Import(arguments) => import::run(arguments),
         Command::Derive(arguments) => derive::run(arguments),
+        Command::Kdf(arguments) => kdf::run(arguments),
         Command::Wrap(arguments) => wrap::run(arguments),
         Command::Unwrap(arguments) => unwrap::run(arguments),
         Command::List(arguments) => list::list(arguments),

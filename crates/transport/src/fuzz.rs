@@ -61,6 +61,7 @@ fn steps() -> Vec<Step> {
         Step::Chi { chi: [2; 16] },
         Step::Finish,
         Step::Wrapped,
+        Step::Derived,
     ]
 }
 
@@ -92,6 +93,26 @@ fn requests() -> Vec<Request> {
             new: new_key(),
             how: Derivation::CmacCounter { before: vec![1; 8], counter_bits: 32, after: vec![2; 8] },
         },
+        Operation::Kdf {
+            key: "kdf".into(),
+            how: Derivation::CmacCounter { before: vec![1; 8], counter_bits: 8, after: vec![] },
+            bytes: 48,
+        },
+        Operation::WrapBlock {
+            wrapping: "kbpk".into(),
+            key: "payroll".into(),
+            header: BlockHeader {
+                usage: *b"D0",
+                mode_of_use: b'B',
+                key_version: *b"00",
+                exportability: b'E',
+            },
+        },
+        Operation::UnwrapBlock {
+            unwrapping: "kbpk".into(),
+            block: b"D0144D0AB00E0000".to_vec(),
+            new: new_key(),
+        },
         Operation::Wrap { wrapping: "kek".into(), key: "payroll".into(), how: Wrapping::Kw },
         Operation::Unwrap {
             unwrapping: "kek".into(),
@@ -101,7 +122,7 @@ fn requests() -> Vec<Request> {
         },
     ];
     let operations =
-        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 6]));
+        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 8]));
     let request = |(operation, first)| Request {
         version: VERSION,
         id: [6; 16],

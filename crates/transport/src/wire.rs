@@ -6,6 +6,7 @@
 //! of the request and of each step with each other before they use them.
 
 mod codec;
+pub mod key_block;
 mod keys;
 mod pairs;
 
@@ -13,11 +14,12 @@ use polyclave_protocol::{Party, PartySet};
 use serde::{Deserialize, Serialize};
 
 pub use codec::{decode, encode, receive_bytes, send, version_of};
+pub use key_block::BlockHeader;
 pub use keys::{
-    Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, Mode, NewKey, Origin, Usage, Wrapping,
-    usage_of,
+    Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_DERIVED, Mode, NewKey, Origin, Usage,
+    Wrapping, usage_of,
 };
-pub use pairs::{warnings, why_apart};
+pub use pairs::{warnings, why_apart, why_usages_apart};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
 /// bytes, so that a client of another version can read why it is refused.
@@ -63,6 +65,8 @@ pub enum Right {
     Unwrap,
     /// Derive keys of the nodes from others.
     Derive,
+    /// Be given bytes that are derived from a key.
+    Kdf,
 }
 
 impl Right {
@@ -75,6 +79,7 @@ impl Right {
             Right::Wrap => Some(Usage::Wrap),
             Right::Unwrap => Some(Usage::Unwrap),
             Right::Derive => Some(Usage::Derive),
+            Right::Kdf => Some(Usage::Kdf),
             Right::Generate | Right::Import | Right::List | Right::Delete => None,
         }
     }
@@ -158,6 +163,42 @@ pub enum Operation {
         /// The key that is made.
         new: NewKey,
     },
+    /// Bytes that are derived from a key and that the client learns (`Derived`).
+    Kdf {
+        /// The name of the key.
+        key: String,
+        /// From what: [`Derivation::CmacCounter`].
+        how: Derivation,
+        /// How many: at most [`MOST_DERIVED`].
+        bytes: u32,
+    },
+    /// Wrap a key in a key block of TR-31 (`Wrapped`): the MAC, and the encrypted key.
+    WrapBlock {
+        /// The name of the key that protects the block.
+        wrapping: String,
+        /// The name of the key that is wrapped.
+        key: String,
+        /// What the block says about it.
+        header: BlockHeader,
+    },
+    /// Unwrap a key block of TR-31. All nodes must take part.
+    UnwrapBlock {
+        /// The name of the key that protects it.
+        unwrapping: String,
+        /// The block.
+        #[serde(with = "serde_bytes")]
+        block: Vec<u8>,
+        /// The key that is made.
+        new: NewKey,
+    },
+}
+
+impl Operation {
+    /// Whether it uses keys and changes none, so that it does not need all nodes.
+    pub fn only_uses(&self) -> bool {
+        use Operation::{Kdf, Use, Wrap, WrapBlock};
+        matches!(self, Use { .. } | Wrap { .. } | WrapBlock { .. } | Kdf { .. })
+    }
 }
 
 /// How a key is used. The steps that follow are in brackets.
@@ -280,6 +321,8 @@ pub enum Step {
     Finish,
     /// Asks for the wrapped key.
     Wrapped,
+    /// Asks for the derived bytes.
+    Derived,
 }
 
 /// How a message for CMAC goes on.
@@ -453,6 +496,7 @@ impl std::fmt::Display for Right {
             Right::Wrap => "wrap",
             Right::Unwrap => "unwrap",
             Right::Derive => "derive",
+            Right::Kdf => "kdf",
         })
     }
 }

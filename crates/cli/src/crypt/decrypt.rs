@@ -85,7 +85,7 @@ fn attempt(
         Mode::Ctr => client.decrypt_ctr(key, &initial, &mut input, to, &mut tell),
         Mode::Cbc => client.decrypt_cbc(key, common.padding(), &initial, &mut input, to, &mut tell),
         Mode::Ecb => client.decrypt_ecb(key, &tweak, common.padding(), &mut input, to, &mut tell),
-        Mode::Cmac => bail!("cmac encrypts nothing"),
+        Mode::Cmac | Mode::Tr31 => bail!("{} encrypts nothing", common.mode),
     };
     bar.finish_and_clear();
     outcome(done)?;

@@ -76,7 +76,7 @@ fn attempt(arguments: &Arguments, source: &Source, client: &Client, additional: 
         Mode::Ctr => client.encrypt_ctr(key, from, to, &mut start, &mut tell),
         Mode::Cbc => client.encrypt_cbc(key, common.padding(), from, to, &mut start, &mut tell),
         Mode::Ecb => client.encrypt_ecb(key, &tweak, common.padding(), from, to, &mut tell),
-        Mode::Cmac => bail!("cmac encrypts nothing"),
+        Mode::Cmac | Mode::Tr31 => bail!("{} encrypts nothing", common.mode),
     };
     bar.finish_and_clear();
     outcome(done)?;

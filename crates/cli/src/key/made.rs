@@ -19,12 +19,12 @@ pub struct Properties {
     #[arg(long, value_name = "C", default_value = "aes-128")]
     cipher: String,
 
-    /// The modes it is for: gcm, ctr, cbc, cmac or ecb. Use one mode for each key if you can, since some modes undo others; cbc with gcm or
+    /// The modes it is for: gcm, ctr, cbc, cmac, ecb, or tr31 for a key that protects key blocks. Use one mode for each key if you can, since some modes undo others; cbc with gcm or
     /// cmac is refused [default: gcm, or what --usage needs]
     #[arg(long, value_name = "M,..")]
     modes: Option<String>,
 
-    /// What it is for: encrypt, decrypt, mac, wrap, unwrap, derive. Fixed for ever [default: all that its modes can do]
+    /// What it is for: encrypt, decrypt, mac, wrap, unwrap, derive, kdf. Fixed for ever [default: all that its modes can do]
     #[arg(long, value_name = "U,..")]
     usage: Option<String>,
 
@@ -95,7 +95,7 @@ pub fn warn(mode: Mode) {
         Mode::Ecb => eprintln!(
             "warning: ecb authenticates nothing, and shows which blocks are equal: do not encrypt data with it."
         ),
-        Mode::Gcm | Mode::Cmac => {}
+        Mode::Gcm | Mode::Cmac | Mode::Tr31 => {}
     }
 }
 

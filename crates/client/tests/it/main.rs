@@ -10,6 +10,8 @@ mod budgets;
 mod chosen_blocks;
 mod ciphers;
 mod equivocation;
+mod kdf;
+mod key_blocks;
 mod key_derive;
 mod key_wrap;
 mod left_out;

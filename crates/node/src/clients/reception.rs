@@ -146,7 +146,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
         }
         _ => {
             let held = core.service.clients.request(&client.name);
-            let only_uses = matches!(request.operation, Operation::Use { .. } | Operation::Wrap { .. });
+            let only_uses = request.operation.only_uses();
             let planned = held.and_then(|held| {
                 let held_off = core.material.hold_off_rotation(only_uses)?;
                 Ok((held, held_off, Plan::make(&core.service, client, request, bytes)?))
@@ -189,11 +189,15 @@ fn key_of(operation: &Operation) -> &str {
     match operation {
         Operation::Status | Operation::List { .. } => "",
         Operation::Generate(new) | Operation::Import(new) => &new.name,
-        Operation::Derive { new, .. } | Operation::Unwrap { new, .. } => &new.name,
+        Operation::Derive { new, .. }
+        | Operation::Unwrap { new, .. }
+        | Operation::UnwrapBlock { new, .. } => &new.name,
         Operation::Show { key }
         | Operation::Delete { key }
         | Operation::Use { key, .. }
-        | Operation::Wrap { key, .. } => key,
+        | Operation::Wrap { key, .. }
+        | Operation::WrapBlock { key, .. }
+        | Operation::Kdf { key, .. } => key,
     }
 }
 
@@ -201,8 +205,12 @@ fn key_of(operation: &Operation) -> &str {
 fn other_key(operation: &Operation) -> String {
     match operation {
         Operation::Derive { base, .. } => format!("from={base}"),
-        Operation::Wrap { wrapping, .. } => format!("under={wrapping}"),
-        Operation::Unwrap { unwrapping, .. } => format!("under={unwrapping}"),
+        Operation::Wrap { wrapping, .. } | Operation::WrapBlock { wrapping, .. } => {
+            format!("under={wrapping}")
+        }
+        Operation::Unwrap { unwrapping, .. } | Operation::UnwrapBlock { unwrapping, .. } => {
+            format!("under={unwrapping}")
+        }
         _ => String::new(),
     }
 }

@@ -7,6 +7,8 @@ mod blocks;
 mod chain;
 mod counter;
 mod gcm;
+pub(crate) mod kdf;
+pub(crate) mod key_block;
 mod numbers;
 mod sealed;
 pub(crate) mod wrap;
@@ -114,6 +116,7 @@ pub(crate) fn misplaced(step: &Step) -> Refusal {
         Step::Chi { .. } => "Chi",
         Step::Finish => "Finish",
         Step::Wrapped => "Wrapped",
+        Step::Derived => "Derived",
     };
     Refusal::new(
         Reason::Malformed,

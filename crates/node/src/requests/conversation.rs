@@ -26,7 +26,7 @@ use crate::material::epoch::SessionContext;
 use crate::material::rotation::HeldOff;
 use crate::requests::begin::begin;
 use crate::requests::lending::Channel;
-use crate::requests::plan::{Plan, Task};
+use crate::requests::plan::{Plan, Task, UnwrappedBlock};
 use crate::requests::service::Service;
 use crate::requests::strategy::Ending;
 use attendance::Attended;
@@ -120,6 +120,10 @@ fn admit_first(
             Ok(blocks)
         }
         (_, Some(step)) => Err(misplaced(step)),
+        (Task::UnwrapBlock(task), None) => {
+            service.pay(&task.kek.info, task.blocks, serving)?;
+            Ok(task.blocks)
+        }
         (Task::Derive { base: key, blocks, .. } | Task::Unwrap { kek: key, blocks, .. }, None) => {
             service.pay(&key.info, *blocks, serving)?;
             Ok(*blocks)
@@ -153,6 +157,13 @@ impl<'a> Serving<'a, '_> {
                 self.complete(&kek.info, kek.state)?;
                 let circuits = self.circuits(&cipher.name, &protocol)?;
                 let key = self.unwrap(&mut protocol, &kek, &circuits, (&wrapped, how))?;
+                self.keep(protocol, &key, new, Origin::Unwrapped, &circuits)
+            }
+            Task::UnwrapBlock(task) => {
+                let UnwrappedBlock { kek, new, cipher, block, .. } = *task;
+                self.complete(&kek.info, kek.state)?;
+                let circuits = self.circuits(&cipher.name, &protocol)?;
+                let key = self.unwrap_block(&mut protocol, &kek, &circuits, &block)?;
                 self.keep(protocol, &key, new, Origin::Unwrapped, &circuits)
             }
             Task::Generate { new, cipher } => {
@@ -205,8 +216,9 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
         Operation::Import(_) => "import",
         Operation::Delete { .. } => "delete",
         Operation::Derive { .. } => "derive",
-        Operation::Wrap { .. } => "wrap",
-        Operation::Unwrap { .. } => "unwrap",
+        Operation::Wrap { .. } | Operation::WrapBlock { .. } => "wrap",
+        Operation::Unwrap { .. } | Operation::UnwrapBlock { .. } => "unwrap",
+        Operation::Kdf { .. } => "kdf",
         Operation::Use { how, .. } => match how {
             Use::Seal
             | Use::GcmEncrypt { .. }

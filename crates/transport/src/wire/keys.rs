@@ -8,6 +8,9 @@ pub const MOST_ATTRIBUTES: usize = 4 << 10;
 /// The most bytes of the public data that a key is derived from.
 pub const MOST_DERIVATION_DATA: usize = 4 << 10;
 
+/// The most derived bytes that a client gets at once.
+pub const MOST_DERIVED: usize = 1 << 10;
+
 /// A mode of operation. Fixed for a key when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -22,6 +25,8 @@ pub enum Mode {
     Cmac,
     /// Every block by itself: shows which blocks are equal.
     Ecb,
+    /// Key blocks of TR-31; encrypts nothing else.
+    Tr31,
 }
 
 /// What a key is for. Fixed when it is made. A client needs the right for it, too.
@@ -40,6 +45,8 @@ pub enum Usage {
     Unwrap,
     /// Derive keys.
     Derive,
+    /// Give a client bytes that are derived from it.
+    Kdf,
 }
 
 /// How a key was made.
@@ -94,11 +101,14 @@ impl NewKey {
 /// Everything that keys of these modes can be used for.
 pub fn usage_of(modes: &[Mode]) -> Vec<Usage> {
     let mut usage = Vec::new();
-    if modes.iter().any(|mode| *mode != Mode::Cmac) {
+    if modes.iter().any(|mode| !matches!(mode, Mode::Cmac | Mode::Tr31)) {
         usage.extend([Usage::Encrypt, Usage::Decrypt]);
     }
     if modes.contains(&Mode::Cmac) {
         usage.push(Usage::Mac);
+    }
+    if modes.contains(&Mode::Tr31) {
+        usage.extend([Usage::Wrap, Usage::Unwrap]);
     }
     usage
 }
@@ -166,6 +176,7 @@ impl std::fmt::Display for Mode {
             Mode::Cbc => "cbc",
             Mode::Cmac => "cmac",
             Mode::Ecb => "ecb",
+            Mode::Tr31 => "tr31",
         })
     }
 }
@@ -179,6 +190,7 @@ impl std::fmt::Display for Usage {
             Usage::Wrap => "wrap",
             Usage::Unwrap => "unwrap",
             Usage::Derive => "derive",
+            Usage::Kdf => "kdf",
         })
     }
 }
