@@ -74,9 +74,9 @@ pub fn decrypt(kek: &Cipher) -> Option<Circuit> {
     Some(b.finish())
 }
 
-/// Compares the first bytes of two blocks of a cipher: `block` and `expected` to `check`, 16 bytes that are all zeros if and only if they are
-/// equal.
-pub fn difference(kek: &Cipher, bytes: usize) -> Circuit {
+/// Compares the first bytes of two blocks of a cipher: `block` and `expected` to `check`, 16 bytes in cells of `bits` bits that are all zeros if
+/// and only if they are equal.
+pub fn difference(kek: &Cipher, bytes: usize, bits: u8) -> Circuit {
     let block = &kek.encrypt.inputs()[0];
     let mut b = Builder::new(&format!("{}-difference-of-{bytes}-bytes", kek.name));
     let cells = b.input("block", block.cells.len(), block.bits);
@@ -84,6 +84,7 @@ pub fn difference(kek: &Cipher, bytes: usize) -> Circuit {
     let compared = 8 * bytes / usize::from(block.bits);
     let difference = b.xor_each(&cells[..compared], &expected[..compared]);
     let check: Vec<_> = difference.iter().copied().cycle().take(128 / usize::from(block.bits)).collect();
+    let check = in_cells_of(&mut b, &check, block.bits, bits);
     b.output("check", &check);
     b.finish()
 }
@@ -130,9 +131,11 @@ mod tests {
 
     #[test]
     fn only_the_compared_bytes_make_a_difference() {
-        for (name, bytes) in [("aes-128", 16), ("aes-128", 2), ("3des-ede3", 8), ("3des-ede3", 2)] {
+        for (name, bytes, bits) in
+            [("aes-128", 16, 8), ("aes-128", 2, 8), ("3des-ede3", 8, 8), ("3des-ede3", 2, 1)]
+        {
             let cipher = cipher(name);
-            let circuit = compile(&difference(&cipher, bytes), &AnyMap);
+            let circuit = compile(&difference(&cipher, bytes, bits), &AnyMap);
             let (block, port) = (cipher.block_bytes, &cipher.encrypt.inputs()[0]);
             let cells = |bytes: &[u8]| Cells::from_blocks(port.cells.len(), port.bits, bytes).expect("whole");
             let value = vec![0x5a; block];

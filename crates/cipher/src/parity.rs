@@ -12,11 +12,11 @@ pub fn has_parity(cipher: &Cipher) -> bool {
     cipher.name.contains("des")
 }
 
-/// The sum of `parts` keys (`part 1` ..) with odd parity: to `key`; and to `check`, 16 bytes that are all zeros if and only if the sum had odd
-/// parity before.
+/// The sum of `parts` keys (`part 1` ..) with odd parity: to `key`; and to `check`, 16 bytes in cells of `check_bits` bits that are all zeros if
+/// and only if the sum had odd parity before.
 ///
 /// The maps act on bits of bytes, so the bytes are looked up there and back, as in [`key_cells`](crate::key_cells).
-pub fn sum_with_parity(cipher: &Cipher, parts: usize) -> Circuit {
+pub fn sum_with_parity(cipher: &Cipher, parts: usize, check_bits: u8) -> Circuit {
     let port = &cipher.key_schedule.inputs()[0];
     let mut b = Builder::new(&format!("{}-sum-of-{parts}-with-parity", cipher.name));
     let keys: Vec<Vec<Wire>> = (1..=parts)
@@ -58,6 +58,7 @@ pub fn sum_with_parity(cipher: &Cipher, parts: usize) -> Circuit {
             })
             .collect(),
     };
+    let errors = in_cells_of(&mut b, &errors, bits, check_bits);
     b.output("check", &errors);
     b.finish()
 }
@@ -86,9 +87,9 @@ mod tests {
     fn the_sum_gets_odd_parity_and_the_check_says_whether_it_had_it() {
         for name in ["des", "3des-ede2", "3des-ede3"] {
             let plain = catalog::find(name).expect("the catalog has it");
-            for cipher in [plain.clone(), boolean::expanded(plain)] {
+            for (cipher, bits) in [(plain.clone(), 8), (plain.clone(), 1), (boolean::expanded(plain), 1)] {
                 assert!(has_parity(&cipher));
-                let circuit = compile(&sum_with_parity(&cipher, 2), &AnyMap);
+                let circuit = compile(&sum_with_parity(&cipher, 2, bits), &AnyMap);
                 let port = &cipher.key_schedule.inputs()[0];
                 let key =
                     |bytes: &[u8]| Cells::from_blocks(port.cells.len(), port.bits, bytes).expect("whole");

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use polyclave_cipher::key_wrap::{self, Padding};
 use polyclave_cipher::{Cipher, Compiled, CompiledPort, Matrix, compile, compile_with_views};
-use polyclave_cipher::{key_block, key_cells, modes};
+use polyclave_cipher::{catalog, key_block, key_cells, modes};
 use polyclave_protocol::any::AnyServiceSession;
+use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::{Error, Result};
 use polyclave_transport::wire::Wrapping;
 
@@ -184,14 +185,21 @@ impl KeyCircuits {
             let blocks = (skip + new.cipher.key_bytes).div_ceil(cipher.block_bytes);
             let key = key_cells::key_of(&new.cipher, blocks, (block.cells.len(), block.bits), skip);
             let key = compile_with_views(&key, maps, |_| new.key.views());
-            let whole = compile(&key_block::difference(cipher, cipher.block_bytes), maps);
-            let length = compile(&key_block::difference(cipher, skip), maps);
+            let bits = element_bits(maps)?;
+            let whole = compile(&key_block::difference(cipher, cipher.block_bytes, bits), maps);
+            let length = compile(&key_block::difference(cipher, skip, bits), maps);
             let users = key.inputs().iter().chain([&length.inputs()[0]]).map(CompiledPort::views);
             let plain = union(users.chain([as_message(kek)?]));
             let decrypt = compile_with_views(&decrypt, maps, |_| plain.clone());
             Ok(BlockUnwrapping { decrypt, whole, length, key })
         })
     }
+}
+
+/// The width of cells in which a protocol takes an element of GF(2^128): that of blocks of AES, as nodes evaluate it.
+fn element_bits(maps: &AnyServiceSession) -> Result<u8> {
+    let aes = catalog::find("aes-128").ok_or_else(|| Error::misuse("the catalog has no AES"))?;
+    Ok(maps.form(aes).encrypt.inputs()[0].bits)
 }
 
 /// The views of a message's block that a chain needs of it, the last one or another.
