@@ -6,7 +6,7 @@ use polyclave_protocol::service::{ELEMENT_BYTES, Element};
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::key_block::{Version, algorithm};
 use polyclave_transport::wire::{
-    BlockHeader, Derivation, End, KeyInfo, MOST_DERIVED, NewKey, Operation, Step, Wrapping,
+    BlockHeader, Derivation, End, KeyCheck, KeyInfo, MOST_DERIVED, NewKey, Operation, Parity, Step, Wrapping,
 };
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -27,7 +27,31 @@ impl Client {
     /// The nodes send shares of a random mask. The client checks it: a node whose share does not belong to the mask that the nodes hold
     /// goes unnoticed with probability at most 2^-127. Then the client sends the key under the mask, the same to all nodes.
     pub fn import(&self, new: NewKey, key: &[u8]) -> Result<KeyInfo> {
-        let (mut conversation, accepted) = Conversation::begin(self, &Operation::Import(new), None)?;
+        self.send_key(&Operation::Import(new), key)
+    }
+
+    /// Imports a component of a key: its number, from 1 on, and how many there are. All nodes take part, and keep it until the key is
+    /// [combined](Client::combine). One with another check value than is expected is not kept. `new` is the key as it is to become.
+    pub fn import_component(
+        &self,
+        new: NewKey,
+        (number, of): (u8, u8),
+        expected: Option<KeyCheck>,
+        component: &[u8],
+    ) -> Result<KeyInfo> {
+        self.send_key(&Operation::ImportComponent { new, number, of, expected }, component)
+    }
+
+    /// Makes a key of its components. All nodes take part. It is never assembled, and not made if its check value is another one than is
+    /// expected.
+    pub fn combine(&self, key: &str, expected: Option<KeyCheck>, parity: Parity) -> Result<KeyInfo> {
+        let operation = Operation::Combine { key: key.into(), expected, parity };
+        let conversation = Conversation::ask_all(self, &operation)?;
+        conversation.done()?.ok_or_else(|| Error::Answers("they made a key and did not say which".into()))
+    }
+
+    fn send_key(&self, operation: &Operation, key: &[u8]) -> Result<KeyInfo> {
+        let (mut conversation, accepted) = Conversation::begin(self, operation, None)?;
         let mask = accepted.mask;
         if mask.len() != key.len() {
             let (given, taken) = (key.len(), mask.len());

@@ -99,6 +99,13 @@ fn requests() -> Vec<Request> {
             how: Derivation::CmacCounter { before: vec![1; 8], counter_bits: 8, after: vec![] },
             bytes: 48,
         },
+        Operation::ImportComponent {
+            new: new_key(),
+            number: 1,
+            of: 3,
+            expected: Some(KeyCheck { kind: CheckKind::Zeros, value: vec![1, 2, 3] }),
+        },
+        Operation::Combine { key: "payroll".into(), expected: None, parity: Parity::Set },
         Operation::WrapBlock {
             wrapping: "kbpk".into(),
             key: "payroll".into(),
@@ -123,7 +130,7 @@ fn requests() -> Vec<Request> {
         },
     ];
     let operations =
-        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 8]));
+        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 10]));
     let request = |(operation, first)| Request {
         version: VERSION,
         id: [6; 16],

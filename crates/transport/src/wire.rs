@@ -6,6 +6,7 @@
 //! of the request and of each step with each other before they use them.
 
 mod codec;
+mod components;
 pub mod key_block;
 mod keys;
 mod pairs;
@@ -14,6 +15,10 @@ use polyclave_protocol::{Party, PartySet};
 use serde::{Deserialize, Serialize};
 
 pub use codec::{decode, encode, receive_bytes, send, version_of};
+pub use components::{
+    COMPONENT_SECONDS, CheckKind, Component, KeyCheck, MOST_COMPONENTS, Parity, component_name,
+    key_of_component, why_no_zeros,
+};
 pub use key_block::BlockHeader;
 pub use keys::{
     Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_DERIVED, MOST_LABEL, Mode, NewKey,
@@ -190,6 +195,26 @@ pub enum Operation {
         block: Vec<u8>,
         /// The key that is made.
         new: NewKey,
+    },
+    /// Give a component of a key. All nodes must take part. Steps: `Chi`, `Masked`.
+    ImportComponent {
+        /// The key, as it is to become.
+        new: NewKey,
+        /// Which component: from 1 on.
+        number: u8,
+        /// How many the key has.
+        of: u8,
+        /// The check value that the component must have.
+        expected: Option<KeyCheck>,
+    },
+    /// Make a key of its components. All nodes must take part.
+    Combine {
+        /// The name of the key.
+        key: String,
+        /// The check value that the key must have.
+        expected: Option<KeyCheck>,
+        /// What becomes of its parity bits.
+        parity: Parity,
     },
 }
 

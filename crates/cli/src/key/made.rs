@@ -122,6 +122,7 @@ pub fn json(info: &KeyInfo) -> serde_json::Value {
         "expires": properties.expires,
         "origin": info.origin,
         "budget_blocks": properties.budget_blocks,
+        "component": info.component.as_ref().map(|c| serde_json::json!({ "number": c.number, "of": c.of })),
         "check_value": hex::encode(&info.check_value),
         "made": info.made,
         "version": info.version,
@@ -143,6 +144,13 @@ pub fn tell(info: &KeyInfo) {
     say!("  made         {}", date(info.made));
     if let Some(expires) = properties.expires {
         say!("  expires      {}", date(expires));
+    }
+    if let Some(part) = &info.component {
+        say!(
+            "  component    {} of {}: it can be used for nothing except to combine it",
+            part.number,
+            part.of
+        );
     }
     say!("  cipher       {}", properties.cipher);
     let modes = words(&properties.modes);

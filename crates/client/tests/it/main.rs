@@ -9,6 +9,7 @@ mod active_faults;
 mod budgets;
 mod chosen_blocks;
 mod ciphers;
+mod components;
 mod equivocation;
 mod kdf;
 mod key_blocks;

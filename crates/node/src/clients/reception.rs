@@ -188,12 +188,15 @@ fn lost(e: Error) -> Refusal {
 fn key_of(operation: &Operation) -> &str {
     match operation {
         Operation::Status | Operation::List { .. } => "",
-        Operation::Generate(new) | Operation::Import(new) => &new.name,
+        Operation::Generate(new) | Operation::Import(new) | Operation::ImportComponent { new, .. } => {
+            &new.name
+        }
         Operation::Derive { new, .. }
         | Operation::Unwrap { new, .. }
         | Operation::UnwrapBlock { new, .. } => &new.name,
         Operation::Show { key }
         | Operation::Delete { key }
+        | Operation::Combine { key, .. }
         | Operation::Use { key, .. }
         | Operation::Wrap { key, .. }
         | Operation::WrapBlock { key, .. }
@@ -201,10 +204,11 @@ fn key_of(operation: &Operation) -> &str {
     }
 }
 
-/// The other key of an operation on two, for the audit log.
+/// The other key of an operation on two, or which component of a key it is about, for the audit log.
 fn other_key(operation: &Operation) -> String {
     match operation {
         Operation::Derive { base, .. } => format!("from={base}"),
+        Operation::ImportComponent { number, of, .. } => format!("component={number}/{of}"),
         Operation::Wrap { wrapping, .. } | Operation::WrapBlock { wrapping, .. } => {
             format!("under={wrapping}")
         }

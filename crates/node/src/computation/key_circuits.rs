@@ -8,13 +8,14 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use polyclave_cipher::key_wrap::{self, Padding};
 use polyclave_cipher::{Cipher, Compiled, CompiledPort, Matrix, compile, compile_with_views};
-use polyclave_cipher::{catalog, key_block, key_cells, modes};
+use polyclave_cipher::{catalog, key_block, key_cells, modes, parity};
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::{Error, Result};
 use polyclave_transport::wire::Wrapping;
 
 use super::circuits::{Circuits, union};
+use crate::keys::make::sum_of_keys;
 
 /// Those of the keys of one cipher.
 #[derive(Default)]
@@ -23,6 +24,8 @@ pub(crate) struct KeyCircuits {
     unwraps: Cached<(Wrapping, String), Unwrapping>,
     derivations: Cached<String, Deriving>,
     codes_of_blocks: Cached<(), Compiled>,
+    sums: Cached<(usize, bool), Compiled>,
+    zeros: Cached<(), Compiled>,
     key_blocks: Cached<String, Compiled>,
     block_unwraps: Cached<String, BlockUnwrapping>,
 }
@@ -147,6 +150,31 @@ impl KeyCircuits {
                 key,
             })
         })
+    }
+
+    /// The sum of so many keys of `of`; with parity, also `check`.
+    pub(crate) fn sum(
+        &self,
+        of: &Circuits,
+        parts: usize,
+        with_parity: bool,
+        maps: &AnyServiceSession,
+    ) -> Result<Arc<Compiled>> {
+        self.sums.get((parts, with_parity), || {
+            let circuit = match with_parity {
+                true => parity::sum_with_parity(&of.cipher, parts, element_bits(maps)?),
+                false => sum_of_keys(&of.cipher, parts),
+            };
+            Ok(compile_with_views(&circuit, maps, |port| match port.name.as_str() {
+                "key" => of.key.views(),
+                _ => Vec::new(),
+            }))
+        })
+    }
+
+    /// `zero` and `round_keys` to the first bytes of the encryption of zeros.
+    pub(crate) fn encrypted_zeros(&self, of: &Circuits, maps: &AnyServiceSession) -> Result<Arc<Compiled>> {
+        self.zeros.get((), || Ok(compile(&modes::encrypted_zeros(&of.cipher), maps)))
     }
 
     /// The last block of the MAC of a key block under a key of `kek`, with the views that encryption begins with.

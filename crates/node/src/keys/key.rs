@@ -66,6 +66,11 @@ impl ExpandedKey {
     }
 }
 
+/// A key that is kept as itself alone, and cannot be used.
+pub(crate) fn only_itself(key: &AnyShared, protocol: &AnyServiceSession) -> Shares {
+    Shares::from([(RAW.into(), protocol.save(key))])
+}
+
 /// A key itself, of which a node has shares if it may be wrapped.
 pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession) -> Result<AnyShared> {
     protocol.restore(stored(name, shares, RAW)?)

@@ -156,7 +156,7 @@ pub(crate) fn generate(
 }
 
 /// The sum of one key from every party.
-fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
+pub(crate) fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
     let port = &cipher.key_schedule.inputs()[0];
     let mut b = Builder::new("sum of keys");
     let keys: Vec<_> = Party::all(parties)

@@ -1,6 +1,7 @@
 //! The rest of a request, after the nodes have agreed on it. The nodes compare each step of the client before they use it.
 
 mod attendance;
+mod components;
 mod from_keys;
 mod keys;
 mod line;
@@ -178,6 +179,14 @@ impl<'a> Serving<'a, '_> {
                 let key = self.import(&mut protocol, &circuits)?;
                 self.keep(protocol, &key, new, Origin::Imported, &circuits)
             }
+            Task::ImportComponent(given) => {
+                let circuits = self.circuits(&given.cipher.name, &protocol)?;
+                self.take_component(protocol, *given, &circuits)
+            }
+            Task::Combine(combination) => {
+                let circuits = self.circuits(&combination.cipher.name, &protocol)?;
+                self.combine(protocol, *combination, &circuits)
+            }
             Task::Delete { key } => self.delete(&key),
         }
     }
@@ -213,7 +222,8 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
         Operation::List { .. } => "list",
         Operation::Show { .. } => "show",
         Operation::Generate(_) => "generate",
-        Operation::Import(_) => "import",
+        Operation::Import(_) | Operation::ImportComponent { .. } => "import",
+        Operation::Combine { .. } => "combine",
         Operation::Delete { .. } => "delete",
         Operation::Derive { .. } => "derive",
         Operation::Wrap { .. } | Operation::WrapBlock { .. } => "wrap",

@@ -7,7 +7,8 @@ use polyclave_cipher::{Cipher, key_wrap};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::key_block::KeyBlock;
 use polyclave_transport::wire::{
-    self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, Usage, Wrapping, why_apart,
+    self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, Usage, Wrapping,
+    key_of_component, why_apart,
 };
 
 use crate::clients::rules::Client;
@@ -22,6 +23,7 @@ use crate::keys::key_block;
 use crate::keys::make::check_new_key;
 use crate::keys::names::Taken;
 use crate::keys::unwrap::unauthentic;
+use crate::requests::components::{self, Combination, GivenComponent};
 use crate::requests::pending::Ticket;
 use crate::requests::service::Service;
 use crate::store::StoredKey;
@@ -76,6 +78,8 @@ pub(crate) enum Task {
         blocks: u64,
     },
     UnwrapBlock(Box<UnwrappedBlock>),
+    ImportComponent(Box<GivenComponent>),
+    Combine(Box<Combination>),
 }
 
 /// A key block that becomes a key.
@@ -131,8 +135,20 @@ impl Plan {
                 let cipher = new_key(service, client, Right::Import, new, &mut taken)?;
                 Task::Import { cipher, new: new.clone() }
             }
+            Operation::ImportComponent { new, number, of, expected } => {
+                let which = (new, *number, *of);
+                let given = components::give(service, client, which, expected.as_ref(), &mut taken)?;
+                Task::ImportComponent(Box::new(given))
+            }
+            Operation::Combine { key, expected, parity } => {
+                let expected = (expected.as_ref(), *parity);
+                let combination = components::combine(service, client, key, expected, &mut taken)?;
+                Task::Combine(Box::new(combination))
+            }
             Operation::Delete { key } => {
-                service.rules.allow(client, Right::Delete, key)?;
+                if !components::gave(service, client, key)? {
+                    service.rules.allow(client, Right::Delete, key)?;
+                }
                 taken = Some(service.keys.take_name(key)?);
                 Task::Delete { key: key.clone() }
             }
@@ -248,6 +264,10 @@ impl Plan {
             }
             Task::Derive { base: key, .. } | Task::Unwrap { kek: key, .. } => encoded(&key.info),
             Task::UnwrapBlock(task) => encoded(&task.kek.info),
+            Task::ImportComponent(given) => {
+                wire::encode(&(&given.component, given.replaces)).unwrap_or_default()
+            }
+            Task::Combine(task) => task.components.iter().flat_map(|key| encoded(&key.info)).collect(),
             Task::Generate { .. } | Task::Import { .. } | Task::Delete { .. } => Vec::new(),
         };
         blake3::derive_key("polyclave 2026 properties of a key", &key)
@@ -345,6 +365,10 @@ fn new_key(
     taken: &mut Option<Taken>,
 ) -> Result<Cipher, Refusal> {
     service.rules.allow(client, right, &new.name)?;
+    if key_of_component(&new.name).is_some() {
+        let told = format!("'{}' is how a component of a key is called; choose another name", new.name);
+        return Err(key_refusal(told));
+    }
     let cipher = service.library.cipher(&new.cipher)?;
     check_new_key(new, &cipher).map_err(key_refusal)?;
     *taken = Some(service.keys.take_name(&new.name)?);

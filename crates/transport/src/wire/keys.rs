@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Component;
+
 /// The most bytes of a key's attributes.
 pub const MOST_ATTRIBUTES: usize = 4 << 10;
 
@@ -64,6 +66,8 @@ pub enum Origin {
     Unwrapped,
     /// It was derived on shares from a key of the nodes. Whoever knows that key knows it.
     Derived,
+    /// It is the sum of components that clients imported. All of them together know it.
+    Combined,
 }
 
 /// The properties of a key that are fixed when it is made.
@@ -148,6 +152,8 @@ pub struct KeyInfo {
     pub deletable: bool,
     /// Counts the changes of label and attributes.
     pub revision: u64,
+    /// If it is no key but a component of one.
+    pub component: Option<Component>,
 }
 
 impl KeyInfo {
@@ -170,6 +176,7 @@ impl KeyInfo {
             least_version: 1,
             deletable: true,
             revision: 0,
+            component: None,
         }
     }
 }
@@ -271,6 +278,7 @@ impl std::fmt::Display for Origin {
             Origin::Imported => "imported",
             Origin::Unwrapped => "unwrapped",
             Origin::Derived => "derived",
+            Origin::Combined => "combined",
         })
     }
 }
