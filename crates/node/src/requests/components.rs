@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use polyclave_cipher::{Cipher, modes, parity};
+use polyclave_config::Asked;
 use polyclave_transport::wire::{
     COMPONENT_SECONDS, CheckKind, Component, KeyCheck, MOST_COMPONENTS, NewKey, Parity, Reason, Refusal,
     Right, component_name, key_of_component, why_no_zeros,
@@ -46,13 +47,20 @@ fn giver(client: &Client) -> [u8; 32] {
     blake3::derive_key("polyclave 2026 giver of a component", &client.certificate)
 }
 
-/// Whether a client gave this component, so that it may take it back.
-pub(super) fn gave(service: &Service, client: &Client, name: &str) -> Result<bool, Refusal> {
-    let Some(key) = key_of_component(name) else { return Ok(false) };
-    let stored = service.keys.component(name)?;
-    let own =
-        stored.and_then(|stored| stored.info.component.clone()).is_some_and(|c| c.giver == giver(client));
-    Ok(own && service.rules.allow(client, Right::Import, key).is_ok())
+/// What a request asks of the rules, if the client wants to take back a component that it gave: then the right to import is enough.
+pub(super) fn asked_of_giver(
+    service: &Service,
+    client: &Client,
+    asked: Vec<Asked>,
+) -> Result<Vec<Asked>, Refusal> {
+    let [Asked { right: Right::Delete, key: name, .. }] = &asked[..] else { return Ok(asked) };
+    let Some(key) = key_of_component(name) else { return Ok(asked) };
+    let component = service.keys.component(name)?.and_then(|stored| stored.info.component.clone());
+    let may_delete = service.rules.allow(client, &asked[0]).is_ok();
+    if may_delete || component.is_none_or(|component| component.giver != giver(client)) {
+        return Ok(asked);
+    }
+    Ok(vec![Asked::of(Right::Import, key)])
 }
 
 /// Plans to take a component.
@@ -63,7 +71,6 @@ pub(super) fn give(
     expected: Option<&KeyCheck>,
     taken: &mut Option<Taken>,
 ) -> Result<GivenComponent, Refusal> {
-    service.rules.allow(client, Right::Import, &new.name)?;
     let cipher = service.library.cipher(&new.cipher)?;
     check_new_key(new, &cipher).map_err(refusal)?;
     if !(2..=MOST_COMPONENTS).contains(&of) || !(1..=of).contains(&number) {
@@ -111,12 +118,10 @@ pub(super) fn give(
 /// Plans to make a key of its components.
 pub(super) fn combine(
     service: &Service,
-    client: &Client,
     key: &str,
     (expected, parity): (Option<&KeyCheck>, Parity),
     taken: &mut Option<Taken>,
 ) -> Result<Combination, Refusal> {
-    service.rules.allow(client, Right::Import, key)?;
     *taken = Some(service.keys.take_name(key)?);
     refuse_existing(service, key)?;
     service.keys.refuse_too_many()?;
