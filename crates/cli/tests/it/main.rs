@@ -3,6 +3,7 @@
 mod active_service;
 mod common;
 mod demo;
+mod key_components;
 mod key_wrap;
 mod kill_all;
 mod kills;

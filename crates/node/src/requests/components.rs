@@ -17,7 +17,7 @@ use crate::keys::make::check_new_key;
 use crate::keys::names::Taken;
 use crate::operator::clock::now;
 use crate::requests::service::Service;
-use crate::store::StoredKey;
+use crate::store::{KeyState, StoredKey};
 
 /// A component that a client gives.
 pub(crate) struct GivenComponent {
@@ -89,8 +89,9 @@ pub(super) fn give(
     for other in 1..=MOST_COMPONENTS {
         let Some(stored) = service.keys.component(&component_name(&new.name, other))? else { continue };
         let Some(there) = &stored.info.component else { continue };
-        if has_expired(&stored) {
-            replaces |= other == number;
+        // A pending one was not taken by all nodes, and is replaced like a key.
+        if has_expired(&stored) || stored.state != KeyState::Announced {
+            replaces |= other == number && stored.state == KeyState::Announced;
             continue;
         }
         if other == number {

@@ -127,7 +127,7 @@ fn admit_first(
         }
         (_, Some(step)) => Err(misplaced(step)),
         (Task::UnwrapBlock(task), None) => {
-            service.pay(&task.kek.info, task.blocks, serving)?;
+            service.pay(by, &task.kek.info, task.blocks, serving)?;
             Ok(task.blocks)
         }
         (Task::Derive { base: key, blocks, .. } | Task::Unwrap { kek: key, blocks, .. }, None) => {

@@ -219,7 +219,7 @@ impl Plan {
                 let stored = key_for(service, Right::Kdf, key)?;
                 let cipher = service.library.cipher(&stored.info.properties.cipher)?;
                 let mode = Box::new(Kdf::new(how, *bytes, cipher.block_bytes).map_err(key_refusal)?);
-                Task::Use { info: stored.info.clone(), key: stored, mode, right: Right::Kdf, wrapped: None }
+                Task::Use { info: stored.info.clone(), key: stored, mode, wrapped: None }
             }
             Operation::Unwrap { unwrapping, wrapped, how, new } => {
                 let cipher = new_key(service, new, &mut taken)?;
@@ -255,9 +255,7 @@ impl Plan {
             }
             Task::Derive { base: key, .. } | Task::Unwrap { kek: key, .. } => encoded(&key.info),
             Task::UnwrapBlock(task) => encoded(&task.kek.info),
-            Task::ImportComponent(given) => {
-                wire::encode(&(&given.component, given.replaces)).unwrap_or_default()
-            }
+            Task::ImportComponent(given) => wire::encode(&given.component).unwrap_or_default(),
             Task::Combine(task) => task.components.iter().flat_map(|key| encoded(&key.info)).collect(),
             Task::Generate { .. } | Task::Import { .. } | Task::Delete { .. } => Vec::new(),
         };
