@@ -1,12 +1,14 @@
 //! The program `polyclave` as a person runs it.
 
 mod active_service;
+mod changes;
 mod common;
 mod demo;
 mod key_components;
 mod key_wrap;
 mod kill_all;
 mod kills;
+mod operating;
 mod policy;
 mod refresh;
 mod sealed_secret;
