@@ -39,7 +39,7 @@ pub fn opened(kek: &str, kbpk: &[u8], block: &str, head: usize) -> Option<(Vec<u
     let (encrypted, mac) = bytes.split_at(bytes.len() - oracle.block);
     let previous = [mac, encrypted].concat();
     let plain: Vec<u8> = oracle.unecb(encrypted).iter().zip(previous).map(|(d, p)| d ^ p).collect();
-    let expected = code(kek, &authentication, &[block[..head].as_bytes(), &plain].concat());
+    let expected = code(kek, &authentication, &[&block.as_bytes()[..head], &plain].concat());
     let length = usize::from(u16::from_be_bytes([plain[0], plain[1]])) / 8;
     (expected == mac).then(|| (plain[2..][..length].to_vec(), plain[2 + length..].to_vec()))
 }
