@@ -22,7 +22,7 @@ pub(crate) const HASH_KEY: &str = "powers of the hash key";
 /// Shares ready for computing.
 pub(crate) struct ExpandedKey {
     pub(crate) round_keys: AnyShared,
-    /// For keys made for CMAC, or to derive others or bytes.
+    /// For keys made for CMAC, `envelope` or key blocks, or to derive others or bytes.
     pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
     /// For keys made for GCM.
     pub(crate) hash_key: Option<GhashKey>,
@@ -79,7 +79,7 @@ pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession)
 /// Whether a key has subkeys of CMAC.
 pub(crate) fn needs_subkeys(key: &NewKey) -> bool {
     let computes_codes = |usage: &Usage| matches!(usage, Usage::Derive | Usage::Kdf);
-    let needs = |mode: &Mode| matches!(mode, Mode::Cmac | Mode::Tr31);
+    let needs = |mode: &Mode| matches!(mode, Mode::Cmac | Mode::Envelope | Mode::Tr31);
     key.modes.iter().any(needs) || key.usage.iter().any(computes_codes)
 }
 

@@ -100,14 +100,16 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
             Mode::Tr31 if key.modes.len() > 1 || !key.usage.iter().all(wraps) => {
                 return Err("a key for tr31 has no other mode, and no usage except wrap and unwrap".into());
             }
-            Mode::Gcm | Mode::Ctr | Mode::Cbc | Mode::Ecb if !encrypts => {
+            Mode::Gcm | Mode::Ctr | Mode::Cbc | Mode::Ecb | Mode::Envelope if !encrypts => {
                 return Err(format!("a key for {mode} needs the usage encrypt or decrypt"));
             }
             _ => {}
         }
     }
     if encrypts && key.modes.iter().all(|mode| *mode == Mode::Cmac) {
-        return Err("a key that encrypts or decrypts needs a mode for it: gcm, ctr, cbc or ecb".into());
+        return Err(
+            "a key that encrypts or decrypts needs a mode for it: gcm, ctr, cbc, ecb or envelope".into()
+        );
     }
     if is_for(Usage::Mac) && !key.modes.contains(&Mode::Cmac) {
         return Err("a key that computes codes needs the mode cmac".into());
@@ -117,6 +119,16 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     }
     let name = &cipher.name;
     let is_aes = name.starts_with("aes-");
+    if key.modes.contains(&Mode::Envelope) {
+        if !is_aes {
+            return Err(format!("a key for envelope is a key of AES, not of {name}"));
+        }
+        if let Some(usage) = without_mode.iter().find(|usage| is_for(**usage)) {
+            return Err(format!(
+                "a key for envelope serves nothing else; make another key for the usage {usage}"
+            ));
+        }
+    }
     let wraps_blocks = key.modes.contains(&Mode::Tr31);
     if wraps_blocks && Version::under(name).is_none() {
         return Err(format!("key blocks are protected by keys of AES and Triple DES, not of {name}"));

@@ -16,6 +16,7 @@ use crate::clients::rules::Client;
 use crate::keys::make::check_new_key;
 use crate::keys::names::Taken;
 use crate::operator::clock::now;
+use crate::requests::plan::refuse_unchecked;
 use crate::requests::service::Service;
 use crate::store::{KeyState, StoredKey};
 
@@ -78,6 +79,7 @@ pub(super) fn give(
             "a key has 2 to {MOST_COMPONENTS} components, counted from 1; this is number {number} of {of}"
         )));
     }
+    refuse_unchecked(service, &new.modes)?;
     check_expected(expected, &cipher)?;
     let named = NewKey { name: component_name(&new.name, number), ..new.clone() };
     check_new_key(&named, &cipher).map_err(refusal)?;

@@ -155,7 +155,10 @@ impl BlockHeader {
     /// Whether modes of a key are of the kind that it names.
     fn takes(&self, modes: &[Mode]) -> bool {
         match &self.usage {
-            b"D0" => !modes.is_empty() && !modes.iter().any(|m| matches!(m, Mode::Cmac | Mode::Tr31)),
+            b"D0" => {
+                !modes.is_empty()
+                    && !modes.iter().any(|m| matches!(m, Mode::Cmac | Mode::Envelope | Mode::Tr31))
+            }
             b"M6" => modes == [Mode::Cmac],
             b"K1" => modes == [Mode::Tr31],
             _ => modes.is_empty(),

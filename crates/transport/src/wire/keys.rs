@@ -30,6 +30,8 @@ pub enum Mode {
     Cmac,
     /// Every block by itself: shows which blocks are equal.
     Ecb,
+    /// Keys for single files, which the client encrypts by itself. Serves no other mode.
+    Envelope,
     /// Key blocks of TR-31; encrypts nothing else.
     Tr31,
 }
@@ -242,6 +244,7 @@ impl std::fmt::Display for Mode {
             Mode::Cbc => "cbc",
             Mode::Cmac => "cmac",
             Mode::Ecb => "ecb",
+            Mode::Envelope => "envelope",
             Mode::Tr31 => "tr31",
         })
     }
