@@ -198,7 +198,7 @@ pub const TOGETHER: [&[Mode]; 3] = [&[Mode::Gcm, Mode::Cmac], &[Mode::Ctr, Mode:
 /// Of some keys that are made for all modes between them, the name of the one for a mode.
 pub fn name_for(name: &str, mode: Mode) -> String {
     match mode {
-        Mode::Gcm | Mode::Cmac | Mode::Envelope | Mode::Tr31 => name.into(),
+        Mode::Gcm | Mode::Cmac | Mode::Tr31 => name.into(),
         Mode::Ctr | Mode::Cbc => format!("{name}-stream"),
         Mode::Ecb => format!("{name}-ecb"),
         Mode::Envelope => format!("{name}-envelope"),
