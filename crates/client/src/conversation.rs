@@ -79,14 +79,11 @@ impl<'c> Conversation<'c> {
         operation: &Operation,
         first: Option<&Step>,
     ) -> Result<(Conversation<'c>, Accepted)> {
-        match operation {
-            Operation::Use { key, id: None, how } => {
-                return crate::versions::begin_use(client, key, how, first);
-            }
-            Operation::Use { .. } | Operation::Wrap { .. } => {
-                return client.strategy.begin(client, operation, first);
-            }
-            _ => {}
+        if let Operation::Use { key, id: None, how } = operation {
+            return crate::versions::begin_use(client, key, how, first);
+        }
+        if operation.only_uses() {
+            return client.strategy.begin(client, operation, first);
         }
         let mut conversation = Conversation::call_all(client)?;
         let accepted = conversation.ask(operation, first)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polyclave_config::Asked;
-use polyclave_transport::wire::{CHUNK, KEYS, KeyInfo, Reason, Refusal, Reply, Right};
+use polyclave_transport::wire::{CHUNK, KEYS, KeyInfo, Reason, Refusal, Reply, Right, key_of_component};
 
 use crate::clients::rules::{Client, Rules};
 use crate::error::of_store;
@@ -75,6 +75,18 @@ impl Keys {
     /// The current version of a key and this node's shares of it. If none is announced, one that is not: the nodes compare its id, and a
     /// node that has the same id stored it in the same session.
     pub(crate) fn get(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
+        let (info, key) = self.any(name)?;
+        match info.component {
+            None => Ok((info, key)),
+            Some(_) => Err(Refusal::new(
+                Reason::Key,
+                format!("'{name}' is a component of a key, and can be used for nothing except to combine it"),
+            )),
+        }
+    }
+
+    /// The same, or a component of a key.
+    fn any(&self, name: &str) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
         let key = match self.store.key(name).map_err(|e| damaged(name, e))? {
             None => self.store.pending_key(name).map_err(|e| damaged(name, e))?.map(Arc::new),
             announced => announced,
@@ -132,6 +144,15 @@ impl Keys {
     /// Changes what may change of the versions of a key.
     pub(crate) fn amend(&self, name: &str, change: impl Fn(&mut KeyInfo)) -> Result<(), Refusal> {
         self.store.amend(name, change).map_err(of_store)
+    }
+
+    /// A component of a key, announced or not.
+    pub(crate) fn component(&self, name: &str) -> Result<Option<Arc<StoredKey>>, Refusal> {
+        let there = self.newest(name)?.iter().flatten().any(|info| info.component.is_some());
+        match there {
+            true => self.any(name).map(|(_, key)| Some(key)),
+            false => Ok(None),
+        }
     }
 
     /// Whether a key of this name was announced.
@@ -206,15 +227,15 @@ impl Keys {
             rules.allow(client, &Asked::of(Right::List, key))?;
         }
         // The current version must be readable; of the others those are shown that are.
-        let current = self.get(key)?.0;
+        let current = self.any(key)?.0;
         let others = self.store.versions(key).map_err(of_store)?.into_iter().flatten();
         let older = others.filter(|(info, _)| info.version < current.version).map(|(info, _)| info);
         Ok(page([current.clone()].into_iter().chain(older).collect()))
     }
 
-    /// Reserves a name: no other request makes or deletes a key of it meanwhile.
+    /// Reserves a name: no other request makes or deletes a key of it, or a component of that key, meanwhile.
     pub(crate) fn take_name(&self, name: &str) -> Result<Taken, Refusal> {
-        self.names.take(name)
+        self.names.take(key_of_component(name).unwrap_or(name))
     }
 
     /// Notes that the shares of a version turned out to be unusable.
