@@ -4,6 +4,7 @@ mod active_service;
 mod changes;
 mod common;
 mod demo;
+mod envelope;
 mod key_wrap;
 mod kill_all;
 mod kills;
