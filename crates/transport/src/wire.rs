@@ -5,6 +5,7 @@
 //! gets the same. Every node answers each of them with one [`Reply`], and says meanwhile that it is working. The nodes compare digests
 //! of the request and of each step with each other before they use them.
 
+mod approval;
 mod codec;
 mod keys;
 mod pairs;
@@ -12,6 +13,7 @@ mod pairs;
 use polyclave_protocol::{Party, PartySet};
 use serde::{Deserialize, Serialize};
 
+pub use approval::{Approval, ApprovalSignature, MOST_PURPOSE, NamedKey, Statement, Subject};
 pub use codec::{decode, encode, receive_bytes, send, version_of};
 pub use keys::{
     Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, Mode, NewKey, Origin, Usage, Wrapping,
@@ -93,6 +95,8 @@ pub struct Request {
     pub operation: Operation,
     /// The first step, if there is one already. This saves a round trip.
     pub first: Option<Step>,
+    /// The approval of several people, if the client has one.
+    pub approval: Option<Approval>,
 }
 
 /// What to do.
@@ -158,6 +162,23 @@ pub enum Operation {
         /// The key that is made.
         new: NewKey,
     },
+}
+
+impl Operation {
+    /// The names of the keys that it uses or deletes, which must exist.
+    pub fn existing_keys(&self) -> Vec<&str> {
+        match self {
+            Operation::Status
+            | Operation::List { .. }
+            | Operation::Show { .. }
+            | Operation::Generate(_)
+            | Operation::Import(_) => Vec::new(),
+            Operation::Delete { key } | Operation::Use { key, .. } => vec![key],
+            Operation::Derive { base, .. } => vec![base],
+            Operation::Wrap { wrapping, key, .. } => vec![wrapping, key],
+            Operation::Unwrap { unwrapping, .. } => vec![unwrapping],
+        }
+    }
 }
 
 /// How a key is used. The steps that follow are in brackets.

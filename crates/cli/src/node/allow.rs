@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, anyhow, ensure};
 use polyclave_config::{ClientCard, ClientPolicy, Day, Hours, Moment, Rule, certificate_fingerprint};
 
+use super::policy::refuse_unapproved;
 use crate::names::{parse_days, parse_modes, parse_rights, words};
 use crate::say;
 
@@ -122,6 +123,7 @@ pub fn allow(arguments: &AllowArguments) -> Result<ExitCode> {
     let dir = super::open(&arguments.dir)?;
     let card = ClientCard::load(&arguments.card)?;
     let mut policy = dir.policy()?;
+    refuse_unapproved(&policy)?;
     let node = &dir.settings().name;
     let told = match &arguments.group {
         Some(group) => {
@@ -214,6 +216,7 @@ impl Conditions {
 pub fn revoke(arguments: &RevokeArguments) -> Result<ExitCode> {
     let dir = super::open(&arguments.dir)?;
     let mut policy = dir.policy()?;
+    refuse_unapproved(&policy)?;
     policy.revoke(&arguments.client)?;
     dir.save_policy(&policy)?;
     let node = &dir.settings().name;

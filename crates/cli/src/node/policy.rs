@@ -7,9 +7,9 @@ mod set;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Subcommand;
-use polyclave_config::ClientPolicy;
+use polyclave_config::{ClientPolicy, NodeOperation};
 
 /// The subcommands for rules.
 #[derive(Subcommand)]
@@ -44,6 +44,19 @@ impl Source {
             }
         }
     }
+}
+
+/// Refuses to change rules that want approval for that.
+pub fn refuse_unapproved(policy: &ClientPolicy) -> Result<()> {
+    if let Some(rule) = policy.approvals_for_node(NodeOperation::Policy).first() {
+        bail!(
+            "a change of these rules needs approval: {} (approval {}); nothing was changed. Write the new rules to a file, and then: polyclave \
+             approval request policy FILE --node DIR --out OUT; polyclave approval sign OUT; polyclave node policy set DIR FILE --approval OUT",
+            rule.told(),
+            rule.name
+        );
+    }
+    Ok(())
 }
 
 /// Runs the command.

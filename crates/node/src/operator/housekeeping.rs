@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use polyclave_config::NodeDir;
 
+use crate::clients::taking;
 use crate::core::Core;
 use crate::material::rotation;
 use crate::material::set_up::Leader;
@@ -31,7 +32,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         if modified() != policy_of {
             policy_of = modified();
             match dir.policy() {
-                Ok(policy) => core.rules.take(policy),
+                Ok(policy) => taking::take(core, dir, policy),
                 Err(e) => {
                     tracing::error!(error = %e, "the policy cannot be read; the previous one stays in force")
                 }
