@@ -147,7 +147,8 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
                 Ok((held, held_off, Plan::make(&core.service, client, request, bytes)?))
             });
             if let Ok((.., Plan { approved: Some(approved), .. })) = &planned {
-                detail = format!("{detail} approved-by={}", approved.by.join(","));
+                let by = approved.by.join(",");
+                detail = format!("{detail} approved-by={by}").trim_start().to_owned();
             }
             match planned.and_then(|planned| begun(&detail).map(|()| planned)) {
                 Ok((_held, held_off, plan)) => {
