@@ -134,3 +134,51 @@ fn rules_that_want_approval_are_changed_only_with_it() {
     let before = refusals();
     place.until("the node refuses again", || refusals() > before);
 }
+
+/// At how many nodes the key is.
+fn held(place: &Place) -> usize {
+    let listed: serde_json::Value = serde_json::from_str(&place.run("key list --json")).expect("JSON");
+    let of_key = listed.as_array().expect("a list").iter().find(|key| key["name"] == "payroll");
+    of_key.map_or(0, |key| key["nodes"].as_array().expect("nodes").len())
+}
+
+fn approve(place: &Place) {
+    place.run("approval request delete payroll --out k.approval");
+    for name in ["ann", "ben"] {
+        place.run(&format!("approval sign k.approval --client {name}"));
+    }
+}
+
+/// All nodes are killed at several moments of a deletion. Whatever it had done by then, its approval does not delete what is left.
+#[test]
+fn an_approval_whose_operation_had_an_effect_before_the_nodes_were_killed_is_spent() {
+    let place = Place::new();
+    place.run("cluster new try --parties 3 --threshold 1");
+    approvers(&place, DELETE);
+    let mut cluster = place.cluster_again();
+    for delay_ms in [0, 50, 100, 200, 400] {
+        if held(&place) == 0 {
+            place.run("key generate payroll");
+        }
+        approve(&place);
+        let deletion = place.start("key delete payroll --yes --approval k.approval");
+        std::thread::sleep(std::time::Duration::from_millis(delay_ms));
+        drop(cluster);
+        drop(deletion);
+        cluster = place.cluster_again();
+        let left = held(&place);
+        let again = place.output("key delete payroll --yes --approval k.approval");
+        let told = String::from_utf8_lossy(&again.stderr);
+        match left {
+            3 => assert!(again.status.success() || told.contains("was used at"), "{told}"),
+            _ => assert!(!again.status.success() && told.contains("was used at"), "{left}: {told}"),
+        }
+        // A new approval finishes what was left half done.
+        if held(&place) > 0 {
+            approve(&place);
+            place.run("key delete payroll --yes --approval k.approval");
+            assert_eq!(held(&place), 0);
+        }
+    }
+    drop(cluster);
+}
