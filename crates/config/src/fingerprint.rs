@@ -28,11 +28,6 @@ const SPOKEN: usize = 16;
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// All of its bytes.
-    pub fn digest(&self) -> [u8; 32] {
-        self.0
-    }
-
     pub(crate) fn of(cluster: &Cluster) -> Fingerprint {
         let mut fields =
             Fields(blake3::Hasher::new_derive_key("polyclave 2026 fingerprint of a cluster file"));

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
 use polyclave_client::Error;
-use polyclave_config::{ClientPolicy, Cluster, NodeDir, save_approval};
+use polyclave_config::{ClientPolicy, NodeDir, save_approval};
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::wire::{Approval, Statement, Subject, VERSION, Wrapping};
 
@@ -64,16 +64,6 @@ enum What {
         #[command(flatten)]
         out: Out,
     },
-    /// To move the keys to the nodes of another cluster file
-    Reshare {
-        /// The new cluster file
-        file: PathBuf,
-        /// A node's directory, of the cluster that it is for
-        #[arg(long, value_name = "DIR")]
-        node: PathBuf,
-        #[command(flatten)]
-        out: Out,
-    },
 }
 
 /// Where the request goes, and what it says.
@@ -101,10 +91,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         What::Policy { file, node, out } => {
             let digest = ClientPolicy::load(file)?.digest();
             of_node(node, Subject::Policy { digest }, out)
-        }
-        What::Reshare { file, node, out } => {
-            let digest = Cluster::load(file)?.fingerprint().digest();
-            of_node(node, Subject::Reshare { digest }, out)
         }
     }
 }

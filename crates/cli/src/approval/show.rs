@@ -97,12 +97,6 @@ fn what(statement: &Statement) -> String {
         Subject::Policy { digest } => {
             format!("put the rules for clients with the digest {} into use", hex::encode(digest))
         }
-        Subject::Reshare { digest } => {
-            format!(
-                "move the keys to the nodes of the cluster file with the fingerprint {}",
-                hex::encode(digest)
-            )
-        }
         Subject::Operation { operation, .. } => match &**operation {
             Operation::Delete { key } => format!("delete the key {key:?} at all nodes, for ever"),
             Operation::Wrap { wrapping, key, how } => {

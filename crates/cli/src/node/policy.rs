@@ -1,5 +1,6 @@
 //! `node policy`: tries, lists and replaces the rules for clients.
 
+mod approval;
 mod check;
 mod list;
 mod set;
@@ -18,6 +19,10 @@ pub enum Command {
     Check(check::Arguments),
     /// List who may do what
     List(list::Arguments),
+    /// Let somebody approve operations
+    Approver(approval::ApproverArguments),
+    /// Let operations need the approval of several people
+    Approval(approval::ApprovalArguments),
     /// Replace all rules with those of a file, if they are in order
     Set(set::Arguments),
 }
@@ -64,6 +69,8 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Check(arguments) => check::run(arguments),
         Command::List(arguments) => list::run(arguments),
+        Command::Approver(arguments) => approval::approver(arguments),
+        Command::Approval(arguments) => approval::approval(arguments),
         Command::Set(arguments) => set::run(arguments),
     }
 }

@@ -28,15 +28,12 @@ pub struct Approver {
 pub enum NodeOperation {
     /// A running node takes changed rules.
     Policy,
-    /// The keys move to other nodes.
-    Reshare,
 }
 
 impl std::fmt::Display for NodeOperation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             NodeOperation::Policy => "policy",
-            NodeOperation::Reshare => "reshare",
         })
     }
 }

@@ -115,8 +115,7 @@ impl Desk<'_> {
         };
         let statement = self.read(approval)?;
         let fits = match (operation, &statement.subject) {
-            (NodeOperation::Policy, Subject::Policy { digest: approved })
-            | (NodeOperation::Reshare, Subject::Reshare { digest: approved }) => *approved == digest,
+            (NodeOperation::Policy, Subject::Policy { digest: approved }) => *approved == digest,
             _ => false,
         };
         if !fits {

@@ -51,11 +51,6 @@ pub enum Subject {
         /// The digest of the new rules.
         digest: [u8; 32],
     },
-    /// The keys move to another set of nodes.
-    Reshare {
-        /// The digest of the new cluster file.
-        digest: [u8; 32],
-    },
 }
 
 /// A key that exists.
