@@ -27,20 +27,22 @@ pub(crate) struct Draft {
 
 impl Client {
     /// Sends an approval with every request from now on.
-    pub fn with_approval(self, approval: Approval) -> Client {
-        Client { approvals: Approvals::With(approval), ..self }
+    pub fn with_approval(mut self, approval: Approval) -> Client {
+        self.approvals = Approvals::With(approval);
+        self
     }
 
     /// Asks nothing of the nodes from now on except which keys there are. The first operation that would need a right goes to `take` as a
     /// statement to be approved, and ends with [`Error::Drafted`]. It may be done until `not_after` (seconds since 1970).
     pub fn drafting(
-        self,
+        mut self,
         not_after: u64,
         purpose: &str,
         take: impl Fn(Statement) -> Result<()> + Send + Sync + 'static,
     ) -> Client {
         let draft = Draft { not_after, purpose: purpose.into(), take: Box::new(take) };
-        Client { approvals: Approvals::Draft(draft), ..self }
+        self.approvals = Approvals::Draft(draft);
+        self
     }
 
     /// The approval that goes with a request.

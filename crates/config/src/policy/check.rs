@@ -128,7 +128,7 @@ impl ClientPolicy {
         Ok(())
     }
 
-    fn check_approvals(&self) -> Result<(), Wrong> {
+    fn check_approvals(&self) -> Checked<()> {
         let (mut names, mut certificates) = (HashSet::new(), HashSet::new());
         for (i, approver) in self.approvers.iter().enumerate() {
             let wrong = |error| (Kind::Approver, i, error);
