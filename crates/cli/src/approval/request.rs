@@ -70,8 +70,8 @@ enum What {
 #[derive(clap::Args)]
 struct Out {
     /// The file to write
-    #[arg(long = "out", value_name = "FILE")]
-    file: PathBuf,
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
     #[command(flatten)]
     request: ApprovalRequest,
 }
@@ -80,11 +80,11 @@ struct Out {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.what {
         What::Delete { key, out, client } => {
-            let client = client.open_drafting(&out.file, &out.request)?;
+            let client = client.open_drafting(&out.out, &out.request)?;
             drafted(client.delete(key))
         }
         What::Wrap { key, under, how, out, client } => {
-            let client = client.open_drafting(&out.file, &out.request)?;
+            let client = client.open_drafting(&out.out, &out.request)?;
             let how = if how == "kw" { Wrapping::Kw } else { Wrapping::Kwp };
             drafted(client.wrap(under, key, how))
         }
@@ -118,8 +118,8 @@ fn of_node(dir: &Path, subject: Subject, out: &Out) -> Result<ExitCode> {
         nonce,
         purpose: out.request.purpose.clone(),
     };
-    save_approval(&Approval::new(&statement)?, &out.file)?;
+    save_approval(&Approval::new(&statement)?, &out.out)?;
     super::show::tell(&Approval::new(&statement)?, &statement);
-    say!("the request is in {}", out.file.display());
+    say!("the request is in {}", out.out.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! Approvals as people give them, with the program's commands.
 
-use super::common::Place;
+use super::common::{Place, Running};
 
 /// Keys for two approvers, whom the rules of all nodes name. `entries` are added to the rules.
 fn approvers(place: &Place, entries: &str) {
@@ -111,7 +111,7 @@ fn rules_that_want_approval_are_changed_only_with_it() {
     let log = || String::from_utf8_lossy(&place.read("try/node-1/audit.log")).into_owned();
     let refused = "\"operation\":\"policy\",\"key\":\"\",\"outcome\":\"refused\"";
     place.until("the node refuses", || log().contains(refused));
-    drop(cluster);
+    cluster.end();
     let cluster = place.cluster_again();
     place.run("key generate k");
     assert!(!log().contains("\"client\":\"renamed\""), "the rules from before are in force");
@@ -123,7 +123,7 @@ fn rules_that_want_approval_are_changed_only_with_it() {
     place.until("the node takes them", || {
         log().contains("\"client\":\"renamed\"") && log().contains("approved-by=ben")
     });
-    drop(cluster);
+    cluster.end();
     // The rules stay in force over a start, and the approval is not needed again.
     let _cluster = place.cluster_again();
     place.run("key generate k2");
@@ -149,13 +149,21 @@ fn approve(place: &Place) {
     }
 }
 
+/// Three processes.
+fn start_nodes(place: &Place) -> Vec<Running> {
+    let start = |node: usize| place.start(&format!("node run try/node-{node} --log error"));
+    let nodes: Vec<Running> = (1..=3).map(start).collect();
+    nodes.iter().for_each(|node| drop(node.wait_for("is ready")));
+    nodes
+}
+
 /// All nodes are killed at several moments of a deletion. Whatever it had done by then, its approval does not delete what is left.
 #[test]
 fn an_approval_whose_operation_had_an_effect_before_the_nodes_were_killed_is_spent() {
     let place = Place::new();
     place.run("cluster new try --parties 3 --threshold 1");
     approvers(&place, DELETE);
-    let mut cluster = place.cluster_again();
+    let mut nodes = start_nodes(&place);
     for delay_ms in [0, 50, 100, 200, 400] {
         if held(&place) == 0 {
             place.run("key generate payroll");
@@ -163,9 +171,11 @@ fn an_approval_whose_operation_had_an_effect_before_the_nodes_were_killed_is_spe
         approve(&place);
         let deletion = place.start("key delete payroll --yes --approval k.approval");
         std::thread::sleep(std::time::Duration::from_millis(delay_ms));
-        drop(cluster);
+        nodes.iter_mut().for_each(Running::kill);
+        // Until they are gone, their stores are in use.
+        nodes.drain(..).for_each(|mut node| node.wait_until_gone());
         drop(deletion);
-        cluster = place.cluster_again();
+        nodes = start_nodes(&place);
         let left = held(&place);
         let again = place.output("key delete payroll --yes --approval k.approval");
         let told = String::from_utf8_lossy(&again.stderr);
@@ -180,5 +190,4 @@ fn an_approval_whose_operation_had_an_effect_before_the_nodes_were_killed_is_spe
             assert_eq!(held(&place), 0);
         }
     }
-    drop(cluster);
 }
