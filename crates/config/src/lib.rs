@@ -55,6 +55,7 @@ pub mod private;
 mod rotation;
 mod sealed_secret;
 mod settings;
+mod succession;
 mod text;
 
 pub use approval_file::{approval_to_text, load_approval, parse_approval, save_approval};
@@ -73,4 +74,5 @@ pub use policy::{
     NodeOperation, Rule, patterns_overlap,
 };
 pub use sealed_secret::Passphrase;
-pub use settings::{NodeLimits, NodeSettings, RefreshSettings, StockSettings};
+pub use settings::{CertificateSettings, NodeLimits, NodeSettings, RefreshSettings, StockSettings};
+pub use succession::ClientSuccession;
