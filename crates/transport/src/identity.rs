@@ -74,11 +74,6 @@ impl Identity {
         self.certified.cert[0].clone()
     }
 
-    /// The private key, to sign with.
-    pub(crate) fn signing_key(&self) -> &dyn rustls::sign::SigningKey {
-        &*self.certified.key
-    }
-
     /// The private key, in PKCS#8 in DER, to be kept where nobody else can read it.
     pub fn reveal_private_key(&self) -> Zeroizing<Vec<u8>> {
         Zeroizing::clone(&self.key)

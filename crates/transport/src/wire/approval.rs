@@ -149,7 +149,7 @@ impl Approval {
     /// Adds a signature. An older one under the same certificate is replaced.
     pub fn sign(&mut self, approver: &crate::Identity) -> Result<()> {
         let certificate = approver.certificate().to_vec();
-        let signature = approver.sign(&self.digest())?;
+        let signature = approver.sign_approval(&self.digest())?;
         self.signatures.retain(|old| old.certificate != certificate);
         self.signatures.push(ApprovalSignature { certificate, signature });
         self.check_size()
