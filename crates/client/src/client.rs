@@ -30,6 +30,7 @@ const KEPT: usize = 16;
 
 /// A client. Many threads may use it at once.
 pub struct Client {
+    name: String,
     identity: Identity,
     cluster: Cluster,
     nodes: Vec<Node>,
@@ -75,6 +76,7 @@ impl Client {
         let (unreached, suspected, left_out) = (never(), never(), Mutex::default());
         let (remarks, work) = (Box::new(|_: &str| ()), Box::new(|_: u64, _: u64| ()));
         Ok(Client {
+            name: dir.name().to_owned(),
             identity,
             nodes,
             limits,
@@ -127,6 +129,11 @@ impl Client {
     /// The certificate by which nodes know it.
     pub(crate) fn certificate(&self) -> CertificateDer<'static> {
         self.identity.certificate()
+    }
+
+    /// Its own name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The cluster whose nodes it asks.

@@ -200,6 +200,7 @@ pub fn name_for(name: &str, mode: Mode) -> String {
         Mode::Gcm | Mode::Cmac => name.into(),
         Mode::Ctr | Mode::Cbc => format!("{name}-stream"),
         Mode::Ecb => format!("{name}-ecb"),
+        Mode::Envelope => format!("{name}-envelope"),
     }
 }
 

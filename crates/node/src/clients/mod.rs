@@ -4,6 +4,7 @@
 pub(crate) mod approvals;
 mod changes;
 pub(crate) mod limits;
+pub(crate) mod random;
 mod rates;
 pub(crate) mod reception;
 pub(crate) mod rules;

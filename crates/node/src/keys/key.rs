@@ -22,7 +22,7 @@ pub(crate) const HASH_KEY: &str = "powers of the hash key";
 /// Shares ready for computing.
 pub(crate) struct ExpandedKey {
     pub(crate) round_keys: AnyShared,
-    /// For keys made for CMAC, or to derive others.
+    /// For keys made for CMAC or `envelope`, or to derive others.
     pub(crate) subkeys: Option<(AnyShared, AnyShared)>,
     /// For keys made for GCM.
     pub(crate) hash_key: Option<GhashKey>,
@@ -73,7 +73,8 @@ pub(crate) fn raw_key(name: &str, shares: &Shares, protocol: &AnyServiceSession)
 
 /// Whether a key has subkeys of CMAC.
 pub(crate) fn needs_subkeys(key: &NewKey) -> bool {
-    key.modes.contains(&Mode::Cmac) || key.usage.contains(&Usage::Derive)
+    let codes = [Mode::Cmac, Mode::Envelope];
+    key.modes.iter().any(|mode| codes.contains(mode)) || key.usage.contains(&Usage::Derive)
 }
 
 fn stored<'s>(name: &str, shares: &'s Shares, part: &str) -> Result<&'s Zeroizing<Vec<u8>>> {

@@ -229,17 +229,22 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
         Operation::Derive { .. } => "derive",
         Operation::Wrap { .. } => "wrap",
         Operation::Unwrap { .. } => "unwrap",
+        Operation::Random { .. } => "random",
         Operation::Use { how, .. } => match how {
             Use::Seal
             | Use::GcmEncrypt { .. }
             | Use::CtrEncrypt
             | Use::CbcEncrypt { .. }
-            | Use::EcbEncrypt { .. } => "encrypt",
+            | Use::EcbEncrypt { .. }
+            | Use::EnvelopeWrite(_)
+            | Use::SealBound { .. } => "encrypt",
             Use::Open { .. }
             | Use::GcmDecrypt { .. }
             | Use::CtrDecrypt { .. }
             | Use::CbcDecrypt
-            | Use::EcbDecrypt { .. } => "decrypt",
+            | Use::EcbDecrypt { .. }
+            | Use::EnvelopeOpen { .. }
+            | Use::OpenBound { .. } => "decrypt",
             Use::Cmac { .. } => "mac",
         },
     }

@@ -25,6 +25,8 @@ pub enum Mode {
     Cmac,
     /// Every block by itself: shows which blocks are equal.
     Ecb,
+    /// Keys for single files, which the client encrypts by itself. Serves no other mode.
+    Envelope,
 }
 
 /// What a key is for. Fixed when it is made. A client needs the right for it, too.
@@ -225,6 +227,7 @@ impl std::fmt::Display for Mode {
             Mode::Cbc => "cbc",
             Mode::Cmac => "cmac",
             Mode::Ecb => "ecb",
+            Mode::Envelope => "envelope",
         })
     }
 }
