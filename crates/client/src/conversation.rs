@@ -86,7 +86,7 @@ impl<'c> Conversation<'c> {
     ) -> Result<(Conversation<'c>, Accepted)> {
         client.draft(operation)?;
         // All nodes serve an approved request, so that its approval is used once.
-        if let (Operation::Use { .. } | Operation::Wrap { .. }, None) = (operation, client.approval()) {
+        if operation.only_uses() && client.approval().is_none() {
             return client.strategy.begin(client, operation, first);
         }
         let mut conversation = Conversation::call_all(client)?;
