@@ -123,29 +123,24 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     };
     let kind = kind(&request.operation);
     let key = key_of(&request.operation).to_owned();
-    let detail = described(&request.operation);
+    let mut detail = described(&request.operation);
     let ticket = ticket(client, &request.id);
-    let event = Event {
-        client: &client.name,
-        operation: kind,
-        key: &key,
-        detail: &detail,
-        request: request.id,
-        ..Event::default()
-    };
-    let begun = || core.logbook.admit(&Event { outcome: BEGUN, ..event });
+    let id = request.id;
+    let event = Event { client: &client.name, operation: kind, key: &key, request: id, ..Event::default() };
+    let begun = |detail: &str| core.logbook.admit(&Event { outcome: BEGUN, detail, ..event });
     let (blocks, result) = match &request.operation {
         Operation::Random { bytes } => {
-            (0, tell(core, begun().and_then(|()| draw(core, client, *bytes)), net))
+            (0, tell(core, begun(&detail).and_then(|()| draw(core, client, *bytes)), net))
         }
         // Always answered, so that a client can learn why other requests are refused.
         Operation::Status => (0, tell(core, Ok(Reply::Status(core.status())), net)),
-        Operation::Show { key } => {
-            (0, tell(core, begun().and_then(|()| core.service.keys.show(&core.rules, client, key)), net))
-        }
+        Operation::Show { key } => (
+            0,
+            tell(core, begun(&detail).and_then(|()| core.service.keys.show(&core.rules, client, key)), net),
+        ),
         Operation::List { after, version } => {
             let listed = || core.service.keys.list(&core.rules, client, (after, *version));
-            (0, tell(core, begun().and_then(|()| listed()), net))
+            (0, tell(core, begun(&detail).and_then(|()| listed()), net))
         }
         _ => {
             let held = core.service.clients.request(&client.name);
@@ -154,10 +149,14 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
                 let held_off = core.material.hold_off_rotation(only_uses)?;
                 Ok((held, held_off, Plan::make(&core.service, client, request, bytes)?))
             });
-            match planned.and_then(|planned| begun().map(|()| planned)) {
+            if let Ok((.., Plan { approved: Some(approved), .. })) = &planned {
+                let by = approved.by.join(",");
+                detail = format!("{detail} approved-by={by}").trim_start().to_owned();
+            }
+            match planned.and_then(|planned| begun(&detail).map(|()| planned)) {
                 Ok((_held, held_off, plan)) => {
                     let outcome = serve(&core.service, client, plan, held_off, net);
-                    core.seen.note(&client.name, kind, &key, event.request, outcome.faults);
+                    core.seen.note(&client.name, kind, &key, id, outcome.faults);
                     (outcome.blocks, outcome.result)
                 }
                 Err(refusal) => {
@@ -174,7 +173,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet) -> 
     metrics::histogram!("polyclave_request_seconds", "operation" => kind)
         .record(began.elapsed().as_secs_f64());
     tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
-    core.logbook.note(&Event { outcome, blocks, ..event });
+    core.logbook.note(&Event { outcome, blocks, detail: &detail, ..event });
     result.is_ok()
 }
 
