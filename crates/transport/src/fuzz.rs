@@ -169,7 +169,7 @@ fn statement() -> Statement {
         cluster: [1; 16],
         subject: Subject::Operation {
             requester: vec![0x30; 20],
-            operation: Box::new(Operation::Delete { key: "payroll".into() }),
+            operation: Box::new(Operation::Delete { key: "payroll".into(), version: None }),
         },
         keys: vec![NamedKey { name: "payroll".into(), id: [2; 16] }],
         not_after: 1_800_000_000,

@@ -301,7 +301,7 @@ impl Operation {
 }
 
 impl Operation {
-    /// The names of the keys that it uses or deletes, which must exist.
+    /// The names of the keys that it uses, changes or deletes, which must exist.
     pub fn existing_keys(&self) -> Vec<&str> {
         match self {
             Operation::Status
@@ -312,7 +312,13 @@ impl Operation {
             | Operation::Import(_)
             | Operation::ImportComponent { .. }
             | Operation::Combine { .. } => Vec::new(),
-            Operation::Delete { key } | Operation::Use { key, .. } | Operation::Kdf { key, .. } => vec![key],
+            Operation::Delete { key, .. }
+            | Operation::Rotate { key }
+            | Operation::Retire { key, .. }
+            | Operation::Configure { key, .. }
+            | Operation::Describe { key, .. }
+            | Operation::Use { key, .. }
+            | Operation::Kdf { key, .. } => vec![key],
             Operation::Derive { base, .. } => vec![base],
             Operation::Wrap { wrapping, key, .. } | Operation::WrapBlock { wrapping, key, .. } => {
                 vec![wrapping, key]

@@ -98,7 +98,12 @@ fn what(statement: &Statement) -> String {
             format!("put the rules for clients with the digest {} into use", hex::encode(digest))
         }
         Subject::Operation { operation, .. } => match &**operation {
-            Operation::Delete { key } => format!("delete the key {key:?} at all nodes, for ever"),
+            Operation::Delete { key, version: None } => {
+                format!("delete the key {key:?}, with all its versions, at all nodes, for ever")
+            }
+            Operation::Delete { key, version: Some(version) } => {
+                format!("delete version {version} of the key {key:?} at all nodes, for ever")
+            }
             Operation::Wrap { wrapping, key, how } => {
                 format!("let the key {key:?} leave the nodes, wrapped under {wrapping:?} ({how:?})")
             }

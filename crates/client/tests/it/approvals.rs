@@ -149,7 +149,7 @@ fn what_needs_approval_is_done_with_it_once_and_refused_with_anything_else() {
         (
             "another client",
             altered(&|s| {
-                let operation = Box::new(Operation::Delete { key: "k".into() });
+                let operation = Box::new(Operation::Delete { key: "k".into(), version: None });
                 s.subject = Subject::Operation { requester: vec![0x30, 1], operation };
             }),
             "for another client than client",

@@ -173,7 +173,7 @@ mod tests {
             cluster: [1; 16],
             subject: Subject::Operation {
                 requester: vec![0x30, 1],
-                operation: Box::new(Operation::Delete { key: "k".into() }),
+                operation: Box::new(Operation::Delete { key: "k".into(), version: None }),
             },
             keys: vec![NamedKey { name: "k".into(), id: [2; 16] }],
             not_after: 1_800_000_000,
