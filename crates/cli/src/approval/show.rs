@@ -99,7 +99,7 @@ fn what(statement: &Statement) -> String {
         }
         Subject::Operation { operation, .. } => match &**operation {
             Operation::Delete { key, version: None } => {
-                format!("delete the key {key:?}, with all its versions, at all nodes, for ever")
+                format!("delete the key {key:?} at all nodes, for ever")
             }
             Operation::Delete { key, version: Some(version) } => {
                 format!("delete version {version} of the key {key:?} at all nodes, for ever")

@@ -121,6 +121,11 @@ impl Store {
         Ok(found.into_iter().rev().map(|found| found.entry.map(|entry| (entry.info, entry.state))).collect())
     }
 
+    /// The properties of the newest version of a key, pending or announced, whether or not its shares can be read.
+    pub fn info(&self, name: &str) -> Result<Option<KeyInfo>> {
+        self.versions(name)?.into_iter().next().transpose().map(|found| found.map(|(info, _)| info))
+    }
+
     /// Changes what may change of the versions of a key, all at once. Records that cannot be read stay as they are.
     pub fn amend(&self, name: &str, change: impl Fn(&mut KeyInfo)) -> Result<()> {
         self.change(|changes| {
