@@ -75,6 +75,7 @@ impl Common {
     fn check(&self) -> Result<()> {
         let mode = self.mode.unwrap_or(Mode::Gcm);
         ensure!(mode != Mode::Cmac, "cmac encrypts nothing; use `polyclave mac`");
+        ensure!(mode != Mode::Tr31, "tr31 encrypts no data; use `polyclave key wrap` and `key unwrap`");
         ensure!(
             !self.raw || mode != Mode::Envelope,
             "there is no --raw for envelope: the format of such a file is in docs/envelope.md"

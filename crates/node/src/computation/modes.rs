@@ -8,6 +8,8 @@ mod chain;
 mod counter;
 pub(crate) mod envelope;
 mod gcm;
+pub(crate) mod kdf;
+pub(crate) mod key_block;
 mod numbers;
 mod sealed;
 pub(crate) mod wrap;
@@ -124,6 +126,7 @@ pub(crate) fn misplaced(step: &Step) -> Refusal {
         Step::Finish => "Finish",
         Step::Wrapped => "Wrapped",
         Step::FileKey => "FileKey",
+        Step::Derived => "Derived",
     };
     Refusal::new(
         Reason::Malformed,
