@@ -7,6 +7,7 @@ mod key_wrap;
 mod kill_all;
 mod kills;
 mod refresh;
+mod reshare;
 mod sealed_secret;
 mod service;
 mod shipped;
