@@ -60,6 +60,8 @@ use plan::Plan;
 
 /// Version of what the nodes tell each other here.
 const VERSION: &[u8] = b"reshare 1";
+/// How long a node may compute and store before the others hear from it again.
+const IDLE: Duration = Duration::from_secs(120);
 /// What the nodes say at the end.
 const PREPARED: [u8; 1] = [1];
 const DONE: [u8; 1] = [2];
@@ -105,7 +107,8 @@ pub fn reshare(
     let mut node = Node { plan: &plan, me, dir, store: &store, logbook: &logbook, tell };
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
     let (nodes, listen) = (plan.addresses(), dir.settings().listen.as_str());
-    let mesh = Mesh::start(listen, identity, Limits::default(), plan.place(me), &nodes, plan.mesh_id())?;
+    let limits = Limits { idle: IDLE, ..Limits::default() };
+    let mesh = Mesh::start(listen, identity, limits, plan.place(me), &nodes, plan.mesh_id())?;
     let told = |e: &Error| plan.in_names(e);
     (node.tell)(&format!("waits for {}, where the same command has to run", plan.others(me)));
     let until = Instant::now() + wait;
