@@ -6,6 +6,7 @@ mod demo;
 mod key_wrap;
 mod kill_all;
 mod kills;
+mod policy;
 mod refresh;
 mod reshare;
 mod sealed_secret;
