@@ -149,8 +149,8 @@ mod tests {
         let sets = [[Party(3), Party(0), Party(1)], [Party(1), Party(2), Party(4)]];
         let outcomes = run_parties(5, |net| {
             let mut heard = Vec::new();
-            for set in sets.iter().filter(|set| set.contains(&net.me())) {
-                let outer = net.me().0;
+            let outer = net.me().0;
+            for set in sets.iter().filter(|set| set.contains(&Party(outer))) {
                 let mut among = Among::new(&mut *net, set)?;
                 assert_eq!((among.parties(), among.members()), (3, PartySet::all(3)));
                 let mut theirs = [[9]; 3];
@@ -175,15 +175,12 @@ mod tests {
     #[test]
     fn who_is_not_among_them_is_told_so() {
         let outcomes = run_parties(2, |net| {
-            let strangers = [Party(1 - net.me().0)];
-            assert!(matches!(Among::new(&mut *net, &strangers), Err(Error::Misuse(_))));
-            assert!(matches!(Among::new(&mut *net, &[net_me(net), Party(7)]), Err(Error::Misuse(_))));
+            let me = net.me();
+            let others = [Party(1 - me.0)];
+            assert!(matches!(Among::new(&mut *net, &others), Err(Error::Misuse(_))));
+            assert!(matches!(Among::new(&mut *net, &[me, Party(7)]), Err(Error::Misuse(_))));
             Ok(())
         });
         assert!(outcomes.iter().all(Result::is_ok));
-    }
-
-    fn net_me(net: &dyn Net) -> Party {
-        net.me()
     }
 }

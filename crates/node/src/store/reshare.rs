@@ -193,6 +193,7 @@ impl Store {
             clear(changes)
         })?;
         self.cache.clear();
+        self.budgets.clear();
         Ok(())
     }
 }
