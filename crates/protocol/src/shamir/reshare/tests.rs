@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::super::setup::contains;
 use super::super::{Inversion, Tables};
 use super::*;
-use crate::among::Among;
+use crate::among::{Among, in_network};
 use crate::mesh::{mesh, run_parties};
 use crate::session::{HandshakeParameters, hello};
 use crate::testkit::faults::{Promise, Sweep};
@@ -126,7 +126,10 @@ impl Meeting {
         }
         into.truncate(self.dealers.len());
         let mut among = Among::new(net, &self.new)?;
-        let moved = movement.take(&shapes, &into, &mut among)?;
+        let moved = movement.take(&shapes, &into, &mut among).map_err(|fault| match fault {
+            Fault::Failed(error) => Fault::Failed(in_network(&self.new, error)),
+            fault => fault,
+        })?;
         Ok(Some(moved.try_into().map_err(|_| Error::misuse("two values"))?))
     }
 
@@ -169,7 +172,7 @@ impl Meeting {
         let mut among = Among::new(net, &self.new)?;
         let header = storage::header(self.to.kinds[1], self.to.structure, among.me());
         let rows = Shared::restore(&moved[0], storage::PROTOCOL, header)?.rows;
-        let rows = broadcast(&rows, &mut among)?;
+        let rows = broadcast(&rows, &mut among).map_err(|e| in_network(&self.new, e))?;
         let words: Vec<Word<'_>> = Party::all(rows.len()).zip(rows.iter().map(|row| &row[..])).collect();
         let mut values = vec![0; 2 * BYTES];
         let decoded = decode(Symbol::Byte, self.to.structure.threshold(), None, &words, &mut values);
@@ -318,9 +321,6 @@ fn whatever_one_party_sends_while_values_move_honest_parties_get_the_right_value
             let meeting = meeting.clone();
             move |net: &mut dyn Net| {
                 let moved = meeting.run(net, |_, _| {}).map_err(|fault| match fault {
-                    Fault::Failed(Error::Peer { peer, detail }) => {
-                        Error::Peer { peer: meeting.new.get(peer.index()).copied().unwrap_or(peer), detail }
-                    }
                     Fault::Failed(error) => error,
                     _ => Error::CheckFailed { what: "values that move" },
                 })?;
