@@ -229,6 +229,7 @@ fn start(
         service: Arc::new(service),
         incarnation,
         dates,
+        warn_days: settings.certificates.warn_days,
         most_followed: files.followed,
     });
     core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });

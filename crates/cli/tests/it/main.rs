@@ -1,11 +1,13 @@
 //! The program `polyclave` as a person runs it.
 
 mod active_service;
+mod changes;
 mod common;
 mod demo;
 mod key_wrap;
 mod kill_all;
 mod kills;
+mod operating;
 mod policy;
 mod refresh;
 mod reshare;
