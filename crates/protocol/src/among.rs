@@ -11,6 +11,9 @@ pub struct Among<N> {
     me: Party,
 }
 
+/// What is sent, and where what is received goes.
+type Spread<'a> = (Vec<&'a [u8]>, Vec<&'a mut [u8]>);
+
 impl<N: Net> Among<N> {
     /// These parties of a network, this one included, by their numbers there.
     pub fn new(net: N, parties: &[Party]) -> Result<Self> {
@@ -38,11 +41,7 @@ impl<N: Net> Among<N> {
     }
 
     /// What is sent and received, by the numbers in the network.
-    fn spread<'a, 'b>(
-        &self,
-        out: &[&'a [u8]],
-        into: &'a mut [&'b mut [u8]],
-    ) -> Result<(Vec<&'a [u8]>, Vec<&'a mut [u8]>)> {
+    fn spread<'a>(&self, out: &[&'a [u8]], into: &'a mut [&mut [u8]]) -> Result<Spread<'a>> {
         let n = self.parties.len();
         if out.len() != n || into.len() != n {
             let told = format!("{} and {} messages among {n} parties", out.len(), into.len());

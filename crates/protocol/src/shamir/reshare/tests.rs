@@ -28,6 +28,9 @@ fn active(n: usize, t: usize) -> Sharing {
     Sharing::active(&config.expect("enough parties"))
 }
 
+/// A party's new shares, if it is a new one.
+type Outcome = std::result::Result<Option<[Zeroizing<Vec<u8>>; 2]>, Fault>;
+
 /// Who takes part: the old parties without those that are gone, and the new ones. Numbers are those on the common network.
 #[derive(Clone)]
 struct Meeting {
@@ -79,11 +82,7 @@ impl Meeting {
     }
 
     /// One party's part of the move: its new shares, if it is new. `spoil` changes what it deals.
-    fn run(
-        &self,
-        net: &mut dyn Net,
-        spoil: impl Fn(Party, &mut Vec<Zeroizing<Vec<u8>>>),
-    ) -> std::result::Result<Option<[Zeroizing<Vec<u8>>; 2]>, Fault> {
+    fn run(&self, net: &mut dyn Net, spoil: impl Fn(Party, &mut Vec<Zeroizing<Vec<u8>>>)) -> Outcome {
         let me = net.me();
         let stream = hello(&HandshakeParameters::new(net.parties()), net)?.stream();
         let movement = Move::new(self.from, self.to, self.dealer_set())?;
@@ -133,10 +132,7 @@ impl Meeting {
         Ok(Some(moved.try_into().map_err(|_| Error::misuse("two values"))?))
     }
 
-    fn run_all(
-        &self,
-        spoil: impl Fn(Party, &mut Vec<Zeroizing<Vec<u8>>>) + Sync,
-    ) -> Vec<std::result::Result<Option<[Zeroizing<Vec<u8>>; 2]>, Fault>> {
+    fn run_all(&self, spoil: impl Fn(Party, &mut Vec<Zeroizing<Vec<u8>>>) + Sync) -> Vec<Outcome> {
         let spoil = &spoil;
         std::thread::scope(|scope| {
             let parties = mesh(self.parties()).into_iter();
