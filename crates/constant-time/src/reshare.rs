@@ -3,13 +3,13 @@
 
 use polyclave_cipher::{Builder, compile};
 use polyclave_kernels::secret::is_secret;
+use polyclave_protocol::Error;
 use polyclave_protocol::catalog;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::{ServiceConfig, ServiceSession, Stored};
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::reshare::{Move, Shapes};
-use polyclave_protocol::{Error, Party};
 
 use crate::Subject;
 use crate::net::run_parties;
