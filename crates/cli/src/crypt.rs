@@ -2,10 +2,11 @@
 
 mod decrypt;
 mod encrypt;
+mod envelope;
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use polyclave_client::{Client, Padding};
 use polyclave_transport::wire::Mode;
 
@@ -24,17 +25,25 @@ pub struct Common {
     #[arg(long, value_name = "N")]
     key: String,
 
-    /// gcm, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing
-    #[arg(long, value_name = "M", default_value = "gcm", value_parser = parse_mode)]
-    mode: Mode,
+    /// gcm, envelope, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing [default: envelope if the key is for it, else gcm]
+    #[arg(long, value_name = "M", value_parser = parse_mode)]
+    mode: Option<Mode>,
 
     /// Use the plain standard format of the mode, for other programs, instead of a sealed file
     #[arg(long)]
     raw: bool,
 
-    /// Additional data, in hexadecimal, that is authenticated but not encrypted (gcm with --raw)
-    #[arg(long, value_name = "HEX")]
+    /// Additional data, in hexadecimal, that is authenticated and neither encrypted nor stored: decryption needs the same (gcm)
+    #[arg(long, value_name = "HEX", group = "additional")]
     aad: Option<String>,
+
+    /// The same as text
+    #[arg(long, value_name = "TEXT", group = "additional")]
+    aad_text: Option<String>,
+
+    /// The same from a file; of any size for a sealed file
+    #[arg(long, value_name = "FILE", group = "additional")]
+    aad_file: Option<PathBuf>,
 
     /// The tweak of the first block, in hexadecimal, such as its address; each block after it has the next number (ecb with a cipher that
     /// takes a tweak)
@@ -64,16 +73,22 @@ pub struct Common {
 impl Common {
     /// Refuses options that contradict each other.
     fn check(&self) -> Result<()> {
-        let mode = self.mode;
+        let mode = self.mode.unwrap_or(Mode::Gcm);
         ensure!(mode != Mode::Cmac, "cmac encrypts nothing; use `polyclave mac`");
+        ensure!(mode != Mode::Tr31, "tr31 encrypts no data; use `polyclave key wrap` and `key unwrap`");
         ensure!(
-            self.raw || mode == Mode::Gcm,
+            !self.raw || mode != Mode::Envelope,
+            "there is no --raw for envelope: the format of such a file is in docs/envelope.md"
+        );
+        ensure!(
+            self.raw || matches!(mode, Mode::Gcm | Mode::Envelope),
             "{mode} authenticates nothing, so there are no sealed files with it; give --raw for its plain format if you need \
              it, or make a key for gcm"
         );
         ensure!(
-            self.aad.is_none() || (self.raw && mode == Mode::Gcm),
-            "--aad is for gcm with --raw; sealed files have additional data of their own"
+            !self.has_additional() || mode == Mode::Gcm,
+            "--aad, --aad-text and --aad-file are for gcm{}",
+            if mode == Mode::Envelope { "; an envelope has a --header" } else { "" }
         );
         ensure!(
             self.tweak.is_none() || mode == Mode::Ecb,
@@ -87,8 +102,19 @@ impl Common {
         if self.no_padding { Padding::None } else { Padding::Pkcs7 }
     }
 
-    fn additional(&self) -> Result<Vec<u8>> {
-        self.aad.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal("--aad", text))
+    fn has_additional(&self) -> bool {
+        self.aad.is_some() || self.aad_text.is_some() || self.aad_file.is_some()
+    }
+
+    /// The additional data, if any were given.
+    fn additional(&self) -> Result<Option<Vec<u8>>> {
+        if let Some(path) = &self.aad_file {
+            return Ok(Some(std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?));
+        }
+        match (&self.aad, &self.aad_text) {
+            (Some(text), _) => hexadecimal("--aad", text).map(Some),
+            (None, text) => Ok(text.as_ref().map(|text| text.as_bytes().to_vec())),
+        }
     }
 
     /// The tweak of the first block; empty if none was given.
@@ -96,9 +122,14 @@ impl Common {
         self.tweak.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal("--tweak", text))
     }
 
+    /// The mode, where one with an initial block was named.
+    fn initial_mode(&self) -> Mode {
+        self.mode.unwrap_or(Mode::Gcm)
+    }
+
     /// Whether the output of the mode begins with a block that is not encrypted.
     fn has_initial_block(&self) -> bool {
-        matches!(self.mode, Mode::Ctr | Mode::Cbc)
+        matches!(self.mode, Some(Mode::Ctr | Mode::Cbc))
     }
 }
 

@@ -62,11 +62,14 @@ fn steps() -> Vec<Step> {
         Step::Chi { chi: [2; 16] },
         Step::Finish,
         Step::Wrapped,
+        Step::FileKey,
+        Step::Derived,
     ]
 }
 
 fn requests() -> Vec<Request> {
     let (key, additional) = ("payroll".to_owned(), b"additional".to_vec());
+    let envelope = Envelope { owner: "alice".into(), header: b"invoices 2026".to_vec(), commitment: [5; 32] };
     let uses = [
         Use::Seal,
         Use::Open { file: [1; 32] },
@@ -75,6 +78,10 @@ fn requests() -> Vec<Request> {
         Use::CtrDecrypt { counter: vec![3; 16] },
         Use::CbcEncrypt { mask: 1024 },
         Use::Cmac { mask: 16 },
+        Use::EnvelopeWrite(envelope.clone()),
+        Use::EnvelopeOpen { envelope, file: [1; 32] },
+        Use::SealBound { additional: [2; 32] },
+        Use::OpenBound { file: [1; 32], additional: [2; 32] },
     ];
     let used = uses.map(|how| Operation::Use { key: key.clone(), id: Some([4; 16]), how });
     let others = [
@@ -93,6 +100,33 @@ fn requests() -> Vec<Request> {
             new: new_key(),
             how: Derivation::CmacCounter { before: vec![1; 8], counter_bits: 32, after: vec![2; 8] },
         },
+        Operation::Kdf {
+            key: "kdf".into(),
+            how: Derivation::CmacCounter { before: vec![1; 8], counter_bits: 8, after: vec![] },
+            bytes: 48,
+        },
+        Operation::ImportComponent {
+            new: new_key(),
+            number: 1,
+            of: 3,
+            expected: Some(KeyCheck { kind: CheckKind::Zeros, value: vec![1, 2, 3] }),
+        },
+        Operation::Combine { key: "payroll".into(), expected: None, parity: Parity::Set },
+        Operation::WrapBlock {
+            wrapping: "kbpk".into(),
+            key: "payroll".into(),
+            header: BlockHeader {
+                usage: *b"D0",
+                mode_of_use: b'B',
+                key_version: *b"00",
+                exportability: b'E',
+            },
+        },
+        Operation::UnwrapBlock {
+            unwrapping: "kbpk".into(),
+            block: b"D0144D0AB00E0000".to_vec(),
+            new: new_key(),
+        },
         Operation::Wrap { wrapping: "kek".into(), key: "payroll".into(), how: Wrapping::Kw },
         Operation::Unwrap {
             unwrapping: "kek".into(),
@@ -100,9 +134,10 @@ fn requests() -> Vec<Request> {
             how: Wrapping::Kwp,
             new: new_key(),
         },
+        Operation::Random { bytes: 32 },
     ];
     let operations =
-        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 6]));
+        used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 20]));
     let request = |(operation, first)| Request {
         version: VERSION,
         id: [6; 16],

@@ -6,6 +6,8 @@
 //! of the request and of each step with each other before they use them.
 
 mod codec;
+mod components;
+pub mod key_block;
 mod keys;
 mod pairs;
 
@@ -13,11 +15,16 @@ use polyclave_protocol::{Party, PartySet};
 use serde::{Deserialize, Serialize};
 
 pub use codec::{decode, encode, receive_bytes, send, version_of};
-pub use keys::{
-    Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_LABEL, Mode, NewKey, Origin, Usage,
-    VersionState, Wrapping, usage_of,
+pub use components::{
+    COMPONENT_SECONDS, CheckKind, Component, KeyCheck, MOST_COMPONENTS, Parity, component_name,
+    key_of_component, why_no_zeros,
 };
-pub use pairs::{warnings, why_apart};
+pub use key_block::BlockHeader;
+pub use keys::{
+    Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_DERIVED, MOST_LABEL, Mode, NewKey,
+    Origin, Usage, VersionState, Wrapping, usage_of,
+};
+pub use pairs::{warnings, why_apart, why_usages_apart};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
 /// bytes, so that a client of another version can read why it is refused.
@@ -38,6 +45,15 @@ pub const KEYS: usize = 1000;
 
 /// The most additional data of one GCM message.
 pub const MOST_ADDITIONAL_DATA: usize = 32 << 10;
+
+/// The most bytes of what a client says about a file in an envelope.
+pub const MOST_HEADER: usize = 4 << 10;
+
+/// Bytes of the key of a file in an envelope.
+pub const FILE_KEY: usize = 32;
+
+/// The most random bytes of one request.
+pub const MOST_RANDOM: usize = 64 << 10;
 
 /// What a client may be allowed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -63,9 +79,18 @@ pub enum Right {
     Unwrap,
     /// Derive keys of the nodes from others.
     Derive,
+    /// Have random bytes, to which every node contributes.
+    Random,
+    /// Be given bytes that are derived from a key.
+    Kdf,
 }
 
 impl Right {
+    /// Whether it is a right to something with a key, or with keys of some names.
+    pub fn is_about_keys(self) -> bool {
+        self != Right::Random
+    }
+
     /// What a key must be for, so that a client with this right can use it; `None` if the right is not about using keys.
     pub fn usage(self) -> Option<Usage> {
         match self {
@@ -75,7 +100,8 @@ impl Right {
             Right::Wrap => Some(Usage::Wrap),
             Right::Unwrap => Some(Usage::Unwrap),
             Right::Derive => Some(Usage::Derive),
-            Right::Generate | Right::Import | Right::List | Right::Delete => None,
+            Right::Kdf => Some(Usage::Kdf),
+            Right::Generate | Right::Import | Right::List | Right::Delete | Right::Random => None,
         }
     }
 }
@@ -158,6 +184,67 @@ pub enum Operation {
         /// The key that is made.
         new: NewKey,
     },
+    /// Random bytes. Every node draws its own and answers for itself (`Random`); the client adds them up.
+    Random {
+        /// How many, at most [`MOST_RANDOM`].
+        bytes: u32,
+    },
+    /// Bytes that are derived from a key and that the client learns (`Derived`).
+    Kdf {
+        /// The name of the key.
+        key: String,
+        /// From what: [`Derivation::CmacCounter`].
+        how: Derivation,
+        /// How many: at most [`MOST_DERIVED`].
+        bytes: u32,
+    },
+    /// Wrap a key in a key block of TR-31 (`Wrapped`): the MAC, and the encrypted key.
+    WrapBlock {
+        /// The name of the key that protects the block.
+        wrapping: String,
+        /// The name of the key that is wrapped.
+        key: String,
+        /// What the block says about it.
+        header: BlockHeader,
+    },
+    /// Unwrap a key block of TR-31. All nodes must take part.
+    UnwrapBlock {
+        /// The name of the key that protects it.
+        unwrapping: String,
+        /// The block.
+        #[serde(with = "serde_bytes")]
+        block: Vec<u8>,
+        /// The key that is made.
+        new: NewKey,
+    },
+    /// Give a component of a key. All nodes must take part. Steps: `Chi`, `Masked`.
+    ImportComponent {
+        /// The key, as it is to become.
+        new: NewKey,
+        /// Which component: from 1 on.
+        number: u8,
+        /// How many the key has.
+        of: u8,
+        /// The check value that the component must have.
+        expected: Option<KeyCheck>,
+    },
+    /// Make a key of its components. All nodes must take part.
+    Combine {
+        /// The name of the key.
+        key: String,
+        /// The check value that the key must have.
+        expected: Option<KeyCheck>,
+        /// What becomes of its parity bits.
+        parity: Parity,
+    },
+}
+
+impl Operation {
+    /// Whether it uses keys and changes none, so that it does not need all nodes.
+    pub fn only_uses(&self) -> bool {
+        use Operation::{Kdf, Use, Wrap, WrapBlock};
+        matches!(self, Use { .. } | Wrap { .. } | WrapBlock { .. } | Kdf { .. })
+    }
 }
 
 /// How a key is used. The steps that follow are in brackets.
@@ -214,6 +301,40 @@ pub enum Use {
         /// Bytes of the first step's mask.
         mask: u32,
     },
+    /// The key of a file that is to be written (`FileKey`). The nodes draw the file's id, so this never gives the key of a file that is
+    /// there already.
+    EnvelopeWrite(Envelope),
+    /// The key of a file that was written (`FileKey`).
+    EnvelopeOpen {
+        /// From the file's head.
+        envelope: Envelope,
+        /// The file's id, from there, too.
+        file: [u8; 32],
+    },
+    /// Chunks of a sealed file with additional data (`Keystream`, then `Seal`, for each chunk).
+    SealBound {
+        /// Digest of the additional data.
+        additional: [u8; 32],
+    },
+    /// Chunks of a sealed file with additional data (`Open`).
+    OpenBound {
+        /// From the file's head.
+        file: [u8; 32],
+        /// Digest of the additional data.
+        additional: [u8; 32],
+    },
+}
+
+/// What the key of a file in an envelope depends on, besides the file's id. None of it is secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// The client that writes the file, by its name in the rules of the nodes.
+    pub owner: String,
+    /// What it says about the file; at most [`MOST_HEADER`] bytes.
+    #[serde(with = "serde_bytes")]
+    pub header: Vec<u8>,
+    /// The client's commitment to header and file.
+    pub commitment: [u8; 32],
 }
 
 /// What a client sends after its request.
@@ -280,6 +401,10 @@ pub enum Step {
     Finish,
     /// Asks for the wrapped key.
     Wrapped,
+    /// Asks for the key of a file ([`FILE_KEY`] bytes).
+    FileKey,
+    /// Asks for the derived bytes.
+    Derived,
 }
 
 /// How a message for CMAC goes on.
@@ -343,6 +468,8 @@ pub enum Reply {
     Done(Option<KeyInfo>),
     /// Refused or failed. The conversation about this request is over.
     Refused(Refusal),
+    /// To `Random`: fresh bytes of this node's operating system.
+    Random(#[serde(with = "serde_bytes")] Vec<u8>),
 }
 
 /// The state of a node, as the node reports it.
@@ -453,6 +580,8 @@ impl std::fmt::Display for Right {
             Right::Wrap => "wrap",
             Right::Unwrap => "unwrap",
             Right::Derive => "derive",
+            Right::Random => "random",
+            Right::Kdf => "kdf",
         })
     }
 }

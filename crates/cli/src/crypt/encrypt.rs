@@ -9,7 +9,7 @@ use polyclave_client::Client;
 use polyclave_config::private::Draft;
 use polyclave_transport::wire::Mode;
 
-use super::{Common, outcome};
+use super::{Common, envelope, outcome};
 use crate::client::persist;
 use crate::files::{Output, Readers, can_be_taken_back, progress};
 use crate::key::warn;
@@ -22,7 +22,8 @@ use crate::source::Source;
     tar c photos | polyclave encrypt --key backups - - > photos.tar.sealed\n  \
     polyclave encrypt --key old --mode cbc --raw --iv-out iv.hex plain.txt cipher.bin\n    \
     openssl enc -d -aes-128-cbc -K $KEY -iv $(cat iv.hex) -in cipher.bin\n\n\
-    Without --raw: a sealed file, which cannot be altered, cut or reordered unnoticed, of any size.\n\
+    Without --raw: a sealed file, which cannot be altered, cut or reordered unnoticed, of any size. Under a key made for envelope: a file \
+    that this program encrypts by itself, fast, under a key of its own that the nodes derive (docs/envelope.md).\n\
     With --raw: gcm is nonce (12 bytes), ciphertext, tag (16 bytes); ctr and cbc are the initial block and the ciphertext (or \
     with --iv-out the ciphertext alone); ecb is the ciphertext. \
     With ciphers that take a tweak ctr counts the tweak, and begins with the first tweak and a block; ecb takes --tweak. CTR, CBC and ECB authenticate nothing: who can change the \
@@ -31,6 +32,10 @@ pub struct Arguments {
     /// Write the initial block to this file, in hexadecimal, and only the ciphertext to OUT (ctr and cbc)
     #[arg(long, value_name = "FILE")]
     iv_out: Option<PathBuf>,
+
+    /// A text about the file that is stored beside it, readable by all, also by the nodes, which log its hash (envelope)
+    #[arg(long, value_name = "TEXT")]
+    header: Option<String>,
 
     #[command(flatten)]
     common: Common,
@@ -50,13 +55,38 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let additional = common.additional()?;
     let client = common.client.open()?;
-    warn(common.mode);
     let source = Source::new(&common.input);
     let again = || source.can_begin_anew() && can_be_taken_back();
-    persist(&client, again, || attempt(arguments, &source, &client, &additional))
+    let mode = match common.mode {
+        Some(mode) => mode,
+        None if common.raw || common.has_additional() => Mode::Gcm,
+        None => persist(&client, || true, || default_mode(&client, &common.key))?,
+    };
+    warn(mode);
+    ensure!(
+        arguments.header.is_none() || mode == Mode::Envelope,
+        "--header is for keys of the mode envelope"
+    );
+    let header = arguments.header.as_deref().unwrap_or_default();
+    persist(&client, again, || match mode {
+        Mode::Envelope => envelope::write(common, header, &source, &client),
+        _ => attempt(arguments, mode, &source, &client, additional.as_deref()),
+    })
 }
 
-fn attempt(arguments: &Arguments, source: &Source, client: &Client, additional: &[u8]) -> Result<ExitCode> {
+/// What a key is for, of what needs no further word.
+fn default_mode(client: &Client, key: &str) -> Result<Mode> {
+    let modes = client.info(key)?.properties.modes;
+    Ok(if modes.contains(&Mode::Envelope) { Mode::Envelope } else { Mode::Gcm })
+}
+
+fn attempt(
+    arguments: &Arguments,
+    mode: Mode,
+    source: &Source,
+    client: &Client,
+    additional: Option<&[u8]>,
+) -> Result<ExitCode> {
     let common = &arguments.common;
     let (key, apart) = (&common.key, arguments.iv_out.is_some());
     let mut input = source.open()?;
@@ -70,13 +100,13 @@ fn attempt(arguments: &Arguments, source: &Source, client: &Client, additional: 
     };
     let mut tell = |done| bar.set_position(done);
     let (from, to) = (&mut input, &mut output);
-    let done = match common.mode {
-        Mode::Gcm if !common.raw => client.seal(key, from, to, &mut tell),
-        Mode::Gcm => client.encrypt_gcm(key, additional, from, to, &mut tell),
+    let done = match mode {
+        Mode::Gcm if !common.raw => client.seal_bound(key, additional, from, to, &mut tell),
+        Mode::Gcm => client.encrypt_gcm(key, additional.unwrap_or_default(), from, to, &mut tell),
         Mode::Ctr => client.encrypt_ctr(key, from, to, &mut start, &mut tell),
         Mode::Cbc => client.encrypt_cbc(key, common.padding(), from, to, &mut start, &mut tell),
         Mode::Ecb => client.encrypt_ecb(key, &tweak, common.padding(), from, to, &mut tell),
-        Mode::Cmac => bail!("cmac encrypts nothing"),
+        Mode::Cmac | Mode::Envelope | Mode::Tr31 => bail!("{mode} is no mode of this"),
     };
     bar.finish_and_clear();
     outcome(done)?;

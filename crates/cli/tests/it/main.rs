@@ -4,6 +4,8 @@ mod active_service;
 mod changes;
 mod common;
 mod demo;
+mod envelope;
+mod key_components;
 mod key_wrap;
 mod kill_all;
 mod kills;

@@ -7,6 +7,7 @@ pub mod from_keys;
 pub mod messages;
 pub mod oracle;
 pub mod raw;
+pub mod tr31;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -197,9 +198,10 @@ pub const TOGETHER: [&[Mode]; 3] = [&[Mode::Gcm, Mode::Cmac], &[Mode::Ctr, Mode:
 /// Of some keys that are made for all modes between them, the name of the one for a mode.
 pub fn name_for(name: &str, mode: Mode) -> String {
     match mode {
-        Mode::Gcm | Mode::Cmac => name.into(),
+        Mode::Gcm | Mode::Cmac | Mode::Tr31 => name.into(),
         Mode::Ctr | Mode::Cbc => format!("{name}-stream"),
         Mode::Ecb => format!("{name}-ecb"),
+        Mode::Envelope => format!("{name}-envelope"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a use of a key computes: [`modes`] of operation over [`circuits`] of ciphers, in [`pieces`] that fit into memory.
 
 pub(crate) mod circuits;
+pub(crate) mod cmac;
 pub(crate) mod key_circuits;
 pub(crate) mod modes;
 pub(crate) mod pieces;

@@ -6,7 +6,10 @@
 mod blocks;
 mod chain;
 mod counter;
+pub(crate) mod envelope;
 mod gcm;
+pub(crate) mod kdf;
+pub(crate) mod key_block;
 mod numbers;
 mod sealed;
 pub(crate) mod wrap;
@@ -77,6 +80,10 @@ pub(crate) fn needs(how: &Use) -> (wire::Mode, Right) {
         Use::EcbEncrypt { .. } => (wire::Mode::Ecb, Right::Encrypt),
         Use::EcbDecrypt { .. } => (wire::Mode::Ecb, Right::Decrypt),
         Use::Cmac { .. } => (wire::Mode::Cmac, Right::Mac),
+        Use::EnvelopeWrite(_) => (wire::Mode::Envelope, Right::Encrypt),
+        Use::EnvelopeOpen { .. } => (wire::Mode::Envelope, Right::Decrypt),
+        Use::SealBound { .. } => (wire::Mode::Gcm, Right::Encrypt),
+        Use::OpenBound { .. } => (wire::Mode::Gcm, Right::Decrypt),
     }
 }
 
@@ -97,6 +104,10 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
         }
         Use::EcbDecrypt { tweak: first } => Box::new(blocks::Decrypt::new(block, Tweaks::new(tweak, first)?)),
         Use::Cmac { mask } => Box::new(chain::Chain::cmac(block, *mask)?),
+        Use::EnvelopeWrite(envelope) => Box::new(envelope::FileKey::write(envelope)?),
+        Use::EnvelopeOpen { envelope, file } => Box::new(envelope::FileKey::open(envelope, *file)?),
+        Use::SealBound { additional } => Box::new(sealed::Seal::bound(key_id, *additional)),
+        Use::OpenBound { file, additional } => Box::new(sealed::Open::bound(key_id, *file, *additional)),
     })
 }
 
@@ -114,6 +125,8 @@ pub(crate) fn misplaced(step: &Step) -> Refusal {
         Step::Chi { .. } => "Chi",
         Step::Finish => "Finish",
         Step::Wrapped => "Wrapped",
+        Step::FileKey => "FileKey",
+        Step::Derived => "Derived",
     };
     Refusal::new(
         Reason::Malformed,

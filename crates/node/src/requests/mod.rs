@@ -9,9 +9,10 @@
 //! [`service`] has the parts of the node that serving takes, and [`strategy`] has what differs between protocols.
 
 pub(crate) mod agreement;
-mod asked;
+pub(crate) mod asked;
 pub(crate) mod begin;
 pub(crate) mod channels;
+pub(crate) mod components;
 pub(crate) mod conversation;
 pub(crate) mod follow;
 pub(crate) mod lending;
