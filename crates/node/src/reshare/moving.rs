@@ -185,7 +185,7 @@ fn told(node: &Node<'_>, places: &[Party], fault: Fault) -> Error {
 impl NewSide {
     /// Computes the check value of each key from the new shares, and compares it with the one that was stored.
     fn compare_check_values(&mut self, node: &Node<'_>, keys: &[MovedKey], net: &mut dyn Net) -> Result<()> {
-        // A component of a key is not expanded before it is used. Its check value is compared then.
+        // A component of a key has no round keys before it is combined. Only the check of what was dealt speaks for it.
         let is_expanded =
             |key: &&MovedKey| key.info.component.is_none() || key.shares.contains_key(ROUND_KEYS);
         let keys: Vec<&MovedKey> = keys.iter().filter(is_expanded).collect();
