@@ -13,6 +13,7 @@ mod kills;
 mod operating;
 mod policy;
 mod refresh;
+mod reshare;
 mod sealed_secret;
 mod service;
 mod shipped;
