@@ -3,11 +3,13 @@
 mod decrypt;
 mod encrypt;
 
+use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use polyclave_client::{Client, Padding};
 use polyclave_transport::wire::Mode;
+use zeroize::Zeroizing;
 
 pub use decrypt::{Arguments as DecryptArguments, run as decrypt};
 pub use encrypt::{Arguments as EncryptArguments, run as encrypt};
@@ -24,7 +26,7 @@ pub struct Common {
     #[arg(long, value_name = "N")]
     key: String,
 
-    /// gcm, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing
+    /// gcm, siv, ccm, ctr, cbc or ecb. CTR, CBC and ECB authenticate nothing
     #[arg(long, value_name = "M", default_value = "gcm", value_parser = parse_mode)]
     mode: Mode,
 
@@ -32,9 +34,14 @@ pub struct Common {
     #[arg(long)]
     raw: bool,
 
-    /// Additional data, in hexadecimal, that is authenticated but not encrypted (gcm with --raw)
+    /// Additional data, in hexadecimal, that is authenticated but not encrypted (gcm with --raw, ccm, siv). With siv it may be given several
+    /// times, and the order counts
     #[arg(long, value_name = "HEX")]
-    aad: Option<String>,
+    aad: Vec<String>,
+
+    /// Bytes of the tag: 12 to 16 (gcm with --raw); 8, 10, 12, 14 or 16 (ccm). A short tag is easier to forge
+    #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u8).range(8..=16))]
+    tag_bytes: u8,
 
     /// The tweak of the first block, in hexadecimal, such as its address; each block after it has the next number (ecb with a cipher that
     /// takes a tweak)
@@ -66,15 +73,18 @@ impl Common {
     fn check(&self) -> Result<()> {
         let mode = self.mode;
         ensure!(mode != Mode::Cmac, "cmac encrypts nothing; use `polyclave mac`");
+        let has_nonce = (self.raw && mode == Mode::Gcm) || mode == Mode::Ccm;
         ensure!(
-            self.raw || mode == Mode::Gcm,
+            self.raw || mode.authenticates(),
             "{mode} authenticates nothing, so there are no sealed files with it; give --raw for its plain format if you need \
              it, or make a key for gcm"
         );
         ensure!(
-            self.aad.is_none() || (self.raw && mode == Mode::Gcm),
-            "--aad is for gcm with --raw; sealed files have additional data of their own"
+            self.aad.is_empty() || has_nonce || mode == Mode::Siv,
+            "--aad is for gcm with --raw, ccm and siv; sealed files have additional data of their own"
         );
+        ensure!(self.aad.len() < 2 || mode == Mode::Siv, "{mode} takes one --aad; only siv takes several");
+        ensure!(self.tag_bytes == 16 || has_nonce, "--tag-bytes is for gcm with --raw, and for ccm");
         ensure!(
             self.tweak.is_none() || mode == Mode::Ecb,
             "--tweak is for ecb; with ctr the nodes choose the first tweak, and it is at the beginning of the ciphertext"
@@ -87,8 +97,16 @@ impl Common {
         if self.no_padding { Padding::None } else { Padding::Pkcs7 }
     }
 
-    fn additional(&self) -> Result<Vec<u8>> {
-        self.aad.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal("--aad", text))
+    /// The additional data; for siv in strings.
+    fn additional(&self) -> Result<Vec<Vec<u8>>> {
+        self.aad.iter().map(|text| hexadecimal("--aad", text)).collect()
+    }
+
+    /// Refuses options about the nonce where the plain format has none.
+    fn check_nonce(&self, option: &str, is_given: bool) -> Result<()> {
+        let has_nonce = (self.raw && self.mode == Mode::Gcm) || self.mode == Mode::Ccm;
+        ensure!(!is_given || has_nonce, "{option} is for gcm with --raw, and for ccm");
+        Ok(())
     }
 
     /// The tweak of the first block; empty if none was given.
@@ -106,6 +124,19 @@ impl Common {
 fn initial_bytes(client: &Client, key: &str, mode: Mode) -> Result<usize> {
     let cipher = cipher(&client.info(key)?.properties.cipher)?;
     Ok(cipher.block_bytes + if mode == Mode::Ctr { cipher.tweak_bytes } else { 0 })
+}
+
+/// A message that has to be in memory, of at most so many bytes, and one byte more if it is longer.
+fn whole(input: &mut dyn Read, most: usize) -> Result<Zeroizing<Vec<u8>>> {
+    let mut data = Zeroizing::new(Vec::with_capacity(most + 1));
+    input.take(most as u64 + 1).read_to_end(&mut data).context("cannot read the input")?;
+    Ok(data)
+}
+
+/// Writes a message that was in memory.
+fn written(output: &mut dyn Write, data: &[u8]) -> Result<u64, polyclave_client::Error> {
+    output.write_all(data).and_then(|()| output.flush()).map_err(|error| polyclave_client::Error::Io { what: "cannot write the output", error })?;
+    Ok(data.len() as u64)
 }
 
 /// An error, with a hint about what is already on standard output.

@@ -5,7 +5,7 @@ use polyclave_node::local::ALL_RIGHTS;
 use polyclave_transport::wire::{Mode, Right, Usage};
 
 /// All modes.
-pub const MODES: [Mode; 5] = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb];
+pub const MODES: [Mode; 7] = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb, Mode::Siv, Mode::Ccm];
 
 /// All usages of keys.
 const USAGES: [Usage; 6] =

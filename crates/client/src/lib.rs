@@ -1,7 +1,7 @@
 //! A client: it sends requests to the nodes and combines their answers.
 //!
 //! ```text
-//! sealed.rs, gcm.rs, counter.rs, blocks.rs (what is asked), keys.rs, listing.rs
+//! sealed.rs, gcm.rs, chained.rs, counter.rs, blocks.rs (what is asked), keys.rs, listing.rs
 //!          |
 //! conversation.rs (one request: the same to every node, their answers combined into one)
 //!          |
@@ -27,7 +27,9 @@
 //! # }
 //! ```
 
+mod aead;
 mod blocks;
+mod chained;
 mod client;
 mod conversation;
 mod counter;
@@ -40,6 +42,7 @@ mod pieces;
 mod sealed;
 mod strategy;
 
+pub use aead::{AeadDecryption, AeadEncryption};
 pub use blocks::Padding;
 pub use client::Client;
 pub use counter::OnStart;

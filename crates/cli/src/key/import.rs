@@ -20,6 +20,7 @@ const MOST_DIGITS: u64 = 4096;
 #[command(after_help = "Examples:\n  \
     polyclave key import old --cipher aes-128 --modes cbc --key-file old.hex\n  \
     some-program | polyclave key import old --cipher 3des-ede3 --modes cbc --key-file -\n\n\
+    A key for siv is the key for the tag and then the one for the ciphertext, as RFC 5297 writes it: 32, 48 or 64 bytes.\n\n\
     The key is never given on the command line, which other users of this host can see. An imported key was in one place: \
     whoever had it there can use it without the nodes. Nothing that the nodes do makes that undone.")]
 pub struct Arguments {
@@ -41,7 +42,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (new, cipher) = arguments.properties.check()?;
-    let key = read(&arguments.key_file, cipher.key_bytes)?;
+    let key = read(&arguments.key_file, new.parts() * cipher.key_bytes)?;
     let info = arguments.client.open()?.import(new, &key)?;
     eprintln!(
         "note: this key was in one place. Somebody who has a copy of it needs no node; destroy {}.",
@@ -74,7 +75,7 @@ fn read(path: &Path, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
     let digits = text.trim_ascii();
     ensure!(
         digits.len() == 2 * bytes,
-        "the key has {} characters; this cipher takes {} hexadecimal digits",
+        "the key has {} characters; a key of this cipher and mode has {} hexadecimal digits",
         digits.len(),
         2 * bytes
     );

@@ -1,6 +1,7 @@
 //! The program `polyclave` as a person runs it.
 
 mod active_service;
+mod authenticated_modes;
 mod common;
 mod demo;
 mod key_wrap;

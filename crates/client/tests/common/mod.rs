@@ -7,6 +7,7 @@ pub mod from_keys;
 pub mod messages;
 pub mod oracle;
 pub mod raw;
+pub mod vectors;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -199,7 +200,7 @@ pub fn name_for(name: &str, mode: Mode) -> String {
     match mode {
         Mode::Gcm | Mode::Cmac => name.into(),
         Mode::Ctr | Mode::Cbc => format!("{name}-stream"),
-        Mode::Ecb => format!("{name}-ecb"),
+        Mode::Ecb | Mode::Siv | Mode::Ccm => format!("{name}-{mode}"),
     }
 }
 

@@ -4,16 +4,20 @@
 //! runs. If all nodes refuse in [`Mode::run`] for the same reason (a wrong tag), they remain in step.
 
 mod blocks;
+mod ccm;
 mod chain;
+mod code;
 mod counter;
 mod gcm;
+mod nonce;
 mod numbers;
 mod sealed;
+mod siv;
 pub(crate) mod wrap;
 
 use polyclave_cipher::Cipher;
 use polyclave_protocol::Error;
-use polyclave_transport::wire::{self, Reason, Refusal, Right, Step, Use};
+use polyclave_transport::wire::{self, MOST_ADDITIONAL_DATA, Reason, Refusal, Right, Step, Use};
 
 use crate::computation::Computation;
 use crate::computation::modes::numbers::Tweaks;
@@ -77,6 +81,10 @@ pub(crate) fn needs(how: &Use) -> (wire::Mode, Right) {
         Use::EcbEncrypt { .. } => (wire::Mode::Ecb, Right::Encrypt),
         Use::EcbDecrypt { .. } => (wire::Mode::Ecb, Right::Decrypt),
         Use::Cmac { .. } => (wire::Mode::Cmac, Right::Mac),
+        Use::CcmEncrypt { .. } => (wire::Mode::Ccm, Right::Encrypt),
+        Use::CcmDecrypt { .. } => (wire::Mode::Ccm, Right::Decrypt),
+        Use::SivEncrypt { .. } => (wire::Mode::Siv, Right::Encrypt),
+        Use::SivDecrypt { .. } => (wire::Mode::Siv, Right::Decrypt),
     }
 }
 
@@ -86,8 +94,8 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
     Ok(match how {
         Use::Seal => Box::new(sealed::Seal::new(key_id)),
         Use::Open { file } => Box::new(sealed::Open::new(key_id, *file)),
-        Use::GcmEncrypt { additional } => Box::new(gcm::Encrypt::new(additional)?),
-        Use::GcmDecrypt { nonce, additional } => Box::new(gcm::Decrypt::new(*nonce, additional)?),
+        Use::GcmEncrypt { additional, nonce } => Box::new(gcm::Encrypt::new(nonce.as_deref(), additional, cipher)?),
+        Use::GcmDecrypt { nonce, additional } => Box::new(gcm::Decrypt::new(nonce, additional, cipher)?),
         Use::CtrEncrypt => Box::new(counter::Counter::fresh(block, tweak)),
         Use::CtrDecrypt { counter } => Box::new(counter::Counter::from(block, tweak, counter)?),
         Use::CbcEncrypt { mask } => Box::new(chain::Chain::cbc(block, *mask)?),
@@ -97,6 +105,16 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
         }
         Use::EcbDecrypt { tweak: first } => Box::new(blocks::Decrypt::new(block, Tweaks::new(tweak, first)?)),
         Use::Cmac { mask } => Box::new(chain::Chain::cmac(block, *mask)?),
+        Use::CcmEncrypt { nonce, additional, bytes, tag, mask } => {
+            Box::new(ccm::Encrypt::new(nonce.as_deref(), additional, (*bytes, *tag), *mask)?)
+        }
+        Use::CcmDecrypt { nonce, additional, bytes, tag } => {
+            Box::new(ccm::Decrypt::new(nonce, additional, (*bytes, *tag))?)
+        }
+        Use::SivEncrypt { additional, bytes, mask } => {
+            Box::new(siv::Encrypt::new(additional, *bytes, *mask)?)
+        }
+        Use::SivDecrypt { additional, bytes, tag } => Box::new(siv::Decrypt::new(additional, *bytes, *tag)?),
     })
 }
 
@@ -134,6 +152,15 @@ pub(crate) fn whole_blocks(bytes: usize, block: usize, most: usize) -> Result<u6
 pub(crate) fn piece(bytes: usize) -> Result<(), Refusal> {
     if bytes == 0 || bytes > wire::CHUNK {
         let told = format!("a piece of {bytes} bytes; 1 to {} are allowed", wire::CHUNK);
+        return Err(Refusal::new(Reason::Malformed, told));
+    }
+    Ok(())
+}
+
+/// Refuses more additional data than one message may have.
+fn refuse_long_additional(bytes: usize) -> Result<(), Refusal> {
+    if bytes > MOST_ADDITIONAL_DATA {
+        let told = format!("{bytes} bytes of additional data; {MOST_ADDITIONAL_DATA} are allowed");
         return Err(Refusal::new(Reason::Malformed, told));
     }
     Ok(())

@@ -90,20 +90,29 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     for mode in &key.modes {
         match mode {
             Mode::Cmac if !is_for(Usage::Mac) => return Err("a key for cmac needs the usage mac".into()),
-            Mode::Gcm | Mode::Ctr | Mode::Cbc | Mode::Ecb if !encrypts => {
+            Mode::Gcm | Mode::Ctr | Mode::Cbc | Mode::Ecb | Mode::Siv | Mode::Ccm if !encrypts => {
                 return Err(format!("a key for {mode} needs the usage encrypt or decrypt"));
             }
             _ => {}
         }
     }
     if encrypts && key.modes.iter().all(|mode| *mode == Mode::Cmac) {
-        return Err("a key that encrypts or decrypts needs a mode for it: gcm, ctr, cbc or ecb".into());
+        return Err("a key that encrypts or decrypts needs a mode for it: gcm, siv, ccm, ctr, cbc or ecb".into());
     }
     if is_for(Usage::Mac) && !key.modes.contains(&Mode::Cmac) {
         return Err("a key that computes codes needs the mode cmac".into());
     }
     let name = &cipher.name;
     let is_aes = name.starts_with("aes-");
+    if let Some(mode) = key.modes.iter().find(|mode| !is_aes && matches!(mode, Mode::Siv | Mode::Ccm)) {
+        return Err(format!("{mode} is for keys of AES, not of {name}"));
+    }
+    if key.parts() > 1 && (key.modes.len() > 1 || !key.usage.iter().all(|u| matches!(u, Usage::Encrypt | Usage::Decrypt))) {
+        return Err("a key for siv is two keys, for that mode alone: it only encrypts and decrypts".into());
+    }
+    if key.parts() > 1 && key.wrappable {
+        return Err("a key for siv is two keys, and cannot be wrapped".into());
+    }
     if (is_for(Usage::Wrap) || is_for(Usage::Unwrap)) && !is_aes {
         return Err(format!("keys are wrapped and unwrapped under keys of AES, not of {name}"));
     }
@@ -146,21 +155,31 @@ fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
     b.finish()
 }
 
-/// Expands a shared key: round keys, what its modes and usages need of E(0), and its check value, which is the only value that is opened.
+/// Expands a shared key, or the two keys of a mode that takes two: round keys, what its modes and usages need of E(0), and its check value,
+/// which is the only value that is opened. That of two keys is both of theirs. With those bytes of the CMAC of zeros under the first key 88
+/// bits of the beginning of SIV's code are still unknown, and no code of a message equals it.
 pub(crate) fn expand(
-    key: &AnyShared,
+    keys: &[AnyShared],
     new: &NewKey,
     protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
     circuits: &Circuits,
 ) -> Result<(ExpandedKey, Vec<u8>)> {
-    let round_keys = run(protocol, net, &circuits.key_schedule, 1, &[Input::Shared(key)])?.remove(0);
     let zero = circuits.zero();
+    let (mut all_round_keys, mut check_value) = (Vec::new(), Vec::new());
+    for key in keys {
+        let round_keys = run(protocol, net, &circuits.key_schedule, 1, &[Input::Shared(key)])?.remove(0);
+        let inputs = [Input::Public(&zero), Input::Shared(&round_keys)];
+        let check = run(protocol, net, &circuits.check_value, 1, &inputs)?.remove(0);
+        let check = release(protocol, &check, Owner::All, net)?;
+        let unopened = || Error::System("the check value was not opened".into());
+        check_value.extend(check.ok_or_else(unopened)?.accept().to_blocks());
+        all_round_keys.push(round_keys);
+    }
+    let mut all_round_keys = all_round_keys.into_iter();
+    let round_keys = all_round_keys.next().ok_or_else(|| Error::misuse("a key without a part"))?;
+    let second = all_round_keys.next();
     let inputs = || [Input::Public(&zero), Input::Shared(&round_keys)];
-    let check = run(protocol, net, &circuits.check_value, 1, &inputs())?.remove(0);
-    let check = release(protocol, &check, Owner::All, net)?;
-    let check =
-        check.ok_or_else(|| Error::System("the check value was not opened".into()))?.accept().to_blocks();
 
     let (mut subkeys, mut hash_key) = (None, None);
     let hashes = new.modes.contains(&Mode::Gcm);
@@ -176,7 +195,7 @@ pub(crate) fn expand(
     }
     // Before any of it is stored: otherwise an error here would appear under every later use.
     protocol.check(net)?;
-    Ok((ExpandedKey { round_keys, subkeys, hash_key }, check))
+    Ok((ExpandedKey { round_keys, second, subkeys, hash_key }, check_value))
 }
 
 #[cfg(test)]

@@ -147,25 +147,28 @@ impl<'a> Serving<'a, '_> {
                 self.complete(&base.info, base.state)?;
                 let circuits = self.circuits(&cipher.name, &protocol)?;
                 let key = self.derive(&mut protocol, &base, &circuits, &how)?;
-                self.keep(protocol, &key, new, Origin::Derived, &circuits)
+                self.keep(protocol, &[key], new, Origin::Derived, &circuits)
             }
             Task::Unwrap { kek, new, cipher, wrapped, how, .. } => {
                 self.complete(&kek.info, kek.state)?;
                 let circuits = self.circuits(&cipher.name, &protocol)?;
                 let key = self.unwrap(&mut protocol, &kek, &circuits, (&wrapped, how))?;
-                self.keep(protocol, &key, new, Origin::Unwrapped, &circuits)
+                self.keep(protocol, &[key], new, Origin::Unwrapped, &circuits)
             }
             Task::Generate { new, cipher } => {
                 let circuits = self.circuits(&cipher.name, &protocol)?;
-                let key = generate(&mut protocol, &mut self.partners()?, &circuits);
-                self.faults = protocol.faults();
-                let key = key?;
-                self.keep(protocol, &key, new, Origin::Generated, &circuits)
+                let mut keys = Vec::new();
+                for _ in 0..new.parts() {
+                    let key = generate(&mut protocol, &mut self.partners()?, &circuits);
+                    self.faults = protocol.faults();
+                    keys.push(key?);
+                }
+                self.keep(protocol, &keys, new, Origin::Generated, &circuits)
             }
             Task::Import { new, cipher } => {
                 let circuits = self.circuits(&cipher.name, &protocol)?;
-                let key = self.import(&mut protocol, &circuits)?;
-                self.keep(protocol, &key, new, Origin::Imported, &circuits)
+                let keys = self.import(&mut protocol, new.parts(), &circuits)?;
+                self.keep(protocol, &keys, new, Origin::Imported, &circuits)
             }
             Task::Delete { key } => self.delete(&key),
         }
@@ -212,12 +215,16 @@ pub(crate) fn kind(operation: &Operation) -> &'static str {
             | Use::GcmEncrypt { .. }
             | Use::CtrEncrypt
             | Use::CbcEncrypt { .. }
-            | Use::EcbEncrypt { .. } => "encrypt",
+            | Use::EcbEncrypt { .. }
+            | Use::CcmEncrypt { .. }
+            | Use::SivEncrypt { .. } => "encrypt",
             Use::Open { .. }
             | Use::GcmDecrypt { .. }
             | Use::CtrDecrypt { .. }
             | Use::CbcDecrypt
-            | Use::EcbDecrypt { .. } => "decrypt",
+            | Use::EcbDecrypt { .. }
+            | Use::CcmDecrypt { .. }
+            | Use::SivDecrypt { .. } => "decrypt",
             Use::Cmac { .. } => "mac",
         },
     }

@@ -140,6 +140,7 @@ impl Plan {
             }
             Operation::Derive { base, new, how } => {
                 let cipher = new_key(service, client, Right::Derive, new, &mut taken)?;
+                refuse_two_keys(new)?;
                 let base = key_for(service, client, Right::Derive, base)?;
                 let of_base = service.library.cipher(&base.info.properties.cipher)?;
                 let blocks = derive::blocks(how, &of_base, &cipher).map_err(key_refusal)?;
@@ -170,6 +171,7 @@ impl Plan {
             }
             Operation::Unwrap { unwrapping, wrapped, how, new } => {
                 let cipher = new_key(service, client, Right::Unwrap, new, &mut taken)?;
+                refuse_two_keys(new)?;
                 let kek = key_for(service, client, Right::Unwrap, unwrapping)?;
                 refuse_unfit(*how, &cipher)?;
                 if wrapped.len() != key_wrap::wrapped_bytes(cipher.key_bytes) {
@@ -222,6 +224,14 @@ fn refuse_unfit(how: Wrapping, cipher: &Cipher) -> Result<(), Refusal> {
     Err(key_refusal(format!(
         "kw wraps keys of 16 bytes and more, in multiples of 8; a key of {name} has {bytes}: take kwp"
     )))
+}
+
+/// Refuses to make a key for a mode that takes two from the bytes of one.
+fn refuse_two_keys(new: &NewKey) -> Result<(), Refusal> {
+    match new.parts() {
+        1 => Ok(()),
+        _ => Err(key_refusal("a key for siv is two keys: it is generated or imported, not derived or unwrapped".into())),
+    }
 }
 
 /// Refuses to use a key for what it was not made for.

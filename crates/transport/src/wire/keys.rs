@@ -22,6 +22,22 @@ pub enum Mode {
     Cmac,
     /// Every block by itself: shows which blocks are equal.
     Ecb,
+    /// Synthetic initial vector (RFC 5297): also authenticates, and needs no nonce. A key of two halves, for this mode alone.
+    Siv,
+    /// Counter mode with CBC-MAC (SP 800-38C): also authenticates.
+    Ccm,
+}
+
+impl Mode {
+    /// Whether a key for this mode is two keys of its cipher, which the mode uses for different purposes.
+    pub fn takes_two_keys(self) -> bool {
+        self == Mode::Siv
+    }
+
+    /// Whether it authenticates what it encrypts.
+    pub fn authenticates(self) -> bool {
+        matches!(self, Mode::Gcm | Mode::Siv | Mode::Ccm)
+    }
 }
 
 /// What a key is for. Fixed when it is made. A client needs the right for it, too.
@@ -77,6 +93,11 @@ pub struct NewKey {
 }
 
 impl NewKey {
+    /// Of how many keys of its cipher this key consists.
+    pub fn parts(&self) -> usize {
+        if self.modes.iter().any(|mode| mode.takes_two_keys()) { 2 } else { 1 }
+    }
+
     /// A key for everything that its modes can do. It never leaves the nodes.
     pub fn for_modes(name: &str, cipher: &str, modes: &[Mode], budget_blocks: u64) -> NewKey {
         NewKey {
@@ -166,6 +187,8 @@ impl std::fmt::Display for Mode {
             Mode::Cbc => "cbc",
             Mode::Cmac => "cmac",
             Mode::Ecb => "ecb",
+            Mode::Siv => "siv",
+            Mode::Ccm => "ccm",
         })
     }
 }

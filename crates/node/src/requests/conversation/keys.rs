@@ -37,13 +37,15 @@ impl Serving<'_, '_> {
         Ok(self.service.strategy.is_announced(here, self.net()?)?)
     }
 
-    /// Takes a key from the client, under a mask that the client has checked.
+    /// Takes a key of so many parts from the client, under a mask that the client has checked.
     pub(super) fn import(
         &mut self,
         protocol: &mut AnyServiceSession,
+        parts: usize,
         circuits: &Circuits,
-    ) -> Result<AnyShared, StepError> {
-        let bytes = circuits.cipher.key_bytes;
+    ) -> Result<Vec<AnyShared>, StepError> {
+        let of_part = circuits.cipher.key_bytes;
+        let bytes = parts * of_part;
         let (mask, mut of_mask) = protocol.mask_input(bytes, &mut self.partners()?)?;
         let (blind, mut of_blind) = protocol.arithmetic().random_for_client(&mut self.partners()?)?;
         self.service.conduct.spoil([&mut of_mask, &mut of_blind]);
@@ -64,19 +66,20 @@ impl Serving<'_, '_> {
         };
         let step = self.step(admit, None)?;
         let Step::Masked { data, .. } = &step else { return Err(StepError::Refused(misplaced(&step))) };
-        Ok(protocol.unmask(&mask, 0, data, &circuits.key)?)
+        let parts = data.chunks(of_part).enumerate();
+        Ok(parts.map(|(i, part)| protocol.unmask(&mask, i * of_part, part, &circuits.key)).collect::<Result<_>>()?)
     }
 
     /// Expands a new key and stores it. First all nodes store it, then all announce it, then the client is told.
     pub(super) fn keep(
         &mut self,
         mut protocol: AnyServiceSession,
-        key: &AnyShared,
+        keys: &[AnyShared],
         new: NewKey,
         origin: Origin,
         circuits: &Circuits,
     ) -> Result<(), StepError> {
-        let expanded = expand(key, &new, &mut protocol, &mut self.partners()?, circuits);
+        let expanded = expand(keys, &new, &mut protocol, &mut self.partners()?, circuits);
         self.faults = protocol.faults();
         let (material, check_value) = expanded?;
         let made = self.time_of_the_first()?;
@@ -89,7 +92,7 @@ impl Serving<'_, '_> {
         let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
         // Either all nodes have stored the key, or no node announces it.
         let serving = self.net()?.members();
-        let raw = info.properties.wrappable.then_some(key);
+        let raw = keys.first().filter(|_| info.properties.wrappable);
         let stored = self.service.keys.store_pending(&info, material.save(raw, &protocol));
         // A node could forget the key again if it is put back to an old copy of its disk. The others then know that it had stored something
         // since.
