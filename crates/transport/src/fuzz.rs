@@ -40,12 +40,13 @@ fn encoded<T: Serialize>(messages: &[T]) -> Vec<Vec<u8>> {
 
 fn new_key() -> NewKey {
     let wrapping = NewKey::for_modes("payroll", "aes-128", &[Mode::Gcm, Mode::Ctr], 1 << 40);
-    NewKey { wrappable: true, attributes: vec![9; 20], ..wrapping }
+    let (label, expires) = ("pay roll".into(), Some(1_900_000_000));
+    NewKey { wrappable: true, attributes: vec![9; 20], caller_nonces: true, label, expires, ..wrapping }
 }
 
 fn info() -> KeyInfo {
     let (id, origin, made) = ([7; 16], Origin::Generated, 1_800_000_000);
-    KeyInfo { properties: new_key(), id, origin, made, check_value: vec![1, 2, 3, 4, 5] }
+    KeyInfo { version: 3, revision: 7, ..KeyInfo::first(new_key(), id, origin, made, vec![1, 2, 3, 4, 5]) }
 }
 
 fn steps() -> Vec<Step> {

@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 
 pub use codec::{decode, encode, receive_bytes, send, version_of};
 pub use keys::{
-    Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, Mode, NewKey, Origin, Usage, Wrapping,
-    usage_of,
+    Derivation, KeyInfo, MOST_ATTRIBUTES, MOST_DERIVATION_DATA, MOST_LABEL, Mode, NewKey, Origin, Usage,
+    VersionState, Wrapping, usage_of,
 };
 pub use pairs::{warnings, why_apart};
 
 /// The version of the protocol between clients and nodes. It grows with every change of the types below. [`Reply::Refused`] keeps its
 /// bytes, so that a client of another version can read why it is refused.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;

@@ -57,8 +57,9 @@ pub fn list(arguments: &ListArguments) -> Result<ExitCode> {
         say!("{}", serde_json::to_string_pretty(&keys)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let mut rows: Vec<[String; 8]> = vec![
-        ["name", "cipher", "modes", "usage", "origin", "budget", "check value", "nodes"].map(str::to_owned),
+    let mut rows: Vec<[String; 10]> = vec![
+        ["name", "version", "state", "cipher", "modes", "usage", "origin", "budget", "check value", "nodes"]
+            .map(str::to_owned),
     ];
     for listed in &listing.keys {
         let properties = &listed.info.properties;
@@ -66,6 +67,8 @@ pub fn list(arguments: &ListArguments) -> Result<ExitCode> {
         let all = nodes.len() == client.cluster().nodes();
         rows.push([
             properties.name.clone(),
+            listed.info.version.to_string(),
+            listed.info.state.to_string(),
             properties.cipher.clone(),
             words(&properties.modes),
             words(&properties.usage),

@@ -5,6 +5,9 @@ use polyclave_cipher::Cipher;
 use polyclave_node::{MOST_BLOCKS, MOST_SMALL_BLOCKS, check_new_key};
 use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Usage, usage_of, warnings};
 
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
 use crate::names::{parse_modes, parse_usage, words};
 use crate::options::cipher;
 use crate::say;
@@ -32,6 +35,10 @@ pub struct Properties {
     #[arg(long)]
     wrappable: bool,
 
+    /// What people call it: at most 128 bytes
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    label: String,
+
     /// The most blocks that may ever be computed under the key [default: 2^32; 2^20 for blocks of 8 bytes]
     #[arg(long, value_name = "BLOCKS")]
     budget: Option<u64>,
@@ -45,7 +52,7 @@ impl Properties {
         let small = cipher.block_bytes < 16;
         let budget_blocks = self.budget.unwrap_or(if small { MOST_SMALL_BLOCKS } else { MOST_BLOCKS });
         let new = NewKey::for_modes(&self.name, &cipher.name, &modes, budget_blocks);
-        let key = NewKey { usage, wrappable: self.wrappable, ..new };
+        let key = NewKey { usage, wrappable: self.wrappable, label: self.label.clone(), ..new };
         if let Err(wrong) = check_new_key(&key, &cipher) {
             bail!("{wrong}");
         }
@@ -110,10 +117,18 @@ pub fn json(info: &KeyInfo) -> serde_json::Value {
         "usage": properties.usage,
         "wrappable": properties.wrappable,
         "attributes": hex::encode(&properties.attributes),
+        "caller_nonces": properties.caller_nonces,
+        "label": properties.label,
+        "expires": properties.expires,
         "origin": info.origin,
         "budget_blocks": properties.budget_blocks,
         "check_value": hex::encode(&info.check_value),
         "made": info.made,
+        "version": info.version,
+        "state": info.state,
+        "least_version": info.least_version,
+        "deletable": info.deletable,
+        "revision": info.revision,
     })
 }
 
@@ -121,6 +136,14 @@ pub fn json(info: &KeyInfo) -> serde_json::Value {
 pub fn tell(info: &KeyInfo) {
     let properties = &info.properties;
     say!("{}", properties.name);
+    if !properties.label.is_empty() {
+        say!("  label        {}", properties.label);
+    }
+    say!("  version      {}, {}", info.version, info.state);
+    say!("  made         {}", date(info.made));
+    if let Some(expires) = properties.expires {
+        say!("  expires      {}", date(expires));
+    }
     say!("  cipher       {}", properties.cipher);
     let modes = words(&properties.modes);
     say!("  modes        {}", if modes.is_empty() { "none" } else { &modes });
@@ -129,6 +152,9 @@ pub fn tell(info: &KeyInfo) {
         "  leaves       {}",
         if properties.wrappable { "wrapped under another key (wrappable)" } else { "never" }
     );
+    if properties.caller_nonces {
+        say!("  nonces       clients may choose them");
+    }
     if !properties.attributes.is_empty() {
         say!("  attributes   {} bytes", properties.attributes.len());
     }
@@ -136,4 +162,11 @@ pub fn tell(info: &KeyInfo) {
     say!("  budget       {} blocks in its whole life", properties.budget_blocks);
     say!("  check value  {}", hex::encode(&info.check_value));
     say!("  id           {}", hex::encode(info.id));
+}
+
+/// A time as text for people.
+pub fn date(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|s| OffsetDateTime::from_unix_timestamp(s).ok());
+    let text = time.and_then(|time| time.format(&Rfc3339).ok());
+    text.unwrap_or_else(|| format!("{seconds} seconds after 1970"))
 }

@@ -11,7 +11,7 @@ const COUNT: usize = 2 * KEYS + 500;
 
 fn info(number: usize) -> KeyInfo {
     let properties = key(&format!("key-{number:06}"), "aes-128", &[Mode::Gcm]);
-    KeyInfo { properties, id: [7; 16], origin: Origin::Generated, made: 1, check_value: vec![1; 5] }
+    KeyInfo::first(properties, [7; 16], Origin::Generated, 1, vec![1; 5])
 }
 
 /// The page that an honest node of so many keys would send.

@@ -13,7 +13,7 @@ use crate::store::{KeyState, Store, StoreError, StoredKey};
 
 /// The most bytes of a page of a list, and of a key's properties without its attributes. Every page has a key at least.
 const MOST_PAGE: usize = 2 * CHUNK;
-const MOST_INFO: usize = 400;
+const MOST_INFO: usize = 500;
 
 /// A node's keys.
 pub(crate) struct Keys {

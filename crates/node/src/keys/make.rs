@@ -15,7 +15,7 @@ use polyclave_protocol::release::Released;
 use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Error, Party};
-use polyclave_transport::wire::{MOST_ATTRIBUTES, Mode, NewKey, Usage, why_apart};
+use polyclave_transport::wire::{MOST_ATTRIBUTES, MOST_LABEL, Mode, NewKey, Usage, why_apart};
 use zeroize::Zeroizing;
 
 use crate::computation::circuits::Circuits;
@@ -46,6 +46,9 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     if key.attributes.len() > MOST_ATTRIBUTES {
         let given = key.attributes.len();
         return Err(format!("a key has at most {MOST_ATTRIBUTES} bytes of attributes, not {given}"));
+    }
+    if key.label.len() > MOST_LABEL || key.label.chars().any(char::is_control) {
+        return Err(format!("a key's label has at most {MOST_LABEL} bytes and no control characters"));
     }
     if let Some(why) = why_apart(&key.modes) {
         return Err(why);
@@ -101,6 +104,9 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     }
     if is_for(Usage::Mac) && !key.modes.contains(&Mode::Cmac) {
         return Err("a key that computes codes needs the mode cmac".into());
+    }
+    if key.caller_nonces && !(is_for(Usage::Encrypt) && key.modes.contains(&Mode::Gcm)) {
+        return Err("a client chooses nonces only for keys that encrypt in gcm".into());
     }
     let name = &cipher.name;
     let is_aes = name.starts_with("aes-");
@@ -271,6 +277,19 @@ mod tests {
         let cipher = catalog::find("aes-128").expect("the catalog has it");
         let attributed =
             |len: usize| NewKey { attributes: vec![1; len], ..NewKey::for_modes("k", "aes-128", &[Gcm], 1) };
+        let nonces =
+            |modes: &[Mode]| NewKey { caller_nonces: true, ..NewKey::for_modes("k", "aes-128", modes, 1) };
+        assert_eq!(check_new_key(&nonces(&[Gcm]), &cipher), Ok(()));
+        for modes in [&[Mode::Ctr][..], &[Cmac]] {
+            let told = check_new_key(&nonces(modes), &cipher).expect_err("refused");
+            assert!(told.contains("chooses nonces only"), "{told}");
+        }
+        let labelled =
+            |label: &str| NewKey { label: label.into(), ..NewKey::for_modes("k", "aes-128", &[Gcm], 1) };
+        assert_eq!(check_new_key(&labelled(&"l".repeat(128)), &cipher), Ok(()));
+        for label in ["l".repeat(129), "a\u{1b}[2J".into()] {
+            assert!(check_new_key(&labelled(&label), &cipher).expect_err("refused").contains("label"));
+        }
         assert_eq!(check_new_key(&attributed(4096), &cipher), Ok(()));
         assert!(check_new_key(&attributed(4097), &cipher).is_err());
     }

@@ -3,14 +3,17 @@
 //! | version | in order, as postcard writes it |
 //! |---|---|
 //! | 1 | name, cipher, modes, budget, id, origin, made, check value, state |
-//! | 2 | an empty name, the version (2), properties and state |
+//! | 2 | an empty name, the version (2), properties as they were then ([`Info2`]), state |
+//! | 3 | an empty name, the version (3), properties, state |
 //!
 //! Version 1 is that of Polyclave 0.1 and of stores before usages. It begins with the key's name, which is never empty. Such a key is for
-//! everything that its modes can do, is not wrappable, and has no attributes. It is written in the newest version whenever it changes.
+//! everything that its modes can do, is not wrappable, and has no attributes. Version 2 is that of stores before keys had versions. A key
+//! of either is the first version of its name, active, and takes no nonces from clients. It is written in the newest version whenever it
+//! changes.
 
 use std::fmt;
 
-use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin};
+use polyclave_transport::wire::{KeyInfo, Mode, NewKey, Origin, Usage};
 use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -18,7 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::KeyState;
 
 /// The version that is written.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// Values of the longest version.
 const MOST_VALUES: usize = 9;
@@ -62,6 +65,7 @@ impl<'de> Visitor<'de> for Values {
             return version_1(name, &mut from);
         }
         match next(&mut from)? {
+            2 => Ok(Entry { info: next::<Info2, A>(&mut from)?.into(), state: next(&mut from)? }),
             VERSION => Ok(Entry { info: next(&mut from)?, state: next(&mut from)? }),
             other => Err(Error::custom(format!(
                 "the record of a key has version {other}, and this program reads versions 1 to {VERSION}; run the version that wrote it"
@@ -76,8 +80,38 @@ fn version_1<'de, A: SeqAccess<'de>>(name: String, from: &mut A) -> Result<Entry
     let properties = NewKey::for_modes(&name, &cipher, &modes, next(from)?);
     let id = next(from)?;
     let origin: Origin = next(from)?;
-    let info = KeyInfo { properties, id, origin, made: next(from)?, check_value: next(from)? };
+    let info = KeyInfo::first(properties, id, origin, next(from)?, next(from)?);
     Ok(Entry { info, state: next(from)? })
+}
+
+/// A key's properties in records of version 2.
+#[derive(Deserialize)]
+struct Info2 {
+    properties: NewKey2,
+    id: [u8; 16],
+    origin: Origin,
+    made: u64,
+    check_value: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+struct NewKey2 {
+    name: String,
+    cipher: String,
+    modes: Vec<Mode>,
+    budget_blocks: u64,
+    usage: Vec<Usage>,
+    wrappable: bool,
+    attributes: Vec<u8>,
+}
+
+impl From<Info2> for KeyInfo {
+    fn from(info: Info2) -> KeyInfo {
+        let Info2 { properties, id, origin, made, check_value } = info;
+        let NewKey2 { name, cipher, modes, budget_blocks, usage, wrappable, attributes } = properties;
+        let new = NewKey::for_modes(&name, &cipher, &modes, budget_blocks);
+        KeyInfo::first(NewKey { usage, wrappable, attributes, ..new }, id, origin, made, check_value)
+    }
 }
 
 fn next<'de, T: DeserializeOwned, A: SeqAccess<'de>>(from: &mut A) -> Result<T, A::Error> {
@@ -88,7 +122,7 @@ fn next<'de, T: DeserializeOwned, A: SeqAccess<'de>>(from: &mut A) -> Result<T, 
 mod tests {
     use std::collections::BTreeMap;
 
-    use polyclave_transport::wire::Usage;
+    use polyclave_transport::wire::VersionState;
     use zeroize::Zeroizing;
 
     use super::super::engine::{Table, decode, encode};
@@ -101,6 +135,13 @@ mod tests {
     const OLD: [&str; 2] = [
         "07706179726f6c6c076165732d323536020003808040070707070707070707070707070707070080f7c4d50605070707070701",
         "036f6c6409336465732d65646533020102808040eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee0180f7c4d50605eeeeeeeeee00",
+    ];
+
+    /// Written by the program before keys had versions: an announced key of AES-256 that wraps and derives, is wrappable, has attributes and
+    /// was unwrapped; and a pending one of Triple DES for ctr and cmac that was derived.
+    const VERSION_2: [&str; 2] = [
+        "0002097472616e73706f7274076165732d323536008080400203050104010203ff070707070707070707070707070707070280f7c4d50605070707070701",
+        "000207706179726f6c6c09336465732d65646533020103808040030001020000eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee03c08df6d70605eeeeeeeeee00",
     ];
 
     fn old(record: &str) -> Vec<u8> {
@@ -128,14 +169,38 @@ mod tests {
     }
 
     #[test]
+    fn records_of_version_2_are_read_as_first_versions_and_written_in_the_newest_version() {
+        let read = |record: &str| decode::<Entry>(Table::Keys, &old(record)).expect("a record of version 2");
+        let [transport, payroll] = VERSION_2.map(read);
+        let wrapping = NewKey {
+            usage: vec![Usage::Wrap, Usage::Derive],
+            wrappable: true,
+            attributes: vec![1, 2, 3, 0xff],
+            ..NewKey::for_modes("transport", "aes-256", &[], 1 << 20)
+        };
+        let expected = KeyInfo::first(wrapping, [7; 16], Origin::Unwrapped, 1_790_000_000, vec![7; 5]);
+        assert_eq!((&transport.info, transport.state), (&expected, KeyState::Announced));
+        let counting = NewKey::for_modes("payroll", "3des-ede3", &[Mode::Ctr, Mode::Cmac], 1 << 20);
+        let expected = KeyInfo::first(counting, [0xee; 16], Origin::Derived, 1_795_000_000, vec![0xee; 5]);
+        assert_eq!((&payroll.info, payroll.state), (&expected, KeyState::Pending));
+        assert_eq!((payroll.info.version, payroll.info.state), (1, VersionState::Active));
+        for entry in [transport, payroll] {
+            let written = encode(&entry, 64).expect("small");
+            assert_eq!(written[1], 3);
+            let again: Entry = decode(Table::Keys, &written).expect("read");
+            assert_eq!((again.info, again.state), (entry.info, entry.state));
+        }
+    }
+
+    #[test]
     fn a_record_of_a_later_version_and_a_cut_one_are_refused() {
         let entry = Entry { info: key("k", 1).info, state: KeyState::Pending };
         let bytes = encode(&entry, 64).expect("small");
         let mut later = bytes.to_vec();
-        later[1] = 3;
+        later[1] = 4;
         let error = postcard::from_bytes::<Entry>(&later).err().expect("refused");
         assert!(decode::<Entry>(Table::Keys, &later).is_err(), "{error}");
-        for whole in [bytes.to_vec(), old(OLD[0])] {
+        for whole in [bytes.to_vec(), old(OLD[0]), old(VERSION_2[0])] {
             assert!((0..whole.len()).all(|len| decode::<Entry>(Table::Keys, &whole[..len]).is_err()));
         }
     }

@@ -191,13 +191,7 @@ impl Store {
 /// A pending key; its id and its shares follow from the seed.
 pub(crate) fn key(name: &str, seed: u8) -> StoredKey {
     let properties = NewKey::for_modes(name, "aes-128", &[Mode::Gcm], 1 << 20);
-    let info = KeyInfo {
-        properties,
-        id: [seed; 16],
-        origin: Origin::Generated,
-        made: 1,
-        check_value: vec![seed; 3],
-    };
+    let info = KeyInfo::first(properties, [seed; 16], Origin::Generated, 1, vec![seed; 3]);
     let shares = BTreeMap::from([
         ("key".to_owned(), Zeroizing::new(vec![seed; 16])),
         ("round keys".to_owned(), Zeroizing::new(vec![seed ^ 0xff; 176])),

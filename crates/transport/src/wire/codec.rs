@@ -59,7 +59,8 @@ mod tests {
     use polyclave_protocol::PartySet;
 
     use super::super::{
-        CHUNK, KEYS, KeyInfo, MASKED, Mode, NewKey, Operation, Origin, Reply, Request, Step, Use, VERSION,
+        CHUNK, KEYS, KeyInfo, MASKED, MOST_LABEL, Mode, NewKey, Operation, Origin, Reply, Request, Step, Use,
+        VERSION,
     };
     use super::*;
 
@@ -89,9 +90,12 @@ mod tests {
             assert!(encode(&Reply::Data { data, mask, initial }).is_ok());
         }
         let modes = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb];
-        let properties = NewKey::for_modes(&"n".repeat(64), &"c".repeat(64), &modes, u64::MAX);
+        let mut properties = NewKey::for_modes(&"n".repeat(64), &"c".repeat(64), &modes, u64::MAX);
+        (properties.label, properties.expires) = ("l".repeat(MOST_LABEL), Some(u64::MAX));
         let (id, check_value) = ([0xff; 16], vec![0xff; 16]);
-        let key = KeyInfo { properties, id, origin: Origin::Imported, made: u64::MAX, check_value };
+        let first = KeyInfo::first(properties, id, Origin::Imported, u64::MAX, check_value);
+        let (version, least_version, revision) = (u32::MAX, u32::MAX, u64::MAX);
+        let key = KeyInfo { version, least_version, revision, ..first };
         assert!(encode(&Reply::Keys { keys: vec![key; KEYS], more: true }).is_ok(), "a page of a list");
     }
 

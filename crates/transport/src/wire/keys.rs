@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// The most bytes of a key's attributes.
 pub const MOST_ATTRIBUTES: usize = 4 << 10;
 
+/// The most bytes of a key's label.
+pub const MOST_LABEL: usize = 128;
+
 /// The most bytes of the public data that a key is derived from.
 pub const MOST_DERIVATION_DATA: usize = 4 << 10;
 
@@ -90,6 +93,12 @@ pub struct NewKey {
     /// What its maker writes down beside it, for programs; at most [`MOST_ATTRIBUTES`] bytes. Nodes do not read them.
     #[serde(with = "serde_bytes")]
     pub attributes: Vec<u8>,
+    /// Whether a client may choose the nonces under which it encrypts. For keys of a mode that authenticates with a nonce only.
+    pub caller_nonces: bool,
+    /// What people call it; at most [`MOST_LABEL`] bytes, no control characters. Nodes do not read it.
+    pub label: String,
+    /// Seconds since 1970 from which on it only decrypts and verifies, by each node's own clock; `None` if it does not expire.
+    pub expires: Option<u64>,
 }
 
 impl NewKey {
@@ -108,6 +117,9 @@ impl NewKey {
             usage: usage_of(modes),
             wrappable: false,
             attributes: Vec::new(),
+            caller_nonces: false,
+            label: String::new(),
+            expires: None,
         }
     }
 }
@@ -137,6 +149,53 @@ pub struct KeyInfo {
     pub made: u64,
     /// The first bytes of the CMAC of one block of zeros.
     pub check_value: Vec<u8>,
+    /// Versions of a name count from 1. Each has its own id, shares and budget.
+    pub version: u32,
+    /// What this version may still be used for.
+    pub state: VersionState,
+    /// The oldest version of this name that computes anything. All versions have the same.
+    pub least_version: u32,
+    /// Whether a client may delete keys of this name. All versions have the same.
+    pub deletable: bool,
+    /// Counts the changes of label and attributes.
+    pub revision: u64,
+}
+
+impl KeyInfo {
+    /// The first version of a key that was just made.
+    pub fn first(
+        properties: NewKey,
+        id: [u8; 16],
+        origin: Origin,
+        made: u64,
+        check_value: Vec<u8>,
+    ) -> KeyInfo {
+        KeyInfo {
+            properties,
+            id,
+            origin,
+            made,
+            check_value,
+            version: 1,
+            state: VersionState::Active,
+            least_version: 1,
+            deletable: true,
+            revision: 0,
+        }
+    }
+}
+
+/// What a version of a key may be used for (SP 800-57 part 1, section 7). It only ever moves down this list. A version that was destroyed
+/// is gone, and its number is not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VersionState {
+    /// It protects data, and processes what it has protected.
+    Active,
+    /// It only processes what it has protected: it decrypts, verifies and unwraps.
+    Deactivated,
+    /// Somebody may know it. It computes nothing.
+    Compromised,
 }
 
 /// How a key is wrapped under another.
@@ -202,6 +261,16 @@ impl std::fmt::Display for Usage {
             Usage::Wrap => "wrap",
             Usage::Unwrap => "unwrap",
             Usage::Derive => "derive",
+        })
+    }
+}
+
+impl std::fmt::Display for VersionState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            VersionState::Active => "active",
+            VersionState::Deactivated => "deactivated",
+            VersionState::Compromised => "compromised",
         })
     }
 }

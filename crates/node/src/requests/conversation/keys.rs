@@ -88,7 +88,7 @@ impl Serving<'_, '_> {
             .update(&self.session)
             .finalize_xof()
             .fill(&mut id);
-        let info = KeyInfo { properties: new, id, origin, made, check_value };
+        let info = KeyInfo::first(new, id, origin, made, check_value);
         let digest = blake3::derive_key("polyclave 2026 properties of a key", &wire::encode(&info)?);
         // Either all nodes have stored the key, or no node announces it.
         let serving = self.net()?.members();
