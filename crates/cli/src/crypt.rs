@@ -135,7 +135,10 @@ fn whole(input: &mut dyn Read, most: usize) -> Result<Zeroizing<Vec<u8>>> {
 
 /// Writes a message that was in memory.
 fn written(output: &mut dyn Write, data: &[u8]) -> Result<u64, polyclave_client::Error> {
-    output.write_all(data).and_then(|()| output.flush()).map_err(|error| polyclave_client::Error::Io { what: "cannot write the output", error })?;
+    output
+        .write_all(data)
+        .and_then(|()| output.flush())
+        .map_err(|error| polyclave_client::Error::Io { what: "cannot write the output", error })?;
     Ok(data.len() as u64)
 }
 

@@ -128,8 +128,7 @@ impl Client {
         let bytes = refuse_long(ciphertext.len(), "ccm")?;
         let (nonce, additional) = (nonce.to_vec(), how.additional.to_vec());
         let of_tag = u8::try_from(tag.len()).unwrap_or(u8::MAX);
-        let (conversation, _) =
-            self.begin(key, Use::CcmDecrypt { nonce, additional, bytes, tag: of_tag })?;
+        let (conversation, _) = self.begin(key, Use::CcmDecrypt { nonce, additional, bytes, tag: of_tag })?;
         authenticated(conversation, ciphertext, tag)
     }
 

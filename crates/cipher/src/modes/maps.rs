@@ -74,9 +74,8 @@ pub fn overlapping(cipher: &Cipher, bytes: usize) -> Circuit {
 pub fn alone(cipher: &Cipher, which: Range<usize>) -> Circuit {
     let (mut b, block, bits) = begin(cipher, &format!("bits-{}-to-{}", which.start, which.end));
     for bit in which {
-        let sources: Vec<Vec<usize>> = (0..8 * BLOCK)
-            .map(|at| if at == 0 { vec![8 * BLOCK - 1 - bit] } else { Vec::new() })
-            .collect();
+        let sources: Vec<Vec<usize>> =
+            (0..8 * BLOCK).map(|at| if at == 0 { vec![8 * BLOCK - 1 - bit] } else { Vec::new() }).collect();
         let alone = mapped(&mut b, &block, bits, &sources);
         b.output(&format!("bit {bit}"), &alone);
     }
@@ -107,7 +106,8 @@ mod tests {
         let aes = catalog::find("aes-128").expect("it is there");
         let [bytes, bits] = [aes.clone(), crate::boolean::expanded(aes)].map(|cipher| {
             let port = &cipher.encrypt.inputs()[0];
-            let cells = |block: &&[u8]| Cells::from_blocks(port.cells.len(), port.bits, block).expect("whole");
+            let cells =
+                |block: &&[u8]| Cells::from_blocks(port.cells.len(), port.bits, block).expect("whole");
             let inputs: Vec<Cells> = inputs.iter().map(cells).collect();
             let outputs = cleartext::run(&compile(&make(&cipher), &AnyMap), 1, &inputs).expect("they fit");
             outputs.iter().map(Cells::to_blocks).collect::<Vec<_>>()

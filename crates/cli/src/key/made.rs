@@ -35,6 +35,11 @@ pub struct Properties {
     #[arg(long)]
     wrappable: bool,
 
+    /// Let clients choose the nonces under which they encrypt (gcm and ccm). Fixed for ever. Who encrypts under a nonce twice gives both
+    /// messages away, and who may encrypt can then decrypt: take siv instead if you can
+    #[arg(long)]
+    caller_nonces: bool,
+
     /// What people call it: at most 128 bytes
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
@@ -52,7 +57,8 @@ impl Properties {
         let small = cipher.block_bytes < 16;
         let budget_blocks = self.budget.unwrap_or(if small { MOST_SMALL_BLOCKS } else { MOST_BLOCKS });
         let new = NewKey::for_modes(&self.name, &cipher.name, &modes, budget_blocks);
-        let key = NewKey { usage, wrappable: self.wrappable, label: self.label.clone(), ..new };
+        let (wrappable, caller_nonces, label) = (self.wrappable, self.caller_nonces, self.label.clone());
+        let key = NewKey { usage, wrappable, caller_nonces, label, ..new };
         if let Err(wrong) = check_new_key(&key, &cipher) {
             bail!("{wrong}");
         }
@@ -68,6 +74,12 @@ impl Properties {
         }
         for mode in &key.modes {
             warn(*mode);
+        }
+        if caller_nonces {
+            eprintln!(
+                "warning: with nonces of its own a client that may encrypt can also decrypt, and a nonce that is used twice gives both \
+                 messages away."
+            );
         }
         if small {
             let legacy = if cipher.name.contains("des") { "is legacy, with" } else { "has" };

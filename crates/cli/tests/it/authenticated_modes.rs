@@ -40,10 +40,7 @@ fn messages_of_siv_ccm_and_gcm_come_back_and_options_that_do_not_fit_are_refused
     let text = noise(1000);
     let message = place.pipe("encrypt --key telegrams --mode ccm --aad 0102 --tag-bytes 8 -", &text);
     assert_eq!(message.len(), 12 + 1000 + 8);
-    assert_eq!(
-        place.pipe("decrypt --key telegrams --mode ccm --aad 0102 --tag-bytes 8 -", &message),
-        text
-    );
+    assert_eq!(place.pipe("decrypt --key telegrams --mode ccm --aad 0102 --tag-bytes 8 -", &message), text);
     let nonce = "00112233445566";
     let message = place.pipe(&format!("encrypt --key telegrams --mode ccm --nonce {nonce} -"), &text);
     assert_eq!(message[..7], bytes(nonce));

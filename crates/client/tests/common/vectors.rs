@@ -37,6 +37,14 @@ impl Vector {
     }
 }
 
+/// The vectors of a kind.
+pub fn vectors(file: &str, kind: &str) -> Vec<Vector> {
+    let all: Vec<serde_json::Value> = serde_json::from_str(file).expect("a list");
+    let mut vectors: Vec<Vector> = all.into_iter().map(Vector).collect();
+    vectors.retain(|v| v.text("cipher").ends_with(kind));
+    vectors
+}
+
 /// Imports the key of every vector of a kind, once each, and runs it; how many there were.
 pub fn each_vector(
     file: &str,
@@ -44,9 +52,7 @@ pub fn each_vector(
     modes: &[Mode],
     run: &(dyn Fn(&Client, &str, &Vector) + Sync),
 ) -> usize {
-    let all: Vec<serde_json::Value> = serde_json::from_str(file).expect("a list");
-    let mut vectors: Vec<Vector> = all.into_iter().map(Vector).collect();
-    vectors.retain(|v| v.text("cipher").ends_with(kind));
+    let mut vectors = vectors(file, kind);
     vectors.sort_by_key(|v| v.text("key").to_owned());
     let cluster = TestCluster::shared();
     let of_one_key: Vec<&[Vector]> = vectors.chunk_by(|a, b| a.text("key") == b.text("key")).collect();

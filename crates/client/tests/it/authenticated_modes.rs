@@ -11,7 +11,7 @@ use polyclave_transport::wire::{Mode, NewKey, Reason, Usage};
 use crate::common::active::{fill, start};
 use crate::common::from_keys::refused;
 use crate::common::messages::{gcm, ungcm_as};
-use crate::common::vectors::{AUTHENTICATED, each_vector};
+use crate::common::vectors::{AUTHENTICATED, each_vector, vectors};
 use crate::common::{TestCluster, data, key};
 
 /// Around blocks and steps.
@@ -77,13 +77,13 @@ fn siv_of_every_length_is_what_another_program_makes() {
     for (i, len) in LENGTHS.into_iter().enumerate() {
         let additional = &strings[..i % 5];
         let message = client.encrypt_siv("siv-128", additional, &data(len)).expect("encrypted");
-        let mut oracle = <Aes128Siv as aes_siv::KeyInit>::new_from_slice(&half).expect("a key");
+        let mut oracle = Aes128Siv::new_from_slice(&half).expect("a key");
         assert!(message == oracle.encrypt(additional, &data(len)).expect("any"), "{len}");
         let back = client.decrypt_siv("siv-128", additional, &message).expect("authentic");
         assert!(back[..] == data(len), "{len}");
     }
     let message = client.encrypt_siv("siv-256", &strings, &data(100)).expect("encrypted");
-    let mut oracle = <Aes256Siv as aes_siv::KeyInit>::new_from_slice(&whole).expect("a key");
+    let mut oracle = Aes256Siv::new_from_slice(&whole).expect("a key");
     assert_eq!(message, oracle.encrypt(&strings, &data(100)).expect("any"));
 }
 
@@ -111,7 +111,10 @@ fn ccm_of_every_length_is_what_another_program_makes() {
             };
             assert!(sealed == expected.expect("any"), "{len} with {tag_bytes}");
             let how = AeadDecryption { additional, tag_bytes, ..AeadDecryption::default() };
-            assert!(client.decrypt_ccm("ccm-128", &how, &message).expect("authentic")[..] == data(len), "{len}");
+            assert!(
+                client.decrypt_ccm("ccm-128", &how, &message).expect("authentic")[..] == data(len),
+                "{len}"
+            );
         }
     }
 }
@@ -283,6 +286,49 @@ fn a_key_for_siv_is_two_keys_for_that_mode_alone() {
     assert_eq!((&values[0][..5], &values[0][5..]), (&values[1][5..], &values[1][..5]));
 }
 
+/// The nonce is that of the vector, so all of it must come out.
+#[test]
+fn under_a_nonce_of_the_client_the_vectors_come_out_if_the_key_takes_one() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    let mut encrypted = 0;
+    for (i, v) in vectors(AUTHENTICATED, "").iter().enumerate().filter(|(_, v)| v.has("nonce")) {
+        let (cipher, mode) = match v.text("cipher") {
+            "AES-128-GCM" => ("aes-128", Mode::Gcm),
+            "AES-256-CCM" => ("aes-256", Mode::Ccm),
+            _ => continue,
+        };
+        if !v.has("plaintext") {
+            continue;
+        }
+        let name = format!("own-nonces-{i}");
+        let new = NewKey { caller_nonces: true, ..key(&name, cipher, &[mode]) };
+        client.import(new, &v.bytes("key")).expect("a key");
+        let (additional, nonce, text) = (v.bytes("ad"), v.bytes("nonce"), v.bytes("plaintext"));
+        let tag_bytes = v.bytes("tag").len();
+        let how = AeadEncryption { additional: &additional, nonce: Some(&nonce), tag_bytes };
+        let message = match mode {
+            Mode::Gcm => {
+                let mut out = Vec::new();
+                client.encrypt_gcm(&name, &how, &mut &text[..], &mut out, &mut |_| ()).expect("encrypted");
+                out
+            }
+            _ => client.encrypt_ccm(&name, &how, &text).expect("encrypted"),
+        };
+        assert_eq!(message, [nonce, v.bytes("ciphertext"), v.bytes("tag")].concat(), "{v:?}");
+        encrypted += 1;
+    }
+    assert_eq!(encrypted, 35);
+    for mode in [Mode::Gcm, Mode::Ccm] {
+        client.generate(key(&format!("no-nonces-{mode}"), "aes-128", &[mode])).expect("a key");
+    }
+    let how = AeadEncryption { nonce: Some(&[7; 12]), ..AeadEncryption::default() };
+    let outcome = client.encrypt_gcm("no-nonces-gcm", &how, &mut &b"x"[..], &mut Vec::new(), &mut |_| ());
+    refused(outcome, Reason::Key, "takes no nonces of its clients");
+    let outcome = client.encrypt_ccm("no-nonces-ccm", &how, b"x");
+    refused(outcome, Reason::Key, "takes no nonces of its clients");
+}
+
 /// Messages that take every way there is: a short tag, a nonce that has to be hashed, additional data, and an end inside of a block.
 fn every_mode_works(cluster: &TestCluster, fill: impl Fn()) {
     let client = cluster.client();
@@ -323,7 +369,7 @@ fn every_mode_works(cluster: &TestCluster, fill: impl Fn()) {
     fill();
     let additional = [b"with".to_vec()];
     let mut message = client.encrypt_siv("every-siv", &additional, &text).expect("encrypted");
-    let mut oracle = <Aes128Siv as aes_siv::KeyInit>::new_from_slice(&data(32)).expect("a key");
+    let mut oracle = Aes128Siv::new_from_slice(&data(32)).expect("a key");
     assert_eq!(message, oracle.encrypt(&additional, &text).expect("any"));
     fill();
     assert_eq!(client.decrypt_siv("every-siv", &additional, &message).expect("authentic")[..], text);

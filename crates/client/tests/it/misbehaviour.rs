@@ -157,7 +157,10 @@ fn lengths_that_are_not_allowed_are_refused_by_all() {
     for mask in [0, 8, CHUNK as u32 + 16, u32::MAX] {
         at_once.push(("a first mask", using(Use::EcbEncrypt { mask, tweak: Vec::new() })));
     }
-    at_once.push(("additional data", using(Use::GcmEncrypt { additional: vec![0; (32 << 10) + 1], nonce: None })));
+    at_once.push((
+        "additional data",
+        using(Use::GcmEncrypt { additional: vec![0; (32 << 10) + 1], nonce: None }),
+    ));
     for bytes in [0, CHUNK as u32 + 1, u32::MAX] {
         at_once
             .push(("a piece", Request { first: Some(Step::Keystream { bytes }), ..using(Use::CtrEncrypt) }));

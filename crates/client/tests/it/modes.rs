@@ -167,11 +167,7 @@ fn published_vectors_of_gcm_authenticate_and_changed_tags_do_not() {
         others.fetch_add(usize::from(nonce_bytes != 12), Relaxed);
         let how = AeadDecryption { additional: &additional, nonce_bytes, ..AeadDecryption::default() };
         let mut message = [v.bytes("nonce"), v.bytes("ciphertext"), v.bytes("tag")].concat();
-        assert_eq!(
-            ungcm_as(client, name, &how, &message).expect("authentic"),
-            v.bytes("plaintext"),
-            "{v:?}"
-        );
+        assert_eq!(ungcm_as(client, name, &how, &message).expect("authentic"), v.bytes("plaintext"), "{v:?}");
         let bit = message.len() * 31 % 128;
         let tag = message.len() - 16;
         message[tag + bit / 8] ^= 1 << (bit % 8);

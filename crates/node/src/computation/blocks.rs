@@ -28,7 +28,12 @@ impl Computation<'_> {
     }
 
     /// The first bytes of a block, zeros instead of the others, and another block added to it. Local.
-    pub(crate) fn beginning(&mut self, bytes: usize, block: &AnyShared, other: Term<'_>) -> Result<AnyShared> {
+    pub(crate) fn beginning(
+        &mut self,
+        bytes: usize,
+        block: &AnyShared,
+        other: Term<'_>,
+    ) -> Result<AnyShared> {
         let circuit = self.block_circuit(BlockCircuit::Beginning(bytes))?;
         let public;
         let other = match other {

@@ -94,7 +94,9 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
     Ok(match how {
         Use::Seal => Box::new(sealed::Seal::new(key_id)),
         Use::Open { file } => Box::new(sealed::Open::new(key_id, *file)),
-        Use::GcmEncrypt { additional, nonce } => Box::new(gcm::Encrypt::new(nonce.as_deref(), additional, cipher)?),
+        Use::GcmEncrypt { additional, nonce } => {
+            Box::new(gcm::Encrypt::new(nonce.as_deref(), additional, cipher)?)
+        }
         Use::GcmDecrypt { nonce, additional } => Box::new(gcm::Decrypt::new(nonce, additional, cipher)?),
         Use::CtrEncrypt => Box::new(counter::Counter::fresh(block, tweak)),
         Use::CtrDecrypt { counter } => Box::new(counter::Counter::from(block, tweak, counter)?),

@@ -100,20 +100,25 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
         }
     }
     if encrypts && key.modes.iter().all(|mode| *mode == Mode::Cmac) {
-        return Err("a key that encrypts or decrypts needs a mode for it: gcm, siv, ccm, ctr, cbc or ecb".into());
+        return Err(
+            "a key that encrypts or decrypts needs a mode for it: gcm, siv, ccm, ctr, cbc or ecb".into()
+        );
     }
     if is_for(Usage::Mac) && !key.modes.contains(&Mode::Cmac) {
         return Err("a key that computes codes needs the mode cmac".into());
     }
-    if key.caller_nonces && !(is_for(Usage::Encrypt) && key.modes.contains(&Mode::Gcm)) {
-        return Err("a client chooses nonces only for keys that encrypt in gcm".into());
+    let has_nonces = key.modes.iter().any(|mode| matches!(mode, Mode::Gcm | Mode::Ccm));
+    if key.caller_nonces && !(is_for(Usage::Encrypt) && has_nonces) {
+        return Err("a client chooses nonces only for keys that encrypt in gcm or ccm".into());
     }
     let name = &cipher.name;
     let is_aes = name.starts_with("aes-");
     if let Some(mode) = key.modes.iter().find(|mode| !is_aes && matches!(mode, Mode::Siv | Mode::Ccm)) {
         return Err(format!("{mode} is for keys of AES, not of {name}"));
     }
-    if key.parts() > 1 && (key.modes.len() > 1 || !key.usage.iter().all(|u| matches!(u, Usage::Encrypt | Usage::Decrypt))) {
+    if key.parts() > 1
+        && (key.modes.len() > 1 || !key.usage.iter().all(|u| matches!(u, Usage::Encrypt | Usage::Decrypt)))
+    {
         return Err("a key for siv is two keys, for that mode alone: it only encrypts and decrypts".into());
     }
     if key.parts() > 1 && key.wrappable {
@@ -279,8 +284,10 @@ mod tests {
             |len: usize| NewKey { attributes: vec![1; len], ..NewKey::for_modes("k", "aes-128", &[Gcm], 1) };
         let nonces =
             |modes: &[Mode]| NewKey { caller_nonces: true, ..NewKey::for_modes("k", "aes-128", modes, 1) };
-        assert_eq!(check_new_key(&nonces(&[Gcm]), &cipher), Ok(()));
-        for modes in [&[Mode::Ctr][..], &[Cmac]] {
+        for mode in [Gcm, Mode::Ccm] {
+            assert_eq!(check_new_key(&nonces(&[mode]), &cipher), Ok(()));
+        }
+        for modes in [&[Mode::Ctr][..], &[Cmac], &[Mode::Siv]] {
             let told = check_new_key(&nonces(modes), &cipher).expect_err("refused");
             assert!(told.contains("chooses nonces only"), "{told}");
         }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use polyclave_cipher::{Cipher, key_wrap};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_transport::wire::{
-    self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, Usage, Wrapping, why_apart,
+    self, Derivation, KeyInfo, NewKey, Operation, Reason, Refusal, Request, Right, Usage, Use, Wrapping,
+    why_apart,
 };
 
 use crate::clients::rules::Client;
@@ -135,6 +136,7 @@ impl Plan {
                 }
                 refuse_other_usage(&info, right)?;
                 refuse_undoing(&info, wanted, right)?;
+                refuse_chosen_nonce(&info, how)?;
                 let mode = machine(how, &service.library.cipher(&info.properties.cipher)?, info.id)?;
                 Task::Use { info, key: stored, mode, right, wrapped: None }
             }
@@ -230,7 +232,9 @@ fn refuse_unfit(how: Wrapping, cipher: &Cipher) -> Result<(), Refusal> {
 fn refuse_two_keys(new: &NewKey) -> Result<(), Refusal> {
     match new.parts() {
         1 => Ok(()),
-        _ => Err(key_refusal("a key for siv is two keys: it is generated or imported, not derived or unwrapped".into())),
+        _ => Err(key_refusal(
+            "a key for siv is two keys: it is generated or imported, not derived or unwrapped".into(),
+        )),
     }
 }
 
@@ -247,6 +251,19 @@ fn refuse_other_usage(info: &KeyInfo, right: Right) -> Result<(), Refusal> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses a nonce of a client under a key that does not take one.
+fn refuse_chosen_nonce(info: &KeyInfo, how: &Use) -> Result<(), Refusal> {
+    let is_chosen =
+        matches!(how, Use::GcmEncrypt { nonce: Some(_), .. } | Use::CcmEncrypt { nonce: Some(_), .. });
+    if !is_chosen || info.properties.caller_nonces {
+        return Ok(());
+    }
+    let name = &info.properties.name;
+    Err(key_refusal(format!(
+        "the key '{name}' takes no nonces of its clients: it was not made with --caller-nonces"
+    )))
 }
 
 /// For keys made before it was refused to allow CBC together with a mode that undoes it. Nothing more is encrypted under them in CBC; what

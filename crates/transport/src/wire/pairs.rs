@@ -80,12 +80,12 @@ fn undoing(mode: Mode, other: Mode) -> Option<&'static str> {
         (Mode::Ctr, Mode::Gcm) => {
             Some("who may decrypt in ctr gets the encryption of any block, and so the key of gcm's tags")
         }
-        (Mode::Ctr, Mode::Ccm) => {
-            Some("who may decrypt in ctr gets the encryption of any block, and so can decrypt and forge in ccm")
-        }
-        (Mode::Ecb, Mode::Ccm) => {
-            Some("who may encrypt in ecb gets the encryption of any block, and so can decrypt and forge in ccm")
-        }
+        (Mode::Ctr, Mode::Ccm) => Some(
+            "who may decrypt in ctr gets the encryption of any block, and so can decrypt and forge in ccm",
+        ),
+        (Mode::Ecb, Mode::Ccm) => Some(
+            "who may encrypt in ecb gets the encryption of any block, and so can decrypt and forge in ccm",
+        ),
         (Mode::Gcm | Mode::Ccm, Mode::Cmac) => {
             Some("who knows a message knows blocks of keystream, and gets with them a second code from one")
         }
@@ -138,7 +138,10 @@ mod tests {
     fn who_makes_a_key_that_wraps_or_derives_and_has_a_mode_is_warned_of_what_undoes_it() {
         use Mode::{Cbc, Ccm, Cmac, Ctr, Ecb, Gcm};
         let warned = |usage: Usage| -> Vec<Mode> {
-            [Gcm, Ctr, Cbc, Cmac, Ecb, Ccm].into_iter().filter(|m| !warnings(&[*m], &[usage]).is_empty()).collect()
+            [Gcm, Ctr, Cbc, Cmac, Ecb, Ccm]
+                .into_iter()
+                .filter(|m| !warnings(&[*m], &[usage]).is_empty())
+                .collect()
         };
         assert_eq!((warned(Usage::Wrap), warned(Usage::Unwrap)), (vec![Ctr, Cbc, Ecb], vec![Ctr, Cbc, Ecb]));
         assert_eq!(warned(Usage::Derive), [Gcm, Ctr, Cmac, Ecb, Ccm]);

@@ -57,7 +57,8 @@ impl Message {
             return refused(format!("a tag of {tag} bytes; ccm has tags of 8, 10, 12, 14 or 16 here"));
         }
         let of_length = NONCE_AND_LENGTH - nonce.len();
-        if u64::from(bytes) >> (8 * of_length) != 0 {
+        // A length of eight bytes holds any.
+        if u64::from(bytes).checked_shr(8 * of_length as u32).is_some_and(|beyond| beyond != 0) {
             return refused(format!(
                 "a message of {bytes} bytes; with a nonce of {} bytes ccm has room for {of_length} bytes of its length",
                 nonce.len()
@@ -110,12 +111,7 @@ impl Message {
     }
 
     /// The encryption of counter blocks.
-    fn keystream(
-        &self,
-        first: u64,
-        count: u64,
-        at: &mut Computation<'_>,
-    ) -> Result<AnyShared, StepError> {
+    fn keystream(&self, first: u64, count: u64, at: &mut Computation<'_>) -> Result<AnyShared, StepError> {
         let blocks: Vec<u8> = (first..first + count).flat_map(|number| self.block(0, number)).collect();
         let blocks = at.circuits.blocks(&blocks)?;
         let circuit = at.block_circuit(BlockCircuit::Encrypted)?;
@@ -179,7 +175,8 @@ impl Mode for Encrypt {
             self.message.nonce.clone_from(&of_nodes);
         }
         self.message.begin(at)?;
-        let mask = self.masks.as_mut().map_or(Ok(Vec::new()), |masks| masks.draw(&mut at.protocol, at.net))?;
+        let mask =
+            self.masks.as_mut().map_or(Ok(Vec::new()), |masks| masks.draw(&mut at.protocol, at.net))?;
         Ok((of_nodes, mask))
     }
 
@@ -350,9 +347,11 @@ mod tests {
 
     #[test]
     fn lengths_that_ccm_does_not_have_are_refused() {
-        let refused = |nonce: usize, bytes: u32, tag: u8| Message::new(&vec![0; nonce], &[], bytes, tag).is_err();
+        let refused =
+            |nonce: usize, bytes: u32, tag: u8| Message::new(&vec![0; nonce], &[], bytes, tag).is_err();
         assert!(refused(6, 0, 16) && refused(14, 0, 16));
         assert!([0, 4, 6, 7, 9, 15, 17].iter().all(|tag| refused(12, 0, *tag)));
+        assert!((7..=13).all(|nonce| !refused(nonce, 65_535, 8)));
         assert!(refused(13, 65_536, 16) && !refused(12, 65_536, 16) && refused(12, 65_537, 16));
     }
 }

@@ -309,7 +309,8 @@ impl Mode for Decrypt {
             Step::Absorb { ciphertext } if !self.checked => message.admit_absorb(ciphertext.len()),
             Step::Check { tag } if !self.checked => {
                 if tag.len() < LEAST_TAG || tag.len() > BLOCK {
-                    let told = format!("a tag of {} bytes; gcm has tags of {LEAST_TAG} to {BLOCK}", tag.len());
+                    let told =
+                        format!("a tag of {} bytes; gcm has tags of {LEAST_TAG} to {BLOCK}", tag.len());
                     return Err(Refusal::new(Reason::Malformed, told));
                 }
                 if tag.len() < BLOCK && !message.is_aes {

@@ -146,7 +146,8 @@ impl Hashed {
             let either = both.add(&b).add(&carries);
             carries = Elements::join(&[&both, &either]);
         }
-        let of_each: Vec<Elements> = numbers.iter().map(|i| carries.part(*i as usize..*i as usize + 1)).collect();
+        let of_each: Vec<Elements> =
+            numbers.iter().map(|i| carries.part(*i as usize..*i as usize + 1)).collect();
         let carried = Elements::join(&of_each.iter().collect::<Vec<_>>());
         let above = copies(&self.incremented(width, at)?, numbers.len());
         Ok(sums.add(&at.protocol.arithmetic().multiply_elements(&carried, &above, at.net)?))
@@ -154,10 +155,8 @@ impl Hashed {
 
     /// What adding 2^width changes: the sum of p_t x_t for t from `width` on. The products p_t in a logarithmic number of rounds.
     fn incremented(&self, width: usize, at: &mut Computation<'_>) -> Result<Elements, StepError> {
-        let mut changed = at.protocol.arithmetic().add_public(
-            &self.bit(0).weighted_sums(&[[0; BLOCK]]),
-            &[bit(width)],
-        );
+        let mut changed =
+            at.protocol.arithmetic().add_public(&self.bit(0).weighted_sums(&[[0; BLOCK]]), &[bit(width)]);
         let mut runs = self.bits.part(width..COUNTER_BITS - 1);
         let mut reach = 1;
         while reach < runs.count() {

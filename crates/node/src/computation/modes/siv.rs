@@ -98,12 +98,7 @@ impl Message {
     }
 
     /// Takes in the next block of the message: `block` plus `public`, of which the message's bytes count.
-    fn push(
-        &mut self,
-        block: &AnyShared,
-        public: &[u8],
-        at: &mut Computation<'_>,
-    ) -> Result<(), StepError> {
+    fn push(&mut self, block: &AnyShared, public: &[u8], at: &mut Computation<'_>) -> Result<(), StepError> {
         let kept = self.bytes_in(self.chained);
         let filled;
         let block = match (kept, public) {

@@ -67,7 +67,9 @@ impl Serving<'_, '_> {
         let step = self.step(admit, None)?;
         let Step::Masked { data, .. } = &step else { return Err(StepError::Refused(misplaced(&step))) };
         let parts = data.chunks(of_part).enumerate();
-        Ok(parts.map(|(i, part)| protocol.unmask(&mask, i * of_part, part, &circuits.key)).collect::<Result<_>>()?)
+        Ok(parts
+            .map(|(i, part)| protocol.unmask(&mask, i * of_part, part, &circuits.key))
+            .collect::<Result<_>>()?)
     }
 
     /// Expands a new key and stores it. First all nodes store it, then all announce it, then the client is told.
